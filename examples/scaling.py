@@ -45,11 +45,12 @@ class Member(NamedTuple):
   vector_form: bool = False
 
 
-def _leduc(suits: int, ranks: int) -> Member:
+def _leduc(suits: int, ranks: int, *, vector_form: bool = False) -> Member:
   # Of a round, 4 lines end in a fold and 5 in the next card or a showdown.
   cards = suits * ranks
   leaves = cards * (cards - 1) * (4 + (cards - 2) * 5 * (4 + 5))
-  return Member(f"Leduc, {suits} x {ranks} cards", _LEDUC.format(suits, ranks, 1, 1), leaves)
+  name = f"Leduc, {suits} x {ranks} cards" + ", vectors" * vector_form
+  return Member(name, _LEDUC.format(suits, ranks, 1, 1), leaves, vector_form)
 
 
 def _hands_of_two(suits: int, ranks: int) -> Member:
@@ -81,6 +82,10 @@ FAMILIES = {
   "Leduc with 2 to 13 ranks, 2 to 4 suits": [
     _leduc(suits, ranks)
     for suits, ranks in ((2, 2), (2, 3), (2, 4), (2, 6), (2, 9), (2, 13), (3, 13), (4, 13))
+  ],
+  "Leduc with 6 to 13 ranks, 2 to 4 suits, in vector form": [
+    _leduc(suits, ranks, vector_form=True)
+    for suits, ranks in ((2, 6), (2, 9), (2, 13), (3, 13), (4, 13))
   ],
   "liar's dice, a die of 2 to 11 sides": [_liars_dice(sides) for sides in range(2, 12)],
   "liar's dice, a die of 5 to 11 sides, in vector form": [

@@ -5,6 +5,11 @@ r"""Solves the subgames of weak policies again, with each gadget, and measures e
 The policies are averages of a few iterations of CFR on five games. Each gadget solves the subgames of one cut again, or
 all decisions one after another ("continual"), for both players; what is printed and drawn is the exploitability of
 everything that is then played. Unsafe search may make a policy worse; the others never do, but for 1-KLSS.
+
+    python examples/search.py --turns=small,subgame2.txt --iterations=20,100
+
+solves all rivers of turns of hold'em again instead, over vectors of hands: files in the LibratusEndgames format, and a
+small one that is built in. Policies are averages of CFR+ there.
 """
 
 import pathlib
@@ -14,7 +19,8 @@ from absl import app, flags
 from results import NAMED_GAMES, markdown, panels, writable
 
 import spiel_cfr
-from spiel_cfr import search
+from spiel_cfr import poker, search
+from spiel_cfr.poker import ranges
 
 _GAMES = flags.DEFINE_list(
   "games",
@@ -23,6 +29,8 @@ _GAMES = flags.DEFINE_list(
 )
 _ITERATIONS = flags.DEFINE_list("iterations", ["10", "100"], "how many iterations make a policy")
 _GADGETS = flags.DEFINE_list("gadgets", list(search.GADGETS), "which gadgets")
+_TURNS = flags.DEFINE_list("turns", [], "turns of hold'em, instead of games: files, or small")
+_RIVER_ITERATIONS = flags.DEFINE_integer("river_iterations", 200, "how many solve a river", 1)
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where picture and table go")
 _PLOT = flags.DEFINE_bool("plot", True, "whether to draw; needs matplotlib")
 # A string with commas in it.
@@ -38,6 +46,9 @@ def main(arguments: list[str]) -> None:
   if len(arguments) > 1:
     raise app.UsageError(f"unknown arguments: {arguments[1:]}")
   path = writable(pathlib.Path(_OUTPUT_DIR.value, "search.md"))
+  if _TURNS.value:
+    print_turns()
+    return
   try:
     results = {
       f"{name}, CFR {iterations}": compare(name, int(iterations))
@@ -74,6 +85,45 @@ def compare(name: str, iterations: int) -> dict[str, list[float]]:
     numbers = " / ".join(f"{number:.5f}" for number in result[gadget])
     print(f"  {gadget:18} {numbers}", flush=True)
   return result
+
+
+def print_turns() -> None:
+  """Prints a table: a row a turn and policy, exploitability by gadget, and milliseconds that a river takes."""
+  rows = []
+  for name in _TURNS.value:
+    try:
+      game = load_turn(name)
+    except (spiel_cfr.errors.SpielCFRError, OSError) as error:
+      sys.exit(f"error: {error}")
+    for iterations in map(int, _ITERATIONS.value):
+      solver = spiel_cfr.CFRPlusSolver(game)
+      solver.run(iterations)
+      blueprint = solver.average_sequence_form()
+      cells = [f"{solver.exploitability():.4g}"]
+      for gadget in ("unsafe", "resolving", "follow"):
+        _, steps = search.resolve_rivers(
+          game, blueprint, gadget=gadget, iterations=_RIVER_ITERATIONS.value
+        )
+        exploitability = sum(step.after for step in steps) / 2
+        count = sum(step.solved + step.refused for step in steps)
+        refused = sum(step.refused for step in steps)
+        each = 1000 * sum(step.seconds for step in steps) / max(count, 1)
+        cells.append(f"{exploitability:.4g} ({refused:,} of {count:,} kept; {each:.0f} ms)")
+        print(f"{name}, CFR+ {iterations}, {gadget}: {cells[-1]}", flush=True)
+      rows.append(" | ".join([f"| {name}, CFR+ {iterations}", *cells]) + " |")
+  print("\n| policy | alone | unsafe | resolving | follow |\n| --- | ---: | ---: | ---: | ---: |")
+  print(*rows, sep="\n")
+
+
+def load_turn(name: str) -> poker.PublicGame:
+  """Returns a turn with the bets of the Libratus endgames; "small" has twelve hands a side."""
+  if name == "small":
+    first = "AhKh,AsKd,QdQc,JsTs,Tc9h,9c9d,8h8d,5s5h,AdTd,KcQc,6d5d,AsJs"
+    second = "AcKc,AdQd,KhQh,QhQs,JcTc,9h8h,8s8c,7c7h,6s5s,AhTh,JdJh,Kd9d"
+    endgame = ranges.endgame(first, second, board="9s7s4h2s", pot=500, stack=2000)
+  else:
+    endgame = poker.load_endgame(name)
+  return poker.compile_public_game(endgame.load(), poker.few_bets)
 
 
 def draw(path: pathlib.Path, results: dict[str, dict[str, list[float]]]) -> None:

@@ -164,9 +164,6 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     "stable_predictive_euclidean": _stable_predictive(
       "adaptive steps, Euclidean regularizer", regularizer="euclidean"
     ),
-    "stable_predictive_last": _stable_predictive(
-      "adaptive steps, predicts the last counterfactual utilities", prediction="last"
-    ),
     "stable_predictive_alternating": _stable_predictive(
       "adaptive steps, players update in turn", alternating_updates=True
     ),

@@ -685,6 +685,15 @@ def test_search_depth(tmp_path):
 
 
 @pytest.mark.slow
+def test_rivers(tmp_path):
+  flags = ("--iterations=10", "--river_iterations=50", f"--output_dir={tmp_path}")
+  row = run("search", "--turns=small", *flags).splitlines()[-1]
+  alone, *found = [float(cell.split()[0]) for cell in row.split(" | ")[1:]]
+  assert max(found) < alone
+  assert "error: " in run("search", "--turns=nowhere.txt", *flags, fails=True)
+
+
+@pytest.mark.slow
 def test_deep_cfr(tmp_path):
   picture = tmp_path / "deep.png"
   output = run(

@@ -127,10 +127,12 @@ def test_it_says_what_kind_of_equilibrium_it_has_found():
   assert f"value      {solution.correlated_gap.expected_values[0]:.6g}, " in str(solution)
   solution = spiel_cfr.solve("kuhn_poker(players=3)", iterations=10)
   assert f"Nash equilibrium to NashConv {solution.nash_conv:.2e}" in str(solution)
-  # What is not promised is not measured: the policy is, then.
   solver = spiel_cfr.EFRSolver("kuhn_poker(players=3)", "behavioural")
-  solution = spiel_cfr.solve(solver.compiled_game, solver=solver, iterations=3)
+  solution = spiel_cfr.solve(solver.compiled_game, solver=solver, seconds=0.0)
+  # Nothing has been played yet, and there is a policy all the same.
   assert solution.equilibrium == "Nash equilibrium"
+  solution = spiel_cfr.solve(solver.compiled_game, solver=solver, iterations=3)
+  assert solution.equilibrium == "behavioural correlated equilibrium"
   assert spiel_cfr.solve("kuhn_poker", solver="efr", iterations=3).correlated_gap is None
 
 

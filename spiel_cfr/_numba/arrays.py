@@ -23,7 +23,6 @@ Int64s = npt.NDArray[np.int64]
 # Of any length.
 Integers = npt.NDArray[np.integer[Any]]
 Bools = npt.NDArray[np.bool_]
-Uint8s = npt.NDArray[np.uint8]
 
 
 def floats(number: Any, dimensions: int = 1) -> Any:
@@ -37,7 +36,6 @@ SHORTS = types.Array(types.uint16, 1, "C")
 INDICES = types.Array(types.uint32, 1, "C")
 INDEX_TABLE = types.Array(types.uint32, 2, "C")
 COUNTS = types.Array(types.uint64, 1, "C")
-BYTES = types.Array(types.uint8, 1, "C")
 COUNT_TABLE = types.Array(types.uint64, 2, "C")
 COUNT = types.uint64
 

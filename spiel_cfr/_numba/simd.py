@@ -38,7 +38,6 @@ class _VectorType(types.Type):
     """Takes the type of its numbers, how many there are, and how a number's bits are divided."""
     self.number, self.lanes, self.fraction, self.bias = number, lanes, fraction, bias
     self.integers = ir.VectorType(ir.IntType(cast(Any, number).bitwidth), lanes)
-    self.llvm_number = llvm_number
     self.llvm = ir.VectorType(llvm_number, lanes)
     cast(Any, super()).__init__(f"spiel_cfr.vector of {lanes}")
 

@@ -23,11 +23,8 @@ _TREMBLES = 1e-4
 def completed(compiled: CompiledGame, sequence_form: Float64s, unreached: Unreached) -> Float64s:
   """Returns a policy that says something sensible everywhere, in behavioural form of shape (sequences,).
 
-  Args:
-    compiled: the game.
-    sequence_form: the policy, shape (sequences,). Where its owner plays to, the result is the same.
-    unreached: what is played elsewhere: "uniform"; or "best_response", the owner's best response to the policies of the
-      others, who tremble with a probability of 1e-4 so that it matters everywhere.
+  Where its owner plays to, the result is the same. Elsewhere it is "uniform"; or "best_response", the owner's best
+  response to the policies of the others, who tremble with a probability of 1e-4 so that it matters everywhere.
 
   Raises:
     ArgumentError: there is no such choice.

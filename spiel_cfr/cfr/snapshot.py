@@ -2,10 +2,8 @@
 
 import itertools
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from spiel_cfr._numba.arrays import Float64s
-from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies import forms
 
 
@@ -37,26 +35,11 @@ class Snapshot(NamedTuple):
   reach: float
 
 
-def snapshots(
-  game: CompiledGame,
-  infosets: Iterable[tuple[int, str]],
-  now: tuple[int, int],
-  current: Float64s,
-  average: Float64s,
-  regrets: Float64s | None,
-) -> list[Snapshot]:
-  """Returns what infosets of a compiled game do, see `Solver.snapshot`.
-
-  Args:
-    game: the game.
-    infosets: player and infostate of each.
-    now: iterations done, and nodes touched.
-    current: the current policy in behavioural form, shape (sequences,).
-    average: the average policy, likewise.
-    regrets: of every entry of `CompiledGame.actions`, all players end to end; or None.
-  """
-  form = forms.sequence_form(game, average)
-  plays, averages = game.to_actions(current), game.to_actions(average)
+def snapshots(solver: Any, infosets: Iterable[tuple[int, str]]) -> list[Snapshot]:
+  """Returns what infosets of a solver do now, each given by its player and infostate."""
+  game, average = solver.compiled_game, solver.average_probabilities()
+  form, regrets = forms.sequence_form(game, average), solver.cumulative_regrets()
+  plays, averages = game.to_actions(solver.current_probabilities()), game.to_actions(average)
   places = [{name: place for place, name in enumerate(own)} for own in game.infostates]
   starts = [[0, *itertools.accumulate(counts.tolist())] for counts in game.num_actions]
   offsets = [0, *itertools.accumulate(map(len, game.actions))]
@@ -68,7 +51,8 @@ def snapshots(
     above = game.treeplexes[player].parent[int(game.infosets[player].position[place])]
     result.append(
       Snapshot(
-        *now,
+        int(solver.iteration),
+        solver.nodes_touched,
         player,
         infostate,
         game.actions[player][begin:end].tolist(),

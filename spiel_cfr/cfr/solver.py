@@ -239,14 +239,7 @@ class Solver(abc.ABC):
 
   def _look_at(self, infosets: Iterable[tuple[int, str]]) -> list[Snapshot]:
     """Returns what infosets do, each given by its player and infostate."""
-    return snapshots(
-      self.compiled_game,
-      infosets,
-      (int(self.iteration), self.nodes_touched),
-      self.current_probabilities(),
-      self.average_probabilities(),
-      self.cumulative_regrets(),
-    )
+    return snapshots(self, infosets)
 
   def nash_conv(self) -> float:
     """Returns the NashConv of the average policy, without leaving the arrays; of an abstraction, in the full game."""

@@ -17,7 +17,6 @@ from spiel_cfr.correlated.gaps import (
 )
 from spiel_cfr.correlated.optimal_equilibria import (
   OptimalEquilibrium,
-  deviation_gains,
   optimal_equilibrium,
 )
 
@@ -34,6 +33,5 @@ __all__ = [
   "MixturePolicy",
   "OptimalEquilibrium",
   "coarse_correlated_gap",
-  "deviation_gains",
   "optimal_equilibrium",
 ]

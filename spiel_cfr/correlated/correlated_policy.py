@@ -6,22 +6,32 @@ asking, is told no more; the others are told what they would have been.
 """
 
 import abc
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+import functools
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._numba.arrays import Float64s, Int64s, aligned, aligned_zeros
 from spiel_cfr._util import arguments
 from spiel_cfr.correlated.correlation_plans import RelevantPairs
+from spiel_cfr.correlated.gaps import (
+  KINDS,
+  MEASURED,
+  NORMAL_FORM,
+  CorrelatedGap,
+  EmpiricalPlay,
+  behavioral,
+  check_exact,
+  make_gap,
+)
+from spiel_cfr.evaluation.best_responses import take_best
+from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
-
-# (the last sequence that each player was told, a player, the sequences of its infoset) -> a weight of each of these.
-Recommendations: TypeAlias = Callable[[Sequence[int], int, Int64s], Float64s]
 
 
 class CorrelatedPolicy(abc.ABC):
@@ -36,16 +46,26 @@ class CorrelatedPolicy(abc.ABC):
   compiled_game: CompiledGame
 
   @abc.abstractmethod
-  def draw(self, rng: np.random.Generator) -> Recommendations:
-    """Draws what is drawn before a play; returns how to draw the rest."""
-
-  @abc.abstractmethod
-  def plan(self, pairs: RelevantPairs) -> Float64s:
-    """Returns it as a correlation plan of two players, shape (pairs,)."""
+  def _weights(self, told: Sequence[int], player: int, sequences: Int64s) -> Float64s:
+    """Returns what `next_recommendations` does, up to a factor and rounding."""
 
   @abc.abstractmethod
   def sequence_form(self) -> Float64s:
     """Returns how likely each sequence is to be recommended, shape (sequences,)."""
+
+  @functools.cached_property
+  def _rows(self) -> list[dict[str, int]]:
+    return [
+      {infostate: row for row, infostate in enumerate(own)} for own in self.compiled_game.infostates
+    ]
+
+  def _sequences_at(self, player: int, infostate: str) -> Int64s:
+    own, row = self.compiled_game.infosets[player], self._rows[player].get(infostate)
+    if row is None:
+      raise errors.PolicyError(
+        f"Player {player}'s infostate {infostate!r} is not in the game that was compiled, {self.compiled_game}."
+      )
+    return int(own.first_sequence[row]) + int(own.stride[row]) * np.arange(own.num_actions[row])
 
   def marginals(self) -> open_spiel.PolicyDict:
     """Returns how often each action is recommended as infostate -> action -> probability.
@@ -77,6 +97,26 @@ class CorrelatedPolicy(abc.ABC):
     return [MediatedBot(mediator, player) for player in range(self.compiled_game.num_players)]
 
 
+def next_recommendations(
+  policy: CorrelatedPolicy, told: Sequence[int], player: int, infostate: str
+) -> tuple[Int64s, Float64s]:
+  """Returns an infoset's sequences, and how likely each is to be recommended there; all alike where play never comes.
+
+  Args:
+    policy: what is recommended.
+    told: the last sequence that each player was told; its empty sequence before.
+    player: whose infoset it is.
+    infostate: its name.
+
+  Raises:
+    PolicyError: it is not in the compiled game.
+  """
+  sequences = policy._sequences_at(player, infostate)
+  weights = np.maximum(policy._weights(told, player, sequences), 0.0)
+  total = weights.sum()
+  return sequences, weights / total if total > 0 else np.full(len(sequences), 1 / len(sequences))
+
+
 class PlanPolicy(CorrelatedPolicy):
   """Draws from a correlation plan of two players."""
 
@@ -84,18 +124,10 @@ class PlanPolicy(CorrelatedPolicy):
     """Takes the plan, shape (pairs,)."""
     self.compiled_game, self._pairs, self._plan = pairs.game, pairs, plan
 
-  def draw(self, rng: np.random.Generator) -> Recommendations:
-    """Draws nothing before a play."""
-    return self._weights
-
   def _weights(self, told: Sequence[int], player: int, sequences: Int64s) -> Float64s:
     number = self._pairs.number
     others = np.full(len(sequences), number[told[1 - player]])
     return self._plan[self._pairs.index_of(player, number[sequences], others)]
-
-  def plan(self, pairs: RelevantPairs) -> Float64s:
-    """Returns the plan."""
-    return self._plan
 
   def sequence_form(self) -> Float64s:
     """Returns what the plan has beside the empty sequence."""
@@ -132,34 +164,73 @@ class MixturePolicy(CorrelatedPolicy):
       GameError: see `compile_game`.
     """
     self.compiled_game = compile_game(game)
-    self._profiles = [_behavioral(self.compiled_game, each) for each in profiles]
+    self._profiles = [behavioral(self.compiled_game, each) for each in profiles]
     chances = np.array([1.0] * len(profiles) if weights is None else weights, np.float64)
-    if (
-      chances.shape != (len(profiles),)
-      or not (chances >= 0).all()
-      or not 0 < chances.sum() < np.inf
-    ):
+    is_valid = chances.shape == (len(profiles),) and bool((chances >= 0).all())
+    if not (is_valid and 0 < chances.sum() < np.inf):
       raise errors.ArgumentError(
         f"weights are {arguments.shortened(weights)} for {len(profiles)} profiles; give one for each, none negative, "
         "not all 0."
       )
-    self._weights = chances / chances.sum()
+    self._shares = chances / chances.sum()
 
-  def draw(self, rng: np.random.Generator) -> Recommendations:
-    """Draws a profile."""
-    profile = self._profiles[rng.choice(len(self._profiles), p=self._weights)]
-    return lambda told, player, sequences: profile[sequences]
+  @functools.cached_property
+  def _sequence_forms(self) -> Float64s:
+    return np.array([forms.sequence_form(self.compiled_game, each) for each in self._profiles])
 
-  def _sequence_forms(self) -> list[Float64s]:
-    return [forms.sequence_form(self.compiled_game, each) for each in self._profiles]
-
-  def plan(self, pairs: RelevantPairs) -> Float64s:
-    """Returns the mixture of the profiles' products."""
-    return pairs.product(self._sequence_forms(), self._weights)
+  def _weights(self, told: Sequence[int], player: int, sequences: Int64s) -> Float64s:
+    others = [last for other, last in enumerate(told) if other != player]
+    likely = self._shares * self._sequence_forms[:, others].prod(axis=1)
+    return np.asarray(likely @ self._sequence_forms[:, sequences])
 
   def sequence_form(self) -> Float64s:
     """Returns the mixture of the profiles, which as a policy is the product of average strategies."""
-    return np.asarray(self._weights @ np.array(self._sequence_forms()))
+    return np.asarray(self._shares @ self._sequence_forms)
+
+  def gap(self, kind: str = "extensive-form") -> CorrelatedGap:
+    """Returns how far it is from an equilibrium, exactly.
+
+    Args:
+      kind: a name in `correlated.KINDS`, or "normal-form".
+
+    Raises:
+      ArgumentError: there is no such kind.
+      AbstractionError: the game is an abstraction that loses something, or infosets are shared.
+      GameTooLargeError: the kind takes more than 2^26 regrets.
+    """
+    if kind == NORMAL_FORM:
+      return self._normal_form_gap()
+    arguments.one_of(kind, "kind", (*KINDS, NORMAL_FORM))
+    play = EmpiricalPlay(
+      self.compiled_game, next(name for name, kinds in MEASURED.items() if kind in kinds)
+    )
+    for profile, share in zip(self._profiles, self._shares.tolist(), strict=True):
+      if share:
+        play.add(profile, share)
+    return play.gap(kind)
+
+  def _normal_form_gap(self) -> CorrelatedGap:
+    """What a player gains is the sum of what best responses gain, one to all profiles in which it is told the same."""
+    game = self.compiled_game
+    check_exact(game)
+    own_sequences = np.split(
+      game.all_action_sequences, np.cumsum([counts.sum() for counts in game.num_actions])[:-1]
+    )
+    # By what the player is told, to the last digit.
+    worth: list[dict[bytes, Float64s]] = [{} for _ in own_sequences]
+    expected, best = np.zeros((2, game.num_players))
+    for profile, share in zip(self._profiles, self._shares.tolist(), strict=True):
+      utility = aligned(share * gradients(game, forms.sequence_form(game, profile)))
+      for own, tree, sums in zip(own_sequences, game.treeplexes, worth, strict=True):
+        told = (profile[own] + 0.0).tobytes()  # -0 is 0
+        sums[told] = sums.get(told, 0.0) + utility[tree.root : tree.end]
+      expected += backward_pass(game, expect, utility, strategy=profile)
+    for player, (tree, sums) in enumerate(zip(game.treeplexes, worth, strict=True)):
+      for each in sums.values():
+        utility = aligned_zeros(game.end)
+        utility[tree.root : tree.end] = each
+        best[player] += backward_pass(game, take_best, utility)[player]
+    return make_gap(best - expected, expected, NORMAL_FORM)
 
 
 class Mediator:
@@ -167,12 +238,6 @@ class Mediator:
 
   Attributes:
     compiled_game: the game.
-
-  >>> mediator = policy.mediator(seed=0)  # doctest: +SKIP
-  >>> state = game.new_initial_state()  # doctest: +SKIP
-  >>> while not state.is_terminal():  # doctest: +SKIP
-  ...   state.apply_action(mediator.recommend(state))
-  >>> mediator.restart()  # doctest: +SKIP
   """
 
   def __init__(
@@ -187,19 +252,15 @@ class Mediator:
     Raises:
       ArgumentError: that is no seed.
     """
-    game = self.compiled_game = correlated_policy.compiled_game
+    self.compiled_game = correlated_policy.compiled_game
     self._policy = correlated_policy
     if not isinstance(seed, np.random.Generator):
       seed = np.random.default_rng(None if seed is None else arguments.integer(seed, "seed", 0))
     self._rng = seed
-    self._rows = [
-      {infostate: row for row, infostate in enumerate(own.infostates)} for own in game.infosets
-    ]
     self.restart()
 
   def restart(self) -> None:
     """Begins another play."""
-    self._recommendations: Recommendations | None = None
     # Where in the list of an infoset's actions the one is that was recommended there in this play.
     self._recommended: dict[tuple[int, str], int] = {}
 
@@ -230,13 +291,7 @@ class Mediator:
     infostate, legal = view.look_up(state, player)
     key = player, infostate
     if key not in self._recommended:
-      if self._recommendations is None:
-        self._recommendations = self._policy.draw(self._rng)
-      sequences = self._sequences(*key)
-      weights = np.maximum(self._recommendations(told, player, sequences), 0.0)
-      total = weights.sum()
-      # Plans that are exact but for rounding may have nothing where play never comes.
-      chances = weights / total if total > 0 else np.full(len(legal), 1 / len(legal))
+      _, chances = next_recommendations(self._policy, told, *key)
       self._recommended[key] = int(self._rng.choice(len(legal), p=chances))
     return int(legal[self._recommended[key]])
 
@@ -259,15 +314,7 @@ class Mediator:
   def _tell(self, told: list[int], player: int, infostate: str) -> None:
     place = self._recommended.get((player, infostate))
     if place is not None:
-      told[player] = int(self._sequences(player, infostate)[place])
-
-  def _sequences(self, player: int, infostate: str) -> Int64s:
-    own, row = self.compiled_game.infosets[player], self._rows[player].get(infostate)
-    if row is None:
-      raise errors.PolicyError(
-        f"Player {player}'s infostate {infostate!r} is not in the game that was compiled, {self.compiled_game}."
-      )
-    return int(own.first_sequence[row]) + int(own.stride[row]) * np.arange(own.num_actions[row])
+      told[player] = int(self._policy._sequences_at(player, infostate)[place])
 
 
 class MediatedBot(pyspiel.Bot):  # type: ignore[misc]
@@ -287,10 +334,9 @@ class MediatedBot(pyspiel.Bot):  # type: ignore[misc]
       ArgumentError: there is no such player.
     """
     super().__init__()
-    self._mediator, self._player = (
-      mediator,
-      arguments.integer(player, "player", 0, mediator.compiled_game.num_players - 1),
-    )
+    self._mediator = mediator
+    players = mediator.compiled_game.num_players
+    self._player = arguments.integer(player, "player", 0, players - 1)
 
   def player_id(self) -> int:
     """Returns as whom it plays."""
@@ -301,8 +347,8 @@ class MediatedBot(pyspiel.Bot):  # type: ignore[misc]
     self._mediator.restart()
 
   def restart_at(self, state: Any) -> None:
-    """Begins another play, for all who share the mediator."""
-    self._mediator.restart()
+    """Does the same."""
+    self.restart()
 
   def step(self, state: Any) -> int:
     """Returns what it is told.
@@ -311,17 +357,3 @@ class MediatedBot(pyspiel.Bot):  # type: ignore[misc]
       PolicyError: see `Mediator.recommend`.
     """
     return self._mediator.recommend(state, self._player)
-
-
-def _behavioral(game: CompiledGame, profile: open_spiel.AnyPolicy | Float64s) -> Float64s:
-  if not isinstance(profile, np.ndarray):
-    return open_spiel.from_policy(game, profile)
-  try:
-    if profile.shape != (game.end,):
-      raise ValueError(f"it has the shape {profile.shape}, not ({game.end},)")
-    forms.check_behavioral_form(game, profile)
-  except ValueError as error:
-    raise errors.PolicyError(
-      f"An array is no profile of {game} in behavioural form: {error}."
-    ) from None
-  return profile.copy()

@@ -18,7 +18,6 @@ it has seen the other at, which correlated equilibria do not allow.
 
 import dataclasses
 import functools
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -125,14 +124,11 @@ class RelevantPairs:
     """Returns how many there are."""
     return len(self._keys)
 
-  def index(self, first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Int64s:
-    """Returns the numbers of relevant pairs."""
-    keys: Int64s = first * len(self.players[1].owner) + second
-    return np.searchsorted(self._keys, keys)
-
   def index_of(self, player: int, own: npt.NDArray[Any], others: npt.NDArray[Any]) -> Int64s:
     """Returns the numbers of relevant pairs of a player's own sequences and the other's."""
-    return self.index(own, others) if player == 0 else self.index(others, own)
+    first, second = (own, others) if player == 0 else (others, own)
+    keys: Int64s = first * len(self.players[1].owner) + second
+    return np.searchsorted(self._keys, keys)
 
   def _connected(self, max_histories: int) -> tuple[Int64s, Int64s]:
     """Returns which infosets of player 0 and of player 1 are on one history."""
@@ -191,17 +187,11 @@ class RelevantPairs:
     for player in (0, 1):
       matrix = sequence_form_matrices.payoff_matrix(self.game, player).tocoo()
       values = np.zeros(len(self))
-      values[self.index(matrix.row.astype(np.int64), matrix.col.astype(np.int64))] = matrix.data
+      values[self.index_of(0, matrix.row.astype(np.int64), matrix.col.astype(np.int64))] = (
+        matrix.data
+      )
       result.append(values)
     return result[0], result[1]
-
-  def product(self, profiles: Sequence[Float64s], weights: Float64s) -> Float64s:
-    """Returns the plan of a mixture of profiles, each in sequence form, shape (sequences,); shape (pairs,)."""
-    result = np.zeros(len(self))
-    one, other = self.players
-    for weight, profile in zip(weights, profiles, strict=True):
-      result += weight * profile[one.places][self.first] * profile[other.places][self.second]
-    return result
 
 
 def _player_sequences(game: CompiledGame, player: int) -> PlayerSequences:

@@ -17,15 +17,14 @@ Extensive-Form Games" (2021), section 5.
 """
 
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s, spread
+from spiel_cfr._numba.arrays import Int64s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COUNT, FIRST_SEQUENCE, STRIDE
 
 FORCED, PARTIAL, TRIGGERED, FOLLOWED, RECALLED = (
   "forced",
@@ -34,8 +33,6 @@ FORCED, PARTIAL, TRIGGERED, FOLLOWED, RECALLED = (
   "followed",
   "recalled",
 )
-# In OpenSpiel: "partial", as many times as I_k has actions; and "recalled" of all lists shorter than n, likewise.
-_REPEATED, _RECALLED_IN_PART = "repeated", "recalled in part"
 # No infoset and no memory.
 NONE = -1
 _MOST_REGRETS = 1 << 26
@@ -61,14 +58,6 @@ DEVIATIONS: Mapping[str, Deviations] = types.MappingProxyType(
     "behavioural": Deviations(internal=(RECALLED,)),
   }
 )
-# What OpenSpiel's efr.py has under these names, where that is something else.
-_IN_OPEN_SPIEL = {
-  "blind partial sequence": Deviations(external=(FORCED, PARTIAL, FOLLOWED)),
-  "counterfactual partial sequence": Deviations(internal=(FORCED, PARTIAL, FOLLOWED)),
-  "causal partial sequence": Deviations(external=(FORCED, _REPEATED, FOLLOWED), internal=(FORCED,)),
-  "twice informed partial sequence": Deviations(internal=(FORCED, _REPEATED)),
-  "behavioural": Deviations(internal=(_RECALLED_IN_PART,)),
-}
 _SHORT = {
   "blind cf": "blind counterfactual",
   "informed cf": "informed counterfactual",
@@ -106,85 +95,75 @@ class Memories(NamedTuple):
   Attributes:
     begin: the first memory of each infoset, and one past the last of all; shape (infosets + 1,).
     node: whose probability a memory has, shape (memories,).
-    external: how many times the set has the external deviations of a memory, shape (memories,).
-    internal: likewise the internal ones.
-    offset: where the regrets of a memory begin, and one past the last; shape (memories + 1,). First one for each
-      action, if it has external ones; then, if it has internal ones, one for each action that is recommended and each
-      that is played.
+    internal: 1 if a memory's deviations are internal, 0 if they are external: an infoset has the latter first.
+    offset: where the regrets of a memory begin, and one past the last; shape (memories + 1,). External: one for each
+      action. Internal: one for each action that is recommended and each that is played.
     above: the memory of the infoset above that has the same node, or `NONE`, shape (memories,).
     trigger: the action at the infoset above that a memory without such a one ends with, or `NONE`, shape (memories,).
     infoset_above: the infoset above each, or `NONE`, shape (infosets,).
     action_above: the action there that leads to it, shape (infosets,).
     sequence_above: the sequence that this is, shape (infosets,).
-    played: the sequence that a node ends with, shape (nodes,).
     list_begin: the first list that ends at each infoset, shape (infosets + 1,).
     list_parent: the node that a list is without its last action, shape (lists,).
+    list_played: the sequence that it ends with, shape (lists,).
   """
 
   begin: Int64s
   node: Int64s
-  external: Float64s
-  internal: Float64s
+  internal: Int64s
   offset: Int64s
   above: Int64s
   trigger: Int64s
   infoset_above: Int64s
   action_above: Int64s
   sequence_above: Int64s
-  played: Int64s
   list_begin: Int64s
   list_parent: Int64s
+  list_played: Int64s
 
 
-def make_memories(game: CompiledGame, name: str, as_open_spiel: bool = False) -> Memories:
+def make_memories(game: CompiledGame, name: str) -> Memories:
   """Lays out the memories of a set in `DEVIATIONS`.
 
   Raises:
     GameTooLargeError: there would be more than 2^26 regrets.
   """
-  chosen = (_IN_OPEN_SPIEL.get(name) if as_open_spiel else None) or DEVIATIONS[name]
-  tree = _Tree(game)
-  last = tree.played_in_open_spiel() if as_open_spiel else np.arange(game.end)
-  layout = _Layout(tree, {*chosen.external, *chosen.internal}, name)
+  chosen = DEVIATIONS[name]
+  layout = _Layout(game, name)
   owner = np.repeat(np.arange(game.num_infosets), np.diff(layout.begin))
-  node, above, trigger, triggered, branching = np.array(layout.rows, np.int64).reshape(-1, 5).T
-  actions = tree.actions[owner]
-  followed = node == tree.sequence_above[owner]
-  partial = ~followed & (triggered == 0)
-  times = {
-    FORCED: node == tree.root[owner],
-    PARTIAL: partial,
-    _REPEATED: partial * branching,
-    TRIGGERED: triggered,
+  node, above, trigger, triggered = np.array(layout.rows, np.int64).reshape(-1, 4).T
+  followed = node == layout.sequence_above[owner]
+  is_kind = {
+    FORCED: np.isin(node, [tree.root for tree in game.treeplexes]),
+    PARTIAL: ~followed & (triggered == 0),
+    TRIGGERED: triggered > 0,
     FOLLOWED: followed,
-    RECALLED: np.ones(len(node)),
-    _RECALLED_IN_PART: branching,
+    RECALLED: np.ones(len(node), bool),
   }
   external, internal = (
-    np.sum([times[kind] for kind in kinds], axis=0, dtype=np.float64) + np.zeros(len(node))
+    np.logical_or.reduce([is_kind[kind] for kind in kinds]) | np.zeros(len(node), bool)
     for kinds in chosen
   )
-  kept = external + internal > 0
+  kept = external | internal
   # What a memory has become, when those that the set has no use for are left out.
   place = np.append(np.where(kept, np.cumsum(kept) - 1, NONE), NONE)
-  sizes = actions * (external > 0) + actions**2 * (internal > 0)
-  result = Memories(
+  actions = np.array([len(each) for each in layout.sequences], np.int64)[owner]
+  sizes = np.where(internal, actions**2, actions)[kept]
+  _check_size(game, name, sizes.sum())
+  return Memories(
     begin=np.searchsorted(owner[kept], np.arange(game.num_infosets + 1)),
     node=node[kept],
-    external=external[kept],
-    internal=internal[kept],
-    offset=np.append(0, np.cumsum(sizes[kept])),
+    internal=internal[kept].astype(np.int64),
+    offset=np.append(0, np.cumsum(sizes)),
     above=place[above[kept]],
     trigger=trigger[kept],
-    infoset_above=tree.infoset_above,
-    action_above=tree.action_above,
-    sequence_above=tree.sequence_above,
-    played=np.append(last, last[np.array(layout.list_played, np.int64)]),
+    infoset_above=layout.infoset_above,
+    action_above=layout.action_above,
+    sequence_above=layout.sequence_above,
     list_begin=np.array(layout.list_begin, np.int64),
     list_parent=np.array(layout.list_parent, np.int64),
+    list_played=np.array(layout.list_played, np.int64),
   )
-  _check_size(game, name, result.offset[-1])
-  return result
 
 
 def _check_size(game: CompiledGame, name: str, count: float) -> None:
@@ -195,115 +174,65 @@ def _check_size(game: CompiledGame, name: str, count: float) -> None:
     )
 
 
-class _Tree:
-  """What is above each infoset of a game, in layout order, of all players end to end.
-
-  Attributes: see `Memories`; and `root`, the empty sequence of each infoset's owner, `first` and `stride`, where its
-  sequences are, and `actions`, how many it has.
-  """
-
-  def __init__(self, game: CompiledGame) -> None:
-    self.game = game
-    count = game.groups[:, COUNT].astype(np.int64)
-    place = spread(np.zeros_like(count), count)
-    self.first = np.repeat(game.groups[:, FIRST_SEQUENCE].astype(np.int64), count) + place
-    self.stride = np.repeat(game.groups[:, STRIDE].astype(np.int64), count)
-    self.actions = np.repeat(game.groups[:, ACTIONS].astype(np.int64), count)
-    self.sequence_above = game.parent.astype(np.int64)
-    self.root = np.repeat(
-      [tree.root for tree in game.treeplexes], [tree.num_infosets for tree in game.treeplexes]
-    ).astype(np.int64)
-    # The infoset and the action of each sequence.
-    owner, action = np.full((2, game.end), NONE)
-    own = spread(np.zeros_like(self.actions), self.actions)
-    infoset = np.repeat(np.arange(len(self.first)), self.actions)
-    sequences = self.first[infoset] + own * self.stride[infoset]
-    owner[sequences], action[sequences] = infoset, own
-    self.infoset_above = owner[self.sequence_above]
-    self.action_above = action[self.sequence_above]
-
-  def sequences(self, infoset: int) -> list[int]:
-    """Returns the sequences of an infoset's actions."""
-    first, stride = int(self.first[infoset]), int(self.stride[infoset])
-    return [first + action * stride for action in range(int(self.actions[infoset]))]
-
-  def played_in_open_spiel(self) -> Int64s:
-    """Returns what OpenSpiel looks up for each sequence when it wants the probability of its action.
-
-    Of legal action number j, it finds that of action j, whatever the legal actions are; 0 if that is not legal.
-    """
-    game = self.game
-    # Padding, which nobody plays.
-    nobody = game.end - 1
-    result = np.full(game.end, nobody)
-    result[[tree.root for tree in game.treeplexes]] = [tree.root for tree in game.treeplexes]
-    cuts = np.cumsum(np.concatenate(game.num_actions))[:-1]
-    entries = game.all_action_sequences, np.concatenate(game.actions)
-    for own, legal in zip(*(np.split(each, cuts) for each in entries), strict=True):
-      of_action = dict(zip(legal.tolist(), own.tolist(), strict=True))
-      result[own] = [of_action.get(number, nobody) for number in range(len(own))]
-    return result
-
-
 class _Layout:
-  """Memories of all infosets, one after the other, as lists that grow; see `Memories` for their names.
+  """Memories of all infosets, one after the other, as lists that grow; see `Memories` for other names.
 
   Attributes:
-    rows: of each memory the node, `above`, `trigger`, whether the memory ends with a trigger, and how many actions the
-      infoset has at which it comes to an end; 1 where that is the infoset itself.
+    sequences: of each infoset's actions.
+    rows: of each memory the node, `above`, `trigger`, and whether the memory ends with a trigger.
   """
 
-  def __init__(self, tree: _Tree, wanted: set[str], name: str) -> None:
-    self.tree, self._wanted = tree, wanted
+  def __init__(self, game: CompiledGame, name: str) -> None:
+    self._end, self.sequences = game.end, list[list[int]]()
+    # The infoset and the action of each sequence.
+    owner, action = np.full((2, game.end), NONE)
+    for tree in game.treeplexes:
+      for own, _ in tree.blocks():
+        owner[own] = len(self.sequences) + np.arange(own.shape[1])
+        action[own] = np.arange(len(own))[:, None]
+        self.sequences += own.T.tolist()
+    self.sequence_above = game.parent.astype(np.int64)
+    self.infoset_above = owner[self.sequence_above]
+    self.action_above = action[self.sequence_above]
     self.begin, self.list_begin = [0], [0]
-    self.rows: list[tuple[int, int, int, int, int]] = []
-    self.list_parent: list[int] = []
-    self.list_played: list[int] = []
-    add = self._add_lists if wanted & {RECALLED, _RECALLED_IN_PART} else self._add_sequences
-    self._inner = set(tree.infoset_above.tolist())
-    for infoset, up in enumerate(tree.infoset_above.tolist()):
-      add(infoset, up)
+    self.rows = list[tuple[int, int, int, int]]()
+    self.list_parent, self.list_played = list[int](), list[int]()
+    wanted = {kind for kinds in DEVIATIONS[name] for kind in kinds}
+    inner = set(self.infoset_above.tolist())
+    for infoset, up in enumerate(self.infoset_above.tolist()):
+      if RECALLED in wanted:
+        self._add_lists(infoset, up, infoset in inner)
+      else:
+        self._add_sequences(infoset, up, TRIGGERED in wanted)
       self.begin.append(len(self.rows))
       self.list_begin.append(len(self.list_parent))
       # Each leads to some regrets.
-      _check_size(tree.game, name, 4 * (len(self.rows) + len(self.list_parent)))
+      _check_size(game, name, 4 * (len(self.rows) + len(self.list_parent)))
 
-  def _add_sequences(self, infoset: int, up: int) -> None:
+  def _add_sequences(self, infoset: int, up: int, with_triggers: bool) -> None:
     """An infoset remembers what the one above does, and, last, what was recommended there."""
-    tree, own = self.tree, int(self.tree.sequence_above[infoset])
+    own, last = int(self.sequence_above[infoset]), int(self.action_above[infoset])
     if up != NONE:
-      actions, last = int(tree.actions[up]), self.begin[up + 1] - 1
-      for memory in range(self.begin[up], last + 1):
-        node, _, _, triggered, branching = self.rows[memory]
-        branching = actions if memory == last else branching
-        self.rows.append((node, memory, NONE, triggered, branching))
-      if TRIGGERED in self._wanted:
-        self.rows += [
-          (sequence, NONE, action, 1, 1)
-          for action, sequence in enumerate(tree.sequences(up))
-          if sequence != own
-        ]
-    self.rows.append((own, NONE, int(tree.action_above[infoset]), 0, 1))
+      self.rows += [
+        (self.rows[memory][0], memory, NONE, self.rows[memory][3])
+        for memory in range(self.begin[up], self.begin[up + 1])
+      ]
+    if up != NONE and with_triggers:
+      self.rows += [
+        (sequence, NONE, action, 1)
+        for action, sequence in enumerate(self.sequences[up])
+        if sequence != own
+      ]
+    self.rows.append((own, NONE, last, 0))
 
-  def _add_lists(self, infoset: int, up: int) -> None:
-    """It remembers all lists of actions above; or, as OpenSpiel has it, all but the last action of each."""
-    tree = self.tree
-    before = self._nodes_above(infoset)
-    if RECALLED in self._wanted or up == NONE:
-      self.rows += [(node, NONE, NONE, 0, 1) for node in before]
-    else:
-      if tree.infoset_above[up] != NONE:
-        self.rows += self.rows[self.begin[up] : self.begin[up + 1]]
-      actions = int(tree.actions[up])
-      self.rows += [(node, NONE, NONE, 0, actions) for node in self._nodes_above(up)]
-    if infoset in self._inner:
+  def _add_lists(self, infoset: int, up: int, is_inner: bool) -> None:
+    """It remembers all lists of actions above."""
+    before = [int(self.sequence_above[infoset])]
+    if up != NONE:
+      first, last = self.list_begin[up : up + 2]
+      before = list(range(self._end + first, self._end + last))
+    self.rows += [(node, NONE, NONE, 0) for node in before]
+    if is_inner:
       for node in before:
-        self.list_parent += [node] * int(tree.actions[infoset])
-        self.list_played += tree.sequences(infoset)
-
-  def _nodes_above(self, infoset: int) -> Iterable[int]:
-    """Returns the nodes of all lists of actions at the infosets above one."""
-    up, end = int(self.tree.infoset_above[infoset]), self.tree.game.end
-    if up == NONE:
-      return [int(self.tree.root[infoset])]
-    return range(end + self.list_begin[up], end + self.list_begin[up + 1])
+        self.list_parent += [node] * len(self.sequences[infoset])
+        self.list_played += self.sequences[infoset]

@@ -15,7 +15,7 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.correlated.deviations import full_name
-from spiel_cfr.correlated.gaps import CorrelatedGap, PlaySums, measure
+from spiel_cfr.correlated.gaps import CorrelatedGap, measure
 from spiel_cfr.correlated.regrets import DeviationRegrets
 from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect
 from spiel_cfr.first_order.first_order_solver import AveragedState, FirstOrderSolver
@@ -51,16 +51,12 @@ class EFRSolver(FirstOrderSolver[EFRState]):
     deviations: the name of the set of deviations.
   """
 
-  def __init__(
-    self, game: AnyGame, deviations: str = "blind action", as_open_spiel: bool = False
-  ) -> None:
+  def __init__(self, game: AnyGame, deviations: str = "blind action") -> None:
     """Makes the solver.
 
     Args:
       game: a compiled game, or what `compile_game` takes.
       deviations: a name in `correlated.DEVIATIONS`, or OpenSpiel's short form of it.
-      as_open_spiel: do as OpenSpiel's efr.py does where it is not what the paper says; docs/theory/correlated.md lists
-        where. Iterates are then OpenSpiel's, and what they tend to is nobody's promise.
 
     Raises:
       ArgumentError: there is no such set of deviations.
@@ -70,7 +66,7 @@ class EFRSolver(FirstOrderSolver[EFRState]):
     """
     self.deviations = full_name(deviations)
     super().__init__(game)
-    self._table = DeviationRegrets(self.compiled_game, self.deviations, bool(as_open_spiel))
+    self._table = DeviationRegrets(self.compiled_game, self.deviations)
     self.reset()
 
   def _first_state(self) -> EFRState:
@@ -87,7 +83,8 @@ class EFRSolver(FirstOrderSolver[EFRState]):
     return state
 
   def _choose(self, state: EFRState, learns: bool) -> None:
-    self._table.choose(state.regrets, state.strategy, state.point, state.reach, learns)
+    self._table.choose(state.regrets, state.strategy, state.reach, learns)
+    state.point[:] = state.reach[: len(state.point)]
 
   def refresh(self) -> None:
     super().refresh()
@@ -122,5 +119,5 @@ class EFRSolver(FirstOrderSolver[EFRState]):
       AbstractionError: the game is an abstraction that loses something.
     """
     state = self.state
-    sums = PlaySums(self._table, state.regrets, state.play_values, float(state.iteration))
-    return measure(self, sums, kind)
+    total = float(state.iteration)
+    return measure(self, self._table, state.regrets, state.play_values, total, kind)

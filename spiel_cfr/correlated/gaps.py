@@ -8,12 +8,14 @@ each player, wherever it comes to, an action drawn from its strategy there. A pl
     extensive-form         may stop to follow at any infoset, having seen it
     agent-form coarse      deviates at one infoset, without having seen it, and follows again
     agent-form             deviates at one infoset, having seen it, and follows again
+    behavioural            does at any infoset whatever it likes, and is told what is recommended all the while
+    normal-form            is told its strategy, all of it, before the game
 
-and the gap is what the best such deviators gain, summed over players: 0 in an equilibrium of that kind. A deviator may
-do so at any infoset, so these are what OpenSpiel's `cce_dist`, `EFCCEDist`, `EFCEDist`, `AFCCEDist` and `AFCEDist` find
-by listing profiles. Here no profiles are listed: sums of regrets by memory have all that a gap takes, since what a
-deviation gains is the sum of the regrets of its steps; docs/theory/correlated.md has the proof. The sets in
-`DEVIATIONS` have gaps of their own: those that end a deviation by following again.
+and the gap is what the best such deviators gain, summed over players: 0 in an equilibrium of that kind. The first five
+and the last are what OpenSpiel's `cce_dist`, `EFCCEDist`, `EFCEDist`, `AFCCEDist`, `AFCEDist` and `ce_dist` find by
+listing profiles. Here only the last takes the profiles (`MixturePolicy.gap`): sums of regrets by memory have all that
+the others take, since what a deviation gains is the sum of the regrets of its steps; docs/theory/correlated.md has the
+proof. Sets in `DEVIATIONS` that end a deviation by following again have gaps of their own.
 """
 
 import types
@@ -21,15 +23,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numba import types as numba_types
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import COUNT_TABLE, FLOATS, Float64s, Int64s, Uint64s, aligned
-from spiel_cfr._numba.kernels import kernel
+from spiel_cfr._numba.arrays import Float64s, aligned
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.correlated.deviations import NONE, Memories, full_name
-from spiel_cfr.correlated.regrets import INTEGERS, MEMORIES, DeviationRegrets, infosets_of
+from spiel_cfr.correlated.regrets import DeviationRegrets
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect, gradients
@@ -39,33 +39,27 @@ from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COUNT
 from spiel_cfr.policies import forms, open_spiel
 
 # When a deviator begins, and when it follows again: never; or after a last action of its own, or one that replaces
-# another; or after its first.
+# another; or after its first; or whenever it likes, since it is told everything all the while.
 _AT_THE_START, _UNSEEN, _SEEN = range(3)
-_NEVER, _LATER, _LATER_SEEN, _AT_ONCE = range(4)
-
-
-class Kind(NamedTuple):
-  """A kind of deviators: when they begin to deviate, and when they follow again."""
-
-  begins: int
-  ends: int
-
-
-KINDS: Mapping[str, Kind] = types.MappingProxyType(
+_NEVER, _LATER, _LATER_SEEN, _AT_ONCE, _HEARING_ALL = range(5)
+KINDS: Mapping[str, tuple[int, int]] = types.MappingProxyType(
   {
-    "coarse": Kind(_AT_THE_START, _NEVER),
-    "extensive-form coarse": Kind(_UNSEEN, _NEVER),
-    "extensive-form": Kind(_SEEN, _NEVER),
-    "agent-form coarse": Kind(_UNSEEN, _AT_ONCE),
-    "agent-form": Kind(_SEEN, _AT_ONCE),
-    "blind counterfactual": Kind(_AT_THE_START, _LATER),
-    "informed counterfactual": Kind(_AT_THE_START, _LATER_SEEN),
-    "blind partial sequence": Kind(_UNSEEN, _LATER),
-    "counterfactual partial sequence": Kind(_UNSEEN, _LATER_SEEN),
-    "causal partial sequence": Kind(_SEEN, _LATER),
-    "twice informed partial sequence": Kind(_SEEN, _LATER_SEEN),
+    "coarse": (_AT_THE_START, _NEVER),
+    "extensive-form coarse": (_UNSEEN, _NEVER),
+    "extensive-form": (_SEEN, _NEVER),
+    "agent-form coarse": (_UNSEEN, _AT_ONCE),
+    "agent-form": (_SEEN, _AT_ONCE),
+    "blind counterfactual": (_AT_THE_START, _LATER),
+    "informed counterfactual": (_AT_THE_START, _LATER_SEEN),
+    "blind partial sequence": (_UNSEEN, _LATER),
+    "counterfactual partial sequence": (_UNSEEN, _LATER_SEEN),
+    "causal partial sequence": (_SEEN, _LATER),
+    "twice informed partial sequence": (_SEEN, _LATER_SEEN),
+    "behavioural": (_SEEN, _HEARING_ALL),
   }
 )
+# The kind that takes the profiles themselves.
+NORMAL_FORM = "normal-form"
 _BLIND = ("extensive-form coarse", "coarse", "agent-form coarse", "blind counterfactual")
 # The kinds of which the regrets of a set of deviations tell the gaps. All of them vanish where its regrets do; the
 # first is the strongest equilibrium.
@@ -87,9 +81,9 @@ MEASURED: Mapping[str, tuple[str, ...]] = types.MappingProxyType(
     ),
     "twice informed partial sequence": (
       "extensive-form",
-      *(kind for kind in KINDS if kind != "extensive-form"),
+      *(kind for kind in KINDS if kind not in ("extensive-form", "behavioural")),
     ),
-    "behavioural": (),
+    "behavioural": ("behavioural",),
   }
 )
 
@@ -101,7 +95,7 @@ class CorrelatedGap(NamedTuple):
     gap: the sum of what each would gain, nobody's gain counting as less than 0.
     player_improvements: what each would gain, shape (players,); negative where even the best deviation loses.
     expected_values: what each expects, shape (players,).
-    kind: a name in `KINDS`.
+    kind: a name in `KINDS`, or "normal-form".
   """
 
   gap: float
@@ -110,155 +104,130 @@ class CorrelatedGap(NamedTuple):
   kind: str
 
 
-@kernel(
-  numba_types.void(COUNT_TABLE, MEMORIES, *[INTEGERS] * 3, *[FLOATS] * 6, *[numba_types.int64] * 2)
-)
-def _carry_gains(
-  groups: Uint64s,
-  memories: Memories,
-  of_memory: Int64s,
-  of_infoset: Int64s,
-  of_pair: Int64s,
+def _best_gains(
+  game: CompiledGame, memories: Memories, regrets: Float64s, begins: int, ends: int
+) -> Float64s:
+  """Returns what each player's best deviator gains over following all, times the sum of weights, shape (players,)."""
+  sizes = np.repeat(*game.groups[:, [ACTIONS, COUNT]].astype(np.int64).T).tolist()
+  shapes = list(zip(np.diff(memories.begin).tolist(), sizes, strict=True))
+  # What can be gained later: by each memory after each action; after following a recommendation of each action; after
+  # each action instead of each that was recommended; and by each memory after both, if it hears on.
+  worth = [np.zeros(shape) for shape in shapes]
+  following, seen = [np.zeros(size) for size in sizes], [np.zeros((size, size)) for size in sizes]
+  hears_on = ends == _HEARING_ALL
+  heard = [np.zeros((count * hears_on, size, size)) for count, size in shapes]
+  result = np.zeros(game.num_infosets)
+  for own, size in reversed(list(enumerate(sizes))):
+    first, last = memories.begin[own : own + 2]
+    own_regrets = regrets[memories.offset[first] : memories.offset[last]]
+    # External ones come first. To play an action whatever is recommended is to play it instead of each.
+    outright = size * np.count_nonzero(memories.internal[first:last] == 0)
+    swaps = own_regrets[outright:].reshape(-1, size, size)
+    gains = np.vstack([own_regrets[:outright].reshape(-1, size), swaps.sum(axis=1)]) + worth[own]
+    gains = gains.max(axis=1)
+    if ends in (_LATER, _LATER_SEEN):
+      gains = np.maximum(gains, 0.0)
+    if ends == _LATER_SEEN:
+      gains = np.maximum(gains, swaps.max(axis=2).sum(axis=1))
+    if hears_on:
+      gains = (swaps + heard[own]).max(axis=2).sum(axis=1)
+    # Of those who have followed so far.
+    gain = gains[0]
+    if begins == _UNSEEN:
+      gain = max(following[own].sum(), gains[-1])
+    if begins == _SEEN:
+      options = swaps[-1] + seen[own]
+      np.fill_diagonal(options, following[own])
+      gain = options.max(axis=1).sum()
+    up, action = memories.infoset_above[own], memories.action_above[own]
+    if up == NONE:
+      result[own] = gains.sum() if hears_on else gain
+      continue
+    following[up][action] += gain
+    if hears_on:
+      heard[up][:, :, action] += gains.reshape(-1, sizes[up])
+    elif ends != _AT_ONCE:
+      above, trigger = memories.above[first:last], memories.trigger[first:last]
+      went_on, begun = above != NONE, (above == NONE) & (trigger != NONE)
+      worth[up][above[went_on] - memories.begin[up], action] += gains[went_on]
+      seen[up][trigger[begun], action] += gains[begun]
+  cuts = np.cumsum([tree.num_infosets for tree in game.treeplexes])[:-1]
+  return np.array([own.sum() for own in np.split(result, cuts)])
+
+
+def measure(
+  play: object,
+  table: DeviationRegrets,
   regrets: Float64s,
-  worth: Float64s,
-  gains: Float64s,
-  following: Float64s,
-  seen: Float64s,
-  result: Float64s,
-  begins: int,
-  ends: int,
-) -> None:
-  """Finds what the best deviators gain below each infoset, from the last ones up.
-
-  `worth`, from `of_memory` on, becomes what each action is worth to a deviator with a memory, and `gains` the best of
-  them. `following`, from `of_infoset` on, is what can be gained after following a recommendation of each action, and
-  `seen`, from `of_pair` on, after each other action instead of it. All are 0 before, and counted from the strategy that
-  follows everything. `result` is what can be gained by those who have followed so far, or, of a deviator who begins at
-  the start, by that.
-  """
-  for back in range(groups.shape[0]):
-    count, actions, start = infosets_of(groups, groups.shape[0] - 1 - back)[2:]
-    for own in range(start, start + count):
-      last = memories.begin[own + 1] - 1
-      for memory in range(memories.begin[own], last + 1):
-        place, row, best = memories.offset[memory], of_memory[memory], -np.inf
-        outright = memories.external[memory] > 0.0
-        for a in range(actions):
-          if outright:
-            worth[row + a] += regrets[place + a]
-          else:
-            for b in range(actions):
-              worth[row + a] += regrets[place + b * actions + a]
-          best = max(best, worth[row + a])
-        if ends in (_LATER, _LATER_SEEN):
-          best = max(best, 0.0)
-        if ends == _LATER_SEEN:
-          swapped = 0.0
-          for b in range(actions):
-            most = 0.0
-            for a in range(actions):
-              most = max(most, regrets[place + outright * actions + b * actions + a])
-            swapped += most
-          best = max(best, swapped)
-        gains[memory] = best
-      gain = gains[memories.begin[own]]
-      if begins == _UNSEEN:
-        followed = 0.0
-        for a in range(actions):
-          followed += following[of_infoset[own] + a]
-        gain = max(followed, gains[last])
-      if begins == _SEEN:
-        gain = 0.0
-        place = memories.offset[last] + (memories.external[last] > 0.0) * actions
-        for b in range(actions):
-          best = following[of_infoset[own] + b]
-          for a in range(actions):
-            if a != b:
-              pair = b * actions + a
-              best = max(best, regrets[place + pair] + seen[of_pair[own] + pair])
-          gain += best
-      result[own] = gain
-      up, action = memories.infoset_above[own], memories.action_above[own]
-      if up == NONE:
-        continue
-      following[of_infoset[up] + action] += gain
-      if ends == _AT_ONCE:
-        continue
-      there = of_infoset[up + 1] - of_infoset[up]
-      for memory in range(memories.begin[own], last + 1):
-        if memories.above[memory] != NONE:
-          worth[of_memory[memories.above[memory]] + action] += gains[memory]
-        elif memories.trigger[memory] != NONE:
-          seen[of_pair[up] + memories.trigger[memory] * there + action] += gains[memory]
-
-
-def _best_gains(game: CompiledGame, memories: Memories, regrets: Float64s, kind: Kind) -> Float64s:
-  """Returns what each player's best deviator gains, times the sum of weights, shape (players,)."""
-  actions = np.repeat(*(game.groups[:, column].astype(np.int64) for column in (ACTIONS, COUNT)))
-  rows = np.repeat(actions, np.diff(memories.begin))
-  of_memory, of_infoset, of_pair = (
-    np.append(0, np.cumsum(each)) for each in (rows, actions, actions**2)
-  )
-  found = np.zeros(game.num_infosets)
-  scratch = (np.zeros(size) for size in (of_memory[-1], len(rows), of_infoset[-1], of_pair[-1]))
-  _carry_gains(
-    game.groups, memories, of_memory, of_infoset, of_pair, regrets, *scratch, found, *kind
-  )
-  top = np.where(memories.infoset_above == NONE, found, 0.0)
-  players = np.repeat(np.arange(game.num_players), [tree.num_infosets for tree in game.treeplexes])
-  result = np.zeros(game.num_players)
-  np.add.at(result, players, top)
-  return result
-
-
-class PlaySums(NamedTuple):
-  """What gaps are made of.
-
-  Attributes:
-    table: where regrets are.
-    regrets: their weighted sums, shape (table.size,).
-    play_values: the weighted sum of what players expected, shape (players,).
-    total: the sum of weights.
-  """
-
-  table: DeviationRegrets
-  regrets: Float64s
-  play_values: Float64s
-  total: float
-
-
-def measure(play: object, sums: PlaySums, kind: str | None) -> CorrelatedGap:
+  play_values: Float64s,
+  total: float,
+  kind: str | None,
+) -> CorrelatedGap:
   """Returns how far play is from an equilibrium of a kind, exactly.
 
   Args:
     play: what is measured, for messages.
-    sums: its sums.
-    kind: a name in `KINDS` that `MEASURED` has for its deviations; None for the first of these.
+    table: where regrets are.
+    regrets: their weighted sums, shape (table.size,).
+    play_values: the weighted sum of what players expected, shape (players,).
+    total: the sum of weights.
+    kind: a name in `KINDS` that `MEASURED` has for the deviations; None for the first of these.
 
   Raises:
     ArgumentError: the sums do not tell that gap, or nothing has been played yet.
     AbstractionError: the game is an abstraction that loses something.
   """
-  table = sums.table
-  measured = () if table.as_open_spiel else MEASURED[table.deviations]
-  kind = kind or (measured[0] if measured else "extensive-form")
+  measured = MEASURED[table.deviations]
+  kind = kind or measured[0]
+  if kind == NORMAL_FORM:
+    raise errors.ArgumentError(
+      f"{play!r} keeps sums, and whoever is told a whole strategy takes the strategies themselves: "
+      "MixturePolicy(game, profiles).gap('normal-form')."
+    )
   arguments.one_of(kind, "kind", tuple(KINDS))
   if kind not in measured:
     able = [name for name, kinds in MEASURED.items() if kind in kinds]
     raise errors.ArgumentError(
-      f"The regrets of {play!r} do not tell the {kind} gap. Those of these deviations do, if they are not as in "
-      f"OpenSpiel: {', '.join(able)}. Take such a solver, or add the policies to an EmpiricalPlay of such deviations."
+      f"The regrets of {play!r} do not tell the {kind} gap. Those of these deviations do: {', '.join(able)}. Take such "
+      "a solver, or add the policies to an EmpiricalPlay of such deviations."
     )
-  if not table.game.is_exact:
-    raise errors.AbstractionError(
-      f"In {table.game} nobody sees what deviations gain in the full game. Take that, or a lossless abstraction of it."
-    )
-  if not sums.total:
+  check_exact(table.game)
+  if not total:
     raise errors.ArgumentError(f"{play!r} has played nothing yet. Run the solver, or add policies.")
-  gains = _best_gains(table.game, table.memories, sums.regrets, KINDS[kind]) / sums.total
-  return CorrelatedGap(
-    float(np.maximum(gains, 0.0).sum()), gains, sums.play_values / sums.total, kind
-  )
+  gains = _best_gains(table.game, table.memories, regrets, *KINDS[kind]) / total
+  return make_gap(gains, play_values / total, kind)
+
+
+def check_exact(game: CompiledGame) -> None:
+  """Raises AbstractionError where deviations in the full game are not those in an abstraction."""
+  if not game.is_exact:
+    raise errors.AbstractionError(
+      f"In {game} nobody sees what deviations gain in the full game. Take that, or a lossless abstraction of it."
+    )
+
+
+def make_gap(gains: Float64s, expected: Float64s, kind: str) -> CorrelatedGap:
+  """Returns a gap, given what each player gains and expects, shape (players,)."""
+  return CorrelatedGap(float(np.maximum(gains, 0.0).sum()), gains, expected, kind)
+
+
+def behavioral(game: CompiledGame, policy: open_spiel.AnyPolicy | Float64s) -> Float64s:
+  """Returns a profile in behavioural form, given in that form or as anything that `policies.from_policy` reads.
+
+  Raises:
+    PolicyError: it is not one for this game.
+  """
+  if not isinstance(policy, np.ndarray):
+    return open_spiel.from_policy(game, policy)
+  try:
+    if policy.shape != (game.end,):
+      raise ValueError(f"it has the shape {policy.shape}, not ({game.end},)")
+    forms.check_behavioral_form(game, policy)
+  except ValueError as error:
+    raise errors.PolicyError(
+      f"An array is no profile of {game} in behavioural form: {error}."
+    ) from None
+  return policy.astype(np.float64)
 
 
 class EmpiricalPlay:
@@ -290,11 +259,12 @@ class EmpiricalPlay:
     self._table = DeviationRegrets(game, self.deviations)
     self._regrets, self._play_values = np.zeros(self._table.size), np.zeros(game.num_players)
 
-  def add(self, policy: open_spiel.AnyPolicy, weight: float = 1.0) -> None:
+  def add(self, policy: open_spiel.AnyPolicy | Float64s, weight: float = 1.0) -> None:
     """Adds a profile.
 
     Args:
-      policy: anything that `policies.from_policy` reads; all players' strategies.
+      policy: all players' strategies: an array in behavioural form, shape (sequences,), such as
+        `solver.current_probabilities()`, or anything that `policies.from_policy` reads.
       weight: how likely the profile is, in proportion to the others.
 
     Raises:
@@ -302,17 +272,17 @@ class EmpiricalPlay:
       PolicyError: the policy is not one for this game.
     """
     weight = arguments.positive_number(weight, "weight")
-    game, strategy = self.compiled_game, open_spiel.from_policy(self.compiled_game, policy)
-    utility = gradients(game, forms.sequence_form(game, strategy))
-    self._play_values += weight * backward_pass(game, expect, utility, strategy=strategy)
+    game, strategy = self.compiled_game, behavioral(self.compiled_game, policy)
     reach = self._table.new_reach()
-    self._table.choose(self._regrets, strategy, np.zeros(game.end), reach, learns=False)
+    self._table.choose(self._regrets, strategy, reach, learns=False)
+    utility = gradients(game, reach[: game.end])
+    self._play_values += weight * backward_pass(game, expect, utility, strategy=strategy)
     self._table.add(self._regrets, strategy, utility, reach, weight)
     self.total += weight
 
   def gap(self, kind: str | None = None) -> CorrelatedGap:
     """Returns how far the play is from an equilibrium, exactly, see `EFRSolver.gap`."""
-    return measure(self, PlaySums(self._table, self._regrets, self._play_values, self.total), kind)
+    return measure(self, self._table, self._regrets, self._play_values, self.total, kind)
 
 
 def coarse_correlated_gap(solver: FullWidthSolver) -> CorrelatedGap:
@@ -350,5 +320,4 @@ def coarse_correlated_gap(solver: FullWidthSolver) -> CorrelatedGap:
     best = evaluate.evaluate(game, state["cumulative"]).best_response_values
   else:
     best = backward_pass(game, take_best, aligned(state["gradients"] / total))
-  gains = best - expected
-  return CorrelatedGap(float(np.maximum(gains, 0.0).sum()), gains, expected, "coarse")
+  return make_gap(best - expected, expected, "coarse")

@@ -18,7 +18,6 @@ this is linear in xi and v.
 """
 
 import dataclasses
-import time
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -137,7 +136,6 @@ class OptimalEquilibrium:
     is_exact: whether the game is triangle-free, so that the plan is a mixture of pure strategies. If not, what the
       mediator tells one player may depend on which infosets it has seen the other at; nobody gains by leaving it then
       either.
-    seconds: how long the program took, building it included, compiling the game not.
   """
 
   policy: CorrelatedPolicy
@@ -147,14 +145,13 @@ class OptimalEquilibrium:
   expected_values: Float64s
   gains: Float64s
   is_exact: bool
-  seconds: float
 
   def __repr__(self) -> str:
     """Returns one line."""
     bound = "" if self.is_exact else "at most "
     return (
       f"<{self.concept} of {self.policy.compiled_game.name}: {self.objective} {bound}{self.value:.12g}, leaving "
-      f"gains {self.gains.max():.1e}, {self.seconds:.3g} s>"
+      f"gains {self.gains.max():.1e}>"
     )
 
 
@@ -190,26 +187,14 @@ def optimal_equilibrium(
   if objective not in ("welfare", "fairness"):
     objective = arguments.integer(objective, "objective", 0, 1)
   compiled = compile_game(game)
-  start = time.perf_counter()
   pairs = RelevantPairs(compiled, arguments.positive_integer(max_histories, "max_histories"))
   deviations = [Deviations(pairs, player, concept) for player in (0, 1)]
   plan = _solve_program(pairs, deviations, objective)
   expected = np.array([payoffs @ plan for payoffs in pairs.payoffs])
   gains = np.array([each.gain(plan) for each in deviations])
-  if isinstance(objective, int):
-    value = expected[objective]
-  else:
-    value = expected.sum() if objective == "welfare" else expected.min()
-  return OptimalEquilibrium(
-    policy=PlanPolicy(pairs, plan),
-    concept=concept,
-    objective=objective,
-    value=float(value),
-    expected_values=expected,
-    gains=gains,
-    is_exact=pairs.triangle_free,
-    seconds=time.perf_counter() - start,
-  )
+  values = {0: expected[0], 1: expected[1], "welfare": expected.sum(), "fairness": expected.min()}
+  policy, value = PlanPolicy(pairs, plan), float(values[objective])
+  return OptimalEquilibrium(policy, concept, objective, value, expected, gains, pairs.triangle_free)
 
 
 def _solve_program(
@@ -256,27 +241,6 @@ def _solve_program(
   # Rounding leaves negative numbers near 0.
   plan: Float64s = np.maximum(found.x[: len(pairs)], 0.0)
   return plan
-
-
-def deviation_gains(
-  correlated_policy: CorrelatedPolicy, concept: Concept = "EFCE", *, max_histories: int = 1_000_000
-) -> Float64s:
-  """Returns what each of two players would gain by a best response to a mediator whom the other obeys, shape (2,).
-
-  That is exact, for plans and for mixtures of profiles: 0 at an equilibrium of the concept.
-
-  Raises:
-    UnsupportedGameError: the game has not two players, or no states.
-    AbstractionError: infosets of the game are shared.
-    GameTooLargeError: there are more histories than `max_histories`.
-    ArgumentError: there is no such concept.
-  """
-  arguments.one_of(concept, "concept", get_args(Concept))
-  pairs = RelevantPairs(
-    correlated_policy.compiled_game, arguments.positive_integer(max_histories, "max_histories")
-  )
-  plan = correlated_policy.plan(pairs)
-  return np.array([Deviations(pairs, player, concept).gain(plan) for player in (0, 1)])
 
 
 def _matrix(values: Float64s, rows: Int64s, columns: Int64s, shape: tuple[int, int]) -> Any:

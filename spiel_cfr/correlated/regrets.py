@@ -33,7 +33,7 @@ from spiel_cfr.regret_minimizers.regret_minimizer import TIE
 _SLIGHT = 1e-16
 INTEGERS = types.Array(types.int64, 1, "C")
 _TABLE = types.Array(types.float64, 2, "C")
-MEMORIES = tuple_type(Memories, INTEGERS, INTEGERS, FLOATS, FLOATS, *[INTEGERS] * 9)
+MEMORIES = tuple_type(Memories, *[INTEGERS] * 12)
 
 
 @inlined
@@ -69,16 +69,15 @@ def add_regrets(
         value += strategy[row + a * stride] * utility[row + a * stride]
       for memory in range(memories.begin[infoset + i], memories.begin[infoset + i + 1]):
         share, place = weight * reach[memories.node[memory]], memories.offset[memory]
-        if memories.external[memory] > 0.0:
-          for a in range(actions):
-            regrets[place + a] += share * (utility[row + a * stride] - value)
-          place += actions
-        if memories.internal[memory] > 0.0:
+        if memories.internal[memory]:
           for b in range(actions):
             often = share * strategy[row + b * stride]
             for a in range(actions):
               regrets[place + a] += often * (utility[row + a * stride] - utility[row + b * stride])
             place += actions
+        else:
+          for a in range(actions):
+            regrets[place + a] += share * (utility[row + a * stride] - value)
 
 
 @inlined
@@ -103,21 +102,18 @@ def _weigh(
       rates[b, a] = 0.0
   for memory in range(memories.begin[infoset], memories.begin[infoset + 1]):
     often, place = reach[memories.node[memory]], memories.offset[memory]
-    times = often * memories.external[memory]
-    if memories.external[memory] > 0.0:
-      for a in range(actions):
-        if regrets[place + a] > tie:
-          shares[a] += times * regrets[place + a]
-          external += times * regrets[place + a]
-      place += actions
-    times = often * memories.internal[memory]
-    if memories.internal[memory] > 0.0:
+    if memories.internal[memory]:
       for b in range(actions):
         for a in range(actions):
           if a != b and regrets[place + a] > tie:
-            rates[b, a] += times * regrets[place + a]
-            internal += times * regrets[place + a]
+            rates[b, a] += often * regrets[place + a]
+            internal += often * regrets[place + a]
         place += actions
+    else:
+      for a in range(actions):
+        if regrets[place + a] > tie:
+          shares[a] += often * regrets[place + a]
+          external += often * regrets[place + a]
   return external, internal
 
 
@@ -207,22 +203,21 @@ def _fixed_point(
     result[a] /= total
 
 
-@kernel(types.void(COUNT_TABLE, MEMORIES, *[FLOATS] * 5, types.boolean))
+@kernel(types.void(COUNT_TABLE, MEMORIES, *[FLOATS] * 4, types.boolean))
 def choose(
   groups: Uint64s,
   memories: Memories,
   ties: Float64s,
   regrets: Float64s,
   strategy: Float64s,
-  point: Float64s,
   reach: Float64s,
   learns: bool,
 ) -> None:
-  """Chooses strategies from the root down; `point` becomes their sequence form, `reach` the probability of each node.
+  """Chooses strategies from the root down; `reach` becomes the probability of each node.
 
   Regrets of no more than `ties`, shape (infosets,), count as 0. If nobody `learns`, strategies stay as they are.
   """
-  lists, most = point.shape[0], 1
+  lists, most = strategy.shape[0], 1
   for group in range(groups.shape[0]):
     most = max(most, infosets_of(groups, group)[3])
   rates, leads = np.empty((most, most)), np.empty((most, most))
@@ -235,45 +230,39 @@ def choose(
         external, internal = _weigh(
           memories, own, actions, reach, regrets, ties[own], rates, shares
         )
-        if external + internal <= 0.0:
-          for a in range(actions):
-            strategy[row + a * stride] = 1.0 / actions
-        elif internal <= 0.0:
-          for a in range(actions):
-            strategy[row + a * stride] = shares[a] / external
-        else:
+        if internal > 0.0:
           for a in range(actions):
             for b in range(actions):
               rates[b, a] += shares[a]
           _fixed_point(rates, leads, members, actions, result)
-          for a in range(actions):
-            strategy[row + a * stride] = result[a]
+        for a in range(actions):
+          if internal <= 0.0:
+            result[a] = shares[a] / external if external > 0.0 else 1.0 / actions
+          strategy[row + a * stride] = result[a]
       above = memories.sequence_above[own]
       for a in range(actions):
         place = row + a * stride
-        point[place] = point[above] * strategy[place]
-        reach[place] = reach[above] * strategy[memories.played[place]]
+        reach[place] = reach[above] * strategy[place]
       for last in range(memories.list_begin[own], memories.list_begin[own + 1]):
         reach[lists + last] = (
-          reach[memories.list_parent[last]] * strategy[memories.played[lists + last]]
+          reach[memories.list_parent[last]] * strategy[memories.list_played[last]]
         )
 
 
 class DeviationRegrets:
   """The regrets of a set of deviations in a game: where they are, and the passes over them. Never changes.
 
-  Arrays of strategies, utilities and points have the shape (sequences,); `reach`, the probability of each node, is
-  `new_reach` to begin with; `regrets` has the shape (size,).
+  Strategies and utilities have the shape (sequences,), regrets (size,), and `reach`, the probability of each node,
+  (nodes,); what it has of sequences is the sequence form.
 
   Attributes:
     game: the game.
     deviations: the name of the set.
-    as_open_spiel: whether it is what OpenSpiel has under that name.
     memories: where the regrets are.
     size: how many there are.
   """
 
-  def __init__(self, game: CompiledGame, deviations: str, as_open_spiel: bool = False) -> None:
+  def __init__(self, game: CompiledGame, deviations: str) -> None:
     """Lays out the set of that name, see `deviations.make_memories`.
 
     Raises:
@@ -285,32 +274,22 @@ class DeviationRegrets:
         f"In {game} infosets are shared (imperfect recall), so that nobody remembers what was recommended on the way "
         "there. Take the full game."
       )
-    self.game, self.deviations, self.as_open_spiel = game, deviations, as_open_spiel
-    self.memories = make_memories(game, deviations, as_open_spiel)
+    self.game, self.deviations = game, deviations
+    self.memories = make_memories(game, deviations)
     self.size = int(self.memories.offset[-1])
     scale = game.scale[: game.num_infosets].astype(np.uint64) << np.uint64(48)
     self._ties = TIE * scale.view(np.float64)
 
   def new_reach(self) -> Float64s:
     """Returns room for the probability of each node, shape (nodes,)."""
-    return np.zeros(len(self.memories.played))
+    return np.zeros(self.game.end + len(self.memories.list_played))
 
   def choose(
-    self,
-    regrets: Float64s,
-    strategy: Float64s,
-    point: Float64s,
-    reach: Float64s,
-    learns: bool = True,
+    self, regrets: Float64s, strategy: Float64s, reach: Float64s, learns: bool = True
   ) -> None:
-    """Overwrites strategies with what regrets lead to, `point` with their sequence form, and `reach`.
-
-    Without `learns`, strategies stay as they are.
-    """
-    roots = [tree.root for tree in self.game.treeplexes]
-    point[roots] = reach[roots] = 1.0
-    numbers = self._ties, regrets, strategy, point, reach
-    choose(self.game.groups, self.memories, *numbers, learns)
+    """Overwrites strategies with what regrets lead to, or leaves them as they are, and `reach`."""
+    reach[[tree.root for tree in self.game.treeplexes]] = 1.0
+    choose(self.game.groups, self.memories, self._ties, regrets, strategy, reach, learns)
 
   def add(
     self,

@@ -19,7 +19,6 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, aligned_zeros, dot
 from spiel_cfr._numba.kernels import Kernel
-from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, PartWalk
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, sequence
@@ -38,14 +37,9 @@ def expect(block: Block) -> None:
 
 
 def gradients(game: CompiledGame, sequence_form: Float64s) -> Float64s:
-  """Returns every player's gradient: what each sequence is worth, given how the others play.
+  """Returns every player's gradient: what each sequence is worth, in the game's units, given how the others play.
 
-  Args:
-    game: the game.
-    sequence_form: the strategies, shape (sequences,).
-
-  Returns:
-    Shape (sequences,), in the game's units; aligned, and the caller's.
+  Both arrays have the shape (sequences,); the result is aligned, and the caller's.
   """
   result = aligned_zeros(game.end)
   if game.partition is None or any(True for _ in game.partition.forced()):
@@ -56,9 +50,7 @@ def gradients(game: CompiledGame, sequence_form: Float64s) -> Float64s:
   walk = PartWalk(game.partition)
   for number, part in enumerate(parts):
     workspace = walk.workspaces[0] if number else walk.trunk
-    for player, own in enumerate(part.sequences):
-      workspace.sequence_form[player][: part.own_length(player)] = sequence_form[own]
-      walk.enter(number, player, workspace)
+    walk.load(number, workspace, sequence_form)
     for player in PLAYERS:
       walk.gradient(number, player, workspace)
       found, own_length = workspace.utility[player][0], part.own_length(player)
@@ -116,12 +108,3 @@ def backward_pass(
     scratch,
   )
   return gradient[[tree.root for tree in game.treeplexes]]
-
-
-def gap_of_regrets(game: CompiledGame, regrets: Float64s) -> float:
-  """Returns the sum over players of max_x <R, x>, the first term of the identity, for R of shape (sequences,)."""
-  carried = aligned_zeros(game.end)
-  for tree in game.treeplexes:
-    for sequences, _ in tree.blocks():
-      carried[sequences] = regrets[sequences]
-  return float(np.sum(backward_pass(game, take_best, carried)))

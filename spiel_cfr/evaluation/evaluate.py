@@ -263,11 +263,7 @@ def evaluate(
 
 
 def original_nash_conv(compiled: CompiledGame, sequence_form: npt.NDArray[Any]) -> float:
-  """Returns the NashConv of a policy in the game that a compiled one stands for.
-
-  Args:
-    compiled: the game; of an abstraction that may lose something, the policy is judged in the full game.
-    sequence_form: see `evaluate`.
+  """Returns the NashConv of a policy; of an abstraction that may lose something, in the full game. See `evaluate`.
 
   Raises:
     NotFiniteError: the policy, or what it is worth, is not finite.
@@ -320,12 +316,7 @@ def _evaluate_by_parts(
 
   def value(player: int, number: int, workspace: Workspace) -> None:
     part, utility = partition.parts[number], workspace.utility[player][0]
-    for each, scale in enumerate(scales):
-      own = part.sequences[each]
-      reach = workspace.sequence_form[each][: part.own_length(each)]
-      np.multiply(sequence_form[own], scale, out=reach, dtype=np.float64)
-      if number:
-        walk.enter(number, each, workspace)
+    walk.load(number, workspace, sequence_form, scales)
     walk.gradient(number, player, workspace)
     # What is at sequences of the trunk is added up for all parts in the trunk.
     length = part.length(player)
@@ -345,15 +336,8 @@ def _evaluate_by_parts(
     )
     walk.keep(number, player, workspace)
 
+  walk.load(0, walk.trunk, sequence_form, scales)
   for player in PLAYERS:
-    for each, scale in enumerate(scales):
-      trunk = partition.parts[0]
-      np.multiply(
-        sequence_form[trunk.sequences[each]],
-        scale,
-        out=walk.trunk.sequence_form[each][: trunk.own_length(each)],
-        dtype=np.float64,
-      )
     walk.for_each_subtree(functools.partial(value, player))
     value(player, 0, walk.trunk)
     values[player] = sum(expected.tolist()), walk.trunk.utility[player][0][0]

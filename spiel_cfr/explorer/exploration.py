@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
+import numpy as np
+
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments, files
@@ -15,8 +17,10 @@ from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.correlated.correlated_policy import CorrelatedPolicy
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.explorer import history_pages, public_state_pages
+from spiel_cfr.explorer.infoset_labels import infoset_labels
 from spiel_cfr.explorer.page import render
 from spiel_cfr.explorer.page_content import Content
+from spiel_cfr.explorer.recommendations import with_mediator
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.poker.public_game import PublicGame
@@ -80,7 +84,8 @@ def explore(
   likeliest is kept where there is too much, and the page says what was left out.
 
   Args:
-    policies: anything that `policies.from_policy` reads: a solver, what `solve` or `search.resolve` returns, a policy.
+    policies: a mediator's `CorrelatedPolicy`, or anything that `policies.from_policy` reads: a solver, what `solve` or
+      `search.resolve` returns, a policy.
     path: of the file; its folder must be there.
     game: of a policy that doesn't know its own.
     which: of a solver's policies, "average" or "current".
@@ -111,7 +116,13 @@ def explore(
   if traces is None:
     traces = {policies.solver.recipe.name: policies.rows} if isinstance(policies, Solution) else {}
   curves = _curves(traces)
-  compiled, behavioral, source = _read(policies, game, which)
+  if isinstance(policies, CorrelatedPolicy):
+    game_string = policies.compiled_game.game_string
+    compiled, behavioral = with_mediator(policies, max_nodes)
+    source = "a mediator who is obeyed; whoever leaves it plays a best response"
+  else:
+    compiled, behavioral, source = _read(policies, game, which)
+    game_string = compiled.original.game_string
   if compiled.original is not compiled:
     # Of an abstraction, what its policy is in the game that it stands for.
     table = open_spiel.to_dict(compiled, behavioral)
@@ -125,9 +136,17 @@ def explore(
     max_nodes=max_nodes,
     below=below,
   )
+  if isinstance(policies, CorrelatedPolicy) and content.infosets is not None:
+    own = content.infosets
+    # Players do not know all the moves that histories have in common in which everybody obeys.
+    own.labels[:] = infoset_labels(
+      content.tree, content.names, own.infostates, own.player, np.zeros_like(own.player)
+    )
   content.header.update(
     _header(compiled, behavioral),
-    title=title if title is not None else _title(compiled.game_string),
+    title=title if title is not None else _title(game_string),
+    # An endgame has thousands of numbers in its string.
+    game=re.sub(r"(?<==)[^,()]{60,}", "…", game_string),
     policy=source,
     traces=curves,
     versions=versions(),
@@ -173,12 +192,6 @@ def _read(policies: Any, game: AnyGame | None, which: Which) -> tuple[CompiledGa
       f"{which} policy of {policies.recipe.name} after {int(policies.iteration):,} iterations"
     )
     return policies.compiled_game, behavioral, source
-  if isinstance(policies, CorrelatedPolicy):
-    raise errors.ArgumentError(
-      "A page shows players who play independently of each other, which a mediator's players do not. "
-      "explore(policy.marginals(), game=policy.compiled_game) shows how often each action is recommended; its values "
-      "are those of independent play."
-    )
   if game is None:
     game = getattr(policies, "compiled_game", getattr(policies, "game", None))
   if game is None:
@@ -203,8 +216,6 @@ def _header(compiled: CompiledGame, behavioral: Float64s) -> dict[str, Any]:
   found = evaluate.evaluate(compiled, forms.sequence_form(compiled, behavioral))
   two_player = compiled.is_two_player_constant_sum
   return {
-    # An endgame has thousands of numbers in its string.
-    "game": re.sub(r"(?<==)[^,()]{60,}", "…", compiled.game_string),
     "size": compiled.size,
     "players": compiled.num_players,
     "values": found.expected_values.tolist(),

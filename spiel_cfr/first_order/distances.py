@@ -146,12 +146,7 @@ class DilatedDistance:
   """
 
   def __init__(self, game: CompiledGame, regularizer: Regularizer, weights: Weights) -> None:
-    """Makes the distance.
-
-    Args:
-      game: the game.
-      regularizer: "entropy" or "euclidean".
-      weights: see the module's docstring.
+    """Makes the distance; the module's docstring has what weights there are.
 
     Raises:
       ArgumentError: there is no such regularizer, or there are no such weights.

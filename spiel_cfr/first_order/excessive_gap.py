@@ -22,10 +22,8 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, require
-from spiel_cfr.first_order.distances import DilatedDistance, Step, Weights
-from spiel_cfr.first_order.first_order_solver import FirstOrderSolver, FirstOrderState
-from spiel_cfr.games.compiling import AnyGame
-from spiel_cfr.regret_minimizers.regularizers import Regularizer
+from spiel_cfr.first_order.distances import Step
+from spiel_cfr.first_order.first_order_solver import FirstOrderState, SaddlePointSolver
 
 # Searching: where tau begins, what it is divided by and multiplied by after a step, how often it is divided.
 _FIRST_TAU, _SMALLER, _LARGER, _MOST_TRIALS = 0.5, 2.0, 1.11, 50
@@ -46,7 +44,7 @@ class ExcessiveGapState(FirstOrderState):
   tau: float = _FIRST_TAU
 
 
-class ExcessiveGapSolver(FirstOrderSolver[ExcessiveGapState]):
+class ExcessiveGapSolver(SaddlePointSolver[ExcessiveGapState]):
   """The excessive gap technique for constant-sum games of two players: NashConv <= `bound` = O(1 / T).
 
   There is no average apart from the strategies themselves; `current_policy` and `average_policy` are the same.
@@ -59,38 +57,7 @@ class ExcessiveGapSolver(FirstOrderSolver[ExcessiveGapState]):
   after T of them. `aggressive=True` is EGT/AS: mu begins as small as the excess lets it, and tau is the largest of
   1/2, 1/4, ... for which the excess is not negative, from where the last one was; the bound is mu_0 O_0 + mu_1 O_1 as
   it is.
-
-  Attributes:
-    aggressive: as given.
-    distance: d_p.
   """
-
-  def __init__(
-    self,
-    game: AnyGame,
-    aggressive: bool = False,
-    regularizer: Regularizer = "entropy",
-    weights: Weights = "farina2021",
-  ) -> None:
-    """Makes the solver.
-
-    Args:
-      game: a compiled game, or what `compile_game` takes.
-      aggressive: whether it searches for the largest steps, or takes those that are proven.
-      regularizer: "entropy" or "euclidean".
-      weights: "kroer2017", "farina2021" or "one". The bound is proven for the first, and for the second with the
-        entropy; of an aggressive solver for any.
-
-    Raises:
-      UnsupportedGameError: the game is not a constant-sum game of two players.
-      ArgumentError: there is no such regularizer, or there are no such weights.
-      GameError: see `compile_game`.
-    """
-    self.aggressive = bool(aggressive)
-    super().__init__(game)
-    self._require_saddle_point()
-    self.distance = DilatedDistance(self.compiled_game, regularizer, weights)
-    self.reset()
 
   def _first_state(self) -> ExcessiveGapState:
     return ExcessiveGapState(point=self._uniform(), smoothing=self._first_smoothing(1.0))

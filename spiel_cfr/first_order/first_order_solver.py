@@ -14,9 +14,11 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, require
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr.solver import MOST_ITERATIONS, Solver
+from spiel_cfr.first_order.distances import DilatedDistance, Weights
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
 from spiel_cfr.policies import forms
+from spiel_cfr.regret_minimizers.regularizers import Regularizer
 
 # Of sums of values, as a fraction of the range of payoffs.
 _ROUNDING = 1e-13
@@ -96,22 +98,6 @@ class FirstOrderSolver(Solver, Generic[S]):
     bounds = [compiled.payoff.sensitivity(compiled.treeplexes, player) for player in self._players]
     # Where nobody's strategy matters to anybody, any number will do.
     return max(*bounds) or 1.0
-
-  def _require_saddle_point(self) -> None:
-    """Notes what the players' returns sum to, and how far sums of values may be from that by rounding.
-
-    Raises:
-      UnsupportedGameError: the game is not a constant-sum game of two players.
-    """
-    compiled = self.compiled_game
-    if compiled.constant_sum is None or not compiled.is_two_player_constant_sum:
-      raise errors.UnsupportedGameError(
-        f"{type(self).__name__} finds saddle points, which only constant-sum games of two players have; "
-        f"{compiled.name} is not one. Take a solver that minimizes regret, such as CFRPlusSolver or "
-        "OptimisticMirrorDescentSolver."
-      )
-    self._total = compiled.constant_sum
-    self._rounding = _ROUNDING * (compiled.payoff_range[1] - compiled.payoff_range[0])
 
   @abc.abstractmethod
   def _first_state(self) -> S:
@@ -193,17 +179,59 @@ class FirstOrderSolver(Solver, Generic[S]):
     return self.num_gradients * self.compiled_game.num_states
 
   def current_probabilities(self) -> Float64s:
-    """Returns the last iterate in behavioural form, shape (sequences,)."""
     return forms.behavioral_form(self.compiled_game, self.state.point)
 
   def current_sequence_form(self) -> Float64s:
-    """Returns the last iterate in sequence form, a copy of shape (sequences,)."""
     return self.state.point.copy()
 
   def average_probabilities(self) -> Float64s:
-    """Returns the policy that the theory is about in behavioural form, shape (sequences,)."""
     return forms.behavioral_form(self.compiled_game, self.state.sums())
 
   def average_sequence_form(self) -> Float64s:
-    """Returns the same in sequence form, shape (sequences,), without a detour by infosets."""
+    # Without a detour by infosets.
     return forms.normalized(self.compiled_game, self.state.sums())
+
+
+class SaddlePointSolver(FirstOrderSolver[S]):
+  """Base class of methods for saddle points, whose steps are those of a proof or as large as an inequality lets them.
+
+  Attributes:
+    aggressive: as given.
+    distance: of each player's strategies.
+  """
+
+  def __init__(
+    self,
+    game: AnyGame,
+    aggressive: bool = False,
+    regularizer: Regularizer = "entropy",
+    weights: Weights = "farina2021",
+  ) -> None:
+    """Makes the solver.
+
+    Args:
+      game: a compiled game, or what `compile_game` takes.
+      aggressive: whether it searches for the largest steps, or takes those that are proven.
+      regularizer: "entropy" or "euclidean".
+      weights: "kroer2017", "farina2021" or "one". The bound is proven for the first, and for the second with the
+        entropy; of an aggressive solver for any.
+
+    Raises:
+      UnsupportedGameError: the game is not a constant-sum game of two players.
+      ArgumentError: there is no such regularizer, or there are no such weights.
+      GameError: see `compile_game`.
+    """
+    self.aggressive = bool(aggressive)
+    super().__init__(game)
+    compiled = self.compiled_game
+    if compiled.constant_sum is None or not compiled.is_two_player_constant_sum:
+      raise errors.UnsupportedGameError(
+        f"{type(self).__name__} finds saddle points, which only constant-sum games of two players have; "
+        f"{compiled.name} is not one. Take a solver that minimizes regret, such as CFRPlusSolver or "
+        "OptimisticMirrorDescentSolver."
+      )
+    # What the players' returns sum to, and how far sums of values may be from that by rounding.
+    self._total = compiled.constant_sum
+    self._rounding = _ROUNDING * (compiled.payoff_range[1] - compiled.payoff_range[0])
+    self.distance = DilatedDistance(compiled, regularizer, weights)
+    self.reset()

@@ -22,10 +22,8 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, require
-from spiel_cfr.first_order.distances import DilatedDistance, Step, Weights
-from spiel_cfr.first_order.first_order_solver import AveragedState, FirstOrderSolver
-from spiel_cfr.games.compiling import AnyGame
-from spiel_cfr.regret_minimizers.regularizers import Regularizer
+from spiel_cfr.first_order.distances import Step
+from spiel_cfr.first_order.first_order_solver import AveragedState, SaddlePointSolver
 
 # After a step that took no correction eta is multiplied by the one, before another attempt divided by the other.
 _LARGER, _SMALLER, _MOST_ATTEMPTS = 1.2, 2.0, 50
@@ -44,42 +42,11 @@ class MirrorProxState(AveragedState):
   eta: float
 
 
-class MirrorProxSolver(FirstOrderSolver[MirrorProxState]):
+class MirrorProxSolver(SaddlePointSolver[MirrorProxState]):
   """Mirror prox for constant-sum games of two players: NashConv of the average <= `bound` = O(1 / T).
 
   Steps stay 1 / (2 L sqrt(O_0 O_1)); `aggressive=True` lets them grow by a fifth while two proximal steps suffice.
-
-  Attributes:
-    aggressive: as given.
-    distance: D, not weighed.
   """
-
-  def __init__(
-    self,
-    game: AnyGame,
-    aggressive: bool = False,
-    regularizer: Regularizer = "entropy",
-    weights: Weights = "farina2021",
-  ) -> None:
-    """Makes the solver.
-
-    Args:
-      game: a compiled game, or what `compile_game` takes.
-      aggressive: whether it searches for the largest steps, or takes those that are proven.
-      regularizer: "entropy" or "euclidean".
-      weights: "kroer2017", "farina2021" or "one". The bound is proven for the first, and for the second with the
-        entropy; of an aggressive solver for any.
-
-    Raises:
-      UnsupportedGameError: the game is not a constant-sum game of two players.
-      ArgumentError: there is no such regularizer, or there are no such weights.
-      GameError: see `compile_game`.
-    """
-    self.aggressive = bool(aggressive)
-    super().__init__(game)
-    self._require_saddle_point()
-    self.distance = DilatedDistance(self.compiled_game, regularizer, weights)
-    self.reset()
 
   def _first_state(self) -> MirrorProxState:
     area = math.prod(diameter or 1.0 for diameter in self.distance.diameters.tolist())

@@ -33,6 +33,7 @@ class Board:
     hands: int64 (hands,) per player: rows of `Deal.hands`.
     strengths: int64 (hands,) per player, ascending; all 0 where no showdown can be.
     classes: int64 (hands,) per player: the class of each hand, from 0 without gaps, in order of the first hand of each.
+    reaches: float64 (hands,) per player: what each hand weighs.
   """
 
   cards: tuple[int, ...]
@@ -41,6 +42,7 @@ class Board:
   hands: tuple[Int64s, Int64s]
   strengths: tuple[Int64s, Int64s]
   classes: tuple[Int64s, Int64s]
+  reaches: tuple[Float64s, Float64s]
 
   def num_classes(self, player: int) -> int:
     """Returns how many infosets a player has at a decision."""
@@ -93,7 +95,7 @@ def _board(
 ) -> Board:
   """Returns a board; it has no hands where no pair of hands can see it."""
   possible = (deal.reaches > 0) & ~np.isin(deal.hands, known).any(axis=1)
-  hands, strengths = [], []
+  hands, strengths, reaches = [], [], []
   for player in (0, 1):
     # Counted in integers: a hand whose opponents all hold one of its cards must come out at exactly 0.
     opponents = deal.compatible_mass(possible[1 - player].astype(np.int64))
@@ -104,8 +106,16 @@ def _board(
     order = np.argsort(strength, kind="stable")
     hands.append(own[order])
     strengths.append(strength[order])
-  apart = np.arange(len(hands[0])), np.arange(len(hands[1]))
-  return Board(known, level, probability, (hands[0], hands[1]), (strengths[0], strengths[1]), apart)
+    reaches.append(deal.reaches[player, hands[player]])
+  return Board(
+    known,
+    level,
+    probability,
+    (hands[0], hands[1]),
+    (strengths[0], strengths[1]),
+    (np.arange(len(hands[0])), np.arange(len(hands[1]))),
+    (reaches[0], reaches[1]),
+  )
 
 
 class HandPairs(NamedTuple):

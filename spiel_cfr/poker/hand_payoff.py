@@ -104,7 +104,7 @@ class PokerTerminals(Payoff):
     for number in self._boards:
       board = layout.boards[number]
       pairs = hand_pairs(layout.deal, board, player)
-      own, other = (layout.deal.reaches[each, board.hands[each]] for each in (player, 1 - player))
+      own, other = board.reaches[player], board.reaches[1 - player]
       # The probability of the pair and the board.
       weights = np.outer(own, other) * pairs.apart * board.probability / layout.deal.total
       for node in layout.terminals(number, *TERMINALS):
@@ -191,10 +191,7 @@ def _describe_board(
   deal, counts = layout.deal, [len(hands) for hands in board.hands]
   described = [rows.add(_describe_hands(player, deal, board)) for player in PLAYERS]
   # Kernels read whole vectors.
-  reaches = [
-    values.add(deal.reaches[player][board.hands[player]], np.zeros(MOST_LANES))
-    for player in PLAYERS
-  ]
+  reaches = [values.add(board.reaches[player], np.zeros(MOST_LANES)) for player in PLAYERS]
   levels = np.unique(np.concatenate(board.strengths))
   starts = [
     np.append(np.searchsorted(board.strengths[player], levels), counts[player])

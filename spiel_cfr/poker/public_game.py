@@ -136,11 +136,10 @@ class PublicGame(CompiledGame):
     layout = self.layout
     described = layout.nodes, self.partition is not None, self.dtype
     digest = hashlib.sha256(repr(described).encode())
-    digest.update(layout.deal.reaches.tobytes())
     for board in layout.boards:
       digest.update(repr(board.cards).encode())
-      for hands in board.hands:
-        digest.update(hands.tobytes())
+      for array in (*board.hands, *board.reaches):
+        digest.update(array.tobytes())
     return digest.hexdigest()
 
   @property

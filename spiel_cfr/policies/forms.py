@@ -34,12 +34,15 @@ def uniform(compiled: CompiledGame, result: AnyFloats | None = None) -> AnyFloat
   return result
 
 
-def behavioral_form(compiled: CompiledGame, sums: Float64s) -> Float64s:
-  """Normalizes non-negative sums at each infoset; where they are all zero, the strategy is uniform.
+def behavioral_form(
+  compiled: CompiledGame, sums: Float64s, otherwise: Float64s | None = None
+) -> Float64s:
+  """Normalizes non-negative sums at each infoset.
 
   Args:
     compiled: the game.
     sums: shape (sequences,).
+    otherwise: what is played where they are all zero, in behavioural form; by default the uniform strategy.
 
   Returns:
     Behavioural form, shape (sequences,).
@@ -54,7 +57,8 @@ def behavioral_form(compiled: CompiledGame, sums: Float64s) -> Float64s:
       total = block.sum(axis=0)
       check_finite(total)
       some = total > 0
-      result[sequences] = np.where(some, block / np.where(some, total, 1.0), 1.0 / len(sequences))
+      rest = 1.0 / len(sequences) if otherwise is None else otherwise[sequences]
+      result[sequences] = np.where(some, block / np.where(some, total, 1.0), rest)
   return result
 
 
@@ -69,11 +73,7 @@ def sequence_form(compiled: CompiledGame, probabilities: Float64s) -> Float64s:
 
 
 def check_behavioral_form(compiled: CompiledGame, probabilities: npt.NDArray[Any]) -> None:
-  """Checks that each infoset has a distribution, up to rounding.
-
-  Args:
-    compiled: the game.
-    probabilities: shape (sequences,), float64 or float32.
+  """Checks that each infoset has a distribution, up to rounding, in an array of shape (sequences,).
 
   Raises:
     ValueError: probabilities are negative, or don't sum to 1.
@@ -89,26 +89,12 @@ def check_behavioral_form(compiled: CompiledGame, probabilities: npt.NDArray[Any
 
 
 def shared_strategy(compiled: CompiledGame, sums: Float64s, strategy: Float64s) -> Float64s:
-  """Returns what shared infosets play together when each plays to its sequences as often as some sums say.
+  """Returns the behavioural form of what shared infosets play together; `strategy` where all sums of a bucket are 0.
 
-  Args:
-    compiled: a game with shared infosets.
-    sums: not negative, shape (sequences,).
-    strategy: behavioural form, shape (sequences,), for infosets where all sums are 0.
-
-  Returns:
-    Behavioural form, shape (sequences,), the same at all infosets of a bucket.
+  All of shape (sequences,); the result is the same at all infosets of a bucket.
   """
   assert compiled.shared_infosets is not None
-  shared, result = pooled(compiled.shared_infosets, sums), strategy.copy()
-  for treeplex in compiled.treeplexes:
-    for sequences, _ in treeplex.blocks():
-      total = shared[sequences].sum(axis=0)
-      some = total > 0
-      result[sequences] = np.where(
-        some, shared[sequences] / np.where(some, total, 1.0), strategy[sequences]
-      )
-  return result
+  return behavioral_form(compiled, pooled(compiled.shared_infosets, sums), strategy)
 
 
 def normalized(compiled: CompiledGame, sums: AnyFloats) -> AnyFloats:

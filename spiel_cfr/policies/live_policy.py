@@ -24,12 +24,9 @@ class LivePolicy(CompiledTabularPolicy):
     probabilities: Callable[[], Float64s],
     version: Callable[[], Hashable] | None,
   ) -> None:
-    """Makes the policy.
+    """Makes the policy of what `probabilities` returns, behavioural form of shape (sequences,).
 
-    Args:
-      compiled: the game.
-      probabilities: returns behavioural form, shape (sequences,).
-      version: returns something else whenever `probabilities` may; None if only `refresh` is to look.
+    `version` returns something else whenever that may; it is None if only `refresh` is to look.
 
     Raises:
       PolicyError: two players share an information state string.

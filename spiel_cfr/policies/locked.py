@@ -17,12 +17,7 @@ Mask = npt.NDArray[np.uint8]
 def locked_part(
   compiled: CompiledGame, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None
 ) -> tuple[Mask, Float64s]:
-  """Reads a part of a policy.
-
-  Args:
-    compiled: the game.
-    policy: anything that `from_policy` reads, or a mapping from some infostates.
-    infostates: where; by default everywhere in a mapping.
+  """Reads a part of a policy: of anything that `from_policy` reads, or of a mapping all of it by default.
 
   Returns:
     1 at the infosets of the part, shape (infosets,) in layout order; and the policy in behavioural form, shape

@@ -28,8 +28,8 @@ import math
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s
-from spiel_cfr._numba.kernels import Kernel, inlined
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._numba.kernels import Kernel
 from spiel_cfr._numba.simd import full, load, store, where_greater
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -40,7 +40,6 @@ from spiel_cfr.games.sequence_form.blocks import (
   lanes,
   sequence,
 )
-from spiel_cfr.regret_minimizers.oftrl import Prediction
 from spiel_cfr.regret_minimizers.regret_minimizer import (
   RegretMinimizer,
   WarmForm,
@@ -57,7 +56,7 @@ from spiel_cfr.regret_minimizers.regularizers import (
 # What multiplies sqrt(L / V).
 SCALES: dict[Regularizer, float] = {"entropy": 1.0, "euclidean": math.sqrt(2.0)}
 # Lines of `Block.scratch`.
-_SQUARES, _STEPS, _UNUSED = 0, 1, 2
+_SQUARES, _STEPS = 0, 1
 # The line of `Block.state` that only solvers that restart have: the gradient of R at the center.
 _CENTERS = 2
 # Lines of `Block.infoset_state`: S, the floor, and scale^2 L.
@@ -66,7 +65,7 @@ _ERRORS, _FLOORS, _RANGES = 0, 1, 2
 _WEIGHT, _NEXT_WEIGHT, _GROWTH, _EUCLIDEAN = 1, 2, 3, 4
 
 
-@inlined
+@block_kernel
 def add_errors(block: Block) -> None:
   """S += (w |utility - prediction|)^2;  regret += w (utility - value)."""
   regret, predicted = block.action_state[0], block.action_state[1]
@@ -97,9 +96,9 @@ def add_errors(block: Block) -> None:
     block.infoset_state[_ERRORS, block.infoset + i] += squared_weight * block.scratch[_SQUARES, i]
 
 
-@inlined
-def choose_and_keep(block: Block, value: AnyFloats) -> None:
-  """Takes the next strategy, leaves its value under the prediction in `value`, and keeps the prediction."""
+@block_kernel
+def choose_and_keep(block: Block) -> None:
+  """Chooses the next strategy, given the prediction, and keeps that."""
   steps, predicted = block.scratch[_STEPS], block.action_state[1]
   for i in range(block.size):
     infoset = block.infoset + i
@@ -115,26 +114,7 @@ def choose_and_keep(block: Block, value: AnyFloats) -> None:
       predicted[first + i] = block.utility[first + i]
   weight, euclidean = block.parameters[_NEXT_WEIGHT], block.parameters[_EUCLIDEAN] != 0.0
   centered = block.action_state.shape[0] > np.uint64(_CENTERS)
-  respond(block, value, steps, 1.0, weight, euclidean, centered)
-
-
-@block_kernel
-def observe_errors(block: Block) -> None:
-  """Adds errors and regrets; the next strategy has to wait for the prediction."""
-  add_errors(block)
-
-
-@block_kernel
-def predict_next(block: Block) -> None:
-  """Chooses the next strategy, given the prediction."""
-  choose_and_keep(block, block.value)
-
-
-@block_kernel
-def observe_and_repeat(block: Block) -> None:
-  """Adds errors and regrets, and chooses the next strategy as if the same utilities were to come."""
-  add_errors(block)
-  choose_and_keep(block, block.scratch[_UNUSED])
+  respond(block, block.value, steps, 1.0, weight, euclidean, centered)
 
 
 @block_kernel
@@ -161,8 +141,6 @@ class AdaptiveOFTRL(RegretMinimizer):
     delta: how large the floor is, positive.
     power: iteration t weighs t^power, not negative.
     regularizer: "entropy" or "euclidean".
-    prediction: "subtree" for the last gradient, carried up with the new strategies below; "last" for the last
-      counterfactual utilities.
     centered: whether it keeps a center, without which it can't go on from a given strategy.
   """
 
@@ -170,21 +148,14 @@ class AdaptiveOFTRL(RegretMinimizer):
   delta: float
   power: float = 1.0
   regularizer: Regularizer = "entropy"
-  prediction: Prediction = "subtree"
   centered: bool = False
+  observe = add_errors
+  predict = choose_and_keep
   infoset_lines = 3
 
   def __post_init__(self) -> None:
     arguments.positive_number(self.delta, "delta")
     arguments.real_number(self.power, "power", 0.0, 100.0)
-
-  @property
-  def observe(self) -> Kernel:
-    return observe_errors if self.prediction == "subtree" else observe_and_repeat
-
-  @property
-  def predict(self) -> Kernel | None:
-    return predict_next if self.prediction == "subtree" else None
 
   @property
   def resume(self) -> Kernel | None:

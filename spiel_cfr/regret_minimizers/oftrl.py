@@ -12,12 +12,11 @@ regret instead of the cumulative utility: it stays small where the utilities hav
 """
 
 import dataclasses
-from typing import Literal, TypeAlias
 
 import numpy as np
 
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s
-from spiel_cfr._numba.kernels import Kernel, inlined
+from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.simd import load, store
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -35,10 +34,6 @@ from spiel_cfr.regret_minimizers.regularizers import (
   least_exponent,
   respond,
 )
-
-# The last gradient, carried up with the new strategies below (Farina et al. 2019, (17)); or the last counterfactual
-# utilities.
-Prediction: TypeAlias = Literal["subtree", "last"]
 
 # Columns of `Block.parameters` after the tie tolerance: how often the prediction counts, the factor on the steps, the
 # regularizer.
@@ -82,7 +77,7 @@ def predict_oftrl(block: Block) -> None:
 
 @block_kernel
 def observe_and_choose(block: Block) -> None:
-  """Regret += utility - value; then the strategy, as if the same utilities were to come."""
+  """Regret += utility - value; then the strategy."""
   add_regrets(block)
   choose(block, block.scratch[_UNUSED])
 
@@ -107,26 +102,19 @@ def resume_oftrl(block: Block) -> None:
 class OFTRL(RegretMinimizer):
   """OFTRL with constant steps. Its state is the cumulative regret.
 
+  The prediction is the last gradient, carried up with the new strategies below (Farina et al. 2019, equation 17).
+
   Attributes:
     steps: the step size of each infoset of all players, shape (infosets,); 0 keeps an infoset uniform.
     regularizer: "entropy" or "euclidean".
-    prediction: "subtree" for the last gradient, carried up with the new strategies below; "last" for the last
-      counterfactual utilities.
   """
 
   steps: Float64s
   regularizer: Regularizer = "entropy"
-  prediction: Prediction = "subtree"
+  observe = observe_only
+  predict = predict_oftrl
   resume = resume_oftrl
   infoset_lines = 1
-
-  @property
-  def observe(self) -> Kernel:
-    return observe_only if self.prediction == "subtree" else observe_and_choose
-
-  @property
-  def predict(self) -> Kernel | None:
-    return predict_oftrl if self.prediction == "subtree" else None
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns tie tolerance, weight of the prediction, factor on the steps, regularizer; (iterations, 4)."""

@@ -50,26 +50,16 @@ _SINGLE_TIE = 1e-7
 
 @dataclasses.dataclass(frozen=True)
 class RegretMinimizer(abc.ABC):
-  """The contract. Only `observe` must be there; plain class attributes will do for all properties.
-
-  Attributes:
-    observe: see the module's docstring, as for the next two.
-    predict: None where `observe` chooses the next strategy itself.
-    resume: None where it can't go on from a given strategy.
-    action_lines: how many numbers it keeps for each action of each infoset.
-    infoset_lines: how many for each infoset.
-    keeps_regrets: whether the first of the numbers of an action is its cumulative regret.
-    visits_forced: whether it sees infosets with one action too; by default, if it keeps numbers of infosets.
-  """
+  """The contract. Only `observe` must be there; plain class attributes will do for all properties."""
 
   @property
   @abc.abstractmethod
   def observe(self) -> Kernel:
-    """The kernel that sees the utilities of an iteration."""
+    """The kernel that sees the utilities of an iteration, see the module's docstring."""
 
   @property
   def predict(self) -> Kernel | None:
-    """The kernel that sees the utilities predicted for the next iteration, None for none."""
+    """The kernel that sees the utilities predicted for the next iteration; None where `observe` chooses it itself."""
     return None
 
   @property

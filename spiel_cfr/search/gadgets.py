@@ -77,16 +77,23 @@ GADGETS: dict[str, Gadget] = {
 }
 
 
-def find_gadget(gadget: Any) -> Gadget:
-  """Returns a gadget by its name, or as it is.
+def find_gadget(gadget: Any, *, vector_form: bool = False) -> Gadget:
+  """Returns a gadget by its name, or as it is; for None "safe", and "follow" in vector form.
 
   Raises:
-    ArgumentError: there is no gadget of that name.
+    ArgumentError: there is no gadget of that name, or not in vector form.
   """
-  if isinstance(gadget, Gadget):
-    return gadget
-  if not isinstance(gadget, str) or gadget not in GADGETS:
+  if gadget is None:
+    gadget = "follow" if vector_form else "safe"
+  if isinstance(gadget, str) and gadget in GADGETS:
+    gadget = GADGETS[gadget]
+  if not isinstance(gadget, Gadget):
     raise errors.ArgumentError(
       f"gadget must be one of {', '.join(GADGETS)}, or a Gadget, not {arguments.shortened(gadget)}."
     )
-  return GADGETS[gadget]
+  if vector_form and gadget.front == "pick":
+    raise errors.ArgumentError(
+      "In vector form the gadget is 'follow', 'resolving' or 'unsafe', or a Gadget whose front is 'choice' or 'deal': "
+      "in others the opponent picks its type. compile_game(game, vector_form=False) lists histories, for all gadgets."
+    )
+  return gadget

@@ -7,9 +7,8 @@ Information Games Using Decomposition" (2014), and Kovařík, Schmid, Burch, Bow
 of Partially Observable Multiagent Decision Making" (2022).
 """
 
-import functools
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -18,15 +17,18 @@ from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.vector.vector_game import VectorGame
 from spiel_cfr.policies import open_spiel
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.history_walk import CHANCE, NONE, TERMINAL
+from spiel_cfr.search.public_nodes import AnyPublicState, AnyPublicTree, State
 from spiel_cfr.search.shared_trees import tree_of
+from spiel_cfr.search.vector_states import VectorPublicTree
 
 DEFAULT_MAX_HISTORIES = 5_000_000
 
 
-class PublicState:
+class PublicState(AnyPublicState):
   """Histories among which everybody knows the true one to be.
 
   Attributes:
@@ -35,32 +37,21 @@ class PublicState:
     histories: int64, as `HistoryTree` numbers them.
   """
 
+  tree: "PublicTree"
+
   def __init__(self, tree: "PublicTree", number: int) -> None:
     """Looks at a public state of a tree.
 
     Raises:
       ArgumentError: there is no such one.
     """
-    self.tree = tree
-    self.number = arguments.integer(number, "number", 0, len(tree) - 1)
+    super().__init__(tree, number)
     self.histories = tree.histories_of[self.number]
 
   @property
   def length(self) -> int:
     """How many moves there were, chance's included."""
     return int(self.tree.histories.length[self.histories[0]])
-
-  @property
-  def parent(self) -> "PublicState | None":
-    """The public state before the last move; None of the first."""
-    above = int(self.tree.above[self.number])
-    return None if above == NONE else PublicState(self.tree, above)
-
-  @functools.cached_property
-  def children(self) -> "tuple[PublicState, ...]":
-    """What it can become by one move, in order."""
-    below = np.flatnonzero(self.tree.above == self.number)
-    return tuple(self.tree[number] for number in below.tolist())
 
   @property
   def players(self) -> tuple[int, ...]:
@@ -125,21 +116,13 @@ class PublicState:
     half = (self.tree.game.constant_sum or 0.0) / 2
     return half + (1 - 2 * player) * float(reach @ worth / reach.sum()) if reach.any() else np.nan
 
-  def __eq__(self, other: object) -> bool:
-    return (
-      isinstance(other, PublicState) and other.tree is self.tree and other.number == self.number
-    )
-
-  def __hash__(self) -> int:
-    return hash(self.number)
-
   def __repr__(self) -> str:
     known = " x ".join(str(len(self.private_states(player))) for player in (0, 1))
     history = " ".join(map(str, self.tree.histories.history(int(self.histories[0]))))
     return f"<PublicState {self.number}: {len(self.histories):,} histories such as [{history}], {known} private states>"
 
 
-class PublicTree(Sequence[PublicState]):
+class PublicTree(AnyPublicTree[PublicState]):
   """All public states of a game, parents first. Make one with `public_states`.
 
   Attributes:
@@ -150,6 +133,8 @@ class PublicTree(Sequence[PublicState]):
     above: int64 (public states,), the one before the last move, `NONE` of the first.
   """
 
+  _kind = PublicState
+
   def __init__(self, game: CompiledGame, histories: HistoryTree) -> None:
     """Finds the public states of histories."""
     self.game, self.histories = game, histories
@@ -159,14 +144,6 @@ class PublicTree(Sequence[PublicState]):
     self.histories_of = np.split(order, ends)[1:-1]
     firsts = histories.parent[[own[0] for own in self.histories_of]]
     self.above = np.where(firsts >= 0, self.state_of[firsts], NONE)
-
-  def __len__(self) -> int:
-    return len(self.histories_of)
-
-  def __getitem__(self, number: Any) -> Any:
-    if isinstance(number, slice):
-      return [PublicState(self, each) for each in range(len(self))[number]]
-    return PublicState(self, range(len(self))[number])
 
   def public_state_of(self, state: Any) -> PublicState:
     """Returns the public state of one of OpenSpiel's states.
@@ -185,21 +162,12 @@ class PublicTree(Sequence[PublicState]):
       raise errors.ArgumentError(f"The history [{state.history_str()}] has ended.")
     return PublicState(self, int(self.state_of[path[-1]]))
 
-  def decisions(self, player: int) -> list[list[PublicState]]:
-    """Returns where a player may be to move, by the number of moves before."""
-    arguments.integer(player, "player", 0, 1)
-    levels: dict[int, list[PublicState]] = {}
-    movers = self.state_of[self.histories.mover == player]
-    for number in np.unique(movers).tolist():
-      state = self[number]
-      levels.setdefault(state.length, []).append(state)
-    return [levels[length] for length in sorted(levels)]
+  def _deciding(self, player: int) -> Int64s:
+    """Returns the numbers of the public states where a player may be to move."""
+    return np.unique(self.state_of[self.histories.mover == player])
 
   def natural_cut(self) -> list[PublicState]:
-    """Returns the public states where play first goes on after chance has moved again, or else after both have moved.
-
-    That is where the public card of Leduc poker has been dealt, and where liar's dice has two bids.
-    """
+    """Returns where play first goes on after chance has moved again, or else after both have moved."""
     found = self.histories
     acted = np.asarray(np.any(found.last >= 0, axis=0))
     after = np.zeros(len(found.parent), bool)
@@ -209,22 +177,9 @@ class PublicTree(Sequence[PublicState]):
     starts = after & (found.mover >= 0)
     if not starts.any():
       starts = np.all(found.last >= 0, axis=0) & (found.mover >= 0)
-    return self.first_with(starts)
-
-  def first_with(self, here: Bools) -> list[PublicState]:
-    """Returns the first public states on each path of which all histories that go on are marked; shape (histories,)."""
-    marked = np.zeros(len(self) + 1, bool)
-    marked[:-1] = True
-    goes_on = self.state_of != NONE
-    marked[self.state_of[goes_on & ~here]] = False
-    numbers = []
-    passed = np.zeros(len(self) + 1, bool)
-    for number, above in enumerate(self.above.tolist()):
-      passed[number] = passed[above] if above != NONE else False
-      if marked[number] and not passed[number]:
-        passed[number] = True
-        numbers.append(number)
-    return [self[number] for number in numbers]
+    marked = np.ones(len(self), bool)
+    marked[self.state_of[(self.state_of != NONE) & ~starts]] = False
+    return self.first_of(marked)
 
   def entries(self, policy: open_spiel.AnyPolicy) -> Float64s:
     """Returns a policy as probabilities of the entries of `histories`.
@@ -233,6 +188,15 @@ class PublicTree(Sequence[PublicState]):
       PolicyError: the policy is not one for this game.
     """
     return self.game.to_actions(open_spiel.from_policy(self.game, policy))
+
+  def behavioral_form(self, entries: Float64s) -> Float64s:
+    """Returns these as behavioural form."""
+    return self.game.from_actions(entries)
+
+  def owned(self, player: int) -> Bools:
+    """Returns which of the entries are a player's."""
+    player = arguments.integer(player, "player", 0, 1)
+    return np.asarray(self.histories.player_of_entry == player)
 
   def __repr__(self) -> str:
     sizes = np.array([len(own) for own in self.histories_of])
@@ -243,17 +207,27 @@ class PublicTree(Sequence[PublicState]):
     )
 
 
-def public_states(game: AnyGame, *, max_histories: int = DEFAULT_MAX_HISTORIES) -> PublicTree:
+@overload
+def public_states(  # type: ignore[overload-overlap]
+  game: VectorGame, *, max_histories: int = DEFAULT_MAX_HISTORIES
+) -> VectorPublicTree: ...
+@overload
+def public_states(game: AnyGame, *, max_histories: int = DEFAULT_MAX_HISTORIES) -> PublicTree: ...
+def public_states(
+  game: AnyGame, *, max_histories: int = DEFAULT_MAX_HISTORIES
+) -> PublicTree | VectorPublicTree:
   """Returns the tree of a game's public states.
 
       tree = public_states("leduc_poker")
       tree.public_state_of(state).private_states(0)
 
-  A game that common knowledge does not split has one public state a length; its `repr` says so.
+  A game that common knowledge does not split has one public state a length; its `repr` says so. In vector form public
+  states are the nodes of the public tree, and no histories are listed.
 
   Args:
-    game: a compiled game, or what `compile_game` takes; of an abstraction, the original. It is walked once.
-    max_histories: how many histories it may have.
+    game: a compiled game, or what `compile_game` takes; of an abstraction, the original. If it is not in vector form,
+      it is walked once.
+    max_histories: how many histories it may have then.
 
   Raises:
     UnsupportedGameError: the game is not a constant-sum game of two players, or infosets span lengths.
@@ -262,13 +236,19 @@ def public_states(game: AnyGame, *, max_histories: int = DEFAULT_MAX_HISTORIES) 
     ArgumentError: `max_histories` is not a positive integer.
     GameError: see `compile_game`.
   """
+  compiled = compile_game(game).original
+  if not isinstance(compiled, VectorGame):
+    return list_histories(compiled, max_histories)
+  _check_kind(compiled)
+  arguments.positive_integer(max_histories, "max_histories")
+  return VectorPublicTree(compiled)
+
+
+def list_histories(game: AnyGame, max_histories: int = DEFAULT_MAX_HISTORIES) -> PublicTree:
+  """Returns the tree of a game's public states by listing its histories, whatever form it is compiled to."""
   limit = arguments.positive_integer(max_histories, "max_histories")
   compiled = compile_game(game).original
-  if not compiled.is_two_player_constant_sum:
-    raise errors.UnsupportedGameError(
-      f"Search is for constant-sum games of two players; {compiled.name} is not one. With more players, or "
-      "other sums, no search is safe."
-    )
+  _check_kind(compiled)
   found = tree_of(compiled.view, limit)
   if [*map(list, compiled.infostates)] != found.names:
     raise errors.InconsistentInfosetError(
@@ -277,35 +257,53 @@ def public_states(game: AnyGame, *, max_histories: int = DEFAULT_MAX_HISTORIES) 
   return PublicTree(compiled, found)
 
 
+def _check_kind(compiled: CompiledGame) -> None:
+  if not compiled.is_two_player_constant_sum:
+    raise errors.UnsupportedGameError(
+      f"Search is for constant-sum games of two players; {compiled.name} is not one. With more players, or "
+      "other sums, no search is safe."
+    )
+
+
 def cut_of(
   game: AnyGame,
   cut: Sequence[PublicState] | None,
   max_histories: int = DEFAULT_MAX_HISTORIES,
 ) -> list[PublicState]:
-  """Returns a cut as it is, or a game's natural one.
+  """Returns a cut as it is, or a game's natural one, of listed histories.
 
   Raises:
     ArgumentError: the public states are of another game, or one is below another; or there are none.
     GameError: as `public_states` does.
   """
   if cut is None:
-    cut = public_states(game, max_histories=max_histories).natural_cut()
-  if not isinstance(cut, list | tuple) or not all(isinstance(each, PublicState) for each in cut):
+    cut = list_histories(game, max_histories).natural_cut()
+  return check_cut(game, cut, PublicState)
+
+
+def check_cut(game: AnyGame, cut: Any, kind: type[State]) -> list[State]:
+  """Returns a cut as it is.
+
+  Raises:
+    ArgumentError: the public states are of another game or kind, or one is below another; or there are none.
+    GameError: see `compile_game`.
+  """
+  if not isinstance(cut, list | tuple) or not all(isinstance(each, kind) for each in cut):
     raise errors.ArgumentError(
-      f"cut must be a list of public states, not {arguments.shortened(cut)}."
+      f"cut must be a list of public states, each a {kind.__name__}, not {arguments.shortened(cut)}."
     )
-  states = list(cut)
-  if not states:
+  if not cut:
     raise errors.ArgumentError(f"{game} has no public state after which both go on: name a cut.")
-  tree = states[0].tree
+  tree = cut[0].tree
   if compile_game(game).original.digest != tree.game.digest:
-    raise errors.ArgumentError(f"{states[0]!r} is a public state of {tree.game}, not of {game}.")
-  leaves = np.sort(np.concatenate([state.histories for state in states]))
-  if (tree.histories.end[leaves[:-1]] > leaves[1:]).any():
+    raise errors.ArgumentError(f"{cut[0]!r} is a public state of {tree.game}, not of {game}.")
+  marked = np.zeros(len(tree), bool)
+  marked[[state.number for state in cut]] = True
+  if len(tree.first_of(marked)) < len(cut):
     raise errors.ArgumentError(
       "The public states of a cut are not below each other, and named once."
     )
-  return states
+  return list(cut)
 
 
 def number_public_states(found: HistoryTree) -> Int64s:

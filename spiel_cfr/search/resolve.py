@@ -5,6 +5,7 @@ import functools
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +19,17 @@ from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.search.gadgets import Gadget, find_gadget
+from spiel_cfr.search.public_nodes import AnyPublicState
 from spiel_cfr.search.public_states import (
   DEFAULT_MAX_HISTORIES,
   PublicState,
   PublicTree,
-  cut_of,
+  check_cut,
   public_states,
 )
-from spiel_cfr.search.search_step import Step, search_step, solve_subgame
+from spiel_cfr.search.search_step import Step, search_step, solve_subgame, vector_search_step
 from spiel_cfr.search.standing import Standing
+from spiel_cfr.search.vector_states import VectorPublicState, VectorPublicTree, VectorStanding
 
 _KIND, _FORMAT = "checkpoint of a search", 1
 
@@ -50,12 +53,12 @@ class Resolved(SolvedPolicy):
   exploitability: float
   steps: tuple[Step, ...]
   is_complete: bool
-  entries: Float64s
+  played: Float64s
 
   @property
   def probabilities(self) -> Float64s:
     """The policy in behavioural form, shape (sequences,)."""
-    return self.compiled_game.from_actions(self.entries)
+    return self.played
 
   def __repr__(self) -> str:
     return (
@@ -87,11 +90,11 @@ def resolve(
   game: AnyGame,
   blueprint: open_spiel.AnyPolicy,
   *,
-  gadget: str | Gadget = "safe",
+  gadget: str | Gadget | None = None,
   player: int | None = None,
   continual: bool = True,
-  cut: Sequence[PublicState] | None = None,
-  solver: str = "lp",
+  cut: Sequence[PublicState] | Sequence[VectorPublicState] | None = None,
+  solver: str | None = None,
   iterations: int = 1000,
   max_histories: int = DEFAULT_MAX_HISTORIES,
   checkpoint: str | os.PathLike[str] | None = None,
@@ -103,18 +106,23 @@ def resolve(
   With a safe gadget no margin is negative: a public state where one is, by an exact best response to what the solver
   returns, keeps what it had. So the policy is never more exploitable than the blueprint, but for rounding.
 
+  Of a game in vector form no histories are listed, and a solver that iterates solves many subgames at once.
+
   Args:
     game: a compiled game, or what `compile_game` takes.
-    blueprint: a policy of both players, anything that `policies.from_policy` reads.
-    gadget: one of `GADGETS`, see there what each promises, or a `Gadget`.
+    blueprint: a policy of both players, anything that `policies.from_policy` reads; in vector form also what `solve` or
+      this function has found for the game, for which no infoset has to be named.
+    gadget: one of `GADGETS`, see there what each promises, or a `Gadget`; by default "safe". In vector form "follow"
+      (the default), "resolving" or "unsafe".
     player: who searches; None for both, each against the blueprint.
     continual: whether all decisions of the searcher are solved again, from the cut down, each on what the last solution
       plays in all of its subgame; otherwise, only those of the cut.
     cut: public states, none below another; by default the first decisions of all if `continual`, otherwise
       `PublicTree.natural_cut`.
-    solver: "lp" for linear programs, exact and fast up to some thousand sequences; or a name in `catalogue.SOLVERS`.
+    solver: "lp" for linear programs, exact and fast up to some thousand sequences; or a name in `catalogue.SOLVERS`. By
+      default "lp", in vector form "dcfr".
     iterations: how many a solver that is no program does in each subgame.
-    max_histories: how many histories the game may have.
+    max_histories: how many histories the game may have, if it is not in vector form.
     checkpoint: a file that is written after each step; if it is there, from which to go on, to the same bits.
 
   Returns:
@@ -129,31 +137,43 @@ def resolve(
     OSError: the file can't be read or written.
     GameError: see `compile_game`.
   """
-  chosen = find_gadget(gadget)
   arguments.positive_integer(iterations, "iterations")
-  if solver != "lp":
-    arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
   searchers = (0, 1) if player is None else (arguments.integer(player, "player", 0, 1),)
-  states = None if cut is None else cut_of(game, cut)
-  tree = states[0].tree if states else public_states(game, max_histories=max_histories)
+  states = None if cut is None else check_cut(game, cut, AnyPublicState)  # type: ignore[type-abstract]
+  tree: Any = states[0].tree if states else public_states(game, max_histories=max_histories)
+  in_vector_form = isinstance(tree, VectorPublicTree)
+  chosen = find_gadget(gadget, vector_form=in_vector_form)
+  if solver is None:
+    solver = "dcfr" if in_vector_form else "lp"
+  arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
   start = tree.entries(blueprint)
   todo = [
-    (searcher, states)
+    (searcher, level)
     for searcher in searchers
-    for states in _levels(tree, searcher, continual, cut)
+    for level in _levels(tree, searcher, continual, states)
   ]
   kept = _Checkpoint(checkpoint, tree, start, todo, (repr(chosen), solver, iterations))
   result, steps = kept.read()
   solve = functools.partial(solve_subgame, solver=solver, iterations=iterations)
-  standing: Standing | None = None
+  standing: Any = None
   with DeferredInterrupt(swallow=True) as interrupt:
-    for searcher, states in todo[len(steps) :]:
+    for searcher, level in todo[len(steps) :]:
       if interrupt.requested:
         break
-      mine = tree.histories.player_of_entry == searcher
+      mine = tree.owned(searcher)
       if standing is None or standing.searcher != searcher:
-        standing = Standing(tree.histories, np.where(mine, result, start), searcher)
-      standing, step = search_step(standing, [each.histories for each in states], chosen, solve)
+        entries = np.where(mine, result, start)
+        standing = (
+          VectorStanding(tree, entries, searcher)
+          if in_vector_form
+          else Standing(tree.histories, entries, searcher)
+        )
+      if in_vector_form:
+        nodes = [each.number for each in level]
+        standing, step = vector_search_step(standing, nodes, chosen, solver, iterations)
+      else:
+        histories = [each.histories for each in level]
+        standing, step = search_step(standing, histories, chosen, solve)
       steps.append(step)
       result[mine] = standing.entries[mine]
       kept.write(result, steps)
@@ -161,27 +181,27 @@ def resolve(
 
 
 def resolved(
-  tree: PublicTree,
+  tree: PublicTree | VectorPublicTree,
   blueprint: Float64s,
   entries: Float64s,
   steps: Sequence[Step],
   is_complete: bool = True,
 ) -> Resolved:
   """Returns a policy, as probabilities of entries, with what is to say of it beside a blueprint."""
-  game = tree.game
-  forms_of = [forms.sequence_form(game, game.from_actions(each)) for each in (blueprint, entries)]
+  game, played = tree.game, tree.behavioral_form(entries)
+  forms_of = [forms.sequence_form(game, each) for each in (tree.behavioral_form(blueprint), played)]
   before, after = (evaluate.evaluate(game, each).nash_conv / 2 for each in forms_of)
-  return Resolved(game, forms_of[1], before, after, tuple(steps), is_complete, entries)
+  return Resolved(game, forms_of[1], before, after, tuple(steps), is_complete, played)
 
 
 def _levels(
-  tree: PublicTree, searcher: int, continual: bool, cut: Sequence[PublicState] | None
-) -> Iterable[list[PublicState]]:
+  tree: Any, searcher: int, continual: bool, cut: Sequence[Any] | None
+) -> Iterable[list[Any]]:
   """Returns the public states that are solved again, those that are independent of each other together."""
   if not continual:
     chosen = list(cut or tree.natural_cut())
     return [chosen] if chosen else []
-  levels = tree.decisions(searcher)
+  levels: list[list[Any]] = tree.decisions(searcher)
   if cut is None:
     return levels
   below = {state.number for state in cut}
@@ -198,9 +218,9 @@ class _Checkpoint:
   def __init__(
     self,
     path: str | os.PathLike[str] | None,
-    tree: PublicTree,
+    tree: PublicTree | VectorPublicTree,
     start: Float64s,
-    todo: Sequence[tuple[int, Sequence[PublicState]]],
+    todo: Sequence[tuple[int, Sequence[AnyPublicState]]],
     options: tuple[object, ...],
   ) -> None:
     """Notes of what run it is."""

@@ -14,7 +14,7 @@ from spiel_cfr.bots import PolicyBot
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.policies import AnyPolicy
-from spiel_cfr.search.gadgets import Gadget, find_gadget
+from spiel_cfr.search.gadgets import GADGETS, Gadget, find_gadget
 from spiel_cfr.search.hand_search import HandSearch, has_many_hands, public_moves
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.local_search import LocalSearch
@@ -70,7 +70,8 @@ class SearchBot(PolicyBot):
       iterations: how many iterations of `solver` it does in each subgame at most. With neither, it solves linear
         programs, and takes 1,000 iterations where those would be large.
       gadget: one of `GADGETS`, or a `Gadget`; by default "safe" for linear programs, "follow" for iterations. Where
-        the blueprint has no answer to something that the opponent can do, "follow" too.
+        the blueprint has no answer to something that the opponent can do, "follow" too. On rivers of hold'em the
+        opponent can't pick, see `HandSearch`.
       solver: a name in `catalogue.SOLVERS`, for iterations.
       max_histories: how many histories a subgame may have.
       seed: of its draws.
@@ -195,13 +196,17 @@ class SearchBot(PolicyBot):
         solve = functools.partial(
           run_until, solver=self._solver, iterations=self._most_iterations, deadline=deadline
         )
+        # There is no infoset in which the opponent could pick among all hands.
+        gadget = GADGETS["follow"] if self._gadget.front == "pick" else self._gadget
         try:
-          self._found_of_hands[key] = HandSearch(view, *moves, self._look_up, solve)
+          self._found_of_hands[key] = HandSearch(
+            view, *moves, self._look_up, solve, self._player, gadget, deadline
+          )
         except errors.GameError as error:
           self._found_of_hands[key] = error
       found = self._found_of_hands[key]
       if isinstance(found, HandSearch):
-        return found.policy(state, self._player)
+        return found.policy(state)
       problem = str(found)
     try:
       return super().get_policy(state)

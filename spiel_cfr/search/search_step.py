@@ -3,8 +3,8 @@
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -12,13 +12,18 @@ from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, spread
 from spiel_cfr.evaluation.linear_program import maximin_strategy
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.search import vector_subgames
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.standing import Roots, Standing
+from spiel_cfr.search.standing import PLAYED, Roots, Standing
 from spiel_cfr.search.subgames import Subgame, cut_out
+from spiel_cfr.search.vector_states import VectorPublicTree, VectorRoots, VectorStanding
 
 # (subgame, deadline=) -> strategy; see `solve_subgame`.
 SolveUntil: TypeAlias = Callable[..., Float64s]
+AnyStanding = TypeVar("AnyStanding", Standing, VectorStanding)
+# Numbers in the matrices of subgames in vector form that are solved as one game.
+_MOST_NUMBERS = 4_000_000
 # By how much of the largest payoff a margin may be below 0: what linear programs are off.
 _TOLERANCE = 1e-9
 
@@ -58,9 +63,6 @@ def search_step(
 ) -> tuple[Standing, Step]:
   """Solves public states again, none of which is below another, and keeps what is safe.
 
-  Where there is no answer yet to an action of the opponent's, no margin is asked for: it can do more than the bounds
-  know of. Afterwards there is one.
-
   Args:
     before: where the players stand.
     public_states: the histories of each.
@@ -70,29 +72,109 @@ def search_step(
   Returns:
     Where they stand then, and what was done.
   """
-  start, found = time.perf_counter(), before.histories
-  solved: list[tuple[Roots, Int64s]] = []
-  unreached = refused = 0
+
+  def solve_each(places: Sequence[Roots], played: Float64s) -> list[Int64s | None]:
+    result: list[Int64s | None] = []
+    for roots in places:
+      try:
+        changed = [
+          write(before.histories, subgame, solve(subgame), played)
+          for subgame in _subgames(before, roots, gadget)
+        ]
+        result.append(np.concatenate([np.zeros(0, np.int64), *changed]))
+      except errors.NoSolutionError:
+        result.append(None)
+    return result
+
+  return _checked_step(before, public_states, gadget, solve_each)
+
+
+def vector_search_step(
+  before: VectorStanding,
+  public_states: Sequence[int],
+  gadget: Gadget,
+  solver: str,
+  iterations: int,
+) -> tuple[VectorStanding, Step]:
+  """Solves public states again, none of which is below another, and keeps what is safe.
+
+  Args:
+    before: where the players stand.
+    public_states: the number of each.
+    gadget: what is in front of subgames.
+    solver: "lp" for a linear program of each, or a name in `catalogue.SOLVERS`, for many of them at once.
+    iterations: how many a solver that is no program does.
+
+  Returns:
+    Where they stand then, and what was done.
+  """
+
+  def solve_each(places: Sequence[VectorRoots], played: Float64s) -> list[Int64s | None]:
+    result: list[Int64s | None] = []
+    for some in _batches(before.tree, places, alone=solver == "lp"):
+      subgame = vector_subgames.cut_out(before, some, gadget)
+      try:
+        found = solve_game(subgame, before.searcher, solver, iterations)
+        result += subgame.write(found, played)
+      except errors.NoSolutionError:
+        result += [None] * len(some)
+    return result
+
+  return _checked_step(before, public_states, gadget, solve_each)
+
+
+def _batches(
+  public: VectorPublicTree, roots: Sequence[VectorRoots], *, alone: bool
+) -> Iterator[list[VectorRoots]]:
+  """Yields subgames that are to be one game."""
+  batch: list[VectorRoots] = []
+  numbers = 0
+  for own in roots:
+    # At most a square for each terminal and player, the opponent's types twice.
+    more = int(public.num_ends[own.node]) * 4 * own.weights.size
+    if batch and (alone or numbers + more > _MOST_NUMBERS):
+      yield batch
+      batch, numbers = [], 0
+    batch.append(own)
+    numbers += more
+  if batch:
+    yield batch
+
+
+def _checked_step(
+  before: AnyStanding,
+  public_states: Sequence[Any],
+  gadget: Gadget,
+  solve_each: Callable[[Sequence[Any], Float64s], Sequence[Int64s | None]],
+) -> tuple[AnyStanding, Step]:
+  """Solves public states again, in whatever form they are, and keeps what is safe.
+
+  Where there is no answer yet to an action of the opponent's, no margin is asked for: it can do more than the bounds
+  know of. Afterwards there is one.
+
+  Args:
+    before: where the players stand.
+    public_states: the place of each.
+    gadget: what is in front of subgames.
+    solve_each: given how subgames begin and what is played, writes what is to be played there instead, and returns for
+      each the entries of the searcher's infosets; None where it has no solution.
+
+  Returns:
+    Where they stand then, and what was done.
+  """
+  start = time.perf_counter()
+  bounds = [before.bounds(place, gadget) for place in public_states]
+  roots = [each for each in bounds if each is not None]
   played = before.entries.copy()
-  for histories in public_states:
-    roots = before.bounds(histories, gadget)
-    if roots is None:
-      unreached += 1
-      continue
-    try:
-      changed = [
-        write(found, subgame, solve(subgame), played)
-        for subgame in _subgames(before, roots, gadget)
-      ]
-      solved.append((roots, np.concatenate([np.zeros(0, np.int64), *changed])))
-    except errors.NoSolutionError:
-      refused += 1
-  is_open = any(before.is_open(histories) for histories in public_states)
-  after = Standing(found, played, before.searcher) if is_open else before.playing(played)
-  margins = [smallest_margin(roots, after) for roots, _ in solved]
+  found = zip(roots, solve_each(roots, played), strict=True)
+  solved = [(own, entries) for own, entries in found if entries is not None]
+  refused = len(roots) - len(solved)
+  is_open = any(map(before.is_open, public_states))
+  after = before.playing(played, answered=is_open)
+  margins = [after.smallest_margin(own) for own, _ in solved]
   if gadget.is_safe and not gadget.knowledge_limited and not is_open:
-    largest = float(np.abs(found.payoff).max())
-    wrong = [margin < -_TOLERANCE * largest for margin in margins]
+    tolerance = _TOLERANCE * before.largest_payoff
+    wrong = [margin < -tolerance for margin in margins]
     for (_, entries), bad in zip(solved, wrong, strict=True):
       if bad:
         played[entries] = before.entries[entries]
@@ -100,14 +182,14 @@ def search_step(
       after = before.playing(played)
       refused += sum(wrong)
       margins = [margin for margin, bad in zip(margins, wrong, strict=True) if not bad]
-    if after.opponent_gets > before.opponent_gets + _TOLERANCE * largest:
+    if after.opponent_gets > before.opponent_gets + tolerance:
       # Nothing that was met does so; whatever a game says of its players' knowledge, no harm is done.
       after, refused, margins = before, refused + len(margins), []
   return after, Step(
     before.searcher,
-    int(found.length[public_states[0][0]]),
+    before.length(public_states[0]),
     len(margins),
-    unreached,
+    len(bounds) - len(roots),
     refused,
     min(margins, default=float("nan")),
     before.opponent_gets,
@@ -126,12 +208,6 @@ def _subgames(standing: Standing, roots: Roots, gadget: Gadget) -> Iterable[Subg
     yield cut_out(standing, roots.only(met), gadget, free=mine[met] == name)
 
 
-def smallest_margin(roots: Roots, after: Standing) -> float:
-  """Returns the least by which the opponent's bounds are above what it gets now."""
-  values = np.bincount(roots.place, roots.weights * after.values[roots.histories]) / roots.mass
-  return float((roots.bound - values).min())
-
-
 def solve_subgame(
   subgame: Subgame, solver: str, iterations: int, deadline: float = math.inf
 ) -> Float64s:
@@ -147,13 +223,23 @@ def solve_subgame(
     NoSolutionError: a linear program was not solved.
   """
   game, player = subgame.game, subgame.searcher
-  if solver == "lp":
-    found = maximin_strategy(game, player, subgame.dealt)
-  else:
-    found = run_until(game, solver, iterations, deadline)
+  entries = game.to_actions(solve_game(game, player, solver, iterations, deadline, subgame.dealt))
   first = len(game.actions[0])
-  entries = game.to_actions(found)
   return entries[first:] if player else entries[:first]
+
+
+def solve_game(
+  game: CompiledGame,
+  player: int,
+  solver: str,
+  iterations: int,
+  deadline: float = math.inf,
+  dealt: Float64s | None = None,
+) -> Float64s:
+  """Returns a player's strategy in sequence form, shape (sequences,); `dealt` is that of `maximin_strategy`."""
+  if solver == "lp":
+    return maximin_strategy(game, player, dealt)
+  return run_until(game, solver, iterations, deadline)
 
 
 def run_until(game: CompiledGame, solver: str, iterations: int, deadline: float) -> Float64s:
@@ -184,7 +270,6 @@ def write(found: HistoryTree, subgame: Subgame, solution: Float64s, played: Floa
   entries = spread(found.first_entry[subgame.infosets], counts)
   if len(entries):
     totals = np.repeat(np.add.reduceat(solution, np.cumsum(counts) - counts), counts)
-    # What rounding leaves of a strategy that is not played is none.
-    plays = totals > 1e-9
+    plays = totals > PLAYED
     played[entries[plays]] = solution[plays] / totals[plays]
   return entries

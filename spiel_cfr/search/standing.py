@@ -10,7 +10,9 @@ from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.history_tree import HistoryTree
 
 # Histories that are this unlikely beside the likeliest are left out, since bounds are divided by their probability.
-_UNLIKELY = 1e-12
+UNLIKELY = 1e-12
+# What rounding leaves of a strategy that is not played is less.
+PLAYED = 1e-9
 
 
 class Standing:
@@ -49,9 +51,19 @@ class Standing:
     self.opponent_reach = histories.reach(entries, opponent)
     self.values = histories.response_values(self.weights, entries, opponent, barred)
 
-  def playing(self, entries: Float64s) -> "Standing":
+  @property
+  def largest_payoff(self) -> float:
+    """The largest that there is, of either sign."""
+    return float(np.abs(self.histories.payoff).max())
+
+  def length(self, roots: Int64s) -> int:
+    """Returns the number of moves before histories of one public state."""
+    return int(self.histories.length[roots[0]])
+
+  def playing(self, entries: Float64s, *, answered: bool = False) -> "Standing":
     """Returns where the players stand when they play otherwise."""
-    return Standing(self.histories, entries, self.searcher, self.barred)
+    barred = None if answered else self.barred
+    return Standing(self.histories, entries, self.searcher, barred)
 
   def is_open(self, roots: Int64s) -> bool:
     """Returns whether there is no answer yet to what the opponent may do below histories, or has done above."""
@@ -105,7 +117,7 @@ class Standing:
     total = float(weights.sum())
     if not total > 0:
       return None
-    kept = weights > _UNLIKELY * weights.max()
+    kept = weights > UNLIKELY * weights.max()
     roots, weights = roots[kept], weights[kept] / total
     known = found.known_to(1 - self.searcher, roots)
     names, place = np.unique(known, return_inverse=True)
@@ -115,6 +127,11 @@ class Standing:
       value += np.bincount(place, weights * self.gifts[roots]) / mass
     dealt: Float64s = np.bincount(place, weights * self.opponent_reach[roots]).astype(np.float64)
     return Roots(roots, weights, place, names, mass, value, dealt)
+
+  def smallest_margin(self, roots: "Roots") -> float:
+    """Returns the least by which the bounds are above what the opponent gets by what is played here."""
+    worth = roots.weights * self.values[roots.histories]
+    return float((roots.bound - np.bincount(roots.place, worth) / roots.mass).min())
 
 
 @dataclasses.dataclass(frozen=True)

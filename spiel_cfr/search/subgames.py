@@ -15,11 +15,13 @@ from spiel_cfr.games.compiled.from_arrays import game_of_parts
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import open_spiel
+from spiel_cfr.search import vector_subgames
 from spiel_cfr.search.gadgets import Gadget, find_gadget
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.history_walk import TERMINAL
 from spiel_cfr.search.public_states import PublicState
 from spiel_cfr.search.standing import Roots, Standing
+from spiel_cfr.search.vector_states import VectorPublicState, VectorStanding
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,11 +44,11 @@ class Subgame:
 
 def subgame(
   game: AnyGame,
-  public_state: PublicState,
+  public_state: PublicState | VectorPublicState,
   blueprint: open_spiel.AnyPolicy,
   searcher: int,
   *,
-  gadget: str | Gadget = "safe",
+  gadget: str | Gadget | None = None,
 ) -> CompiledGame:
   """Returns all that follows a public state as a game, with a gadget in front, for solvers and evaluation.
 
@@ -59,7 +61,7 @@ def subgame(
     public_state: one of `public_states(game)`.
     blueprint: a policy of both players.
     searcher: who is going to be solved again.
-    gadget: one of `GADGETS`, see there what each promises, or a `Gadget`.
+    gadget: one of `GADGETS`, see there what each promises, or a `Gadget`; by default "safe", in vector form "follow".
 
   Raises:
     ArgumentError: there is no such player or gadget, or the public state is of another game; or it is reached with
@@ -71,18 +73,23 @@ def subgame(
   if compile_game(game).original.digest != tree.game.digest:
     raise errors.ArgumentError(f"{public_state!r} is a public state of {tree.game}, not of {game}.")
   searcher = arguments.integer(searcher, "searcher", 0, 1)
-  chosen = find_gadget(gadget)
+  chosen = find_gadget(gadget, vector_form=isinstance(public_state, VectorPublicState))
   if chosen.knowledge_limited:
     raise errors.ArgumentError(
       "A public state has a knowledge-limited subgame for each infoset of the searcher: call resolve."
     )
-  standing = Standing(tree.histories, tree.entries(blueprint), searcher)
-  roots = standing.bounds(public_state.histories, chosen)
-  if roots is None:
-    raise errors.ArgumentError(
-      f"{public_state!r} has probability 0 under this blueprint: nobody would have to solve it again."
-    )
-  return cut_out(standing, roots, chosen).game
+  entries = tree.entries(blueprint)
+  if isinstance(public_state, VectorPublicState):
+    by_type = VectorStanding(public_state.tree, entries, searcher)
+    if (begin := by_type.bounds(public_state.number, chosen)) is not None:
+      return vector_subgames.cut_out(by_type, [begin], chosen)
+  else:
+    standing = Standing(public_state.tree.histories, entries, searcher)
+    if (roots := standing.bounds(public_state.histories, chosen)) is not None:
+      return cut_out(standing, roots, chosen).game
+  raise errors.ArgumentError(
+    f"{public_state!r} has probability 0 under this blueprint: nobody would have to solve it again."
+  )
 
 
 @dataclasses.dataclass(frozen=True)

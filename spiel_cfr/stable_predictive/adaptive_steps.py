@@ -18,7 +18,6 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.adaptive_oftrl import SCALES, AdaptiveOFTRL, error_floors
-from spiel_cfr.regret_minimizers.oftrl import Prediction
 from spiel_cfr.regret_minimizers.regularizers import Regularizer, regularizer_range
 from spiel_cfr.stable_predictive.paper_steps import largest_sum, own_infosets
 
@@ -32,7 +31,6 @@ class AdaptiveSteps:
   Attributes:
     game: the game.
     regularizer: "entropy" or "euclidean".
-    prediction: "subtree" or "last".
     power: iteration t weighs t^power in regrets.
     delta: of the floor, which is spread (delta D)^2.
     scale: the factor on steps.
@@ -46,7 +44,6 @@ class AdaptiveSteps:
 
   game: CompiledGame
   regularizer: Regularizer
-  prediction: Prediction
   power: float
   delta: float
   scale: float
@@ -59,12 +56,7 @@ class AdaptiveSteps:
 
   def minimizer(self) -> AdaptiveOFTRL:
     """Returns what plays with these steps."""
-    return AdaptiveOFTRL(self.loss_norm, self.delta, self.power, self.regularizer, self.prediction)
-
-  def movers(self, player: int) -> list[int]:
-    """Returns whose movements make a player's errors: the others', and with the prediction "last" its own."""
-    players = range(self.game.num_players)
-    return [each for each in players if each != player or self.prediction == "last"]
+    return AdaptiveOFTRL(self.loss_norm, self.delta, self.power, self.regularizer)
 
   def squared_errors(self, squares: Float64s, iteration: int, own: slice = _EVERY) -> Float64s:
     """Returns V^t of some infosets, given their S^t."""
@@ -90,19 +82,18 @@ class AdaptiveSteps:
         spread D^2 (1 + delta^2 T^(2 power + 1/2)
                     + N^2 (4 * 4^power + 2 A L* T^(2 power + 1/2) / delta^2 + B L* T^(2 power) (1 + ln T)))
 
-    N is the number of levels of those whose movement matters, L* the largest spread * L of theirs.
+    N is the number of levels of the other players, L* the largest spread * L of theirs.
     """
     game, total, power = self.game, float(iteration), self.power
     growth = total ** (2 * power + 0.5)
     change, drift = self._movement_constants
     result = np.zeros(game.num_infosets)
     for player, tree in enumerate(game.treeplexes):
-      movers = [game.treeplexes[each] for each in self.movers(player)]
-      levels = sum(each.depth for each in movers)
-      own = [own_infosets(each) for each in movers]
+      others = [each for number, each in enumerate(game.treeplexes) if number != player]
+      levels = sum(each.depth for each in others)
       largest = max(
-        (float((self.spread * self.regularizer_range)[each].max(initial=0.0)) for each in own),
-        default=0.0,
+        float((self.spread * self.regularizer_range)[own_infosets(each)].max(initial=0.0))
+        for each in others
       )
       moved = (
         4.0 * 4.0**power
@@ -163,7 +154,7 @@ class AdaptiveSteps:
 
 
 def adaptive_steps(
-  game: CompiledGame, regularizer: Regularizer, prediction: Prediction, delta: float, power: float
+  game: CompiledGame, regularizer: Regularizer, delta: float, power: float
 ) -> AdaptiveSteps:
   """Returns the constants of adaptive steps; see `AdaptiveSteps` for the arguments."""
   actions = np.concatenate([tree.infoset_actions for tree in game.treeplexes])
@@ -174,7 +165,6 @@ def adaptive_steps(
   return AdaptiveSteps(
     game=game,
     regularizer=regularizer,
-    prediction=prediction,
     power=power,
     delta=delta,
     scale=scale,

@@ -199,14 +199,10 @@ def _what_is_not_covered(
   solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps
 ) -> list[str]:
   game, notes = solver.compiled_game, []
-  is_paper, last = isinstance(constants, PaperSteps), constants.prediction == "last"
-  if is_paper and last:
-    notes.append(
-      "The regret of a whole strategy is not bounded: that needs the prediction from the subtree."
-    )
+  is_paper = isinstance(constants, PaperSteps)
   if game.num_players != 2 or game.constant_sum is None:
     notes.append("The gap is not bounded: this is not a zero-sum game of two players.")
-  elif solver.alternating_updates and (is_paper or last):
+  elif solver.alternating_updates and is_paper:
     notes.append("The gap is not bounded by the regrets: updates alternate.")
   elif is_paper and solver.averaging.weights != Power(0.0):
     notes.append("The gap is not bounded by the regrets: averages are not uniform.")
@@ -218,14 +214,13 @@ def _gap_bounds(
   constants: AdaptiveSteps | PaperSteps,
   players: Sequence[PlayerChecks],
   notes: list[str],
-) -> tuple[float | None, float | None, dict[str, float]]:
+) -> tuple[float, float | None, dict[str, float]]:
   """Returns what bounds the gap before the run, and given the run, and all that it must not exceed, by name."""
   t, weights, alternating = solver.iteration, players[0].weights, solver.alternating_updates
   # Where the first player's average takes strategies after their updates, these count against the next player.
   lost = -players[0].gains if alternating else 0.0
   regrets = sum(player.regret for player in players) + lost
   limits = {"gap <= sum of regrets / sum of weights": regrets / weights}
-  guarantee: float | None = None
   bound: float | None = None
   if isinstance(constants, AdaptiveSteps):
     adaptive = [player for player in players if isinstance(player, AdaptiveChecks)]
@@ -233,13 +228,12 @@ def _gap_bounds(
     bound = (local + (adaptive[0].update_cost if alternating else 0.0)) / weights
     limits["gap <= bound of this run"] = bound
     guarantee = constants.guarantee(t, alternating)
-  elif constants.prediction == "subtree":
+  else:
     guarantee = constants.guarantee(t)
     if constants.horizon is not None and t > constants.horizon:
       notes.append(
         f"Past the horizon of {constants.horizon} iterations the guarantee still falls, but not below "
         f"{constants.kappa_root**3 * float(constants.later_errors.sum()):.3e}: start again with a longer horizon."
       )
-  if guarantee is not None:
-    limits["gap <= guarantee before the run"] = guarantee
+  limits["gap <= guarantee before the run"] = guarantee
   return guarantee, bound, limits

@@ -22,7 +22,7 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.treeplex import COUNT, DEPTH, Treeplex
-from spiel_cfr.regret_minimizers.oftrl import OFTRL, Prediction
+from spiel_cfr.regret_minimizers.oftrl import OFTRL
 from spiel_cfr.regret_minimizers.regularizers import Regularizer, regularizer_range
 
 # Where D comes from: what the utilities of each infoset can be at most, or the largest payoff of the game.
@@ -35,7 +35,6 @@ class PaperSteps:
 
   Attributes:
     regularizer: "entropy" or "euclidean".
-    prediction: "subtree" or "last".
     horizon: for how many iterations the steps are best, None if that was not given.
     kappa_root: the stability that is wanted of each player's whole strategy.
     gamma: the stability that is wanted of the strategy from an infoset on.
@@ -56,7 +55,6 @@ class PaperSteps:
   """
 
   regularizer: Regularizer
-  prediction: Prediction
   horizon: int | None
   kappa_root: float
   gamma: Float64s
@@ -74,7 +72,7 @@ class PaperSteps:
 
   def minimizer(self) -> OFTRL:
     """Returns what plays with these steps."""
-    return OFTRL(self.steps, self.regularizer, self.prediction)
+    return OFTRL(self.steps, self.regularizer)
 
   def regret_bound(self, player: int, errors: float) -> float:
     """Returns the bound on a player's regret, where `errors` is the sum of the squared errors of the predictions."""
@@ -102,7 +100,6 @@ class PaperSteps:
 def paper_steps(
   game: CompiledGame,
   regularizer: Regularizer,
-  prediction: Prediction = "subtree",
   *,
   horizon: int | None = None,
   kappa_root: float | None = None,
@@ -113,7 +110,6 @@ def paper_steps(
   Args:
     game: the game.
     regularizer: of the regret minimizers.
-    prediction: what they predict.
     horizon: for how many iterations the regret bound is to be smallest, where `kappa_root` is not given.
     kappa_root: the wanted stability of a player's whole strategy.
     loss_bounds: "infosets" for D_j of what the utilities of each infoset can be at most, and errors that are D_j
@@ -157,7 +153,7 @@ def paper_steps(
     [game.payoff.sensitivity(game.treeplexes, player) for player in range(game.num_players)]
   )
   paces = np.array([_pace(tree, relative_kappa[own_infosets(tree)]) for tree in game.treeplexes])
-  pace = paces.sum() - (paces if prediction == "subtree" else 0.0)
+  pace = paces.sum() - paces
   later_errors = beta * sensitivity**2 if loss_bounds == "payoffs" else first_error * pace**2
   if kappa_root is None:
     assert horizon is not None
@@ -165,7 +161,6 @@ def paper_steps(
     kappa_root = float((alpha.sum() / spread) ** 0.25) if spread > 0 else 1.0
   return PaperSteps(
     regularizer=regularizer,
-    prediction=prediction,
     horizon=horizon,
     kappa_root=kappa_root,
     gamma=kappa_root * gamma,
@@ -177,7 +172,7 @@ def paper_steps(
     alpha=alpha,
     beta=beta,
     sensitivity=sensitivity,
-    pace=np.broadcast_to(pace, alpha.shape),
+    pace=pace,
     first_error=first_error,
     later_errors=later_errors,
   )

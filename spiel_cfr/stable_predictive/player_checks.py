@@ -74,7 +74,7 @@ class PlayerChecks(abc.ABC):
     gains: the sum of w_t (<u^t, x^(t+1)> - <u^t, x^t>): what the updates would have been worth at once.
   """
 
-  def __init__(self, game: CompiledGame, player: int, prediction: str, rounding: float) -> None:
+  def __init__(self, game: CompiledGame, player: int, rounding: float) -> None:
     """Begins before the first iteration; `rounding` is what it may add to sums, relative to these."""
     self.game, self.tree, self.player = game, game.treeplexes[player], player
     self.own, self.relative = own_infosets(self.tree), rounding
@@ -87,7 +87,6 @@ class PlayerChecks(abc.ABC):
     self.utility, self.predicted, self._total_gradient = np.zeros((3, game.end))
     self._local_regret, self._played_below = np.zeros((2, game.end))
     self.gradient = aligned_zeros(game.end)
-    self._carries = prediction == "subtree"
 
   @abc.abstractmethod
   def check(self, iteration: Iteration) -> Iterator[Inequality]:
@@ -174,10 +173,9 @@ class PlayerChecks(abc.ABC):
 
   def predict(self, weight: float, new: Float64s) -> None:
     """Ends an iteration of this weight, in which its strategy became `new`."""
-    carried, value = self._counterfactual_utilities(new)
+    self.predicted, value = self._counterfactual_utilities(new)
     roots = self.tree.parent == self.tree.root
     self.gains += weight * float((value - self.value)[roots].sum())
-    self.predicted = carried if self._carries else self.utility
 
 
 class PaperChecks(PlayerChecks):
@@ -187,7 +185,7 @@ class PaperChecks(PlayerChecks):
     self, game: CompiledGame, player: int, constants: PaperSteps, rounding: float, alternating: bool
   ) -> None:
     """Begins before the first iteration."""
-    super().__init__(game, player, constants.prediction, rounding)
+    super().__init__(game, player, rounding)
     self._constants, self._alternating = constants, alternating
     self._predicted_gradient = np.zeros(game.end)
     self._errors = np.zeros(self.tree.num_infosets)
@@ -221,9 +219,8 @@ class PaperChecks(PlayerChecks):
     # The whole strategy's regret, and how fast gradients change.
     error = float(np.linalg.norm(self.gradient - self._predicted_gradient))
     self._gradient_errors += error**2
-    if constants.prediction == "subtree":
-      total = constants.regret_bound(self.player, self._gradient_errors)
-      yield self.at_root("regret (6)", self.regret, total, rounding)
+    total = constants.regret_bound(self.player, self._gradient_errors)
+    yield self.at_root("regret (6)", self.regret, total, rounding)
     if t > 1 and not self._alternating:
       change = float(constants.sensitivity[self.player]) * kappa
       yield self.at_root("change of the gradient", error, change, rounding)
@@ -261,7 +258,7 @@ class AdaptiveChecks(PlayerChecks):
     self, game: CompiledGame, player: int, constants: AdaptiveSteps, rounding: float
   ) -> None:
     """Begins before the first iteration."""
-    super().__init__(game, player, constants.prediction, rounding)
+    super().__init__(game, player, rounding)
     self._constants = constants
     self._loss_norm = constants.loss_norm[self.own]
     self._ranges = constants.regularizer_range[self.own]
@@ -282,9 +279,9 @@ class AdaptiveChecks(PlayerChecks):
       yield self.at_infosets(f"size of the {name} (D)", size, self._loss_norm, tiny)
     error = self.utility - self.predicted
     if t > 1:
-      # Errors are small where those who matter have hardly moved.
-      movers = [self.game.treeplexes[each] for each in constants.movers(self.player)]
-      moved = sum(_movement(tree, self._seen, iteration.seen) for tree in movers)
+      # Errors are small where the others have hardly moved.
+      others = [tree for tree in self.game.treeplexes if tree is not self.tree]
+      moved = sum(_movement(tree, self._seen, iteration.seen) for tree in others)
       size = self.norms(error, np.inf)
       yield self.at_infosets("errors (1)", size, moved * self._loss_norm, 2 * tiny)
     self._seen = iteration.seen
@@ -347,8 +344,6 @@ class AdaptiveChecks(PlayerChecks):
     # The strategies are rounded, and so are the regrets that they come from.
     tiny = self.relative * self._loss_norm * self.weights
     yield self.at_infosets("movement (3)", moved, limit, self.relative + steps * tiny)
-    if constants.prediction != "subtree":
-      return
     # With the gradient it has just seen, an update loses no more than L (1/eta' - 1/eta) + eta |e|^2 / 4.
     cost = _ratio(self._ranges, following) - _ratio(self._ranges, steps) + steps * size**2 / 4
     weight = float(t) ** constants.power

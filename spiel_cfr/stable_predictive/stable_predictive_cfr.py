@@ -22,7 +22,6 @@ from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.regret_minimizers.oftrl import Prediction
 from spiel_cfr.regret_minimizers.regularizers import Regularizer
 from spiel_cfr.stable_predictive.adaptive_steps import AdaptiveSteps, adaptive_steps
 from spiel_cfr.stable_predictive.paper_steps import (
@@ -46,7 +45,6 @@ def StablePredictiveCFRSolver(
   kappa: float | None = None,
   regularizer: Regularizer = "entropy",
   steps: Steps | float = "adaptive",
-  prediction: Prediction = "subtree",
   alternating_updates: bool = False,
   gamma: int | None = None,
   delta: float | None = None,
@@ -63,8 +61,6 @@ def StablePredictiveCFRSolver(
     regularizer: "entropy" or "euclidean".
     steps: "adaptive" for steps that come from the errors of the predictions so far; "paper" for the paper's constant
       ones; a factor by which to multiply the paper's: 100 is the paper's guarantee for 100 kappa.
-    prediction: "subtree" carries the last gradient up with the new strategies below (the paper's equation 17);
-      "last" predicts the last counterfactual utilities.
     alternating_updates: whether a player sees the strategies to which those before it have just updated. Averages of
       adaptive steps then take the strategies after the update for every player but the last.
     gamma: iteration t weighs t^gamma in the average, 0, 1 or 2. Adaptive steps weigh utilities and errors in the same
@@ -82,9 +78,7 @@ def StablePredictiveCFRSolver(
   """
   game = compile_game(game)
   power = _power(gamma, steps)
-  constants = _steps(
-    game, horizon, kappa, regularizer, steps, prediction, power, delta, loss_bounds
-  )
+  constants = _steps(game, horizon, kappa, regularizer, steps, power, delta, loss_bounds)
   return FullWidthSolver(
     game,
     constants.minimizer(),
@@ -106,14 +100,12 @@ def _steps(
   kappa: float | None,
   regularizer: Regularizer,
   steps: Steps | float,
-  prediction: Prediction,
   power: float,
   delta: float | None,
   loss_bounds: LossBounds | None,
 ) -> AdaptiveSteps | PaperSteps:
   """Returns what theory knows of each infoset."""
   arguments.one_of(regularizer, "regularizer", get_args(Regularizer))
-  arguments.one_of(prediction, "prediction", get_args(Prediction))
   if isinstance(steps, str):
     arguments.one_of(steps, "steps", get_args(Steps), " or a factor on the paper's")
   largest = max(map(abs, game.payoff_range))
@@ -133,7 +125,7 @@ def _steps(
         "loss_bounds belongs to constant steps, steps='paper' or a factor; adaptive ones know D of each infoset."
       )
     delta = arguments.positive_number(DELTA if delta is None else delta, "delta")
-    return adaptive_steps(game, regularizer, prediction, delta, power)
+    return adaptive_steps(game, regularizer, delta, power)
   if delta is not None:
     raise errors.ArgumentError("delta belongs to steps='adaptive'; other steps are constant.")
   if horizon is None and kappa is None:
@@ -148,9 +140,7 @@ def _steps(
   factor = 1.0 if steps == "paper" else arguments.positive_number(steps, "steps")
   bounds: LossBounds = loss_bounds or "infosets"
   arguments.one_of(bounds, "loss_bounds", get_args(LossBounds))
-  constants = paper_steps(
-    game, regularizer, prediction, horizon=horizon, kappa_root=kappa, loss_bounds=bounds
-  )
+  constants = paper_steps(game, regularizer, horizon=horizon, kappa_root=kappa, loss_bounds=bounds)
   return constants.scaled(factor)
 
 

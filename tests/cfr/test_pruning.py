@@ -10,7 +10,7 @@ import pyspiel
 import pytest
 import random_games
 from composition.forms import FORMS
-from pruning_games import GAMES, game_of, names, unpruned
+from pruning_games import GAMES, game_of, gap_of_regrets, names, unpruned
 
 import spiel_cfr
 from spiel_cfr import CFRPlusSolver, FullWidthSolver, Pruned, RegretMatching, errors
@@ -21,7 +21,6 @@ from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.counterfactual_values import (
   backward_pass,
   expect,
-  gap_of_regrets,
   gradients,
 )
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import random_games
-from pruning_games import GAMES, game_of, names, unpruned
+from pruning_games import GAMES, game_of, gap_of_regrets, names, unpruned
 
 import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.cfr.pruning.reference_pruning import RULES, ReferenceCFR
-from spiel_cfr.evaluation.counterfactual_values import gap_of_regrets, gradients
+from spiel_cfr.evaluation.counterfactual_values import gradients
 from spiel_cfr.evaluation.evaluate import original_nash_conv
 
 NAMES = names((name for name in GAMES if name != "goofspiel"), always=("kuhn", "random 5"))

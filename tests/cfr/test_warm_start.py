@@ -8,6 +8,7 @@ import pyspiel
 import pytest
 import random_games
 from composition.forms import FORMS
+from pruning_games import gap_of_regrets
 from rotation import rotated
 
 import spiel_cfr
@@ -17,7 +18,6 @@ from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.counterfactual_values import (
   backward_pass,
   expected,
-  gap_of_regrets,
   gradients,
 )
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching

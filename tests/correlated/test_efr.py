@@ -1,5 +1,6 @@
 """EFR against OpenSpiel's, against the paper's sets in OpenSpiel's code, and against what it promises."""
 
+import collections
 import copy
 import pickle
 
@@ -19,14 +20,12 @@ GAMES = {
   "liar's dice": "liars_dice(dice_sides=2)",
   "tiny hanabi": "tiny_hanabi",
   "goofspiel": "goofspiel(num_cards=3,imp_info=True,points_order=descending)",
+  "leduc": "leduc_poker",
 }
-THEIRS = {
-  "blind counterfactual": "blind cf",
-  "informed counterfactual": "informed cf",
-  "causal partial sequence": "csps",
-}
+# What OpenSpiel has as in the paper, but for how it looks up what is remembered.
+SAME = ("blind action", "informed action", "blind counterfactual", "informed counterfactual")
 # Where rounding decides nothing.
-PLAIN = ("kuhn", "kuhn, 3 players", "liar's dice")
+PLAIN = ("kuhn", "kuhn, 3 players")
 
 
 def load(name):
@@ -53,44 +52,79 @@ def assert_same_iterates(ours, theirs, iterations):
       )
 
 
-@pytest.mark.parametrize("deviations", correlated.DEVIATIONS)
+@pytest.mark.parametrize("deviations", SAME)
 @pytest.mark.parametrize(
   "name",
   [
     "kuhn",
-    "unequal actions",
     *(pytest.param(name, marks=pytest.mark.slow) for name in GAMES if name != "kuhn"),
   ],
 )
-def test_iterates_are_open_spiels(name, deviations):
-  """To the last digit where rounding decides nothing; with that taken out, see `ExactEFR`, in all games."""
+def test_iterates_are_open_spiels(name, deviations, monkeypatch):
+  """To the last digit where rounding decides nothing; with that taken out, see `ExactEFR`, in all games.
+
+  What is remembered is looked up as in the paper where actions are not 0, 1, 2, ... .
+  """
   source = load(name)
+  if name in ("liar's dice", "leduc"):
+    monkeypatch.setattr(efr, "create_probs_from_index", open_spiel_efr.remembered)
   solver = efr.EFRSolver if name in PLAIN else open_spiel_efr.ExactEFR
-  theirs = solver(source, THEIRS.get(deviations, deviations))
-  ours = correlated.EFRSolver(source, deviations, as_open_spiel=True)
-  assert_same_iterates(ours, theirs, 30 if name in GAMES else 6)
+  theirs = solver(source, deviations.replace("counterfactual", "cf"))
+  assert_same_iterates(
+    correlated.EFRSolver(source, deviations), theirs, 3 if name == "leduc" else 30
+  )
 
 
 @pytest.mark.parametrize("deviations", correlated.DEVIATIONS)
 @pytest.mark.parametrize(
-  "name", ["unequal actions", pytest.param("kuhn, 3 players", marks=pytest.mark.slow)]
+  "name",
+  [
+    "unequal actions",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("kuhn, 3 players", "leduc")),
+  ],
 )
-def test_iterates_are_the_papers(name, deviations, monkeypatch):
+def test_iterates_are_those_of_open_spiels_code_with_the_papers_sets(name, deviations, monkeypatch):
+  """And with what is remembered looked up as there."""
   monkeypatch.setattr(efr, "create_probs_from_index", open_spiel_efr.remembered)
   source = load(name)
   theirs = open_spiel_efr.PaperEFR(source, *correlated.DEVIATIONS[deviations])
-  assert_same_iterates(correlated.EFRSolver(source, deviations), theirs, 30 if name in GAMES else 6)
+  ours = correlated.EFRSolver(source, deviations)
+  assert_same_iterates(ours, theirs, {"unequal actions": 6, "leduc": 3}.get(name, 30))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("deviations", ["blind action", "informed counterfactual", "behavioural"])
-def test_leduc(deviations):
-  """Where to fold is not always legal, and OpenSpiel takes the probability of another action for that of a memory."""
-  theirs = open_spiel_efr.ExactEFR(
-    pyspiel.load_game("leduc_poker"), THEIRS.get(deviations, deviations)
-  )
-  ours = correlated.EFRSolver("leduc_poker", deviations, as_open_spiel=True)
-  assert_same_iterates(ours, theirs, 5)
+@pytest.mark.parametrize("name", correlated.DEVIATIONS)
+def test_where_open_spiels_sets_are_not_the_papers(name):
+  """As docs/theory/correlated.md has it, deviation by deviation."""
+  theirs = {
+    "blind action": efr.return_blind_action,
+    "informed action": efr.return_informed_action,
+    "blind counterfactual": efr.return_blind_cf,
+    "informed counterfactual": efr.return_informed_cf,
+    "blind partial sequence": efr.return_blind_partial_sequence,
+    "counterfactual partial sequence": efr.return_cf_partial_sequence,
+    "causal partial sequence": efr.return_cs_partial_sequence,
+    "twice informed partial sequence": efr.return_twice_informed_partial_sequence,
+    "behavioural": efr.return_behavourial,
+  }[name]
+  papers = tuple(correlated.DEVIATIONS[name])
+  chances = [{0: 0.3, 1: 0.7}, {0: 0.1, 1: 0.5, 2: 0.4}, {0: 0.6, 1: 0.4}]
+  # Where nothing is above, memories are all the same.
+  for length in range(1, 4):
+    above, history = chances[:length], [1, 2, 0][:length]
+
+    def weighed(listed, above=above, history=history):
+      legal = [list(each) for each in above]
+      return collections.Counter(
+        (each.return_transform_matrix().tobytes(), round(often, 12))
+        for each in listed(2, history, legal)
+        if (often := each.player_deviation_reach_probability(above)) > 0
+      )
+
+    found = weighed(theirs)
+    sets = open_spiel_efr.IN_OPEN_SPIEL.get(name, papers)
+    assert found == weighed(open_spiel_efr.listing(*sets)), length
+    if name in SAME:
+      assert found == weighed(open_spiel_efr.listing(*papers))
 
 
 def test_blind_counterfactual_deviations_are_cfr():
@@ -107,20 +141,21 @@ def test_blind_counterfactual_deviations_are_cfr():
 def test_what_it_minimizes_vanishes(deviations):
   """As 1 / sqrt(T) at least: with 16 times the iterations, a quarter, and a margin."""
   solver = correlated.EFRSolver(load("unequal actions"), deviations)
-  # Its own regrets measure it, but for behavioural deviations, which have all others in them.
-  kinds = correlated.MEASURED[deviations] or tuple(correlated.KINDS)
-  play = correlated.EmpiricalPlay(solver.compiled_game, "tips")
+  # Behavioural deviations have all others in them.
+  all_kinds = tuple(correlated.KINDS)
+  kinds = all_kinds if deviations == "behavioural" else correlated.MEASURED[deviations]
+  plays = [correlated.EmpiricalPlay(solver.compiled_game, name) for name in ("tips", "behavioural")]
   gaps = []
   for _ in range(2):
     for _ in range(20 if not gaps else 300):
-      play.add(solver.current_policy())
+      for play in plays[: 2 if deviations == "behavioural" else 1]:
+        play.add(solver.current_probabilities())
       solver.evaluate_and_update_policy()
-    gaps.append([play.gap(kind).gap for kind in kinds])
+    gaps.append([plays[kind == "behavioural"].gap(kind).gap for kind in kinds])
     for kind, gap in zip(kinds, gaps[-1], strict=True):
-      if correlated.MEASURED[deviations]:
+      if kind in correlated.MEASURED[deviations]:
         assert solver.gap(kind).gap == pytest.approx(gap, abs=1e-12)
   assert (np.array(gaps[1]) <= np.array(gaps[0]) / 3 + 1e-9).all(), gaps
-  np.testing.assert_allclose(play.gap().expected_values.shape, 3)
 
 
 def told(rates):

@@ -10,6 +10,7 @@ import random_games
 
 import spiel_cfr
 from spiel_cfr import correlated, errors
+from spiel_cfr.correlated import correlation_plans, optimal_equilibria
 
 GAMES = {
   "kuhn": lambda: pyspiel.load_game("kuhn_poker"),
@@ -21,7 +22,10 @@ GAMES = {
     "sheriff(item_penalty=1.0,item_value=5.0,max_bribe=1,max_items=1,num_rounds=1,sheriff_penalty=1.0)"
   ),
 }
-WORDS = ("at the start", "unseen", "seen"), ("never", "later", "later, seen", "at once")
+WORDS = (
+  ("at the start", "unseen", "seen"),
+  ("never", "later", "later, seen", "at once", "hearing all"),
+)
 # What can be gained in one way can be gained in the next.
 CHAINS = (
   ("coarse", "extensive-form coarse", "extensive-form", "causal partial sequence"),
@@ -32,7 +36,13 @@ CHAINS = (
     "causal partial sequence",
     "twice informed partial sequence",
   ),
-  ("agent-form", "counterfactual partial sequence", "twice informed partial sequence"),
+  (
+    "agent-form",
+    "counterfactual partial sequence",
+    "twice informed partial sequence",
+    "behavioural",
+    "normal-form",
+  ),
 )
 
 
@@ -101,6 +111,34 @@ def test_open_spiel_finds_the_same_coarse_gap(name):
   np.testing.assert_allclose(found.expected_values, expected.on_policy_values, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", GAMES)
+def test_open_spiel_finds_the_same_normal_form_gap(name):
+  """Where all are told another strategy each time, and where some are told the same."""
+  source = GAMES[name]()
+  game = spiel_cfr.compile_game(source)
+  weights, profiles = zip(*mixed(game, 2, 4), strict=True)
+  profiles = [spiel_cfr.policies.from_policy(game, profile) for profile in profiles]
+  alike = [profile.copy() for profile in profiles]
+  tree = game.treeplexes[0]
+  for other in alike[1:3]:
+    other[tree.root : tree.end] = alike[0][tree.root : tree.end]
+  found = []
+  for mixture in (profiles, alike):
+    device = [
+      (weight, spiel_cfr.policies.to_pyspiel(game, profile))
+      for weight, profile in zip(weights, mixture, strict=True)
+    ]
+    found.append(correlated.MixturePolicy(game, mixture, weights).gap("normal-form"))
+    expected = pyspiel.ce_dist(source, device)
+    np.testing.assert_allclose(
+      found[-1].player_improvements, expected.deviation_incentives, atol=1e-12
+    )
+    np.testing.assert_allclose(found[-1].expected_values, expected.on_policy_values, atol=1e-12)
+  # Who is told less can do less against the same play of others.
+  worth = [each.player_improvements[0] + each.expected_values[0] for each in found]
+  assert worth[1] < worth[0] - 1e-3
+
+
 def test_open_spiel_finds_the_same_gap_of_correlated_equilibria_in_matrix_games():
   source = pyspiel.convert_to_turn_based(
     pyspiel.create_matrix_game([[3.0, 1, 0], [0, 2, 5]], [[1.0, 2, 0], [4, 0, 1]])
@@ -120,14 +158,23 @@ def test_open_spiel_finds_the_same_gap_of_correlated_equilibria_in_matrix_games(
 def test_correlation_plans_say_the_same(name):
   game = spiel_cfr.compile_game(GAMES[name]())
   weights, profiles = zip(*mixed(game, 5), strict=True)
-  mixture = correlated.MixturePolicy(game, profiles, weights)
   play = played(game, zip(weights, profiles, strict=True))
+  pairs = correlation_plans.RelevantPairs(game, 10_000)
+  plan = np.zeros(len(pairs))
+  for weight, profile in zip(weights, profiles, strict=True):
+    strategies = spiel_cfr.policies.from_policy(game, profile)
+    own, other = (
+      spiel_cfr.policies.sequence_form(game, strategies)[each.places] for each in pairs.players
+    )
+    plan += weight * own[pairs.first] * other[pairs.second]
   for concept, kind in (
     ("EFCE", "extensive-form"),
     ("EFCCE", "extensive-form coarse"),
     ("NFCCE", "coarse"),
   ):
-    expected = correlated.deviation_gains(mixture, concept)
+    expected = [
+      optimal_equilibria.Deviations(pairs, player, concept).gain(plan) for player in (0, 1)
+    ]
     found = play.gap(kind).player_improvements
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
@@ -135,8 +182,11 @@ def test_correlation_plans_say_the_same(name):
 @pytest.mark.parametrize("name", GAMES)
 def test_who_may_do_more_gains_more(name):
   game = spiel_cfr.compile_game(GAMES[name]())
-  play = played(game, mixed(game, 4, 4))
-  gains = {kind: play.gap(kind).player_improvements for kind in correlated.KINDS}
+  weights, profiles = zip(*mixed(game, 4, 4), strict=True)
+  mixture = correlated.MixturePolicy(game, profiles, weights)
+  gains = {
+    kind: mixture.gap(kind).player_improvements for kind in (*correlated.KINDS, "normal-form")
+  }
   for chain in CHAINS:
     for less, more in itertools.pairwise(chain):
       assert (gains[less] <= gains[more] + 1e-12).all(), (less, more)
@@ -161,5 +211,77 @@ def test_what_a_play_does_not_keep():
     play.gap("extensive-form")
   with pytest.raises(errors.ArgumentError, match="kind must be one of"):
     play.gap("nash")
-  with pytest.raises(errors.ArgumentError, match="EmpiricalPlay"):
-    correlated.EFRSolver("kuhn_poker", "bps", as_open_spiel=True).gap()
+  with pytest.raises(errors.ArgumentError, match="MixturePolicy"):
+    play.gap("normal-form")
+
+
+def efg(*lines):
+  return pyspiel.load_efg_game("\n".join(['EFG 2 R "" { "1" "2" } ""', *lines]) + "\n")
+
+
+def mixture_of(game, *plays):
+  """Returns a mixture of pure profiles, each the weight and the action at every infoset, player by player."""
+  counts = np.concatenate(game.num_actions)
+  profiles = [
+    game.from_actions(np.concatenate([np.eye(n)[a] for n, a in zip(counts, actions, strict=True)]))
+    for _, *actions in plays
+  ]
+  return correlated.MixturePolicy(game, profiles, [weight for weight, *_ in plays])
+
+
+def test_the_signalling_game_of_von_stengel_and_forges():
+  """Fig. 1 and section 2.3 of their paper of 2008: a student who may be good or bad signals, a professor hires or not.
+
+  Good ones are told a signal at random, bad ones either, and only who has sent the good ones' is hired. As an
+  extensive-form correlated equilibrium this pays (3.5, 6.5), and correlated equilibria pay (0, 6): who knows what a
+  good one would be told sends that.
+  """
+  lines, outcome = ['c "" 1 "" { "good" 1/2 "bad" 1/2 } 0'], 0
+  for number, (kind, hired) in enumerate((("good", "4 10"), ("bad", "6 0")), 1):
+    lines.append(f'p "" 1 {number} "{kind}" {{ "X {kind}" "Y {kind}" }} 0')
+    for signal in (1, 2):
+      lines.append(f'p "" 2 {signal} "{signal}" {{ "l{signal}" "r{signal}" }} 0')
+      for paid in (hired, "0 6"):
+        outcome += 1
+        lines.append(f't "" {outcome} "" {{ {paid} }}')
+  game = spiel_cfr.compile_game(efg(*lines))
+  device = mixture_of(game, *((1, good, bad, good, 1 - good) for good in (0, 1) for bad in (0, 1)))
+  assert device.gap("extensive-form").gap == pytest.approx(0, abs=1e-12)
+  assert device.gap().expected_values == pytest.approx([3.5, 6.5])
+  assert correlated.optimal_equilibrium(game).value == pytest.approx(10)
+  # Half of the bad ones are told the other signal.
+  assert device.gap("normal-form").player_improvements == pytest.approx([6 / 4, 0])
+  refused = mixture_of(game, *((1, good, bad, 1, 1) for good in (0, 1) for bad in (0, 1)))
+  assert refused.gap("normal-form").gap == pytest.approx(0, abs=1e-12)
+  assert refused.gap().expected_values == pytest.approx([0, 6])
+
+
+def test_the_second_game_of_greenwald_and_sarfati():
+  """As in OpenSpiel's corr_dist_test.cc: an extensive-form correlated equilibrium that is no correlated one."""
+  lines, outcome = ['p "" 1 1 "root" { "L" "R" } 0'], 0
+  for number, side in ((2, "L"), (3, "R")):
+    lines.append('p "" 2 1 "second" { "A" "B" } 0')
+    for unseen in "AB":
+      lines.append(f'p "" 1 {number} "{side}" {{ "l{number}" "r{number}" }} 0')
+      for last in "lr":
+        outcome += 1
+        paid = {"LAr": "0 2", "RBr": "3 0"}.get(
+          side + unseen + last, "2 2" if side == "L" else "0 0"
+        )
+        lines.append(f't "" {outcome} "" {{ {paid} }}')
+  game = spiel_cfr.compile_game(efg(*lines))
+  device = mixture_of(game, (2, 0, 0, 0, 0), (1, 0, 0, 1, 1), (1, 0, 1, 1, 1))
+  assert device.gap("extensive-form").gap == pytest.approx(0, abs=1e-12)
+  # Both strategies with r after R are told only where the other plays B: 3 for 2.
+  assert device.gap("normal-form").player_improvements == pytest.approx([1 / 2, 0])
+
+
+def test_the_game_of_gibson():
+  """Section 2.2 of his "Regret Minimization in Non-Zero-Sum Games" (2013): a coarse equilibrium that is none else."""
+  game = spiel_cfr.compile_game(
+    pyspiel.create_matrix_game([[1, 0], [0, 2], [-1, 1]], np.zeros((3, 2)))
+  )
+  device = mixture_of(game, (2, 0, 0), (1, 1, 1), (1, 2, 1))
+  assert device.gap("coarse").gap == pytest.approx(0, abs=1e-12)
+  for kind in ("normal-form", "extensive-form", "agent-form"):
+    assert device.gap(kind).gap == pytest.approx(1 / 4)

@@ -8,7 +8,7 @@ import pytest
 import random_games
 
 import spiel_cfr
-from spiel_cfr import correlated, errors, explore
+from spiel_cfr import correlated, errors
 
 SHERIFF = "sheriff(item_penalty=1.0,item_value=5.0,max_bribe=1,max_items=2,num_rounds=1,sheriff_penalty=1.0)"
 
@@ -100,10 +100,9 @@ def test_leaving_gains_nothing(name, concept):
   """Kuhn poker has private cards, where the plan is none that a mediator could draw beforehand."""
   game = spiel_cfr.compile_game(SHERIFF if name == "sheriff" else "kuhn_poker")
   found = correlated.optimal_equilibrium(game, concept, 1)
-  law = found.policy.draw(np.random.default_rng())
   assert found.gains == pytest.approx([0, 0], abs=1e-9)
   for player in (0, 1):
-    value = best_response(game, [(1.0, law)], player, concept)
+    value = best_response(game, [(1.0, found.policy._weights)], player, concept)
     assert value == pytest.approx(found.expected_values[player], abs=1e-7)
 
 
@@ -135,18 +134,13 @@ def test_gains_of_mixtures(source):
     weight * spiel_cfr.expected_values(game, spiel_cfr.policies.to_dict(game, profile))
     for weight, profile in zip(weights / 10, profiles, strict=True)
   )
-  for concept in ("EFCE", "EFCCE"):
-    gains = correlated.deviation_gains(policy, concept)
+  for concept, kind in (("EFCE", "extensive-form"), ("EFCCE", "extensive-form coarse")):
+    gains = policy.gap(kind).player_improvements
     for player in (0, 1):
-      value = best_response(game, laws, player, concept)
-      assert gains[player] == pytest.approx(value - expected[player], abs=1e-9)
-  device = [
-    (weight / 10, spiel_cfr.policies.to_pyspiel(game, profile))
-    for weight, profile in zip(weights, profiles, strict=True)
-  ]
-  coarse = pyspiel.cce_dist(game.game, device)
-  gains = correlated.deviation_gains(policy, "NFCCE")
-  assert gains == pytest.approx(np.maximum(coarse.deviation_incentives, 0), abs=1e-9)
+      # Whether a profile is drawn before the play, or one action after the other as the mediator does.
+      for drawn in (laws, [(1.0, policy._weights)]):
+        value = best_response(game, drawn, player, concept)
+        assert gains[player] == pytest.approx(value - expected[player], abs=1e-9)
 
 
 def test_bots_get_what_is_expected():
@@ -227,12 +221,3 @@ def test_what_is_no_mixture():
       correlated.MixturePolicy("kuhn_poker", [profile])
   with pytest.raises(errors.PolicyError, match="no probabilities"):
     correlated.MixturePolicy("kuhn_poker", [{}])
-
-
-def test_the_explorer_refuses(tmp_path):
-  policy = correlated.optimal_equilibrium("kuhn_poker").policy
-  with pytest.raises(errors.ArgumentError, match=r"marginals\(\)"):
-    explore(policy, tmp_path / "page.html")
-  assert (
-    explore(policy.marginals(), tmp_path / "page.html", game=policy.compiled_game).num_nodes == 58
-  )

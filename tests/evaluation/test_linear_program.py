@@ -4,10 +4,12 @@ import numpy as np
 import pyspiel
 import pytest
 import random_games
+import typed_games
 from composition.forms import FORMS
 
 import spiel_cfr
 from spiel_cfr import errors, policies
+from spiel_cfr.games import compile_vector_game
 
 GOOFSPIEL = "goofspiel(imp_info=True,num_cards=5,points_order=descending)"
 BATTLESHIP = (
@@ -86,6 +88,15 @@ def test_forms_of_games(form):
   assert found.value == pytest.approx(expected.value, abs=1e-10 * form.scale)
   on_enumerated = spiel_cfr.nash_conv(form.enumerated, found.policy_dict())
   assert on_enumerated == pytest.approx(0, abs=1e-10 * form.scale)
+
+
+@pytest.mark.parametrize("seed", [3, 9])
+def test_both_players_matrices_are_one_where_there_are_more_than_eight_types(seed):
+  game = compile_vector_game(typed_games.TypedGame(seed))
+  assert max(game.tree.deals.num_types) > 8
+  own, other = (spiel_cfr.evaluation.payoff_matrix(game, player) for player in (0, 1))
+  assert abs(own + other).max() <= 1e-12
+  assert spiel_cfr.solve_lp(game).nash_conv <= 1e-9
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)

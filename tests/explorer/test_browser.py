@@ -376,6 +376,27 @@ def test_three_players_and_a_part_of_a_game(window, tmp_path):
   page.assert_quiet()
 
 
+def test_a_mediator(window, tmp_path):
+  """What the smuggler is told, what it does, and what leaving would be worth."""
+  game = "sheriff(item_penalty=1.0,item_value=5.0,max_bribe=1,max_items=2,num_rounds=1,sheriff_penalty=1.0)"
+  found = spiel_cfr.correlated.optimal_equilibrium(game)
+  page = Page(window, spiel_cfr.explore(found.policy, tmp_path / "page.html").path)
+  assert page.text("h1") == "sheriff(…)"
+  assert "a mediator who is obeyed" in page.text("header")
+  assert "NashConv 0" in page.text(".tiles.top")
+  order = page.texts("#node tbody .move")[0].removeprefix("P0 is told ")
+  assert order.startswith("PlaceIllegalItems")
+  page.click("#node tbody .move", 0)
+  assert page.text(".infoset pre").endswith(f"[told {order}]")
+  rows = page.texts("#node tbody tr")
+  assert [row.split()[0] for row in rows if "100%" in row] == [order]
+  # It does something else.
+  page.click("#node tbody .move", next(i for i, row in enumerate(rows) if order not in row))
+  assert f"[left when told {order}]" in page.text(".infoset pre")
+  page.assert_fits()
+  page.assert_quiet()
+
+
 def test_many_infosets(window, tmp_path):
   """The list draws only what is seen."""
   solver = spiel_cfr.CFRSolver("liars_dice(dice_sides=4)")

@@ -275,7 +275,8 @@ def test_rivers_in_vector_form():
   solver = spiel_cfr.DCFRSolver(poker.compile_public_game(river))
   solver.run(20)
   wanted = solver.average_policy()
-  bot = SearchBot(open_spiel_policy.UniformRandomPolicy(river), 0, iterations=20)
+  uniform = open_spiel_policy.UniformRandomPolicy(river)
+  bot = SearchBot(uniform, 0, iterations=20, gadget="unsafe")
   state = river.new_initial_state()
   state.apply_action(next(action for action, chance in state.chance_outcomes() if chance > 0))
   for _ in range(2):
@@ -304,7 +305,9 @@ def test_ranges_lead_to_the_river():
     "numSuits=4,numRanks=4,numHoleCards=2,numBoardCards=0 1,stack=6 6)"
   )
   blueprint = OnlyPairs()
-  first, second = SearchBot(blueprint, 0, iterations=3), SearchBot(blueprint, 1, iterations=3)
+  first, second = (
+    SearchBot(blueprint, player, iterations=3, gadget="unsafe") for player in range(2)
+  )
   state = game.new_initial_state()
   for card in (0, 1, 2, 3):
     state.apply_action(card)
@@ -315,9 +318,10 @@ def test_ranges_lead_to_the_river():
     state.apply_action(action)
   assert sum(chance for _, chance in first.get_policy(state)) == pytest.approx(1)
   (found,) = first._found_of_hands.values()
-  hands = found._deal.hands // 4
+  deal = found._river._deal
+  hands = deal.hands // 4
   is_pair = hands[:, 0] == hands[:, 1]
-  assert ((found._deal.reaches > 0) == [np.ones(len(hands), bool), is_pair]).all()
+  assert ((deal.reaches > 0) == [np.ones(len(hands), bool), is_pair]).all()
   # Later decisions there are part of the same solution.
   asked = blueprint.asked
   state.apply_action(1)

@@ -24,8 +24,8 @@ def _project(scores):
 class _Plain:
   """One player: the equations of docs/theory/stable_predictive.md, infoset by infoset."""
 
-  def __init__(self, tree, bounds, regularizer, prediction, delta, power):
-    self.tree, self.regularizer, self.prediction = tree, regularizer, prediction
+  def __init__(self, tree, bounds, regularizer, delta, power):
+    self.tree, self.regularizer = tree, regularizer
     self.delta, self.power = delta, power
     self.sequences = [None] * tree.num_infosets
     for block, infosets in tree.blocks():
@@ -56,8 +56,7 @@ class _Plain:
     for j in reversed(range(len(self.x))):
       # The layout has parents first, so that everything below is new already.
       carried = self.counterfactual(j, gradient)
-      prediction = carried if self.prediction == "subtree" else utilities[j]
-      self.x[j] = self.choose(j, utilities[j], prediction, t)
+      self.x[j] = self.choose(j, utilities[j], carried, t)
 
   def choose(self, j, utility, prediction, t):
     n, error = len(utility), utility - self.predicted[j]
@@ -86,13 +85,13 @@ def _gradient(game, player, sequence_form):
   return result
 
 
-def _plain_players(game, regularizer, prediction, delta, gamma):
+def _plain_players(game, regularizer, delta, gamma):
   """A player each."""
   bounds = np.split(
     game.loss_bounds, np.cumsum([tree.num_infosets for tree in game.treeplexes])[:-1]
   )
   return [
-    _Plain(tree, own, regularizer, prediction, delta, gamma)
+    _Plain(tree, own, regularizer, delta, gamma)
     for tree, own in zip(game.treeplexes, bounds, strict=True)
   ]
 
@@ -112,8 +111,7 @@ def _agrees(game, iterations=30, alternating=False, gamma=1, delta=0.01, **setti
     game, alternating_updates=alternating, gamma=gamma, delta=delta, **settings
   )
   regularizer = settings.get("regularizer", "entropy")
-  prediction = settings.get("prediction", "subtree")
-  players = _plain_players(game, regularizer, prediction, delta, gamma)
+  players = _plain_players(game, regularizer, delta, gamma)
 
   def sequence_form():
     return _sequence_form(game, players)
@@ -148,7 +146,7 @@ def test_a_restart_makes_the_strategy_the_center(regularizer, alternating):
   )
   minimizer = solver.minimizer.resumable()
   solver = FullWidthSolver.blank(solver.configuration() | {"minimizer": minimizer})
-  players = _plain_players(game, regularizer, "subtree", 0.01, 1)
+  players = _plain_players(game, regularizer, 0.01, 1)
   for t in range(1, 31):
     if t in (11, 21):
       restart = solver.average_sequence_form()
@@ -172,7 +170,7 @@ def test_a_restart_makes_the_strategy_the_center(regularizer, alternating):
 def test_regret_since_a_restart_is_bounded(regularizer, game, seed):
   """By K' sqrt(V) + 2 d sqrt(sigma) D, whatever the strategy is from which it goes on."""
   game = spiel_cfr.compile_game(game)
-  players = _plain_players(game, regularizer, "subtree", 0.01, 0)
+  players = _plain_players(game, regularizer, 0.01, 0)
   rng = np.random.default_rng(seed)
   distance, scale = (2, 1) if regularizer == "entropy" else (np.sqrt(2), np.sqrt(2))
   for t in range(1, 60):
@@ -204,12 +202,11 @@ def test_regret_since_a_restart_is_bounded(regularizer, game, seed):
 
 
 @pytest.mark.parametrize("gamma", [0, 1, 2])
-@pytest.mark.parametrize("prediction", ["subtree", "last"])
 @pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
-def test_iterates_are_those_of_the_equations(regularizer, prediction, gamma):
+def test_iterates_are_those_of_the_equations(regularizer, gamma):
   for name in ("kuhn_poker", "kuhn_poker(players=3)"):
     game = spiel_cfr.compile_game(name)
-    solver = _agrees(game, gamma=gamma, regularizer=regularizer, prediction=prediction)
+    solver = _agrees(game, gamma=gamma, regularizer=regularizer)
     assert (
       np.abs(
         solver.current_sequence_form() - policies.sequence_form(game, policies.uniform(game))
@@ -222,27 +219,23 @@ def test_iterates_are_those_of_the_equations(regularizer, prediction, gamma):
 @hypothesis.given(
   random_games.games(max_histories=60),
   st.sampled_from(["entropy", "euclidean"]),
-  st.sampled_from(["subtree", "last"]),
   st.booleans(),
   st.sampled_from([0, 1]),
   st.sampled_from([1e-3, 0.1, 3.0]),
 )
-def test_iterates_on_random_games(game, regularizer, prediction, alternating, gamma, delta):
+def test_iterates_on_random_games(game, regularizer, alternating, gamma, delta):
   _agrees(
     spiel_cfr.compile_game(game),
     alternating=alternating,
     gamma=gamma,
     delta=delta,
     regularizer=regularizer,
-    prediction=prediction,
   )
 
 
 def test_the_default_is_adaptive_with_linear_weights():
   plain = spiel_cfr.StablePredictiveCFRSolver("leduc_poker")
-  named = spiel_cfr.StablePredictiveCFRSolver(
-    "leduc_poker", steps="adaptive", gamma=1, delta=0.001, prediction="subtree"
-  )
+  named = spiel_cfr.StablePredictiveCFRSolver("leduc_poker", steps="adaptive", gamma=1, delta=0.001)
   for solver in (plain, named):
     solver.run(20)
   assert (plain.current_probabilities() == named.current_probabilities()).all()

@@ -57,20 +57,16 @@ def test_theory_holds_on_poker(game, iterations, steps, loss_bounds, regularizer
   random_games.games(max_histories=120),
   st.sampled_from(_REGULARIZERS),
   st.booleans(),
-  st.sampled_from(["subtree", "last"]),
   st.sampled_from([1e-3, 1.0, 100.0]),
   st.sampled_from(["infosets", "payoffs"]),
 )
-def test_theory_holds_on_random_games(
-  game, regularizer, alternating, prediction, kappa, loss_bounds
-):
+def test_theory_holds_on_random_games(game, regularizer, alternating, kappa, loss_bounds):
   solver = spiel_cfr.StablePredictiveCFRSolver(
     game,
     kappa=kappa,
     regularizer=regularizer,
     steps="paper",
     alternating_updates=alternating,
-    prediction=prediction,
     loss_bounds=loss_bounds,
   )
   solver.run(25)
@@ -147,7 +143,6 @@ def test_a_run_of_no_iterations_promises_nothing():
   [
     ({"alternating_updates": True}, "alternate"),
     ({"gamma": 1}, "uniform"),
-    ({"prediction": "last"}, "subtree"),
     ({"game": "kuhn_poker(players=3)"}, "two players"),
     ({"horizon": 5}, "Past the horizon"),
   ],

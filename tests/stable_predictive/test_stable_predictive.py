@@ -135,24 +135,6 @@ def test_iterates_are_those_of_the_equations(name, alternating, regularizer, los
   assert np.abs(behavioral() - policies.uniform(game)).max() > 1e-2
 
 
-def test_last_prediction_differs_only_where_something_follows():
-  """At an infoset that is the last of its owner both predictions are the last utilities."""
-  game = spiel_cfr.compile_game("kuhn_poker")
-  one, other = (
-    spiel_cfr.StablePredictiveCFRSolver(game, kappa=50.0, steps="paper", prediction=prediction)
-    for prediction in ("subtree", "last")
-  )
-  for solver in (one, other):
-    solver.run(1)
-  difference = np.zeros(game.end)
-  difference[game.all_action_sequences] = _probabilities(one) - _probabilities(other)
-  first, _ = game.treeplexes
-  depth_0, _ = next(first.blocks())
-  assert np.abs(difference[depth_0]).max() > 1e-6
-  difference[depth_0] = 0
-  assert np.abs(difference).max() < 1e-15
-
-
 @hypothesis.settings(max_examples=30)
 @hypothesis.given(random_games.games(max_histories=150))
 def test_counterfactual_utilities_never_exceed_their_bounds(game):
@@ -306,7 +288,6 @@ def test_steps_as_a_factor_multiply_the_papers():
     ({"horizon": 9, "steps": -2.0}, "steps"),
     ({"horizon": 9, "steps": "level"}, "'adaptive', 'paper'"),
     ({"horizon": 9, "regularizer": "entropic"}, "'entropy', 'euclidean'"),
-    ({"horizon": 9, "prediction": None}, "'subtree', 'last'"),
     ({"horizon": 9, "gamma": 3}, "gamma"),
   ],
 )

@@ -26,7 +26,7 @@ SOLVERS: dict[str, Any] = {
     game, alpha=2, beta=-np.inf, gamma=np.float64(1.5)
   ),
   "stable-predictive, kappa": lambda game: spiel_cfr.StablePredictiveCFRSolver(
-    game, kappa=0.1, steps="paper", regularizer="euclidean", prediction="last", gamma=1
+    game, kappa=0.1, steps="paper", regularizer="euclidean", gamma=1
   ),
   "averages of both kinds": lambda game: spiel_cfr.FullWidthSolver(
     game, RegretMatching.discounted(beta=0.5), averaging=spiel_cfr.Averaging(counted="faced")

@@ -39,18 +39,38 @@ class PaperEFR(ExactEFR):
   """
 
   def __init__(self, game, external, internal):
-    def deviations(num_actions, history, legal_actions):
-      result = []
-      for kind in external:
-        for weights, actions in memories(kind, list(history), legal_actions[:-1]):
-          result += efr.return_all_external_deviations(num_actions, [weights], actions)
-      for kind in internal:
-        for weights, actions in memories(kind, list(history), legal_actions[:-1]):
-          result += efr.return_all_non_identity_internal_deviations(num_actions, [weights], actions)
-      return result
-
-    efr._EFRSolver.__init__(self, game, deviations)
+    listed = listing(external, internal)
+    efr._EFRSolver.__init__(
+      self, game, lambda actions, history, legal: listed(actions, history, legal[:-1])
+    )
     self._external_only = False
+
+
+# What efr.py has under these names, where that is something else than in the paper: external and internal deviations.
+IN_OPEN_SPIEL = {
+  "blind partial sequence": (("forced", "partial", "followed"), ()),
+  "counterfactual partial sequence": ((), ("forced", "partial", "followed")),
+  "causal partial sequence": (("forced", "repeated", "followed"), ("forced",)),
+  "twice informed partial sequence": ((), ("forced", "repeated")),
+  "behavioural": ((), ("recalled in part",)),
+}
+
+
+def listing(external, internal):
+  """Returns the function of a set that OpenSpiel's solver asks: (number of actions, own actions, legal ones) above."""
+
+  def deviations(num_actions, history, legal_actions):
+    result = []
+    for kinds, made in (
+      (external, efr.return_all_external_deviations),
+      (internal, efr.return_all_non_identity_internal_deviations),
+    ):
+      for kind in kinds:
+        for weights, actions in memories(kind, list(history), legal_actions):
+          result += list(made(num_actions, [weights], actions))
+    return result
+
+  return deviations
 
 
 def remembered(path, policy):
@@ -71,9 +91,15 @@ def memories(kind, history, legal_actions):
   if kind == "recalled":
     for actions in itertools.product(*legal_actions):
       yield np.ones(length), list(actions)
+  if kind == "recalled in part":
+    # All lists but the last action of each, as often as there are last actions.
+    for k in range(max(1, length)):
+      for actions in itertools.product(*legal_actions[: k + 1]):
+        yield np.arange(length) < k, [*actions, *history[k + 1 :]]
   for k in range(length):
-    if kind == "partial":
-      yield np.arange(length) < k, history
+    if kind in ("partial", "repeated"):
+      for _ in legal_actions[k] if kind == "repeated" else [None]:
+        yield np.arange(length) < k, history
     if kind == "triggered":
       for action in set(legal_actions[k]) - {history[k]}:
         yield np.arange(length) <= k, [*history[:k], action, *history[k + 1 :]]
@@ -87,7 +113,7 @@ def best_gain(game, mixture, player, begins, ends):
     mixture: probabilities and policies.
     player: the deviator.
     begins: "at the start", "unseen" or "seen".
-    ends: "never", "later", "later, seen" or "at once".
+    ends: "never", "later", "later, seen", "at once" or "hearing all", of who is told everything all the while.
   """
 
   def often(state, policy):
@@ -123,6 +149,8 @@ def best_gain(game, mixture, player, begins, ends):
         status,
       )
 
+    if ends == "hearing all" and status == "following":
+      return sum(max(play(a, "following", b) for a in legal) for b in legal)
     follow = {
       b: play(b, "following" if status == "following" else "again", b)
       for b in legal

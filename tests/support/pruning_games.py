@@ -7,6 +7,9 @@ import random_games
 
 import spiel_cfr
 from spiel_cfr import FullWidthSolver, RegretMatching
+from spiel_cfr._numba.arrays import aligned_zeros
+from spiel_cfr.evaluation.best_responses import take_best
+from spiel_cfr.evaluation.counterfactual_values import backward_pass
 
 GAMES = {
   "kuhn": lambda: "kuhn_poker",
@@ -38,3 +41,12 @@ def unpruned(game, plus, alternating=True):
     alternating_updates=alternating,
     averaging=spiel_cfr.Averaging(1.0 if plus else 0.0, "faced"),
   )
+
+
+def gap_of_regrets(game, regrets):
+  """The sum over players of max_x <R, x>, the first term of the identity of `counterfactual_values`."""
+  carried = aligned_zeros(game.end)
+  for tree in game.treeplexes:
+    for sequences, _ in tree.blocks():
+      carried[sequences] = regrets[sequences]
+  return backward_pass(game, take_best, carried).sum()

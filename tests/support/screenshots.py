@@ -15,6 +15,7 @@ from spiel_cfr.poker import ranges
 
 _FIRST = "22+,A2s+,KTs+,QTs+,JTs,T9s,98s,ATo+,KQo"
 _SECOND = "22+,A2s+,K9s+,QTs+,JTs,ATo+,KJo+"
+_SHERIFF = "sheriff(item_penalty=1.0,item_value=5.0,max_bribe=2,max_items=3,num_rounds=1,sheriff_penalty=1.0)"
 
 
 def main(folder):
@@ -23,7 +24,13 @@ def main(folder):
     kuhn = spiel_cfr.solve("kuhn_poker", exploitability=1e-9)
     endgame = ranges.endgame(_FIRST, _SECOND, board="7s9h9cTc2d", pot=2000, stack=9000)
     river = spiel_cfr.solve(spiel_cfr.compile_game(endgame.load()), exploitability=1.0, seconds=60)
+    sheriff = spiel_cfr.correlated.optimal_equilibrium(_SHERIFF).policy
     pages = {
+      "explorer_mediator": (
+        spiel_cfr.explore(sheriff, made / "sheriff.html"),
+        "light",
+        "[title*='none'][title*='num=1']",
+      ),
       "explorer_kuhn": (spiel_cfr.explore(kuhn, made / "kuhn.html"), "light", "[title='1pb']"),
       "explorer_river": (
         spiel_cfr.explore(river, made / "river.html", title="River endgame, 7♠ 9♥ 9♣ T♣ 2♦"),

@@ -104,21 +104,10 @@ def visit_part(
 ) -> None:
   """Does all that an iteration does in a subtree.
 
-  Args:
-    gradient: the payoff's kernel.
-    observe: the minimizer's, for the utilities that have come.
-    predict: the minimizer's, for those that it predicts; any other where it does not.
-    reach: `tree_reach`.
-    forward: `tree_forward_pass`.
-    backward: `tree_backward_pass`.
-    predicts: whether the minimizer predicts.
-    payoff: arrays of the subtree's.
-    sides: both players.
-    scratch: workspace.
-    turn: the players whose turn it is to update, a bit for each.
-    parameters: of the minimizer.
-    deferred: the weight with which each player's strategy is still to be added to its average, shape (players,).
-    totals: what the weights of each player's average sum to so far, shape (players,).
+  `observe` and `predict` are the minimizer's kernels; the latter is any other where it does not predict. `reach`,
+  `forward` and `backward` are those of `tree_passes`, and `payoff` has the subtree's arrays. `turn` has a bit for each
+  player whose turn it is to update. `deferred` is the weight with which each player's strategy is still to be added to
+  its average, whose weights sum to `totals` so far; both of shape (players,).
   """
   for player in range(np.uint64(2)):
     side = sides[player]

@@ -196,7 +196,6 @@ class Pruned(Solver):
     return int(self._runtime.state.pruned.sum())
 
   def prepare(self) -> None:
-    """Compiles kernels or takes them from disk."""
     solver = self._runtime.solver
     solver.prepare()
     nothing = np.zeros(self.compiled_game.end, bool)
@@ -295,11 +294,9 @@ class Pruned(Solver):
     return self._runtime.solver.current_probabilities()
 
   def average_probabilities(self) -> Float64s:
-    """Returns the average policy in behavioural form, shape (sequences,); uniform where never played to."""
     return forms.behavioral_form(self.compiled_game, self._sums())
 
   def nash_conv(self) -> float:
-    """Returns the NashConv of the average policy, without leaving the arrays."""
     return evaluate.original_nash_conv(self.compiled_game, self._sums())
 
   def _check_state(self, state: Mapping[str, Any]) -> None:

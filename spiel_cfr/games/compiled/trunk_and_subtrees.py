@@ -175,6 +175,21 @@ class PartWalk:
     begin, end = part.own_length(player), part.length(player)
     sequence_form[begin:end] = self.trunk.sequence_form[player][part.entries[player]]
 
+  def load(
+    self,
+    number: int,
+    workspace: Workspace,
+    sequence_form: AnyFloats,
+    factors: Sequence[float] = (1.0, 1.0),
+  ) -> None:
+    """Takes over a sequence form of the whole game, times a number for each player, in a part."""
+    part = self.parts[number]
+    for player, own in enumerate(part.sequences):
+      reach = workspace.sequence_form[player][: part.own_length(player)]
+      np.multiply(sequence_form[own], factors[player], out=reach, dtype=np.float64)
+      if number:
+        self.enter(number, player, workspace)
+
   def gradient(self, number: int, player: int, workspace: Workspace) -> None:
     """Computes a player's gradient in a part."""
     opponent = workspace.sequence_form[1 - player]

@@ -8,7 +8,7 @@ an action filter is sampled and evaluated with it.
 import functools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 import pyspiel
@@ -129,6 +129,18 @@ class GameView:
     """
     return self.game if self.is_whole else RestrictedGame(self)
 
+  def states(self) -> Iterator[tuple[Any, list[int]]]:
+    """Yields all states in the order of histories as strings, and what can happen at each: actions, chance's too."""
+    stack = [self.new_initial_state()]
+    while stack:
+      state, moves = stack.pop(), []
+      if state.is_chance_node():
+        moves = [action for action, _ in self.chance_outcomes(state)]
+      elif not state.is_terminal():
+        moves = self.legal_actions(state)
+      yield state, moves
+      stack += [state.child(action) for action in sorted(moves, key=str, reverse=True)]
+
   def first_states(self, infostates: Sequence[Sequence[str]]) -> list[Any]:
     """Walks the game until a state of every infoset is found: the first in the order of histories, as in OpenSpiel.
 
@@ -143,20 +155,14 @@ class GameView:
     """
     found: list[dict[str, Any]] = [dict.fromkeys(own) for own in infostates]
     missing = sum(map(len, infostates))
-    stack = [self.new_initial_state()]
-    while missing and stack:
-      state = stack.pop()
-      if state.is_terminal():
-        continue
-      if state.is_chance_node():
-        actions = [action for action, _ in self.chance_outcomes(state)]
-      else:
-        actions = self.legal_actions(state)
+    for state, _ in self.states():
+      if not missing:
+        break
+      if state.current_player() >= 0:
         known, infostate = found[state.current_player()], self.infostate(state)
         if infostate in known and known[infostate] is None:
           known[infostate] = state
           missing -= 1
-      stack.extend(state.child(action) for action in sorted(actions, key=str, reverse=True))
     for player, states in enumerate(found):
       for infostate, state in states.items() if missing else ():
         if state is None:

@@ -59,14 +59,9 @@ def compile_histories(
 ) -> tuple[Histories, int]:
   """Walks the states of a compiled game once more.
 
-  Args:
-    view: the game.
-    infostates: of `CompiledGame`, as are `actions` and `num_actions`.
-    actions: see there.
-    num_actions: see there.
-    max_nodes: how many histories the game may have.
-    entries: the entry of each action of each infoset, all players' end to end; those of an infoset are in a row, in any
-      order. By default, every action has its own.
+  `infostates`, `actions` and `num_actions` are those of `CompiledGame`, and there may be `max_nodes` histories. By
+  default, every action of every infoset has an entry of its own; `entries` says which each has, player by player,
+  and those of an infoset are in a row, in any order.
 
   Returns:
     The tree, and the largest number of players' moves in a history.

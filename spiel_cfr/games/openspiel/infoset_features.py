@@ -21,11 +21,8 @@ def infoset_features(
 ) -> Float32s:
   """Walks all states of a game, and asks what is seen of them.
 
-  Args:
-    view: the game.
-    infostates: each player's, in order of discovery.
-    encode: takes a state and the player who is to move there; returns numbers, shape (size,).
-    size: how many.
+  `infostates` are each player's, in order of discovery. `encode` takes a state and the player who is to move there, and
+  returns numbers of shape (size,).
 
   Returns:
     Read-only, shape (infosets, size), all players' end to end.
@@ -38,32 +35,26 @@ def infoset_features(
   rows = [dict(zip(own, count, strict=False)) for own in infostates]
   seen: list[bytes | None] = [None] * sum(map(len, rows))
   result = np.zeros((len(seen), size), np.float32)
-  stack = [view.new_initial_state()]
-  while stack:
-    state = stack.pop()
-    if state.is_terminal():
+  for state, _ in view.states():
+    player = state.current_player()
+    if player < 0:
       continue
-    if state.is_chance_node():
-      moves = [action for action, _ in view.chance_outcomes(state)]
-    else:
-      moves, player = view.legal_actions(state), state.current_player()
-      infostate = view.infostate(state)
-      row = rows[player].get(infostate)
-      if row is None:
-        raise errors.InconsistentInfosetError(
-          f"Player {player}'s infostate {infostate!r} is not in the compiled game. If that was read from a file, which "
-          "keeps no action filter, compile it again."
-        )
-      found = encode(state, player)
-      before, now = seen[row], found.tobytes()
-      if before is None:
-        result[row], seen[row] = found, now
-      elif before != now:
-        raise errors.FeaturesError(
-          f"Two states of player {player}'s infostate {infostate!r} have different features, by which nothing can be "
-          "looked up. Take a function of what the player knows, or strings."
-        )
-    stack += [state.child(action) for action in reversed(moves)]
+    infostate = view.infostate(state)
+    row = rows[player].get(infostate)
+    if row is None:
+      raise errors.InconsistentInfosetError(
+        f"Player {player}'s infostate {infostate!r} is not in the compiled game. If that was read from a file, which "
+        "keeps no action filter, compile it again."
+      )
+    found = encode(state, player)
+    before, now = seen[row], found.tobytes()
+    if before is None:
+      result[row], seen[row] = found, now
+    elif before != now:
+      raise errors.FeaturesError(
+        f"Two states of player {player}'s infostate {infostate!r} have different features, by which nothing can be "
+        "looked up. Take a function of what the player knows, or strings."
+      )
   result.flags.writeable = False
   return result
 

@@ -103,17 +103,9 @@ class ReturnsCheck:
       fine &= (off <= SUM_TOLERANCE * np.abs(returns).max(axis=1) + self._rest)[:, None]
     if fine.all():
       return
-    view, stack = self._view, [self._view.new_initial_state()]
-    while stack:
-      state = stack.pop()
+    for state, _ in self._view.states():
       if state.is_terminal():
-        self(state, view.returns(state))
-        continue
-      if state.is_chance_node():
-        actions = [action for action, _ in view.chance_outcomes(state)]
-      else:
-        actions = view.legal_actions(state)
-      stack += map(state.child, actions)
+        self(state, self._view.returns(state))
     wrong = returns[~fine.all(axis=1)][0].tolist()
     raise errors.InvalidPayoffError(f"A terminal state has returned {wrong}, and not again.")
 

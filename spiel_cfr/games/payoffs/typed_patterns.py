@@ -147,16 +147,19 @@ class TypedPatterns(Payoff):
     own = np.repeat(starts, lengths)
     lines = columns[entries].astype(np.int64)
     # From here on, an element a square, and then an element a leaf.
+    two_players = lines.shape[1] == 2
     squares = lines[:, 1:-1:2].prod(axis=1)
+    if two_players:
+      squares *= max(1, -(-int(self.arrays.runs[:, column.WIDTH].max(initial=0)) // LANES))
     entry = np.repeat(np.arange(len(lines)), squares)
     combination = np.arange(len(entry)) - np.repeat(np.cumsum(squares) - squares, squares)
     squares = lines[entry, column.PATTERN] + combination
-    if lines.shape[1] > 2:
+    if not two_players:
       squares = places[squares] >> 1
     cells = patterns.reshape(-1, LANES, LANES)[squares] * values[entries[entry], None, None]
     square, last_type, own_type = np.nonzero(cells)
     entry, combination = entry[square], combination[square]
-    others = [lines[entry, -1] + last_type]
+    others = [lines[entry, -1] + last_type + (LANES * combination if two_players else 0)]
     for line in range(lines.shape[1] - 3, 0, -2):
       others.insert(0, lines[entry, line + 1] + combination % lines[entry, line])
       combination = combination // lines[entry, line]

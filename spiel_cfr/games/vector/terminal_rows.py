@@ -59,7 +59,7 @@ def cut_squares(layout: TypedLayout, edges: Integers, lanes: int) -> Squares:
     padded[: pattern.shape[0], : pattern.shape[1]] = pattern
     number = known.setdefault(rounded(padded).tobytes(), len(squares))
     if number == len(squares):
-      squares.extend(np.split(padded.reshape(-1), columns // LANES))
+      squares.extend(padded.reshape(columns // LANES, -1))
       widths.extend([len(pattern)] * (columns // LANES))
     return number
 

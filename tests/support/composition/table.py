@@ -210,11 +210,12 @@ REPRESENTATIVES = (
   "apcfr+",
   "cfr_br",
   "hedge",
+  # One more of a kind, so that every form meets every operation, see `selected_cells`.
+  "pcfr+",
   "hedge_threshold",
   "restarted",
   "adaptive",
   "stable_predictive",
-  "stable_predictive_last",
   "stable_predictive_paper",
   "cfr+_pruned",
   "trembling_hand",

@@ -1,0 +1,363 @@
+"""Public states of a game in vector form, and where both players stand there: by node of the public tree and type.
+
+Nobody lists histories. What search asks of them are sums over the types of who is not asked about.
+"""
+
+import dataclasses
+import functools
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, spread
+from spiel_cfr._util import arguments
+from spiel_cfr.games.vector.deals import CHANCE
+from spiel_cfr.games.vector.vector_game import VectorGame
+from spiel_cfr.policies import open_spiel
+from spiel_cfr.policies.solved_policy import SolvedPolicy
+from spiel_cfr.search.gadgets import Gadget
+from spiel_cfr.search.history_walk import NONE
+from spiel_cfr.search.public_nodes import AnyPublicState, AnyPublicTree
+from spiel_cfr.search.standing import UNLIKELY
+
+
+class VectorPublicState(AnyPublicState):
+  """A node of the public tree.
+
+  Attributes:
+    tree: all public states of the game.
+    number: its place in `tree`, parents first.
+  """
+
+  tree: "VectorPublicTree"
+
+  @property
+  def length(self) -> int:
+    """How many moves there were, chance's included."""
+    return self.tree.length(self.number)
+
+  @property
+  def players(self) -> tuple[int, ...]:
+    """Who is to move; chance is -1."""
+    return (int(self.tree.game.tree.player[self.number]),)
+
+  def private_states(self, player: int) -> list[str]:
+    """Returns what a player may know here: its information state strings, by type; empty where nobody decides."""
+    game = self.tree.game
+    deals, weights = game.tree.deals, game.tree.weights[game.tree.kind[self.number]]
+    alive = np.flatnonzero(weights >= 0)
+    _, first = np.unique(
+      deals.types[arguments.integer(player, "player", 0, 1), alive], return_index=True
+    )
+    result: list[str] = []
+    for path in deals.paths[alive[first]] if self.players != (CHANCE,) else []:
+      state = game.view.new_initial_state()
+      for action in [*path[path >= 0].tolist(), *game.tree.actions_above(self.number)]:
+        state.apply_action(action)
+      result.append(game.view.named(state, player))
+    return result
+
+  def __repr__(self) -> str:
+    found = self.tree.game.tree
+    known = " x ".join(str(len(own)) for own in found.types[found.kind[self.number]])
+    moves = " ".join(map(str, found.actions_above(self.number)))
+    return f"<VectorPublicState {self.number}: [{moves}] after the deal, {known} types>"
+
+
+class Level(NamedTuple):
+  """The nodes at one depth of a public tree.
+
+  Attributes:
+    nodes: these.
+    edges: below them, end to end.
+    starts: where those of each node begin.
+    inner: which of them lead to nodes.
+    children: to which.
+  """
+
+  nodes: Int64s
+  edges: Int64s
+  starts: Int64s
+  inner: Int64s
+  children: Int64s
+
+
+class VectorPublicTree(AnyPublicTree[VectorPublicState]):
+  """All public states of a game in vector form, parents first. Make one with `public_states`.
+
+  Attributes:
+    game: the compiled game.
+    above: int64 (public states,), the one before the last move, `NONE` of the first.
+    levels: the nodes by their number of moves after the deal.
+    depth: that number, shape (nodes,).
+    owner: who moves to take each edge, shape (edges,).
+    cells: see `cells_of`.
+    chances: chance's probability of each pair of types and all that it did on the way, shape (kinds, types of player 0,
+      types of player 1).
+    payoffs: what player 0 gets less half of what returns sum to, times chance's probability; of each matrix.
+    largest_payoff: the largest that there is, of either sign.
+    num_ends: the number of terminals below each node, shape (nodes,).
+  """
+
+  game: VectorGame
+  _kind = VectorPublicState
+
+  def __init__(self, game: VectorGame) -> None:
+    """Takes a constant-sum game."""
+    self.game, found = game, game.tree
+    self.above = np.where(found.edge_above >= 0, found.node_of_edge[found.edge_above], NONE)
+    self.depth = np.zeros(found.num_nodes, np.int64)
+    self.levels = []
+    for depth, nodes in enumerate(found.levels()):
+      self.depth[nodes] = depth
+      counts = found.num_actions[nodes].astype(np.int64)
+      edges = spread(found.first_edge[nodes], counts)
+      inner = edges[found.child[edges] >= 0]
+      children = found.child[inner].astype(np.int64)
+      self.levels.append(Level(nodes, edges, np.cumsum(counts) - counts, inner, children))
+    self.owner = found.player[found.node_of_edge]
+    self.cells = cells_of(game)
+    shape = found.deals.num_types
+    pair = found.deals.types[0] * shape[1] + found.deals.types[1]
+    self.chances = np.zeros((len(found.weights), *shape))
+    for kind, weights in enumerate(found.weights):
+      sums = np.bincount(pair, np.maximum(weights, 0.0), shape[0] * shape[1])
+      self.chances[kind] = sums.reshape(shape)
+    self.payoffs: Float64s = (found.matrices[:, 0] - found.matrices[:, 1]) / 2
+    middle = (game.constant_sum or 0.0) / 2
+    self.largest_payoff = max(abs(each - middle) for each in game.payoff_range)
+
+  @functools.cached_property
+  def num_ends(self) -> Int64s:
+    """See above."""
+    found = self.game.tree
+    result = np.bincount(found.node_of_edge[found.child < 0], minlength=found.num_nodes)
+    for level in reversed(self.levels[1:]):
+      np.add.at(result, self.above[level.nodes], result[level.nodes])
+    return result
+
+  def length(self, node: int) -> int:
+    """Returns the number of moves before a node, chance's included."""
+    return int(np.count_nonzero(self.game.tree.deals.paths[0] >= 0) + self.depth[node])
+
+  def entries(self, policy: open_spiel.AnyPolicy) -> Float64s:
+    """Returns a policy in behavioural form; what was found for this game is read without the names of its infosets.
+
+    Raises:
+      PolicyError: the policy is not one for this game.
+    """
+    if isinstance(policy, SolvedPolicy) and policy.compiled_game.digest == self.game.digest:
+      return policy.probabilities
+    return open_spiel.from_policy(self.game, policy)
+
+  def behavioral_form(self, entries: Float64s) -> Float64s:
+    """Returns the same."""
+    return entries
+
+  def owned(self, player: int) -> Bools:
+    """Returns which sequences are a player's."""
+    second = np.arange(self.game.end) >= self.game.layout.roots[1]
+    return np.asarray(second == arguments.integer(player, "player", 0, 1))
+
+  def _deciding(self, player: int) -> Int64s:
+    return np.flatnonzero(self.game.tree.player == player)
+
+  def natural_cut(self) -> list[VectorPublicState]:
+    """Returns where play first goes on after chance has moved again, or else after both have moved."""
+    player = self.game.tree.player
+    acted, after = np.zeros((len(self), 2), bool), np.zeros(len(self), bool)
+    for level in self.levels[1:]:
+      above = self.above[level.nodes]
+      acted[level.nodes] = acted[above] | (player[above, None] == np.arange(2))
+      after[level.nodes] = after[above] | ((player[above] == CHANCE) & acted[above].any(axis=1))
+    starts = after & (player >= 0)
+    return self.first_of(starts if starts.any() else acted.all(axis=1) & (player >= 0))
+
+  def public_state_of(self, state: Any) -> VectorPublicState:
+    """Returns the public state of one of OpenSpiel's states.
+
+    Raises:
+      ArgumentError: the state is terminal, or none of this game.
+    """
+    found = self.game.tree
+    moves = [(each.player, each.action) for each in state.full_history()]
+    node = 0
+    for _, action in itertools.dropwhile(lambda move: move[0] == CHANCE, moves):
+      edges = np.arange(found.first_edge[node], found.first_edge[node + 1])
+      edges = edges[found.action[edges] == action]
+      node = int(found.child[edges[0]]) if len(edges) else NONE
+      if node < 0:
+        break
+    if node < 0 or state.current_player() != found.player[node]:
+      raise errors.ArgumentError(
+        f"The history [{state.history_str()}] is none of {self.game}, or it has ended."
+      )
+    return self[node]  # type: ignore[no-any-return]
+
+  def __repr__(self) -> str:
+    return f"<VectorPublicTree of {self.game.name}: {len(self):,} public states>"
+
+
+def cells_of(game: VectorGame) -> Int64s:
+  """Returns the sequence of each edge and type of who moves, `game.end` where there is none; shape (edges, types)."""
+  found, layout = game.tree, game.layout
+  result = np.full((len(found.child), max(found.deals.num_types)), game.end)
+  node = found.node_of_edge
+  cases = np.stack([found.player[node].astype(np.int64), found.kind[node]])
+  cases, which = np.unique(cases, axis=1, return_inverse=True)
+  order = np.argsort(which.reshape(-1), kind="stable")
+  groups = np.split(order, np.cumsum(np.bincount(which.reshape(-1)))[:-1])
+  for (player, kind), edges in zip(cases.T.tolist(), groups, strict=True):
+    if player >= 0:
+      types = found.types[kind][player]
+      result[np.ix_(edges, types)] = layout.row(player, edges)[:, None] + np.arange(len(types))
+  return result
+
+
+@dataclasses.dataclass(frozen=True)
+class VectorRoots:
+  """How a subgame begins; J are the opponent's types.
+
+  Attributes:
+    node: where.
+    weights: what chance's probability of a pair of types is multiplied by there, shape (types of the searcher, types of
+      the opponent): what the searcher plays, and in the gadget "unsafe" the opponent, to a sum of 1; 0 of types of the
+      opponent that the searcher as good as never lets happen.
+    mass: w of each J.
+    bound: the bound of each J.
+    dealt: w r of each J.
+  """
+
+  node: int
+  weights: Float64s
+  mass: Float64s
+  bound: Float64s
+  dealt: Float64s
+
+
+class VectorStanding:
+  """Where both players stand in a game in vector form.
+
+  Attributes:
+    tree: the public states.
+    entries: the policy of both in behavioural form, shape (sequences,).
+    searcher: who is going to be solved again.
+    reach: what each player plays to each node, by its type: two of shape (nodes, types).
+    action_values: what the opponent gets after each edge by a best response, by its type, times what chance and the
+      searcher do on the way; shape (edges, types).
+    values: the same of nodes.
+  """
+
+  def __init__(self, tree: VectorPublicTree, entries: Float64s, searcher: int) -> None:
+    """Evaluates a policy."""
+    self.tree, self.entries, self.searcher = tree, entries, searcher
+    found, opponent = tree.game.tree, 1 - searcher
+    made = np.append(entries, 0.0)[tree.cells]
+    self.reach = [np.ones((found.num_nodes, count)) for count in found.deals.num_types]
+    for level in tree.levels:
+      above = found.node_of_edge[level.inner]
+      for player, own in enumerate(self.reach):
+        mine = (tree.owner[level.inner] == player)[:, None]
+        own[level.children] = own[above] * np.where(mine, made[level.inner, : own.shape[1]], 1.0)
+    self.action_values = np.zeros((len(found.child), found.deals.num_types[opponent]))
+    self._add_ends(made)
+    self.values = np.zeros((found.num_nodes, found.deals.num_types[opponent]))
+    for level in reversed(tree.levels):
+      self.action_values[level.inner] = self.values[level.children]
+      worth = self.action_values[level.edges]
+      sums = np.add.reduceat(worth, level.starts, axis=0)
+      best = np.maximum.reduceat(worth, level.starts, axis=0)
+      mine = (found.player[level.nodes] == opponent)[:, None]
+      self.values[level.nodes] = np.where(mine, best, sums)
+
+  def _add_ends(self, made: Float64s) -> None:
+    """Writes what the opponent gets where the game ends."""
+    found, searcher = self.tree.game.tree, self.searcher
+    ends = np.flatnonzero(found.child < 0)
+    matrix = found.matrix[-1 - found.child[ends]]
+    for number in range(len(found.matrices)):
+      edges = ends[matrix == number]
+      own = self.reach[searcher][found.node_of_edge[edges]]
+      mine = (self.tree.owner[edges] == searcher)[:, None]
+      own = own * np.where(mine, made[edges, : own.shape[1]], 1.0)
+      payoffs = self.tree.payoffs[number]
+      self.action_values[edges] = own @ (payoffs.T if searcher else -payoffs)
+
+  @property
+  def opponent_gets(self) -> float:
+    """What the opponent gets from a best response, less half of what the returns sum to."""
+    return float(self.values[0].sum())
+
+  @property
+  def largest_payoff(self) -> float:
+    """The largest that there is, of either sign."""
+    return self.tree.largest_payoff
+
+  def length(self, node: int) -> int:
+    """Returns the number of moves before a node."""
+    return self.tree.length(node)
+
+  def playing(self, entries: Float64s, *, answered: bool = False) -> "VectorStanding":
+    """Returns where the players stand when they play otherwise."""
+    return VectorStanding(self.tree, entries, self.searcher)
+
+  def is_open(self, node: int) -> bool:
+    """Returns False: policies of a whole game have answers to all actions."""
+    return False
+
+  def _chances(self, kind: Any) -> Float64s:
+    """Returns chance's probability of pairs of types, the searcher's first."""
+    chances: Float64s = self.tree.chances[kind]
+    return chances.T if self.searcher else chances
+
+  @functools.cached_property
+  def mass(self) -> Float64s:
+    """How likely chance and the searcher make each node and type of the opponent (w), shape (nodes, types)."""
+    kind = self.tree.game.tree.kind
+    result = np.zeros_like(self.values)
+    for number in range(len(self.tree.chances)):
+      here = kind == number
+      result[here] = self.reach[self.searcher][here] @ self._chances(number)
+    return result
+
+  @functools.cached_property
+  def gifts(self) -> Float64s:
+    """g: what the opponent gives away on the way to each node, by its type, per unit of w; shape (nodes, types)."""
+    found, result = self.tree.game.tree, np.zeros_like(self.values)
+    for level in self.tree.levels:
+      above = found.node_of_edge[level.inner]
+      mass = self.mass[above]
+      lost = np.maximum(self.values[above] - self.action_values[level.inner], 0.0)
+      mine = (found.player[above] == 1 - self.searcher)[:, None] & (mass > 0)
+      result[level.children] = result[above] + np.where(
+        mine, lost / np.where(mass > 0, mass, 1.0), 0.0
+      )
+    return result
+
+  def bounds(self, node: int, gadget: Gadget) -> VectorRoots | None:
+    """Returns how the subgame below a node begins; None if nobody comes there."""
+    others = self.reach[1 - self.searcher][node]
+    weights = np.repeat(self.reach[self.searcher][node][:, None], len(others), axis=1)
+    if not gadget.is_safe:
+      weights = weights * others
+    mass = (self._chances(self.tree.game.tree.kind[node]) * weights).sum(axis=0)
+    kept = mass > UNLIKELY * mass.max()
+    if not kept.any():
+      return None
+    total = mass[kept].sum()
+    mass = np.where(kept, mass, 0.0) / total
+    bound = self._per_unit(node)
+    if gadget.reach:
+      bound = bound + self.gifts[node]
+    return VectorRoots(node, np.where(kept, weights, 0.0) / total, mass, bound, mass * others)
+
+  def _per_unit(self, node: int) -> Float64s:
+    """Returns what the opponent expects at a node by its type, given that it is there; 0 where that never happens."""
+    mass = self.mass[node]
+    return np.asarray(np.divide(self.values[node], mass, out=0.0 * mass, where=mass > 0))
+
+  def smallest_margin(self, roots: VectorRoots) -> float:
+    """Returns the least by which the bounds are above what the opponent gets by what is played here."""
+    return float((roots.bound - self._per_unit(roots.node))[roots.mass > 0].min())

@@ -1,0 +1,300 @@
+"""Rivers over vectors of hands, solved again: the same subgames as in the lists of histories, and as safe."""
+
+import functools
+
+import numpy as np
+import poker_games
+import pyspiel
+import pytest
+from open_spiel.python import policy as open_spiel_policy
+
+import spiel_cfr
+from spiel_cfr import abstraction, errors, poker, search
+from spiel_cfr.evaluation.best_responses import take_best
+from spiel_cfr.evaluation.counterfactual_values import backward_pass, gradients
+from spiel_cfr.evaluation.evaluate import evaluate
+from spiel_cfr.evaluation.linear_program import maximin_strategy
+from spiel_cfr.evaluation.sequence_form_matrices import payoff_matrix
+from spiel_cfr.policies import forms
+from spiel_cfr.search import SearchBot, rivers
+from spiel_cfr.search.gadgets import find_gadget
+from spiel_cfr.search.search_step import run_until
+
+# One hole card, and two.
+_GAMES = poker_games.UNIVERSAL_POKER[0], poker_games.UNIVERSAL_POKER[2]
+
+
+@functools.cache
+def solved(name):
+  """Returns a game in vector form and listed, its public states, and the same blueprint in both."""
+  game = poker.compile_public_game(name, partitioned=False)
+  listed = spiel_cfr.compile_game(name, vector_form=False)
+  solvers = [spiel_cfr.CFRSolver(each) for each in (game, listed)]
+  for solver in solvers:
+    solver.run(10)
+  blueprint = solvers[0].average_sequence_form()
+  return game, listed, search.public_states(listed), blueprint, solvers[1].average_policy()
+
+
+def rivers_of(game, blueprint, searcher, gadget):
+  """Yields each river, the searcher's blueprint there, and one of OpenSpiel's states at which it begins."""
+  start = forms.behavioral_form(game, blueprint)
+  for river in rivers._rivers(game, blueprint, searcher, find_gadget(gadget)):
+    if not river.is_reached:
+      continue
+    known = np.zeros(river.game.end)
+    for here, there in river.places():
+      known[here] = start[there]
+    state, deal = game.game.new_initial_state(), river._deal
+    hand = deal.hands[river.hands[0]]
+    other = next(
+      each
+      for each, reach in zip(deal.hands, deal.reaches[1 - searcher], strict=True)
+      if reach > 0 and not set(each) & {*hand, *deal.board}
+    )
+    pair = (hand, other) if searcher == 0 else (other, hand)
+    for action in (
+      *deal.actions(*(each.tolist() for each in pair)),
+      *game.layout.public_actions(river._board, river._first),
+    ):
+      state.apply_action(action)
+    yield river, known, state
+
+
+def what_is_solved(river, known):
+  """Returns the game of a river, with the gadget's offers."""
+  found = []
+  river.solve(
+    known if river._gadget.is_safe else None,
+    lambda offering: found.append(offering) or np.ones(offering.end),
+  )
+  return found[0]
+
+
+def value(game, player):
+  """Returns what a player can be sure of, and what the other's first choices offer, in ascending order."""
+  strategies = np.zeros(game.end)
+  for each in (0, 1):
+    tree = game.treeplexes[each]
+    strategies[tree.root : tree.end] = maximin_strategy(game, each)[tree.root : tree.end]
+  return -evaluate(game, strategies).best_response_values[1 - player]
+
+
+def taken(game, opponent, sequences):
+  """Returns what the opponent gets at once by its sequences, in ascending order."""
+  strategies = np.zeros(game.end)
+  strategies[game.treeplexes[1 - opponent].root] = 1.0
+  return np.sort(gradients(game, strategies)[sequences])
+
+
+@pytest.mark.parametrize("gadget", ["unsafe", "resolving", "follow"])
+@pytest.mark.parametrize("searcher", [0, 1])
+@pytest.mark.parametrize("name", _GAMES)
+def test_a_river_is_the_subgame_of_the_list(name, searcher, gadget):
+  game, listed, tree, blueprint, policy = solved(name)
+  every = list(rivers_of(game, blueprint, searcher, gadget))
+  for river, known, state in every[:: max(1, len(every) // 3)]:
+    behind = what_is_solved(river, known)
+    wanted = search.subgame(listed, tree.public_state_of(state), policy, searcher, gadget=gadget)
+    if gadget != "unsafe":
+      # v(J), times w.
+      own = wanted.infosets[1 - searcher]
+      is_choice = [infostate.startswith("choice:") for infostate in own.infostates]
+      np.testing.assert_allclose(
+        taken(behind, 1 - searcher, behind.layout.sequences(0, 0)[0]),
+        taken(wanted, 1 - searcher, own.first_sequence[is_choice]),
+        atol=1e-12,
+      )
+    for player in (0, 1):
+      assert behind.treeplexes[player].depth == wanted.treeplexes[player].depth
+    assert value(behind, searcher) == pytest.approx(value(wanted, searcher), abs=1e-9)
+
+
+@pytest.mark.parametrize("gadget", ["unsafe", "follow"])
+def test_bounds_hold_behind_a_gadget(gadget):
+  game, _, _, blueprint, _ = solved(_GAMES[1])
+  (river, known, _), *_ = rivers_of(game, blueprint, 0, gadget)
+  behind, rng = what_is_solved(river, known), np.random.default_rng(0)
+  offers = np.arange(float(len(behind.layout.boards[0].hands[1])))
+  digests = {river._offering(each).digest for each in (offers, offers[::-1])}
+  assert len(digests) == (1 if gadget == "unsafe" else 2)
+  norm = np.linalg.norm(payoff_matrix(behind).toarray(), 2)
+  for player in (0, 1):
+    assert behind.payoff.sensitivity(behind.treeplexes, player) >= norm * (1 - 1e-9)
+  for _ in range(20):
+    # Sharp strategies.
+    drawn = forms.behavioral_form(behind, rng.random(behind.end) ** 30)
+    worth = gradients(behind, forms.sequence_form(behind, drawn))
+    for utility in (worth.copy(), -worth):
+      backward_pass(behind, take_best, utility)
+      assert (np.abs(utility) <= behind.spread(behind.loss_bounds) + 1e-12)[played_at(behind)].all()
+
+
+def played_at(game):
+  """Returns the sequences that are actions."""
+  return np.concatenate(
+    [block.ravel() for tree in game.treeplexes for block, _ in tree.blocks()]
+  ).astype(int)
+
+
+@pytest.mark.parametrize("gadget", ["unsafe", "resolving", "follow"])
+def test_all_rivers_are_solved_as_in_the_list(gadget):
+  game, listed, _, blueprint, policy = solved(_GAMES[0])
+  strategies, steps = search.resolve_rivers(game, blueprint, gadget=gadget, iterations=100)
+  found = evaluate(game, strategies).nash_conv / 2
+  wanted = search.resolve(
+    listed, policy, gadget=gadget, continual=False, solver="dcfr", iterations=100
+  )
+  assert found == pytest.approx(wanted.exploitability, abs=1e-6)
+  for step, other in zip(steps, wanted.steps, strict=True):
+    assert (step.player, step.length, step.solved) == (other.player, other.length, 18)
+    assert (step.before, step.after) == pytest.approx((other.before, other.after), abs=1e-6)
+    assert (
+      step.smallest_margin == pytest.approx(other.smallest_margin, abs=1e-6) or gadget == "unsafe"
+    )
+  parted = poker.compile_public_game(_GAMES[0], partitioned=True)
+  again, (step,) = search.resolve_rivers(
+    parted, 3 * blueprint, gadget=gadget, player=1, iterations=100
+  )
+  assert step.after == pytest.approx(steps[1].after, abs=1e-6)
+  others = slice(0, game.treeplexes[1].root)
+  np.testing.assert_allclose(again[others], blueprint[others], atol=1e-12)
+
+
+def test_unsafe_search_does_harm_and_safe_search_does_not():
+  game = solved(_GAMES[0])[0]
+  solver = spiel_cfr.CFRSolver(game)
+  solver.run(300)
+  good = solver.average_sequence_form()
+  drawn = forms.behavioral_form(game, np.random.default_rng(0).random(game.end) ** 30)
+  # The opponent's blueprint seldom does what a best response does.
+  blueprint = forms.sequence_form(game, drawn)
+  blueprint[: game.treeplexes[1].root] = good[: game.treeplexes[1].root]
+  found = {
+    gadget: search.resolve_rivers(game, blueprint, gadget=gadget, player=0)[1][0]
+    for gadget in ("unsafe", "resolving", "follow")
+  }
+  before = found["unsafe"].before
+  assert found["unsafe"].after > before + 1e-4
+  assert all(found[gadget].after < before - 1e-4 for gadget in ("resolving", "follow"))
+
+
+def test_what_would_do_harm_is_not_kept():
+  game, _, _, blueprint, _ = solved(_GAMES[0])
+  _, steps = search.resolve_rivers(game, blueprint, gadget="resolving", iterations=10)
+  assert all(step.refused > 5 and step.solved == 18 - step.refused > 5 for step in steps)
+  assert all(step.after < step.before - 0.001 for step in steps)
+
+
+@pytest.mark.parametrize("gadget", ["unsafe", "resolving"])
+def test_hands_and_rivers_that_nobody_plays_to(gadget):
+  game, listed, *_ = solved(_GAMES[0])
+  blueprint = forms.behavioral_form(game, np.random.default_rng(1).random(game.end) < 0.6)
+  _, steps = search.resolve_rivers(game, forms.sequence_form(game, blueprint), gadget=gadget)
+  wanted = search.resolve(
+    listed,
+    spiel_cfr.policies.to_dict(game, blueprint),
+    gadget=gadget,
+    continual=False,
+    solver="dcfr",
+    iterations=200,
+  )
+  for step, other in zip(steps, wanted.steps, strict=True):
+    assert step.unreached == other.unreached
+    assert (step.before, step.after) == pytest.approx((other.before, other.after), abs=1e-6)
+  assert steps[0].unreached == 6
+
+
+# As many hands as bots take vectors for; raises on the river only.
+_FIFTY_TWO = (
+  "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 2,firstPlayer=1 1,numSuits=4,numRanks=13,"
+  "numHoleCards=1,numBoardCards=0 1,raiseSize=2 2,maxRaises=0 1)"
+)
+
+
+@pytest.mark.parametrize(("searcher", "gadget"), [(0, "unsafe"), (0, "resolving"), (1, "safe")])
+def test_a_bot_plays_what_is_found_in_its_river(searcher, gadget):
+  game, blueprint, policy = fifty_two()
+  solve = functools.partial(run_until, solver="dcfr", iterations=30, deadline=np.inf)
+  bots = {
+    # Nobody picks among all hands: "safe" becomes "follow".
+    "follow" if gadget == "safe" else gadget: SearchBot(
+      policy, searcher, gadget=gadget, iterations=30
+    ),
+    # Without a blueprint there, the river is solved from both ranges.
+    "unsafe": SearchBot(OnlyAbove(policy), searcher, gadget=gadget, iterations=30),
+  }
+  for name, bot in bots.items():
+    every = rivers_of(game, blueprint, searcher, name)
+    river, known, _ = next(each for each in every if each[0]._deal.board == (20,))
+    wanted, _ = river.solve(None if name == "unsafe" else known, solve)
+    first = next(number for number, node in enumerate(river._nodes) if node.player == searcher)
+    for place in (0, 10, 20, 30, 50):
+      state = game.game.new_initial_state()
+      hands = int(river.hands[place]), 51
+      for action in (*hands[:: 1 - 2 * searcher], 1, 1, 20, *river._nodes[first].path[3:]):
+        state.apply_action(action)
+      chances = wanted[river.sequences(first)[:, place]].tolist()
+      assert [chance for _, chance in bot.get_policy(state)] == pytest.approx(chances, abs=1e-6)
+
+
+@functools.cache
+def fifty_two():
+  """Returns a game with as many hands as bots take vectors for, and a blueprint."""
+  game = poker.compile_public_game(_FIFTY_TWO, partitioned=False)
+  solver = spiel_cfr.CFRSolver(game)
+  solver.run(5)
+  return game, solver.average_sequence_form(), solver.average_policy()
+
+
+def test_what_is_not_read_in_time_is_not_safe():
+  _, _, policy = fifty_two()
+  bot = SearchBot(policy, 0, seconds=1e-6)
+  assert sum(chance for _, chance in bot.get_policy(on_a_river())) == pytest.approx(1)
+  (found,) = bot._found_of_hands.values()
+  assert not found._river._gadget.is_safe
+
+
+def on_a_river():
+  """Returns a state of player 0's."""
+  state = pyspiel.load_game(_FIFTY_TWO).new_initial_state()
+  for action in (0, 1, 1, 1, 20):
+    state.apply_action(action)
+  return state
+
+
+class OnlyAbove(open_spiel_policy.Policy):
+  """A policy that knows nothing of rivers, or says the same at all of them."""
+
+  def __init__(self, policy, below=None):
+    super().__init__(None, [0, 1])
+    self._policy, self._below = policy, below
+
+  def action_probabilities(self, state, player_id=None):
+    if len(state.history()) > 4:
+      if self._below is None:
+        raise KeyError(state)
+      return self._below
+    return self._policy.action_probabilities(state, player_id)
+
+
+def test_bad_input():
+  game, _, _, blueprint, _ = solved(_GAMES[0])
+  for arguments in ({"gadget": "max_margin"}, {"iterations": 0}, {"player": 2}, {"solver": "none"}):
+    with pytest.raises(errors.ArgumentError):
+      search.resolve_rivers(game, blueprint, **arguments)
+  bot = SearchBot(OnlyAbove(fifty_two()[2], {0: 0.5}), 0, iterations=3)
+  with pytest.raises(errors.PolicyError, match="no distribution"):
+    bot.get_policy(on_a_river())
+  with pytest.raises(errors.PolicyError):
+    search.resolve_rivers(game, blueprint[1:])
+  with pytest.raises(errors.NoStatesError, match="full-width"):
+    search.resolve_rivers(game, blueprint, solver="external_sampling")
+  smaller = abstraction.lossless_abstraction(game)
+  with pytest.raises(errors.ArgumentError, match="original"):
+    search.resolve_rivers(smaller, forms.sequence_form(smaller, forms.uniform(smaller)))
+  # Nothing is dealt in public.
+  kuhn = poker.compile_public_game("kuhn_poker")
+  uniform = forms.sequence_form(kuhn, forms.uniform(kuhn))
+  found, steps = search.resolve_rivers(kuhn, uniform)
+  assert (found == uniform).all() and [step.solved for step in steps] == [0, 0]

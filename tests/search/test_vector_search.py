@@ -1,0 +1,247 @@
+"""Search of games in vector form does what it does where histories are listed, and lists none."""
+
+import functools
+import pickle
+
+import numpy as np
+import pytest
+import typed_games
+from blueprints import blueprint
+
+import spiel_cfr
+from spiel_cfr import errors, search
+from spiel_cfr.games import compile_vector_game
+from spiel_cfr.policies import forms
+from spiel_cfr.search import resolve as resolve_function
+from spiel_cfr.search import search_step
+from spiel_cfr.search.history_tree import HistoryTree
+from spiel_cfr.search.standing import Standing
+from spiel_cfr.search.vector_states import VectorStanding
+
+_DICE = "liars_dice(dice_sides=4)"
+_GADGETS = ["unsafe", "resolving", "follow", search.Gadget("choice", reach=True, mixed=0.5)]
+
+
+@functools.cache
+def _both(name):
+  """Returns a game, both ways, their public states, and a policy."""
+  listed = spiel_cfr.compile_game(name, vector_form=False)
+  vector = compile_vector_game(name)
+  trees = search.public_states(listed), search.public_states(vector)
+  return listed, vector, *trees, blueprint(listed)
+
+
+def _pairs_of(name, states):
+  """Yields public states of lists, and the same in vector form."""
+  tree = _both(name)[3]
+  for state in states:
+    yield state, tree.public_state_of(next(state.states()))
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", _DICE])
+def test_public_states_are_those_of_lists(name):
+  _, _, listed, vector, _ = _both(name)
+  for player in (0, 1):
+    levels = listed.decisions(player), vector.decisions(player)
+    assert [len(level) for level in levels[0]] == [len(level) for level in levels[1]]
+  cuts = [{same for _, same in _pairs_of(name, listed.natural_cut())}, {*vector.natural_cut()}]
+  assert cuts[0] == cuts[1]
+  for state, same in _pairs_of(name, listed.natural_cut()[:3]):
+    assert (same.length, same.players) == (state.length, state.players)
+    assert same.parent is None or same in same.parent.children
+    for player in (0, 1):
+      assert sorted(same.private_states(player)) == sorted(state.private_states(player))
+  assert "types" in repr(vector[0])
+  with pytest.raises(errors.ArgumentError, match="none of"):
+    vector.public_state_of(vector.game.game.new_initial_state())
+
+
+@pytest.mark.parametrize("searcher", [0, 1])
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", _DICE])
+def test_bounds_and_subgames_are_those_of_lists(name, searcher):
+  listed, vector, tree, same_tree, policy = _both(name)
+  standing = Standing(tree.histories, tree.entries(policy), searcher)
+  other = VectorStanding(same_tree, same_tree.entries(policy), searcher)
+  assert other.opponent_gets == pytest.approx(standing.opponent_gets, abs=1e-12)
+  assert other.largest_payoff == pytest.approx(standing.largest_payoff)
+  cut = tree.natural_cut()
+  for state, same in _pairs_of(name, [tree.decisions(1)[0][0], *cut[:: 1 + len(cut) // 3]]):
+    for gadget in _GADGETS:
+      chosen = search.gadgets.find_gadget(gadget)
+      bounds, others = standing.bounds(state.histories, chosen), other.bounds(same.number, chosen)
+      alive = others.mass > 0
+      for attribute in ("mass", "bound", "dealt"):
+        np.testing.assert_allclose(
+          np.sort(getattr(others, attribute)[alive]),
+          np.sort(getattr(bounds, attribute)),
+          atol=1e-12,
+        )
+      subgame = search.subgame(listed, state, policy, searcher, gadget=gadget)
+      again = search.subgame(vector, same, policy, searcher, gadget=gadget)
+      value, found = spiel_cfr.solve_lp(subgame).value, spiel_cfr.solve_lp(again)
+      assert found.value == pytest.approx(value, abs=1e-9)
+      assert found.nash_conv <= 1e-9
+      # Its strategies have the names of the whole.
+      assert {*again.infostates[searcher]} == {*subgame.infostates[searcher]}
+      assert {*subgame.infostates[1 - searcher]} <= {*again.infostates[1 - searcher]}
+
+
+@pytest.mark.parametrize(
+  ("name", "gadget", "continual"),
+  [
+    *(("kuhn_poker", gadget, continual) for gadget in _GADGETS for continual in (False, True)),
+    (_DICE, "follow", False),
+    *(pytest.param(_DICE, gadget, True, marks=pytest.mark.slow) for gadget in ("follow", "unsafe")),
+    pytest.param("liars_dice(dice_sides=5)", "follow", False, marks=pytest.mark.slow),
+  ],
+)
+def test_whole_policies_are_searched_as_where_histories_are_listed(name, gadget, continual):
+  listed, vector, *_, policy = _both(name)
+  expected, found = (
+    search.resolve(game, policy, gadget=gadget, continual=continual, solver="lp")
+    for game in (listed, vector)
+  )
+  for own, wanted in zip(found.steps, expected.steps, strict=True):
+    for fact in ("player", "length", "solved", "unreached", "refused"):
+      assert getattr(own, fact) == getattr(wanted, fact)
+  assert found.exploitability == pytest.approx(expected.exploitability, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+  "seed", [3, 5, 9, 10, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(11, 80))]
+)
+def test_search_of_random_games_never_does_harm(seed):
+  game = compile_vector_game(typed_games.TypedGame(seed, max_depth=4, total=float(seed % 3)))
+  drawn = np.random.default_rng(seed).gamma(0.5, size=game.end)
+  # A policy with zeros, as of somebody who never goes somewhere.
+  drawn[drawn < 0.2] = 0.0
+  policy = spiel_cfr.policies.CompiledTabularPolicy(game, forms.behavioral_form(game, drawn))
+  better = 0
+  for gadget in ("resolving", "follow", _GADGETS[-1]):
+    for continual in (False, True):
+      for solver, number in (("lp", 1), ("dcfr", 20)):
+        found = search.resolve(
+          game, policy, gadget=gadget, continual=continual, solver=solver, iterations=number
+        )
+        assert found.exploitability <= found.blueprint_exploitability + 1e-8
+        better += found.exploitability < found.blueprint_exploitability - 1e-8
+  assert better or found.blueprint_exploitability < 1e-9
+
+
+def test_many_subgames_at_once_are_solved_as_each_alone(monkeypatch):
+  _, vector, _, tree, policy = _both(_DICE)
+  cut = tree.natural_cut()
+  arguments = {"continual": False, "cut": cut, "solver": "cfr+", "iterations": 30}
+  together = search.resolve(vector, policy, gadget="resolving", **arguments)
+  monkeypatch.setattr(search_step, "_MOST_NUMBERS", 0)
+  alone = search.resolve(vector, policy, gadget="resolving", **arguments)
+  assert sum(step.solved for step in alone.steps) > len(cut)
+  np.testing.assert_allclose(together.played, alone.played, atol=1e-9)
+
+
+def test_a_public_state_without_a_safe_solution_keeps_the_blueprint(monkeypatch):
+  _, vector, _, tree, policy = _both(_DICE)
+  found = search.resolve(vector, policy, continual=False, player=0, iterations=5)
+  (step,) = found.steps
+  assert step.solved > 0
+  assert step.refused > 0
+  before = VectorStanding(tree, tree.entries(policy), 0)
+  after = before.playing(found.played)
+  for state in tree.natural_cut():
+    bounds = before.bounds(state.number, search.GADGETS["follow"])
+    assert after.smallest_margin(bounds) >= -1e-9
+  calls = []
+
+  def failing(*arguments):
+    calls.append(arguments)
+    if len(calls) == 2:
+      raise errors.NoSolutionError("")
+    return solve(*arguments)
+
+  solve = search_step.solve_game
+  monkeypatch.setattr(search_step, "solve_game", failing)
+  (step,) = search.resolve(vector, policy, continual=False, player=0, solver="lp").steps
+  assert (step.solved, step.refused) == (len(calls) - 1, 1)
+
+
+def test_a_type_that_never_comes_somewhere_keeps_the_blueprint():
+  _, vector, _, tree, _ = _both("kuhn_poker")
+  policy = {
+    name: {0: 0.0, 1: 1.0} if name == "0" else {0: 0.3, 1: 0.7}
+    for own in vector.infostates
+    for name in own
+  }
+  passed_and_bet = tree[0].children[0].children[0]
+  arguments = {"continual": False, "solver": "lp", "player": 0}
+  found = search.resolve(vector, policy, cut=[passed_and_bet], **arguments).policy_dict()
+  assert found["0pb"] == policy["0pb"]
+  assert found["2pb"] == {0: 0.0, 1: 1.0}
+  policy |= {name: {0: 0.0, 1: 1.0} for name in "012"}
+  assert search.resolve(vector, policy, cut=[passed_and_bet], **arguments).steps[0].unreached == 1
+  with pytest.raises(errors.ArgumentError, match="probability 0"):
+    search.subgame(vector, passed_and_bet, policy, 0)
+
+
+def test_no_history_is_listed_and_all_layouts_are_taken(monkeypatch):
+  _, vector, _, _, policy = _both("leduc_poker")
+  monkeypatch.setattr(HistoryTree, "__init__", None)
+  cut = search.resolve(vector, policy, iterations=50, continual=False)
+  assert cut.exploitability < 0.8 * cut.blueprint_exploitability
+  for arguments in ({"partitioned": True, "num_threads": 2}, {"dtype": "float32"}):
+    other = compile_vector_game(vector, **arguments)
+    found = search.resolve(other, policy, iterations=50, continual=False)
+    assert found.exploitability == pytest.approx(cut.exploitability, rel=1e-3)
+  again = search.resolve(vector, cut, iterations=50, player=0)
+  assert again.blueprint_exploitability == pytest.approx(cut.exploitability, abs=1e-12)
+
+
+def test_checkpoints_go_on_to_the_same_bits(tmp_path, monkeypatch):
+  _, vector, *_, policy = _both("kuhn_poker")
+  path = tmp_path / "search.npz"
+  whole = search.resolve(vector, policy, solver="lp")
+  step, kept = search_step.vector_search_step, []
+
+  def dying(*arguments):
+    if len(kept) == 2:
+      raise MemoryError
+    kept.append(arguments)
+    return step(*arguments)
+
+  with monkeypatch.context() as patch:
+    patch.setitem(resolve_function.__globals__, "vector_search_step", dying)
+    with pytest.raises(MemoryError):
+      search.resolve(vector, policy, solver="lp", checkpoint=path)
+  found = search.resolve(vector, policy, solver="lp", checkpoint=path)
+  assert found.played.tobytes() == whole.played.tobytes()
+  assert len(str(found).splitlines()) == 2 + len(found.steps)
+  with pytest.raises(errors.CheckpointMismatchError):
+    search.resolve(vector, policy, solver="cfr", checkpoint=path)
+
+
+def test_subgames_have_no_states_and_are_pickled_with_their_names():
+  _, vector, _, tree, policy = _both("kuhn_poker")
+  sub = search.subgame(vector, tree[1], policy, 0)
+  again = pickle.loads(pickle.dumps(sub))
+  assert again.infostates == sub.infostates
+  assert any(name.startswith("choice: ") for name in sub.infostates[1])
+  assert any(name.startswith("dealt: ") for name in sub.infostates[1])
+  with pytest.raises(errors.NoStatesError):
+    _ = sub.game
+  with pytest.raises(errors.UnsupportedGameError, match="not saved"):
+    sub.save("nowhere.npz")
+
+
+def test_what_vector_form_does_not_have_is_named():
+  listed, vector, listed_tree, tree, policy = _both("kuhn_poker")
+  for gadget in ("safe", "max_margin", "reach_max_margin", "klss"):
+    with pytest.raises(errors.ArgumentError, match="'follow', 'resolving' or 'unsafe'"):
+      search.resolve(vector, policy, gadget=gadget)
+    with pytest.raises(errors.ArgumentError, match="vector_form=False"):
+      search.subgame(vector, tree[0], policy, 0, gadget=gadget)
+  for game, cut in ((listed, tree[:1]), (vector, listed_tree[:1]), (vector, [tree[0], tree[1]])):
+    with pytest.raises(errors.ArgumentError):
+      search.resolve(game, policy, cut=cut)
+  with pytest.raises(errors.ArgumentError, match="PublicState"):
+    search.solve_trunk(vector, policy, cut=tree[:1])
+  with pytest.raises(errors.UnsupportedGameError, match="constant-sum"):
+    search.public_states(compile_vector_game("tiny_bridge_2p"))
