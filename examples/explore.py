@@ -13,7 +13,6 @@ shows a policy that `solve.py` has written, and how a run converged.
 solves a hold'em endgame that is typed in, and shows both players' ranges at every public state.
 """
 
-import json
 import pathlib
 import sys
 from typing import Any
@@ -44,7 +43,7 @@ def main(arguments: list[str]) -> None:
     raise app.UsageError(f"unknown arguments: {arguments[1:]}")
   try:
     explore()
-  except (spiel_cfr.errors.SpielCFRError, OSError, json.JSONDecodeError) as error:
+  except (spiel_cfr.errors.SpielCFRError, OSError) as error:
     sys.exit(f"error: {error}")
 
 
@@ -66,11 +65,7 @@ def explore() -> None:
     policies = spiel_cfr.solve(game, exploitability=target, seconds=_SECONDS.value, progress=True)
     print(policies)
   else:
-    table = json.loads(pathlib.Path(_POLICY.value).read_text())
-    policies = {
-      infostate: {int(action): chance for action, chance in chances.items()}
-      for infostate, chances in table.items()
-    }
+    policies = spiel_cfr.load_policy(game, _POLICY.value)
   path = pathlib.Path(_OUTPUT.value)
   path.parent.mkdir(parents=True, exist_ok=True)
   traces = {pathlib.Path(trace).stem: trace for trace in _TRACE.value} or None

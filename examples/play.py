@@ -94,25 +94,16 @@ def ask(question: str) -> str:
   return answer
 
 
-def opponent(game: pyspiel.Game) -> pyspiel.TabularPolicy:
+def opponent(game: pyspiel.Game) -> spiel_cfr.policies.AnyPolicy:
   """Returns the policy to play against."""
   compiled = spiel_cfr.compile_game(game)
   if _POLICY.value is not None:
-    policy = spiel_cfr.load_policy(compiled, _POLICY.value)
-    behavioral = spiel_cfr.policies.from_policy(compiled, policy)
-    return spiel_cfr.policies.to_pyspiel(compiled, behavioral)
+    return spiel_cfr.load_policy(compiled, _POLICY.value)
   if _CHECKPOINT.value is not None:
-    return spiel_cfr.Solver.load(_CHECKPOINT.value, compiled).tabular_average_policy()
+    return spiel_cfr.Solver.load(_CHECKPOINT.value, compiled)
   solution = spiel_cfr.solve(compiled, exploitability=1e-6, seconds=_SECONDS.value, progress=True)
   print(f"{solution}\n")
-  return spiel_cfr.policies.to_pyspiel(compiled, solution.probabilities)
-
-
-def bot(game: pyspiel.Game, player: int, seed: int, policy: pyspiel.TabularPolicy) -> pyspiel.Bot:
-  """Returns who plays."""
-  if _OPPONENT.value == "search":
-    return SearchBot(policy, player, seed=seed)
-  return pyspiel.make_policy_bot(game, player, seed, policy)
+  return solution
 
 
 def replay(state: Any, bots: list[pyspiel.Bot]) -> None:
@@ -140,7 +131,8 @@ def play() -> None:
   policy = opponent(game)
   rng = np.random.default_rng(_SEED.value)
   seeds = rng.integers(2**31, size=players + 1).tolist()
-  bots = [bot(game, player, seeds[player], policy) for player in range(players)]
+  kind = SearchBot if _OPPONENT.value == "search" else spiel_cfr.PolicyBot
+  bots = [kind(policy, player, seed=seeds[player]) for player in range(players)]
   chance = np.random.RandomState(seeds[-1])
   total, hand = 0.0, 0
   try:

@@ -132,6 +132,20 @@ def writable(path: str | pathlib.Path) -> pathlib.Path:
   return path
 
 
+def panels(count: int, columns: int) -> tuple[Any, Any, Any]:
+  """Returns what draws, a figure, and a grid of at least so many panels in it."""
+  plt, rows = pyplot(), -(-count // columns)
+  size = 3.1 * columns, 3.2 * rows
+  return plt, *plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
+
+
+def markdown(head: str, columns: Sequence[str], rows: Mapping[str, Iterable[str]]) -> str:
+  """Returns a table in Markdown."""
+  lines = [f"| {head} | {' | '.join(columns)} |", f"| --- {'| ---: ' * len(columns)}|"]
+  lines += [f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items()]
+  return "\n".join(lines) + "\n"
+
+
 def chosen(games: Iterable[str], numbers: Sequence[str]) -> list[str]:
   """Returns the games of these numbers, from 0; ends the program if there is no such game."""
   names = list(games)

@@ -16,7 +16,7 @@ import pathlib
 import sys
 
 from absl import app, flags
-from results import NAMED_GAMES, writable
+from results import NAMED_GAMES, markdown, panels, writable
 
 import spiel_cfr
 from spiel_cfr import poker, search
@@ -57,7 +57,12 @@ def main(arguments: list[str]) -> None:
     }
   except (spiel_cfr.errors.SpielCFRError, ValueError) as error:
     sys.exit(f"error: {error}")
-  table = markdown(results)
+  columns = ["alone", *_GADGETS.value]
+  rows = {
+    name: [" / ".join(f"{number:.4f}" for number in found[column]) for column in columns]
+    for name, found in results.items()
+  }
+  table = markdown("policy", columns, rows)
   path.write_text(table)
   print(f"\nExploitability of everything that is played: one cut / continual\n\n{table}")
   if _PLOT.value:
@@ -69,12 +74,11 @@ def compare(name: str, iterations: int) -> dict[str, list[float]]:
   game = spiel_cfr.compile_game({**NAMED_GAMES, **_MORE_GAMES}.get(name, name))
   solver = spiel_cfr.CFRSolver(game)
   solver.run(iterations)
-  policy = solver.average_policy()
   result = {"alone": [solver.exploitability()]}
   print(f"{game}, {iterations} iterations of CFR: {solver.exploitability():.5f}", flush=True)
   for gadget in _GADGETS.value:
     found = [
-      search.resolve(game, policy, gadget=gadget, continual=continual)
+      search.resolve(game, solver, gadget=gadget, continual=continual)
       for continual in (False, True)
     ]
     result[gadget] = [each.exploitability for each in found]
@@ -122,29 +126,10 @@ def load_turn(name: str) -> poker.PublicGame:
   return poker.compile_public_game(endgame.load(), poker.few_bets)
 
 
-def markdown(results: dict[str, dict[str, list[float]]]) -> str:
-  """Returns a table: a row a policy, a column a gadget."""
-  columns = ["alone", *_GADGETS.value]
-  lines = [f"| policy | {' | '.join(columns)} |", f"| --- {'| ---: ' * len(columns)}|"]
-  for name, found in results.items():
-    cells = [" / ".join(f"{number:.4f}" for number in found[column]) for column in columns]
-    lines.append(f"| {name} | {' | '.join(cells)} |")
-  return "\n".join(lines) + "\n"
-
-
 def draw(path: pathlib.Path, results: dict[str, dict[str, list[float]]]) -> None:
   """Draws a panel a policy: what is left of its exploitability, a bar a gadget."""
-  try:
-    import matplotlib.pyplot as plt
-    from matplotlib.patches import Patch
-  except ImportError:
-    sys.exit("No picture without matplotlib: pip install matplotlib, or pass --noplot.")
   shown = {name: found for name, found in results.items() if found["alone"][0] > 1e-9}
-  columns = min(5, len(shown))
-  rows = -(-len(shown) // columns)
-  figure, grid = plt.subplots(
-    rows, columns, figsize=(3.0 * columns, 3.2 * rows), layout="constrained", squeeze=False
-  )
+  plt, figure, grid = panels(len(shown), min(5, len(shown)))
   for axes, (name, found) in zip(grid.flat, shown.items(), strict=False):
     alone = found["alone"][0]
     for index, gadget in enumerate(_GADGETS.value):
@@ -164,7 +149,7 @@ def draw(path: pathlib.Path, results: dict[str, dict[str, list[float]]]) -> None
   for axes in list(grid.flat)[len(shown) :]:
     axes.axis("off")
   grid[0, 0].set_ylabel("exploitability / policy's")
-  handles = [Patch(color=color) for color in ("C0", "C1", "C3", "C6")]
+  handles = [plt.Rectangle((0, 0), 1, 1, color=color) for color in ("C0", "C1", "C3", "C6")]
   labels = ["one cut", "continual", "one cut, worse than the policy", "continual, worse"]
   figure.legend(handles, labels, loc="outside lower center", ncols=4)
   figure.suptitle("What is left of a policy's exploitability when its subgames are solved again")

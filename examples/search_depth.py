@@ -10,10 +10,10 @@ again. Printed and drawn is the exploitability of everything that is then played
 import pathlib
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from absl import app, flags
-from results import NAMED_GAMES, writable
+from results import NAMED_GAMES, markdown, panels, writable
 
 import spiel_cfr
 from spiel_cfr import search
@@ -69,8 +69,18 @@ def main(arguments: list[str]) -> None:
       results |= measure(name, [int(each) for each in _ITERATIONS.value])
   except (spiel_cfr.errors.SpielCFRError, ValueError) as error:
     sys.exit(f"error: {error}")
-  table = markdown(results, lambda cell: " / ".join(f"{round(each, 5):.4g}" for each in cell[0]))
-  seconds = markdown(results, lambda cell: f"{cell[1]:.1f}")
+  columns = list(next(iter(results.values())))
+  table, seconds = (
+    markdown(
+      "game, policy, cut",
+      columns,
+      {", ".join(row): [text(*found[each]) for each in columns] for row, found in results.items()},
+    )
+    for text in (
+      lambda each, _: " / ".join(f"{round(number, 5):.4g}" for number in each),
+      lambda _, seconds: f"{seconds:.1f}",
+    )
+  )
   path.write_text(f"{table}\n{seconds}")
   print("\nExploitability with the policy below the cut / when that is solved again\n\n" + table)
   print(f"\nSeconds, what is below the cut included\n\n{seconds}")
@@ -95,14 +105,14 @@ def measure(name: str, iterations: Sequence[int]) -> Results:
   """Returns, by game, policy and cut, exploitability and seconds of each way to search."""
   game = load(name)
   tree = search.public_states(game)
-  policies = {}
+  policies: dict[str, spiel_cfr.policies.AnyPolicy] = {}
   for number in iterations:
     if number:
       solver = spiel_cfr.CFRSolver(game)
       solver.run(number)
-      policies[f"CFR {number}"] = solver.average_policy()
+      policies[f"CFR {number}"] = solver
     else:
-      policies["equilibrium"] = spiel_cfr.solve_lp(game).policy
+      policies["equilibrium"] = spiel_cfr.solve_lp(game)
   results: Results = {}
   for label, length in _CUTS[name].items():
     cut = [state for state in tree if state.length == length] or tree.natural_cut()
@@ -130,7 +140,7 @@ def ways(
   for kind, number in [*chosen, ("pure", max(number for _, number in chosen))]:
     begin = time.perf_counter()
     trunk = search.solve_trunk(game, policy, cut=cut, continuations=kind, number=number)
-    found = search.resolve(game, trunk.policy, cut=cut, continual=False, gadget=_GADGET.value)
+    found = search.resolve(game, trunk, cut=cut, continual=False, gadget=_GADGET.value)
     column = f"{number} pure" if kind == "pure" else f"choice of {number}"
     yield column, ([trunk.exploitability, found.exploitability], since(begin))
 
@@ -161,39 +171,21 @@ def since(begin: float) -> float:
   return time.perf_counter() - begin
 
 
-def markdown(results: Results, text: Callable[[Cell], str]) -> str:
-  """Returns a table: a row a game, policy and cut, a column a way to search."""
-  columns = list(next(iter(results.values())))
-  lines = [f"| game, policy, cut | {' | '.join(columns)} |", f"| --- {'| ---: ' * len(columns)}|"]
-  for row, found in results.items():
-    lines.append(f"| {', '.join(row)} | {' | '.join(text(found[each]) for each in columns)} |")
-  return "\n".join(lines) + "\n"
-
-
 def draw(path: pathlib.Path, results: Results) -> None:
   """Draws a panel a game and policy: exploitability against the cut, a line a way to search."""
-  try:
-    import matplotlib.pyplot as plt
-    from matplotlib.colors import to_hex
-  except ImportError:
-    sys.exit("No picture without matplotlib: pip install matplotlib, or pass --noplot.")
-  panels: dict[tuple[str, str], dict[str, dict[str, Cell]]] = {}
+  by_policy: dict[tuple[str, str], dict[str, dict[str, Cell]]] = {}
   for (name, policy, cut), found in results.items():
-    panels.setdefault((name, policy), {})[cut] = found
-  columns = min(4, len({name for name, _ in panels}))
-  rows = -(-len(panels) // columns)
-  figure, grid = plt.subplots(
-    rows, columns, figsize=(3.2 * columns, 3.2 * rows), layout="constrained", squeeze=False
-  )
+    by_policy.setdefault((name, policy), {})[cut] = found
+  plt, figure, grid = panels(len(by_policy), min(4, len({name for name, _ in by_policy})))
   # By columns, so that the policies of a game are below each other.
-  for axes, (panel, cuts) in zip(grid.T.flat, panels.items(), strict=False):
+  for axes, (panel, cuts) in zip(grid.T.flat, by_policy.items(), strict=False):
     ways = [way for way in next(iter(cuts.values())) if way != "all at once"]
     choices = [way for way in ways if way.startswith("choice")]
     for way in ways:
       color, line = _STYLES.get(way, ("C2", ":"))
       if way in choices:
         blue = 0.2 + 0.8 * (choices.index(way) + 1) / len(choices)
-        color, line = to_hex(plt.get_cmap("Blues")(blue)), "-"
+        color, line = plt.get_cmap("Blues")(blue), "-"
       heights = [
         max(found[way][0][-1], _LEAST * next(iter(cuts.values()))["no trunk"][0][0])
         for found in cuts.values()

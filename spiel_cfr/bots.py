@@ -10,9 +10,7 @@ from open_spiel.python import policy as open_spiel_policy
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr.solver import Solver
-from spiel_cfr.policies import AnyPolicy
-from spiel_cfr.solving import Solution
+from spiel_cfr.policies.open_spiel import AnyPolicy, policy_of
 
 # What probabilities may sum to besides 1.
 _TOLERANCE = 1e-6
@@ -22,7 +20,7 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
   """Draws its actions from a policy. For `pyspiel.evaluate_bots` and whatever else takes a bot.
 
   >>> game = pyspiel.load_game("kuhn_poker")
-  >>> solver = Solver.load("kuhn.npz", game)  # doctest: +SKIP
+  >>> solver = spiel_cfr.Solver.load("kuhn.npz", game)  # doctest: +SKIP
   >>> bots = [PolicyBot(solver, player, seed=player) for player in range(2)]  # doctest: +SKIP
   >>> pyspiel.evaluate_bots(game.new_initial_state(), bots, seed=0)  # doctest: +SKIP
   [1.0, -1.0]
@@ -30,7 +28,7 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
 
   def __init__(
     self,
-    policies: Solver | Solution | AnyPolicy,
+    policies: AnyPolicy,
     player: int,
     *,
     seed: int | np.random.Generator | None = None,
@@ -38,8 +36,8 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
     """Makes the bot.
 
     Args:
-      policies: a solver, whose average policy is played as it is now; what `solve` returns; OpenSpiel's policies, in
-        Python or C++; or a mapping from infostates to action -> probability.
+      policies: a solver, whose average policy is played as it is now; what `solve` and its like return; OpenSpiel's
+        policies, in Python or C++; or a mapping from infostates to action -> probability.
       player: as whom it plays.
       seed: of its draws.
 
@@ -51,19 +49,17 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
     if not isinstance(seed, np.random.Generator):
       seed = np.random.default_rng(None if seed is None else arguments.integer(seed, "seed", 0))
     self._rng = seed
-    if isinstance(policies, Solver):
-      policies = copy.copy(policies.average_policy())
-    elif isinstance(policies, Solution):
-      policies = policies.policy
-    elif isinstance(policies, pyspiel.TabularPolicy):
-      policies = policies.policy_table()  # Which can be pickled.
-    known = Mapping | pyspiel.Policy | open_spiel_policy.Policy
-    if not isinstance(policies, known):
+    policy = policy_of(policies)
+    if isinstance(policy, pyspiel.TabularPolicy):
+      policy = policy.policy_table()  # Which can be pickled.
+    elif isinstance(policy, open_spiel_policy.Policy) and policy is not policies:
+      policy = copy.copy(policy)  # That of a solver would move with it.
+    if not isinstance(policy, Mapping | pyspiel.Policy | open_spiel_policy.Policy):
       raise errors.ArgumentError(
         f"{arguments.shortened(policies)} is no policy that a bot can play. Give a solver, one of OpenSpiel's "
         "policies, or a dictionary infostate -> {action: probability}."
       )
-    self._policy = policies
+    self._policy = policy
 
   def __reduce__(self) -> tuple[Any, ...]:
     """Copies and pickles what pybind11 doesn't; of OpenSpiel's policies in C++, only tables can be."""

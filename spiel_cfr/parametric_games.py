@@ -74,7 +74,7 @@ class LinearGame:
     self._leaf_sequences, self._leaf_payoffs = leaf_sequences, leaf_payoffs
 
   def __repr__(self) -> str:
-    return f"<LinearGame of {self.base.game_string}, {self.num_parameters} parameters>"
+    return f"<LinearGame of {self.base.name}, {self.num_parameters} parameters>"
 
   def __call__(self, parameters: Sequence[float] | Float64s) -> EnumeratedGame:
     """Returns the game at these parameters; its tree is that of `base`.

@@ -96,7 +96,7 @@ class QuantalResponse(SolvedPolicy):
 
   def __repr__(self) -> str:
     return (
-      f"<QuantalResponse of {self.compiled_game.game_string}: rationality {self.rationality:.6g}, residual "
+      f"<QuantalResponse of {self.compiled_game.name}: rationality {self.rationality:.6g}, residual "
       f"{self.residual:.1e}, {len(self.path)} points>"
     )
 

@@ -81,7 +81,7 @@ class Solution(SolvedPolicy, Evaluated):
 
   def __repr__(self) -> str:
     return (
-      f"<Solution of {self.compiled_game.game_string}: {self._gap()} after {self.iterations:,} iterations of "
+      f"<Solution of {self.compiled_game.name}: {self._gap()} after {self.iterations:,} iterations of "
       f"{_name(self.solver)} and {self.seconds:.3g} s>"
     )
 
@@ -194,7 +194,7 @@ def solve(
     # What has a horizon is told of the whole run.
     solver = catalogue.make(solver, compiled, iterations or 1_000)
   elif solver.compiled_game.digest != compiled.digest:
-    raise errors.ArgumentError(f"{solver!r} is not a solver of {compiled.game_string}.")
+    raise errors.ArgumentError(f"{solver!r} is not a solver of {compiled.name}.")
   result = run(
     solver,
     iterations,

@@ -27,3 +27,14 @@ def test_one_line_each(tmp_path):
     assert part in text
     assert "\n" not in text
     assert len(text) < 250
+
+
+def test_strings_with_all_hands_are_cut_off():
+  endgame = ranges.endgame("22+,A2s+", "22+,AJs+", board="7s9h9cTc2d", pot=2000, stack=9000)
+  game = spiel_cfr.compile_game(endgame.load())
+  solution = spiel_cfr.solve(game, exploitability=1e5, progress=False)
+  assert len(game.game_string) > 10_000
+  assert game.name.startswith("universal_poker(") and game.name.endswith("...")
+  for each in (game, solution.solver, solution, spiel_cfr.judge(game, solution)):
+    assert game.name in repr(each)
+    assert len(repr(each)) < 300

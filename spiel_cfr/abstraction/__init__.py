@@ -1,7 +1,11 @@
 """Smaller games that stand for larger ones: infosets that play alike, with loss or without, and fewer actions."""
 
 from spiel_cfr.abstraction.abstract_game import abstract, lift
-from spiel_cfr.abstraction.action_translation import pseudo_harmonic, translated_policy
+from spiel_cfr.abstraction.action_translation import (
+  nearest_sizes,
+  pseudo_harmonic,
+  translated_policy,
+)
 from spiel_cfr.abstraction.buckets import Buckets, make_buckets
 from spiel_cfr.abstraction.clusters import cluster, k_means
 from spiel_cfr.abstraction.hand_buckets import HandBuckets, hand_buckets
@@ -26,6 +30,7 @@ __all__ = [
   "lossless",
   "lossless_abstraction",
   "make_buckets",
+  "nearest_sizes",
   "next_histograms",
   "pseudo_harmonic",
   "solve_refining",

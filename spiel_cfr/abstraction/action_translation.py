@@ -55,13 +55,41 @@ def pseudo_harmonic(bet: float, below: float, above: float) -> float:
   return (above - bet) * (1 + below) / ((above - below) * (1 + bet))
 
 
+def nearest_sizes(filtered: CompiledGame, size: Callable[[Any, int], float | None]) -> Translation:
+  """Returns the translation that takes a bet for the next smaller or larger kept one, by `pseudo_harmonic`.
+
+  Args:
+    filtered: a game compiled with an action filter.
+    size: takes a state and an action; returns its size as a multiple of the pot, 0 if it is to check or to call, and
+      None if it has none, such as to fold. It must not look at what is hidden.
+  """
+
+  def translate(state: Any, action: int) -> dict[int, float]:
+    bet = size(state, action)
+    kept = filtered.view.legal_actions(state)
+    sizes = {each: found for each in kept if (found := size(state, each)) is not None}
+    if bet is None or not sizes:
+      raise errors.AbstractionError(
+        f"After [{state.history_str()}] action {action} is of size {bet}, and the kept actions are of sizes {sizes}: "
+        "there is none to take it for."
+      )
+    below = max((each for each in sizes if sizes[each] <= bet), key=sizes.__getitem__, default=None)
+    above = min((each for each in sizes if sizes[each] > bet), key=sizes.__getitem__, default=None)
+    if below is None or above is None:
+      return {each: 1.0 for each in (below, above) if each is not None}
+    smaller = pseudo_harmonic(bet, sizes[below], sizes[above])
+    return {below: smaller, above: 1 - smaller}
+
+  return translate
+
+
 def translated_policy(
   game: CompiledGame, filtered: CompiledGame, policy: open_spiel.AnyPolicy, translate: Translation
 ) -> CompiledTabularPolicy:
   """Returns the policy of a filtered game as one of the whole game.
 
       small = compile_game(game.game, action_filter=few_bets)
-      policy = translated_policy(game, small, solver.average_policy(), translate)
+      policy = translated_policy(game, small, solver, nearest_sizes(small, size))
       exploitability(game, policy)
 
   Where its owner would never play to, it is uniform; also where the filtered game has gone another way, as when a bet

@@ -51,11 +51,9 @@ def read_policy(game: CompiledGame, policy: Any) -> Float64s:
     except (TypeError, ValueError) as error:
       raise errors.PolicyError(f"The array is no policy in behavioural form: {error}.") from None
     return np.asarray(policy, np.float64)
-  if not isinstance(policy, Solver):
-    return open_spiel.from_policy(game, policy)
-  if policy.compiled_game is game or policy.compiled_game.digest == game.digest:
+  if isinstance(policy, Solver) and policy.compiled_game.digest == game.digest:
     return policy.average_probabilities()
-  return open_spiel.from_policy(game, policy.average_policy_dict())
+  return open_spiel.from_policy(game, policy)
 
 
 def plan(
@@ -68,8 +66,8 @@ def plan(
 
   Args:
     solver: the solver, which stays as it is.
-    policy: anything that `policies.from_policy` reads; or a solver, of which the average policy is taken; or an array
-      in behavioural form, as `average_probabilities` returns it.
+    policy: anything that `policies.from_policy` reads; or an array in behavioural form, as `average_probabilities`
+      returns it.
     iterations: T, for how many the policy counts. By default as many as a solver needs for one of its quality: CFR
       with simultaneous updates 0.03 / c*; all others, which converge about like 1 / t, the square root of that.
     form: "substitute" for the regrets of having met the policy's utilities T times, "proportional" for regrets that

@@ -150,7 +150,7 @@ class OptimalEquilibrium:
     """Returns one line."""
     bound = "" if self.is_exact else "at most "
     return (
-      f"<{self.concept} of {self.policy.compiled_game.game_string}: {self.objective} {bound}{self.value:.12g}, leaving "
+      f"<{self.concept} of {self.policy.compiled_game.name}: {self.objective} {bound}{self.value:.12g}, leaving "
       f"gains {self.gains.max():.1e}>"
     )
 

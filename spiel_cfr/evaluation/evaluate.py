@@ -144,7 +144,7 @@ def check_two_player_constant_sum(compiled: CompiledGame) -> None:
   if not compiled.is_two_player_constant_sum:
     raise errors.UnsupportedGameError(
       "Exploitability is defined for constant-sum games of two players; "
-      f"{compiled.game_string} is not one. Use nash_conv."
+      f"{compiled.name} is not one. Use nash_conv."
     )
 
 

@@ -61,6 +61,6 @@ def load_policy(game: AnyGame, path: str | os.PathLike[str]) -> CompiledTabularP
   unknown = [infostate for infostate in table if infostate not in compiled.rows]
   if unknown:
     raise errors.PolicyError(
-      f"{path} has the infostate {unknown[0]!r}, which {compiled.game_string} has not. It is for another game."
+      f"{path} has the infostate {unknown[0]!r}, which {compiled.name} has not. It is for another game."
     )
   return CompiledTabularPolicy(compiled, open_spiel.from_policy(compiled, table))

@@ -58,13 +58,14 @@ class Exploration:
 
 
 def explore(
-  policies: Solver | Solution | CorrelatedPolicy | open_spiel.AnyPolicy,
+  policies: open_spiel.AnyPolicy,
   path: str | os.PathLike[str],
   *,
   game: AnyGame | None = None,
   which: Which = "average",
   title: str | None = None,
   traces: Mapping[str, AnyTrace] | None = None,
+  below: Any = None,
   max_infosets: int = 100_000,
   max_histories: int = 200_000,
   max_nodes: int = 5_000_000,
@@ -83,13 +84,15 @@ def explore(
   likeliest is kept where there is too much, and the page says what was left out.
 
   Args:
-    policies: a solver, what `solve` returns, a mediator's `CorrelatedPolicy`, or anything that `policies.from_policy`
-      reads.
+    policies: a mediator's `CorrelatedPolicy`, or anything that `policies.from_policy` reads: a solver, what `solve` or
+      `search.resolve` returns, a policy.
     path: of the file; its folder must be there.
     game: of a policy that doesn't know its own.
     which: of a solver's policies, "average" or "current".
     title: of the page; by default the game's string, or its name where that is long.
     traces: convergence curves by name: trace files, or rows of runs. By default those of `solve`.
+    below: a public state of `search.public_states`, or states of OpenSpiel's: the page has only what leads there and
+      what follows, with the numbers of the whole game.
     max_infosets: how many infosets the page may have; in vector form, how many hands that are to move.
     max_histories: how many histories the page may have.
     max_nodes: how many histories are walked to make it; the walk is what takes time.
@@ -131,6 +134,7 @@ def explore(
     max_infosets=max_infosets,
     max_histories=max_histories,
     max_nodes=max_nodes,
+    below=below,
   )
   if isinstance(policies, CorrelatedPolicy) and content.infosets is not None:
     own = content.infosets
@@ -160,9 +164,14 @@ def describe(
   max_infosets: int,
   max_histories: int,
   max_nodes: int,
+  below: Any = None,
 ) -> Content:
   """Returns what a page shows of a policy in behavioural form, shape (sequences,); see `explore`."""
   if isinstance(compiled, PublicGame):
+    if below is not None:
+      raise errors.ArgumentError(
+        "A game in vector form is shown by its public states, all of them. Compile it with vector_form=False."
+      )
     return public_state_pages.describe(compiled, behavioral, max_infosets=max_infosets)
   return history_pages.describe(
     compiled,
@@ -170,6 +179,7 @@ def describe(
     max_nodes=max_nodes,
     max_infosets=max_infosets,
     max_histories=max_histories,
+    below=below.states() if hasattr(below, "states") else below,
   )
 
 
@@ -182,9 +192,6 @@ def _read(policies: Any, game: AnyGame | None, which: Which) -> tuple[CompiledGa
       f"{which} policy of {policies.recipe.name} after {int(policies.iteration):,} iterations"
     )
     return policies.compiled_game, behavioral, source
-  if isinstance(policies, Solution):
-    source = f"{policies.solver.recipe.name} after {policies.iterations:,} iterations"
-    return policies.compiled_game, policies.probabilities, source
   if game is None:
     game = getattr(policies, "compiled_game", getattr(policies, "game", None))
   if game is None:
@@ -192,7 +199,10 @@ def _read(policies: Any, game: AnyGame | None, which: Which) -> tuple[CompiledGa
       f"Say which game {arguments.shortened(policies)} is a policy for: explore(..., game=...)."
     )
   compiled = compile_game(game)
-  return compiled, open_spiel.from_policy(compiled, policies), f"a {type(policies).__name__}"
+  source = f"a {type(policies).__name__}"
+  if isinstance(policies, Solution):
+    source = f"{policies.solver.recipe.name} after {policies.iterations:,} iterations"
+  return compiled, open_spiel.from_policy(compiled, policies), source
 
 
 def _title(game_string: str) -> str:

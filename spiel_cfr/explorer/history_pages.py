@@ -9,11 +9,13 @@ pi_j, and its action a is worth, to whoever stands there,
 (Zinkevich et al., "Regret Minimization in Games with Incomplete Information", 2007, without the weight of the reach).
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s, Int64s, spread
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, spread
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.explorer.infoset_labels import infoset_labels
 from spiel_cfr.explorer.move_names import MoveNames
@@ -43,6 +45,7 @@ def describe(
   max_nodes: int,
   max_infosets: int,
   max_histories: int,
+  below: Iterable[Any] | None = None,
 ) -> Content:
   """Describes a policy of an enumerated game; the header says what was left out.
 
@@ -52,8 +55,10 @@ def describe(
     max_nodes: how many histories are walked.
     max_infosets: how many infosets the page may have: the likeliest.
     max_histories: how many histories: the likeliest.
+    below: states of OpenSpiel's: only histories that lead to one of them, or follow it. By default, all.
 
   Raises:
+    ArgumentError: `below` has none, or one of another game.
     GameTooLargeError: there are more histories than `max_nodes`.
     InconsistentInfosetError: the game is not the one that was compiled.
   """
@@ -66,15 +71,20 @@ def describe(
   of_infosets, of_actions = _infosets(compiled, walk, behavioral, reach, values)
   num_actions, played_to = of_infosets["num_actions"], of_infosets["reach"]
 
-  rows = likeliest(played_to + 1e-9 * of_infosets["counterfactual_reach"], max_infosets)
+  starts = np.cumsum(num_actions) - num_actions
+  infoset = np.searchsorted(starts, walk.entry, side="right") - 1
+  is_shown = np.ones(len(reach), bool) if below is None else _through(compiled, walk, below)
+  has_shown = np.zeros(len(num_actions), bool)
+  has_shown[infoset[is_shown & (walk.mover >= 0)]] = True
+  num_shown, num_rows = int(is_shown.sum()), int(has_shown.sum())
+  weights = played_to + 1e-9 * of_infosets["counterfactual_reach"]
+  rows = likeliest(np.where(has_shown, weights, -1.0), min(max_infosets, num_rows))
   row_of_infoset = np.full(len(num_actions), NONE)
   row_of_infoset[rows] = np.arange(len(rows))
   # No history is likelier than its parent, so those that are kept are a tree.
-  kept = likeliest(reach, max_histories)
+  kept = likeliest(np.where(is_shown, reach, -1.0), min(max_histories, num_shown))
   first_child, num_children, num_cut = kept_tree(walk.parent, kept)
 
-  starts = np.cumsum(num_actions) - num_actions
-  infoset = np.searchsorted(starts, walk.entry[kept], side="right") - 1
   names = {"": 0}
   moves, known = _moves(compiled, walk, kept, names)
   entries = spread(starts[rows], num_actions[rows])
@@ -85,14 +95,19 @@ def describe(
     for entry in entries.tolist()
   ]
   cut = []
-  if len(kept) < len(reach):
+  if num_shown < len(reach):
     cut.append(
-      f"{len(reach) - len(kept):,} of {len(reach):,} histories; the likeliest {len(kept):,} are here"
+      f"{len(reach) - num_shown:,} of {len(reach):,} histories, which do not go through the public state of this page"
     )
-  if len(rows) < len(num_actions):
+  if len(kept) < num_shown:
     cut.append(
-      f"{len(num_actions) - len(rows):,} of {len(num_actions):,} infosets; the likeliest {len(rows):,} are here, "
-      f"which hold {played_to[rows].sum() / max(played_to.sum(), 1e-300):.2%} of all decisions that are played"
+      f"{num_shown - len(kept):,} of {num_shown:,} histories; the likeliest {len(kept):,} are here"
+    )
+  if len(rows) < num_rows:
+    share = played_to[rows].sum() / max(played_to[has_shown].sum(), 1e-300)
+    cut.append(
+      f"{num_rows - len(rows):,} of {num_rows:,} infosets; the likeliest {len(rows):,} are here, "
+      f"which hold {share:.2%} of all decisions that are played"
     )
   all_infostates = [infostate for own in compiled.infostates for infostate in own]
   infostates = [all_infostates[row] for row in rows.tolist()]
@@ -104,12 +119,9 @@ def describe(
     move=moves,
     probability=probabilities[kept],
     values=values[kept],
-    row=np.where(walk.mover[kept] >= 0, row_of_infoset[infoset], NONE),
+    row=np.where(walk.mover[kept] >= 0, row_of_infoset[infoset[kept]], NONE),
   )
-  all_entries = walk.entry[walk.mover >= 0]
-  num_histories = np.bincount(
-    np.searchsorted(starts, all_entries, side="right") - 1, minlength=len(starts)
-  )
+  num_histories = np.bincount(infoset[walk.mover >= 0], minlength=len(starts))
   return Content(
     header={"cut": cut},
     names=list(names),
@@ -124,6 +136,33 @@ def describe(
       **{name: array[entries] for name, array in of_actions.items()},
     ),
   )
+
+
+def _through(compiled: CompiledGame, walk: HistoryWalk, goals: Iterable[Any]) -> Bools:
+  """Returns which histories lead to one of these states, or follow it."""
+  before, after = np.zeros((2, len(walk.mover)), bool)
+  for goal in goals:
+    state, node = compiled.view.new_initial_state(), 0
+    for action in goal.history():
+      legal = _legal(compiled, walk, state, node)
+      if action not in legal:
+        raise errors.ArgumentError(f"The history [{goal.history_str()}] is none of {compiled}.")
+      before[node] = True
+      node = int(walk.first_child[node]) + legal.index(action)
+      state.apply_action(action)
+    after[node] = True
+  if not after.any():
+    raise errors.ArgumentError("below has no states: nothing would be on the page.")
+  for level in walk.levels[1:]:
+    after[level] |= after[walk.parent[level]]
+  return before | after
+
+
+def _legal(compiled: CompiledGame, walk: HistoryWalk, state: Any, node: int) -> list[int]:
+  """Returns the moves to the children of a node, in order."""
+  if walk.mover[node] == CHANCE:
+    return [action for action, _ in chance_outcomes(compiled.view, state)]
+  return compiled.view.legal_actions(state) if walk.mover[node] >= 0 else []
 
 
 def _infosets(
@@ -183,21 +222,16 @@ def _moves(
   Returns:
     The numbers of the names, shape (kept,); and of the actions, by their place among those of all infosets.
   """
-  view, namer = compiled.view, MoveNames(compiled.game)
+  namer = MoveNames(compiled.game)
   number = np.full(len(walk.mover), NONE)
   number[kept] = np.arange(len(kept))
-  actions = np.concatenate(compiled.actions)
   of_entry: dict[int, int] = {}
   result = np.zeros(len(kept), np.int64)
-  stack = [(view.new_initial_state(), 0)]
+  stack = [(compiled.view.new_initial_state(), 0)]
   while stack:
     state, node = stack.pop()
     first, entry = int(walk.first_child[node]), int(walk.entry[node])
-    if walk.mover[node] == CHANCE:
-      legal = [action for action, _ in chance_outcomes(view, state)]
-    else:
-      legal = actions[entry : entry + int(walk.num_children[node])].tolist()
-    for place, action in enumerate(legal):
+    for place, action in enumerate(_legal(compiled, walk, state, node)):
       child = int(number[first + place])
       if entry >= 0 and entry + place not in of_entry:
         of_entry[entry + place] = number_name(names, namer.name(state, action))

@@ -227,7 +227,7 @@ class SaddlePointSolver(FirstOrderSolver[S]):
     if compiled.constant_sum is None or not compiled.is_two_player_constant_sum:
       raise errors.UnsupportedGameError(
         f"{type(self).__name__} finds saddle points, which only constant-sum games of two players have; "
-        f"{compiled.game_string} is not one. Take a solver that minimizes regret, such as CFRPlusSolver or "
+        f"{compiled.name} is not one. Take a solver that minimizes regret, such as CFRPlusSolver or "
         "OptimisticMirrorDescentSolver."
       )
     # What the players' returns sum to, and how far sums of values may be from that by rounding.

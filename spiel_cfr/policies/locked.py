@@ -39,7 +39,7 @@ def locked_part(
   for name in names:
     row = compiled.rows.get(name) if isinstance(name, str) else None
     if row is None:
-      raise errors.PolicyError(f"There is no infostate {name!r} in {compiled.game_string}.")
+      raise errors.PolicyError(f"There is no infostate {name!r} in {compiled.name}.")
     locked[places[row]] = 1
   if isinstance(policy, Mapping):
     missing = [name for name in names if name not in policy]

@@ -83,7 +83,9 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
         f"The state after the history [{state.history_str()}] is not in the game that was compiled, {self.game}; its "
         "action filter may have removed an action that leads there."
       )
-    return dict(zip(actions, self.action_probability_array[row, actions], strict=True))
+    chances = self.action_probability_array[row]
+    # The state may be of a game that has more actions.
+    return {action: chances[action] for action in actions if action < len(chances)}
 
   def _state_key(self, state: Any, player: int | None) -> str:
     """Returns the name of the state's infoset; OpenSpiel's class looks rows up by it."""
@@ -182,8 +184,17 @@ def to_pyspiel(compiled: CompiledGame, probabilities: Float64s) -> pyspiel.Tabul
   )
 
 
-# What can be read as a policy: OpenSpiel's in Python or C++, a dictionary, a bot, or one of these for each player.
+# What can be read as a policy: OpenSpiel's in Python or C++, a dictionary, a bot, a solver, what a solver has found; or
+# one of these for each player.
 AnyPolicy = Any
+
+
+def policy_of(given: Any) -> Any:
+  """Returns the policy of a solver, the average one, or of what has been found; anything else as it is."""
+  if callable(getattr(given, "average_policy", None)):
+    return given.average_policy()
+  found = getattr(given, "policy", None)
+  return found if hasattr(found, "action_probabilities") else given
 
 
 def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
@@ -193,7 +204,8 @@ def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
     compiled: the game.
     policy: an OpenSpiel policy, in Python or in C++; a mapping from infostates to mappings from actions to
       probabilities, or to lists of (action, probability), where actions left out have probability 0; a bot that
-      provides its policy; or a list or tuple of these, one per player, of which each has to know its player's infosets.
+      provides its policy; a solver, or what `solve` and its like return; or a list or tuple of these, one per player,
+      of which each has to know its player's infosets.
 
   Returns:
     Behavioural form, shape (sequences,).
@@ -207,25 +219,25 @@ def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
     np.concatenate(
       [
         read_entries(compiled, each, player)
-        for player, each in enumerate(one_per_player(compiled, policy))
+        for player, each in enumerate(one_per_player(policy, compiled.num_players))
       ]
     ),
   )
 
 
-def one_per_player(compiled: CompiledGame, policy: AnyPolicy) -> Sequence[AnyPolicy]:
-  """Returns the policies of a list or tuple, or the same policy for all players.
+def one_per_player(policy: AnyPolicy, num_players: int) -> Sequence[AnyPolicy]:
+  """Returns the policies of a list or tuple, or the same policy for all players, each by `policy_of`.
 
   Raises:
     PolicyError: the list has another length.
   """
   if not isinstance(policy, list | tuple):
-    return [policy] * compiled.num_players
-  if len(policy) != compiled.num_players:
+    return [policy_of(policy)] * num_players
+  if len(policy) != num_players:
     raise errors.PolicyError(
-      f"There are {len(policy)} policies for a game of {compiled.num_players} players."
+      f"There are {len(policy)} policies for a game of {num_players} players."
     )
-  return policy
+  return [policy_of(each) for each in policy]
 
 
 def from_entries(compiled: CompiledGame, entries: Float64s) -> Float64s:
@@ -284,8 +296,8 @@ def read_entries(compiled: CompiledGame, policy: AnyPolicy, player: int) -> Floa
     distributions = (_told(policy, state) for state in compiled.first_states(player))
   else:
     raise errors.PolicyError(
-      f"{policy!r} is not a policy. Give one of OpenSpiel's, in Python or C++, or a dictionary "
-      "infostate -> {action: probability}; of a solver, average_policy(); of what has been found, its `policy`."
+      f"{policy!r} is not a policy. Give one of OpenSpiel's, in Python or C++, a dictionary "
+      "infostate -> {action: probability}, a solver, or what it has found."
     )
   result: list[float] = []
   counts = compiled.num_actions[player].tolist()

@@ -68,7 +68,7 @@ def head_to_head(game: AnyGame, policies: Mapping[str, Anything], **options: Any
   compiled = compile_game(game).original
   if compiled.num_players != 2:
     raise errors.UnsupportedGameError(
-      f"Two policies meet in games of two players, and {compiled.game_string} has {compiled.num_players}. Give "
+      f"Two policies meet in games of two players, and {compiled.name} has {compiled.num_players}. Give "
       "`expected_values` a list, a policy for each player."
     )
   if not isinstance(policies, Mapping) or not policies:

@@ -38,10 +38,9 @@ def read_anything(
   arguments.one_of(answers, "answers", get_args(Answers))
   batch_size = arguments.positive_integer(batch_size, "batch_size")
   entries = []
-  for player, given in enumerate(open_spiel.one_per_player(compiled, policy)):
-    each = _inside(given)
+  for player, each in enumerate(open_spiel.one_per_player(policy, compiled.num_players)):
     if isinstance(each, rl_agent.AbstractAgent | pyspiel.Bot):
-      _check_seat(each, player, is_alone=given is policy)
+      _check_seat(each, player, is_alone=each is policy)
     mask = compiled.legal_actions_mask[compiled.infoset_rows(player)] > 0
     if isinstance(each, rl_agent.AbstractAgent):
       rows = _ask_agent(compiled, each, player)
@@ -90,14 +89,6 @@ class FunctionPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
     answer = self._function(information_state_tensor(state, player)[None], mask.copy())
     (row,) = _answers(answer, self._function, names, mask, self._answers)
     return {action: float(row[action]) for action in legal}
-
-
-def _inside(policy: Any) -> Any:
-  """Returns the policy of a solver, of OpenSpiel too, or of a solution; anything else as it is."""
-  if callable(getattr(policy, "average_policy", None)):
-    return policy.average_policy()
-  found = getattr(policy, "policy", None)
-  return found if hasattr(found, "action_probabilities") else policy
 
 
 def _check_seat(agent: rl_agent.AbstractAgent | pyspiel.Bot, player: int, is_alone: bool) -> None:

@@ -13,6 +13,7 @@ from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.mccfr.random_draws import pick
+from spiel_cfr.policies.open_spiel import one_per_player
 
 _CHANCE, _TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 _ROUNDING = 1e-9
@@ -50,14 +51,9 @@ class Seats:
         f"{view.game} says that payoffs are from {self.payoff_range[0]} to {self.payoff_range[1]}: without limits, no "
         "number of games bounds a mean."
       )
-    given = policy if isinstance(policy, list | tuple) else [policy] * view.num_players
-    if len(given) != view.num_players:
-      raise errors.PolicyError(
-        f"There are {len(given)} policies for a game of {view.num_players} players."
-      )
     self._bots = [
       each if isinstance(each, pyspiel.Bot) else PolicyBot(each, player)
-      for player, each in enumerate(given)
+      for player, each in enumerate(one_per_player(policy, view.num_players))
     ]
     # Those that may remember a game have to be told of it, and are asked anew each time.
     self._told = [bot for bot in self._bots if not isinstance(bot, PolicyBot)]

@@ -150,9 +150,7 @@ class Verdict(Evaluated):
     return explore(self.policy, path, game=self.compiled_game, **options)
 
   def __repr__(self) -> str:
-    return (
-      f"<Verdict on a policy of {self.compiled_game.game_string}: NashConv {self.nash_conv:.6g}>"
-    )
+    return f"<Verdict on a policy of {self.compiled_game.name}: NashConv {self.nash_conv:.6g}>"
 
   def __str__(self) -> str:
     game = self.compiled_game

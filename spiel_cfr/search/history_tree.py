@@ -17,7 +17,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, spread
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE
-from spiel_cfr.search.history_walk import COLUMNS, NONE, TERMINAL, Walk
+from spiel_cfr.search.history_walk import NONE, TERMINAL, Walk
 
 
 class HistoryTree:
@@ -51,7 +51,6 @@ class HistoryTree:
     view: GameView,
     roots: Sequence[Any],
     max_nodes: int,
-    *,
     probabilities: Float64s | None = None,
     deadline: float = math.inf,
   ) -> None:
@@ -74,20 +73,21 @@ class HistoryTree:
     found = Walk(view, max_nodes, deadline)
     for root in roots:
       found.visit(root)
-    columns = dict(zip(COLUMNS, found.arrays(), strict=True))
+    columns = found.columns()
     self.parent, self.action, self.mover = columns["parent"], columns["action"], columns["mover"]
     self.length = columns["length"]
     self.knows = np.stack([columns["first_knows"], columns["second_knows"]], axis=1)
     self.known = list(found.known)
     # Infosets were numbered as they were met; now come player 0's, then player 1's.
-    owner = np.array(found.owner, np.int64)
+    owners, names = zip(*(self.known[told] for told in found.infosets), strict=True)
+    owner = np.array(owners, np.int64)
     order = np.argsort(owner, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     self.owner = owner[order]
     self.infoset = np.where(columns["infoset"] >= 0, place[columns["infoset"]], NONE)
-    names, legal = list(found.infosets), found.legal
-    self.names = [[names[i][1] for i in order if owner[i] == player] for player in (0, 1)]
+    legal = [each for _, each, _ in found.infosets.values()]
+    self.names = [[names[i] for i in order if owner[i] == player] for player in (0, 1)]
     self.actions = [
       np.array([a for i in order if owner[i] == player for a in legal[i]], np.int64)
       for player in (0, 1)
@@ -233,12 +233,7 @@ class HistoryTree:
         rows.append(here)
         columns.append(begin + key[nodes[here]])
         begin += int(key.max(initial=-1)) + 1
-      _, column = np.unique(np.concatenate(columns), return_inverse=True)
-      size = len(nodes) + int(column.max(initial=-1)) + 1
-      row = np.concatenate(rows)
-      graph = scipy.sparse.coo_matrix((np.ones(len(row)), (row, len(nodes) + column)), (size, size))
-      labels = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][: len(nodes)]
-      _, labels = np.unique(labels, return_inverse=True)
+      labels = sharing(len(nodes), np.concatenate(rows), np.concatenate(columns))
       result[nodes] = count + labels
       count += int(labels.max(initial=-1)) + 1
       going_on = nodes[self.parent[nodes] != NONE]
@@ -387,3 +382,16 @@ class HistoryTree:
           f"Player {owner} comes to infostate {name!r} {what}, so that histories have no public states. Search needs "
           'perfect recall, of how many moves there were too; compile_game(..., infostate="history") often has it.'
         )
+
+
+def sharing(count: int, things: Int64s, keys: Int64s) -> Int64s:
+  """Numbers things from 0 on so that those have one number that share a key, or that a chain of such pairs joins.
+
+  Things and keys are int64 (pairs,): a thing, and a key that it has.
+  """
+  _, columns = np.unique(keys, return_inverse=True)
+  size = count + int(columns.max(initial=-1)) + 1
+  graph = scipy.sparse.coo_matrix((np.ones(len(things)), (things, count + columns)), (size, size))
+  labels = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][:count]
+  numbers: Int64s = np.unique(labels, return_inverse=True)[1]
+  return numbers

@@ -2,7 +2,7 @@
 
 import array
 import time
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,85 +23,94 @@ NONE = -1
 COLUMNS = ("parent", "action", "move", "mover", "infoset", "length", "first_knows", "second_knows")
 # After how many histories a walk looks at the clock.
 _BETWEEN_CHECKS = 500
+# As OpenSpiel numbers it, its place among a player's legal actions, chance's probability of it.
+Move: TypeAlias = tuple[int, int, float]
 
 
 class Walk:
-  """The walk: columns that grow by a row a history."""
+  """The walk: a table that grows by a row a history, in preorder.
+
+  Attributes:
+    chances: of each history, chance's probability of the move that leads there; 1 where a player has moved.
+    returns: of terminal histories.
+    known: what players have been told, (player, information state string), each with its number.
+    infosets: by what its owner has been told, each infoset's number, legal actions, and moves as they are explored.
+  """
 
   def __init__(self, view: GameView, max_nodes: int, deadline: float) -> None:
-    self.view, self.max_nodes, self.deadline = view, max_nodes, deadline
+    self._view, self._max_nodes, self._deadline = view, max_nodes, deadline
     self._check = ReturnsCheck(view)
-    self.columns = {name: array.array("q") for name in COLUMNS}
-    self.chances, self.returns = array.array("d"), []  # type: ignore[var-annotated]
+    self._rows, self.chances = array.array("q"), array.array("d")
+    self.returns: list[tuple[float, ...]] = []
     self.known: dict[tuple[int, str], int] = {}
-    self.infosets: dict[tuple[int, str], int] = {}
-    self.owner: list[int] = []
-    self.legal: list[list[int]] = []
+    self.infosets: dict[int, tuple[int, list[int], list[Move]]] = {}
 
-  def arrays(self) -> list[Int64s]:
-    """Returns the columns, as `COLUMNS` names them."""
-    return [np.array(self.columns[name], np.int64) for name in COLUMNS]
+  def columns(self) -> dict[str, Int64s]:
+    """Returns the table, as `COLUMNS` names its columns."""
+    rows = np.array(self._rows, np.int64).reshape(-1, len(COLUMNS))
+    return dict(zip(COLUMNS, np.ascontiguousarray(rows.T), strict=True))
 
   def visit(self, root: Any) -> None:
     """Adds a state and all that follows it."""
-    state = root
     try:
       self._visit(root.clone())
     except (errors.SpielCFRError, MemoryError):
       raise
     except Exception as error:  # Games that are written in Python may raise anything.
-      raise cannot_be_walked(state, error) from error
+      raise cannot_be_walked(root, error) from error
 
   def _visit(self, root: Any) -> None:
-    view, columns, check_at = self.view, self.columns, 0
-    add = [columns[name].append for name in COLUMNS]
-    parents, chances = columns["parent"], self.chances.append
-    stack = [(root, NONE, NONE, NONE, 1.0, len(root.history()))]
+    view, known, infosets, fine = self._view, self.known, self.infosets, set(self.returns)
+    named, legal_actions_of, returns_of = view.named, view.legal_actions, view.returns
+    add, add_chance, add_returns = self._rows.extend, self.chances.append, self.returns.append
+    node = check_at = len(self.chances)
+    stack: list[tuple[Any, int, Move, int]] = [(root, NONE, (NONE, NONE, 1.0), len(root.history()))]
     while stack:
-      state, parent, action, move, chance, length = stack.pop()
-      node = len(parents)
+      state, parent, (action, place, chance), length = stack.pop()
       if node >= check_at:
-        if node >= self.max_nodes or time.perf_counter() > self.deadline:
+        if node >= self._max_nodes or time.perf_counter() > self._deadline:
           raise errors.GameTooLargeError(
             f"There are more than {node:,} histories below this public state of {view.game}. Raise the limit "
             "(max_nodes, of bots max_histories), or the time."
           )
-        check_at = min(self.max_nodes, node + _BETWEEN_CHECKS)
-      player, infoset, first, second = state.current_player(), NONE, NONE, NONE
-      chances(chance)
-      if state.is_terminal():
-        player = TERMINAL
-        returns = view.returns(state)
-        self._check(state, returns)
-        self.returns.append(returns)
-      elif state.is_chance_node():
-        player = CHANCE
-        outcomes = chance_outcomes(view, state)
-        outcomes.sort(key=lambda outcome: str(outcome[0]), reverse=True)
-        for outcome, probability in outcomes:
-          stack.append((state.child(outcome), node, outcome, NONE, probability, length + 1))
-      elif player in (0, 1):
-        first, second = (self._knowledge(state, each) for each in (0, 1))
-        name = (player, view.infostate(state))
-        legal = view.legal_actions(state)
-        infoset = self.infosets.get(name, NONE)
-        if infoset == NONE:
+        check_at = min(self._max_nodes, node + _BETWEEN_CHECKS)
+      add_chance(chance)
+      player = state.current_player()
+      if player in (0, 1):
+        first = known.setdefault((0, named(state, 0)), len(known))
+        second = known.setdefault((1, named(state, 1)), len(known))
+        legal, told = legal_actions_of(state), second if player else first
+        infoset = infosets.get(told)
+        if infoset is None:
           check_actions(view, state, legal)
-          infoset = self.infosets[name] = len(self.legal)
-          self.legal.append(legal)
-          self.owner.append(player)
-        elif legal != self.legal[infoset]:
-          raise inconsistent_actions(view, state, self.legal[infoset])
-        moves = sorted(enumerate(legal), key=lambda each: str(each[1]), reverse=True)
-        for place, each in moves:
-          stack.append((state.child(each), node, each, place, 1.0, length + 1))
+          moves = [(each, place, 1.0) for place, each in enumerate(legal)]
+          infoset = infosets[told] = len(infosets), legal, _in_order(moves)
+        elif legal != infoset[1]:
+          raise inconsistent_actions(view, state, infoset[1])
+        add((parent, action, place, player, infoset[0], length, first, second))
+        moves = infoset[2]
+      elif state.is_chance_node():
+        add((parent, action, place, CHANCE, NONE, length, NONE, NONE))
+        moves = _in_order([(each, NONE, likely) for each, likely in chance_outcomes(view, state)])
+      elif state.is_terminal():
+        add((parent, action, place, TERMINAL, NONE, length, NONE, NONE))
+        returns = tuple(returns_of(state))
+        if returns not in fine:
+          self._check(state, returns)
+          fine.add(returns)
+        add_returns(returns)
+        moves = []
       else:
         raise unknown_player(state)
-      for put, number in zip(
-        add, (parent, action, move, player, infoset, length, first, second), strict=True
-      ):
-        put(number)
+      for move in moves[:-1]:
+        stack.append((state.child(move[0]), node, move, length + 1))
+      if moves:
+        # The state becomes its own first child, which saves a copy.
+        state.apply_action(moves[-1][0])
+        stack.append((state, node, moves[-1], length + 1))
+      node += 1
 
-  def _knowledge(self, state: Any, player: int) -> int:
-    key = (player, self.view.named(state, player))
-    return self.known.setdefault(key, len(self.known))
+
+def _in_order(moves: list[Move]) -> list[Move]:
+  """Returns moves as `games.openspiel.walk` explores them, the last one first."""
+  return sorted(moves, key=lambda move: str(move[0]), reverse=True)

@@ -22,6 +22,7 @@ from spiel_cfr.policies import open_spiel
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.history_walk import CHANCE, NONE, TERMINAL
 from spiel_cfr.search.public_nodes import AnyPublicState, AnyPublicTree, State
+from spiel_cfr.search.shared_trees import tree_of
 from spiel_cfr.search.vector_states import VectorPublicTree
 
 DEFAULT_MAX_HISTORIES = 5_000_000
@@ -201,7 +202,7 @@ class PublicTree(AnyPublicTree[PublicState]):
     sizes = np.array([len(own) for own in self.histories_of])
     alone = " (common knowledge splits nothing)" if len(self) == len(self.histories.levels) else ""
     return (
-      f"<PublicTree of {self.game.game_string}: {len(self):,} public states{alone}, the largest of "
+      f"<PublicTree of {self.game.name}: {len(self):,} public states{alone}, the largest of "
       f"{int(sizes.max()):,} histories>"
     )
 
@@ -248,8 +249,7 @@ def list_histories(game: AnyGame, max_histories: int = DEFAULT_MAX_HISTORIES) ->
   limit = arguments.positive_integer(max_histories, "max_histories")
   compiled = compile_game(game).original
   _check_kind(compiled)
-  view = compiled.view
-  found = HistoryTree(view, [view.new_initial_state()], limit)
+  found = tree_of(compiled.view, limit)
   if [*map(list, compiled.infostates)] != found.names:
     raise errors.InconsistentInfosetError(
       f"{compiled} has other infosets than its states have now; compile it again. Files do not keep action filters."
@@ -260,7 +260,7 @@ def list_histories(game: AnyGame, max_histories: int = DEFAULT_MAX_HISTORIES) ->
 def _check_kind(compiled: CompiledGame) -> None:
   if not compiled.is_two_player_constant_sum:
     raise errors.UnsupportedGameError(
-      f"Search is for constant-sum games of two players; {compiled.game_string} is not one. With more players, or "
+      f"Search is for constant-sum games of two players; {compiled.name} is not one. With more players, or "
       "other sums, no search is safe."
     )
 

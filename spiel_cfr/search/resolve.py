@@ -62,7 +62,7 @@ class Resolved(SolvedPolicy):
 
   def __repr__(self) -> str:
     return (
-      f"<Resolved {self.compiled_game.game_string}: exploitability {self.blueprint_exploitability:.6g} -> "
+      f"<Resolved {self.compiled_game.name}: exploitability {self.blueprint_exploitability:.6g} -> "
       f"{self.exploitability:.6g}, {sum(step.solved for step in self.steps):,} public states>"
     )
 

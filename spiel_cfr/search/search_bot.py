@@ -11,7 +11,6 @@ from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.bots import PolicyBot
-from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.policies import AnyPolicy
@@ -20,9 +19,9 @@ from spiel_cfr.search.hand_search import HandSearch, has_many_hands, public_move
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.local_search import LocalSearch
 from spiel_cfr.search.search_step import run_until, solve_subgame
+from spiel_cfr.search.shared_trees import tree_of
 from spiel_cfr.search.subgames import Subgame
 from spiel_cfr.search.trunk import TrunkState
-from spiel_cfr.solving import Solution
 
 # Linear programs are for subgames with at most so many sequences, the gadget's included; others take iterations.
 _LP_SEQUENCES = 5000
@@ -38,17 +37,19 @@ class SearchBot(PolicyBot):
       bot = SearchBot(blueprint, player=0)
       pyspiel.evaluate_bots(state, [bot, other], seed)
 
-  It follows what is common knowledge as play goes on. At its first decision from which no more than `max_histories`
-  histories follow, it walks them, and from there on solves each of its public states again, on what its last solution
-  plays there and on what a best response to that gets; before, it plays the blueprint. Actions that the blueprint does
-  not know, others' and its own, are part of what it solves: where the opponent can do something to which the blueprint
-  has no answer, the bound is what it had before. A solution is found once, kept for later games, and depends on nothing
-  but what the player knows.
+  It follows what is common knowledge as play goes on. From its first decision from which no more than `max_histories`
+  histories follow, it solves each of its public states again, on what its last solution plays there and on what a best
+  response to that gets; before, it plays the blueprint. Actions that the blueprint does not know, others' and its own,
+  are part of what it solves: where the opponent can do something to which the blueprint has no answer, the bound is
+  what it had before. A solution is found once, kept for later games, and depends on nothing but what the player knows.
+
+  A game that fits is walked when the bot is made from a blueprint that knows its game, otherwise by `restart_at`, or at
+  the first decision. A list of two bots, one for each player, is a policy for whatever takes one.
   """
 
   def __init__(
     self,
-    blueprint: Solver | Solution | AnyPolicy,
+    blueprint: AnyPolicy,
     player: int,
     *,
     seconds: float | None = None,
@@ -64,7 +65,8 @@ class SearchBot(PolicyBot):
       blueprint: a policy of both players, anything that `PolicyBot` plays. It may lack infosets that come after actions
         that it does not know.
       player: as whom it plays.
-      seconds: how long it may think at a decision, the walk included. What it plays then depends on the machine.
+      seconds: how long it may think at a decision; a walk that has not been done before it is part of that. What it
+        plays then depends on the machine.
       iterations: how many iterations of `solver` it does in each subgame at most. With neither, it solves linear
         programs, and takes 1,000 iterations where those would be large.
       gadget: one of `GADGETS`, or a `Gadget`; by default "safe" for linear programs, "follow" for iterations. Where
@@ -76,6 +78,7 @@ class SearchBot(PolicyBot):
 
     Raises:
       ArgumentError: an argument is not as above.
+      UnsupportedGameError: see `get_policy`; of a blueprint that knows its game.
     """
     super().__init__(blueprint, player, seed=seed)
     arguments.integer(player, "player", 0, 1)
@@ -99,18 +102,25 @@ class SearchBot(PolicyBot):
     # By where they begin; or why there are none.
     self._found: dict[TrunkState, LocalSearch | errors.SpielCFRError] = {}
     self._found_of_hands: dict[tuple[int, ...], HandSearch | errors.GameError] = {}
+    compiled = getattr(self._policy, "compiled_game", None)
+    if compiled is not None:
+      view = compiled.original.view
+      self._walk(self._take_up(view if view.is_whole else GameView(view.game)))
 
   def restart(self) -> None:
     """Forgets what would take too much memory."""
     found = [*self._found.values(), *self._found_of_hands.values()]
     if sum(each.size for each in found if not isinstance(each, Exception)) > _KEPT:
-      self._game = None
-      self._found.clear()
-      self._found_of_hands.clear()
+      self._forget()
 
   def restart_at(self, state: Any) -> None:
-    """Does the same."""
+    """Does the same, and walks the game of a state if it fits.
+
+    Raises:
+      UnsupportedGameError: see `get_policy`.
+    """
     self.restart()
+    self._walk(self._game_of(state))
 
   def get_policy(self, state: Any) -> list[tuple[int, float]]:
     """Returns (action, probability) of each legal action, of which there are none where it is not to move.
@@ -121,7 +131,6 @@ class SearchBot(PolicyBot):
       GameTooLargeError: more than `max_histories` follow, and the blueprint has no probabilities.
       PolicyError: the blueprint lacks an infoset that it plays to.
       UnsupportedGameError: the game is not a constant-sum game of two players, or infosets span lengths.
-      ArgumentError: the state is of another game than those before.
     """
     deadline = time.perf_counter() + self._seconds
     if state.is_terminal() or state.is_chance_node() or not state.legal_actions(self._player):
@@ -144,21 +153,38 @@ class SearchBot(PolicyBot):
 
   def _game_of(self, state: Any) -> "_Game":
     game = state.get_game()
-    if self._game is None:
-      if game.num_players() != 2:
-        raise errors.UnsupportedGameError(
-          f"Search is for constant-sum games of two players; {game} has {game.num_players()}."
-        )
-      view = GameView(loading.load_game(game))
-      if view.declared_sum is None or game.get_type().short_name == "efg_game":
-        raise errors.UnsupportedGameError(
-          "Bots search where returns sum to a constant by the game's type, and where players who are not to move know "
-          f"what they are told; {game} says nothing of the one, or of the other. Compile it and call resolve."
-        )
-      self._game = _Game(str(game), view)
-    elif str(game) != self._game.name:
-      raise errors.ArgumentError(f"This bot plays {self._game.name}, not {game}; make another.")
+    name = str(game)
+    if self._game is None or name not in self._game.names:
+      self._game = self._take_up(GameView(loading.load_game(game)))
+      self._game.names.add(name)
     return self._game
+
+  def _take_up(self, view: GameView) -> "_Game":
+    """Returns a game, after forgetting any other."""
+    if self._game is not None and str(view.game) in self._game.names:
+      return self._game
+    if view.num_players != 2:
+      raise errors.UnsupportedGameError(
+        f"Search is for constant-sum games of two players; {view.game} has {view.num_players}."
+      )
+    if view.declared_sum is None or view.game.get_type().short_name == "efg_game":
+      raise errors.UnsupportedGameError(
+        "Bots search where returns sum to a constant by the game's type, and where players who are not to move know "
+        f"what they are told; {view.game} says nothing of the one, or of the other. Compile it and call resolve."
+      )
+    self._forget()
+    return _Game(view)
+
+  def _forget(self) -> None:
+    self._game = None
+    self._found.clear()
+    self._found_of_hands.clear()
+
+  def _walk(self, game: "_Game") -> None:
+    """Walks a game, if it fits, before anybody waits for a decision."""
+    self._game = game
+    if not has_many_hands(game.view.game):
+      self._begin(game, game.root, math.inf)
 
   def _of_hands(self, view: GameView, state: Any, deadline: float) -> list[tuple[int, float]]:
     """Returns what is played in poker with many hands."""
@@ -191,7 +217,7 @@ class SearchBot(PolicyBot):
     """Returns the search that a decision belongs to; None where the blueprint is played."""
     history = tuple(state.history())
     above, at = [game.root], game.view.new_initial_state()
-    found = self._begin(game.view, game.root, deadline)
+    found = self._begin(game, game.root, deadline)
     for length, action in enumerate(history, 1):
       if isinstance(found, LocalSearch):
         return found
@@ -204,33 +230,32 @@ class SearchBot(PolicyBot):
       at.apply_action(action)
       if at.current_player() != self._player:
         continue
-      found = self._begin(game.view, above[-1], deadline)
+      found = self._begin(game, above[-1], deadline)
       if isinstance(found, LocalSearch) or self._look_up(at, self._player) is not None:
         above = above[-1:]
         continue
       # What is before an action that the blueprint does not know has bounds for what comes after it.
       for earlier in reversed(above[:-1]):
         if not isinstance(found, LocalSearch):
-          found = self._begin(game.view, earlier, deadline)
+          found = self._begin(game, earlier, deadline)
       if not isinstance(found, LocalSearch):
         raise found
     return found if isinstance(found, LocalSearch) else None
 
   def _begin(
-    self, view: GameView, trunk: TrunkState, deadline: float
+    self, game: "_Game", trunk: TrunkState, deadline: float
   ) -> LocalSearch | errors.SpielCFRError:
     """Returns the search below a public state, or why there is none."""
     if trunk not in self._found:
       now = time.perf_counter()
+      until = now + (deadline - now) / 2
       try:
-        tree = HistoryTree(
-          view,
-          trunk.states,
-          self._limit,
-          probabilities=trunk.probabilities,
-          deadline=now + (deadline - now) / 2,
-        )
-        self._found[trunk] = LocalSearch(tree, self._look_up, self._player)
+        if trunk is game.root:
+          tree = tree_of(game.view, self._limit, until)
+        else:
+          chances = trunk.probabilities
+          tree = HistoryTree(game.view, trunk.states, self._limit, chances, until)
+        self._found[trunk] = LocalSearch(tree, self._policy, self._look_up, self._player)
       except (errors.GameTooLargeError, errors.PolicyError) as error:
         self._found[trunk] = error
     return self._found[trunk]
@@ -250,11 +275,11 @@ class _Game:
   """The game that a bot plays.
 
   Attributes:
-    name: OpenSpiel's string.
+    names: OpenSpiel's strings for it, with simultaneous moves and without.
     view: how it is walked.
     root: its first public state.
   """
 
-  def __init__(self, name: str, view: GameView) -> None:
-    self.name, self.view = name, view
+  def __init__(self, view: GameView) -> None:
+    self.names, self.view = {str(view.game)}, view
     self.root = TrunkState([view.new_initial_state()], np.ones((3, 1)))

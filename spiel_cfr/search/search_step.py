@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -232,8 +232,7 @@ def solve_subgame(
     NoSolutionError: a linear program was not solved.
   """
   game, player = subgame.game, subgame.searcher
-  floors = None if subgame.floor is None else {0: subgame.floor}
-  entries = game.to_actions(solve_game(game, player, solver, iterations, deadline, floors))
+  entries = game.to_actions(solve_game(game, player, solver, iterations, deadline, subgame.dealt))
   first = len(game.actions[0])
   return entries[first:] if player else entries[:first]
 
@@ -244,11 +243,11 @@ def solve_game(
   solver: str,
   iterations: int,
   deadline: float = math.inf,
-  floors: Mapping[int, float] | None = None,
+  dealt: Float64s | None = None,
 ) -> Float64s:
-  """Returns a player's strategy in sequence form, shape (sequences,); `floors` are those of `maximin_strategy`."""
+  """Returns a player's strategy in sequence form, shape (sequences,); `dealt` is that of `maximin_strategy`."""
   if solver == "lp":
-    return maximin_strategy(game, player, floors)
+    return maximin_strategy(game, player, dealt)
   return run_until(game, solver, iterations, deadline)
 
 

@@ -33,14 +33,13 @@ class Subgame:
       the gadget adds has names with a colon after its first word.
     searcher: the player who is solved again.
     infosets: which infosets of the whole are the searcher's here, ascending.
-    floor: what the program that solves it must leave the searcher at least at the opponent's first infoset; None if no
-      such thing is asked for.
+    dealt: what `maximin_strategy` must know of a second copy of the opponent's infosets; None if there is none.
   """
 
   game: EnumeratedGame
   searcher: int
   infosets: Int64s
-  floor: float | None
+  dealt: Float64s | None
 
 
 def subgame(
@@ -184,7 +183,7 @@ def cut_out(
   game = _game(
     found, searcher, own_side, side, np.stack([*map(np.concatenate, (rows, columns))]), values
   )
-  return Subgame(game, searcher, own.infosets, front.floor)
+  return Subgame(game, searcher, own.infosets, front.dealt)
 
 
 def _outcomes(
@@ -325,13 +324,13 @@ class _Front:
     values: what they are worth to the searcher.
     copies: of the opponent's infosets: what stands before their names, the sequence by which each J is entered, and
       what the weight of J is multiplied by.
-    floor: see `Subgame`.
+    dealt: see `Subgame`.
   """
 
   def __init__(self, roots: Roots, gadget: Gadget, found: HistoryTree, opponent: int) -> None:
     number, mixed = len(roots.mass), gadget.mixed
     group, none = np.arange(number), np.zeros(number, np.int64)
-    self.floor: float | None = None
+    self.dealt: Float64s | None = None
     self.names: list[str] = []
     self.counts, self.sequences, self.values = none[:0], none[:0], np.zeros(0)
     if gadget.front == "deal":
@@ -345,7 +344,7 @@ class _Front:
         self.sequences = np.append(self.sequences, 0)
         self.values = np.append(self.values, dealt @ roots.bound)
         self.copies.append(("dealt: ", none, dealt / roots.mass))
-        self.floor = 0.0
+        self.dealt = dealt / (1 - mixed)
     else:
       likely = roots.dealt / roots.mass
       follows = mixed * likely / max(float(likely.max()), 1e-300)

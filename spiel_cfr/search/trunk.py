@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.search.history_tree import sharing
 
 # (state, the player who is to move) -> probabilities of actions; None where the blueprint has none.
 LookUp: TypeAlias = Callable[[Any, int], dict[int, float] | None]
@@ -49,7 +49,6 @@ class TrunkState:
 
   def _split(self, view: GameView, look_up: LookUp, limit: int) -> "list[TrunkState]":
     together = self._moved(view, look_up, limit)
-    size = len(together.states)
     keys: dict[tuple[int, str | int], int] = {}
     joined: list[tuple[int, int]] = []
     after: list[TrunkState] = []
@@ -65,17 +64,14 @@ class TrunkState:
       for number, child in enumerate(after):
         key = keys.setdefault((-1, number), len(keys))
         joined += {(together._places[history[:-1]], key) for history in child._places}
-    rows, columns = np.array(joined, np.int64).reshape(-1, 2).T
-    shape = size + len(keys), size + len(keys)
-    graph = scipy.sparse.coo_matrix((np.ones(len(rows)), (rows, size + columns)), shape)
-    groups = scipy.sparse.csgraph.connected_components(graph, directed=False)[1]
+    groups = sharing(len(together.states), *np.array(joined, np.int64).reshape(-1, 2).T)
     result = []
-    for group in np.unique(groups[:size]).tolist():
-      own = np.flatnonzero(groups[:size] == group)
+    for group in range(int(groups.max(initial=-1)) + 1):
+      own = np.flatnonzero(groups == group)
       part = TrunkState([together.states[each] for each in own], together.probabilities[:, own])
       if after:
         part._children = [
-          child for number, child in enumerate(after) if groups[size + keys[-1, number]] == group
+          child for child in after if next(iter(child._places))[:-1] in part._places
         ]
       result.append(part)
     return result

@@ -197,7 +197,7 @@ class VectorPublicTree(AnyPublicTree[VectorPublicState]):
     return self[node]  # type: ignore[no-any-return]
 
   def __repr__(self) -> str:
-    return f"<VectorPublicTree of {self.game.game_string}: {len(self):,} public states>"
+    return f"<VectorPublicTree of {self.game.name}: {len(self):,} public states>"
 
 
 def cells_of(game: VectorGame) -> Int64s:

@@ -111,7 +111,7 @@ def _steps(
   largest = max(map(abs, game.payoff_range))
   if not math.isfinite(largest * largest * game.num_leaves):
     raise errors.LossOverflowError(
-      f"{game.game_string} has payoffs of up to {largest:g}, too large for the sums of their squares. "
+      f"{game.name} has payoffs of up to {largest:g}, too large for the sums of their squares. "
       "Scale the game's payoffs down; equilibria do not change."
     )
   if steps == "adaptive":

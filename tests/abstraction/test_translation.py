@@ -179,6 +179,27 @@ def test_of_an_endgame():
   assert lost > solver.nash_conv()
 
 
+def test_nearest_sizes(games):
+  """Below and above the kept sizes it is the nearest one; a call is a size if one says so."""
+  _, filtered = games
+  translate = spiel_cfr.abstraction.nearest_sizes(filtered, lambda state, action: action or None)
+  state = filtered.view.new_initial_state()
+  for card in (0, 1):
+    state.apply_action(card)
+  for action in (3, 4):
+    assert translate(state, action) == pytest.approx(_translate(state, action))
+  state.apply_action(2)
+  assert filtered.view.legal_actions(state) == [0, 1, 5]
+  smaller = spiel_cfr.abstraction.pseudo_harmonic(3, 1, 5)
+  assert translate(state, 3) == pytest.approx({1: smaller, 5: 1 - smaller})
+  translate = spiel_cfr.abstraction.nearest_sizes(
+    filtered, lambda state, action: action if action > 1 else None
+  )
+  assert translate(state, 3) == {5: 1.0}
+  with pytest.raises(errors.AbstractionError, match="none to take it for"):
+    translate(state, 1)
+
+
 def test_pseudo_harmonic():
   """One half at (A + B + 2AB) / (A + B + 2), all of it at the ends, and less the larger the bet."""
   for below, above in ((0.0, 1.0), (0.5, 2.0), (1.0, 7.5)):

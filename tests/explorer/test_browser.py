@@ -239,6 +239,24 @@ def test_themes_and_curves(window, kuhn):
   page.assert_quiet()
 
 
+def test_below_a_public_state(window, tmp_path):
+  solver = spiel_cfr.CFRSolver("leduc_poker")
+  solver.run(3)
+  state = spiel_cfr.search.public_states("leduc_poker").natural_cut()[4]
+  page = Page(window, spiel_cfr.explore(solver, tmp_path / "page.html", below=state).path)
+  assert "do not go through" in page.text("#cut")
+  assert "1 move left out here" in page.text("#node")
+  for _ in range(state.length):
+    assert page.count("#node tbody .move")
+    page.click("#node tbody .move", 0)
+  assert page.text(".crumbs button:last-child") == "Qc"
+  assert "Player 0 knows: Jc · Raise · Call · Qc" in page.text(".infoset h2")
+  # All of the infoset's histories are on the page.
+  assert page.count(".beliefs button") == 4
+  page.assert_fits()
+  page.assert_quiet()
+
+
 def test_ranges(window, leduc):
   from selenium.webdriver.common.keys import Keys
 

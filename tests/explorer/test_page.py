@@ -9,7 +9,7 @@ import pyspiel
 import pytest
 
 import spiel_cfr
-from spiel_cfr import errors
+from spiel_cfr import errors, search
 from spiel_cfr.explorer.exploration import describe
 
 _ALL = {"max_infosets": 10**6, "max_histories": 10**6, "max_nodes": 10**6}
@@ -100,9 +100,10 @@ def test_policies_of_any_kind(tmp_path, solution):
     (solution, {}),
     (solution.policy, {}),
     (solver.average_policy(), {}),
+    (search.resolve("kuhn_poker", solver), {}),
     (solver.tabular_average_policy(), {"game": "kuhn_poker"}),
     (solver.average_policy_dict(), {"game": solver.compiled_game}),
-    ([solver.average_policy()] * 2, {"game": "kuhn_poker"}),
+    ([solver, solver.average_policy()], {"game": "kuhn_poker"}),
   ]
   for policies, named in kinds:
     spiel_cfr.explore(policies, path, **named)
@@ -119,6 +120,46 @@ def test_policies_of_any_kind(tmp_path, solution):
   table = fresh.current_policy_dict()
   wanted = [chance for infostate in current["infostates"] for chance in table[infostate].values()]
   np.testing.assert_allclose(current["infosets"]["probability"], wanted, rtol=3e-4)
+
+
+def test_below_a_public_state(tmp_path):
+  """What leads there and what follows, with the numbers that the page of the whole game has."""
+  solver = spiel_cfr.CFRSolver("leduc_poker")
+  solver.run(3)
+  tree = search.public_states("leduc_poker")
+  state = tree.natural_cut()[4]
+  found = spiel_cfr.explore(solver, tmp_path / "part.html", below=state)
+  above, histories = set(), tree.histories
+  for history in map(histories.history, state.histories.tolist()):
+    above |= {tuple(history[:length]) for length in range(len(history))}
+  follows = histories.below(state.histories)
+  assert found.num_nodes == len(above) + len(follows)
+  decisions = follows[histories.mover[follows] >= 0]
+  infosets = {histories.infostate(each) for each in histories.infoset[decisions].tolist()}
+  (cut,) = found.cut
+  assert cut.startswith(f"{9457 - found.num_nodes:,} of 9,457 histories")
+  part, whole = (
+    explorer_pages.read(spiel_cfr.explore(solver, tmp_path / "page.html", below=below).path)
+    for below in (state.states(), None)
+  )
+  assert len(part["tree"]["mover"]) == found.num_nodes
+  assert infosets < set(part["infostates"])
+  rows = [whole["infostates"].index(infostate) for infostate in part["infostates"]]
+  for name in ("reach", "counterfactual_reach", "value", "best_value"):
+    assert part["infosets"][name].tolist() == whole["infosets"][name][rows].tolist()
+  few = spiel_cfr.explore(
+    solver, tmp_path / "few.html", below=state, max_infosets=9, max_histories=99
+  )
+  assert (few.num_nodes, few.num_infosets, len(few.cut)) == (99, 9, 3)
+  for below, message in (
+    ([], "nothing would"),
+    (search.public_states("kuhn_poker").natural_cut()[0], "none of leduc"),
+  ):
+    with pytest.raises(errors.ArgumentError, match=message):
+      spiel_cfr.explore(solver, tmp_path / "none.html", below=below)
+  vector = spiel_cfr.CFRSolver(spiel_cfr.poker.compile_public_game("leduc_poker"))
+  with pytest.raises(errors.ArgumentError, match="vector form"):
+    spiel_cfr.explore(vector, tmp_path / "none.html", below=state)
 
 
 def test_traces(tmp_path, solution):

@@ -202,6 +202,36 @@ def test_reading_every_kind(compiled):
     np.testing.assert_allclose(policies.from_policy(compiled, kind)[cells], uniform)
 
 
+def test_solvers_and_what_they_found():
+  """Whatever takes a policy takes them too; a bot plays what its solver has found until then."""
+  solver = spiel_cfr.CFRPlusSolver("kuhn_poker")
+  solver.run(3)
+  game, wanted = solver.compiled_game, solver.average_probabilities()
+  solution = spiel_cfr.solve(game, exploitability=1e-3, progress=False)
+  resolved = spiel_cfr.search.resolve(game, solver)
+  verdict = spiel_cfr.judge(game, resolved)
+  assert resolved.blueprint_exploitability == pytest.approx(solver.exploitability(), abs=1e-15)
+  bots = [spiel_cfr.PolicyBot(solver, 0), spiel_cfr.search.SearchBot(resolved, 1)]
+  solver.run(3)
+  for found, expected in (
+    (solver, solver.average_probabilities()),
+    (solution, solution.probabilities),
+    (resolved, resolved.probabilities),
+    (verdict, resolved.probabilities),
+    ([resolved, solver], None),
+    ([bots[0], resolved], None),
+  ):
+    read = policies.from_policy(game, found)
+    if expected is None:
+      own = game.treeplexes[0]
+      expected = read.copy()
+      source = resolved.probabilities if found[0] is resolved else wanted
+      expected[own.root : own.end] = source[own.root : own.end]
+    np.testing.assert_allclose(read, expected, atol=1e-12)
+    assert spiel_cfr.exploitability(game, found) < 0.2
+  assert spiel_cfr.exploitability(game, bots) < 0.2
+
+
 def test_rows_in_another_order():
   compiled = spiel_cfr.compile_game("kuhn_poker")
   expected = random_probabilities(compiled)

@@ -13,10 +13,12 @@ from partly_seen_games import PartlySeenGame
 
 import spiel_cfr
 from spiel_cfr import errors, search
+from spiel_cfr.evaluation import evaluate, linear_program, sequence_form_matrices
 from spiel_cfr.policies import forms
 from spiel_cfr.search import resolve as resolve_function
 from spiel_cfr.search.search_step import search_step, solve_subgame
 from spiel_cfr.search.standing import Standing
+from spiel_cfr.search.subgames import cut_out
 
 _SAFE = [name for name in search.GADGETS if name not in ("unsafe", "klss")]
 
@@ -396,3 +398,28 @@ def test_bad_arguments_are_named(leduc):
     tree.public_state_of(pyspiel.load_game("kuhn_poker").new_initial_state())
   with pytest.raises(errors.ArgumentError, match="none of"):
     tree.public_state_of(pyspiel.load_game("liars_dice(dice_sides=9)").new_initial_state().child(8))
+
+
+@pytest.mark.parametrize("searcher", [0, 1])
+def test_programs_have_one_copy_of_what_the_safe_gadget_has_twice(leduc, searcher):
+  """They find what gets as much in the whole subgame as the solution of the program that has both, floor included."""
+  _, tree, policy = leduc
+  standing = Standing(tree.histories, tree.entries(policy), searcher)
+  for state in tree.decisions(searcher)[0] + tree.natural_cut()[:4]:
+    roots = standing.bounds(state.histories, search.GADGETS["safe"])
+    subgame = cut_out(standing, roots, search.GADGETS["safe"])
+    game, other = subgame.game, 1 - searcher
+    payoffs = sequence_form_matrices.payoff_matrix(game, searcher)
+    own, theirs = (
+      sequence_form_matrices.constraint_matrix(game, each) for each in (searcher, other)
+    )
+    payoffs = payoffs.T if searcher else payoffs
+    lowest = np.full(theirs.shape[0], -np.inf)
+    lowest[1 + int(game.infosets[other].position[0])] = 0.0
+    wanted = linear_program._solve_program(payoffs, own, theirs, "simplex", lowest).fun
+    form = linear_program.maximin_strategy(game, searcher, subgame.dealt)
+    form[game.treeplexes[other].root] = 1.0
+    found = evaluate.evaluate(game, form).best_response_values[other]
+    assert found == pytest.approx(wanted, abs=1e-9)
+    less = linear_program._without_copy(game, other, payoffs, theirs, subgame.dealt)
+    assert less[1].shape[1] == (theirs.shape[1] + 1 + len(roots.mass)) / 2

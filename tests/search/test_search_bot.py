@@ -10,14 +10,22 @@ from open_spiel.python import policy as open_spiel_policy
 
 import spiel_cfr
 from spiel_cfr import errors, poker
+from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import ranges
-from spiel_cfr.search import SearchBot, public_states, resolve
+from spiel_cfr.search import SearchBot, local_search, public_states, resolve
+from spiel_cfr.search.history_tree import HistoryTree
+from spiel_cfr.search.history_walk import Walk
 from spiel_cfr.search.trunk import TrunkState
 
 _DICE = "liars_dice(numdice=1,dice_sides=3)"
 _GOOFSPIEL = (
   "turn_based_simultaneous_game(game=goofspiel(num_cards={},imp_info=True,points_order=descending,"
   "returns_type=point_difference))"
+)
+
+_SMALL_POKER = (
+  "universal_poker(betting=nolimit,numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,numSuits=1,numRanks=3,"
+  "numHoleCards=1,numBoardCards=0 1,stack=6 6,bettingAbstraction={})"
 )
 
 
@@ -37,29 +45,21 @@ def states_of(game, player):
       stack.extend(state.child(action) for action in state.legal_actions())
 
 
-def policy_of(blueprint, name, **arguments):
-  """Returns what bots play at all states, and sees that it is the same at all of an infoset."""
-  game, table = pyspiel.load_game(name), {}
-  for player in (0, 1):
-    bot = SearchBot(blueprint, player, **arguments)
-    for state in states_of(game, player):
-      chances = dict(bot.get_policy(state))
-      known = table.setdefault(state.information_state_string(), chances)
-      assert known == chances
-  return table
+def bots_of(blueprint, **arguments):
+  return [SearchBot(blueprint, player, **arguments) for player in range(2)]
 
 
 def check_whole(name, iterations):
   blueprint = blueprint_of(name, iterations)
   wanted = resolve(name, blueprint, gadget="max_margin")
-  found = spiel_cfr.exploitability(name, policy_of(blueprint, name, gadget="max_margin"))
+  found = spiel_cfr.exploitability(name, bots_of(blueprint, gadget="max_margin"))
   assert found == pytest.approx(wanted.exploitability, abs=1e-9)
   assert wanted.exploitability < wanted.blueprint_exploitability
-  safe = spiel_cfr.exploitability(name, policy_of(blueprint, name))
+  safe = spiel_cfr.exploitability(name, bots_of(blueprint))
   assert safe <= wanted.blueprint_exploitability + 1e-9
   # Not quite the same: what the opponent gave away before counts once.
   assert safe <= 1.1 * resolve(name, blueprint).exploitability + 1e-9
-  followed = spiel_cfr.exploitability(name, policy_of(blueprint, name, iterations=50))
+  followed = spiel_cfr.exploitability(name, bots_of(blueprint, iterations=50))
   assert followed < wanted.blueprint_exploitability
 
 
@@ -74,6 +74,19 @@ def test_plays_what_resolve_finds(name):
 )
 def test_plays_what_resolve_finds_in_larger_games(name):
   check_whole(name, 10)
+
+
+def test_plays_the_same_at_all_states_of_an_infoset(monkeypatch):
+  """And whatever else it holds on to."""
+  blueprint, known = blueprint_of(_DICE, 3), {}
+  bots, again = bots_of(blueprint), bots_of(blueprint)
+  for player in range(2):
+    for state in list(states_of(pyspiel.load_game(_DICE), player))[-150:]:
+      chances = bots[player].get_policy(state)
+      assert known.setdefault(state.information_state_string(), chances) == chances
+      with monkeypatch.context() as patch:
+        patch.setattr(local_search, "_MOST_STANDINGS", 1)
+        assert again[player].get_policy(state) == chances
 
 
 def test_does_not_depend_on_what_it_was_asked_before():
@@ -123,15 +136,63 @@ def test_public_states_from_the_root_on(name):
       assert probabilities == pytest.approx(by_first[min(each)][history])
 
 
+def test_walks_before_the_game_begins(monkeypatch):
+  name = "goofspiel(num_cards=3,imp_info=True,returns_type=point_difference)"
+  walks, visit = [], Walk.visit
+  monkeypatch.setattr(Walk, "visit", lambda *args: (walks.append(1), visit(*args)))
+  solver = spiel_cfr.CFRSolver(name)
+  solver.run(3)
+  bots = [SearchBot(solver, player, seed=player) for player in range(2)]
+  assert len(walks) == 1
+  # Whose turns are not taken one after the other.
+  state = pyspiel.load_game(name).new_initial_state()
+  pyspiel.evaluate_bots(state, bots, 0)
+  assert len(walks) == 1
+  # A table does not know its game, so that it is walked when that begins.
+  bot = SearchBot(solver.average_policy_dict(), 0)
+  state = pyspiel.load_game(name).new_initial_state()
+  bot.restart_at(state)
+  assert len(walks) == 2
+  wanted = bots[0].get_policy(state)
+  assert bot.get_policy(state) == pytest.approx(wanted)
+  assert len(walks) == 2
+  # And on to another game.
+  other = pyspiel.load_game("kuhn_poker").new_initial_state()
+  bots[1].restart_at(other)
+  bots[1].restart_at(state)
+  assert bots[0].get_policy(state) == wanted
+  assert len(walks) == 4
+
+
 def first_checks(state, actions):
   return actions if state.move_number() > 2 else actions[:1]
 
 
+@pytest.mark.parametrize(
+  ("solved", "action_filter", "played"),
+  [
+    ("kuhn_poker", None, "kuhn_poker"),
+    ("kuhn_poker", first_checks, "kuhn_poker"),
+    (_SMALL_POKER.format("fcpa"), None, _SMALL_POKER.format("fchpa")),
+  ],
+)
+def test_reads_a_table_as_it_reads_any_policy(solved, action_filter, played):
+  blueprint, view = blueprint_of(solved, 3, action_filter), GameView(pyspiel.load_game(played))
+  found = HistoryTree(view, [view.new_initial_state()], 10_000)
+  entries, unknown = local_search._blueprint(found, None, SearchBot(blueprint, 0)._look_up)
+  assert unknown.any() == (solved != played or action_filter is not None)
+  again = local_search._blueprint(found, blueprint, None)
+  assert again[0].tolist() == entries.tolist()
+  assert again[1].tolist() == unknown.tolist()
+
+
 def test_actions_that_the_blueprint_does_not_know():
   blueprint = blueprint_of("kuhn_poker", 1000, first_checks)
+  game = spiel_cfr.compile_game("kuhn_poker")
   for limit in (50_000, 55):
-    policy = policy_of(blueprint, "kuhn_poker", max_histories=limit)
-    assert spiel_cfr.exploitability("kuhn_poker", policy) < 0.02
+    played = spiel_cfr.policies.from_policy(game, bots_of(blueprint, max_histories=limit))
+    policy = spiel_cfr.policies.to_dict(game, played)
+    assert spiel_cfr.exploitability(game, policy) < 0.02
     assert policy["1b"][1] == pytest.approx(1 / 3, abs=0.02)
 
 
@@ -186,10 +247,8 @@ def test_bad_input():
     SearchBot({}, 0).get_policy(first["kuhn_poker"])
   with pytest.raises(errors.PolicyError, match="no distribution"):
     SearchBot({"0": {0: 0.5}}, 0).get_policy(first["kuhn_poker"])
-  bot = SearchBot(blueprint, 0)
-  bot.get_policy(first["kuhn_poker"])
-  with pytest.raises(errors.ArgumentError, match="make another"):
-    bot.get_policy(first["leduc_poker"])
+  with pytest.raises(errors.PolicyError, match="no probabilities"):
+    SearchBot(blueprint, 0).get_policy(first["leduc_poker"])
   assert SearchBot(blueprint, 1).get_policy(first["kuhn_poker"]) == []
   assert SearchBot(blueprint, 1).step(first["kuhn_poker"]) == pyspiel.INVALID_ACTION
 

@@ -57,7 +57,7 @@ class PrunableGame:
     elif not isinstance(game, EnumeratedGame):
       why = "is compiled in vector form. Compile it with vector_form=False"
     if why or not isinstance(game, EnumeratedGame):
-      raise errors.PruningError(f"{game.game_string} {why}, or take no pruning.")
+      raise errors.PruningError(f"{game.name} {why}, or take no pruning.")
     self.game = game
     deciding = game.decisions
     self._payoff, self._tree = deciding.payoff, Tree(deciding.groups, deciding.parent)

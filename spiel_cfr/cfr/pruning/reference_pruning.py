@@ -97,7 +97,7 @@ class ReferenceCFR:
       arguments.one_of(rule, "rule", RULES)
     if game.num_players != 2:
       raise errors.PruningError(
-        f"{game.game_string} has {game.num_players} players. What a player faces is then no sum of strategies."
+        f"{game.name} has {game.num_players} players. What a player faces is then no sum of strategies."
       )
     self.game, self.rule, self.plus = game, rule, regret_matching_plus
     self._ties = tie_tolerances(game)

@@ -103,7 +103,7 @@ function App({app}) {
           <div class="buttons"><button id="back" disabled=${node === 0} onClick=${() => go(tree.parent[node])}>← Back</button><button id="home" disabled=${node === 0} onClick=${() => go(0)}>Start</button></div>
         </div>
         <${Moves} key=${node} app=${app} node=${node} chosen=${chosen} go=${go} />
-        ${infosets && mover >= 0 && row === NONE && html`<p class="cut">This infoset was left out: too unlikely for this page.</p>`}
+        ${infosets && mover >= 0 && row === NONE && html`<p class="cut">This infoset was left out.</p>`}
       </section>`}
       ${row !== NONE && html`<${InfosetCard} key=${row} app=${app} row=${row} node=${node} go=${go} />`}
       ${app.states && html`<${PublicStateView} app=${app} node=${node} />`}

@@ -222,7 +222,7 @@ function Moves({app, node, chosen, go}) {
         : Array.from({length: header.players}, (_, player) => html`<td key=${player} class="num">${signed(tree.value(child, player))}</td>`)}
       </tr>`;
     })}</tbody></table>
-    ${tree.num_cut[node] > 0 && html`<p class="cut">${count(tree.num_cut[node])} ${tree.num_cut[node] === 1 ? "move" : "moves"} left out here: too unlikely for this page.</p>`}
+    ${tree.num_cut[node] > 0 && html`<p class="cut">${count(tree.num_cut[node])} ${tree.num_cut[node] === 1 ? "move" : "moves"} left out here.</p>`}
   </div>`;
 }
 
@@ -253,7 +253,7 @@ function InfosetCard({app, row, node, go}) {
         <span class="words">${tree.path(each.node).slice(1).map((step) => short(names[tree.move[step]])).join(" · ") || "the beginning"}</span>
       </button></li>`)}</ul>
     ${nodes.length > beliefs.length && html`<p class="quiet">and ${count(nodes.length - beliefs.length)} less likely ones.</p>`}
-    ${nodes.length === 0 && html`<p class="cut">Its histories were left out: too unlikely for this page.</p>`}
+    ${nodes.length === 0 && html`<p class="cut">Its histories were left out.</p>`}
   </section>`;
 }
 

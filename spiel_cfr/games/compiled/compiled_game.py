@@ -376,8 +376,7 @@ class CompiledGame(GameFacts, abc.ABC):
     return mask
 
   def __str__(self) -> str:
-    name = " ".join(self.game_string.split())
-    return f"{name if len(name) <= 100 else name[:97] + '...'}: {self.size}"
+    return f"{self.name}: {self.size}"
 
   def __repr__(self) -> str:
     return f"<{type(self).__name__} {self}>"

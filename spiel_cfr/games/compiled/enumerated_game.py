@@ -48,7 +48,7 @@ def view_of_string(game: CompiledGame) -> GameView:
   asked = view.num_players, view.game.num_distinct_actions()
   if asked != (game.num_players, game.num_distinct_actions):
     raise errors.FileFormatError(
-      f"What was read says that it is {game.game_string}, but has {game.num_players} players and "
+      f"What was read says that it is {game.name}, but has {game.num_players} players and "
       f"{game.num_distinct_actions} actions, where that has {asked[0]} and {asked[1]}."
     )
   return view

@@ -4,6 +4,8 @@ import dataclasses
 import importlib.metadata
 from typing import Any
 
+_LONGEST_NAME = 100
+
 
 @dataclasses.dataclass(eq=False, repr=False)
 class GameFacts:
@@ -26,6 +28,12 @@ class GameFacts:
   num_states: int
   num_terminals: int
   open_spiel_version: str | None
+
+  @property
+  def name(self) -> str:
+    """The string on one line, cut off where it is long, as that of an endgame is with all its hands."""
+    name = " ".join(self.game_string.split())
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
 
 
 def walked_facts(game: Any, **found: Any) -> GameFacts:

@@ -101,6 +101,12 @@ class GameView:
     return self._infostate is not None
 
   @property
+  def is_whole(self) -> bool:
+    """Whether it shows OpenSpiel's game as it is."""
+    changes = (self.action_filter, self._infostate, self._returns, self.possible_only or None)
+    return all(each is None for each in changes)
+
+  @property
   def declared_sum(self) -> float | None:
     """What the game says that all players' returns sum to, NaN if a constant that it does not name; None if nothing.
 
@@ -121,8 +127,7 @@ class GameView:
 
     That is the game itself, or where the view leaves something out or names infostates, a `RestrictedGame`.
     """
-    changes = (self.action_filter, self._infostate, self._returns, self.possible_only or None)
-    return RestrictedGame(self) if any(each is not None for each in changes) else self.game
+    return self.game if self.is_whole else RestrictedGame(self)
 
   def states(self) -> Iterator[tuple[Any, list[int]]]:
     """Yields all states in the order of histories as strings, and what can happen at each: actions, chance's too."""
