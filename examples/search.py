@@ -98,13 +98,10 @@ def print_turns() -> None:
     for iterations in map(int, _ITERATIONS.value):
       solver = spiel_cfr.CFRPlusSolver(game)
       solver.run(iterations)
-      blueprint = solver.average_sequence_form()
       cells = [f"{solver.exploitability():.4g}"]
       for gadget in ("unsafe", "resolving", "follow"):
-        _, steps = search.resolve_rivers(
-          game, blueprint, gadget=gadget, iterations=_RIVER_ITERATIONS.value
-        )
-        exploitability = sum(step.after for step in steps) / 2
+        found = search.resolve(game, solver, gadget=gadget, iterations=_RIVER_ITERATIONS.value)
+        steps, exploitability = found.steps, found.exploitability
         count = sum(step.solved + step.refused for step in steps)
         refused = sum(step.refused for step in steps)
         each = 1000 * sum(step.seconds for step in steps) / max(count, 1)

@@ -214,6 +214,13 @@ def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
     PolicyError: the policy has no probabilities for an infoset, which is so when it is for another game, or they are
       negative, NaN or don't sum to 1.
   """
+  known = getattr(policy, "__dict__", {}).get("compiled_game")
+  if known is compiled or (known is not None and known.digest == compiled.digest):
+    # What was found for this game need not name infosets, of which large games have millions.
+    if hasattr(policy, "average_probabilities"):
+      return np.array(policy.average_probabilities(), np.float64)
+    if hasattr(policy, "probabilities"):
+      return np.array(policy.probabilities, np.float64)
   return from_entries(
     compiled,
     np.concatenate(

@@ -4,7 +4,6 @@ from spiel_cfr.search.depth_limits import solve_trunk
 from spiel_cfr.search.gadgets import GADGETS, Gadget
 from spiel_cfr.search.public_states import PublicState, PublicTree, public_states
 from spiel_cfr.search.resolve import Resolved, resolve
-from spiel_cfr.search.rivers import resolve_rivers
 from spiel_cfr.search.search_bot import SearchBot
 from spiel_cfr.search.search_step import Step
 from spiel_cfr.search.subgames import subgame
@@ -30,7 +29,6 @@ __all__ = [
   "learn_values",
   "public_states",
   "resolve",
-  "resolve_rivers",
   "solve_by_values",
   "solve_trunk",
   "subgame",

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import hashlib
+import math
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -15,10 +16,12 @@ from spiel_cfr._util import arguments, files
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.search.gadgets import Gadget, find_gadget
+from spiel_cfr.search.hand_search import has_many_hands
 from spiel_cfr.search.public_nodes import AnyPublicState
 from spiel_cfr.search.public_states import (
   DEFAULT_MAX_HISTORIES,
@@ -27,11 +30,20 @@ from spiel_cfr.search.public_states import (
   check_cut,
   public_states,
 )
-from spiel_cfr.search.search_step import Step, search_step, solve_subgame, vector_search_step
+from spiel_cfr.search.rivers import resolve_rivers
+from spiel_cfr.search.search_step import (
+  Step,
+  run_until,
+  search_step,
+  solve_subgame,
+  vector_search_step,
+)
 from spiel_cfr.search.standing import Standing
 from spiel_cfr.search.vector_states import VectorPublicState, VectorPublicTree, VectorStanding
 
 _KIND, _FORMAT = "checkpoint of a search", 1
+# The solver of subgames in vector form.
+_ITERATES = "dcfr"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -107,7 +119,8 @@ def resolve(
   an exact best response to what the solver returns: public states where one is negative keep what they had, unless
   the opponent gets more of the whole by that.
 
-  Of a game in vector form no histories are listed, and a solver that iterates solves many subgames at once.
+  Of a game in vector form no histories are listed, and a solver that iterates solves many subgames at once. Of poker
+  over vectors of hands it is the rivers, what follows the last public cards, that are solved again.
 
   Args:
     game: a compiled game, or what `compile_game` takes.
@@ -140,12 +153,20 @@ def resolve(
   """
   arguments.positive_integer(iterations, "iterations")
   searchers = (0, 1) if player is None else (arguments.integer(player, "player", 0, 1),)
+  game = compile_game(game).original
+  if isinstance(game, PublicGame) and has_many_hands(game.view.game):
+    if cut is not None or checkpoint is not None:
+      raise errors.ArgumentError(
+        "Over vectors of hands rivers are the cut, and there are no checkpoints."
+      )
+    chosen = find_gadget(gadget, vector_form=True)
+    return _over_hands(game, blueprint, searchers, chosen, solver or _ITERATES, iterations)
   states = None if cut is None else check_cut(game, cut, AnyPublicState)  # type: ignore[type-abstract]
   tree: Any = states[0].tree if states else public_states(game, max_histories=max_histories)
   in_vector_form = isinstance(tree, VectorPublicTree)
   chosen = find_gadget(gadget, vector_form=in_vector_form)
   if solver is None:
-    solver = "dcfr" if in_vector_form else "lp"
+    solver = _ITERATES if in_vector_form else "lp"
   arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
   start = tree.entries(blueprint)
   todo = [
@@ -181,6 +202,25 @@ def resolve(
   return resolved(tree, start, result, steps, len(steps) == len(todo))
 
 
+def _over_hands(
+  game: PublicGame,
+  blueprint: open_spiel.AnyPolicy,
+  searchers: Sequence[int],
+  gadget: Gadget,
+  solver: str,
+  iterations: int,
+) -> Resolved:
+  """Solves the rivers of a game over vectors of hands again."""
+  arguments.one_of(solver, "solver", list(catalogue.SOLVERS))
+  start = open_spiel.from_policy(game, blueprint)
+  solve = functools.partial(run_until, solver=solver, iterations=iterations, deadline=math.inf)
+  with DeferredInterrupt(swallow=True) as interrupt:
+    played, steps = resolve_rivers(
+      game, start, searchers, gadget, solve, lambda: interrupt.requested
+    )
+    return _measured(game, start, played, steps, not interrupt.requested)
+
+
 def resolved(
   tree: PublicTree | VectorPublicTree,
   blueprint: Float64s,
@@ -189,8 +229,19 @@ def resolved(
   is_complete: bool = True,
 ) -> Resolved:
   """Returns a policy, as probabilities of entries, with what is to say of it beside a blueprint."""
-  game, played = tree.game, tree.behavioral_form(entries)
-  forms_of = [forms.sequence_form(game, each) for each in (tree.behavioral_form(blueprint), played)]
+  before, played = map(tree.behavioral_form, (blueprint, entries))
+  return _measured(tree.game, before, played, steps, is_complete)
+
+
+def _measured(
+  game: CompiledGame,
+  blueprint: Float64s,
+  played: Float64s,
+  steps: Sequence[Step],
+  is_complete: bool,
+) -> Resolved:
+  """Returns a policy in behavioural form, with what is to say of it beside a blueprint."""
+  forms_of = [forms.sequence_form(game, each) for each in (blueprint, played)]
   before, after = (evaluate.evaluate(game, each).nash_conv / 2 for each in forms_of)
   return Resolved(game, forms_of[1], before, after, tuple(steps), is_complete, played)
 

@@ -1,24 +1,21 @@
 """All rivers of a turn, or all that follows a deal of public cards, solved again in poker with many hands."""
 
 import dataclasses
-import functools
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr._util import arguments
 from spiel_cfr.evaluation.evaluate import evaluate
 from spiel_cfr.poker.choice_front import nodes_below
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.public_tree import Kind
 from spiel_cfr.policies import forms
-from spiel_cfr.search.gadgets import Gadget, find_gadget
+from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.hand_subgame import HandSubgame
-from spiel_cfr.search.search_step import Step, run_until
+from spiel_cfr.search.search_step import Step
 
 # What best responses are off, as a part of the largest payoff.
 _ROUNDING = 1e-9
@@ -26,57 +23,44 @@ _ROUNDING = 1e-9
 
 def resolve_rivers(
   game: PublicGame,
-  blueprint: Float64s,
-  *,
-  gadget: str | Gadget = "follow",
-  player: int | None = None,
-  solver: str = "dcfr",
-  iterations: int = 200,
-) -> tuple[Float64s, tuple[Step, ...]]:
-  """Solves what follows each deal of public cards again, in poker with many hands, and keeps what is safe.
-
-      found, steps = resolve_rivers(turn, solver.average_sequence_form())
+  start: Float64s,
+  searchers: Sequence[int],
+  gadget: Gadget,
+  solve: Callable[[PublicGame], Float64s],
+  stop: Callable[[], bool] = lambda: False,
+) -> tuple[Float64s, list[Step]]:
+  """Solves what follows each deal of public cards again, in poker over vectors of hands, and keeps what is safe.
 
   The blueprint is kept in a river where the opponent may get a thousandth of the pot more than its bounds, and in all
   of them if it gets more in all.
 
   Args:
     game: poker in vector form that deals public cards, such as an endgame of the turn.
-    blueprint: both players' strategies in sequence form, such as `solver.average_sequence_form()`.
-    gadget: "unsafe", "resolving", "follow", or a `Gadget` whose opponent does not pick.
-    player: who searches; None for both, each against the blueprint.
-    solver: a name in `catalogue.SOLVERS`, of a full-width solver.
-    iterations: how many it does in each river.
+    start: the blueprint of both players in behavioural form.
+    searchers: who searches, each against the blueprint.
+    gadget: one whose opponent does not pick.
+    solve: takes a game, returns strategies in sequence form.
+    stop: asked before each river; if it says so, the rest keeps the blueprint.
 
   Returns:
-    Strategies in sequence form, and what was done, a step for each searcher.
+    Strategies in behavioural form, and what was done, a step for each searcher.
 
   Raises:
-    ArgumentError: an argument is not as above, or the game is an abstraction.
-    PolicyError: the blueprint has another shape.
-    NotFiniteError: it is not finite, or 0.
+    ArgumentError: the opponent picks.
     NoStatesError: the solver samples.
   """
-  chosen = find_gadget(gadget)
-  arguments.positive_integer(iterations, "iterations")
-  arguments.one_of(solver, "solver", list(catalogue.SOLVERS))
-  searchers = (0, 1) if player is None else (arguments.integer(player, "player", 0, 1),)
-  solve = functools.partial(run_until, solver=solver, iterations=iterations, deadline=math.inf)
-  if game.original is not game:
-    raise errors.ArgumentError(
-      "Rivers are solved again with all hands: give the abstraction's `original`, and `to_original(blueprint)`."
-    )
-  before = evaluate(game, blueprint).best_response_values[::-1].tolist()
-  start = forms.behavioral_form(game, blueprint)
   played = forms.sequence_form(game, start)
-  result, steps = played.copy(), []
+  before = evaluate(game, played).best_response_values[::-1].tolist()
+  result, steps = start.copy(), []
   moves = min((len(node.path) for node in game.layout.nodes if node.level), default=0)
   moves += game.layout.deal.num_private_moves
   for searcher in searchers:
     begin, probabilities = time.perf_counter(), start.copy()
     margins: list[float] = []
     unreached = refused = 0
-    for river in _rivers(game, played, searcher, chosen):
+    for river in _rivers(game, played, searcher, gadget):
+      if stop():
+        break
       if not river.is_reached:
         unreached += 1
         continue
@@ -84,27 +68,26 @@ def resolve_rivers(
       places = river.places()
       for here, there in places:
         known[here] = start[there]
-      found, margin = river.solve(known if chosen.is_safe else None, solve)
+      found, margin = river.solve(known if gadget.is_safe else None, solve)
       if found is known:
         refused += 1
         continue
       margins.append(margin)
       for here, there in places:
         probabilities[there] = found[here]
-    own = slice(game.treeplexes[searcher].root, game.treeplexes[searcher].end)
-    after = played.copy()
-    after[own] = forms.sequence_form(game, probabilities)[own]
+    after = forms.sequence_form(game, probabilities)
     gets = float(evaluate(game, after).best_response_values[1 - searcher])
-    if chosen.is_safe and gets > before[searcher] + _ROUNDING * max(game.payoff_range):
-      after, gets, refused, margins = played, before[searcher], refused + len(margins), []
-    result[own] = after[own]
+    if gadget.is_safe and gets > before[searcher] + _ROUNDING * max(game.payoff_range):
+      probabilities, gets, refused, margins = start, before[searcher], refused + len(margins), []
+    own = slice(game.treeplexes[searcher].root, game.treeplexes[searcher].end)
+    result[own] = probabilities[own]
     worst, seconds = min(margins, default=math.nan), time.perf_counter() - begin
     steps.append(
       Step(
         searcher, moves, len(margins), unreached, refused, worst, before[searcher], gets, seconds
       )
     )
-  return result, tuple(steps)
+  return result, steps
 
 
 class _River(HandSubgame):

@@ -16,7 +16,6 @@ from spiel_cfr._util import arguments
 from spiel_cfr.games.vector.deals import CHANCE
 from spiel_cfr.games.vector.vector_game import VectorGame
 from spiel_cfr.policies import open_spiel
-from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.history_walk import NONE
 from spiel_cfr.search.public_nodes import AnyPublicState, AnyPublicTree
@@ -143,13 +142,11 @@ class VectorPublicTree(AnyPublicTree[VectorPublicState]):
     return int(np.count_nonzero(self.game.tree.deals.paths[0] >= 0) + self.depth[node])
 
   def entries(self, policy: open_spiel.AnyPolicy) -> Float64s:
-    """Returns a policy in behavioural form; what was found for this game is read without the names of its infosets.
+    """Returns a policy in behavioural form.
 
     Raises:
       PolicyError: the policy is not one for this game.
     """
-    if isinstance(policy, SolvedPolicy) and policy.compiled_game.digest == self.game.digest:
-      return policy.probabilities
     return open_spiel.from_policy(self.game, policy)
 
   def behavioral_form(self, entries: Float64s) -> Float64s:

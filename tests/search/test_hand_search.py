@@ -1,6 +1,7 @@
 """Rivers over vectors of hands, solved again: the same subgames as in the lists of histories, and as safe."""
 
 import functools
+import signal
 
 import numpy as np
 import poker_games
@@ -9,7 +10,7 @@ import pytest
 from open_spiel.python import policy as open_spiel_policy
 
 import spiel_cfr
-from spiel_cfr import abstraction, errors, poker, search
+from spiel_cfr import errors, poker, search
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.counterfactual_values import backward_pass, gradients
 from spiel_cfr.evaluation.evaluate import evaluate
@@ -34,6 +35,15 @@ def solved(name):
     solver.run(10)
   blueprint = solvers[0].average_sequence_form()
   return game, listed, search.public_states(listed), blueprint, solvers[1].average_policy()
+
+
+def resolve_rivers(game, blueprint, gadget="follow", player=None, iterations=200):
+  """Returns strategies in sequence form, and steps; `resolve` lists histories of games that have few hands."""
+  searchers = (0, 1) if player is None else (player,)
+  solve = functools.partial(run_until, solver="dcfr", iterations=iterations, deadline=np.inf)
+  start = forms.behavioral_form(game, blueprint)
+  found, steps = rivers.resolve_rivers(game, start, searchers, find_gadget(gadget), solve)
+  return forms.sequence_form(game, found), steps
 
 
 def rivers_of(game, blueprint, searcher, gadget):
@@ -140,7 +150,7 @@ def played_at(game):
 @pytest.mark.parametrize("gadget", ["unsafe", "resolving", "follow"])
 def test_all_rivers_are_solved_as_in_the_list(gadget):
   game, listed, _, blueprint, policy = solved(_GAMES[0])
-  strategies, steps = search.resolve_rivers(game, blueprint, gadget=gadget, iterations=100)
+  strategies, steps = resolve_rivers(game, blueprint, gadget=gadget, iterations=100)
   found = evaluate(game, strategies).nash_conv / 2
   wanted = search.resolve(
     listed, policy, gadget=gadget, continual=False, solver="dcfr", iterations=100
@@ -153,9 +163,7 @@ def test_all_rivers_are_solved_as_in_the_list(gadget):
       step.smallest_margin == pytest.approx(other.smallest_margin, abs=1e-6) or gadget == "unsafe"
     )
   parted = poker.compile_public_game(_GAMES[0], partitioned=True)
-  again, (step,) = search.resolve_rivers(
-    parted, 3 * blueprint, gadget=gadget, player=1, iterations=100
-  )
+  again, (step,) = resolve_rivers(parted, 3 * blueprint, gadget=gadget, player=1, iterations=100)
   assert step.after == pytest.approx(steps[1].after, abs=1e-6)
   others = slice(0, game.treeplexes[1].root)
   np.testing.assert_allclose(again[others], blueprint[others], atol=1e-12)
@@ -171,7 +179,7 @@ def test_unsafe_search_does_harm_and_safe_search_does_not():
   blueprint = forms.sequence_form(game, drawn)
   blueprint[: game.treeplexes[1].root] = good[: game.treeplexes[1].root]
   found = {
-    gadget: search.resolve_rivers(game, blueprint, gadget=gadget, player=0)[1][0]
+    gadget: resolve_rivers(game, blueprint, gadget=gadget, player=0)[1][0]
     for gadget in ("unsafe", "resolving", "follow")
   }
   before = found["unsafe"].before
@@ -181,7 +189,7 @@ def test_unsafe_search_does_harm_and_safe_search_does_not():
 
 def test_what_would_do_harm_is_not_kept():
   game, _, _, blueprint, _ = solved(_GAMES[0])
-  _, steps = search.resolve_rivers(game, blueprint, gadget="resolving", iterations=10)
+  _, steps = resolve_rivers(game, blueprint, gadget="resolving", iterations=10)
   assert all(step.refused > 5 and step.solved == 18 - step.refused > 5 for step in steps)
   assert all(step.after < step.before - 0.001 for step in steps)
 
@@ -190,7 +198,7 @@ def test_what_would_do_harm_is_not_kept():
 def test_hands_and_rivers_that_nobody_plays_to(gadget):
   game, listed, *_ = solved(_GAMES[0])
   blueprint = forms.behavioral_form(game, np.random.default_rng(1).random(game.end) < 0.6)
-  _, steps = search.resolve_rivers(game, forms.sequence_form(game, blueprint), gadget=gadget)
+  _, steps = resolve_rivers(game, forms.sequence_form(game, blueprint), gadget=gadget)
   wanted = search.resolve(
     listed,
     spiel_cfr.policies.to_dict(game, blueprint),
@@ -278,23 +286,64 @@ class OnlyAbove(open_spiel_policy.Policy):
     return self._policy.action_probabilities(state, player_id)
 
 
+def test_resolve_solves_rivers_where_there_are_many_hands(monkeypatch):
+  game, blueprint, policy = fifty_two()
+  solver = spiel_cfr.CFRSolver(game)
+  solver.run(5)
+  # Names of infosets are not asked for.
+  monkeypatch.setattr(type(game), "infosets", property(lambda self: pytest.fail("infosets")))
+  found = search.resolve(game, solver, iterations=30)
+  monkeypatch.undo()
+  assert found.blueprint_exploitability == pytest.approx(solver.exploitability())
+  assert found.exploitability == pytest.approx(sum(step.after for step in found.steps) / 2)
+  assert found.exploitability < 0.9 * found.blueprint_exploitability
+  wanted, steps = resolve_rivers(game, blueprint, iterations=30)
+  np.testing.assert_allclose(found.sequence_form, wanted, atol=1e-9)
+  assert sum(step.solved for step in steps) > 90
+  read = search.resolve(game, policy, iterations=30, player=1)
+  assert read.steps[0].after == pytest.approx(steps[1].after, abs=1e-6)
+
+
+def test_ctrl_c_keeps_the_rivers_that_are_solved(monkeypatch):
+  game, *_ = fifty_two()
+  solver = spiel_cfr.CFRSolver(game)
+  solver.run(5)
+  solve, count = rivers.HandSubgame.solve, []
+
+  def interrupting(*arguments):
+    count.append(arguments)
+    if len(count) == 3:
+      signal.raise_signal(signal.SIGINT)
+    return solve(*arguments)
+
+  monkeypatch.setattr(rivers.HandSubgame, "solve", interrupting)
+  found = search.resolve(game, solver, iterations=30)
+  assert not found.is_complete
+  assert sum(step.solved + step.refused for step in found.steps) == len(count) == 3
+  assert found.exploitability <= found.blueprint_exploitability
+
+
 def test_bad_input():
-  game, _, _, blueprint, _ = solved(_GAMES[0])
-  for arguments in ({"gadget": "max_margin"}, {"iterations": 0}, {"player": 2}, {"solver": "none"}):
+  game, _, policy = fifty_two()
+  solver = spiel_cfr.CFRSolver(game)
+  for arguments in (
+    {"gadget": "max_margin"},
+    {"iterations": 0},
+    {"player": 2},
+    {"solver": "none"},
+    {"checkpoint": "file"},
+  ):
     with pytest.raises(errors.ArgumentError):
-      search.resolve_rivers(game, blueprint, **arguments)
-  bot = SearchBot(OnlyAbove(fifty_two()[2], {0: 0.5}), 0, iterations=3)
+      search.resolve(game, solver, **arguments)
+  bot = SearchBot(OnlyAbove(policy, {0: 0.5}), 0, iterations=3)
   with pytest.raises(errors.PolicyError, match="no distribution"):
     bot.get_policy(on_a_river())
   with pytest.raises(errors.PolicyError):
-    search.resolve_rivers(game, blueprint[1:])
+    search.resolve(game, spiel_cfr.CFRSolver("kuhn_poker"))
   with pytest.raises(errors.NoStatesError, match="full-width"):
-    search.resolve_rivers(game, blueprint, solver="external_sampling")
-  smaller = abstraction.lossless_abstraction(game)
-  with pytest.raises(errors.ArgumentError, match="original"):
-    search.resolve_rivers(smaller, forms.sequence_form(smaller, forms.uniform(smaller)))
+    search.resolve(game, solver, solver="external_sampling")
   # Nothing is dealt in public.
   kuhn = poker.compile_public_game("kuhn_poker")
   uniform = forms.sequence_form(kuhn, forms.uniform(kuhn))
-  found, steps = search.resolve_rivers(kuhn, uniform)
+  found, steps = resolve_rivers(kuhn, uniform)
   assert (found == uniform).all() and [step.solved for step in steps] == [0, 0]

@@ -265,9 +265,9 @@ def test_ctrl_c_leaves_a_policy(leduc, monkeypatch):
   game, _, policy = leduc
   step = resolve_function.__globals__["search_step"]
 
-  def interrupting(*arguments):
+  def interrupting(*arguments, **options):
     signal.raise_signal(signal.SIGINT)
-    return step(*arguments)
+    return step(*arguments, **options)
 
   monkeypatch.setitem(resolve_function.__globals__, "search_step", interrupting)
   found = search.resolve(game, policy)
@@ -283,11 +283,11 @@ def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path, monkeypatch):
   kept = []
   step = resolve_function.__globals__["search_step"]
 
-  def dying(*arguments):
+  def dying(*arguments, **options):
     if len(kept) == 2:
       raise MemoryError
     kept.append(arguments)
-    return step(*arguments)
+    return step(*arguments, **options)
 
   monkeypatch.setitem(resolve_function.__globals__, "search_step", dying)
   with pytest.raises(MemoryError):
