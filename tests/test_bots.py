@@ -92,6 +92,17 @@ def test_bot_stays_as_it_is():
   assert dict(before) != now
 
 
+def test_bots_are_a_policy_in_the_order_of_players():
+  solver = spiel_cfr.CFRSolver("kuhn_poker")
+  solver.run(10)
+  bots = [spiel_cfr.PolicyBot(solver, player) for player in (0, 1)]
+  found = spiel_cfr.exploitability("kuhn_poker", bots)
+  assert found == pytest.approx(solver.exploitability(), abs=1e-12)
+  for wrong in (bots[::-1], bots[0]):
+    with pytest.raises(errors.PolicyError, match="plays as one player"):
+      spiel_cfr.exploitability("kuhn_poker", wrong)
+
+
 def test_seeds():
   solver = spiel_cfr.CFRSolver("kuhn_poker")
   state = solver.game.new_initial_state()

@@ -165,7 +165,12 @@ class MixturePolicy(CorrelatedPolicy):
     """
     self.compiled_game = compile_game(game)
     self._profiles = [behavioral(self.compiled_game, each) for each in profiles]
-    chances = np.array([1.0] * len(profiles) if weights is None else weights, np.float64)
+    if not self._profiles:
+      raise errors.ArgumentError("There are no profiles to draw from.")
+    try:
+      chances = np.array([1.0] * len(profiles) if weights is None else weights, np.float64)
+    except (TypeError, ValueError):
+      chances = np.array([np.nan])
     is_valid = chances.shape == (len(profiles),) and bool((chances >= 0).all())
     if not (is_valid and 0 < chances.sum() < np.inf):
       raise errors.ArgumentError(

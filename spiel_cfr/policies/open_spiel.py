@@ -303,7 +303,7 @@ def read_entries(compiled: CompiledGame, policy: AnyPolicy, player: int) -> Floa
     distributions = (_told(policy, state) for state in compiled.first_states(player))
   else:
     raise errors.PolicyError(
-      f"{policy!r} is not a policy. Give one of OpenSpiel's, in Python or C++, a dictionary "
+      f"{arguments.shortened(policy)} is not a policy. Give one of OpenSpiel's, in Python or C++, a dictionary "
       "infostate -> {action: probability}, a solver, or what it has found."
     )
   result: list[float] = []
@@ -331,7 +331,13 @@ def read_entries(compiled: CompiledGame, policy: AnyPolicy, player: int) -> Floa
 def _told(bot: pyspiel.Bot, state: Any) -> Any:
   """Returns the policy of a bot, which may remember how it came to a state."""
   bot.restart_at(state)
-  return bot.get_policy(state)
+  told = bot.get_policy(state)
+  if not told:
+    raise errors.PolicyError(
+      f"{bot!r} says nothing of what player {state.current_player()} does after the history [{state.history_str()}]. A "
+      "bot plays as one player: give a list of them, in order."
+    )
+  return told
 
 
 def _names(

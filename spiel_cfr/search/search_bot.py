@@ -62,8 +62,8 @@ class SearchBot(PolicyBot):
     """Makes the bot.
 
     Args:
-      blueprint: a policy of both players, anything that `PolicyBot` plays. It may lack infosets that come after actions
-        that it does not know.
+      blueprint: a policy of both players, anything that `PolicyBot` plays, as it is when the bot is made. It may lack
+        infosets that come after actions that it does not know.
       player: as whom it plays.
       seconds: how long it may think at a decision; a walk that has not been done before it is part of that. What it
         plays then depends on the machine.

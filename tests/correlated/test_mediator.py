@@ -211,10 +211,10 @@ def test_three_players_are_told_one_profile():
 
 def test_what_is_no_mixture():
   uniform = spiel_cfr.policies.uniform(spiel_cfr.compile_game("kuhn_poker"))
-  for weights in ([1, 2], [-1], [0], [np.nan]):
+  for weights in ([1, 2], [-1], [0], [np.nan], ["a"]):
     with pytest.raises(errors.ArgumentError, match="one for each"):
       correlated.MixturePolicy("kuhn_poker", [uniform], weights)
-  with pytest.raises(errors.ArgumentError, match="0 profiles"):
+  with pytest.raises(errors.ArgumentError, match="no profiles"):
     correlated.MixturePolicy("kuhn_poker", [])
   for profile in (uniform[:5], 2 * uniform):
     with pytest.raises(errors.PolicyError, match="behavioural form"):
