@@ -50,12 +50,12 @@ class HandSubgame:
       gadget: what is in front: a choice of the opponent's, by v(J) alone, or nothing.
 
     Raises:
-      ArgumentError: the opponent picks.
+      ArgumentError: there is no such gadget over vectors of hands.
     """
-    if gadget.front == "pick":
+    if gadget.front == "pick" or gadget.reach or gadget.knowledge_limited:
       raise errors.ArgumentError(
-        "Over vectors of hands there is no infoset at which the opponent could pick one of them: give the gadget "
-        "'unsafe', 'resolving' or 'follow'."
+        "Over vectors of hands nobody picks a hand, bounds are v(J), and subgames have all hands: give the gadget "
+        "'unsafe', 'resolving' or 'follow', or a Gadget('choice', mixed=...)."
       )
     self._view, self._nodes, self._ranges = view, nodes, ranges
     self._searcher, self._opponent, self._gadget = searcher, 1 - searcher, gadget

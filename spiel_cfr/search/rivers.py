@@ -38,7 +38,7 @@ def resolve_rivers(
     game: poker in vector form that deals public cards, such as an endgame of the turn.
     start: the blueprint of both players in behavioural form.
     searchers: who searches, each against the blueprint.
-    gadget: one whose opponent does not pick.
+    gadget: one that `HandSubgame` takes.
     solve: takes a game, returns strategies in sequence form.
     stop: asked before each river; if it says so, the rest keeps the blueprint.
 
@@ -46,7 +46,7 @@ def resolve_rivers(
     Strategies in behavioural form, and what was done, a step for each searcher.
 
   Raises:
-    ArgumentError: the opponent picks.
+    ArgumentError: there is no such gadget over vectors of hands.
     NoStatesError: the solver samples.
   """
   played = forms.sequence_form(game, start)

@@ -328,6 +328,8 @@ def test_bad_input():
   solver = spiel_cfr.CFRSolver(game)
   for arguments in (
     {"gadget": "max_margin"},
+    {"gadget": search.Gadget("choice", reach=True)},
+    {"gadget": search.Gadget("choice", knowledge_limited=True)},
     {"iterations": 0},
     {"player": 2},
     {"solver": "none"},

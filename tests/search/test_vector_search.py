@@ -233,7 +233,8 @@ def test_subgames_have_no_states_and_are_pickled_with_their_names():
 
 def test_what_vector_form_does_not_have_is_named():
   listed, vector, listed_tree, tree, policy = _both("kuhn_poker")
-  for gadget in ("safe", "max_margin", "reach_max_margin", "klss"):
+  limited = search.Gadget("choice", knowledge_limited=True)
+  for gadget in ("safe", "max_margin", "reach_max_margin", "klss", limited):
     with pytest.raises(errors.ArgumentError, match="'follow', 'resolving' or 'unsafe'"):
       search.resolve(vector, policy, gadget=gadget)
     with pytest.raises(errors.ArgumentError, match="vector_form=False"):
