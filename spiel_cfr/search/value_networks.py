@@ -302,7 +302,9 @@ def _solve_below(
   standing = Standing(tree.histories, trunk, searcher)
   before = standing.opponent_gets
   # Not what it gets from a best response: the policy says nothing yet of what is below.
-  standing.values[values.leaves] = bounds
+  expected = standing.values.copy()
+  expected[values.leaves] = bounds
+  standing = standing.judged(values=expected)
   solved = []
   for state in values.states:
     roots = standing.bounds(state.histories, gadget)
