@@ -71,7 +71,7 @@ class HandSearch:
       blueprint = self._read(view, look_up, searcher, now + (deadline - now) / 2)
     if blueprint is None:
       self._river = HandSubgame(view, self._deal, self._nodes, ranges, searcher, GADGETS["unsafe"])
-    self._strategies, _ = self._river.solve(blueprint, solve)
+    self._strategies = self._river.solve(blueprint, solve).strategies
 
   @property
   def size(self) -> int:

@@ -68,13 +68,13 @@ def resolve_rivers(
       places = river.places()
       for here, there in places:
         known[here] = start[there]
-      found, margin = river.solve(known if gadget.is_safe else None, solve)
-      if found is known:
+      found = river.solve(known, solve)
+      if found.is_refused:
         refused += 1
         continue
-      margins.append(margin)
+      margins.append(found.margin)
       for here, there in places:
-        probabilities[there] = found[here]
+        probabilities[there] = found.strategies[here]
     after = forms.sequence_form(game, probabilities)
     gets = float(evaluate(game, after).best_response_values[1 - searcher])
     if gadget.is_safe and gets > before[searcher] + _ROUNDING * max(game.payoff_range):
