@@ -17,7 +17,10 @@ import dataclasses
 import math
 from typing import Any
 
+import numpy as np
+
 from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 
 
@@ -57,6 +60,11 @@ class Gadget:
   def is_safe(self) -> bool:
     """Whether margins of at least 0 are what it is for."""
     return self.front != "deal"
+
+  def follows(self, dealt: Float64s, mass: Float64s) -> Float64s:
+    """Returns how likely the opponent goes on at each J whatever it would choose, given w r and w; 0 where w is."""
+    likely = np.divide(dealt, mass, out=np.zeros(len(mass)), where=mass > 0)
+    return np.asarray(self.mixed * likely / max(float(likely.max()), 1e-300))
 
 
 GADGETS: dict[str, Gadget] = {

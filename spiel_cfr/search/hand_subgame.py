@@ -21,9 +21,8 @@ from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.public_tree import PublicNode
 from spiel_cfr.policies import forms
 from spiel_cfr.search.gadgets import Gadget
+from spiel_cfr.search.standing import UNLIKELY
 
-# Hands that are this unlikely beside the likeliest are left out: bounds are divided by what their probabilities sum to.
-_UNLIKELY = 1e-12
 # Which part of the pot the opponent may get more than its bounds, in the mean over its hands by w.
 _TOLERANCE = 1e-3
 
@@ -74,7 +73,7 @@ class HandSubgame:
       )
     self._view, self._nodes, self._ranges = view, nodes, ranges
     self._searcher, self._opponent, self._gadget = searcher, 1 - searcher, gadget
-    reaches = np.where(ranges > _UNLIKELY * ranges.max(axis=1, keepdims=True), ranges, 0.0)
+    reaches = np.where(ranges > UNLIKELY * ranges.max(axis=1, keepdims=True), ranges, 0.0)
     if gadget.is_safe:
       reaches[self._opponent] = deal.reaches[self._opponent]
     self._deal = dataclasses.replace(deal, reaches=reaches)
@@ -100,8 +99,9 @@ class HandSubgame:
     if self._gadget.is_safe:
       if self._gadget.mixed:
         hands = layout.boards[0].hands[self._opponent]
-        likely = self._ranges[self._opponent, hands] / self._deal.reaches[self._opponent, hands]
-        dealt = self._gadget.mixed * likely / max(float(likely.max()), 1e-300)
+        dealt = self._gadget.follows(
+          self._ranges[self._opponent, hands], self._deal.reaches[self._opponent, hands]
+        )
       layout = with_choice(layout, self._opponent, offers, dealt)
     return _Subgame(self._view, layout, np.float64, None)
 

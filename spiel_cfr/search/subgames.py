@@ -346,8 +346,7 @@ class _Front:
         self.copies.append(("dealt: ", none, dealt / roots.mass))
         self.dealt = dealt / (1 - mixed)
     else:
-      likely = roots.dealt / roots.mass
-      follows = mixed * likely / max(float(likely.max()), 1e-300)
+      follows = gadget.follows(roots.dealt, roots.mass)
       self.names = [f"choice: {found.known_as(opponent, name)}" for name in roots.names.tolist()]
       self.counts = np.full(number, 2)
       self.sequences, self.values = 1 + 2 * group, -(1 - follows) * roots.mass * roots.bound
