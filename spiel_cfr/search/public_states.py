@@ -23,6 +23,7 @@ from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.history_walk import CHANCE, NONE, TERMINAL
 from spiel_cfr.search.public_nodes import AnyPublicState, AnyPublicTree, State
 from spiel_cfr.search.shared_trees import tree_of
+from spiel_cfr.search.standing import Standing
 from spiel_cfr.search.vector_states import VectorPublicTree
 
 DEFAULT_MAX_HISTORIES = 5_000_000
@@ -57,6 +58,11 @@ class PublicState(AnyPublicState):
   def players(self) -> tuple[int, ...]:
     """Who may be to move; chance is -1."""
     return tuple(np.unique(self.tree.histories.mover[self.histories]).tolist())
+
+  @property
+  def place(self) -> Int64s:
+    """Its histories."""
+    return self.histories
 
   def private_states(self, player: int) -> list[str]:
     """Returns what a player may know here: its information state strings; empty where nobody decides."""
@@ -192,6 +198,10 @@ class PublicTree(AnyPublicTree[PublicState]):
   def behavioral_form(self, entries: Float64s) -> Float64s:
     """Returns these as behavioural form."""
     return self.game.from_actions(entries)
+
+  def standing(self, entries: Float64s, searcher: int) -> Standing:
+    """Returns where both players stand when they play these, before one of them searches."""
+    return Standing(self.histories, entries, arguments.integer(searcher, "searcher", 0, 1))
 
   def owned(self, player: int) -> Bools:
     """Returns which of the entries are a player's."""

@@ -21,7 +21,7 @@ from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.history_walk import TERMINAL
 from spiel_cfr.search.public_states import PublicState
 from spiel_cfr.search.standing import Roots, Standing
-from spiel_cfr.search.vector_states import VectorPublicState, VectorStanding
+from spiel_cfr.search.vector_states import VectorPublicState
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,18 +78,15 @@ def subgame(
     raise errors.ArgumentError(
       "A public state has a knowledge-limited subgame for each infoset of the searcher: call resolve."
     )
-  entries = tree.entries(blueprint)
+  standing: Any = tree.standing(tree.entries(blueprint), searcher)
+  roots = standing.bounds(public_state.place, chosen)
+  if roots is None:
+    raise errors.ArgumentError(
+      f"{public_state!r} has probability 0 under this blueprint: nobody would have to solve it again."
+    )
   if isinstance(public_state, VectorPublicState):
-    by_type = VectorStanding(public_state.tree, entries, searcher)
-    if (begin := by_type.bounds(public_state.number, chosen)) is not None:
-      return vector_subgames.cut_out(by_type, [begin], chosen)
-  else:
-    standing = Standing(public_state.tree.histories, entries, searcher)
-    if (roots := standing.bounds(public_state.histories, chosen)) is not None:
-      return cut_out(standing, roots, chosen).game
-  raise errors.ArgumentError(
-    f"{public_state!r} has probability 0 under this blueprint: nobody would have to solve it again."
-  )
+    return vector_subgames.cut_out(standing, [roots], chosen)
+  return cut_out(standing, roots, chosen).game
 
 
 @dataclasses.dataclass(frozen=True)

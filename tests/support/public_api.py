@@ -338,6 +338,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "below": lambda: 0.5,
   "above": lambda: 2.0,
   "regrets": lambda: policies.uniform(_compiled()),
+  "entries": lambda: policies.uniform(_compiled()),
   "components": lambda: spiel_cfr.parametric_games.kuhn_bets,
   "parameters": lambda: [1.0],
   "contestant": lambda: spiel_cfr.CFRSolver(_compiled()),
