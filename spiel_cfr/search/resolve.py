@@ -17,11 +17,10 @@ from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.poker.public_game import PublicGame
+from spiel_cfr.poker.public_game import PublicGame, has_many_hands
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.search.gadgets import Gadget, find_gadget
-from spiel_cfr.search.hand_search import has_many_hands
 from spiel_cfr.search.public_nodes import AnyPublicState, AnyPublicTree, State
 from spiel_cfr.search.public_states import (
   DEFAULT_MAX_HISTORIES,

@@ -9,9 +9,8 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.evaluation.evaluate import evaluate
-from spiel_cfr.poker.choice_front import nodes_below
 from spiel_cfr.poker.public_game import PublicGame
-from spiel_cfr.poker.public_tree import Kind
+from spiel_cfr.poker.public_tree import Kind, nodes_below
 from spiel_cfr.policies import forms
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.hand_subgame import HandSubgame

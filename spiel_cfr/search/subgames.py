@@ -20,7 +20,7 @@ from spiel_cfr.search.gadgets import Gadget, find_gadget
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.history_walk import TERMINAL
 from spiel_cfr.search.public_states import PublicState
-from spiel_cfr.search.standing import Roots, Standing
+from spiel_cfr.search.standing import PLAYED, Roots, Standing
 from spiel_cfr.search.vector_states import VectorPublicState
 
 
@@ -34,12 +34,25 @@ class Subgame:
     searcher: the player who is solved again.
     infosets: which infosets of the whole are the searcher's here, ascending.
     dealt: what `maximin_strategy` must know of a second copy of the opponent's infosets; None if there is none.
+    histories: of the whole.
   """
 
   game: EnumeratedGame
   searcher: int
   infosets: Int64s
   dealt: Float64s | None
+  histories: HistoryTree
+
+  def write(self, solution: Float64s, played: Float64s) -> Int64s:
+    """Writes the searcher's solution into what is played, where it plays to; returns the entries of its infosets."""
+    found = self.histories
+    counts = found.num_actions[self.infosets]
+    entries = spread(found.first_entry[self.infosets], counts)
+    if len(entries):
+      totals = np.repeat(np.add.reduceat(solution, np.cumsum(counts) - counts), counts)
+      plays = totals > PLAYED
+      played[entries[plays]] = solution[plays] / totals[plays]
+    return entries
 
 
 def subgame(
@@ -180,7 +193,7 @@ def cut_out(
   game = _game(
     found, searcher, own_side, side, np.stack([*map(np.concatenate, (rows, columns))]), values
   )
-  return Subgame(game, searcher, own.infosets, front.dealt)
+  return Subgame(game, searcher, own.infosets, front.dealt, found)
 
 
 def _outcomes(
