@@ -303,10 +303,9 @@ def check_cut(game: AnyGame, cut: Any, kind: type[State]) -> list[State]:
       f"cut must be a list of public states, each a {kind.__name__}, not {arguments.shortened(cut)}."
     )
   if not cut:
-    raise errors.ArgumentError(f"{game} has no public state after which both go on: name a cut.")
+    raise errors.ArgumentError(f"The cut of {game} has no public state: name a cut that has some.")
+  check_game(game, cut[0])
   tree = cut[0].tree
-  if compile_game(game).original.digest != tree.game.digest:
-    raise errors.ArgumentError(f"{cut[0]!r} is a public state of {tree.game}, not of {game}.")
   marked = np.zeros(len(tree), bool)
   marked[[state.number for state in cut]] = True
   if len(tree.first_of(marked)) < len(cut):
@@ -314,6 +313,21 @@ def check_cut(game: AnyGame, cut: Any, kind: type[State]) -> list[State]:
       "The public states of a cut are not below each other, and named once."
     )
   return list(cut)
+
+
+def check_game(game: AnyGame, state: AnyPublicState) -> None:
+  """Checks that a public state is one of a game.
+
+  Raises:
+    ArgumentError: it is not.
+    GameError: see `compile_game`.
+  """
+  wanted, found = compile_game(game).original, state.tree.game
+  if wanted.digest != found.digest:
+    problem = "compiled otherwise" if found.name == wanted.name else f"not of {wanted.name}"
+    raise errors.ArgumentError(
+      f"{state!r} is a public state of {found.name}, {problem}: call public_states on this compiled game."
+    )
 
 
 def number_public_states(found: HistoryTree) -> Int64s:

@@ -13,13 +13,13 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiled.from_arrays import game_of_parts
 from spiel_cfr.games.compiled.game_facts import GameFacts
-from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import open_spiel
 from spiel_cfr.search import vector_subgames
 from spiel_cfr.search.gadgets import Gadget, find_gadget
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.history_walk import TERMINAL
-from spiel_cfr.search.public_states import PublicState
+from spiel_cfr.search.public_states import PublicState, check_game
 from spiel_cfr.search.standing import PLAYED, Roots, Standing
 from spiel_cfr.search.vector_states import VectorPublicState
 
@@ -83,8 +83,7 @@ def subgame(
     GameError: see `compile_game`.
   """
   tree = public_state.tree
-  if compile_game(game).original.digest != tree.game.digest:
-    raise errors.ArgumentError(f"{public_state!r} is a public state of {tree.game}, not of {game}.")
+  check_game(game, public_state)
   searcher = arguments.integer(searcher, "searcher", 0, 1)
   chosen = find_gadget(gadget, vector_form=isinstance(public_state, VectorPublicState))
   if chosen.knowledge_limited:

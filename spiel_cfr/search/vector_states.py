@@ -26,6 +26,7 @@ def _of_histories(name: str) -> Any:
   """Returns a method that says that listed public states have it."""
 
   def refuse(self: "VectorPublicState", *_: Any, **__: Any) -> Any:
+    """Raises UnsupportedGameError: listed public states have this."""
     raise errors.UnsupportedGameError(
       f"{self!r} lists no histories, and so has no {name}. Call public_states on what "
       "compile_game(game, vector_form=False) returns."
@@ -47,7 +48,8 @@ class VectorPublicState(AnyPublicState):
   @property
   def length(self) -> int:
     """How many moves there were, chance's included."""
-    return self.tree.length(self.number)
+    paths = self.tree.game.tree.deals.paths
+    return int(np.count_nonzero(paths[0] >= 0) + self.tree.depth[self.number])
 
   @property
   def players(self) -> tuple[int, ...]:
@@ -171,10 +173,6 @@ class VectorPublicTree(AnyPublicTree[VectorPublicState]):
     for level in reversed(self.levels[1:]):
       np.add.at(result, self.above[level.nodes], result[level.nodes])
     return result
-
-  def length(self, node: int) -> int:
-    """Returns the number of moves before a node, chance's included."""
-    return int(np.count_nonzero(self.game.tree.deals.paths[0] >= 0) + self.depth[node])
 
   def entries(self, policy: open_spiel.AnyPolicy) -> Float64s:
     """Returns a policy in behavioural form.
@@ -333,7 +331,7 @@ class VectorStanding:
 
   def length(self, node: int) -> int:
     """Returns the number of moves before a node."""
-    return self.tree.length(node)
+    return int(self.tree[node].length)
 
   def playing(self, entries: Float64s, *, answered: bool = False) -> "VectorStanding":
     """Returns where the players stand when they play otherwise."""

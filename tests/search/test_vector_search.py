@@ -241,8 +241,13 @@ def test_what_vector_form_does_not_have_is_named():
       search.resolve(vector, policy, gadget=gadget)
     with pytest.raises(errors.ArgumentError, match="vector_form=False"):
       search.subgame(vector, tree[0], policy, 0, gadget=gadget)
-  for game, cut in ((listed, tree[:1]), (vector, listed_tree[:1]), (vector, [tree[0], tree[1]])):
-    with pytest.raises(errors.ArgumentError):
+  for game, cut, message in (
+    (listed, tree[:1], "compiled otherwise"),
+    (vector, listed_tree[:1], "compiled otherwise"),
+    (vector, [tree[0], tree[1]], "below each other"),
+    (vector, [], "has no public state"),
+  ):
+    with pytest.raises(errors.ArgumentError, match=message):
       search.resolve(game, policy, cut=cut)
   with pytest.raises(errors.ArgumentError, match="PublicState"):
     search.solve_trunk(vector, policy, cut=tree[:1])
