@@ -147,12 +147,13 @@ def cut_out(
   is_free = np.ones(len(roots.histories), bool) if free is None else free
   nodes = found.below(roots.histories)
   root_of = np.repeat(np.arange(len(is_free)), found.end[roots.histories] - roots.histories)
-  decides = found.mover[nodes] >= 0
-  ends = found.mover[nodes] == TERMINAL
+  stops = np.zeros(len(nodes), bool)
   if limit is not None:
     kept = limit.reached(found)[nodes]
-    nodes, root_of, decides, ends = nodes[kept], root_of[kept], decides[kept], ends[kept]
-    decides &= ~np.isin(nodes, limit.leaves)
+    nodes, root_of = nodes[kept], root_of[kept]
+    stops = np.isin(nodes, limit.leaves)
+  decides = ~stops & (found.mover[nodes] >= 0)
+  ends = stops | (found.mover[nodes] == TERMINAL)
   mine = decides & (found.mover[nodes] == searcher) & is_free[root_of]
   own = _Infosets(found, searcher, nodes[mine])
   theirs = decides & (found.mover[nodes] == opponent)
@@ -160,7 +161,6 @@ def cut_out(
   group_above = roots.place[root_of[theirs][other.first]]
 
   # What ends are worth to the searcher, and for each the sequence by which it comes there, and the opponent's J.
-  ends |= ~decides & ~ends & np.isin(nodes, [] if limit is None else limit.leaves)
   end, end_root = nodes[ends], root_of[ends]
   begin = roots.histories[end_root]
   weight = roots.weights[end_root] * found.chance[end] / found.chance[begin]
