@@ -6,13 +6,12 @@ side board. It has the chooser's decisions and all terminals once more, but not 
 """
 
 import dataclasses
-from collections.abc import Sequence
 
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.poker.hand_layout import TERMINALS, Layout
-from spiel_cfr.poker.public_tree import Kind, PublicNode
+from spiel_cfr.poker.public_tree import Kind, PublicNode, moved
 
 # The actions of a choice, which is node 0, and how many nodes come before those of the game.
 TAKE, GO_ON = 0, 1
@@ -21,8 +20,6 @@ FRONT = 2
 _TAKEN, _DEALT = 1, 2
 # A node that is not there.
 _ABSENT = PublicNode(Kind.CHANCE, level=-1, path=())
-
-_Last = tuple[tuple[int, int] | None, ...]
 
 
 def with_choice(
@@ -48,14 +45,14 @@ def with_choice(
     PublicNode(Kind.FOLD, _TAKEN, (), payoff=largest * (1 - 2 * player), last=taken),
   ]
   deeper = [int(each == player) for each in (0, 1)]
-  nodes += [_moved(node, 0, [FRONT, FRONT], goes_on, deeper) for node in layout.nodes]
+  nodes += [moved(node, 0, [FRONT, FRONT], goes_on, deeper) for node in layout.nodes]
   free = np.ones_like(offers) if dealt is None else 1.0 - dealt
   weights = [(0, free), (_TAKEN, free * offers / (largest or 1.0))]
   if dealt is not None:
     weights.append((_DEALT, dealt))
     shifts = [FRONT + each * count for each in deeper]
     nodes += [
-      _moved(node, _DEALT, shifts, (None, None), [0, 0])
+      moved(node, _DEALT, shifts, (None, None), [0, 0])
       if node.kind in TERMINALS or node.player == player
       else _ABSENT
       for node in layout.nodes
@@ -65,43 +62,3 @@ def with_choice(
     reaches = [own * weight if each == player else own for each, own in enumerate(board.reaches)]
     boards.append(dataclasses.replace(board, level=level, reaches=(reaches[0], reaches[1])))
   return Layout(layout.deal, nodes, boards)
-
-
-def nodes_below(nodes: Sequence[PublicNode], start: int) -> list[PublicNode]:
-  """Returns a node of a public tree and all that follows it, which deals no more public cards, as a public tree."""
-  end = start
-  while nodes[end].children:
-    end = max(nodes[end].children)
-  below = nodes[start : end + 1]
-  above = [
-    min((node.depth for node in below if node.player == player), default=0) for player in (0, 1)
-  ]
-  higher = [-each for each in above]
-  return [_moved(node, 0, [-start, -start], (None, None), higher, start) for node in below]
-
-
-def _moved(
-  node: PublicNode,
-  level: int,
-  shifts: Sequence[int],
-  first: _Last,
-  deeper: Sequence[int],
-  start: int = 0,
-) -> PublicNode:
-  """Returns a node elsewhere.
-
-  Args:
-    node: of another public tree.
-    level: where it is now.
-    shifts: how much is added to the numbers of each player's decisions above it.
-    first: what each player has done before all else.
-    deeper: how many decisions that is more.
-    start: decisions with lower numbers are not there.
-  """
-  last = tuple(
-    before if acted is None or acted[0] < start else (acted[0] + shift, acted[1])
-    for acted, before, shift in zip(node.last, first, shifts, strict=True)
-  )
-  children = [child + shifts[node.player] for child in node.children]
-  depth = node.depth + deeper[node.player] if node.kind is Kind.DECISION else 0
-  return dataclasses.replace(node, level=level, depth=depth, children=children, last=last)

@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -18,6 +19,7 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.openspiel import loading
+from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import cards
 
 NUM_SUITS = len(cards.SUITS)
@@ -155,3 +157,20 @@ def find_deal(game: pyspiel.Game, path: Sequence[int] = (), dealt: Sequence[int]
 def _uniform(num_ranks: int, num_suits: int, hand_size: int, dead: Sequence[int] = ()) -> Deal:
   hands = cards.all_hands(num_ranks * num_suits, hand_size, dead)
   return Deal(num_ranks, num_suits, hands, np.ones((2, len(hands))))
+
+
+def public_moves(view: GameView, state: Any) -> tuple[list[int], list[int]] | None:
+  """Returns the moves after the hands were dealt, down to the last public card, and the public cards among them.
+
+  Returns:
+    None before the last public card.
+  """
+  parameters = view.game.get_parameters()
+  private = 1 if view.possible_only else 2 * parameters["numHoleCards"]
+  moves = [(each.player, each.action) for each in state.full_history()][private:]
+  dealt = [action for player, action in moves if player < 0]
+  board = sum(map(int, parameters["numBoardCards"].split()))
+  if len(dealt) + len(parameters["boardCards"]) // 2 < board:
+    return None
+  last = max((place + 1 for place, (player, _) in enumerate(moves) if player < 0), default=0)
+  return [action for _, action in moves[:last]], dealt

@@ -5,6 +5,7 @@ See `hand_layout` for where things are, `showdown_kernels` for how payoffs are c
 
 import functools
 import hashlib
+import math
 from typing import Any
 
 import numpy as np
@@ -230,3 +231,12 @@ def compile_public_game(
       "Threads are for partitioned games; this one is not, but partitioned=True may make it one."
     )
   return PublicGame(view, layout, dtype, num_threads if partitioned else None)
+
+
+def has_many_hands(game: pyspiel.Game) -> bool:
+  """Returns whether histories are not to be listed, since there is one for each pair of hands."""
+  parameters = game.get_parameters()
+  if game.get_type().short_name != "universal_poker":
+    return False
+  deck = parameters["numRanks"] * parameters["numSuits"]
+  return math.comb(deck, parameters["numHoleCards"]) >= WORTHWHILE_HANDS

@@ -9,6 +9,7 @@ What is taken from two deals is then held against many random ones, see `check_r
 
 import dataclasses
 import enum
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -274,3 +275,43 @@ def check_random_deals(
       f"of hands {np.sign(strengths[0] - strengths[1])[worst] * stakes[worst]:g}. Compile the game "
       "with compile_game(game, vector_form=False)."
     )
+
+
+def nodes_below(nodes: Sequence[PublicNode], start: int) -> list[PublicNode]:
+  """Returns a node of a public tree and all that follows it, which deals no more public cards, as a public tree."""
+  end = start
+  while nodes[end].children:
+    end = max(nodes[end].children)
+  below = nodes[start : end + 1]
+  above = [
+    min((node.depth for node in below if node.player == player), default=0) for player in (0, 1)
+  ]
+  higher = [-each for each in above]
+  return [moved(node, 0, [-start, -start], (None, None), higher, start) for node in below]
+
+
+def moved(
+  node: PublicNode,
+  level: int,
+  shifts: Sequence[int],
+  first: tuple[tuple[int, int] | None, ...],
+  deeper: Sequence[int],
+  start: int = 0,
+) -> PublicNode:
+  """Returns a node elsewhere.
+
+  Args:
+    node: of another public tree.
+    level: where it is now.
+    shifts: how much is added to the numbers of each player's decisions above it.
+    first: what each player has done before all else.
+    deeper: how many decisions that is more.
+    start: decisions with lower numbers are not there.
+  """
+  last = tuple(
+    before if acted is None or acted[0] < start else (acted[0] + shift, acted[1])
+    for acted, before, shift in zip(node.last, first, shifts, strict=True)
+  )
+  children = [child + shifts[node.player] for child in node.children]
+  depth = node.depth + deeper[node.player] if node.kind is Kind.DECISION else 0
+  return dataclasses.replace(node, level=level, depth=depth, children=children, last=last)

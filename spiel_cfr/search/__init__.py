@@ -14,6 +14,7 @@ from spiel_cfr.search.value_networks import (
   learn_values,
   solve_by_values,
 )
+from spiel_cfr.search.vector_states import VectorPublicState, VectorPublicTree
 
 __all__ = [
   "GADGETS",
@@ -26,6 +27,8 @@ __all__ = [
   "SolvedValues",
   "Step",
   "ValueNetwork",
+  "VectorPublicState",
+  "VectorPublicTree",
   "learn_values",
   "public_states",
   "resolve",

@@ -15,7 +15,7 @@ from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.search.gadgets import GADGETS
 from spiel_cfr.search.public_states import DEFAULT_MAX_HISTORIES, PublicState, PublicTree, cut_of
 from spiel_cfr.search.resolve import Resolved, resolved
-from spiel_cfr.search.search_step import Step, solve_subgame, write
+from spiel_cfr.search.search_step import Step, solve_subgame
 from spiel_cfr.search.standing import Standing
 from spiel_cfr.search.subgames import Limit, cut_out
 
@@ -141,5 +141,5 @@ class _Trunk:
     limit = Limit(self._leaves, np.array(worth))
     subgame = cut_out(self.standing, self._roots, GADGETS["unsafe"], limit=limit)
     played = self.standing.entries.copy()
-    write(self.standing.histories, subgame, solve_subgame(subgame, "lp", 1), played)
+    subgame.write(solve_subgame(subgame, "lp", 1), played)
     return played

@@ -17,7 +17,10 @@ import dataclasses
 import math
 from typing import Any
 
+import numpy as np
+
 from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 
 
@@ -44,15 +47,24 @@ class Gadget:
     """Checks the arguments.
 
     Raises:
-      ArgumentError: there is no such front, or `mixed` is not in [0, 1).
+      ArgumentError: there is no such front, `mixed` is not in [0, 1), or there is no bound that they could be for.
     """
     arguments.one_of(self.front, "front", ["deal", "choice", "pick"])
     arguments.real_number(self.mixed, "mixed", 0.0, math.nextafter(1.0, 0.0))
+    if self.front == "deal" and (self.reach or self.mixed):
+      raise errors.ArgumentError(
+        "Where chance deals J there is no bound: reach and mixed are for the fronts 'choice' and 'pick'."
+      )
 
   @property
   def is_safe(self) -> bool:
     """Whether margins of at least 0 are what it is for."""
     return self.front != "deal"
+
+  def follows(self, dealt: Float64s, mass: Float64s) -> Float64s:
+    """Returns how likely the opponent goes on at each J whatever it would choose, given w r and w; 0 where w is."""
+    likely = np.divide(dealt, mass, out=np.zeros(len(mass)), where=mass > 0)
+    return np.asarray(self.mixed * likely / max(float(likely.max()), 1e-300))
 
 
 GADGETS: dict[str, Gadget] = {
@@ -91,9 +103,10 @@ def find_gadget(gadget: Any, *, vector_form: bool = False) -> Gadget:
     raise errors.ArgumentError(
       f"gadget must be one of {', '.join(GADGETS)}, or a Gadget, not {arguments.shortened(gadget)}."
     )
-  if vector_form and gadget.front == "pick":
+  if vector_form and (gadget.front == "pick" or gadget.knowledge_limited):
     raise errors.ArgumentError(
-      "In vector form the gadget is 'follow', 'resolving' or 'unsafe', or a Gadget whose front is 'choice' or 'deal': "
-      "in others the opponent picks its type. compile_game(game, vector_form=False) lists histories, for all gadgets."
+      "In vector form the gadget is 'follow', 'resolving' or 'unsafe', or a Gadget whose front is 'choice' or 'deal', "
+      "not knowledge-limited: nobody picks a type there, and subgames have all types. "
+      "compile_game(game, vector_form=False) lists histories, for all gadgets."
     )
   return gadget

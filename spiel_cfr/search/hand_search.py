@@ -1,19 +1,17 @@
 """A search in poker with many hands: a last round of betting in vector form, from the ranges that lead there."""
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import pyspiel
 
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.bots import distribution
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker.deal import Deal, find_deal
 from spiel_cfr.poker.hand_layout import TERMINALS
-from spiel_cfr.poker.public_game import WORTHWHILE_HANDS, PublicGame
+from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.public_tree import check_random_deals, walk_public_tree
 from spiel_cfr.search.gadgets import GADGETS, Gadget
 from spiel_cfr.search.hand_subgame import HandSubgame
@@ -71,7 +69,7 @@ class HandSearch:
       blueprint = self._read(view, look_up, searcher, now + (deadline - now) / 2)
     if blueprint is None:
       self._river = HandSubgame(view, self._deal, self._nodes, ranges, searcher, GADGETS["unsafe"])
-    self._strategies, _ = self._river.solve(blueprint, solve)
+    self._strategies = self._river.solve(blueprint, solve).strategies
 
   @property
   def size(self) -> int:
@@ -148,29 +146,3 @@ def _ranges(view: GameView, deal: Deal, look_up: LookUp) -> Float64s:
       result[player] = deal.reaches[player]
   # Their likely hands may share a card.
   return result if result[0] @ deal.compatible_mass(result[1]) > 0 else deal.reaches
-
-
-def has_many_hands(game: pyspiel.Game) -> bool:
-  """Returns whether histories are not to be listed, since there is one for each pair of hands."""
-  parameters = game.get_parameters()
-  if game.get_type().short_name != "universal_poker":
-    return False
-  deck = parameters["numRanks"] * parameters["numSuits"]
-  return math.comb(deck, parameters["numHoleCards"]) >= WORTHWHILE_HANDS
-
-
-def public_moves(view: GameView, state: Any) -> tuple[list[int], list[int]] | None:
-  """Returns the moves after the hands were dealt, down to the last public card, and the public cards among them.
-
-  Returns:
-    None before the last public card.
-  """
-  parameters = view.game.get_parameters()
-  private = 1 if view.possible_only else 2 * parameters["numHoleCards"]
-  moves = [(each.player, each.action) for each in state.full_history()][private:]
-  dealt = [action for player, action in moves if player < 0]
-  board = sum(map(int, parameters["numBoardCards"].split()))
-  if len(dealt) + len(parameters["boardCards"]) // 2 < board:
-    return None
-  last = max((place + 1 for place, (player, _) in enumerate(moves) if player < 0), default=0)
-  return [action for _, action in moves[:last]], dealt

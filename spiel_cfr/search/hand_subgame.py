@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,11 +21,24 @@ from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.public_tree import PublicNode
 from spiel_cfr.policies import forms
 from spiel_cfr.search.gadgets import Gadget
+from spiel_cfr.search.standing import UNLIKELY
 
-# Hands that are this unlikely beside the likeliest are left out: bounds are divided by what their probabilities sum to.
-_UNLIKELY = 1e-12
 # Which part of the pot the opponent may get more than its bounds, in the mean over its hands by w.
 _TOLERANCE = 1e-3
+
+
+class HandSolution(NamedTuple):
+  """What the searcher plays.
+
+  Attributes:
+    strategies: in behavioural form of the subgame.
+    margin: the smallest that was found; NaN where none is asked for.
+    is_refused: whether what was found is not safe, and the strategies are the blueprint.
+  """
+
+  strategies: Float64s
+  margin: float
+  is_refused: bool
 
 
 class HandSubgame:
@@ -50,16 +64,16 @@ class HandSubgame:
       gadget: what is in front: a choice of the opponent's, by v(J) alone, or nothing.
 
     Raises:
-      ArgumentError: the opponent picks.
+      ArgumentError: there is no such gadget over vectors of hands.
     """
-    if gadget.front == "pick":
+    if gadget.front == "pick" or gadget.reach or gadget.knowledge_limited:
       raise errors.ArgumentError(
-        "Over vectors of hands there is no infoset at which the opponent could pick one of them: give the gadget "
-        "'unsafe', 'resolving' or 'follow'."
+        "Over vectors of hands nobody picks a hand, bounds are v(J), and subgames have all hands: give the gadget "
+        "'unsafe', 'resolving' or 'follow', or a Gadget('choice', mixed=...)."
       )
     self._view, self._nodes, self._ranges = view, nodes, ranges
     self._searcher, self._opponent, self._gadget = searcher, 1 - searcher, gadget
-    reaches = np.where(ranges > _UNLIKELY * ranges.max(axis=1, keepdims=True), ranges, 0.0)
+    reaches = np.where(ranges > UNLIKELY * ranges.max(axis=1, keepdims=True), ranges, 0.0)
     if gadget.is_safe:
       reaches[self._opponent] = deal.reaches[self._opponent]
     self._deal = dataclasses.replace(deal, reaches=reaches)
@@ -85,8 +99,9 @@ class HandSubgame:
     if self._gadget.is_safe:
       if self._gadget.mixed:
         hands = layout.boards[0].hands[self._opponent]
-        likely = self._ranges[self._opponent, hands] / self._deal.reaches[self._opponent, hands]
-        dealt = self._gadget.mixed * likely / max(float(likely.max()), 1e-300)
+        dealt = self._gadget.follows(
+          self._ranges[self._opponent, hands], self._deal.reaches[self._opponent, hands]
+        )
       layout = with_choice(layout, self._opponent, offers, dealt)
     return _Subgame(self._view, layout, np.float64, None)
 
@@ -101,26 +116,28 @@ class HandSubgame:
 
   def solve(
     self, blueprint: Float64s | None, solve: Callable[[PublicGame], Float64s]
-  ) -> tuple[Float64s, float]:
-    """Solves it again.
+  ) -> HandSolution:
+    """Solves it again, and refuses what is not safe: by which the opponent gets a thousandth of the pot too much.
 
     Args:
-      blueprint: the searcher's, in behavioural form of `game`; None if the gadget is not safe.
+      blueprint: the searcher's, in behavioural form of `game`; a gadget that is not safe needs none.
       solve: takes a game, returns strategies in sequence form.
 
-    Returns:
-      Strategies in behavioural form, the blueprint itself if these are not safe: if the opponent gets more than its
-      bounds, by more than a thousandth of the pot. And the smallest margin that was found, NaN without a blueprint.
+    Raises:
+      ArgumentError: the gadget is safe, and there is no blueprint.
     """
+    if not self._gadget.is_safe:
+      return HandSolution(forms.behavioral_form(self.game, solve(self.game)), math.nan, False)
     if blueprint is None:
-      return forms.behavioral_form(self.game, solve(self.game)), math.nan
+      raise errors.ArgumentError("Bounds are those of a blueprint: only 'unsafe' needs none.")
     bounds = self.values(forms.sequence_form(self.game, blueprint))
     found = solve(self._offering(bounds))
     margins, mass = bounds - self.values(found), self._mass()
     lost = float(np.maximum(-margins, 0.0) @ mass / mass.sum())
     pot = 2 * min(abs(node.payoff) for node in self._nodes if node.kind in TERMINALS)
-    is_safe = lost <= _TOLERANCE * pot
-    return forms.behavioral_form(self.game, found) if is_safe else blueprint, float(margins.min())
+    is_refused = not lost <= _TOLERANCE * pot
+    strategies = blueprint if is_refused else forms.behavioral_form(self.game, found)
+    return HandSolution(strategies, float(margins.min()), is_refused)
 
   def values(self, strategies: Float64s) -> Float64s:
     """Returns v: what each of the opponent's hands that goes on expects from a best response; shape (hands,)."""

@@ -57,9 +57,7 @@ class LocalSearch:
   def _standing(self, number: int) -> Standing:
     if number not in self._latest:
       entries, barred, begin = self._solved[number]
-      standing = Standing(self._histories, entries, self._searcher, barred)
-      standing.begin = begin
-      self._hold(number, standing)
+      self._hold(number, Standing(self._histories, entries, self._searcher, barred, begin))
     return self._latest[number]
 
   def _hold(self, number: int, standing: Standing) -> None:
@@ -95,7 +93,7 @@ class LocalSearch:
         solve_now = functools.partial(solve, deadline=until)
         after, step = search_step(standing, [roots], chosen, solve_now)
         # What the opponent gave away before was for what it could expect then, of public states not solved again since.
-        after.begin = step.length
+        after = after.judged(begin=step.length)
         self._solved[number] = after.entries, after.barred, after.begin
         self._hold(number, after)
       if number in self._solved:

@@ -5,8 +5,10 @@ import functools
 from collections.abc import Sequence
 from typing import Any, Self, TypeVar
 
-from spiel_cfr._numba.arrays import Bools, Int64s
+from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr._util import arguments
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.policies.open_spiel import AnyPolicy
 from spiel_cfr.search.history_walk import NONE
 
 
@@ -18,7 +20,7 @@ class AnyPublicState(abc.ABC):
     number: its place in `tree`, parents first.
   """
 
-  tree: Any
+  tree: "AnyPublicTree[Any]"
 
   def __init__(self, tree: Any, number: int) -> None:
     """Looks at a public state of a tree.
@@ -33,6 +35,20 @@ class AnyPublicState(abc.ABC):
   @abc.abstractmethod
   def length(self) -> int:
     """How many moves there were, chance's included."""
+
+  @property
+  @abc.abstractmethod
+  def players(self) -> tuple[int, ...]:
+    """Who may be to move; chance is -1."""
+
+  @property
+  @abc.abstractmethod
+  def place(self) -> Any:
+    """Where it is, as standings take it."""
+
+  @abc.abstractmethod
+  def private_states(self, player: int) -> list[str]:
+    """Returns what a player may know here: its information state strings; empty where nobody decides."""
 
   @property
   def parent(self) -> Self | None:
@@ -62,9 +78,11 @@ class AnyPublicTree(Sequence[State]):
   """All public states of a game, parents first.
 
   Attributes:
+    game: the compiled game.
     above: int64 (public states,), the one before the last move, `NONE` of the first.
   """
 
+  game: CompiledGame
   above: Int64s
   _kind: type[State]
 
@@ -75,6 +93,30 @@ class AnyPublicTree(Sequence[State]):
     if isinstance(number, slice):
       return [self._kind(self, each) for each in range(len(self))[number]]
     return self._kind(self, range(len(self))[number])
+
+  @abc.abstractmethod
+  def public_state_of(self, state: Any) -> State:
+    """Returns the public state of one of OpenSpiel's states."""
+
+  @abc.abstractmethod
+  def natural_cut(self) -> list[State]:
+    """Returns where play first goes on after chance has moved again, or else after both have moved."""
+
+  @abc.abstractmethod
+  def entries(self, policy: AnyPolicy) -> Float64s:
+    """Returns a policy as the numbers that search changes."""
+
+  @abc.abstractmethod
+  def behavioral_form(self, entries: Float64s) -> Float64s:
+    """Returns these in behavioural form."""
+
+  @abc.abstractmethod
+  def owned(self, player: int) -> Bools:
+    """Returns which of these are a player's."""
+
+  @abc.abstractmethod
+  def standing(self, entries: Float64s, searcher: int) -> Any:
+    """Returns where both players stand when they play these, before one of them searches."""
 
   @abc.abstractmethod
   def _deciding(self, player: int) -> Int64s:

@@ -23,6 +23,7 @@ from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.history_walk import CHANCE, NONE, TERMINAL
 from spiel_cfr.search.public_nodes import AnyPublicState, AnyPublicTree, State
 from spiel_cfr.search.shared_trees import tree_of
+from spiel_cfr.search.standing import Standing
 from spiel_cfr.search.vector_states import VectorPublicTree
 
 DEFAULT_MAX_HISTORIES = 5_000_000
@@ -57,6 +58,11 @@ class PublicState(AnyPublicState):
   def players(self) -> tuple[int, ...]:
     """Who may be to move; chance is -1."""
     return tuple(np.unique(self.tree.histories.mover[self.histories]).tolist())
+
+  @property
+  def place(self) -> Int64s:
+    """Its histories."""
+    return self.histories
 
   def private_states(self, player: int) -> list[str]:
     """Returns what a player may know here: its information state strings; empty where nobody decides."""
@@ -193,6 +199,10 @@ class PublicTree(AnyPublicTree[PublicState]):
     """Returns these as behavioural form."""
     return self.game.from_actions(entries)
 
+  def standing(self, entries: Float64s, searcher: int) -> Standing:
+    """Returns where both players stand when they play these, before one of them searches."""
+    return Standing(self.histories, entries, arguments.integer(searcher, "searcher", 0, 1))
+
   def owned(self, player: int) -> Bools:
     """Returns which of the entries are a player's."""
     player = arguments.integer(player, "player", 0, 1)
@@ -293,10 +303,9 @@ def check_cut(game: AnyGame, cut: Any, kind: type[State]) -> list[State]:
       f"cut must be a list of public states, each a {kind.__name__}, not {arguments.shortened(cut)}."
     )
   if not cut:
-    raise errors.ArgumentError(f"{game} has no public state after which both go on: name a cut.")
+    raise errors.ArgumentError(f"The cut of {game} has no public state: name a cut that has some.")
+  check_game(game, cut[0])
   tree = cut[0].tree
-  if compile_game(game).original.digest != tree.game.digest:
-    raise errors.ArgumentError(f"{cut[0]!r} is a public state of {tree.game}, not of {game}.")
   marked = np.zeros(len(tree), bool)
   marked[[state.number for state in cut]] = True
   if len(tree.first_of(marked)) < len(cut):
@@ -304,6 +313,21 @@ def check_cut(game: AnyGame, cut: Any, kind: type[State]) -> list[State]:
       "The public states of a cut are not below each other, and named once."
     )
   return list(cut)
+
+
+def check_game(game: AnyGame, state: AnyPublicState) -> None:
+  """Checks that a public state is one of a game.
+
+  Raises:
+    ArgumentError: it is not.
+    GameError: see `compile_game`.
+  """
+  wanted, found = compile_game(game).original, state.tree.game
+  if wanted.digest != found.digest:
+    problem = "compiled otherwise" if found.name == wanted.name else f"not of {wanted.name}"
+    raise errors.ArgumentError(
+      f"{state!r} is a public state of {found.name}, {problem}: call public_states on this compiled game."
+    )
 
 
 def number_public_states(found: HistoryTree) -> Int64s:

@@ -17,16 +17,14 @@ from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.poker.public_game import PublicGame
+from spiel_cfr.poker.public_game import PublicGame, has_many_hands
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.search.gadgets import Gadget, find_gadget
-from spiel_cfr.search.hand_search import has_many_hands
-from spiel_cfr.search.public_nodes import AnyPublicState
+from spiel_cfr.search.public_nodes import AnyPublicState, AnyPublicTree, State
 from spiel_cfr.search.public_states import (
   DEFAULT_MAX_HISTORIES,
   PublicState,
-  PublicTree,
   check_cut,
   public_states,
 )
@@ -38,8 +36,7 @@ from spiel_cfr.search.search_step import (
   solve_subgame,
   vector_search_step,
 )
-from spiel_cfr.search.standing import Standing
-from spiel_cfr.search.vector_states import VectorPublicState, VectorPublicTree, VectorStanding
+from spiel_cfr.search.vector_states import VectorPublicState, VectorPublicTree
 
 _KIND, _FORMAT = "checkpoint of a search", 1
 # The solver of subgames in vector form.
@@ -162,7 +159,9 @@ def resolve(
     chosen = find_gadget(gadget, vector_form=True)
     return _over_hands(game, blueprint, searchers, chosen, solver or _ITERATES, iterations)
   states = None if cut is None else check_cut(game, cut, AnyPublicState)  # type: ignore[type-abstract]
-  tree: Any = states[0].tree if states else public_states(game, max_histories=max_histories)
+  tree: AnyPublicTree[Any] = (
+    states[0].tree if states else public_states(game, max_histories=max_histories)
+  )
   in_vector_form = isinstance(tree, VectorPublicTree)
   chosen = find_gadget(gadget, vector_form=in_vector_form)
   if solver is None:
@@ -176,7 +175,11 @@ def resolve(
   ]
   kept = _Checkpoint(checkpoint, tree, start, todo, (repr(chosen), solver, iterations))
   result, steps = kept.read()
-  solve = functools.partial(solve_subgame, solver=solver, iterations=iterations)
+  if in_vector_form:
+    search: Any = functools.partial(vector_search_step, solver=solver, iterations=iterations)
+  else:
+    solve = functools.partial(solve_subgame, solver=solver, iterations=iterations)
+    search = functools.partial(search_step, solve=solve, jointly=True)
   standing: Any = None
   with DeferredInterrupt(swallow=True) as interrupt:
     for searcher, level in todo[len(steps) :]:
@@ -184,18 +187,8 @@ def resolve(
         break
       mine = tree.owned(searcher)
       if standing is None or standing.searcher != searcher:
-        entries = np.where(mine, result, start)
-        standing = (
-          VectorStanding(tree, entries, searcher)
-          if in_vector_form
-          else Standing(tree.histories, entries, searcher)
-        )
-      if in_vector_form:
-        nodes = [each.number for each in level]
-        standing, step = vector_search_step(standing, nodes, chosen, solver, iterations)
-      else:
-        histories = [each.histories for each in level]
-        standing, step = search_step(standing, histories, chosen, solve, jointly=True)
+        standing = tree.standing(np.where(mine, result, start), searcher)
+      standing, step = search(standing, [each.place for each in level], chosen)
       steps.append(step)
       result[mine] = standing.entries[mine]
       kept.write(result, steps)
@@ -222,7 +215,7 @@ def _over_hands(
 
 
 def resolved(
-  tree: PublicTree | VectorPublicTree,
+  tree: AnyPublicTree[Any],
   blueprint: Float64s,
   entries: Float64s,
   steps: Sequence[Step],
@@ -247,13 +240,13 @@ def _measured(
 
 
 def _levels(
-  tree: Any, searcher: int, continual: bool, cut: Sequence[Any] | None
-) -> Iterable[list[Any]]:
+  tree: AnyPublicTree[State], searcher: int, continual: bool, cut: Sequence[State] | None
+) -> Iterable[list[State]]:
   """Returns the public states that are solved again, those that are independent of each other together."""
   if not continual:
     chosen = list(cut or tree.natural_cut())
     return [chosen] if chosen else []
-  levels: list[list[Any]] = tree.decisions(searcher)
+  levels = tree.decisions(searcher)
   if cut is None:
     return levels
   below = {state.number for state in cut}
@@ -270,7 +263,7 @@ class _Checkpoint:
   def __init__(
     self,
     path: str | os.PathLike[str] | None,
-    tree: PublicTree | VectorPublicTree,
+    tree: AnyPublicTree[Any],
     start: Float64s,
     todo: Sequence[tuple[int, Sequence[AnyPublicState]]],
     options: tuple[object, ...],

@@ -9,9 +9,8 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.evaluation.evaluate import evaluate
-from spiel_cfr.poker.choice_front import nodes_below
 from spiel_cfr.poker.public_game import PublicGame
-from spiel_cfr.poker.public_tree import Kind
+from spiel_cfr.poker.public_tree import Kind, nodes_below
 from spiel_cfr.policies import forms
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.hand_subgame import HandSubgame
@@ -38,7 +37,7 @@ def resolve_rivers(
     game: poker in vector form that deals public cards, such as an endgame of the turn.
     start: the blueprint of both players in behavioural form.
     searchers: who searches, each against the blueprint.
-    gadget: one whose opponent does not pick.
+    gadget: one that `HandSubgame` takes.
     solve: takes a game, returns strategies in sequence form.
     stop: asked before each river; if it says so, the rest keeps the blueprint.
 
@@ -46,7 +45,7 @@ def resolve_rivers(
     Strategies in behavioural form, and what was done, a step for each searcher.
 
   Raises:
-    ArgumentError: the opponent picks.
+    ArgumentError: there is no such gadget over vectors of hands.
     NoStatesError: the solver samples.
   """
   played = forms.sequence_form(game, start)
@@ -68,13 +67,13 @@ def resolve_rivers(
       places = river.places()
       for here, there in places:
         known[here] = start[there]
-      found, margin = river.solve(known if gadget.is_safe else None, solve)
-      if found is known:
+      found = river.solve(known, solve)
+      if found.is_refused:
         refused += 1
         continue
-      margins.append(margin)
+      margins.append(found.margin)
       for here, there in places:
-        probabilities[there] = found[here]
+        probabilities[there] = found.strategies[here]
     after = forms.sequence_form(game, probabilities)
     gets = float(evaluate(game, after).best_response_values[1 - searcher])
     if gadget.is_safe and gets > before[searcher] + _ROUNDING * max(game.payoff_range):

@@ -13,9 +13,11 @@ from spiel_cfr._util import arguments
 from spiel_cfr.bots import PolicyBot
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.poker.deal import public_moves
+from spiel_cfr.poker.public_game import has_many_hands
 from spiel_cfr.policies import AnyPolicy
 from spiel_cfr.search.gadgets import GADGETS, Gadget, find_gadget
-from spiel_cfr.search.hand_search import HandSearch, has_many_hands, public_moves
+from spiel_cfr.search.hand_search import HandSearch
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.local_search import LocalSearch
 from spiel_cfr.search.search_step import run_until, solve_subgame

@@ -9,13 +9,12 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from spiel_cfr import catalogue, errors
-from spiel_cfr._numba.arrays import Float64s, Int64s, spread
+from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.evaluation.linear_program import maximin_strategy
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.search import vector_subgames
 from spiel_cfr.search.gadgets import Gadget
-from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.standing import PLAYED, Roots, Standing
+from spiel_cfr.search.standing import Roots, Standing
 from spiel_cfr.search.subgames import Subgame, cut_out
 from spiel_cfr.search.vector_states import VectorPublicTree, VectorRoots, VectorStanding
 
@@ -81,8 +80,7 @@ def search_step(
     for roots in places:
       try:
         changed = [
-          write(before.histories, subgame, solve(subgame), played)
-          for subgame in _subgames(before, roots, gadget)
+          subgame.write(solve(subgame), played) for subgame in _subgames(before, roots, gadget)
         ]
         result.append(np.concatenate([np.zeros(0, np.int64), *changed]))
       except errors.NoSolutionError:
@@ -271,14 +269,3 @@ def _slices(iterations: int, deadline: float) -> Iterable[int]:
       return
     fits = min(1e9, (deadline - now) / 10 * count / max(now - start, 1e-9))
     count = max(1, min(2 * count, int(fits), iterations))
-
-
-def write(found: HistoryTree, subgame: Subgame, solution: Float64s, played: Float64s) -> Int64s:
-  """Writes a searcher's solution into what is played, where it plays to; returns the entries of its infosets."""
-  counts = found.num_actions[subgame.infosets]
-  entries = spread(found.first_entry[subgame.infosets], counts)
-  if len(entries):
-    totals = np.repeat(np.add.reduceat(solution, np.cumsum(counts) - counts), counts)
-    plays = totals > PLAYED
-    played[entries[plays]] = solution[plays] / totals[plays]
-  return entries

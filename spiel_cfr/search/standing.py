@@ -1,5 +1,6 @@
 """Where both players stand before a subgame is solved again: what is played, and what the opponent can make of it."""
 
+import copy
 import dataclasses
 import functools
 
@@ -22,7 +23,7 @@ class Standing:
     histories: of the whole game, or of all that follows a public state.
     entries: the policy of both, shape (entries,).
     searcher: who is going to be solved again.
-    begin: the number of moves from which on what the opponent gives away counts; 0, to be changed.
+    begin: the number of moves from which on what the opponent gives away counts.
     weights: w, shape (histories,).
     opponent_reach: r, shape (histories,).
     values: what the opponent expects from each history on by a best response, shape (histories,).
@@ -34,6 +35,7 @@ class Standing:
     entries: Float64s,
     searcher: int,
     barred: Bools | None = None,
+    begin: int = 0,
   ) -> None:
     """Evaluates a policy.
 
@@ -43,10 +45,11 @@ class Standing:
       searcher: the player who searches.
       barred: actions of the opponent to which there is no answer yet, shape (entries,): its best response leaves them
         out, and what follows them is worth to it what it had before.
+      begin: see above.
     """
     opponent = 1 - searcher
     self.histories, self.entries, self.searcher = histories, entries, searcher
-    self.barred, self.begin = barred, 0
+    self.barred, self.begin = barred, begin
     self.weights = histories.chance * histories.reach(entries, searcher)
     self.opponent_reach = histories.reach(entries, opponent)
     self.values = histories.response_values(self.weights, entries, opponent, barred)
@@ -63,7 +66,15 @@ class Standing:
   def playing(self, entries: Float64s, *, answered: bool = False) -> "Standing":
     """Returns where the players stand when they play otherwise."""
     barred = None if answered else self.barred
-    return Standing(self.histories, entries, self.searcher, barred)
+    return Standing(self.histories, entries, self.searcher, barred, self.begin)
+
+  def judged(self, *, begin: int | None = None, values: Float64s | None = None) -> "Standing":
+    """Returns the same standing, where gifts count from another move on, or the opponent expects something else."""
+    result = copy.copy(self)
+    result.begin = self.begin if begin is None else begin
+    result.values = self.values if values is None else values
+    result.__dict__.pop("gifts", None)
+    return result
 
   def is_open(self, roots: Int64s) -> bool:
     """Returns whether there is no answer yet to what the opponent may do below histories, or has done above."""

@@ -13,15 +13,15 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiled.from_arrays import game_of_parts
 from spiel_cfr.games.compiled.game_facts import GameFacts
-from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import open_spiel
 from spiel_cfr.search import vector_subgames
 from spiel_cfr.search.gadgets import Gadget, find_gadget
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.history_walk import TERMINAL
-from spiel_cfr.search.public_states import PublicState
-from spiel_cfr.search.standing import Roots, Standing
-from spiel_cfr.search.vector_states import VectorPublicState, VectorStanding
+from spiel_cfr.search.public_states import PublicState, check_game
+from spiel_cfr.search.standing import PLAYED, Roots, Standing
+from spiel_cfr.search.vector_states import VectorPublicState
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,12 +34,25 @@ class Subgame:
     searcher: the player who is solved again.
     infosets: which infosets of the whole are the searcher's here, ascending.
     dealt: what `maximin_strategy` must know of a second copy of the opponent's infosets; None if there is none.
+    histories: of the whole.
   """
 
   game: EnumeratedGame
   searcher: int
   infosets: Int64s
   dealt: Float64s | None
+  histories: HistoryTree
+
+  def write(self, solution: Float64s, played: Float64s) -> Int64s:
+    """Writes the searcher's solution into what is played, where it plays to; returns the entries of its infosets."""
+    found = self.histories
+    counts = found.num_actions[self.infosets]
+    entries = spread(found.first_entry[self.infosets], counts)
+    if len(entries):
+      totals = np.repeat(np.add.reduceat(solution, np.cumsum(counts) - counts), counts)
+      plays = totals > PLAYED
+      played[entries[plays]] = solution[plays] / totals[plays]
+    return entries
 
 
 def subgame(
@@ -70,26 +83,22 @@ def subgame(
     GameError: see `compile_game`.
   """
   tree = public_state.tree
-  if compile_game(game).original.digest != tree.game.digest:
-    raise errors.ArgumentError(f"{public_state!r} is a public state of {tree.game}, not of {game}.")
+  check_game(game, public_state)
   searcher = arguments.integer(searcher, "searcher", 0, 1)
   chosen = find_gadget(gadget, vector_form=isinstance(public_state, VectorPublicState))
   if chosen.knowledge_limited:
     raise errors.ArgumentError(
       "A public state has a knowledge-limited subgame for each infoset of the searcher: call resolve."
     )
-  entries = tree.entries(blueprint)
+  standing: Any = tree.standing(tree.entries(blueprint), searcher)
+  roots = standing.bounds(public_state.place, chosen)
+  if roots is None:
+    raise errors.ArgumentError(
+      f"{public_state!r} has probability 0 under this blueprint: nobody would have to solve it again."
+    )
   if isinstance(public_state, VectorPublicState):
-    by_type = VectorStanding(public_state.tree, entries, searcher)
-    if (begin := by_type.bounds(public_state.number, chosen)) is not None:
-      return vector_subgames.cut_out(by_type, [begin], chosen)
-  else:
-    standing = Standing(public_state.tree.histories, entries, searcher)
-    if (roots := standing.bounds(public_state.histories, chosen)) is not None:
-      return cut_out(standing, roots, chosen).game
-  raise errors.ArgumentError(
-    f"{public_state!r} has probability 0 under this blueprint: nobody would have to solve it again."
-  )
+    return vector_subgames.cut_out(standing, [roots], chosen)
+  return cut_out(standing, roots, chosen).game
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,12 +147,13 @@ def cut_out(
   is_free = np.ones(len(roots.histories), bool) if free is None else free
   nodes = found.below(roots.histories)
   root_of = np.repeat(np.arange(len(is_free)), found.end[roots.histories] - roots.histories)
-  decides = found.mover[nodes] >= 0
-  ends = found.mover[nodes] == TERMINAL
+  stops = np.zeros(len(nodes), bool)
   if limit is not None:
     kept = limit.reached(found)[nodes]
-    nodes, root_of, decides, ends = nodes[kept], root_of[kept], decides[kept], ends[kept]
-    decides &= ~np.isin(nodes, limit.leaves)
+    nodes, root_of = nodes[kept], root_of[kept]
+    stops = np.isin(nodes, limit.leaves)
+  decides = ~stops & (found.mover[nodes] >= 0)
+  ends = stops | (found.mover[nodes] == TERMINAL)
   mine = decides & (found.mover[nodes] == searcher) & is_free[root_of]
   own = _Infosets(found, searcher, nodes[mine])
   theirs = decides & (found.mover[nodes] == opponent)
@@ -151,7 +161,6 @@ def cut_out(
   group_above = roots.place[root_of[theirs][other.first]]
 
   # What ends are worth to the searcher, and for each the sequence by which it comes there, and the opponent's J.
-  ends |= ~decides & ~ends & np.isin(nodes, [] if limit is None else limit.leaves)
   end, end_root = nodes[ends], root_of[ends]
   begin = roots.histories[end_root]
   weight = roots.weights[end_root] * found.chance[end] / found.chance[begin]
@@ -183,7 +192,7 @@ def cut_out(
   game = _game(
     found, searcher, own_side, side, np.stack([*map(np.concatenate, (rows, columns))]), values
   )
-  return Subgame(game, searcher, own.infosets, front.dealt)
+  return Subgame(game, searcher, own.infosets, front.dealt, found)
 
 
 def _outcomes(
@@ -346,8 +355,7 @@ class _Front:
         self.copies.append(("dealt: ", none, dealt / roots.mass))
         self.dealt = dealt / (1 - mixed)
     else:
-      likely = roots.dealt / roots.mass
-      follows = mixed * likely / max(float(likely.max()), 1e-300)
+      follows = gadget.follows(roots.dealt, roots.mass)
       self.names = [f"choice: {found.known_as(opponent, name)}" for name in roots.names.tolist()]
       self.counts = np.full(number, 2)
       self.sequences, self.values = 1 + 2 * group, -(1 - follows) * roots.mass * roots.bound

@@ -22,7 +22,7 @@ from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.search.gadgets import GADGETS
 from spiel_cfr.search.public_states import PublicState, cut_of
 from spiel_cfr.search.resolve import Resolved, resolved
-from spiel_cfr.search.search_step import Step, solve_subgame, write
+from spiel_cfr.search.search_step import Step, solve_subgame
 from spiel_cfr.search.standing import Roots, Standing
 from spiel_cfr.search.subgames import Limit, cut_out
 
@@ -302,13 +302,15 @@ def _solve_below(
   standing = Standing(tree.histories, trunk, searcher)
   before = standing.opponent_gets
   # Not what it gets from a best response: the policy says nothing yet of what is below.
-  standing.values[values.leaves] = bounds
+  expected = standing.values.copy()
+  expected[values.leaves] = bounds
+  standing = standing.judged(values=expected)
   solved = []
   for state in values.states:
     roots = standing.bounds(state.histories, gadget)
     if roots is not None:
       subgame = cut_out(standing, roots, gadget)
-      write(tree.histories, subgame, solve_subgame(subgame, "lp", 1), result)
+      subgame.write(solve_subgame(subgame, "lp", 1), result)
       solved.append(roots)
   after = Standing(tree.histories, result, searcher)
   margin = min(map(after.smallest_margin, solved), default=float("nan"))

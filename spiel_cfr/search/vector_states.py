@@ -22,6 +22,19 @@ from spiel_cfr.search.public_nodes import AnyPublicState, AnyPublicTree
 from spiel_cfr.search.standing import UNLIKELY
 
 
+def _of_histories(name: str) -> Any:
+  """Returns a method that says that listed public states have it."""
+
+  def refuse(self: "VectorPublicState", *_: Any, **__: Any) -> Any:
+    """Raises UnsupportedGameError: listed public states have this."""
+    raise errors.UnsupportedGameError(
+      f"{self!r} lists no histories, and so has no {name}. Call public_states on what "
+      "compile_game(game, vector_form=False) returns."
+    )
+
+  return refuse
+
+
 class VectorPublicState(AnyPublicState):
   """A node of the public tree.
 
@@ -35,12 +48,18 @@ class VectorPublicState(AnyPublicState):
   @property
   def length(self) -> int:
     """How many moves there were, chance's included."""
-    return self.tree.length(self.number)
+    paths = self.tree.game.tree.deals.paths
+    return int(np.count_nonzero(paths[0] >= 0) + self.tree.depth[self.number])
 
   @property
   def players(self) -> tuple[int, ...]:
     """Who is to move; chance is -1."""
     return (int(self.tree.game.tree.player[self.number]),)
+
+  @property
+  def place(self) -> int:
+    """Its number."""
+    return self.number
 
   def private_states(self, player: int) -> list[str]:
     """Returns what a player may know here: its information state strings, by type; empty where nobody decides."""
@@ -57,6 +76,24 @@ class VectorPublicState(AnyPublicState):
         state.apply_action(action)
       result.append(game.view.named(state, player))
     return result
+
+  def beliefs(self, policy: open_spiel.AnyPolicy, player: int) -> dict[str, float]:
+    """Returns how likely each private state of a player's is under a policy of both, given that play has come here.
+
+    NaN where the policy never comes here.
+    """
+    arguments.integer(player, "player", 0, 1)
+    kind = int(self.tree.game.tree.kind[self.number])
+    reach = [own[self.number] for own in self.tree.standing(self.tree.entries(policy), 0).reach]
+    joint = reach[0][:, None] * self.tree.chances[kind] * reach[1]
+    likely = joint.sum(axis=1 - player) / (joint.sum() or np.nan)
+    names = self.private_states(player)
+    types = self.tree.game.tree.types[kind][player][: len(names)]
+    return dict(zip(names, likely[types].tolist(), strict=True))
+
+  reach, value, private_values, states = map(
+    _of_histories, ("reach", "value", "private_values", "states")
+  )
 
   def __repr__(self) -> str:
     found = self.tree.game.tree
@@ -137,10 +174,6 @@ class VectorPublicTree(AnyPublicTree[VectorPublicState]):
       np.add.at(result, self.above[level.nodes], result[level.nodes])
     return result
 
-  def length(self, node: int) -> int:
-    """Returns the number of moves before a node, chance's included."""
-    return int(np.count_nonzero(self.game.tree.deals.paths[0] >= 0) + self.depth[node])
-
   def entries(self, policy: open_spiel.AnyPolicy) -> Float64s:
     """Returns a policy in behavioural form.
 
@@ -152,6 +185,10 @@ class VectorPublicTree(AnyPublicTree[VectorPublicState]):
   def behavioral_form(self, entries: Float64s) -> Float64s:
     """Returns the same."""
     return entries
+
+  def standing(self, entries: Float64s, searcher: int) -> "VectorStanding":
+    """Returns where both players stand when they play these, before one of them searches."""
+    return VectorStanding(self, entries, arguments.integer(searcher, "searcher", 0, 1))
 
   def owned(self, player: int) -> Bools:
     """Returns which sequences are a player's."""
@@ -294,7 +331,7 @@ class VectorStanding:
 
   def length(self, node: int) -> int:
     """Returns the number of moves before a node."""
-    return self.tree.length(node)
+    return int(self.tree[node].length)
 
   def playing(self, entries: Float64s, *, answered: bool = False) -> "VectorStanding":
     """Returns where the players stand when they play otherwise."""

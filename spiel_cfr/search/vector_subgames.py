@@ -229,11 +229,9 @@ def cut_out(
 
 def _shares(roots: VectorRoots, gadget: Gadget) -> Float64s:
   """Returns how much of each type of the opponent's chooses, and how much goes on anyway if any must; end to end."""
-  every = np.ones(len(roots.mass))
-  if gadget.front == "deal" or not gadget.mixed:
-    return every[None]
-  likely = np.divide(roots.dealt, roots.mass, out=0 * every, where=roots.mass > 0)
-  follows = gadget.mixed * likely / max(float(likely.max()), 1e-300)
+  if not gadget.mixed:
+    return np.ones((1, len(roots.mass)))
+  follows = gadget.follows(roots.dealt, roots.mass)
   return np.stack([1 - follows, follows])
 
 

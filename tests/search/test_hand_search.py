@@ -74,10 +74,7 @@ def rivers_of(game, blueprint, searcher, gadget):
 def what_is_solved(river, known):
   """Returns the game of a river, with the gadget's offers."""
   found = []
-  river.solve(
-    known if river._gadget.is_safe else None,
-    lambda offering: found.append(offering) or np.ones(offering.end),
-  )
+  river.solve(known, lambda offering: found.append(offering) or np.ones(offering.end))
   return found[0]
 
 
@@ -125,6 +122,9 @@ def test_bounds_hold_behind_a_gadget(gadget):
   game, _, _, blueprint, _ = solved(_GAMES[1])
   (river, known, _), *_ = rivers_of(game, blueprint, 0, gadget)
   behind, rng = what_is_solved(river, known), np.random.default_rng(0)
+  if gadget == "follow":
+    with pytest.raises(errors.ArgumentError, match="Bounds"):
+      river.solve(None, lambda offering: np.ones(offering.end))
   offers = np.arange(float(len(behind.layout.boards[0].hands[1])))
   digests = {river._offering(each).digest for each in (offers, offers[::-1])}
   assert len(digests) == (1 if gadget == "unsafe" else 2)
@@ -235,7 +235,7 @@ def test_a_bot_plays_what_is_found_in_its_river(searcher, gadget):
   for name, bot in bots.items():
     every = rivers_of(game, blueprint, searcher, name)
     river, known, _ = next(each for each in every if each[0]._deal.board == (20,))
-    wanted, _ = river.solve(None if name == "unsafe" else known, solve)
+    wanted = river.solve(known, solve).strategies
     first = next(number for number, node in enumerate(river._nodes) if node.player == searcher)
     for place in (0, 10, 20, 30, 50):
       state = game.game.new_initial_state()
@@ -328,6 +328,8 @@ def test_bad_input():
   solver = spiel_cfr.CFRSolver(game)
   for arguments in (
     {"gadget": "max_margin"},
+    {"gadget": search.Gadget("choice", reach=True)},
+    {"gadget": search.Gadget("choice", knowledge_limited=True)},
     {"iterations": 0},
     {"player": 2},
     {"solver": "none"},

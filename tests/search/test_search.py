@@ -394,6 +394,9 @@ def test_bad_arguments_are_named(leduc):
     search.public_states(game, max_histories=100)
   with pytest.raises(errors.ArgumentError, match="front"):
     search.Gadget("magic")
+  for options in ({"reach": True}, {"mixed": 0.1}):
+    with pytest.raises(errors.ArgumentError, match="no bound"):
+      search.Gadget("deal", **options)
   with pytest.raises(errors.ArgumentError, match="none of"):
     tree.public_state_of(pyspiel.load_game("kuhn_poker").new_initial_state())
   with pytest.raises(errors.ArgumentError, match="none of"):

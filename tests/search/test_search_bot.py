@@ -9,7 +9,7 @@ import pytest
 from open_spiel.python import policy as open_spiel_policy
 
 import spiel_cfr
-from spiel_cfr import errors, poker
+from spiel_cfr import errors, poker, search
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import ranges
 from spiel_cfr.search import SearchBot, local_search, public_states, resolve
@@ -251,6 +251,16 @@ def test_bad_input():
     SearchBot(blueprint, 0).get_policy(first["leduc_poker"])
   assert SearchBot(blueprint, 1).get_policy(first["kuhn_poker"]) == []
   assert SearchBot(blueprint, 1).step(first["kuhn_poker"]) == pyspiel.INVALID_ACTION
+
+
+def test_a_step_that_changes_nothing_leaves_the_standing_before_it(monkeypatch):
+  step = search.Step(0, 9, 0, 0, 1, np.nan, 0.0, 0.0, 0.0)
+  monkeypatch.setattr(local_search, "search_step", lambda before, *arguments: (before, step))
+  bot = SearchBot(blueprint_of("kuhn_poker"), 0)
+  bot.get_policy(pyspiel.load_game("kuhn_poker").new_initial_state().child(0).child(1))
+  ((first, second),) = (found._latest.values() for found in bot._found.values())
+  assert (first.begin, second.begin, second.playing(first.entries).begin) == (0, 9, 9)
+  assert first.gifts.any() and not second.gifts.any()
 
 
 def test_plays_in_tournaments():

@@ -40,13 +40,15 @@ def _pairs_of(name, states):
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", _DICE])
 def test_public_states_are_those_of_lists(name):
-  _, _, listed, vector, _ = _both(name)
+  _, _, listed, vector, policy = _both(name)
   for player in (0, 1):
     levels = listed.decisions(player), vector.decisions(player)
     assert [len(level) for level in levels[0]] == [len(level) for level in levels[1]]
   cuts = [{same for _, same in _pairs_of(name, listed.natural_cut())}, {*vector.natural_cut()}]
   assert cuts[0] == cuts[1]
   for state, same in _pairs_of(name, listed.natural_cut()[:3]):
+    for player in (0, 1):
+      assert state.beliefs(policy, player) == pytest.approx(same.beliefs(policy, player))
     assert (same.length, same.players) == (state.length, state.players)
     assert same.parent is None or same in same.parent.children
     for player in (0, 1):
@@ -201,11 +203,11 @@ def test_checkpoints_go_on_to_the_same_bits(tmp_path, monkeypatch):
   whole = search.resolve(vector, policy, solver="lp")
   step, kept = search_step.vector_search_step, []
 
-  def dying(*arguments):
+  def dying(*arguments, **options):
     if len(kept) == 2:
       raise MemoryError
     kept.append(arguments)
-    return step(*arguments)
+    return step(*arguments, **options)
 
   with monkeypatch.context() as patch:
     patch.setitem(resolve_function.__globals__, "vector_search_step", dying)
@@ -233,15 +235,23 @@ def test_subgames_have_no_states_and_are_pickled_with_their_names():
 
 def test_what_vector_form_does_not_have_is_named():
   listed, vector, listed_tree, tree, policy = _both("kuhn_poker")
-  for gadget in ("safe", "max_margin", "reach_max_margin", "klss"):
+  limited = search.Gadget("choice", knowledge_limited=True)
+  for gadget in ("safe", "max_margin", "reach_max_margin", "klss", limited):
     with pytest.raises(errors.ArgumentError, match="'follow', 'resolving' or 'unsafe'"):
       search.resolve(vector, policy, gadget=gadget)
     with pytest.raises(errors.ArgumentError, match="vector_form=False"):
       search.subgame(vector, tree[0], policy, 0, gadget=gadget)
-  for game, cut in ((listed, tree[:1]), (vector, listed_tree[:1]), (vector, [tree[0], tree[1]])):
-    with pytest.raises(errors.ArgumentError):
+  for game, cut, message in (
+    (listed, tree[:1], "compiled otherwise"),
+    (vector, listed_tree[:1], "compiled otherwise"),
+    (vector, [tree[0], tree[1]], "below each other"),
+    (vector, [], "has no public state"),
+  ):
+    with pytest.raises(errors.ArgumentError, match=message):
       search.resolve(game, policy, cut=cut)
   with pytest.raises(errors.ArgumentError, match="PublicState"):
     search.solve_trunk(vector, policy, cut=tree[:1])
+  with pytest.raises(errors.UnsupportedGameError, match="vector_form=False"):
+    tree[0].value(policy)
   with pytest.raises(errors.UnsupportedGameError, match="constant-sum"):
     search.public_states(compile_vector_game("tiny_bridge_2p"))

@@ -28,6 +28,7 @@ from executors import Here
 import spiel_cfr
 from spiel_cfr import errors, policies
 from spiel_cfr.deep_cfr.network import LeastSquares
+from spiel_cfr.games import compile_vector_game
 from spiel_cfr.mccfr.sampling_rules import Rule, Sampler
 from spiel_cfr.regret_minimizers.schedules import Schedule
 
@@ -338,6 +339,8 @@ _bases: dict[str, Callable[[], Any]] = {
   "below": lambda: 0.5,
   "above": lambda: 2.0,
   "regrets": lambda: policies.uniform(_compiled()),
+  "tree": lambda: instance(spiel_cfr.search.PublicTree),
+  "entries": lambda: policies.uniform(_compiled()),
   "components": lambda: spiel_cfr.parametric_games.kuhn_bets,
   "parameters": lambda: [1.0],
   "contestant": lambda: spiel_cfr.CFRSolver(_compiled()),
@@ -361,6 +364,10 @@ def _ray_executor() -> spiel_cfr.runs.RayExecutor:
   return executor
 
 
+def _vector_tree() -> Any:
+  return spiel_cfr.search.public_states(compile_vector_game("kuhn_poker"))
+
+
 _instances: dict[type, Callable[[], Any]] = {
   spiel_cfr.poker.PublicGame: _public_game,
   spiel_cfr.runs.RayExecutor: _ray_executor,
@@ -370,6 +377,8 @@ _instances: dict[type, Callable[[], Any]] = {
   spiel_cfr.search.SolvedValues: lambda: spiel_cfr.search.SolvedValues(
     spiel_cfr.search.public_states(_compiled()).natural_cut()
   ),
+  spiel_cfr.search.VectorPublicTree: _vector_tree,
+  spiel_cfr.search.VectorPublicState: lambda: _vector_tree()[1],
   spiel_cfr.catalogue.Entry: lambda: spiel_cfr.catalogue.SOLVERS["hsdcfr"],
 }
 
