@@ -4,7 +4,7 @@ import dataclasses
 import os
 import pathlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -173,13 +173,19 @@ def describe(
         "A game in vector form is shown by its public states, all of them. Compile it with vector_form=False."
       )
     return public_state_pages.describe(compiled, behavioral, max_infosets=max_infosets)
+  if hasattr(below, "states"):
+    below = below.states()
+  if not isinstance(below, Iterable | None):
+    raise errors.ArgumentError(
+      f"below must be a public state, or OpenSpiel's states, not {arguments.shortened(below)}."
+    )
   return history_pages.describe(
     compiled,
     behavioral,
     max_nodes=max_nodes,
     max_infosets=max_infosets,
     max_histories=max_histories,
-    below=below.states() if hasattr(below, "states") else below,
+    below=below,
   )
 
 

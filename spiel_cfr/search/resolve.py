@@ -121,8 +121,8 @@ def resolve(
 
   Args:
     game: a compiled game, or what `compile_game` takes.
-    blueprint: a policy of both players, anything that `policies.from_policy` reads; in vector form also what `solve` or
-      this function has found for the game, for which no infoset has to be named.
+    blueprint: a policy of both players, anything that `policies.from_policy` reads; of large games a solver, or what
+      `solve` or this function has found, for which no infoset has to be named.
     gadget: one of `GADGETS`, see there what each promises, or a `Gadget`; by default "safe". In vector form "follow"
       (the default), "resolving" or "unsafe".
     player: who searches; None for both, each against the blueprint.
@@ -204,7 +204,15 @@ def _over_hands(
   iterations: int,
 ) -> Resolved:
   """Solves the rivers of a game over vectors of hands again."""
+  if solver == "lp":
+    raise errors.ArgumentError(
+      "Programs would have a pair of hands a row: name a full-width solver."
+    )
   arguments.one_of(solver, "solver", list(catalogue.SOLVERS))
+  if not any(node.level for node in game.layout.nodes):
+    raise errors.ArgumentError(
+      "No public cards are dealt here, and what follows the last ones is what is solved again: solve the game itself."
+    )
   start = open_spiel.from_policy(game, blueprint)
   solve = functools.partial(run_until, solver=solver, iterations=iterations, deadline=math.inf)
   with DeferredInterrupt(swallow=True) as interrupt:

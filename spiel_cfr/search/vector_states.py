@@ -65,16 +65,21 @@ class VectorPublicState(AnyPublicState):
     """Returns what a player may know here: its information state strings, by type; empty where nobody decides."""
     game = self.tree.game
     deals, weights = game.tree.deals, game.tree.weights[game.tree.kind[self.number]]
-    alive = np.flatnonzero(weights >= 0)
-    _, first = np.unique(
-      deals.types[arguments.integer(player, "player", 0, 1), alive], return_index=True
-    )
-    result: list[str] = []
-    for path in deals.paths[alive[first]] if self.players != (CHANCE,) else []:
-      state = game.view.new_initial_state()
+    own = deals.types[arguments.integer(player, "player", 0, 1), weights >= 0]
+    if self.players == (CHANCE,):
+      return []
+    states = self.states(np.unique(own, return_index=True)[1])
+    return [game.view.named(state, player) for state in states]
+
+  def states(self, chosen: Any = slice(None)) -> list[Any]:
+    """Returns OpenSpiel's states here, one for each deal that is possible, or for some of these."""
+    game = self.tree.game
+    alive = game.tree.weights[game.tree.kind[self.number]] >= 0
+    result = []
+    for path in game.tree.deals.paths[alive][chosen]:
+      result.append(game.view.new_initial_state())
       for action in [*path[path >= 0].tolist(), *game.tree.actions_above(self.number)]:
-        state.apply_action(action)
-      result.append(game.view.named(state, player))
+        result[-1].apply_action(action)
     return result
 
   def beliefs(self, policy: open_spiel.AnyPolicy, player: int) -> dict[str, float]:
@@ -91,9 +96,7 @@ class VectorPublicState(AnyPublicState):
     types = self.tree.game.tree.types[kind][player][: len(names)]
     return dict(zip(names, likely[types].tolist(), strict=True))
 
-  reach, value, private_values, states = map(
-    _of_histories, ("reach", "value", "private_values", "states")
-  )
+  reach, value, private_values = map(_of_histories, ("reach", "value", "private_values"))
 
   def __repr__(self) -> str:
     found = self.tree.game.tree
@@ -129,7 +132,7 @@ class VectorPublicTree(AnyPublicTree[VectorPublicState]):
     levels: the nodes by their number of moves after the deal.
     depth: that number, shape (nodes,).
     owner: who moves to take each edge, shape (edges,).
-    cells: see `cells_of`.
+    cells: see `TypedLayout.cells`.
     chances: chance's probability of each pair of types and all that it did on the way, shape (kinds, types of player 0,
       types of player 1).
     payoffs: what player 0 gets less half of what returns sum to, times chance's probability; of each matrix.
@@ -154,7 +157,7 @@ class VectorPublicTree(AnyPublicTree[VectorPublicState]):
       children = found.child[inner].astype(np.int64)
       self.levels.append(Level(nodes, edges, np.cumsum(counts) - counts, inner, children))
     self.owner = found.player[found.node_of_edge]
-    self.cells = cells_of(game)
+    self.cells = game.layout.cells(game.end)
     shape = found.deals.num_types
     pair = found.deals.types[0] * shape[1] + found.deals.types[1]
     self.chances = np.zeros((len(found.weights), *shape))
@@ -217,37 +220,30 @@ class VectorPublicTree(AnyPublicTree[VectorPublicState]):
     """
     found = self.game.tree
     moves = [(each.player, each.action) for each in state.full_history()]
-    node = 0
-    for _, action in itertools.dropwhile(lambda move: move[0] == CHANCE, moves):
+    after = list(itertools.dropwhile(lambda move: move[0] == CHANCE, moves))
+    deal = np.full(found.deals.paths.shape[1], NONE)
+    dealt = [action for _, action in moves[: len(moves) - len(after)]][: len(deal)]
+    deal[: len(dealt)] = dealt
+    node = 0 if (found.deals.paths == deal).all(axis=1).any() else NONE
+    for _, action in after if node == 0 else []:
       edges = np.arange(found.first_edge[node], found.first_edge[node + 1])
       edges = edges[found.action[edges] == action]
       node = int(found.child[edges[0]]) if len(edges) else NONE
       if node < 0:
         break
-    if node < 0 or state.current_player() != found.player[node]:
+    mover = state.current_player()
+    if (
+      node < 0
+      or mover != found.player[node]
+      or (mover >= 0 and self.game.view.named(state, mover) not in self[node].private_states(mover))
+    ):
       raise errors.ArgumentError(
-        f"The history [{state.history_str()}] is none of {self.game}, or it has ended."
+        f"The history [{state.history_str()}] is none of {self.game}, or it has ended, or types are still to be dealt."
       )
     return self[node]  # type: ignore[no-any-return]
 
   def __repr__(self) -> str:
     return f"<VectorPublicTree of {self.game.name}: {len(self):,} public states>"
-
-
-def cells_of(game: VectorGame) -> Int64s:
-  """Returns the sequence of each edge and type of who moves, `game.end` where there is none; shape (edges, types)."""
-  found, layout = game.tree, game.layout
-  result = np.full((len(found.child), max(found.deals.num_types)), game.end)
-  node = found.node_of_edge
-  cases = np.stack([found.player[node].astype(np.int64), found.kind[node]])
-  cases, which = np.unique(cases, axis=1, return_inverse=True)
-  order = np.argsort(which.reshape(-1), kind="stable")
-  groups = np.split(order, np.cumsum(np.bincount(which.reshape(-1)))[:-1])
-  for (player, kind), edges in zip(cases.T.tolist(), groups, strict=True):
-    if player >= 0:
-      types = found.types[kind][player]
-      result[np.ix_(edges, types)] = layout.row(player, edges)[:, None] + np.arange(len(types))
-  return result
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,7 +25,7 @@ from spiel_cfr.games.vector.vector_game import VectorGame
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.history_walk import NONE
 from spiel_cfr.search.standing import PLAYED
-from spiel_cfr.search.vector_states import VectorPublicTree, VectorRoots, VectorStanding, cells_of
+from spiel_cfr.search.vector_states import VectorPublicTree, VectorRoots, VectorStanding
 
 # What those lose who must not take what is offered, in units of the largest payoff.
 _PENALTY = 3.0
@@ -89,7 +89,7 @@ class VectorSubgame(VectorGame):
       totals[sequences] = solution[sequences].sum(axis=0)
     mine = np.flatnonzero(whole.player[self._nodes] == self.searcher)
     counts = whole.num_actions[self._nodes[mine]].astype(np.int64)
-    here = cells_of(self)[spread(own.first_edge[self._added + mine], counts)]
+    here = self.layout.cells(end)[spread(own.first_edge[self._added + mine], counts)]
     there = self._public.cells[spread(whole.first_edge[self._nodes[mine]], counts)]
     here = here[:, : there.shape[1]]
     alive = here < end

@@ -153,10 +153,16 @@ def test_below_a_public_state(tmp_path):
   assert (few.num_nodes, few.num_infosets, len(few.cut)) == (99, 9, 3)
   for below, message in (
     ([], "nothing would"),
+    (3, "below must be"),
     (search.public_states("kuhn_poker").natural_cut()[0], "none of leduc"),
   ):
     with pytest.raises(errors.ArgumentError, match=message):
       spiel_cfr.explore(solver, tmp_path / "none.html", below=below)
+  typed = search.public_states(spiel_cfr.compile_game("leduc_poker", vector_form=True))
+  same = spiel_cfr.explore(
+    solver, tmp_path / "same.html", below=typed.public_state_of(next(state.states()))
+  )
+  assert (same.num_nodes, same.num_infosets) == (found.num_nodes, found.num_infosets)
   vector = spiel_cfr.CFRSolver(spiel_cfr.poker.compile_public_game("leduc_poker"))
   with pytest.raises(errors.ArgumentError, match="vector form"):
     spiel_cfr.explore(vector, tmp_path / "none.html", below=state)

@@ -16,6 +16,7 @@ from spiel_cfr.evaluation.counterfactual_values import backward_pass, gradients
 from spiel_cfr.evaluation.evaluate import evaluate
 from spiel_cfr.evaluation.linear_program import maximin_strategy
 from spiel_cfr.evaluation.sequence_form_matrices import payoff_matrix
+from spiel_cfr.poker import ranges
 from spiel_cfr.policies import forms
 from spiel_cfr.search import SearchBot, rivers
 from spiel_cfr.search.gadgets import find_gadget
@@ -334,6 +335,7 @@ def test_bad_input():
     {"player": 2},
     {"solver": "none"},
     {"checkpoint": "file"},
+    {"solver": "lp"},
   ):
     with pytest.raises(errors.ArgumentError):
       search.resolve(game, solver, **arguments)
@@ -345,6 +347,10 @@ def test_bad_input():
   with pytest.raises(errors.NoStatesError, match="full-width"):
     search.resolve(game, solver, solver="external_sampling")
   # Nothing is dealt in public.
+  river = ranges.endgame("AhKh,AsKd", "QcQd,JsJh", board="9s7s4h2s5c", pot=500, stack=2000)
+  alone = poker.compile_public_game(river.load(), poker.few_bets)
+  with pytest.raises(errors.ArgumentError, match="No public cards"):
+    search.resolve(alone, spiel_cfr.CFRSolver(alone))
   kuhn = poker.compile_public_game("kuhn_poker")
   uniform = forms.sequence_form(kuhn, forms.uniform(kuhn))
   found, steps = resolve_rivers(kuhn, uniform)

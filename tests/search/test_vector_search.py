@@ -4,6 +4,7 @@ import functools
 import pickle
 
 import numpy as np
+import pyspiel
 import pytest
 import typed_games
 from blueprints import blueprint
@@ -53,9 +54,16 @@ def test_public_states_are_those_of_lists(name):
     assert same.parent is None or same in same.parent.children
     for player in (0, 1):
       assert sorted(same.private_states(player)) == sorted(state.private_states(player))
+    assert len(same.states()) == len(list(state.states()))
+    assert {vector.public_state_of(each) for each in same.states()} == {same}
   assert "types" in repr(vector[0])
-  with pytest.raises(errors.ArgumentError, match="none of"):
-    vector.public_state_of(vector.game.game.new_initial_state())
+  others = [pyspiel.load_game(other).new_initial_state() for other in ("tic_tac_toe", "kuhn_poker")]
+  if name != "kuhn_poker":
+    # Its deals are deals of Leduc poker, too.
+    others.append(others[1].child(0).child(1))
+  for none in (vector.game.game.new_initial_state(), *others):
+    with pytest.raises(errors.ArgumentError, match="none of"):
+      vector.public_state_of(none)
 
 
 @pytest.mark.parametrize("searcher", [0, 1])

@@ -91,6 +91,20 @@ class TypedLayout:
     """Returns the parts that rows are in."""
     return np.where(edges < 0, 0, self.part[self.tree.node_of_edge[edges]])
 
+  def cells(self, none: int) -> Int64s:
+    """Returns the sequence of each edge and type of who moves, `none` where there is none; shape (edges, types)."""
+    tree, node = self.tree, self.tree.node_of_edge
+    result = np.full((len(tree.child), max(tree.deals.num_types)), none)
+    cases = np.stack([tree.player[node].astype(np.int64), tree.kind[node]])
+    cases, which = np.unique(cases, axis=1, return_inverse=True)
+    order = np.argsort(which.reshape(-1), kind="stable")
+    groups = np.split(order, np.cumsum(np.bincount(which.reshape(-1)))[:-1])
+    for (player, kind), edges in zip(cases.T.tolist(), groups, strict=True):
+      if player >= 0:
+        types = tree.types[kind][player]
+        result[np.ix_(edges, types)] = self.row(player, edges)[:, None] + np.arange(len(types))
+    return result
+
   def _parts(self, most: int) -> Int32s:
     """Cuts off the largest subtrees of at most so many sequences, and puts neighbours together."""
     tree = self.tree
