@@ -29,9 +29,17 @@ class Page:
     driver.get_log("browser")
     driver.get(path.as_uri())
     self.wait("return document.documentElement.dataset.ready")
+    self.settle()
 
   def run(self, script, *arguments):
     return self.driver.execute_script(script, *arguments)
+
+  def settle(self):
+    """Waits until the page has drawn, and done what follows drawing, twice: the first may have changed something."""
+    self.driver.execute_async_script(
+      "const done = arguments[0], drawn = (then) => requestAnimationFrame(() => setTimeout(then));"
+      "drawn(() => drawn(done))"
+    )
 
   def wait(self, script, *arguments):
     """Waits until a script returns something that counts as true."""
@@ -63,15 +71,14 @@ class Page:
     assert len(elements) > index, selector
     self.run("arguments[0].scrollIntoView({block: 'center'})", elements[index])
     elements[index].click()
-    # The library draws after the event.
-    time.sleep(0.05)
+    self.settle()
 
   def press(self, *keys):
     from selenium.webdriver.common.action_chains import ActionChains
 
     for key in keys:
       ActionChains(self.driver).send_keys(key).perform()
-      time.sleep(0.05)
+      self.settle()
 
   def node(self):
     return int(self.run("return location.hash.slice(1)") or 0)
