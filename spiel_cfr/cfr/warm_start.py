@@ -14,7 +14,6 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr import recipes
 from spiel_cfr.cfr.loops import Loop
-from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.substitute_regrets import (
   AMPLE,
   MOST,
@@ -36,7 +35,7 @@ from spiel_cfr.regret_minimizers.regret_minimizer import (
 
 
 def read_policy(game: CompiledGame, policy: Any) -> Float64s:
-  """Reads what a solver may start from into behavioural form: any policy, an array, or a solver's average.
+  """Returns a policy in behavioural form, given in that form or as anything that `policies.from_policy` reads.
 
   Raises:
     PolicyError: it is none, or one for another game.
@@ -50,9 +49,7 @@ def read_policy(game: CompiledGame, policy: Any) -> Float64s:
       forms.check_behavioral_form(game, policy)
     except (TypeError, ValueError) as error:
       raise errors.PolicyError(f"The array is no policy in behavioural form: {error}.") from None
-    return np.asarray(policy, np.float64)
-  if isinstance(policy, Solver) and policy.compiled_game.digest == game.digest:
-    return policy.average_probabilities()
+    return np.array(policy, np.float64)
   return open_spiel.from_policy(game, policy)
 
 

@@ -16,6 +16,7 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, aligned, aligned_zeros
 from spiel_cfr._util import arguments
+from spiel_cfr.cfr.warm_start import read_policy
 from spiel_cfr.correlated.correlation_plans import RelevantPairs
 from spiel_cfr.correlated.gaps import (
   KINDS,
@@ -23,7 +24,6 @@ from spiel_cfr.correlated.gaps import (
   NORMAL_FORM,
   CorrelatedGap,
   EmpiricalPlay,
-  behavioral,
   check_exact,
   make_gap,
 )
@@ -164,7 +164,7 @@ class MixturePolicy(CorrelatedPolicy):
       GameError: see `compile_game`.
     """
     self.compiled_game = compile_game(game)
-    self._profiles = [behavioral(self.compiled_game, each) for each in profiles]
+    self._profiles = [read_policy(self.compiled_game, each) for each in profiles]
     if not self._profiles:
       raise errors.ArgumentError("There are no profiles to draw from.")
     try:

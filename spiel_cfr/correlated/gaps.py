@@ -28,6 +28,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, aligned
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.cfr import FullWidthSolver
+from spiel_cfr.cfr.warm_start import read_policy
 from spiel_cfr.correlated.deviations import NONE, Memories, full_name
 from spiel_cfr.correlated.regrets import DeviationRegrets
 from spiel_cfr.evaluation import evaluate
@@ -36,7 +37,7 @@ from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect, gr
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COUNT
-from spiel_cfr.policies import forms, open_spiel
+from spiel_cfr.policies import open_spiel
 
 # When a deviator begins, and when it follows again: never; or after a last action of its own, or one that replaces
 # another; or after its first; or whenever it likes, since it is told everything all the while.
@@ -211,25 +212,6 @@ def make_gap(gains: Float64s, expected: Float64s, kind: str) -> CorrelatedGap:
   return CorrelatedGap(float(np.maximum(gains, 0.0).sum()), gains, expected, kind)
 
 
-def behavioral(game: CompiledGame, policy: open_spiel.AnyPolicy | Float64s) -> Float64s:
-  """Returns a profile in behavioural form, given in that form or as anything that `policies.from_policy` reads.
-
-  Raises:
-    PolicyError: it is not one for this game.
-  """
-  if not isinstance(policy, np.ndarray):
-    return open_spiel.from_policy(game, policy)
-  try:
-    if policy.shape != (game.end,):
-      raise ValueError(f"it has the shape {policy.shape}, not ({game.end},)")
-    forms.check_behavioral_form(game, policy)
-  except ValueError as error:
-    raise errors.PolicyError(
-      f"An array is no profile of {game} in behavioural form: {error}."
-    ) from None
-  return policy.astype(np.float64)
-
-
 class EmpiricalPlay:
   """Profiles of strategies and their weights, of which only sums are kept: those that gaps take.
 
@@ -272,7 +254,7 @@ class EmpiricalPlay:
       PolicyError: the policy is not one for this game.
     """
     weight = arguments.positive_number(weight, "weight")
-    game, strategy = self.compiled_game, behavioral(self.compiled_game, policy)
+    game, strategy = self.compiled_game, read_policy(self.compiled_game, policy)
     reach = self._table.new_reach()
     self._table.choose(self._regrets, strategy, reach, learns=False)
     utility = gradients(game, reach[: game.end])
