@@ -14,10 +14,10 @@ solves a hold'em endgame that is typed in, and shows both players' ranges at eve
 """
 
 import pathlib
-import sys
 from typing import Any
 
-from absl import app, flags
+from absl import flags
+from results import start
 
 import spiel_cfr
 from spiel_cfr.poker import ranges
@@ -36,15 +36,6 @@ _FIRST = flags.DEFINE_string("first", "22+,A2s+,KTs+,ATo+", "the first player's 
 _SECOND = flags.DEFINE_string("second", "22+,A2s+,KTs+,ATo+", "the second player's range")
 _POT = flags.DEFINE_integer("pot", 2000, "chips in the pot", lower_bound=1)
 _STACK = flags.DEFINE_integer("stack", 9000, "chips that each player has left", lower_bound=1)
-
-
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
-  try:
-    explore()
-  except (spiel_cfr.errors.SpielCFRError, OSError) as error:
-    sys.exit(f"error: {error}")
 
 
 def explore() -> None:
@@ -76,4 +67,4 @@ def explore() -> None:
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(explore)

@@ -15,8 +15,8 @@ small one that is built in. Policies are averages of CFR+ there.
 import pathlib
 import sys
 
-from absl import app, flags
-from results import NAMED_GAMES, markdown, panels, writable
+from absl import flags
+from results import NAMED_GAMES, markdown, panels, start, writable
 
 import spiel_cfr
 from spiel_cfr import poker, search
@@ -42,9 +42,7 @@ _MORE_GAMES = {
 }
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+def main() -> None:
   path = writable(pathlib.Path(_OUTPUT_DIR.value, "search.md"))
   if _TURNS.value:
     print_turns()
@@ -55,7 +53,7 @@ def main(arguments: list[str]) -> None:
       for name in _GAMES.value
       for iterations in _ITERATIONS.value
     }
-  except (spiel_cfr.errors.SpielCFRError, ValueError) as error:
+  except ValueError as error:
     sys.exit(f"error: {error}")
   columns = ["alone", *_GADGETS.value]
   rows = {
@@ -91,10 +89,7 @@ def print_turns() -> None:
   """Prints a table: a row a turn and policy, exploitability by gadget, and milliseconds that a river takes."""
   rows = []
   for name in _TURNS.value:
-    try:
-      game = load_turn(name)
-    except (spiel_cfr.errors.SpielCFRError, OSError) as error:
-      sys.exit(f"error: {error}")
+    game = load_turn(name)
     for iterations in map(int, _ITERATIONS.value):
       solver = spiel_cfr.CFRPlusSolver(game)
       solver.run(iterations)
@@ -156,4 +151,4 @@ def draw(path: pathlib.Path, results: dict[str, dict[str, list[float]]]) -> None
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

@@ -12,8 +12,8 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
-from absl import app, flags
-from results import NAMED_GAMES, markdown, panels, writable
+from absl import flags
+from results import NAMED_GAMES, markdown, panels, start, writable
 
 import spiel_cfr
 from spiel_cfr import search
@@ -57,9 +57,7 @@ Cell = tuple[list[float], float]
 Results = dict[tuple[str, str, str], dict[str, Cell]]
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+def main() -> None:
   path = writable(pathlib.Path(_OUTPUT_DIR.value, "search_depth.md"))
   results: Results = {}
   try:
@@ -67,7 +65,7 @@ def main(arguments: list[str]) -> None:
       if name not in _CUTS:
         raise ValueError(f"there is no game {name!r}; there are {', '.join(_CUTS)}.")
       results |= measure(name, [int(each) for each in _ITERATIONS.value])
-  except (spiel_cfr.errors.SpielCFRError, ValueError) as error:
+  except ValueError as error:
     sys.exit(f"error: {error}")
   columns = list(next(iter(results.values())))
   table, seconds = (
@@ -203,4 +201,4 @@ def draw(path: pathlib.Path, results: Results) -> None:
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)
