@@ -144,6 +144,14 @@ def require_array(array: Any, name: str, dtype: npt.DTypeLike, *shape: int) -> N
     raise ValueError(f"{name} has numbers that are not finite")
 
 
+def described(value: Any) -> str:
+  """Returns how an error message calls the type of a value."""
+  if not isinstance(value, np.ndarray):
+    return type(value).__qualname__
+  kind = "" if value.flags.carray else " in pieces, not aligned or read-only"
+  return f"an array{kind} of {value.dtype} and shape {value.shape}"
+
+
 def inside_kernels(function: Callable[..., Any]) -> Any:
   """Decorator of a function that tells numba the types and how to generate the code of what it stands for."""
   return extending.intrinsic(function)

@@ -1,9 +1,7 @@
 """Compiled code: how a Python function becomes machine code here, and how it is called.
 
 Kernels are compiled by numba the first time they are used, not at import, and kept on disk, see `cache`, so that only
-the very first start of the library on a machine compiles anything. Each has an explicit signature. That
-makes it a first-class function: a loop takes the kernels it calls as arguments, through a pointer, and is itself
-compiled once, whatever it is given. Called on blocks of hundreds of infosets, the pointer costs about a nanosecond.
+the very first start of the library on a machine compiles anything. Each has an explicit signature.
 """
 
 import contextlib
@@ -14,14 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
 from typing import Any, Self
 
-import numba.extending
 import numpy as np
 import numpy.typing as npt
 from numba import types
 
 from spiel_cfr._numba import cache
+from spiel_cfr._numba.arrays import described
 from spiel_cfr._numba.numba_internals import (
-  by_address,
   compile_inlined,
   compiler_lock,
   machine_code_address,
@@ -29,13 +26,10 @@ from spiel_cfr._numba.numba_internals import (
   without_wrappers,
 )
 
-# numba's own annotations don't cover these.
-extending: Any = numba.extending
+# numba's own annotations don't cover it.
 tuples: Any = types.BaseTuple
 
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
-# By which numba's wrapper address protocol says that there is no implementation.
-_NO_ADDRESS = -1
 _ANNOUNCE_AFTER_SECONDS = 0.7
 _ERASE_LINE = "\r\x1b[K"
 
@@ -46,12 +40,10 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
   return result
 
 
-class Kernel(types.WrapperAddressProtocol):
+class Kernel:
   """A function that is compiled for one signature when it is first used.
 
-  It can be called, and passed to other compiled functions, as an argument or in a `NamedTuple`: numba's wrapper address
-  protocol makes it a first-class function, faster than numba does with functions that it has compiled. A call from
-  Python takes some microseconds, most of them to look at the arguments, see `bound`.
+  A call from Python takes some microseconds, most of them to look at the arguments, see `unchecked`.
 
   Attributes:
     function: the plain Python function; it runs uncompiled too, slowly, unless it uses `spiel_cfr._numba.simd`.
@@ -73,7 +65,7 @@ class Kernel(types.WrapperAddressProtocol):
       function: plain Python function.
       signature: numba's; or, of a kernel that there is in two precisions, a function from the type of numbers to it.
       python_calls: whether Python can call it.
-      passed: whether it can be passed to other kernels. What only one of the two calls compiles faster.
+      passed: whether other kernels can call it, by its `address`. What only one of the two calls compiles faster.
     """
     functools.update_wrapper(self, function)
     self.function = function
@@ -91,34 +83,28 @@ class Kernel(types.WrapperAddressProtocol):
       raise TypeError(
         f"{self.__qualname__}() takes {len(self._checks)} arguments but {len(arguments)} were given"
       )
-    self._check_first(arguments)
+    self._check_all(arguments)
     return self.unchecked(*arguments)
 
-  def _check_first(self, arguments: Sequence[Any]) -> None:
+  def _check_all(self, arguments: Sequence[Any]) -> None:
     """Checks the types of arguments, which compiled code relies on."""
-    for i, (value, fits) in enumerate(zip(arguments, self._checks, strict=False)):
+    for i, (value, fits) in enumerate(zip(arguments, self._checks, strict=True)):
       if not fits(value):
-        wanted = self._signature.args[i]
+        wanted = self.signature.args[i]
         raise TypeError(
-          f"argument {i} of {self.__qualname__}() must be {wanted}, not {_described(value)}"
+          f"argument {i} of {self.__qualname__}() must be {wanted}, not {described(value)}"
         )
 
   @functools.cached_property
   def _checks(self) -> tuple[Callable[[Any], bool], ...]:
-    return tuple(map(_check, self._signature.args))
+    return tuple(map(_check, self.signature.args))
 
   # Made when it is used, because all kernels together take a tenth of a second.
   @functools.cached_property
-  def numba_type(self) -> Any:
-    """The kernel's type in numba."""
+  def signature(self) -> Any:
+    """Numba's signature."""
     two_precisions = isinstance(self._given, FunctionType)
-    return by_address(
-      types.FunctionType(self._given(types.float64) if two_precisions else self._given)
-    )
-
-  @property
-  def _signature(self) -> Any:
-    return self.numba_type.signature
+    return self._given(types.float64) if two_precisions else self._given
 
   def of(self, dtype: npt.DTypeLike) -> "Kernel":
     """Returns the same function for arrays of float64 or of float32.
@@ -137,22 +123,6 @@ class Kernel(types.WrapperAddressProtocol):
     return Kernel(self.function, self._given(types.float32), **calls)
 
   @functools.cached_property
-  def absent(self) -> "Kernel":
-    """What is passed for a kernel of this signature that is never called: it is not compiled either."""
-    result = Kernel(self.function, self._signature)
-    result.address = _NO_ADDRESS
-    return result
-
-  def bound(self, *first: Any) -> Callable[..., Any]:
-    """Returns the function of the other arguments: these are checked now, and those, which callers make, never.
-
-    Raises:
-      TypeError: as when it is called.
-    """
-    self._check_first(first)
-    return functools.partial(self.unchecked, *first)
-
-  @functools.cached_property
   def _dispatcher(self) -> Any:
     """The machine code, from disk if nothing that it was made of has changed."""
     with compiler_lock:
@@ -161,7 +131,7 @@ class Kernel(types.WrapperAddressProtocol):
       if known is not None:
         return known
       announced = functools.partial(_announcement, self.__qualname__)
-      return cache.compiled(self.function, self._signature, self._options, announced)
+      return cache.compiled(self.function, self.signature, self._options, announced)
 
   @property
   def _options(self) -> dict[str, Any]:
@@ -176,7 +146,7 @@ class Kernel(types.WrapperAddressProtocol):
     """
     if not self._python_calls:
       raise TypeError(f"{self.__qualname__}() is called by kernels only")
-    return python_entry(self._dispatcher, self._signature)
+    return python_entry(self._dispatcher, self.signature)
 
   @functools.cached_property
   def address(self) -> int:
@@ -189,15 +159,7 @@ class Kernel(types.WrapperAddressProtocol):
       raise TypeError(
         f"{self.__qualname__}() is not passed to kernels: decorate it with passed=True"
       )
-    return machine_code_address(self._dispatcher, self._signature, self._options)
-
-  def __wrapper_address__(self) -> int:
-    """Returns where the machine code is; numba asks for it."""
-    return self.address
-
-  def signature(self) -> Any:
-    """Returns the numba signature."""
-    return self._signature
+    return machine_code_address(self._dispatcher, self.signature, self._options)
 
   def __copy__(self) -> Self:
     return self
@@ -208,10 +170,6 @@ class Kernel(types.WrapperAddressProtocol):
   def __reduce__(self) -> str:
     # Pickled, like a function, as the name under which its module has it.
     return self.__qualname__
-
-
-# Spares numba making the type anew at every call.
-extending.typeof_impl.register(Kernel)(lambda value, context: value.numba_type)
 
 
 def kernel(signature: Any, *, passed: bool = False) -> Callable[[Callable[..., Any]], Kernel]:
@@ -267,9 +225,6 @@ def _check(wanted: Any) -> Callable[[Any], bool]:
   if isinstance(wanted, tuples):
     cls = getattr(wanted, "instance_class", tuple)
     return functools.partial(_is_tuple, cls, tuple(map(_check, wanted.types)))
-  if isinstance(wanted, types.FunctionType):
-    # Types of numba that are equal are the same object, and to compare signatures takes microseconds.
-    return lambda value: isinstance(value, Kernel) and value.numba_type is wanted
   numbers: Any = bool | int | np.bool_ | np.integer
   if not isinstance(wanted, types.Integer):
     numbers |= float | np.floating
@@ -297,11 +252,3 @@ def numpy_dtype(number: Any) -> np.dtype[Any]:
   """Returns NumPy's name for numba's type of an array's elements."""
   found = getattr(number, "dtype", None)
   return found if isinstance(found, np.dtype) else np.dtype(number.name)
-
-
-def _described(value: Any) -> str:
-  """Returns how an error message calls the type of a value."""
-  if not isinstance(value, np.ndarray):
-    return type(value).__qualname__
-  kind = "" if value.flags.carray else " in pieces, not aligned or read-only"
-  return f"an array{kind} of {value.dtype} and shape {value.shape}"

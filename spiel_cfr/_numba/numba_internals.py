@@ -13,56 +13,16 @@ import numba.core.compiler_lock
 import numba.core.options
 import numba.core.typeconv
 import numba.core.typing.templates
-import numba.experimental.function_type
 import numba.extending
-from numba import types
 
 # numba's own annotations don't cover these.
 _numba: Any = numba
 _extending: Any = numba.extending
-_cgutils: Any = numba.core.cgutils
-_tuples: Any = types.BaseTuple
-_FUNCTION_MODEL: Any = getattr(numba.experimental.function_type, "FunctionModel", None)
 _OPTIONS: Any = getattr(_numba.core.options, "DefaultOptions", None)
 # In place of the class that says how types convert to each other.
 SAFE_CONVERSION: Any = _numba.core.typeconv.Conversion.safe
 # Held by whoever compiles. Another lock than numba's could wait for it while somebody waits for the other.
 compiler_lock: Any = getattr(_numba.core.compiler_lock, "global_compiler_lock", threading.RLock())
-
-
-class _AddressType(types.FunctionType):
-  """The type of a kernel: a first-class function of numba's, of which Python is asked for nothing but its address."""
-
-
-def _unbox_address(function_type: Any, value: Any, c: Any) -> Any:
-  """Generates code that reads the attribute `address`; numba's own calls a function of Python's for it."""
-  function = _cgutils.create_struct_proxy(function_type)(c.context, c.builder)
-  number = c.pyapi.object_getattr_string(value, "address")
-  failed = _cgutils.is_null(c.builder, number)
-  with c.builder.if_then(c.builder.not_(failed), likely=True):
-    function.c_addr = c.pyapi.long_as_voidptr(number)
-    c.pyapi.decref(number)
-  return _extending.NativeValue(function._getvalue(), is_error=failed)
-
-
-if _FUNCTION_MODEL is not None:
-  # In memory it is what numba's are, so that numba generates the calls.
-  _extending.register_model(_AddressType)(_FUNCTION_MODEL)
-  _extending.unbox(_AddressType)(_unbox_address)
-
-
-def by_address(numba_type: Any) -> Any:
-  """Returns a type in which every first-class function, in a tuple or as an argument too, is passed by its address."""
-  if _FUNCTION_MODEL is None:
-    return numba_type
-  if isinstance(numba_type, types.FunctionType):
-    signature = numba_type.signature
-    arguments = [by_address(argument) for argument in signature.args]
-    return _AddressType(by_address(signature.return_type)(*arguments))
-  if isinstance(numba_type, _tuples):
-    items = [by_address(item) for item in numba_type.types]
-    return _tuples.from_types(items, getattr(numba_type, "instance_class", None))
-  return numba_type
 
 
 def without_wrappers(*, python: bool, passed: bool) -> dict[str, bool]:

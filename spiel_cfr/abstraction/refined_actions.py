@@ -17,7 +17,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
-from spiel_cfr._numba.kernels import Kernel
+from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.games.openspiel.game_view import ActionFilter
@@ -133,7 +133,7 @@ class RefinedActions:
       kept[index] = sorted([*kept[index], place])
     return RefinedActions(self.whole, kept) if chosen.any() else None
 
-  def _action_values(self, kernel: Kernel, probabilities: Float64s) -> Float64s:
+  def _action_values(self, kernel: StepKernel, probabilities: Float64s) -> Float64s:
     """Returns what each sequence of the whole game is worth with what a kernel plays below; shape (sequences,)."""
     result = gradients(self.whole, forms.sequence_form(self.whole, probabilities))
     backward_pass(self.whole, kernel, result, strategy=probabilities)

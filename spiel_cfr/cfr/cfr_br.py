@@ -7,35 +7,29 @@ pure, and plays the first of several best actions.
 
 import numpy as np
 
+from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util.time_slices import whole_steps
-from spiel_cfr.cfr.loops import IterationNumbers, Loop
+from spiel_cfr.cfr.loops import Loop
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
 
-def advance_against_best_responses(
-  game: CompiledGame, loop: Loop, numbers: IterationNumbers
-) -> None:
+def advance_against_best_responses(game: CompiledGame, loop: Loop, rows: Float64s) -> None:
   """Runs iterations of a loop, each player against best responses of all others; see `Loop.advance`."""
-  done = loop.state.counts
 
   def iterate(number: int, last: bool) -> None:
-    row = IterationNumbers(*(each[number : number + 1] for each in numbers))
-    current = loop.state.strategy.astype(np.float64)
-    found = evaluate.evaluate(game, loop.current_sequence_form(), responses=True)
+    current = loop.arrays.state.strategy.astype(np.float64)
+    found = evaluate.evaluate(game, loop.arrays.sequence_form(), responses=True)
     updated = current.copy()
     for player, treeplex in enumerate(game.treeplexes):
       own = slice(treeplex.root, treeplex.end)
       policies = found.best_responses.copy()
       policies[own] = current[own]
-      loop.set_strategy(policies)
-      loop.update(player, row._replace(additions=np.zeros(1)))
+      loop.arrays.set_strategy(policies)
+      loop.update(player, rows[number])
       loop.gather()
-      updated[own] = loop.state.strategy[own]
-    loop.set_strategy(updated)
-    done[0] += np.uint64(1)
-    if row.additions[0]:
-      loop.state.tapered[:] += row.additions[0] * loop.state.cumulative
-      done[1] = done[0]
+      updated[own] = loop.arrays.state.strategy[own]
+    loop.arrays.set_strategy(updated)
+    loop.count(rows[number])
 
-  whole_steps(iterate, len(numbers.parameters))
+  whole_steps(iterate, len(rows))

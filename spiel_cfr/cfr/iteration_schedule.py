@@ -7,7 +7,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.cfr.averaging import Averaging, additions
-from spiel_cfr.cfr.loops import FullWidthState, IterationNumbers
+from spiel_cfr.cfr.loops import FullWidthState
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import as_weights, evaluated
@@ -32,8 +32,8 @@ class IterationSchedule:
     # Parameters of the iterations after one.
     self._rows, self._rows_from = np.zeros((0, 0)), 0
 
-  def next(self, state: FullWidthState, count: int) -> IterationNumbers:
-    """Returns the numbers of the next iterations.
+  def next(self, state: FullWidthState, count: int) -> Float64s:
+    """Returns the numbers of the next iterations, shape (count, numbers): a row of `cfr.loops.Numbers` each.
 
     Raises:
       ArgumentError: what a minimizer or a schedule of one's own returns is not what it should be.
@@ -43,11 +43,16 @@ class IterationSchedule:
     iterations = np.arange(1, count + 1) + done
     parameters = self._next_parameters(done, count)
     weights = self.weights_of(iterations - state.average_start, float(state.cumulative[0]))
-    weights = weights[:, None]
-    added = np.zeros(count)
+    players = len(self._after)
+    result = np.zeros((count, 2 * players + 1 + parameters.shape[1]))
+    # Each player's weights before and after its update.
+    result[:, 0 : 2 * players : 2] = weights[:, None] * ~self._after
+    result[:, 1 : 2 * players : 2] = weights[:, None] * self._after
     if self._averaging.tapered:
-      added = additions(count, done, int(state.counts[1]), state.average_start)
-    return IterationNumbers(parameters, weights * ~self._after, weights * self._after, added)
+      last = int(state.counts[1])
+      result[:, 2 * players] = additions(count, done, last, state.average_start)
+    result[:, 2 * players + 1 :] = parameters
+    return result
 
   def weights_of(self, iterations: Int64s, total: float = 0.0) -> Float64s:
     """Returns what strategies weigh, by how many iterations the average is made of; they sum to `total` so far."""

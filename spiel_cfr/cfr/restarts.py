@@ -19,7 +19,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr import restart_rule, warm_start
 from spiel_cfr.cfr.averaging import Averaging
-from spiel_cfr.cfr.cfr import FullWidthSolver
+from spiel_cfr.cfr.full_width_solver import FullWidthSolver
 from spiel_cfr.cfr.loops import FullWidthState
 from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.cfr.restart_rule import RestartControl
@@ -28,7 +28,7 @@ from spiel_cfr.cfr.solver_state import copy_into, inside
 from spiel_cfr.cfr.substitute_regrets import WarmStart
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame
-from spiel_cfr.games.sequence_form.tree_passes import tree_adopt, tree_backward_pass
+from spiel_cfr.games.sequence_form.single_passes import adopt_pass
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import WarmForm, resumption
@@ -60,7 +60,6 @@ class RestartedState:
 class _Run:
   solver: FullWidthSolver
   state: RestartedState
-  evaluator: evaluate.Evaluator
 
 
 class Restarted(Solver):
@@ -118,7 +117,7 @@ class Restarted(Solver):
       np.full(game.num_players, np.inf),
       RestartControl(next_check=self.first_attempt),
     )
-    self._runtime = _Run(solver, state, evaluate.Evaluator(game))
+    self._runtime = _Run(solver, state)
 
   @property
   def state(self) -> RestartedState:
@@ -158,12 +157,8 @@ class Restarted(Solver):
     solver = self._runtime.solver
     solver.prepare()
     # What restarts call besides; to try one out would take the memory of another solver.
-    dtype, resume = self.compiled_game.dtype, resumption(solver.minimizer)
-    _ = (
-      resume.of(dtype).address,
-      tree_adopt.of(dtype).unchecked,
-      tree_backward_pass.of(dtype).unchecked,
-    )
+    for kernel in (resumption(solver.minimizer), adopt_pass):
+      _ = kernel.of(self.compiled_game.dtype).address
     self.nash_conv()
 
   def _advance(self, count: int) -> None:
@@ -215,7 +210,7 @@ class Restarted(Solver):
 
   def _keep(self, candidate: AnyFloats, best: AnyFloats | None, best_scores: Float64s) -> Float64s:
     """Writes what is better than the best so far over it, if given; returns each player's share in NashConv."""
-    scores = evaluate.scores(self.compiled_game, self._runtime.evaluator(candidate))
+    scores = evaluate.scores(self.compiled_game, evaluate.evaluate(self.compiled_game, candidate))
     for player, treeplex in enumerate(self.compiled_game.treeplexes):
       if scores[player] < best_scores[player]:
         own = slice(treeplex.root, treeplex.end)

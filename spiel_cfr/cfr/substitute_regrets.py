@@ -21,8 +21,8 @@ import numpy as np
 import scipy  # its `optimize` is imported when it is used
 
 from spiel_cfr._numba.arrays import Float64s, aligned, aligned_zeros
-from spiel_cfr._numba.kernels import Kernel
 from spiel_cfr._numba.simd import LANES
+from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr.evaluation.counterfactual_values import backward_pass, expected, gradients
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, sequence
@@ -120,7 +120,7 @@ class PolicyValues(NamedTuple):
   weights: Float64s
   nash_conv: float
 
-  def regrets_at(self, block_kernel: Kernel, scale: float) -> tuple[Float64s, float]:
+  def regrets_at(self, block_kernel: StepKernel, scale: float) -> tuple[Float64s, float]:
     """Returns regrets at a scale, c or rho, shape (sequences,), and how much too large values at the roots are."""
     utility, regrets = aligned(self.gradient), aligned_zeros(1, self.game.end)
     low, high = self.game.payoff_range
@@ -135,7 +135,7 @@ class PolicyValues(NamedTuple):
     )
     return regrets[0], float(roots.sum()) - self.expected
 
-  def least_scale(self, block_kernel: Kernel) -> float:
+  def least_scale(self, block_kernel: StepKernel) -> float:
     """Returns the least scale, c or rho, at which the values at the roots are not too large; never quite 0."""
     # c has the unit of rho squared.
     least = STEADY / MOST if block_kernel is substitute else math.sqrt(STEADY / MOST)

@@ -125,12 +125,12 @@ def begin_from(
   game, is_substitute = found.game, chosen.form == "substitute"
   regrets, _ = found.regrets_at(substitute if is_substitute else proportional, chosen.scale)
   state = minimizer.warm_action_state(regrets, chosen.iterations, game)
-  loop.set_action_state(state)
+  loop.arrays.set_action_state(state)
   if is_substitute:
     positive = np.where(state[0] > game.spread(tie_tolerances(game)), state[0], 0.0)
-    loop.set_strategy(forms.behavioral_form(game, positive))
+    loop.arrays.set_strategy(forms.behavioral_form(game, positive))
   else:
-    loop.set_strategy(found.probabilities)
+    loop.arrays.set_strategy(found.probabilities)
     loop.init_from_strategy(found.sequence_form, parameters)
 
 

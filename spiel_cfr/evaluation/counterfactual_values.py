@@ -18,11 +18,12 @@ docs/theory/rewriting_history.md has the proof.
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, aligned_zeros, dot
-from spiel_cfr._numba.kernels import Kernel
+from spiel_cfr._numba.steps import Chain, StepKernel
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, PartWalk
+from spiel_cfr.games.compiled.trunk_and_subtrees import PartWalk
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, sequence
-from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_backward_pass
+from spiel_cfr.games.sequence_form.single_passes import backward
+from spiel_cfr.games.sequence_form.tree_passes import Tree
 
 
 @block_kernel
@@ -49,14 +50,13 @@ def gradients(game: CompiledGame, sequence_form: Float64s) -> Float64s:
   parts = game.partition.parts
   walk = PartWalk(game.partition)
   for number, part in enumerate(parts):
-    workspace = walk.workspaces[0] if number else walk.trunk
-    walk.load(number, workspace, sequence_form)
-    for player in PLAYERS:
-      walk.gradient(number, player, workspace)
-      found, own_length = workspace.utility[player][0], part.own_length(player)
-      result[part.sequences[player]] += found[:own_length]
+    walk.load(number, walk.workspaces[0] if number else walk.trunk, sequence_form)
+    for visit in walk.visits(number):
+      Chain([walk.gradient(visit)]).run()
+      player, own_length = visit.player, part.own_length(visit.player)
+      result[part.sequences[player]] += visit.utility[:own_length]
       above = parts[0].sequences[player].start + part.entries[player]
-      result[above] += found[own_length : part.length(player)]
+      result[above] += visit.utility[own_length : part.length(player)]
   return result
 
 
@@ -72,7 +72,7 @@ def expected(game: CompiledGame, gradient: Float64s, sequence_form: Float64s) ->
 
 def backward_pass(
   game: CompiledGame,
-  block_kernel: Kernel,
+  block_kernel: StepKernel,
   gradient: Float64s,
   *,
   strategy: Float64s | None = None,
@@ -96,15 +96,14 @@ def backward_pass(
   Returns:
     v(0) of each player, shape (players,).
   """
-  scratch = new_scratch()
-  tree_backward_pass(
+  step = backward(
     block_kernel,
     tree or Tree(game.groups, game.parent),
-    scratch.value if strategy is None else strategy,
     gradient,
-    scratch.lines if state is None else state,
-    scratch.lines if infoset_state is None else infoset_state,
-    scratch.value if parameters is None else parameters,
-    scratch,
+    strategy=strategy,
+    action_state=state,
+    infoset_state=infoset_state,
+    parameters=parameters,
   )
+  Chain([step]).run()
   return gradient[[tree.root for tree in game.treeplexes]]

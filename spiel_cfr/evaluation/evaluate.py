@@ -7,19 +7,28 @@ expected per game, and exact for any number of players: a best response costs on
 
 import functools
 import math
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, aligned_zeros, dot
+from spiel_cfr._numba.arrays import Float64s, aligned_zeros
+from spiel_cfr._numba.steps import Chain, Step
 from spiel_cfr._util import arguments
-from spiel_cfr.evaluation.best_responses import best_responses, respond, take_best
+from spiel_cfr.evaluation.best_responses import (
+  Expectation,
+  Remainder,
+  expect_value,
+  play_to_the_end,
+  respond,
+  take_best,
+)
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition, PartWalk, Workspace
+from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, PartWalk, Visit, Workspace
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_backward_pass
+from spiel_cfr.games.sequence_form.single_passes import backward
 from spiel_cfr.policies import forms, open_spiel
 
 
@@ -149,6 +158,8 @@ def check_two_player_constant_sum(compiled: CompiledGame) -> None:
 
 
 _NONE = aligned_zeros(0)
+# The largest games whose evaluators are kept: there, making one takes longer than using it.
+_MOST_SEQUENCES = 1 << 20
 
 
 class Evaluation(NamedTuple):
@@ -175,77 +186,6 @@ def _prepare(game: AnyGame, policies: open_spiel.AnyPolicy) -> tuple[CompiledGam
   return compiled, forms.sequence_form(compiled, open_spiel.from_policy(compiled, policies))
 
 
-class Evaluator:
-  """Evaluates policies of one game, with arrays of its own that it uses again and again."""
-
-  def __init__(self, compiled: CompiledGame) -> None:
-    """Allocates the arrays; a game that is cut into parts takes its own each time."""
-    self._compiled = compiled
-    self._roots = [treeplex.root for treeplex in compiled.treeplexes]
-    # A NashConv from which on the rounding of sums may matter, see `best_responses`.
-    lowest, highest = compiled.payoff_range
-    self._close = 0.01 * math.sqrt(np.finfo(compiled.dtype).eps) * (highest - lowest)
-    if compiled.partition is None:
-      # Every infoset is visited, but payoffs are read as iterations read them.
-      payoff, self._players, groups, parent, *_ = compiled.every_infoset
-      self._gradient, self._payoff, self._tree = (
-        payoff.gradient,
-        payoff.arrays,
-        Tree(groups, parent),
-      )
-      self._scratch = new_scratch()
-      self._sequence_form, self._utility = aligned_zeros(2, compiled.end)
-      self._values = aligned_zeros(compiled.num_players, 2)
-
-  def __call__(
-    self, sequence_form: npt.NDArray[Any], responses: Float64s | None = None
-  ) -> Evaluation:
-    """Evaluates a policy.
-
-    Args:
-      sequence_form: shape (sequences,), float64 or float32; each player's may be multiplied by a positive number.
-      responses: filled with the best responses in behavioural form, shape (sequences,), if it is given.
-
-    Raises:
-      NotFiniteError: the policy, or what it is worth, is not finite.
-      PolicyError: the array has another shape.
-    """
-    compiled = self._compiled
-    if sequence_form.shape != (compiled.end,):
-      raise errors.PolicyError(
-        f"A policy of this game in sequence form has the shape ({compiled.end},), not {sequence_form.shape}."
-      )
-    for root in self._roots:
-      if not sequence_form.item(root) > 0:
-        raise errors.NotFiniteError(
-          "A sequence form, or a sum of them, is positive at each player's root."
-        )
-    if compiled.partition is not None:
-      values = _evaluate_by_parts(compiled, compiled.partition, sequence_form, responses)
-      if values[:, 1].sum() - values[:, 0].sum() < self._close:
-        played = forms.sequence_form(compiled, forms.behavioral_form(compiled, sequence_form))
-        values = _evaluate_by_parts(compiled, compiled.partition, played, responses)
-    else:
-      # That the other arguments are what they must be, nobody outside can change.
-      best_responses.unchecked(
-        self._gradient,
-        self._payoff,
-        take_best if responses is None else respond,
-        self._players,
-        self._tree,
-        np.ascontiguousarray(sequence_form, np.float64),
-        self._sequence_form if responses is None else responses,
-        self._sequence_form,
-        self._utility,
-        self._scratch,
-        self._close,
-        self._values,
-      )
-      values = self._values.copy()
-    _check_values(values)
-    return Evaluation(values[:, 0], values[:, 1], _NONE if responses is None else responses)
-
-
 def evaluate(
   compiled: CompiledGame, sequence_form: npt.NDArray[Any], *, responses: bool = False
 ) -> Evaluation:
@@ -258,8 +198,37 @@ def evaluate(
 
   Raises:
     NotFiniteError: the policy, or what it is worth, is not finite.
+    PolicyError: the array has another shape.
   """
-  return Evaluator(compiled)(sequence_form, aligned_zeros(compiled.end) if responses else None)
+  if sequence_form.shape != (compiled.end,):
+    raise errors.PolicyError(
+      f"A policy of this game in sequence form has the shape ({compiled.end},), not {sequence_form.shape}."
+    )
+  totals = [sequence_form.item(treeplex.root) for treeplex in compiled.treeplexes]
+  if not all(total > 0 for total in totals):
+    raise errors.NotFiniteError(
+      "A sequence form, or a sum of them, is positive at each player's root."
+    )
+  found = aligned_zeros(compiled.end) if responses else None
+  # The sums of a long run are rounded in each iteration, so that the actions at an infoset do not quite sum to the
+  # sequence above. Best responses gain about 1e-12 of the payoffs from that after a million iterations. It may matter
+  # where NashConv is below this number.
+  lowest, highest = compiled.payoff_range
+  close = 0.01 * math.sqrt(np.finfo(compiled.dtype).eps) * (highest - lowest)
+  # An evaluator serves one call at a time, and calls may come from several threads.
+  try:
+    evaluator: Evaluator = compiled.idle_evaluators.pop()
+  except IndexError:
+    evaluator = Evaluator(compiled.partition or compiled.undivided(compiled.every_infoset))
+  try:
+    values = evaluator(sequence_form, totals, found)
+    if values[:, 1].sum() - values[:, 0].sum() < close:
+      values = evaluator(sequence_form, totals, found, to_the_end=True)
+  finally:
+    if compiled.end <= _MOST_SEQUENCES:
+      compiled.idle_evaluators.append(evaluator)
+  _check_values(values)
+  return Evaluation(values[:, 0], values[:, 1], _NONE if found is None else found)
 
 
 def original_nash_conv(compiled: CompiledGame, sequence_form: npt.NDArray[Any]) -> float:
@@ -299,46 +268,97 @@ def _check_values(values: Float64s) -> None:
     )
 
 
-def _evaluate_by_parts(
-  compiled: CompiledGame,
-  partition: Partition,
-  sequence_form: npt.NDArray[Any],
-  responses: Float64s | None,
-) -> Float64s:
-  """Does the same part by part, without arrays as long as the game; returns the values."""
-  values = np.zeros((2, 2))
-  walk = PartWalk(partition)
-  if responses is not None:
-    for forced, _ in partition.forced():
-      responses[forced] = 1.0
-  expected = np.zeros(len(partition.parts))
-  scales = [1.0 / float(sequence_form[treeplex.root]) for treeplex in compiled.treeplexes]
+class Evaluator:
+  """Evaluates policies of one game part by part, with the same arrays and chains again and again."""
 
-  def value(player: int, number: int, workspace: Workspace) -> None:
-    part, utility = partition.parts[number], workspace.utility[player][0]
-    walk.load(number, workspace, sequence_form, scales)
-    walk.gradient(number, player, workspace)
-    # What is at sequences of the trunk is added up for all parts in the trunk.
-    length = part.length(player)
-    expected[number] = dot(utility[:length], workspace.sequence_form[player][:length])
-    if number == 0:
-      walk.add_kept(player)
-    tree_backward_pass(
-      take_best if responses is None else respond,
-      part.trees[player],
-      # `take_best` writes no responses.
-      workspace.sequence_form[player] if responses is None else responses[part.sequences[player]],
-      utility,
-      workspace.scratch.lines,
-      workspace.scratch.lines,
-      workspace.scratch.value,
-      workspace.scratch,
+  def __init__(self, partition: Partition) -> None:
+    """Allocates the arrays."""
+    self._partition, self._walk = partition, PartWalk(partition)
+    self._expected = np.zeros((len(partition.parts), 1))
+    # In small games a chain takes longer to make than to run.
+    self._chains: dict[Any, Chain] = {}
+
+  def __call__(
+    self,
+    sequence_form: npt.NDArray[Any],
+    totals: Sequence[float],
+    responses: Float64s | None,
+    to_the_end: bool = False,
+  ) -> Float64s:
+    """Evaluates a policy.
+
+    Args:
+      sequence_form: shape (sequences,).
+      totals: the number that each player's is divided by.
+      responses: filled with the best responses in behavioural form, shape (sequences,), if it is given.
+      to_the_end: whether probabilities after a sequence are scaled to sum to its own.
+
+    Returns:
+      A row for each player: the expected value of the policy, and of a best response.
+    """
+    walk, parts = self._walk, self._partition.parts
+    if responses is not None:
+      for forced, _ in self._partition.forced():
+        responses[forced] = 1.0
+
+    def visit(player: int, number: int, workspace: Workspace) -> None:
+      if number:
+        walk.load(number, workspace, sequence_form, totals)
+        if to_the_end:
+          self._normalization(number, workspace).run()
+      self._evaluation(player, number, workspace, responses).run()
+
+    walk.load(0, walk.trunk, sequence_form, totals)
+    if to_the_end:
+      self._normalization(0, walk.trunk).run()
+    values = np.zeros((len(walk.players), 2))
+    for player in walk.players:
+      walk.for_each_subtree(functools.partial(visit, player))
+      visit(player, 0, walk.trunk)
+      root = parts[0].place(player).start
+      values[player] = sum(self._expected.ravel().tolist()), walk.trunk.utility[player][root]
+    return values
+
+  def _normalization(self, number: int, workspace: Workspace) -> Chain:
+    """Returns the steps that scale the probabilities after each sequence of a part."""
+    return self._kept(
+      (number, workspace),
+      lambda: [
+        play_to_the_end.on(Remainder(tree, workspace.sequence_form[player]))
+        for player, tree in enumerate(self._partition.parts[number].trees)
+      ],
     )
-    walk.keep(number, player, workspace)
 
-  walk.load(0, walk.trunk, sequence_form, scales)
-  for player in PLAYERS:
-    walk.for_each_subtree(functools.partial(value, player))
-    value(player, 0, walk.trunk)
-    values[player] = sum(expected.tolist()), walk.trunk.utility[player][0][0]
-  return values
+  def _evaluation(
+    self, player: int, number: int, workspace: Workspace, responses: Float64s | None
+  ) -> Chain:
+    """Returns the steps that evaluate a player's strategy and its best response in a part."""
+    part, walk, visit = self._partition.parts[number], self._walk, Visit(number, player, workspace)
+    place, utility = part.place(player), visit.utility
+
+    def steps() -> list[Step]:
+      expected = Expectation(utility[place], visit.sequence_form[place], self._expected[number])
+      return [
+        walk.gradient(visit),
+        # The values at entries are counted in each part, and what is below them in the trunk.
+        expect_value.on(expected),
+        *walk.collect(visit),
+        backward(
+          take_best if responses is None else respond,
+          part.trees[player],
+          utility,
+          strategy=None if responses is None else responses[part.sequences[player]],
+          scratch=workspace.scratch,
+        ),
+        *walk.leave(visit),
+      ]
+
+    return (
+      Chain(steps()) if responses is not None else self._kept((player, number, workspace), steps)
+    )
+
+  def _kept(self, key: Any, steps: Callable[[], list[Step]]) -> Chain:
+    """Returns the chain of this key, which is made when it is first asked for."""
+    if key not in self._chains:
+      self._chains[key] = Chain(steps())
+    return self._chains[key]

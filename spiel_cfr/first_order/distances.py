@@ -34,8 +34,8 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, aligned_zeros
-from spiel_cfr._numba.kernels import Kernel
 from spiel_cfr._numba.simd import LANES, full, load, store, where_greater
+from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr._util import arguments
 from spiel_cfr.first_order.responses import own_trees
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -119,7 +119,7 @@ def prox_euclidean(block: Block) -> None:
     store(block.value, i, value)
 
 
-_PROX: dict[Regularizer, Kernel] = {"entropy": prox_entropy, "euclidean": prox_euclidean}
+_PROX: dict[Regularizer, StepKernel] = {"entropy": prox_entropy, "euclidean": prox_euclidean}
 
 
 class Step(NamedTuple):

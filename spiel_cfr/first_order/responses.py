@@ -3,14 +3,10 @@
 from typing import NamedTuple
 
 from spiel_cfr._numba.arrays import Float64s
-from spiel_cfr._numba.kernels import Kernel
+from spiel_cfr._numba.steps import Chain, StepKernel
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.sequence_form.tree_passes import (
-  Tree,
-  new_scratch,
-  tree_backward_pass,
-  tree_reach,
-)
+from spiel_cfr.games.sequence_form.single_passes import backward, reach
+from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch
 
 
 class OwnTree(NamedTuple):
@@ -26,7 +22,7 @@ class OwnTree(NamedTuple):
 
   def respond(
     self,
-    kernel: Kernel,
+    kernel: StepKernel,
     utility: Float64s,
     strategy: Float64s,
     action_state: Float64s,
@@ -40,11 +36,21 @@ class OwnTree(NamedTuple):
     then goes to `point` in sequence form, shape (sequences,).
     """
     values, scratch = utility.copy(), new_scratch()
-    tree_backward_pass(
-      kernel, self.tree, strategy, values, action_state, infoset_state, parameters, scratch
-    )
     point[self.own.start] = 1.0
-    tree_reach(self.tree, strategy, point, scratch)
+    steps = [
+      backward(
+        kernel,
+        self.tree,
+        values,
+        strategy=strategy,
+        action_state=action_state,
+        infoset_state=infoset_state,
+        parameters=parameters,
+        scratch=scratch,
+      ),
+      reach(self.tree, strategy, point, scratch),
+    ]
+    Chain(steps).run()
     return float(values[self.own.start])
 
 

@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cfr._numba.arrays import AnyFloats, Uint32s, Uint64s
-from spiel_cfr._numba.kernels import inlined, kernel
+from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.simd import full, load, store, width
+from spiel_cfr._numba.steps import step
 from spiel_cfr._numba.transposes import add_columns, load_columns
-from spiel_cfr.games.payoffs.payoff import PayoffArrays, gradient_signature
+from spiel_cfr.games.payoffs.payoff import Gradient, PayoffArrays
 
 # Columns of the payoff's table from row 2 on, a row per board: how many hands each player has; where in `rows` each
 # player's hands are described; where in `values` the reaches of each player's hands are; where in `rows` the levels
@@ -212,11 +213,11 @@ def settle(
     settle_showdowns(rows, own, other, num_levels, reach, held, value)
 
 
-@kernel(gradient_signature, passed=True)
-def terminal_gradient(
-  player: int, arrays: PayoffArrays, sequence_form: AnyFloats, utility: AnyFloats
-) -> None:
+@step(Gradient)
+def terminal_gradient(record: Gradient) -> None:
   """Adds up the terminals of every board, a vector of them at a time; see `PokerTerminals`."""
+  player, arrays = record.player, record.arrays
+  sequence_form, utility = record.sequence_form, record.utility
   table, rows, values = arrays.runs, arrays.rows, arrays.values
   lanes, opponent = width(utility), _ONE - player
   payoffs, most, places = table[0, 2], table[0, 3], table[0, 4]

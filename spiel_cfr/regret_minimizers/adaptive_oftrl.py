@@ -29,8 +29,8 @@ import math
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr._numba.kernels import Kernel
 from spiel_cfr._numba.simd import full, load, store, where_greater
+from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.blocks import (
@@ -158,7 +158,7 @@ class AdaptiveOFTRL(RegretMinimizer):
     arguments.real_number(self.power, "power", 0.0, 100.0)
 
   @property
-  def resume(self) -> Kernel | None:
+  def resume(self) -> StepKernel | None:
     return resume_at_center if self.centered else None
 
   @property

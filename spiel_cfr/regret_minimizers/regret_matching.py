@@ -23,8 +23,8 @@ import math
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr._numba.kernels import Kernel
 from spiel_cfr._numba.simd import full, load, store, where_greater
+from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.blocks import (
@@ -147,7 +147,7 @@ class RegretMatching(RegretMinimizer):
       checked(getattr(self, name), name, 0.0, math.nextafter(math.inf, 0.0))
 
   @property
-  def observe(self) -> Kernel:
+  def observe(self) -> StepKernel:
     """The fastest kernel that does it."""
     if not self._is_plain or (self.positive_discount, self.negative_discount) != (1.0, 1.0):
       return match_weighted_regrets

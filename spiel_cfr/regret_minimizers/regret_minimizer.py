@@ -30,7 +30,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr._numba.kernels import Kernel
+from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.schedules import Numbers, evaluated
@@ -54,16 +54,16 @@ class RegretMinimizer(abc.ABC):
 
   @property
   @abc.abstractmethod
-  def observe(self) -> Kernel:
+  def observe(self) -> StepKernel:
     """The kernel that sees the utilities of an iteration, see the module's docstring."""
 
   @property
-  def predict(self) -> Kernel | None:
+  def predict(self) -> StepKernel | None:
     """The kernel that sees the utilities predicted for the next iteration; None where `observe` chooses it itself."""
     return None
 
   @property
-  def resume(self) -> Kernel | None:
+  def resume(self) -> StepKernel | None:
     """The kernel that lets it go on from a given strategy, None if it can't."""
     return None
 
@@ -150,7 +150,7 @@ def parameter_rows(
   return result
 
 
-def resumption(minimizer: RegretMinimizer) -> Kernel:
+def resumption(minimizer: RegretMinimizer) -> StepKernel:
   """Returns a minimizer's kernel `resume`.
 
   Raises:

@@ -277,19 +277,6 @@ def test_what_has_no_file_or_is_made_by_a_function_works_but_is_not_kept(folder)
   assert not folder.exists()
 
 
-INNER = Kernel(_plain, NUMBER, passed=True)
-
-
-def _calls_by_name(x):
-  return INNER(x) * 2.0
-
-
-@pytest.mark.filterwarnings("ignore:.*dynamic globals:numba.NumbaWarning")
-def test_a_kernel_called_by_its_global_name_works_but_is_not_kept(folder):
-  assert [Kernel(_calls_by_name, NUMBER)(1.0) for _ in range(2)] == [4.0, 4.0]
-  assert [path.name.split("-")[0] for path in folder.iterdir()] == ["test_cache._plain"]
-
-
 def _doubled(x):
   if x[0] < 0.0:
     raise ValueError("negative")
@@ -476,6 +463,6 @@ def test_numba_keeps_nothing_elsewhere(folder, package, tmp_path, monkeypatch):
 
 def test_what_else_a_package_imports_does_not_matter():
   """Or else all kernels would be compiled anew after any edit, and where JAX has been imported."""
-  _, imported = cache._source("spiel_cfr.cfr.loops.whole_game")
+  _, imported = cache._source("spiel_cfr.cfr.loops.loop")
   assert "spiel_cfr.errors" in imported
   assert "spiel_cfr" not in imported

@@ -1,54 +1,54 @@
-"""Calls of kernels from Python: fast, and refused if the arguments don't fit."""
+"""Calls of kernels from Python, and of steps from kernels: arguments that don't fit are refused."""
 
 import copy
+import gc
 import pickle
 import sys
-import time
-import timeit
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import pytest
 from numba import types
 
-from spiel_cfr._numba.arrays import COUNT, FLOAT_TABLE, FLOATS, INDICES, borrowed, tuple_type
+from spiel_cfr._numba.arrays import COUNT, FLOATS, INDICES
 from spiel_cfr._numba.kernels import Kernel, inlined, kernel
+from spiel_cfr._numba.records import Count, Counts, Doubles, Indices, Line, Packed, Table, call
+from spiel_cfr._numba.steps import Chain, step
 
 
 class Lines(NamedTuple):
-  numbers: np.ndarray
-  table: np.ndarray
-  count: int
+  numbers: Line
+  table: Table
+  count: Count
 
 
-class Others(NamedTuple):
-  numbers: np.ndarray
-  tables: np.ndarray
-  count: int
+class Twice(NamedTuple):
+  kernel: Count
+  places: Indices
+  lines: Lines
+  seen: Doubles
 
 
-LINES = tuple_type(Lines, FLOATS, FLOAT_TABLE, COUNT)
-ADD = types.void(LINES, types.float64)
-
-
-@kernel(ADD, passed=True)
-def add(lines, number):
+@step(Lines)
+def add(lines):
   for i in range(lines.count):
-    lines.numbers[i] += number + lines.table[i, 0]
+    lines.numbers[i] += 2.0 + lines.table[i, 0]
 
 
-@kernel(ADD, passed=True)
-def subtract(lines, number):
+@step(Lines)
+def subtract(lines):
   for i in range(lines.count):
-    lines.numbers[i] -= number
+    lines.numbers[i] -= 0.5
 
 
-@kernel(types.void(types.FunctionType(ADD), types.FunctionType(ADD), FLOATS, FLOAT_TABLE))
-def both(first, second, numbers, table):
-  lines = Lines(borrowed(numbers), borrowed(table), np.uint64(len(numbers)))
-  first(lines, 1.0)
-  second(lines, 0.5)
+@step(Twice)
+def twice(record):
+  """Calls a kernel with shorter lines first, then with those that the record had."""
+  lines = record.lines
+  for time in range(np.uint64(2)):
+    lines.count = np.uint64(record.places[time])
+    call(record.kernel, lines)
+    record.seen[time] = lines.numbers[0]
 
 
 @kernel(types.float64(FLOATS, INDICES, types.float64, COUNT, types.boolean))
@@ -59,34 +59,47 @@ def total(numbers, places, factor, count, doubled):
   return 2.0 * result if doubled else result
 
 
-class Steps(NamedTuple):
-  first: Kernel
-  second: Kernel
+def lines(count=3, dtype=np.float64):
+  return Lines(np.zeros(count, dtype), np.ones((count, 2), dtype), count)
 
 
-STEPS = tuple_type(Steps, types.FunctionType(ADD), types.FunctionType(ADD))
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_chains_run_steps_in_order(dtype):
+  given = lines(dtype=dtype)
+  chain = Chain([add.on(given, dtype), subtract.on(given, dtype), subtract.on(given, dtype)])
+  chain.run()
+  np.testing.assert_array_equal(given.numbers, np.full(3, 2.0, dtype))
+  chain.run()
+  np.testing.assert_array_equal(given.numbers, np.full(3, 4.0, dtype))
+  Chain([]).run()
 
 
-@kernel(types.void(STEPS, LINES))
-def all_steps(steps, lines):
-  steps.first(lines, 1.0)
-  steps.second(lines, 0.25)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_records_inside_records_and_fields_that_kernels_assign(dtype):
+  given, places, seen = lines(dtype=dtype), np.array([1, 3], np.uint32), np.zeros(2)
+  record = Twice(add.of(dtype).address, places, given, seen)
+  Chain([twice.on(record, dtype)]).run()
+  np.testing.assert_array_equal(given.numbers, [6.0, 3.0, 3.0])
+  np.testing.assert_array_equal(seen, [3.0, 6.0])
 
 
-def lines(count=3):
-  return Lines(np.zeros(count), np.ones((count, 2)), count)
+class Row(NamedTuple):
+  current: Doubles
+  counts: Counts
+  total: Doubles
 
 
-def test_tuples_of_arrays_and_kernels():
-  given = lines()
-  add(given, 2.0)
-  np.testing.assert_array_equal(given.numbers, [3.0] * 3)
-  both(add, subtract, given.numbers, given.table)
-  np.testing.assert_array_equal(given.numbers, [4.5] * 3)
-  both(subtract, subtract, given.numbers, given.table)
-  np.testing.assert_array_equal(given.numbers, [3.0] * 3)
-  all_steps(Steps(add, subtract), given)
-  np.testing.assert_array_equal(given.numbers, [4.75] * 3)
+@step(Row)
+def note(record):
+  record.total[record.counts[0]] = 10.0 * record.current[0] + record.current[1]
+
+
+def test_chains_repeat_for_each_row_of_numbers():
+  rows, current, counts = np.arange(6.0).reshape(3, 2), np.zeros(2), np.zeros(2, np.uint64)
+  total = np.zeros(3)
+  Chain([note.on(Row(current, counts, total))]).repeat(rows, current, counts)
+  np.testing.assert_array_equal(total, [1.0, 23.0, 45.0])
+  np.testing.assert_array_equal(counts, [3, 0])
 
 
 @pytest.mark.parametrize("warm", [False, True])
@@ -113,10 +126,8 @@ def test_wrong_arrays_are_type_errors(wrong, warm):
     total(*good)
   with pytest.raises(TypeError, match="argument 0 of total"):
     total(wrong(), *good[1:])
-  with pytest.raises(TypeError, match="argument 0 of add"):
-    add(Lines(wrong(), np.zeros((4, 1)), 4), 1.0)
-  with pytest.raises(TypeError, match="argument 2 of both"):
-    both(add, add, wrong(), np.zeros((4, 1)))
+  with pytest.raises(TypeError, match="numbers of Lines must be an array of float64"):
+    add.on(Lines(wrong(), np.zeros((4, 1)), 4))
 
 
 def read_only(array):
@@ -136,14 +147,13 @@ def test_wrong_numbers_tuples_and_kernels_are_type_errors():
   for arguments in ((), (numbers,), (numbers, places, 1.0, 4, False, 1)):
     with pytest.raises(TypeError, match="takes 5 arguments"):
       total(*arguments)
-  for wrong in (Others(*lines()), tuple(lines()), lines()[:2], None):
-    with pytest.raises(TypeError):
-      add(wrong, 1.0)
-  for wrong in (total, None, add.function, numba.njit(add.function), 5):
-    with pytest.raises(TypeError):
-      both(add, wrong, *lines()[:2])
-    with pytest.raises(TypeError):
-      all_steps(Steps(add, wrong), lines())
+  for wrong in (tuple(lines()), lines()[:2], None, Row(*np.zeros((3, 1)))):
+    with pytest.raises(TypeError, match="add"):
+      add.on(wrong)
+  with pytest.raises(TypeError, match="argument 0 of add"):
+    add(lines())
+  with pytest.raises(TypeError, match="not passed to kernels"):
+    _ = total.address
 
 
 def test_copies_are_the_kernel_itself():
@@ -158,69 +168,24 @@ def test_copies_are_the_kernel_itself():
 
 def test_public_face():
   assert add.function.__name__ == add.__name__ == "add"
-  assert add.signature().args[0] == LINES
-  assert isinstance(add.numba_type, types.FunctionType)
-  assert add.__wrapper_address__() == add.__wrapper_address__() > 0
-  assert numba.typeof(add) == add.numba_type
+  assert add.record is Lines
+  assert add.address == add.address > 0
+  assert add.of(np.float32).address != add.address
   assert inlined(add.function).py_func is add.function
 
 
-def test_numba_functions_take_kernels():
-  @numba.njit
-  def twice(function, lines):
-    function(lines, 1.0)
-    function(lines, 1.0)
-
-  given = lines()._replace(count=np.uint64(3))
-  twice(subtract, given)
-  np.testing.assert_array_equal(given.numbers, [-2.0] * 3)
-
-
-def test_no_references_are_lost():
+def test_records_keep_their_arrays_and_nothing_else():
   given = lines()
-  before = [sys.getrefcount(value) for value in (*given[:2], add)]
+  before = [sys.getrefcount(value) for value in given[:2]]
+  packed = Packed(given, np.float64)
+  assert [sys.getrefcount(value) for value in given[:2]] == before
+  chain = Chain([add.on(given), subtract.on(given)])
   for _ in range(100):
-    add(given, 1.0)
-    both(add, subtract, *given[:2])
-    all_steps(Steps(add, subtract), given)
-    with pytest.raises(TypeError):
-      add(Lines(given.numbers, None, 3), 1.0)
-  assert [sys.getrefcount(value) for value in (*given[:2], add)] <= [n + 2 for n in before]
-
-
-def test_a_call_is_much_faster_than_numba_makes_it():
-  numbers, table = np.zeros(4), np.zeros((4, 1))
-  plain = types.FunctionType(
-    types.void(types.NamedTuple([FLOATS, FLOAT_TABLE, COUNT], Lines), types.float64)
-  )
-  assert plain.signature.args == add.signature().args
-  slow = numba.njit(both.function)
-  times = []
-  for function in (slow, both):
-    function(add, subtract, numbers, table)
-    repeated = timeit.repeat(
-      lambda f=function: f(add, subtract, numbers, table),
-      timer=time.process_time,
-      number=1000,
-      repeat=9,
-    )
-    times.append(min(repeated))
-  assert times[1] < 0.75 * times[0]
-
-
-def test_an_absent_kernel_is_passed_but_not_compiled():
-  absent = subtract.absent
-  assert absent is subtract.absent
-  assert absent.numba_type == subtract.numba_type
-
-  @kernel(types.void(types.FunctionType(ADD), types.FunctionType(ADD), types.boolean, LINES))
-  def one_of_two(first, second, takes_second, lines):
-    if takes_second:
-      second(lines, 1.0)
-    else:
-      first(lines, 1.0)
-
-  given = lines()
-  one_of_two(subtract, absent, False, given)
-  np.testing.assert_array_equal(given.numbers, [-1.0] * 3)
-  assert "_dispatcher" not in vars(absent)
+    chain.run()
+  del packed, chain
+  gc.collect()
+  assert [sys.getrefcount(value) for value in given[:2]] == before
+  temporary = Chain([add.on(lines()) for _ in range(3)])
+  gc.collect()
+  temporary.run()
+  np.testing.assert_array_equal(temporary.steps[0].record.record.numbers, [3.0] * 3)

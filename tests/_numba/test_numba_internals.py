@@ -9,7 +9,6 @@ import pytest
 import spiel_cfr
 
 _WITHOUT = {
-  "first-class functions": "numba.experimental.function_type = types.SimpleNamespace()",
   "lock": "numba.core.compiler_lock = types.SimpleNamespace()",
   "options": "numba.core.options = types.SimpleNamespace()",
   "compile results": """
@@ -26,7 +25,7 @@ cache.compiled = lambda *arguments: Dispatcher(original(*arguments))
 _SOLVE = """
 import types
 import numba
-import numba.core.compiler_lock, numba.core.options, numba.experimental.function_type
+import numba.core.compiler_lock, numba.core.options
 {without}
 import spiel_cfr
 solver = spiel_cfr.CFRSolver("kuhn_poker")

@@ -14,9 +14,9 @@ from executors import Here
 
 import spiel_cfr
 from spiel_cfr import RegretMatching, errors
+from spiel_cfr._numba.steps import Chain
 from spiel_cfr.cfr.loops import sharded_subtrees
-from spiel_cfr.cfr.loops.part_steps import PartSteps
-from spiel_cfr.cfr.loops.part_visit import visit_part
+from spiel_cfr.cfr.loops.loop import Loop
 
 _SOLVERS: dict[str, Any] = {
   "cfr": spiel_cfr.CFRSolver,
@@ -117,13 +117,6 @@ def test_single_precision(compiled: Any) -> None:
   _check_shards(_solved(game), game, 2)
 
 
-def test_kernels_that_look_at_types(monkeypatch: pytest.MonkeyPatch) -> None:
-  """They refuse what can't be written to, where numba lacks what is usually called."""
-  kernel = visit_part.of(_dice().dtype)
-  monkeypatch.setitem(vars(kernel), "unchecked", kernel._dispatcher)
-  _check_shards(_solved(_dice()), _dice(), 2)
-
-
 def test_several_solvers_at_a_time() -> None:
   """More than a process keeps open, in turns."""
   game = spiel_cfr.runs.shard(_game(), Here(), 2)
@@ -183,16 +176,18 @@ class _Torn(Here):
     self.deaths = 0
     self._calls = 0
     self._left: int | None = None
-    visit = PartSteps.visit_subtree
+    subtree = Loop.subtree
 
-    def dying(steps: Any, *arguments: Any) -> None:
-      visit(steps, *arguments)
+    def dying(loop: Any, *arguments: Any) -> Any:
       if self._left is not None:
+        subtree(loop, *arguments).run()
         self._left -= 1
         if self._left == 0:
           raise SystemExit
+        return Chain([])
+      return subtree(loop, *arguments)
 
-    monkeypatch.setattr(PartSteps, "visit_subtree", dying)
+    monkeypatch.setattr(Loop, "subtree", dying)
 
   def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
     self._calls += 1
@@ -245,7 +240,7 @@ def test_nobody_is_asked_twice_for_the_same(monkeypatch: pytest.MonkeyPatch) -> 
   serve = sharded_subtrees._Worker.serve
 
   def noted(worker: Any, order: Any) -> Any:
-    orders.append((len(order.visits), order.barrier, order.snapshot is not None))
+    orders.append((len(order.visits), order.barrier, order.arrays is not None))
     return serve(worker, order)
 
   monkeypatch.setattr(sharded_subtrees._Worker, "serve", noted)

@@ -48,7 +48,7 @@ def test_exact_least_squares_on_one_hot_features_are_external_sampling(load: Any
 def _counterfactual(compiled: Any, current: Any) -> np.ndarray:
   """The exact regrets of a policy, in order of discovery."""
   exact = spiel_cfr.TabularCFRSolver(compiled, alternating_updates=False)
-  exact._runtime.loop.set_strategy(policies.from_policy(compiled, current))
+  exact._runtime.loop.arrays.set_strategy(policies.from_policy(compiled, current))
   exact.evaluate_and_update_policy()
   result: np.ndarray = exact.state.action_state[0, compiled.all_action_sequences]
   return result

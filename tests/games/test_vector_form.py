@@ -111,7 +111,7 @@ def test_single_precision(game, partitioned):
 
 def test_memory_of_restarts():
   """Nine numbers a sequence, another for strategies that are looked at, and what in larger games is less."""
-  game = compile_vector_game("liars_dice(dice_sides=5)", dtype="float32", partitioned=True)
+  game = compile_vector_game("liars_dice(dice_sides=6)", dtype="float32", partitioned=True)
 
   def solve() -> Any:
     solver = spiel_cfr.Restarted(spiel_cfr.DCFRSolver(game), first_attempt=20)

@@ -101,7 +101,7 @@ def test_expected_regrets_are_those_of_the_full_width_solver(
   solver = make(load(), engine="states", seed=3)
   compiled = _know_all_infosets(solver)
   exact = spiel_cfr.TabularCFRSolver(compiled, alternating_updates=False)
-  exact._runtime.loop.set_strategy(policies.from_policy(compiled, solver.current_policy()))
+  exact._runtime.loop.arrays.set_strategy(policies.from_policy(compiled, solver.current_policy()))
   exact.evaluate_and_update_policy()
   entries = solver._engine.table.entries
   offset = 0
@@ -180,7 +180,7 @@ def test_mean_regrets_on_leduc_are_exact_within_five_standard_errors(name: str) 
   compiled = solver.compiled_game
   exact = spiel_cfr.TabularCFRSolver(compiled, alternating_updates=False)
   sums = np.random.default_rng(1).uniform(0.5, 1.5, compiled.end)
-  exact._runtime.loop.set_strategy(policies.behavioral_form(compiled, sums))
+  exact._runtime.loop.arrays.set_strategy(policies.behavioral_form(compiled, sums))
   strategy = exact.state.strategy[compiled.all_action_sequences]
   exact.evaluate_and_update_policy()
   entries = solver._engine.table.entries

@@ -9,7 +9,8 @@ import spiel_cfr
 from spiel_cfr._numba.arrays import floats
 from spiel_cfr._numba.kernels import kernel
 from spiel_cfr._numba.simd import MOST_LANES, load, store
-from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_forward_pass
+from spiel_cfr._numba.steps import Chain
+from spiel_cfr.games.sequence_form.tree_passes import Forward, Tree, forward_pass, new_scratch
 from spiel_cfr.poker.public_game import compile_public_game
 from spiel_cfr.regret_minimizers import regularizers
 
@@ -50,11 +51,13 @@ def test_averages_lose_nothing():
     strategy, reach, total = (np.zeros(length, np.float32) for _ in range(3))
     reach[0], total[MOST_LANES] = 1.0, 1.0
     strategy[MOST_LANES], strategy[2 * MOST_LANES] = small, 1.0 - small
-    scratch = new_scratch(np.float32)
+    weights, so_far = np.array([0.0, 1.0]), np.zeros(1, np.float32)
+    value = new_scratch(np.float32).value
+    forward = Forward(tree, strategy, reach, value, total, weights, so_far)
+    chain = Chain([forward_pass.on(forward, np.float32)])
     for number in range(iterations):
-      tree_forward_pass.of(np.float32)(
-        tree, strategy, reach, total, scratch, 0.0, 1.0, float(number)
-      )
+      so_far[0] = number
+      chain.run()
     assert total[MOST_LANES] == pytest.approx(1.0 + iterations * small, abs=1e-6)
     assert total[2 * MOST_LANES] == pytest.approx(iterations * (1.0 - small), rel=1e-6)
 

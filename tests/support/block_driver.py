@@ -3,8 +3,10 @@
 import numpy as np
 
 from spiel_cfr._numba.simd import LANES
+from spiel_cfr._numba.steps import Chain
 from spiel_cfr.games.sequence_form.blocks import as_scale
-from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch, tree_backward_pass
+from spiel_cfr.games.sequence_form.single_passes import backward
+from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch
 
 
 def run_kernel(kernel, count, strategy, utility, state, local, parameters):
@@ -18,10 +20,20 @@ def run_kernel(kernel, count, strategy, utility, state, local, parameters):
   tree = Tree(
     np.array([[0, LANES, count, actions, 0, 0]], np.uint64),
     np.full(count, above, np.uint32),
-    as_scale(np.ones(count)),
   )
   scratch = new_scratch()
   seen = np.append(utility, np.zeros(LANES))
-  tree_backward_pass(kernel, tree, strategy, seen, state, local, parameters, scratch)
+  step = backward(
+    kernel,
+    tree,
+    seen,
+    strategy=strategy,
+    action_state=state,
+    infoset_state=local,
+    parameters=parameters,
+    scale=as_scale(np.ones(count)),
+    scratch=scratch,
+  )
+  Chain([step]).run()
   np.testing.assert_allclose(seen[above], scratch.value[:count].sum(), rtol=1e-9, atol=1e-300)
   return scratch.value[:count].copy()

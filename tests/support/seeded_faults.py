@@ -54,7 +54,7 @@ _PASSES = "games/sequence_form/tree_passes.py"
 _TREEPLEX = "games/sequence_form/treeplex.py"
 _BLOCKS = "games/sequence_form/blocks.py"
 _SCHEDULES = "regret_minimizers/schedules.py"
-_ITERATIONS = "cfr/loops/whole_game.py"
+_ITERATIONS = "cfr/loops/loop.py"
 _NUMBERS = "cfr/iteration_schedule.py"
 _STATE = "cfr/solver_state.py"
 _EVALUATE = "evaluation/evaluate.py"
@@ -152,8 +152,8 @@ FAULTS = (
   Fault(
     "groups from the root up",
     _PASSES,
-    "    group = end - _ONE - back\n",
-    "    group = begin + back\n",
+    "group_at(groups, end - _ONE - back)",
+    "group_at(groups, begin + back)",
     _OPEN_SPIEL,
   ),
   Fault(
@@ -208,17 +208,17 @@ FAULTS = (
   ),
   # Iterations.
   Fault(
-    "gradients are computed once, in alternating updates too",
+    "alternating updates face the strategies of the iteration before",
     _ITERATIONS,
-    "      if alternating:\n        gradient(player",
-    "      if alternating and player == first_player:\n        gradient(player",
+    "      steps = [each for turn in turns for each in self.trunk(turn).steps]",
+    "      steps = self.trunk(tuple(self.arrays.walk.players)).steps",
     _OPEN_SPIEL,
   ),
   Fault(
     "the sum of weights misses those after updates",
-    _ITERATIONS,
-    "_count_in_average(cumulative, root, before + after)",
-    "_count_in_average(cumulative, root, before)",
+    _PASSES,
+    "record.weights[0] + record.weights[1])",
+    "record.weights[0])",
     ("cfr/test_restarts.py", "regret_minimizers"),
   ),
   Fault(

@@ -1,17 +1,31 @@
-"""The iterations of full-width solvers: one interface, and an implementation for each way to go through a game."""
+"""The iterations of full-width solvers."""
+
+import functools
 
 from spiel_cfr.cfr.averaging import Averaging
-from spiel_cfr.cfr.loops.loop import FullWidthState, IterationNumbers, Loop
-from spiel_cfr.cfr.loops.partitioned_loop import PartitionedLoop
-from spiel_cfr.cfr.loops.whole_game import WholeGameLoop
+from spiel_cfr.cfr.loops.arrays import Numbers
+from spiel_cfr.cfr.loops.loop import Loop
+from spiel_cfr.cfr.loops.sharded_subtrees import ShardedSubtrees
+from spiel_cfr.cfr.loops.state import FullWidthState
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
-__all__ = ["FullWidthState", "IterationNumbers", "Loop", "WholeGameLoop", "make_loop"]
+__all__ = ["FullWidthState", "Loop", "Numbers", "make_loop"]
 
 
 def make_loop(game: CompiledGame, minimizer: RegretMinimizer, averaging: Averaging) -> Loop:
-  """Returns the loop for a game before its first iteration."""
-  if game.partition is None:
-    return WholeGameLoop(game, minimizer, averaging)
-  return PartitionedLoop(game, minimizer, game.partition, averaging)
+  """Returns the loop for a game before its first iteration; strategies are uniform.
+
+  Raises:
+    AbstractionError: the minimizer predicts, and shared infosets differ in depth.
+    ShardError: other processes are to visit the subtrees, and the minimizer can't be pickled.
+  """
+  decisions = game.every_infoset if minimizer.visits_forced else game.decisions
+  partition = game.partition or game.undivided(decisions)
+  if partition.shards is None:
+    loop = Loop(game, minimizer, averaging, partition)
+  else:
+    shards = functools.partial(ShardedSubtrees, shards=partition.shards, minimizer=minimizer)
+    loop = Loop(game, minimizer, averaging, partition, shards)
+  loop.arrays.begin()
+  return loop

@@ -1,201 +1,306 @@
-"""What a loop is: the state of a full-width solver, and iterations on it; `whole_game` has the plain one."""
+"""Iterations of a full-width solver, as lists of steps.
 
-import abc
-import dataclasses
-from collections.abc import Iterator
-from typing import NamedTuple
+For each player that updates, an iteration of CFR is
+
+    gradient        utility = the value of each sequence to the player, given the strategies of the others
+    backward pass   from the leaves up: at every infoset the minimizer observes its utilities and chooses the next
+                    strategy; the value of the infoset is added to the sequence above it
+    forward pass    from the root down: local strategies become sequence form, and are added to the average
+
+`Loop.trunk` is that list, with the steps that some minimizers and averages need besides. In a game that is one part,
+many iterations are one call of compiled code.
+
+In a game that is cut into a trunk and subtrees, the subtrees are visited before the trunk, one at a time: the
+opponents' reach probabilities, the gradients, and the backward passes, which leave values for the trunk. So one small
+workspace serves all subtrees. They are visited by this process, or by others (`sharded_subtrees`).
+"""
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint64s
-from spiel_cfr.cfr.averaging import ADDITION
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, aligned_zeros
+from spiel_cfr._numba.line_steps import Pick, scatter_line
+from spiel_cfr._numba.steps import Chain, Step, StepKernel
+from spiel_cfr._util.time_slices import whole_steps
+from spiel_cfr.cfr.averaging import Averaging
+from spiel_cfr.cfr.loops.arrays import Numbers, SolverArrays
+from spiel_cfr.cfr.loops.subtrees import LocalSubtrees, Subtrees, Turn
+from spiel_cfr.cfr.loops.summing import sum_gradients, sum_values, taper
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.sequence_form.tree_passes import Memory
-from spiel_cfr.policies import forms
-from spiel_cfr.policies.locked import Mask
-from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
+from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, Visit, Workspace
+from spiel_cfr.games.sequence_form.blocks import Block
+from spiel_cfr.games.sequence_form.shared_infosets import (
+  SharedBackward,
+  observe_shared,
+  predict_shared,
+  spans_depths,
+)
+from spiel_cfr.games.sequence_form.tree_passes import (
+  Backward,
+  Forward,
+  Tree,
+  Weigh,
+  add_weight,
+  backward_pass,
+  forward_pass,
+)
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, resumption
 
 
-@dataclasses.dataclass
-class FullWidthState:
-  """All that changes from one iteration to the next.
+class Loop:
+  """Iterations of one solver.
 
-  Attributes:
-    strategy: probability of each sequence's action at its infoset, shape (sequences,).
-    cumulative: weighted sum of sequence forms, shape (sequences,).
-    tapered: weighted sum of `cumulative` after some iterations, shape (sequences,), or (0,) if nobody wants it.
-    action_state: what the minimizer keeps for each action, such as regrets, shape (lines, sequences), in an order of
-      the loop's own.
-    infoset_state: what it keeps for each infoset, shape (lines, infosets), likewise.
-    gradients: weighted sum of the players' gradients, shape (sequences,), or (0,) if nobody wants it.
-    play_values: weighted sum of what the players expected, shape (players,), or (0,) likewise.
-    locked: 1 at infosets where the strategy stays, shape (infosets,).
-    counts: how many iterations have been done, and after which `cumulative` was last added to `tapered`; shape (2,).
-    average_start: the iteration after which the average began.
-    warm_iterations: for how many iterations the policy counts from which the solver has started; 0 if it has not.
-  """
-
-  strategy: AnyFloats
-  cumulative: AnyFloats
-  tapered: AnyFloats
-  action_state: AnyFloats
-  infoset_state: Float64s
-  gradients: Float64s
-  play_values: Float64s
-  locked: Mask
-  counts: Uint64s = dataclasses.field(default_factory=lambda: np.zeros(2, np.uint64))
-  average_start: int = 0
-  warm_iterations: int = 0
-
-  @property
-  def memory(self) -> Memory:
-    """The arrays that passes over the tree take."""
-    return Memory(self.strategy, self.cumulative, self.action_state, self.infoset_state)
-
-  def sums(self) -> AnyFloats:
-    """Returns what the average is a multiple of, once there have been iterations; shape (sequences,)."""
-    if not len(self.tapered):
-      return self.cumulative
-    passed = int(self.counts[0] - self.counts[1])
-    if not passed:
-      return self.tapered
-    result: AnyFloats = ADDITION * passed * self.cumulative
-    result += self.tapered
-    return result
-
-  def add_to_tapered(self) -> None:
-    """Brings the tapered sums up to date, sooner than they would be."""
-    self.tapered[:] = self.sums() if len(self.tapered) else 0.0
-    self.counts[1] = self.counts[0]
-
-  def begin_average(self) -> None:
-    """Begins the average anew after this iteration."""
-    self.average_start = int(self.counts[0])
-    self.counts[1] = self.counts[0]
-    for sums in (self.cumulative, self.tapered, self.gradients, self.play_values):
-      sums[:] = 0.0
-
-  def begin_warm(self, iterations: int, sums: Float64s | None) -> None:
-    """Counts so many iterations as done, of which the average has these sums, or none."""
-    self.counts[:] = self.warm_iterations = iterations
-    if sums is None:
-      self.average_start = iterations
-      return
-    self.cumulative[:] = sums
-    if len(self.tapered):
-      self.tapered[:] = ADDITION * iterations * self.cumulative
-
-  def count_as(self, iteration: int) -> None:
-    """Counts the iterations done as others, later ones; the average stays as long as it is."""
-    more = iteration - int(self.counts[0])
-    self.counts += np.uint64(more)
-    self.average_start += more
-
-
-class IterationNumbers(NamedTuple):
-  """What depends on the iteration, a row each.
+  Call `gather` before reading the arrays, and `refresh` after writing to them.
 
   Attributes:
-    parameters: the minimizer's, shape (iterations, numbers).
-    weights_before: what the strategy before its owner's update weighs in the average, shape (iterations, players).
-    weights_after: likewise, the strategy after it.
-    additions: what `cumulative` is multiplied by when it is added to `tapered` after the iteration, shape
-      (iterations,); 0 if it is not.
+    arrays: the arrays.
   """
 
-  parameters: Float64s
-  weights_before: Float64s
-  weights_after: Float64s
-  additions: Float64s
+  def __init__(
+    self,
+    game: CompiledGame,
+    minimizer: RegretMinimizer,
+    averaging: Averaging,
+    partition: Partition,
+    subtrees: Callable[[SolverArrays, Callable[..., Chain]], Subtrees] = LocalSubtrees,
+  ) -> None:
+    """Allocates the arrays. Call `SolverArrays.begin` before the first iteration.
 
-
-class Loop(abc.ABC):
-  """Iterations on the state of one solver.
-
-  Whoever looks at the state's arrays calls `gather` first; whoever writes to them calls `refresh`.
-
-  Attributes:
-    state: all that it remembers.
-  """
-
-  state: FullWidthState
-
-  def __init__(self, game: CompiledGame, minimizer: RegretMinimizer) -> None:
-    self._game, self._minimizer = game, minimizer
-
-  @abc.abstractmethod
-  def advance(self, alternating: bool, numbers: IterationNumbers) -> None:
-    """Runs as many iterations as there are rows of numbers, and counts them in the state.
-
-    With alternating updates a player sees the new strategies of those before it; otherwise all see the last ones.
+    Raises:
+      AbstractionError: the minimizer predicts, and shared infosets differ in depth.
     """
+    self._game, self._minimizer, self._dtype = game, minimizer, game.dtype
+    shared = game.shared_infosets
+    if shared is not None and minimizer.predict is not None and spans_depths(shared, game.groups):
+      raise errors.AbstractionError(
+        f"{minimizer} predicts utilities from the deepest infosets up, which needs buckets of infosets that are as "
+        "deep; some in this game are not. Take a solver without predictions, such as DCFRSolver, or put the number of "
+        "own actions into the names of the buckets."
+      )
+    self.arrays = SolverArrays(game, minimizer, averaging, partition)
+    self._pooled = aligned_zeros(game.end if shared else 0, dtype=game.dtype)
+    self._chains: dict[Any, Chain] = {}
+    self._subtrees = subtrees(self.arrays, self.subtree)
+
+  def advance(self, alternating: bool, rows: Float64s) -> None:
+    """Runs as many iterations as there are rows of `Numbers`, and counts them in the state.
+
+    With alternating updates, a player sees the new strategies of those before it. Otherwise all see the last ones.
+    """
+    arrays, players = self.arrays, tuple(self.arrays.walk.players)
+    turns = tuple((player,) for player in players) if alternating else (players,)
+    if not len(rows):
+      return
+    self.set_numbers(rows[0])
+    if len(arrays.parts) == 1:
+      self._iteration(turns).repeat(rows, arrays.numbers.row, arrays.state.counts)
+      return
+    # By iteration and player, before and after the update.
+    weights = rows[:, : 2 * len(players)].reshape(len(rows), len(players), 2)
+    self.arrays.deferred[:, 1] = weights[0, :, 0]
+
+    def iterate(number: int, last: bool) -> None:
+      self.set_numbers(rows[number])
+      adds = arrays.numbers.addition[0] != 0.0
+      upcoming = np.zeros(len(players)) if last else weights[number + 1, :, 0]
+      for turn in turns:
+        self._take_turn(turn)
+        self.arrays.deferred[turn, 1] = weights[number, turn, 1]
+        if not (last or adds):
+          self.arrays.deferred[turn, 1] += upcoming[list(turn)]
+      if last or adds:
+        self._complete_averages()
+        self.arrays.deferred[:, 1] = upcoming
+      if adds:
+        self._subtrees.gather_averages()
+      self.count(rows[number])
+
+    whole_steps(iterate, len(rows))
+    self._subtrees.check()
+
+  def _take_turn(self, turn: Turn) -> None:
+    self._subtrees.visit(turn)
+    self.arrays.deferred[:] = 0.0
+    self.trunk(turn).run()
+
+  def _complete_averages(self) -> None:
+    """Adds to the averages of subtrees what is deferred, in a visit that does nothing else."""
+    if self.arrays.deferred.any():
+      self._subtrees.visit(())
+      self.arrays.deferred[:] = 0.0
+
+  def update(self, player: int, row: Float64s) -> None:
+    """Updates one player in an iteration of these numbers; `count` ends the iteration."""
+    self.set_numbers(row)
+    if len(self.arrays.parts) == 1:
+      self.trunk((player,)).run()
+      return
+    before, after = self.arrays.numbers.weights[player].tolist()
+    self.arrays.deferred[player, 1] = before
+    self._take_turn((player,))
+    self.arrays.deferred[player, 1] = after
+    self._complete_averages()
+    self._subtrees.check()
+
+  def count(self, row: Float64s) -> None:
+    """Adds to tapered sums, if the numbers of the iteration say so, and counts it."""
+    self.set_numbers(row)
+    Chain(taper(self.arrays)).run()
+    self.arrays.state.counts[0] += np.uint64(1)
+
+  def set_numbers(self, row: Float64s) -> None:
+    """Makes this row the numbers of the current iteration."""
+    arrays = self.arrays
+    if len(row) != len(arrays.numbers.row):
+      arrays.numbers = Numbers(len(row), self._game.num_players)
+      self._chains.clear()
+    arrays.numbers.row[:] = row
 
   def lock(self, sequences: Int64s) -> None:
-    """From now on keeps the probabilities at these sequences what they are, whatever the minimizer chooses."""
-    self._locked, self._kept = sequences.astype(np.uint32), self.state.strategy[sequences]
+    """From now on keeps the probabilities of these sequences as they are, whatever the minimizer chooses."""
+    self.arrays.lock(sequences)
+    self._chains.clear()
 
-  def _restore_locked(self) -> None:
-    """Overwrites what has been chosen at locked sequences."""
-    self.state.strategy[self._locked] = self._kept
+  def gather(self) -> None:
+    """Brings the arrays up to date."""
+    self._subtrees.gather()
+    for sums in (self.arrays.state.cumulative, self.arrays.state.tapered):
+      self.arrays.copy_forced(sums)
 
-  @abc.abstractmethod
   def init_from_strategy(self, sequence_form: Float64s, parameters: Float64s) -> None:
     """Goes on from other strategies: they become the current ones, and the minimizer's state is made to fit them.
 
     Args:
-      sequence_form: the strategies, shape (sequences,). Where their owner does not play to, the current ones stay.
-      parameters: the minimizer's, of the last iteration.
+      sequence_form: shape (sequences,). An infoset that its owner never reaches keeps its strategy.
+      parameters: the minimizer's parameters of the last iteration.
     """
+    arrays, kernel = self.arrays, resumption(self._minimizer)
+    arrays.adopt(sequence_form)
+    for number, part in enumerate(arrays.parts):
+      for visit, tree in zip(
+        arrays.walk.visits(number), part.with_forced or part.trees, strict=True
+      ):
+        visit.workspace.scratch.value[:] = 0.0
+        record = self._backward(visit, kernel, visit.utility)
+        block = record.block._replace(parameters=parameters)
+        Chain([backward_pass.on(record._replace(tree=tree, block=block), self._dtype)]).run()
+    arrays.reach()
 
-  @abc.abstractmethod
-  def update(self, player: int, numbers: IterationNumbers) -> None:
-    """Does what one player does in an iteration of these numbers; tapered averages are the caller's business."""
+  def _iteration(self, turns: tuple[Turn, ...]) -> Chain:
+    """Returns an iteration in a game that is one part."""
+    if turns not in self._chains:
+      steps = [each for turn in turns for each in self.trunk(turn).steps]
+      self._chains[turns] = Chain([*steps, *taper(self.arrays)])
+    return self._chains[turns]
 
-  def gather(self) -> None:  # noqa: B027
-    """Brings all arrays up to date: `advance` may have left some of them elsewhere."""
+  def trunk(self, turn: Turn) -> Chain:
+    """Returns the steps of players that update at once in part 0: gradients, updates, averages."""
+    if turn in self._chains:
+      return self._chains[turn]
+    arrays, steps = self.arrays, list[Step]()
+    visits = [Visit(0, player, arrays.walk.trunk) for player in turn]
+    for visit in visits:
+      steps += [arrays.walk.gradient(visit), *sum_gradients(arrays, visit)]
+    for visit in visits:
+      weights = arrays.numbers.weights[visit.player]
+      steps += [*self._update(visit), *sum_values(arrays, visit), self._average(visit, weights)]
+      total = Weigh(arrays.total(visit.player), weights)
+      steps.append(add_weight.on(total, self._dtype))
+    self._chains[turn] = Chain(steps)
+    return self._chains[turn]
 
-  @abc.abstractmethod
-  def refresh(self) -> None:
-    """Brings everything else up to date after the arrays have been written to."""
+  def subtree(self, number: int, workspace: Workspace, turn: Turn) -> Chain:
+    """Returns the steps of players that update at once in a subtree, and the averages that are due.
 
-  @abc.abstractmethod
-  def action_blocks(self) -> Iterator[tuple[slice, AnyFloats]]:
-    """Yields sequences, and what of `action_state` is theirs: a view of shape (lines, sequences)."""
+    Averages are *deferred*: a player's strategy is added to them when the opponent's gradient needs its reach
+    probabilities, with the weights that it has after its own update and before the next one.
+    """
+    due = (self.arrays.deferred[:, 1] != 0.0).tolist()
+    key = number, workspace, turn, *due
+    if key in self._chains:
+      return self._chains[key]
+    walk, steps = self.arrays.walk, []
+    visits = [Visit(number, player, workspace) for player in walk.players]
+    for visit in visits:
+      if due[visit.player]:
+        steps += walk.enter(visit)
+        steps.append(self._average(visit, self.arrays.deferred[visit.player]))
+      elif any(player != visit.player for player in turn):
+        steps += walk.reach(visit, self.arrays.strategy(visit))
+    steps += [walk.gradient(visits[player]) for player in turn]
+    for player in turn:
+      steps += self._update(visits[player])
+    self._chains[key] = Chain(steps)
+    return self._chains[key]
 
-  @abc.abstractmethod
-  def infoset_blocks(self) -> Iterator[tuple[slice, Float64s]]:
-    """Yields infosets, and what of `infoset_state` is theirs: a view of shape (lines, infosets)."""
+  def _update(self, visit: Visit) -> list[Step]:
+    """Returns the steps in which a player observes its gradient and chooses its next strategy."""
+    walk, predict, steps = self.arrays.walk, self._minimizer.predict, []
+    if predict is not None:
+      steps.append(walk.copy_to_prediction(visit))
+    steps += walk.collect(visit)
+    steps.append(self._observe(visit))
+    if predict is not None:
+      steps.append(self._predict(visit, predict))
+    steps += walk.leave(visit)
+    places, probabilities = self.arrays.locked_in(visit)
+    if len(places):
+      locked = Pick(probabilities, places.astype(np.uint32), self.arrays.strategy(visit))
+      steps.append(scatter_line.on(locked, self._dtype))
+    return steps
 
-  def set_action_state(self, values: Float64s) -> None:
-    """Writes `action_state`, given in the game's order, shape (lines, sequences)."""
-    for own, block in self.action_blocks():
-      block[:] = values[:, own]
+  def _observe(self, visit: Visit) -> Step:
+    """Returns the backward pass of utilities."""
+    shared = self._game.shared_infosets
+    record = self._backward(visit, self._minimizer.observe, visit.utility)
+    if shared is None:
+      return backward_pass.on(record, self._dtype)
+    return observe_shared.on(
+      SharedBackward(record, shared, visit.player, visit.utility, visit.utility)
+    )
 
-  def infoset_numbers(self) -> Float64s:
-    """Returns a copy of `infoset_state` in the game's order, shape (lines, infosets)."""
-    result = np.zeros((self._minimizer.infoset_lines, self._game.num_infosets))
-    for own, block in self.infoset_blocks():
-      result[:, own] = block
-    return result
+  def _predict(self, visit: Visit, kernel: StepKernel) -> Step:
+    """Returns the backward pass of predicted utilities."""
+    shared = self._game.shared_infosets
+    if shared is None:
+      return backward_pass.on(self._backward(visit, kernel, visit.prediction), self._dtype)
+    record = self._backward(visit, kernel, self._pooled)
+    return predict_shared.on(
+      SharedBackward(record, shared, visit.player, visit.prediction, self._pooled)
+    )
 
-  def _begin(self) -> None:
-    """Writes the first strategies, which are uniform, and what the minimizer begins with."""
-    forms.uniform(self._game, self.state.strategy)
-    initial = self._minimizer.initial_infoset_state(self._game)
-    for own, block in self.infoset_blocks():
-      block[:] = initial[:, own]
-    self.refresh()
+  def _backward(self, visit: Visit, kernel: StepKernel, utility: AnyFloats) -> Backward:
+    """Returns the arguments of a backward pass."""
+    arrays, game = self.arrays, self._game
+    block = Block(
+      strategy=arrays.strategy(visit),
+      utility=utility,
+      action_state=arrays.action_state(visit),
+      infoset_state=arrays.infoset_state(visit),
+      scale=arrays.scale(visit),
+      value=visit.workspace.scratch.value,
+      scratch=visit.workspace.scratch.lines,
+      parameters=arrays.numbers.parameters,
+    )
+    tree = arrays.tree(visit)
+    if game.shared_infosets is not None:
+      # Their levels count the groups of all players.
+      tree = Tree(game.groups, game.parent)
+    return Backward(tree, kernel.of(self._dtype).address, block)
 
-  @abc.abstractmethod
-  def values(self) -> list[float]:
-    """Returns what each player's empty sequence was worth in its last iteration."""
-
-  def current_sequence_form(self) -> AnyFloats:
-    """Returns the current policy in sequence form, a copy of shape (sequences,)."""
-    return forms.sequence_form(self._game, self.state.strategy)
-
-  def set_strategy(self, probabilities: Float64s) -> None:
-    """Makes a behavioural form, shape (sequences,), the current policy, but for what is locked."""
-    self.state.strategy[:] = probabilities
-    self._restore_locked()
-    self.refresh()
+  def _average(self, visit: Visit, weights: Float64s) -> Step:
+    """Returns the forward pass."""
+    arrays = self.arrays
+    record = Forward(
+      tree=arrays.tree(visit),
+      strategy=arrays.strategy(visit),
+      sequence_form=visit.sequence_form,
+      reach=visit.workspace.scratch.value,
+      cumulative=arrays.cumulative(visit),
+      weights=weights,
+      total=arrays.total(visit.player),
+    )
+    return forward_pass.on(record, self._dtype)

@@ -13,7 +13,9 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, Uint32s, aligned_zeros
 from spiel_cfr._numba.simd import MOST_LANES
-from spiel_cfr.cfr.loops import FullWidthState, IterationNumbers, WholeGameLoop
+from spiel_cfr.cfr.loops import FullWidthState
+
+IterationNumbers = WholeGameLoop = object
 from spiel_cfr.cfr.pruning.backfill import Group
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.counterfactual_values import backward_pass

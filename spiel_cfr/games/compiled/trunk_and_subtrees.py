@@ -7,16 +7,18 @@ computed it, so that results don't depend on the number of threads.
 
 import concurrent.futures
 import dataclasses
-import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from spiel_cfr._numba.arrays import AnyFloats, Int64s, Uint64s, aligned_zeros
+from spiel_cfr._numba.line_steps import Copy, Pick, add_to_line, copy_line, gather_line
 from spiel_cfr._numba.simd import MOST_LANES
+from spiel_cfr._numba.steps import Step
 from spiel_cfr.games.payoffs.payoff import Payoff
+from spiel_cfr.games.sequence_form.single_passes import reach
 from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch
 from spiel_cfr.games.sequence_form.treeplex import COLUMNS
 
@@ -26,36 +28,45 @@ _NO_GROUPS = np.zeros((0, COLUMNS), np.uint64)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
-  """A part of a two-player game: the trunk, or what follows one of its moves of chance.
+  """A part of a game that a solver visits at once: the whole game, its trunk, or a subtree below a move of chance.
 
-  Each player has its own numbering here: first the sequences of this part, from 0, then those sequences of the trunk
-  that are above infosets or terminals of this part.
+  Arrays of a part begin with the sequences of the part itself. After them come the *entries*: the sequences of the
+  trunk that are directly above infosets or terminals of the part. In a partition each player has such arrays of its
+  own. In a part that is the whole game, all players share the arrays, and sequences are numbered as in the game.
 
   Attributes:
-    sequences: which of the game's sequences these are, per player.
-    infosets: which of the player's infosets, in layout order, per player.
-    trees: the groups and parents of a `Treeplex`, in the numbering of this part, per player.
-    entries: int64, the sequences of the trunk above this part, in the trunk's numbering; none in the trunk itself.
-    payoff: of the terminals of this part; its kernel is given the opponent's sequences and the player's own utilities.
-    left_out: groups of infosets with one action that are not in `trees`, per player; `Tree.parent` has them all the
-      same, and what their owner has chosen last is above them.
+    sequences: for each player, the sequences of the game that its arrays hold.
+    infosets: for each player, the infosets of the game that its arrays hold, in layout order.
+    trees: for each player, the infosets to visit, in the numbering of the part.
+    entries: for each player, int64: the entries, in the numbering of the trunk; none in the trunk and in a whole game.
+    payoff: of the terminals of this part; the kernel is given the opponent's sequences and the player's own utilities.
+    left_out: for each player, groups of infosets with one action that are not in `trees`. `Tree.parent` includes them;
+      the last sequence that their owner chose is above them.
+    shared: where all players share the arrays, each player's place in them; empty elsewhere.
+    with_forced: for each player, the infosets to visit where those with one action count, too; by default `trees`.
   """
 
-  sequences: tuple[slice, slice]
-  infosets: tuple[slice, slice]
-  trees: tuple[Tree, Tree]
-  entries: tuple[Int64s, Int64s]
+  sequences: tuple[slice, ...]
+  infosets: tuple[slice, ...]
+  trees: tuple[Tree, ...]
+  entries: tuple[Int64s, ...]
   payoff: Payoff
-  left_out: tuple[Uint64s, Uint64s] = (_NO_GROUPS, _NO_GROUPS)
+  left_out: tuple[Uint64s, ...] = (_NO_GROUPS, _NO_GROUPS)
+  shared: tuple[slice, ...] = ()
+  with_forced: tuple[Tree, ...] = ()
 
   def own_length(self, player: int) -> int:
-    """Returns how many sequences of a player are in this part itself."""
+    """Returns the number of sequences in a player's arrays, entries not counted."""
     own = self.sequences[player]
     return int(own.stop - own.start)
 
   def length(self, player: int) -> int:
-    """Returns how many sequences of a player are numbered here, those of the trunk included."""
+    """Returns the number of sequences in a player's arrays, entries included."""
     return self.own_length(player) + len(self.entries[player])
+
+  def place(self, player: int) -> slice:
+    """Returns where a player's sequences and entries are in its arrays; the root of a whole game or trunk is first."""
+    return self.shared[player] if self.shared else slice(0, self.length(player))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -105,51 +116,99 @@ class Partition:
 
 
 class Workspace:
-  """What one thread works on: arrays long enough for any of some parts, one per player.
+  """The arrays that a thread needs to visit any of some parts: one for each player, or one that all share.
 
   Attributes:
     sequence_form: reach probabilities.
-    utility: utilities, and those that are predicted.
-    scratch: the block kernels'.
+    utility: utilities.
+    prediction: predicted utilities; empty if there are none.
+    scratch: of block kernels.
   """
 
-  def __init__(self, parts: Sequence[Part], predicts: bool, dtype: npt.DTypeLike) -> None:
+  def __init__(
+    self, parts: Sequence[Part], predicts: bool = False, dtype: npt.DTypeLike = np.float64
+  ) -> None:
     """Allocates the arrays."""
-    zeros = functools.partial(aligned_zeros, dtype=dtype)
-    # Kernels may read and write whole vectors.
-    lengths = [MOST_LANES + max(part.length(player) for part in parts) for player in PLAYERS]
-    self.sequence_form = [zeros(length) for length in lengths]
-    self.utility = [(zeros(length), zeros(length if predicts else 0)) for length in lengths]
+    players = range(len(parts[0].sequences) if parts else 0)
+    self.sequence_form: list[AnyFloats]
+    self.utility: list[AnyFloats]
+    self.prediction: list[AnyFloats]
+    if parts and parts[0].shared:
+      lengths = [parts[0].own_length(0)]
+    else:
+      # Kernels may read and write whole vectors.
+      lengths = [MOST_LANES + max(part.length(player) for part in parts) for player in players]
+    self.sequence_form, self.utility, self.prediction = (
+      _for_each_player([aligned_zeros(length * wanted, dtype=dtype) for length in lengths], players)
+      for wanted in (True, True, predicts)
+    )
     self.scratch = new_scratch(dtype)
 
 
-class PartWalk:
-  """Goes through the parts of a game: the subtrees in any order, several at once, then the trunk.
+def _for_each_player(lines: list[AnyFloats], players: range) -> list[AnyFloats]:
+  return lines if len(lines) == len(players) else lines * len(players)
+
+
+class Visit(NamedTuple):
+  """A player in a part, on a workspace.
 
   Attributes:
-    parts: of the game.
-    trunk: the workspace of part 0.
-    workspaces: of the threads that go through the subtrees.
-    kept: by part and player, what backward passes have left at the sequences of the trunk above it: the arrays of
-      utilities and predictions.
+    number: the part's place in `Partition.parts`; 0 is the trunk.
+    player: the player.
+    workspace: the arrays.
+  """
+
+  number: int
+  player: int
+  workspace: Workspace
+
+  @property
+  def sequence_form(self) -> AnyFloats:
+    """The player's reach probabilities."""
+    return self.workspace.sequence_form[self.player]
+
+  @property
+  def utility(self) -> AnyFloats:
+    """The player's utilities."""
+    return self.workspace.utility[self.player]
+
+  @property
+  def prediction(self) -> AnyFloats:
+    """The player's predicted utilities."""
+    return self.workspace.prediction[self.player]
+
+
+class PartWalk:
+  """The visits to the parts of a game: the subtrees in any order, several at once, then the trunk.
+
+  A game that is not cut is a trunk without subtrees.
+
+  Attributes:
+    parts: of the game, the trunk first.
+    trunk: the workspace of the trunk.
+    workspaces: of the threads that visit the subtrees.
   """
 
   def __init__(
     self, partition: Partition, *, predicts: bool = False, dtype: npt.DTypeLike = np.float64
   ) -> None:
     """Allocates workspaces, with room for predicted utilities if there are any."""
-    self.parts = partition.parts
+    self.parts, self._dtype = partition.parts, np.dtype(dtype)
+    self.players = range(len(self.parts[0].sequences))
     self.trunk = Workspace(self.parts[:1], predicts, dtype)
+    subtrees = self.parts[1:]
     self.workspaces = [
-      Workspace(self.parts[1:], predicts, dtype) for _ in range(partition.num_threads)
+      Workspace(subtrees, predicts, dtype) for _ in range(partition.num_threads if subtrees else 0)
     ]
-    self.kept: list[list[tuple[AnyFloats, AnyFloats]]] = [
-      [
-        (np.zeros(len(entries), dtype), np.zeros(len(entries) if predicts else 0, dtype))
-        for entries in part.entries
-      ]
+    lines = 2 if predicts else 1
+    self._left: list[list[list[AnyFloats]]] = [
+      [[np.zeros(len(entries), dtype) for _ in range(lines)] for entries in part.entries]
       for part in self.parts
     ]
+
+  def left(self, number: int, player: int) -> list[AnyFloats]:
+    """Returns the values that the last visit to a subtree left for its entries: utilities and, if any, predictions."""
+    return self._left[number][player]
 
   def for_each_subtree(self, work: Callable[[int, Workspace], None]) -> None:
     """Calls `work` with the number of each subtree and a workspace."""
@@ -162,50 +221,85 @@ class PartWalk:
 
     if len(self.workspaces) == 1:
       share(self.workspaces[0])
-      return
-    with concurrent.futures.ThreadPoolExecutor(len(self.workspaces)) as threads:
-      list(threads.map(share, self.workspaces))
+    elif self.workspaces:
+      with concurrent.futures.ThreadPoolExecutor(len(self.workspaces)) as threads:
+        list(threads.map(share, self.workspaces))
 
-  def enter(self, number: int, player: int, workspace: Workspace) -> None:
-    """Copies the reach probabilities of the trunk that a part begins with: 1 in the trunk itself."""
-    part, sequence_form = self.parts[number], workspace.sequence_form[player]
-    if number == 0:
-      sequence_form[0] = 1.0
-      return
-    begin, end = part.own_length(player), part.length(player)
-    sequence_form[begin:end] = self.trunk.sequence_form[player][part.entries[player]]
+  def visits(self, number: int) -> list[Visit]:
+    """Returns the visits of all players to a part, on the first workspace."""
+    workspace = self.workspaces[0] if number else self.trunk
+    return [Visit(number, player, workspace) for player in self.players]
+
+  def enter(self, visit: Visit) -> list[Step]:
+    """Returns the steps that bring the trunk's reach probabilities to the entries of a part; to a root, 1."""
+    number, player, _ = visit
+    part = self.parts[number]
+    if not number:
+      visit.sequence_form[part.place(player).start] = 1.0
+      return []
+    entries = part.entries[player].astype(np.uint32)
+    target = visit.sequence_form[part.own_length(player) :]
+    pick = Pick(self.trunk.sequence_form[player], entries, target)
+    return [gather_line.on(pick, self._dtype)]
+
+  def reach(self, visit: Visit, strategy: AnyFloats, tree: Tree | None = None) -> list[Step]:
+    """Returns the steps that compute a player's reach probabilities in a part from its strategy there."""
+    tree = tree or self.parts[visit.number].trees[visit.player]
+    scratch = visit.workspace.scratch
+    return [*self.enter(visit), reach(tree, strategy, visit.sequence_form, scratch)]
 
   def load(
     self,
     number: int,
     workspace: Workspace,
     sequence_form: AnyFloats,
-    factors: Sequence[float] = (1.0, 1.0),
+    totals: Sequence[float] | None = None,
   ) -> None:
-    """Takes over a sequence form of the whole game, times a number for each player, in a part."""
+    """Copies a sequence form of the whole game, divided by a number for each player, to a part.
+
+    The trunk must have been loaded before its subtrees.
+    """
     part = self.parts[number]
     for player, own in enumerate(part.sequences):
-      reach = workspace.sequence_form[player][: part.own_length(player)]
-      np.multiply(sequence_form[own], factors[player], out=reach, dtype=np.float64)
+      place, length = part.place(player), part.own_length(player)
+      reach, stop = workspace.sequence_form[player], min(place.stop, length)
+      np.divide(
+        sequence_form[own.start + place.start : own.start + stop],
+        1.0 if totals is None else totals[player],
+        out=reach[place.start : stop],
+        dtype=np.float64,
+      )
       if number:
-        self.enter(number, player, workspace)
+        reach[length : place.stop] = self.trunk.sequence_form[player][part.entries[player]]
 
-  def gradient(self, number: int, player: int, workspace: Workspace) -> None:
-    """Computes a player's gradient in a part."""
-    opponent = workspace.sequence_form[1 - player]
-    self.parts[number].payoff.gradient_into(player, opponent, workspace.utility[player][0])
+  def gradient(self, visit: Visit) -> Step:
+    """Returns the step that computes a player's gradient in a part."""
+    others = visit.workspace.sequence_form[(visit.player + 1) % len(self.players)]
+    payoff = self.parts[visit.number].payoff
+    return payoff.gradient_step(visit.player, others, visit.utility)
 
-  def keep(self, number: int, player: int, workspace: Workspace) -> None:
-    """Notes what a subtree's backward passes have left for the trunk."""
-    part = self.parts[number]
-    begin, end = part.own_length(player), part.length(player)
-    for kept, swept in zip(self.kept[number][player], workspace.utility[player], strict=True):
-      if len(swept):
-        kept[:] = swept[begin:end]
+  def copy_to_prediction(self, visit: Visit) -> Step:
+    """Returns the step that makes the gradient, before a backward pass, the predicted utilities."""
+    own = self.parts[visit.number].place(visit.player)
+    return copy_line.on(Copy(visit.utility[own], visit.prediction[own]), self._dtype)
 
-  def add_kept(self, player: int) -> None:
-    """Adds what all subtrees have left to the trunk's utilities."""
-    for line, utility in enumerate(self.trunk.utility[player]):
-      if len(utility):
-        for number in range(1, len(self.parts)):
-          utility[self.parts[number].entries[player]] += self.kept[number][player][line]
+  def leave(self, visit: Visit) -> list[Step]:
+    """Returns the steps that note what backward passes have left at the entries of a subtree; none in the trunk."""
+    part, lines = self.parts[visit.number], (visit.utility, visit.prediction)
+    entries = slice(part.own_length(visit.player), part.length(visit.player))
+    return [
+      copy_line.on(Copy(line[entries], left), self._dtype)
+      for line, left in zip(lines, self.left(visit.number, visit.player), strict=False)
+      if visit.number
+    ]
+
+  def collect(self, visit: Visit) -> list[Step]:
+    """Returns the steps that add what all subtrees have left to the trunk; none in a subtree."""
+    return [
+      add_to_line.on(Pick(left, part.entries[visit.player].astype(np.uint32), line), self._dtype)
+      for number, part in enumerate(self.parts)
+      for line, left in zip(
+        (visit.utility, visit.prediction), self.left(number, visit.player), strict=False
+      )
+      if number and not visit.number
+    ]

@@ -10,21 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numba import types
 
-from spiel_cfr._numba.arrays import (
-  Float64s,
-  Int64s,
-  Uint32s,
-  borrowed,
-  require,
-  require_array,
-)
-from spiel_cfr._numba.kernels import inlined, kernel
+from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s, require, require_array
+from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.simd import LANES, full, gather, load, scatter
+from spiel_cfr._numba.steps import StepKernel, step
 from spiel_cfr._util import files
 from spiel_cfr.games.payoffs import payoff_columns as column
-from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays, gradient_signature, rows_of
+from spiel_cfr.games.payoffs.payoff import Gradient, Payoff, PayoffArrays, rows_of
 from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
@@ -34,12 +27,12 @@ _ONE, _TWO, _LANES = np.uint64(1), np.uint64(2), np.uint64(LANES)
 
 
 @inlined
-def _sum_rows(
-  num_others: int, player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
-) -> None:
-  """Sums each sequence's leaves."""
-  players, runs, rows = arrays.players, arrays.runs, arrays.rows
-  others, values, num_leaves = arrays.others, arrays.values, np.uint64(arrays.others.shape[1])
+def _sum_rows(record: Gradient, num_others: int) -> None:
+  """Sums each sequence's leaves, in an order that never changes."""
+  player, sequence_form, utility = record.player, record.sequence_form, record.utility
+  players, runs, rows = record.arrays.players, record.arrays.runs, record.arrays.rows
+  others, values = record.arrays.others, record.arrays.values
+  num_leaves = np.uint64(others.shape[1])
   for own in range(players[player, column.ROOT], players[player, column.END]):
     utility[own] = 0.0
   for run in range(players[player, column.FIRST_RUN], players[player, column.END_RUN]):
@@ -67,21 +60,21 @@ def _sum_rows(
         scatter(utility, rows, row, totals)
 
 
-@kernel(gradient_signature(types.float64), passed=True)
-def leaf_row_gradient(
-  player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
-) -> None:
-  """Sums each sequence's leaves, in an order that never changes."""
-  # Helpers that are given arrays with owners would count references.
-  arrays, sequence_form, utility = borrowed(arrays), borrowed(sequence_form), borrowed(utility)
-  # With the number known to the compiler there is no loop over others.
-  num_others = np.uint64(arrays.others.shape[0])
-  if num_others == _ONE:
-    _sum_rows(_ONE, player, arrays, sequence_form, utility)
-  elif num_others == _TWO:
-    _sum_rows(_TWO, player, arrays, sequence_form, utility)
+@step(Gradient, single=False)
+def two_player_leaf_rows(record: Gradient) -> None:
+  """The gradient of `LeafRows` in a game of two players."""
+  # With the number known to the compiler, there is no loop over other players.
+  _sum_rows(record, _ONE)
+
+
+@step(Gradient, single=False)
+def several_player_leaf_rows(record: Gradient) -> None:
+  """The gradient of `LeafRows` for any number of players."""
+  num_others = np.uint64(record.arrays.others.shape[0])
+  if num_others == _TWO:
+    _sum_rows(record, _TWO)
   else:
-    _sum_rows(num_others, player, arrays, sequence_form, utility)
+    _sum_rows(record, num_others)
 
 
 class LeafRows(Payoff):
@@ -92,7 +85,11 @@ class LeafRows(Payoff):
   """
 
   form = "leaf rows"
-  gradient = leaf_row_gradient
+
+  @property
+  def gradient(self) -> StepKernel:  # type: ignore[override]
+    """The kernel for this number of players."""
+    return two_player_leaf_rows if len(self.arrays.others) == 1 else several_player_leaf_rows
 
   @classmethod
   def build(

@@ -16,11 +16,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-from numba import types
 
-from spiel_cfr._numba import arrays as kernel_types
-from spiel_cfr._numba.arrays import LINE, AnyFloats, Float64s, Int64s, Uint32s, Uint64s, unpickled
-from spiel_cfr._numba.kernels import Kernel
+from spiel_cfr._numba.arrays import LINE, AnyFloats, Float64s, Int64s, unpickled
+from spiel_cfr._numba.records import Count, CountTable, IndexTable, Indices, Line
+from spiel_cfr._numba.steps import Chain, Step, StepKernel
 from spiel_cfr._util import files
 from spiel_cfr.games.payoffs import payoff_columns as column
 from spiel_cfr.games.payoffs import utility_bounds
@@ -50,45 +49,32 @@ class PayoffArrays(NamedTuple):
     squares: uint32: see `typed_patterns`.
   """
 
-  players: Uint64s
-  runs: Uint64s
-  rows: Uint32s
-  others: Uint32s
-  values: AnyFloats
-  patterns: AnyFloats = np.zeros(0)
-  squares: Uint32s = np.zeros(0, np.uint32)
+  players: CountTable
+  runs: CountTable
+  rows: Indices
+  others: IndexTable
+  values: Line
+  patterns: Line = np.zeros(0)
+  squares: Indices = np.zeros(0, np.uint32)
 
   def __reduce__(self) -> tuple[Any, ...]:
     return unpickled, (PayoffArrays, *self)
 
 
-def payoff_arrays_type(number: Any) -> Any:
-  """Returns the numba type of a payoff's arrays in a precision."""
-  numbers = kernel_types.floats(number)
-  return kernel_types.tuple_type(
-    PayoffArrays,
-    kernel_types.COUNT_TABLE,
-    kernel_types.COUNT_TABLE,
-    kernel_types.INDICES,
-    kernel_types.INDEX_TABLE,
-    numbers,
-    numbers,
-    kernel_types.INDICES,
-  )
+class Gradient(NamedTuple):
+  """The arguments of a gradient kernel, which writes a player's gradient at all of its sequences.
 
-
-def gradient_signature(number: Any) -> Any:
-  """Returns the signature of gradients in a precision.
-
-  (player, arrays, sequence_form, utility): writes the gradient of `player` into `utility` at all of that player's
-  sequences, given everybody's sequence-form strategies; padding may become zero.
+  Attributes:
+    player: the player.
+    arrays: the payoffs.
+    sequence_form: shape (sequences,). The strategies of the other players.
+    utility: shape (sequences,). The gradient; padding may become 0.
   """
-  return types.void(
-    kernel_types.COUNT,
-    payoff_arrays_type(number),
-    kernel_types.floats(number),
-    kernel_types.floats(number),
-  )
+
+  player: Count
+  arrays: PayoffArrays
+  sequence_form: Line
+  utility: Line
 
 
 class Payoff(abc.ABC):
@@ -96,12 +82,12 @@ class Payoff(abc.ABC):
 
   Attributes:
     form: the name of the form.
-    gradient: its kernel, with the `gradient_signature`.
-    arrays: what the kernel works on.
+    gradient: the kernel that computes gradients, of a `Gradient`.
+    arrays: the arrays of that kernel.
   """
 
   form: ClassVar[str]
-  gradient: Kernel
+  gradient: StepKernel
 
   def __init__(self, arrays: PayoffArrays) -> None:
     """Takes arrays that one of the form's builders has made."""
@@ -146,13 +132,24 @@ class Payoff(abc.ABC):
     """Returns what `gradient.of(dtype)` works on."""
     return self.arrays if dtype == np.float64 else self._single_arrays
 
-  def gradient_into(self, player: int, sequence_form: AnyFloats, utility: AnyFloats) -> None:
-    """Writes the gradient of `player` into `utility`, both of shape (sequences,), at that player's sequences.
+  def gradient_step(
+    self,
+    player: int,
+    sequence_form: AnyFloats,
+    utility: AnyFloats,
+    arrays: PayoffArrays | None = None,
+  ) -> Step:
+    """Returns the step that computes a gradient, see `Gradient`, in the precision of `utility`.
 
-    It computes in the precision of these, float64 or, in a vector form, float32.
+    `arrays` stand in for the payoff's own.
     """
     dtype = utility.dtype
-    self.gradient.of(dtype)(np.uint64(player), self.arrays_of(dtype), sequence_form, utility)
+    arrays = self.arrays_of(dtype) if arrays is None else arrays
+    return self.gradient.on(Gradient(player, arrays, sequence_form, utility), dtype)
+
+  def gradient_into(self, player: int, sequence_form: AnyFloats, utility: AnyFloats) -> None:
+    """Computes the gradient of `player` now: see `gradient_step`."""
+    Chain([self.gradient_step(player, sequence_form, utility)]).run()
 
   def infoset_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
     """Bounds the counterfactual utilities of all actions at each of a player's infosets.
@@ -179,7 +176,7 @@ class Payoff(abc.ABC):
     arrays = self.arrays
     positive = arrays._replace(values=np.abs(arrays.values), patterns=np.abs(arrays.patterns))
     totals = np.zeros(treeplexes[-1].end + LINE)
-    self.gradient(np.uint64(player), positive, np.ones(len(totals)), totals)
+    Chain([self.gradient_step(player, np.ones(len(totals)), totals, positive)]).run()
     tree = treeplexes[player]
     result = np.zeros(tree.num_infosets)
     for sequences, infosets in reversed(list(tree.blocks())):

@@ -6,10 +6,9 @@ See `TypedPatterns` for the arrays. What is read beyond the types of the last ot
 from typing import Any
 
 import numpy as np
-from numba import types
 
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, borrowed
-from spiel_cfr._numba.kernels import inlined, kernel
+from spiel_cfr._numba.arrays import AnyFloats, Float64s
+from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.simd import (
   LANES,
   add_multiple,
@@ -20,8 +19,9 @@ from spiel_cfr._numba.simd import (
   store_first,
 )
 from spiel_cfr._numba.simd import width as lanes_of
+from spiel_cfr._numba.steps import step
 from spiel_cfr.games.payoffs import payoff_columns as column
-from spiel_cfr.games.payoffs.payoff import PayoffArrays, gradient_signature
+from spiel_cfr.games.payoffs.payoff import Gradient, PayoffArrays
 
 _ZERO, _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN, _EIGHT = (
   np.uint64(number) for number in range(9)
@@ -105,16 +105,14 @@ def _sum_alike(
     store_first(utility, np.uint64(arrays.rows[row]), total, types_)
 
 
-@kernel(gradient_signature, passed=True)
-def two_player_gradient(
-  player: int, arrays: PayoffArrays, sequence_form: AnyFloats, utility: AnyFloats
-) -> None:
+@step(Gradient)
+def two_player_gradient(record: Gradient) -> None:
   """Multiplies patterns by the other player's strategy, run by run, for a vector of the own types at a time.
 
   To load a pattern takes longer than to multiply by it: rows of a run share theirs, which stay in registers.
   """
-  # Helpers that are given arrays with owners would count references for every entry: five times as long.
-  arrays, sequence_form, utility = borrowed(arrays), borrowed(sequence_form), borrowed(utility)
+  player, arrays = record.player, record.arrays
+  sequence_form, utility = record.sequence_form, record.utility
   players, runs, rows = arrays.players, arrays.runs, arrays.rows
   others, values = arrays.others, arrays.values
   for run in range(players[player, column.FIRST_RUN], players[player, column.END_RUN]):
@@ -173,12 +171,11 @@ def _add_squares(
   return total
 
 
-@kernel(gradient_signature(types.float64), passed=True)
-def several_player_gradient(
-  player: int, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
-) -> None:
+@step(Gradient, single=False)
+def several_player_gradient(record: Gradient) -> None:
   """Multiplies patterns by the other players' strategies, for a vector of the player's own types at a time."""
-  arrays, sequence_form, utility = borrowed(arrays), borrowed(sequence_form), borrowed(utility)
+  player, arrays = record.player, record.arrays
+  sequence_form, utility = record.sequence_form, record.utility
   players, runs, rows = arrays.players, arrays.runs, arrays.rows
   others, values = arrays.others, arrays.values
   last = np.uint64(others.shape[1] - 1)

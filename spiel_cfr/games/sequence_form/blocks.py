@@ -30,25 +30,15 @@ and the length of `value` and `scratch` are multiples of a vector, so that in `s
 leaves is of no consequence. In `infoset_state` it may only read there.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
 
-from spiel_cfr._numba.arrays import (
-  COUNT,
-  FLOAT_TABLE,
-  FLOATS,
-  SHORTS,
-  AnyFloats,
-  Float64s,
-  Uint16s,
-  floats,
-  tuple_type,
-)
-from spiel_cfr._numba.kernels import Kernel, inlined
+from spiel_cfr._numba.arrays import Float64s, Uint16s
+from spiel_cfr._numba.kernels import inlined
+from spiel_cfr._numba.records import Count, Doubles, DoubleTable, Line, Shorts, Table
 from spiel_cfr._numba.simd import MOST_LANES, full, load, load_short, store, where_greater, width
+from spiel_cfr._numba.steps import StepKernel
 
 # Infosets that a block kernel is given at a time: enough to hide the call, few enough for the level-1 cache.
 CHUNK = 256
@@ -60,55 +50,42 @@ class Block(NamedTuple):
   """Infosets with the same number of actions, and all that a kernel may know of them.
 
   Attributes:
-    strategy: probability of each action at its infoset, shape (sequences,).
-    utility: counterfactual utility of each sequence, shape (sequences,).
-    action_state: what a minimizer keeps for each action, shape (lines, sequences).
-    infoset_state: what it keeps for each infoset, shape (lines, infosets).
-    scale: how large utilities can be at each infoset, roughly, as the first quarter of a double; shape (infosets,).
-    value: where a kernel leaves what each infoset is worth to what is above, shape (`CHUNK`,).
-    scratch: free to use, shape (`SCRATCH_LINES`, `CHUNK`).
-    parameters: what the minimizer's kernels are told in this iteration, shape (numbers,).
+    strategy: shape (sequences,). The probability of each action at its infoset.
+    utility: shape (sequences,). The counterfactual utility of each sequence.
+    action_state: shape (lines, sequences). The numbers that a minimizer keeps for each action.
+    infoset_state: float64 (lines, infosets). The numbers that a minimizer keeps for each infoset.
+    scale: uint16 (infosets,). Roughly the largest utility at each infoset, as the first quarter of a double.
+    value: shape (`CHUNK`,). A kernel writes here the value of each infoset, which is added to the sequence above.
+    scratch: shape (`SCRATCH_LINES`, `CHUNK`). Workspace.
+    parameters: float64 (numbers,). The numbers of this iteration, from `RegretMinimizer.parameters`.
     first: the sequence of action 0 at the first infoset.
-    stride: from there to the sequence of the next action.
+    stride: the distance from one action's sequence to the next action's.
     infoset: the first infoset.
-    size: how many infosets there are.
-    actions: how many actions each has.
+    size: the number of infosets.
+    actions: the number of actions of each infoset.
   """
 
-  strategy: AnyFloats
-  utility: AnyFloats
-  action_state: AnyFloats
-  infoset_state: Float64s
-  scale: Uint16s
-  value: AnyFloats
-  scratch: AnyFloats
-  parameters: Float64s
-  first: int
-  stride: int
-  infoset: int
-  size: int
-  actions: int
-
-
-def block_type(number: Any) -> Any:
-  """Returns the numba type of blocks in a precision; `infoset_state` and `parameters` are float64 in any case."""
-  line, table = floats(number), floats(number, 2)
-  return tuple_type(
-    Block, line, line, table, FLOAT_TABLE, SHORTS, line, table, FLOATS, *[COUNT] * 5
-  )
-
-
-def block_signature(number: Any) -> Any:
-  """Returns the signature of block kernels in a precision."""
-  return types.void(block_type(number))
+  strategy: Line
+  utility: Line
+  action_state: Table
+  infoset_state: DoubleTable
+  scale: Shorts
+  value: Line
+  scratch: Table
+  parameters: Doubles
+  first: Count = 0
+  stride: Count = 0
+  infoset: Count = 0
+  size: Count = 0
+  actions: Count = 0
 
 
 _ZERO = np.uint64(0)
 
 
-def block_kernel(function: Callable[[Any], None]) -> Kernel:
-  """Decorator that compiles a block kernel, here or in a user's own file; in the precision of what it is given."""
-  return Kernel(function, block_signature, python_calls=False, passed=True)
+def block_kernel(function: Any) -> StepKernel:
+  """Decorator that compiles a function of a `Block`, here or in a user's own file, for float64 and for float32."""
+  return StepKernel(function, Block)
 
 
 def as_scale(values: Float64s) -> Uint16s:

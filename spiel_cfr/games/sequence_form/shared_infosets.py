@@ -17,21 +17,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
 
 from spiel_cfr._numba import arrays
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint32s, Uint64s
-from spiel_cfr._numba.kernels import Kernel, inlined, kernel
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint64s
+from spiel_cfr._numba.kernels import inlined
+from spiel_cfr._numba.records import Count, CountTable, Indices, Line
 from spiel_cfr._numba.simd import load, number_for, store, width
-from spiel_cfr.games.sequence_form.blocks import CHUNK, block_signature
-from spiel_cfr.games.sequence_form.tree_passes import (
-  TREE,
-  Scratch,
-  Tree,
-  backward_pass,
-  group_at,
-  scratch_type,
-)
+from spiel_cfr._numba.steps import step
+from spiel_cfr.games.sequence_form.blocks import CHUNK
+from spiel_cfr.games.sequence_form.tree_passes import Backward, Tree, group_at, run_groups
 from spiel_cfr.games.sequence_form.treeplex import DEPTH
 
 _ZERO, _ONE, _TWO, _CHUNK = (np.uint64(number) for number in (0, 1, 2, CHUNK))
@@ -49,20 +43,13 @@ class SharedInfosets(NamedTuple):
     players: a row per player: its first level, one past the last.
   """
 
-  members: Uint32s
-  starts: Uint32s
-  levels: Uint64s
-  players: Uint64s
+  members: Indices
+  starts: Indices
+  levels: CountTable
+  players: CountTable
 
   def __reduce__(self) -> tuple[Any, ...]:
     return arrays.unpickled, (SharedInfosets, *self)
-
-
-SHARED_INFOSETS = arrays.tuple_type(
-  SharedInfosets, arrays.INDICES, arrays.INDICES, arrays.COUNT_TABLE, arrays.COUNT_TABLE
-)
-# In place of `Tree.parent`: what is pooled goes no further up.
-_NOWHERE = np.zeros(0, np.uint32)
 
 
 def build_shared_infosets(groups: Sequence[Uint64s], bucket: Int64s) -> SharedInfosets:
@@ -107,9 +94,6 @@ def build_shared_infosets(groups: Sequence[Uint64s], bucket: Int64s) -> SharedIn
   )
 
 
-NO_SHARED_INFOSETS = build_shared_infosets([], np.zeros(0, np.int64))
-
-
 def spans_depths(shared_infosets: SharedInfosets, groups: Uint64s) -> bool:
   """Returns whether some sequences have more infosets of their owner above them than others of their set."""
   sequences, depths = _sequences(groups.astype(np.int64))
@@ -144,7 +128,7 @@ def pooled(shared_infosets: SharedInfosets, sequence_form: Float64s) -> Float64s
 def value_backward_pass(
   begin: int, end: int, tree: Tree, strategy: AnyFloats, utility: AnyFloats, value: AnyFloats
 ) -> None:
-  """Does what `backward_pass` does where an infoset is worth what its strategy makes of its utilities."""
+  """Carries up the value of each infoset under its strategy, without a block kernel."""
   groups, parent = tree.groups, tree.parent
   for back in range(end - begin):
     group = end - _ONE - back
@@ -184,85 +168,57 @@ def pool(
       shared[members[place]] = total
 
 
-def shared_backward_pass_signature(number: Any) -> Any:
-  """Returns the signature of `shared_backward_pass` in a precision."""
-  block_kernel = types.FunctionType(block_signature(number))
-  return types.void(
-    block_kernel,
-    types.boolean,
-    arrays.COUNT,
-    SHARED_INFOSETS,
-    TREE,
-    *[arrays.floats(number)] * 3,
-    arrays.floats(number, 2),
-    arrays.FLOAT_TABLE,
-    arrays.FLOATS,
-    scratch_type(number),
-  )
+class SharedBackward(NamedTuple):
+  """The arguments of a player's backward pass in a game with shared infosets.
 
-
-@kernel(shared_backward_pass_signature, passed=True)
-def shared_backward_pass(
-  block_kernel: Kernel,
-  chooses: bool,
-  player: int,
-  shared_infosets: SharedInfosets,
-  tree: Tree,
-  strategy: AnyFloats,
-  utility: AnyFloats,
-  shared: AnyFloats,
-  action_state: AnyFloats,
-  infoset_state: Float64s,
-  parameters: Float64s,
-  scratch: Scratch,
-) -> None:
-  """Does what `backward_pass` does to a player's groups, with pooled utilities for the block kernel.
-
-  If it `chooses`, infosets are worth what they are under the strategies that the kernel chooses, level by level from
-  the deepest, and `shared` is room for pooled utilities. Otherwise they are worth what they are under the strategies
-  that it finds, and `utility` is pooled in the end.
+  Attributes:
+    backward: the arguments of the pass. The block kernel reads `block.utility`, which is the same array as `pooled`.
+    shared_infosets: which sequences share.
+    player: whose infosets.
+    utility: shape (sequences,). Utilities, to which the values of infosets are added on the way up.
+    pooled: shape (sequences,). Utilities summed over shared infosets; may be `utility` itself.
   """
-  levels, alone = shared_infosets.levels, Tree(tree.groups, _NOWHERE, tree.scale)
-  first, last = shared_infosets.players[player, 0], shared_infosets.players[player, 1]
+
+  backward: Backward
+  shared_infosets: SharedInfosets
+  player: Count
+  utility: Line
+  pooled: Line
+
+
+@inlined
+def _carry_up(record: SharedBackward, begin: int, end: int) -> None:
+  """Adds the values of infosets of some groups, under their strategies, to the sequences above."""
+  block = record.backward.block
+  value_backward_pass(begin, end, record.backward.tree, block.strategy, record.utility, block.value)
+
+
+@step(SharedBackward)
+def observe_shared(record: SharedBackward) -> None:
+  """A backward pass under the strategies just played; the block kernel then sees the pooled utilities."""
+  shared, player = record.shared_infosets, record.player
+  first, last = shared.players[player, _ZERO], shared.players[player, _ONE]
   if last == first:
     return
-  if not chooses:
-    begin, end = levels[first, _FIRST_GROUP], levels[last - _ONE, _END_GROUP]
-    value_backward_pass(begin, end, tree, strategy, utility, scratch.value)
-    # Nobody asks for these any more.
-    pool(first, last, shared_infosets, utility, utility)
-    backward_pass(
-      block_kernel,
-      begin,
-      end,
-      alone,
-      strategy,
-      utility,
-      action_state,
-      infoset_state,
-      parameters,
-      scratch,
-    )
-    return
-  groups = tree.groups
+  begin, end = shared.levels[first, _FIRST_GROUP], shared.levels[last - _ONE, _END_GROUP]
+  _carry_up(record, begin, end)
+  pool(first, last, shared, record.utility, record.pooled)
+  run_groups(record.backward, begin, end, False)
+
+
+@step(SharedBackward)
+def predict_shared(record: SharedBackward) -> None:
+  """A backward pass under the strategies that the block kernel chooses, level by level from the deepest."""
+  shared, player, groups = record.shared_infosets, record.player, record.backward.tree.groups
+  utility, pooled_utility = record.utility, record.pooled
+  first, last = shared.players[player, _ZERO], shared.players[player, _ONE]
   for back in range(last - first):
     level = last - _ONE - back
-    begin, end = levels[level, _FIRST_GROUP], levels[level, _END_GROUP]
+    begin, end = shared.levels[level, _FIRST_GROUP], shared.levels[level, _END_GROUP]
     for group in range(begin, end):
-      first, stride, _, actions, _ = group_at(groups, group)
-      for i in range(first, first + stride * actions):
-        shared[i] = utility[i]
-    pool(level, level + _ONE, shared_infosets, utility, shared)
-    backward_pass(
-      block_kernel,
-      begin,
-      end,
-      alone,
-      strategy,
-      shared,
-      action_state,
-      infoset_state,
-      parameters,
-      scratch,
-    )
-    value_backward_pass(begin, end, tree, strategy, utility, scratch.value)
+      start, stride, _, actions, _ = group_at(groups, group)
+      for i in range(start, start + stride * actions):
+        pooled_utility[i] = utility[i]
+    pool(level, level + _ONE, shared, utility, pooled_utility)
+    run_groups(record.backward, begin, end, False)
+    _carry_up(record, begin, end)

@@ -1,0 +1,229 @@
+"""Records: the arguments of a step, in memory, where compiled code reads them by address.
+
+A record is a `NamedTuple` whose fields say by their annotations what compiled code finds there:
+
+    class Add(NamedTuple):
+      total: Line
+      added: Line
+      weights: Doubles
+
+`Packed` writes the address and the shape of each array into a few words. A kernel is given the address of the first
+word, and reads `record.total` as an array, `record.weights` likewise, and a record inside a record as a record. So all
+kernels that take a record have one signature, whatever the record holds, and a call passes one number. numba would pass
+a `NamedTuple` as seven numbers an array.
+
+Arrays that are read from a record have no owner, so that numba counts no references; `Packed` keeps them alive.
+Compiled code assumes that fields stay as they are while a kernel runs. A kernel that assigns a field must not read it.
+"""
+
+import functools
+import typing
+from typing import Annotated, Any, NamedTuple
+
+import numba.extending
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import types
+from numba.extending import models
+
+from spiel_cfr._numba.arrays import (
+  AnyFloats,
+  Float64s,
+  Uint16s,
+  Uint32s,
+  Uint64s,
+  cgutils,
+  described,
+  inside_kernels,
+)
+
+# numba's own annotations don't cover these.
+extending: Any = numba.extending
+attributes: Any = numba.core.typing.templates
+
+
+class Field(NamedTuple):
+  """The kind of a record's field.
+
+  Attributes:
+    dtype: the type of the elements; None for floating-point numbers in the precision of the record.
+    dimensions: 0 for a number, 1 or 2 for an array in C order.
+  """
+
+  dtype: str | None
+  dimensions: int
+
+
+Line = Annotated[AnyFloats, Field(None, 1)]
+Table = Annotated[AnyFloats, Field(None, 2)]
+Doubles = Annotated[Float64s, Field("float64", 1)]
+DoubleTable = Annotated[Float64s, Field("float64", 2)]
+Shorts = Annotated[Uint16s, Field("uint16", 1)]
+Indices = Annotated[Uint32s, Field("uint32", 1)]
+IndexTable = Annotated[Uint32s, Field("uint32", 2)]
+Counts = Annotated[Uint64s, Field("uint64", 1)]
+CountTable = Annotated[Uint64s, Field("uint64", 2)]
+Count = Annotated[int, Field("uint64", 0)]
+# The address of a kernel that takes a record.
+Address = Annotated[int, Field("uint64", 0)]
+
+_WORD, _BYTES = ir.IntType(64), 8
+
+
+@functools.cache
+def _fields(record: Any) -> dict[str, Any]:
+  """Returns each field of a record: a `Field`, or the class of a record inside it."""
+  hints = typing.get_type_hints(record, include_extras=True)
+  return {
+    name: hint.__metadata__[0] if hasattr(hint, "__metadata__") else hint
+    for name, hint in hints.items()
+  }
+
+
+class RecordType(types.Type):
+  """numba's type of a record in a precision.
+
+  Attributes:
+    members: each field's first word, and its type in numba.
+    num_words: how long the record is.
+  """
+
+  def __init__(self, record: type, number: Any) -> None:
+    """Lays out the fields, one after the other."""
+    self.members: dict[str, tuple[int, Any]] = {}
+    self.num_words = 0
+    for name, field in _fields(record).items():
+      if isinstance(field, Field):
+        member = number if field.dtype is None else getattr(types, field.dtype)
+        if field.dimensions:
+          member = types.Array(member, field.dimensions, "C")
+        length = 1 + field.dimensions
+      else:
+        member = record_type(field, number)
+        length = member.num_words
+      self.members[name] = self.num_words, member
+      self.num_words += length
+    super().__init__(f"spiel_cfr.record {record.__qualname__} of {number}")
+
+
+@functools.cache
+def record_type(record: type, number: Any) -> RecordType:
+  """Returns numba's type of a record, a class of `NamedTuple`s, with numbers of type float64 or float32."""
+  return RecordType(record, number)
+
+
+@extending.register_model(RecordType)
+class _RecordModel(models.PrimitiveModel):
+  """A record is its address."""
+
+  def __init__(self, manager: Any, numba_type: Any) -> None:
+    super().__init__(manager, numba_type, _WORD)  # type: ignore[no-untyped-call]
+
+
+@extending.infer_getattr
+class _Attributes(attributes.AttributeTemplate):  # type: ignore[misc]
+  key = RecordType
+
+  def generic_resolve(self, numba_type: Any, name: str) -> Any:
+    found = numba_type.members.get(name)
+    return None if found is None else found[1]
+
+
+def _pointer(builder: Any, record: Any, word: int, element: Any = _WORD) -> Any:
+  place = builder.add(record, ir.Constant(_WORD, _BYTES * word))
+  return builder.inttoptr(place, element.as_pointer())
+
+
+def _load(builder: Any, pointer: Any) -> Any:
+  """Reads a word that stays as it is while the kernel runs, which lets LLVM read it once."""
+  value = builder.load(pointer)
+  value.set_metadata("invariant.load", builder.module.add_metadata([]))
+  return value
+
+
+def _read_field(context: Any, builder: Any, numba_type: Any, record: Any, name: str) -> Any:
+  word, member = numba_type.members[name]
+  if isinstance(member, RecordType):
+    return builder.add(record, ir.Constant(_WORD, _BYTES * word))
+  if not isinstance(member, types.Array):
+    return _load(builder, _pointer(builder, record, word, context.get_value_type(member)))
+  first, *shape = (
+    _load(builder, _pointer(builder, record, word + place)) for place in range(1 + member.ndim)
+  )
+  size = ir.Constant(_WORD, context.get_abi_sizeof(context.get_data_type(member.dtype)))
+  strides = [size] if member.ndim == 1 else [builder.mul(shape[1], size), size]
+  array = context.make_array(member)(context, builder)
+  array.data = builder.inttoptr(first, array.data.type)
+  array.nitems = shape[0] if member.ndim == 1 else builder.mul(*shape)
+  array.itemsize = size
+  array.shape = cgutils.pack_array(builder, shape)
+  array.strides = cgutils.pack_array(builder, strides)
+  for owner in ("meminfo", "parent"):
+    setattr(array, owner, cgutils.get_null_value(getattr(array, owner).type))
+  return array._getvalue()
+
+
+def _write_field(context: Any, builder: Any, signature: Any, arguments: Any, name: str) -> None:
+  record, value = arguments
+  word, member = signature.args[0].members[name]
+  builder.store(value, _pointer(builder, record, word, context.get_value_type(member)))
+
+
+extending.lower_getattr_generic(RecordType)(_read_field)
+extending.lower_setattr_generic(RecordType)(_write_field)
+
+
+@inside_kernels
+def call(typing_context: Any, kernel: Any, record: Any) -> Any:
+  """Calls the kernel at an address with a record, or with the address of one."""
+
+  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    function = ir.FunctionType(ir.VoidType(), [_WORD]).as_pointer()
+    builder.call(builder.inttoptr(arguments[0], function), [arguments[1]])
+    return context.get_dummy_value()
+
+  return types.void(types.uint64, record), generate
+
+
+class Packed:
+  """A record in memory.
+
+  Attributes:
+    record: the record, which keeps the arrays alive.
+    address: the address of its first word.
+  """
+
+  def __init__(self, record: Any, dtype: npt.DTypeLike) -> None:
+    """Writes down a record; `dtype`, float64 or float32, is its precision.
+
+    Raises:
+      TypeError: an array has another type, number of dimensions or order than the field says, or can't be written to.
+    """
+    self.record = record
+    words: list[int] = []
+    _write(record, np.dtype(dtype), words)
+    self._words = np.array(words, np.uint64)
+    self.address: int = self._words.__array_interface__["data"][0]
+
+
+def _write(record: Any, dtype: np.dtype[Any], words: list[int]) -> None:
+  for value, (name, field) in zip(record, _fields(record.__class__).items(), strict=True):
+    if not isinstance(field, Field):
+      _write(value, dtype, words)
+    elif not field.dimensions:
+      words.append(int(value))
+    else:
+      wanted = dtype if field.dtype is None else np.dtype(field.dtype)
+      if not (
+        isinstance(value, np.ndarray)
+        and value.dtype == wanted
+        and value.ndim == field.dimensions
+        and value.flags.carray
+      ):
+        raise TypeError(
+          f"{name} of {type(record).__qualname__} must be an array of {wanted} with {field.dimensions} dimensions, in "
+          f"C order, that can be written to, not {described(value)}"
+        )
+      words.append(value.__array_interface__["data"][0])
+      words.extend(value.shape)

@@ -1,0 +1,130 @@
+"""Steps and chains: work that is laid out once and run again and again, in one call of compiled code.
+
+    @step(Add)
+    def add(record: Add) -> None:
+      for i in range(record.total.shape[0]):
+        record.total[i] += record.added[i]
+
+    chain = Chain([add.on(Add(total, first)), add.on(Add(total, second))])
+    chain.run()
+
+A step is a kernel together with its arguments, a record (`records`). A chain runs steps one after the other. So an
+algorithm is a list of steps, and a feature that it does not use is a step that is not in the list.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import types
+
+from spiel_cfr._numba.arrays import (
+  COUNT_TABLE,
+  COUNTS,
+  FLOAT_TABLE,
+  FLOATS,
+  Float64s,
+  Uint64s,
+  described,
+)
+from spiel_cfr._numba.kernels import Kernel, inlined, kernel
+from spiel_cfr._numba.records import Packed, call, record_type
+
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+
+
+class StepKernel(Kernel):
+  """A kernel whose only argument is a record. Other kernels call it, by its `address`."""
+
+  def __init__(self, function: Callable[[Any], None], record: type, single: bool = True) -> None:
+    """Wraps a function.
+
+    Args:
+      function: plain Python function with one argument.
+      record: the class of the argument, a `NamedTuple`.
+      single: whether the kernel exists in float32, too.
+    """
+
+    def signature(number: Any) -> Any:
+      return types.void(record_type(record, number))
+
+    self.record = record
+    given = signature if single else signature(types.float64)
+    super().__init__(function, given, python_calls=False, passed=True)
+
+  def on(self, record: Any, dtype: npt.DTypeLike = np.float64) -> "Step":
+    """Returns the step that does this to a record, in a precision.
+
+    Raises:
+      TypeError: the record is of another class, or an array does not fit its field.
+    """
+    if type(record) is not self.record:
+      raise TypeError(
+        f"{self.__qualname__}() takes a {self.record.__qualname__}, not {described(record)}"
+      )
+    return Step(self.of(dtype).address, Packed(record, dtype))
+
+
+def step(record: type, *, single: bool = True) -> Callable[[Callable[[Any], None]], StepKernel]:
+  """Decorator that makes a function of a record a `StepKernel`."""
+  return lambda function: StepKernel(function, record, single)
+
+
+class Step(NamedTuple):
+  """A kernel and its arguments.
+
+  Attributes:
+    kernel: the address of the kernel.
+    record: the arguments.
+  """
+
+  kernel: int
+  record: Packed
+
+
+class Chain:
+  """Steps to be run one after the other."""
+
+  def __init__(self, steps: Iterable[Step]) -> None:
+    """Takes the steps, and keeps their records alive."""
+    self.steps = tuple(steps)
+    self._table = np.array(
+      [(step.kernel, step.record.address) for step in self.steps], np.uint64
+    ).reshape(-1, 2)
+
+  def run(self) -> None:
+    """Runs every step once."""
+    run_chain.unchecked(self._table)
+
+  def repeat(self, rows: Float64s, current: Float64s, counts: Uint64s) -> None:
+    """Runs all steps once for each row of numbers.
+
+    Args:
+      rows: float64 of shape (times, numbers).
+      current: float64 of shape (numbers,). Each time it becomes the next row; steps have parts of it in their records.
+      counts: uint64. The first element counts the times.
+    """
+    repeat_chain.unchecked(self._table, rows, current, counts)
+
+
+@inlined
+def _run(chain: Uint64s) -> None:
+  for place in range(np.uint64(chain.shape[0])):
+    call(chain[place, _ZERO], chain[place, _ONE])
+
+
+@kernel(types.void(COUNT_TABLE))
+def run_chain(chain: Uint64s) -> None:
+  """Calls every kernel with its record; a row of `chain` is the addresses of both."""
+  _run(chain)
+
+
+@kernel(types.void(COUNT_TABLE, FLOAT_TABLE, FLOATS, COUNTS))
+def repeat_chain(chain: Uint64s, rows: Float64s, current: Float64s, counts: Uint64s) -> None:
+  """See `Chain.repeat`. Since it counts in compiled code, Ctrl-C can't come between an iteration and its number."""
+  for time in range(np.uint64(rows.shape[0])):
+    for place in range(np.uint64(rows.shape[1])):
+      current[place] = rows[time, place]
+    _run(chain)
+    counts[_ZERO] += _ONE

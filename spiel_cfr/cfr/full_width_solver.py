@@ -1,0 +1,332 @@
+"""The full-width solver, of which CFR, CFR+ and their variants are configurations.
+
+At every infoset a regret minimizer chooses the strategy of the next iteration from counterfactual utilities. The solver
+computes the utilities and averages the strategies; `cfr.loops.loop` does that as a list of steps.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import pyspiel
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, require
+from spiel_cfr._util import arguments
+from spiel_cfr._util.interrupt import DeferredInterrupt
+from spiel_cfr.cfr import warm_start
+from spiel_cfr.cfr.averaging import Averaging
+from spiel_cfr.cfr.cfr_br import advance_against_best_responses
+from spiel_cfr.cfr.iteration_schedule import IterationSchedule
+from spiel_cfr.cfr.loops import FullWidthState, Loop, make_loop
+from spiel_cfr.cfr.solver import MOST_ITERATIONS, Solver
+from spiel_cfr.cfr.substitute_regrets import PolicyValues, WarmStart
+from spiel_cfr.evaluation import evaluate
+from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
+from spiel_cfr.policies import forms, open_spiel
+from spiel_cfr.policies.locked import Mask, locked_part, locked_sequences
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, WarmForm
+
+# Whom players learn against: the others' current strategies, or best responses to all current strategies.
+Opponents = Literal["current", "best_response"]
+
+# What averages are made of.
+_SUMS = ("cumulative", "tapered")
+
+
+class _Run(NamedTuple):
+  """What belongs to a run: the loop, which has the state, and how many iterations it does at a time."""
+
+  loop: Loop
+  schedule: IterationSchedule
+
+
+class FullWidthSolver(Solver):
+  """CFR with any regret minimizer: each iteration goes through the whole game.
+
+      solver = CFRPlusSolver(pyspiel.load_game("leduc_poker"))
+      for _ in range(1000):
+        solver.evaluate_and_update_policy()
+      solver.average_policy()
+
+  and `run(1000)` does the same, faster.
+
+  Attributes:
+    compiled_game: the game as arrays.
+    minimizer: what every infoset does.
+    alternating_updates: whether a player sees the strategies to which those before it have just updated.
+    averaging: how strategies are averaged.
+    precision: the relative rounding error of what is remembered from one iteration to the next.
+  """
+
+  _runtime: _Run
+
+  def __init__(
+    self,
+    game: AnyGame,
+    minimizer: RegretMinimizer,
+    *,
+    alternating_updates: bool = True,
+    averaging: Averaging = Averaging(),  # noqa: B008 - it is frozen
+    opponents: Opponents = "current",
+  ) -> None:
+    """Makes the solver.
+
+    Args:
+      game: a compiled game, or what `compile_game` takes; compile it yourself to share it or to cache it.
+      minimizer: the regret minimizer at every infoset.
+      alternating_updates: whether a player sees the strategies to which those before it have just updated, or all see
+        those of the last iteration.
+      averaging: how strategies are averaged: `Averaging(2.0)` weighs iteration t by t^2.
+      opponents: whom players learn against: the others' "current" strategies, or, in CFR-BR, their "best_response".
+
+    Raises:
+      GameError: see `compile_game`.
+      ArgumentError: the minimizer or the averaging is none; or correlated sums are asked for with alternating updates.
+      AbstractionError: correlated sums are asked for in an abstraction that is not lossless.
+      InvalidPayoffError: the payoffs are too large or too small to compute with.
+    """
+    for name, value, kind in (
+      ("minimizer", minimizer, RegretMinimizer),
+      ("averaging", averaging, Averaging),
+    ):
+      if not isinstance(value, kind):
+        raise errors.ArgumentError(
+          f"{name} must be of type {kind.__name__}, not {arguments.shortened(value)}."
+        )
+    arguments.one_of(opponents, "opponents", get_args(Opponents))
+    self.compiled_game = game = compile_game(game)
+    self.minimizer = minimizer
+    self.alternating_updates = bool(alternating_updates)
+    self.averaging = averaging
+    self._opponents = opponents
+    check_payoffs(game.game_string, game.payoff_range)
+    averaging.check(game, self.alternating_updates)
+    self.precision = float(np.finfo(game.dtype).eps)
+    self.reset()
+
+  def reset(self) -> None:
+    before = self.__dict__.get("_runtime")
+    game = self.compiled_game
+    loop = make_loop(game, self.minimizer, self.averaging)
+    schedule = IterationSchedule(game, self.minimizer, self.averaging, self.alternating_updates)
+    self._runtime = _Run(loop, schedule)
+    if before is not None and before.loop.arrays.state.locked.any():
+      self._lock(before.loop.arrays.state.locked, before.loop.arrays.state.strategy)
+
+  @property
+  def state(self) -> FullWidthState:
+    self._runtime.loop.gather()
+    return self._runtime.loop.arrays.state
+
+  def refresh(self) -> None:
+    super().refresh()
+    loop = self._runtime.loop
+    loop.lock(locked_sequences(self.compiled_game, self._runtime.loop.arrays.state.locked))
+    loop.arrays.reach()
+
+  def _check_state(self, state: Mapping[str, Any]) -> None:
+    self.check_numbers(state)
+    for name in _SUMS:
+      forms.check_sums(self.compiled_game, state[name])
+
+  def check_numbers(self, state: Mapping[str, Any]) -> None:
+    """Checks a state but for its sums of strategies, which are complete outside of pruning's windows only.
+
+    Raises:
+      ValueError: no iterations lead to it.
+    """
+    super()._check_state(state)
+    for name in ("strategy", "action_state", "infoset_state", "gradients", "play_values", *_SUMS):
+      require(np.isfinite(state[name]), f"{name} is finite")
+    iteration, last_addition = (int(count) for count in state["counts"])
+    require(iteration <= MOST_ITERATIONS, "the iteration is possible")
+    for number in (state["average_start"], state["warm_iterations"], last_addition):
+      require(0 <= number <= iteration, "what counts iterations was before")
+    forms.check_behavioral_form(self.compiled_game, state["strategy"])
+
+  @property
+  def game(self) -> pyspiel.Game:
+    """The game, sequential, as OpenSpiel has it."""
+    return self.compiled_game.game
+
+  @property
+  def iteration(self) -> int:  # type: ignore[override]
+    """How many iterations have been done."""
+    return int(self._runtime.loop.arrays.state.counts[0])
+
+  @property
+  def nodes_touched(self) -> int:
+    """How many states a recursive implementation would have visited: all, once per player that updates alone."""
+    walks = self.compiled_game.num_players if self.alternating_updates else 1
+    if self._opponents == "best_response":
+      # For each player, one for its best response and one to learn.
+      walks = 2 * self.compiled_game.num_players
+    return (self.iteration - self.warm_iterations) * walks * self.compiled_game.num_states
+
+  def prepare(self) -> None:
+    self._iterate(0)
+    self.nash_conv()
+
+  def evaluate_and_update_policy(self) -> None:
+    """Does one iteration: every player evaluates the current policies and updates its own."""
+    self._iterate(1)
+
+  def _advance(self, count: int) -> None:
+    self._iterate(count)
+    self.check_finite(self._runtime.loop.arrays.values())
+
+  def _iterate(self, count: int) -> None:
+    """Does iterations in one call of compiled code."""
+    run, numbers = self._runtime, self.iteration_numbers(count)
+    if self._opponents == "current":
+      run.loop.advance(self.alternating_updates, numbers)
+    else:
+      advance_against_best_responses(self.compiled_game, run.loop, numbers)
+
+  def check_finite(self, values: Sequence[float]) -> None:
+    """Checks what players expect: whatever is not finite at any infoset makes its way up to the root.
+
+    Raises:
+      NotFiniteError: they are not finite.
+    """
+    if not all(map(math.isfinite, values)):
+      raise errors.NotFiniteError(
+        f"After {self.iteration:,} iterations the value of the game is {values} for its players: the "
+        f"strategies or regrets of {self.minimizer} have left the range of floating-point numbers."
+      )
+
+  def iteration_numbers(self, count: int) -> Float64s:
+    """Returns what depends on the iteration, for the next ones."""
+    return self._runtime.schedule.next(self._runtime.loop.arrays.state, count)
+
+  def sums(self) -> AnyFloats:
+    """Returns what the average policy is a multiple of, shape (sequences,); before any iteration, the current one."""
+    state = self.state
+    return state.sums() if state.cumulative[0] else self.current_sequence_form()
+
+  def current_probabilities(self) -> Float64s:
+    strategy = self.state.strategy
+    forms.check_finite(strategy)
+    return strategy.astype(np.float64)
+
+  def current_sequence_form(self) -> Float64s:
+    self._runtime.loop.gather()
+    return self._runtime.loop.arrays.sequence_form().astype(np.float64)
+
+  def average_probabilities(self) -> Float64s:
+    return forms.behavioral_form(self.compiled_game, self.sums())
+
+  def average_sequence_form(self) -> Float64s:
+    # Without a detour by infosets.
+    return forms.normalized(self.compiled_game, self.sums())
+
+  def nash_conv(self) -> float:
+    return evaluate.original_nash_conv(self.compiled_game, self.sums())
+
+  def infoset_numbers(self, line: int) -> Float64s:
+    """Returns a line of what the minimizer keeps of infosets, in the game's order, shape (infosets,)."""
+    self._runtime.loop.gather()
+    result: Float64s = self._runtime.loop.arrays.infoset_numbers()[line]
+    return result
+
+  def cumulative_regrets(self) -> Float64s | None:
+    if not self.minimizer.keeps_regrets:
+      return None
+    self._runtime.loop.gather()
+    result = np.zeros(self.compiled_game.end)
+    for own, block in self._runtime.loop.arrays.action_blocks():
+      result[own] = block[0]
+    return result[self.compiled_game.all_action_sequences]
+
+  def init_from_strategy(self, sequence_form: Float64s) -> None:
+    """Goes on from other strategies, with an average that begins anew; `iteration` goes on too.
+
+    Args:
+      sequence_form: the strategies, shape (sequences,). Where their owner does not play to, the current ones stay.
+
+    Raises:
+      RestartError: the minimizer can't go on from a strategy.
+    """
+    state = self.state
+    parameters = self._runtime.schedule.parameters(np.array([max(1, self.iteration)]))[0]
+    self._runtime.loop.init_from_strategy(sequence_form, parameters)
+    state.begin_average()
+
+  @property
+  def warm_iterations(self) -> int:
+    """For how many of the iterations the policy counts from which it has started warm; 0 if it has not."""
+    return self._runtime.loop.arrays.state.warm_iterations
+
+  def warm_start(
+    self,
+    policy: Any,
+    iterations: int | None = None,
+    form: WarmForm | None = None,
+    keep_average: bool = True,
+  ) -> WarmStart:
+    """Begins anew from a policy, as if it had played that for some iterations: see `cfr.warm_start.plan`."""
+    found, chosen = warm_start.plan(self, policy, iterations, form)
+    with DeferredInterrupt():
+      self.begin_warm(found, chosen, bool(keep_average))
+    return chosen
+
+  def begin_warm(self, found: PolicyValues, chosen: WarmStart, keep_average: bool) -> None:
+    """Begins anew as `cfr.warm_start.plan` has planned it."""
+    count, schedule = chosen.iterations, self._runtime.schedule
+    weights = schedule.weights_of(np.arange(1, count + 1))
+    parameters = schedule.parameters(np.array([count]))[0]
+    self.reset()
+    warm_start.begin_from(self._runtime.loop, self.minimizer, found, chosen, parameters)
+    self.state.begin_warm(count, weights.sum() * found.sequence_form if keep_average else None)
+    self._loads += 1
+
+  def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
+    """Keeps a part of the policy fixed: regret is minimized around it (node locking).
+
+    The average tends to an equilibrium of the game in which these infosets have no choice. NashConv still counts what
+    their owner would gain by playing otherwise. Minimizers that predict take locked infosets for free ones when they
+    do, which leaves their guarantees as they are: those hold for any prediction.
+
+    Args:
+      policy: what is to be played there: anything that `policies.from_policy` reads, or a mapping from these
+        infostates.
+      infostates: where; by default everywhere in a mapping.
+
+    Raises:
+      LockError: iterations have been done, infosets of the game are shared, or opponents are best responses.
+      PolicyError: there is no such infostate, or no distribution there.
+    """
+    if self.iteration:
+      raise errors.LockError(f"{self!r} has run. Lock a policy before the first iteration.")
+    if self.compiled_game.shared_infosets is not None:
+      raise errors.LockError(
+        f"In {self.compiled_game} infosets are shared (imperfect recall), and one can't be locked without the others. "
+        "Take buckets that remember the player's own actions, or the full game."
+      )
+    if self._opponents == "best_response":
+      raise errors.LockError(
+        f"{self!r} can't lock a policy, to which best responses would not keep. Take CFRPlusSolver."
+      )
+    self._lock(*locked_part(self.compiled_game, policy, infostates))
+
+  def lock_as(self, other: "FullWidthSolver") -> None:
+    """Locks what is locked in another solver of the same game, before the first iteration of this one."""
+    if other.state.locked.any():
+      self._lock(other.state.locked, other.state.strategy)
+
+  def _lock(self, locked: Mask, probabilities: AnyFloats) -> None:
+    state = self.state
+    state.locked |= locked
+    sequences = locked_sequences(self.compiled_game, locked)
+    state.strategy[sequences] = probabilities[sequences]
+    self.refresh()
+
+  def with_locked(self, probabilities: Float64s) -> Float64s:
+    """Returns a behavioural form in which what is locked is what it is."""
+    state, result = self.state, np.array(probabilities)
+    locked = locked_sequences(self.compiled_game, state.locked)
+    result[locked] = state.strategy[locked]
+    return result

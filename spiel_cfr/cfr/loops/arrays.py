@@ -1,0 +1,226 @@
+"""The arrays of a full-width solver.
+
+A game is one part, or a trunk and subtrees (`games.compiled.trunk_and_subtrees`). The number of a part is its place in
+`Partition.parts`; part 0 is the trunk, or the whole game.
+"""
+
+import functools
+from collections.abc import Iterator
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint16s, aligned_zeros
+from spiel_cfr._numba.simd import MOST_LANES
+from spiel_cfr._numba.steps import Chain
+from spiel_cfr.cfr.averaging import Averaging
+from spiel_cfr.cfr.loops.state import FullWidthState
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, PartWalk, Visit
+from spiel_cfr.games.sequence_form.single_passes import Reach, adopt_pass
+from spiel_cfr.games.sequence_form.tree_passes import Tree
+from spiel_cfr.policies import forms
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
+
+
+class Numbers:
+  """The numbers of the current iteration. Steps have these arrays in their records.
+
+  Attributes:
+    row: float64 (numbers,). All of the following, one after the other.
+    weights: float64 (players, 2). The weight in the average of each player's strategy before and after its update.
+    addition: float64 (1,). The factor by which `cumulative` is added to `tapered` after the iteration, or 0.
+    parameters: float64 (parameters,). The minimizer's parameters.
+  """
+
+  def __init__(self, length: int, num_players: int) -> None:
+    """Allocates a row of this length."""
+    self.row = aligned_zeros(length)
+    self.weights = self.row[: 2 * num_players].reshape(num_players, 2)
+    self.addition = self.row[2 * num_players : 2 * num_players + 1]
+    self.parameters = self.row[2 * num_players + 1 :]
+
+
+class SolverArrays:
+  """The arrays that iterations read and write.
+
+  Attributes:
+    game: the game.
+    partition: its parts.
+    state: everything that the solver remembers.
+    walk: reach probabilities and utilities.
+    numbers: the numbers of the current iteration.
+    deferred: float64 (players, 2). In each row 0, and the weight with which a player's strategy is still to be added to
+      the average in the subtrees.
+    locked: the sequences whose probabilities stay, and these probabilities.
+  """
+
+  def __init__(
+    self, game: CompiledGame, minimizer: RegretMinimizer, averaging: Averaging, partition: Partition
+  ) -> None:
+    """Allocates arrays of zeros."""
+    self.game, self._minimizer = game, minimizer
+    self.partition, self.parts = partition, partition.parts
+    zeros, lines = functools.partial(aligned_zeros, dtype=game.dtype), minimizer.action_lines
+    whole, correlated = len(self.parts) == 1, averaging.correlated
+    self.state = FullWidthState(
+      strategy=zeros(game.end),
+      cumulative=zeros(game.end),
+      tapered=zeros(game.end if averaging.tapered else 0),
+      action_state=zeros(*(lines, game.end) if whole else (lines * game.end,)),
+      # Kernels may read whole vectors.
+      infoset_state=aligned_zeros(minimizer.infoset_lines * game.num_infosets + MOST_LANES),
+      # With two players, averages say what gradients were.
+      gradients=aligned_zeros(game.end if correlated and game.num_players > 2 else 0),
+      play_values=np.zeros(game.num_players if correlated else 0),
+      locked=np.zeros(game.num_infosets, np.uint8),
+    )
+    predicts = minimizer.predict is not None
+    self.walk = PartWalk(partition, predicts=predicts, dtype=game.dtype)
+    self.numbers = Numbers(2 * game.num_players + 1, game.num_players)
+    self.deferred = np.zeros((game.num_players, 2))
+    self.lock(np.zeros(0, np.int64))
+
+  def begin(self) -> None:
+    """Writes the first strategies, which are uniform, and the first numbers of the minimizer."""
+    forms.uniform(self.game, self.state.strategy)
+    initial = self._minimizer.initial_infoset_state(self.game)
+    for own, block in self.infoset_blocks():
+      block[:] = initial[:, own]
+    self.reach()
+
+  def lock(self, sequences: Int64s) -> None:
+    """Keeps the probabilities of these sequences as they are from now on."""
+    self.locked = sequences, self.state.strategy[sequences]
+
+  def locked_in(self, visit: Visit) -> tuple[Int64s, AnyFloats]:
+    """Returns a player's locked sequences in a part, in the numbering of the part, and their probabilities."""
+    part, (sequences, probabilities) = self.parts[visit.number], self.locked
+    places, own = sequences - part.sequences[visit.player].start, self.place(visit)
+    here = (places >= own.start) & (places < min(own.stop, part.own_length(visit.player)))
+    return places[here], probabilities[here]
+
+  def restore_locked(self) -> None:
+    """Writes the probabilities of locked sequences again."""
+    sequences, probabilities = self.locked
+    self.state.strategy[sequences] = probabilities
+
+  def set_strategy(self, probabilities: Float64s) -> None:
+    """Makes a behavioural form, shape (sequences,), the current policy; what is locked stays."""
+    self.state.strategy[:] = probabilities
+    self.restore_locked()
+    self.reach()
+
+  def reach(self) -> None:
+    """Computes the reach probabilities of the trunk from the current strategies."""
+    part, walk = self.parts[0], self.walk
+    for visit, tree in zip(walk.visits(0), part.with_forced or part.trees, strict=True):
+      Chain(walk.reach(visit, self.strategy(visit), tree)).run()
+
+  def adopt(self, sequence_form: Float64s) -> None:
+    """Makes a sequence form, shape (sequences,), the current policy; `reach` is not called.
+
+    What is locked stays, and so does the strategy of an infoset that its owner never reaches.
+    """
+    game, walk = self.game, self.walk
+    for number, part in enumerate(self.parts):
+      for visit, tree in zip(walk.visits(number), part.with_forced or part.trees, strict=True):
+        own, reach = part.sequences[visit.player], visit.sequence_form
+        reach[: part.own_length(visit.player)] = sequence_form[own]
+        record = Reach(tree, self.strategy(visit), reach, visit.workspace.scratch.value)
+        Chain([*walk.enter(visit), adopt_pass.on(record, game.dtype)]).run()
+    if game.shared_infosets is not None:
+      self.state.strategy[:] = forms.shared_strategy(game, sequence_form, self.state.strategy)
+    self.restore_locked()
+
+  def sequence_form(self) -> AnyFloats:
+    """Returns the current policy in sequence form, a copy of shape (sequences,)."""
+    result, walk = aligned_zeros(self.game.end, dtype=self.game.dtype), self.walk
+    for number, part in enumerate(self.parts):
+      for visit in walk.visits(number):
+        if number:
+          # Padding stays 0.
+          visit.sequence_form[:] = 0.0
+          Chain(walk.reach(visit, self.strategy(visit))).run()
+        length = part.own_length(visit.player)
+        result[part.sequences[visit.player]] = visit.sequence_form[:length]
+    self.copy_forced(result)
+    return result
+
+  def copy_forced(self, line: AnyFloats) -> None:
+    """Gives each action that is the only one at its infoset the number of the sequence that its owner chose last."""
+    if len(line):
+      for forced, chosen in self.partition.forced():
+        line[forced] = line[chosen]
+
+  def values(self) -> list[float]:
+    """Returns the value of each player's empty sequence in its last iteration."""
+    utility, part = self.walk.trunk.utility, self.parts[0]
+    return [utility[player].item(part.place(player).start) for player in self.walk.players]
+
+  def total(self, player: int) -> AnyFloats:
+    """Returns the sum of the weights of a player's average, a view of shape (1,)."""
+    trunk = self.parts[0]
+    root = trunk.sequences[player].start + trunk.place(player).start
+    return self.state.cumulative[root : root + 1]
+
+  def tree(self, visit: Visit) -> Tree:
+    """Returns a player's infosets in a part."""
+    return self.parts[visit.number].trees[visit.player]
+
+  def place(self, visit: Visit) -> slice:
+    """Returns the place of a player's sequences in its arrays of a part."""
+    return self.parts[visit.number].place(visit.player)
+
+  def strategy(self, visit: Visit) -> AnyFloats:
+    """Returns a player's strategy in a part, a view of shape (sequences,)."""
+    return self.state.strategy[self.parts[visit.number].sequences[visit.player]]
+
+  def cumulative(self, visit: Visit) -> AnyFloats:
+    """Returns a player's sums of strategies in a part, a view of shape (sequences,)."""
+    return self.state.cumulative[self.parts[visit.number].sequences[visit.player]]
+
+  def scale(self, visit: Visit) -> Uint16s:
+    """Returns `Block.scale` of a player's infosets in a part."""
+    own = self.parts[visit.number].infosets[visit.player]
+    return self.game.scale[own.start : own.stop + MOST_LANES]
+
+  def action_state(self, visit: Visit) -> AnyFloats:
+    """Returns the minimizer's numbers of actions of a player in a part, a view of shape (lines, sequences)."""
+    own = self.parts[visit.number].sequences[visit.player]
+    return _lines(self.state.action_state, self._minimizer.action_lines, own)
+
+  def infoset_state(self, visit: Visit) -> AnyFloats:
+    """Returns the minimizer's numbers of infosets of a player in a part, a view of shape (lines, infosets)."""
+    own = self.parts[visit.number].infosets[visit.player]
+    return _lines(self.state.infoset_state, self._minimizer.infoset_lines, own)
+
+  def action_blocks(self) -> Iterator[tuple[slice, AnyFloats]]:
+    """Yields sequences, and their numbers in `action_state`: a view of shape (lines, sequences)."""
+    for number, part in enumerate(self.parts):
+      for visit in self.walk.visits(number)[: 1 if part.shared else None]:
+        yield part.sequences[visit.player], self.action_state(visit)
+
+  def infoset_blocks(self) -> Iterator[tuple[slice, Float64s]]:
+    """Yields infosets, and their numbers in `infoset_state`: a view of shape (lines, infosets)."""
+    for number, part in enumerate(self.parts):
+      for visit in self.walk.visits(number)[: 1 if part.shared else None]:
+        yield part.infosets[visit.player], self.infoset_state(visit)
+
+  def set_action_state(self, values: Float64s) -> None:
+    """Writes `action_state`, given in the game's order, shape (lines, sequences)."""
+    for own, block in self.action_blocks():
+      block[:] = values[:, own]
+
+  def infoset_numbers(self) -> Float64s:
+    """Returns a copy of `infoset_state` in the game's order, shape (lines, infosets)."""
+    result = np.zeros((self._minimizer.infoset_lines, self.game.num_infosets))
+    for own, block in self.infoset_blocks():
+      result[:, own] = block
+    return result
+
+
+def _lines(array: AnyFloats, lines: int, own: slice) -> AnyFloats:
+  """Returns all lines of a part, a view."""
+  return array.reshape(-1)[lines * own.start : lines * own.stop].reshape(
+    lines, own.stop - own.start
+  )

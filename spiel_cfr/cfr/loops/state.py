@@ -1,0 +1,81 @@
+"""The state of a full-width solver: everything that changes from one iteration to the next."""
+
+import dataclasses
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Uint64s
+from spiel_cfr.cfr.averaging import ADDITION
+from spiel_cfr.policies.locked import Mask
+
+
+@dataclasses.dataclass
+class FullWidthState:
+  """The state of a full-width solver.
+
+  Attributes:
+    strategy: shape (sequences,). The probability of each sequence's action at its infoset.
+    cumulative: shape (sequences,). The weighted sum of sequence forms.
+    tapered: shape (sequences,). The weighted sum of `cumulative` after some iterations; (0,) without tapered averages.
+    action_state: shape (lines, sequences). The numbers that the minimizer keeps for each action, such as regrets. In a
+      game that is cut into parts, shape (lines * sequences,): all lines of a part and player, then the next.
+    infoset_state: float64 (lines * infosets and a vector more,). The numbers that the minimizer keeps for each infoset:
+      all lines of a part and player, then the next.
+    gradients: float64 (sequences,). The weighted sum of the players' gradients; (0,) without correlated sums.
+    play_values: float64 (players,). The weighted sum of each player's expected payoff; (0,) without correlated sums.
+    locked: bool (infosets,). The infosets whose strategy stays.
+    counts: uint64 (2,). The number of iterations, and the iteration at which `cumulative` was last added to `tapered`.
+    average_start: the iteration after which the average began.
+    warm_iterations: the number of iterations that a warm start counts for; 0 without one.
+  """
+
+  strategy: AnyFloats
+  cumulative: AnyFloats
+  tapered: AnyFloats
+  action_state: AnyFloats
+  infoset_state: Float64s
+  gradients: Float64s
+  play_values: Float64s
+  locked: Mask
+  counts: Uint64s = dataclasses.field(default_factory=lambda: np.zeros(2, np.uint64))
+  average_start: int = 0
+  warm_iterations: int = 0
+
+  def sums(self) -> AnyFloats:
+    """Returns sums of which the average is a multiple, after at least one iteration; shape (sequences,)."""
+    if not len(self.tapered):
+      return self.cumulative
+    passed = int(self.counts[0] - self.counts[1])
+    if not passed:
+      return self.tapered
+    result: AnyFloats = ADDITION * passed * self.cumulative
+    result += self.tapered
+    return result
+
+  def add_to_tapered(self) -> None:
+    """Brings the tapered sums up to date now."""
+    self.tapered[:] = self.sums() if len(self.tapered) else 0.0
+    self.counts[1] = self.counts[0]
+
+  def begin_average(self) -> None:
+    """Begins the average anew after this iteration."""
+    self.average_start = int(self.counts[0])
+    self.counts[1] = self.counts[0]
+    for sums in (self.cumulative, self.tapered, self.gradients, self.play_values):
+      sums[:] = 0.0
+
+  def begin_warm(self, iterations: int, sums: Float64s | None) -> None:
+    """Counts so many iterations as done; the average has these sums, or begins after them."""
+    self.counts[:] = self.warm_iterations = iterations
+    if sums is None:
+      self.average_start = iterations
+      return
+    self.cumulative[:] = sums
+    if len(self.tapered):
+      self.tapered[:] = ADDITION * iterations * self.cumulative
+
+  def count_as(self, iteration: int) -> None:
+    """Counts the iterations done as more; the average keeps its length."""
+    more = iteration - int(self.counts[0])
+    self.counts += np.uint64(more)
+    self.average_start += more

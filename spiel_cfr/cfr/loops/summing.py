@@ -1,0 +1,71 @@
+"""Sums that only some averages need: tapered sums of strategies, and sums for correlated play."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cfr._numba.records import Counts, Doubles, Line
+from spiel_cfr._numba.steps import Step, step
+from spiel_cfr.cfr.loops.arrays import SolverArrays
+from spiel_cfr.games.compiled.trunk_and_subtrees import Visit
+
+
+class Taper(NamedTuple):
+  """The arguments of `add_to_tapered`: see `FullWidthState` and `Numbers`."""
+
+  tapered: Line
+  cumulative: Line
+  addition: Doubles
+  counts: Counts
+
+
+@step(Taper)
+def add_to_tapered(record: Taper) -> None:
+  """Adds the sums of strategies to the tapered sums at the end of an iteration, before it is counted."""
+  tapered, cumulative, factor = record.tapered, record.cumulative, record.addition[0]
+  if factor != 0.0:
+    for i in range(np.uint64(tapered.shape[0])):
+      tapered[i] += factor * cumulative[i]
+    record.counts[1] = record.counts[0] + np.uint64(1)
+
+
+class Sum(NamedTuple):
+  """The arguments of `add_before`: see `Numbers` for the weights."""
+
+  total: Doubles
+  added: Line
+  weights: Doubles
+
+
+@step(Sum)
+def add_before(record: Sum) -> None:
+  """Adds something, times the weight of the strategy before the update, to a total."""
+  total, added, weight = record.total, record.added, record.weights[0]
+  for i in range(np.uint64(total.shape[0])):
+    total[i] += weight * added[i]
+
+
+def taper(arrays: SolverArrays) -> list[Step]:
+  """Returns the step that adds to tapered sums; none without such sums."""
+  state = arrays.state
+  record = Taper(state.tapered, state.cumulative, arrays.numbers.addition, state.counts)
+  return [add_to_tapered.on(record, arrays.game.dtype)] if len(state.tapered) else []
+
+
+def sum_gradients(arrays: SolverArrays, visit: Visit) -> list[Step]:
+  """Returns the step that adds a player's gradient to the sums for correlated play; none without such sums."""
+  own, weights = arrays.place(visit), arrays.numbers.weights[visit.player]
+  if not len(arrays.state.gradients):
+    return []
+  record = Sum(arrays.state.gradients[own], visit.utility[own], weights)
+  return [add_before.on(record, arrays.game.dtype)]
+
+
+def sum_values(arrays: SolverArrays, visit: Visit) -> list[Step]:
+  """Returns the step that adds a player's value to the sums for correlated play; none without such sums."""
+  root, weights = arrays.place(visit).start, arrays.numbers.weights[visit.player]
+  if not len(arrays.state.play_values):
+    return []
+  total = arrays.state.play_values[visit.player : visit.player + 1]
+  record = Sum(total, visit.utility[root : root + 1], weights)
+  return [add_before.on(record, arrays.game.dtype)]

@@ -1,0 +1,107 @@
+"""Single passes for callers that do not iterate: values up a tree, strategies to sequence form and back."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Uint16s
+from spiel_cfr._numba.records import Line
+from spiel_cfr._numba.steps import Step, StepKernel, step
+from spiel_cfr.games.sequence_form.blocks import CHUNK, Block
+from spiel_cfr.games.sequence_form.tree_passes import (
+  Backward,
+  Scratch,
+  Tree,
+  backward_pass,
+  group_at,
+  new_scratch,
+)
+
+_ZERO, _CHUNK = np.uint64(0), np.uint64(CHUNK)
+_NO_SCALE, _NO_STATE, _NO_NUMBERS = np.zeros(0, np.uint16), np.zeros((0, 0)), np.zeros(0)
+
+
+class Reach(NamedTuple):
+  """The arguments of `reach_pass` and `adopt_pass`: as in `Forward`."""
+
+  tree: Tree
+  strategy: Line
+  sequence_form: Line
+  reach: Line
+
+
+@step(Reach)
+def reach_pass(record: Reach) -> None:
+  """Turns local strategies into sequence form, given the probability of each root."""
+  groups, parent, reach = record.tree.groups, record.tree.parent, record.reach
+  strategy, sequence_form = record.strategy, record.sequence_form
+  for group in range(np.uint64(groups.shape[0])):
+    first, stride, total, actions, infoset = group_at(groups, group)
+    for start in range(_ZERO, total, _CHUNK):
+      count = min(_CHUNK, total - start)
+      for i in range(count):
+        reach[i] = sequence_form[parent[infoset + start + i]]
+      for action in range(actions):
+        row = first + start + action * stride
+        for i in range(count):
+          sequence_form[row + i] = reach[i] * strategy[row + i]
+
+
+@step(Reach)
+def adopt_pass(record: Reach) -> None:
+  """Turns sequence form into local strategies. An infoset that its owner never reaches keeps its strategy."""
+  groups, parent = record.tree.groups, record.tree.parent
+  strategy, sequence_form = record.strategy, record.sequence_form
+  for group in range(np.uint64(groups.shape[0])):
+    first, stride, total, actions, infoset = group_at(groups, group)
+    for action in range(actions):
+      row = first + action * stride
+      for i in range(total):
+        reach = sequence_form[parent[infoset + i]]
+        if reach > 0.0:
+          strategy[row + i] = sequence_form[row + i] / reach
+
+
+def reach(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratch: Scratch) -> Step:
+  """Returns the step that turns local strategies into sequence form; both have the shape (sequences,)."""
+  return reach_pass.on(Reach(tree, strategy, sequence_form, scratch.value), strategy.dtype)
+
+
+def backward(
+  kernel: StepKernel,
+  tree: Tree,
+  utility: AnyFloats,
+  *,
+  strategy: AnyFloats | None = None,
+  action_state: AnyFloats | None = None,
+  infoset_state: Float64s | None = None,
+  parameters: Float64s | None = None,
+  scale: Uint16s = _NO_SCALE,
+  scratch: Scratch | None = None,
+) -> Step:
+  """Returns the step of a backward pass.
+
+  Args:
+    kernel: the block kernel.
+    tree: the infosets.
+    utility: shape (sequences,). The values of infosets are added to it on the way up.
+    strategy: see `blocks.Block`, like the next four. What is left out, the kernel must not read.
+    action_state: see there.
+    infoset_state: see there.
+    parameters: see there.
+    scale: see there.
+    scratch: the workspace; by default, one of its own.
+  """
+  dtype = utility.dtype
+  value, lines = scratch or new_scratch(dtype)
+  block = Block(
+    strategy=value if strategy is None else strategy,
+    utility=utility,
+    action_state=lines if action_state is None else action_state,
+    infoset_state=_NO_STATE if infoset_state is None else infoset_state,
+    scale=scale,
+    value=value,
+    scratch=lines,
+    parameters=_NO_NUMBERS if parameters is None else parameters,
+  )
+  return backward_pass.on(Backward(tree, kernel.of(dtype).address, block), dtype)
