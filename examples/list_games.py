@@ -97,7 +97,7 @@ class Outcome:
     if self.error:
       return f"{self.game}: {self.error}"
     before, after, _ = self.nash_convs
-    return f"{self.game}: solved, {self.text}, NashConv {before:.3g} -> {after:.3g}"
+    return f"{self.game}: solved, {self.text}, NashConv {before:z.3g} -> {after:z.3g}"
 
 
 def solve(game: str, max_nodes: int) -> Outcome:
