@@ -10,7 +10,7 @@ _ROOT = pathlib.Path(__file__).parent.parent
 
 def test_two_processes_collect_the_same():
   """No name holds an address, and no order is that of a set."""
-  command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "", "-p", "no:xdist"]
+  command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "", "--assert=plain"]
   processes = [
     subprocess.Popen(
       [*command, "-p", "no:cacheprovider"],
