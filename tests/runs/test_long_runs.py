@@ -53,7 +53,7 @@ def iterations_per_second(solver: Any, iterations: int) -> float:
 def _iterations(name: str) -> dict[str, tuple[int, ...]]:
   """Returns how many iterations a solver does of each game: one of each kind does very many."""
   if "deep" in name:
-    return {"kuhn_poker": (250,), "leduc_poker": (50,)}
+    return {"kuhn_poker": (250,), "leduc_poker": (250,)}
   most = 100_000 if name in _IN_PYTHON else 10_000_000 if name in REPRESENTATIVES else 1_000_000
   return {"kuhn_poker": (2_000, most), "leduc_poker": (5_000, most // 10)}
 
