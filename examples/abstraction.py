@@ -196,16 +196,16 @@ def speed() -> str:
     spiel_cfr.abstraction.lossless(game)
     seconds.append(time.process_time() - begin)
   return (
-    f"\nAn iteration on Leduc poker takes {found['full'] / found['lossless']:.2f} of one without suits, "
+    f"\nAn iteration on Leduc poker takes {found['full'] / found['lossless']:z.2f} of one without suits, "
     f"{full.num_infosets:,} infosets by {lossless.num_infosets:,}; colour refinement of liar's dice, "
-    f"{game.num_infosets:,} infosets, takes {float(np.median(seconds)):.2f} s."
+    f"{game.num_infosets:,} infosets, takes {float(np.median(seconds)):z.2f} s."
   )
 
 
 def table(title: str, curves: Curves) -> str:
   rows = [f"\n{title}\n", "| curve | buckets | exploitability |", "| --- | --- | --- |"]
   for name, points in curves.items():
-    rows += [f"| {name} | {buckets:,} | {value:.4g} |" for buckets, value in points]
+    rows += [f"| {name} | {buckets:,} | {value:z.4g} |" for buckets, value in points]
   return "\n".join(rows)
 
 

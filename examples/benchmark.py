@@ -94,7 +94,7 @@ def show(title: str, found: dict[str, float], base: str) -> None:
   """Prints times, and how many times as long as `base` each takes."""
   print(f"\n{title}")
   for name, seconds in found.items():
-    print(f"  {name:34} {seconds * 1e6:14,.2f} us {seconds / found[base]:12,.2f}", flush=True)
+    print(f"  {name:34} {seconds * 1e6:z14,.2f} us {seconds / found[base]:z12,.2f}", flush=True)
 
 
 def compiled(name: str) -> EnumeratedGame:
@@ -157,13 +157,13 @@ def iterations() -> None:
     )
     own = found["spiel_cfr"]
     cells = [times(found[column] / own) if column in found else "" for column in columns]
-    table.append(f"| {name} | {own * 1e6:.3g} us | {' | '.join(cells)} |")
+    table.append(f"| {name} | {own * 1e6:z.3g} us | {' | '.join(cells)} |")
   print("\n".join(table))
 
 
 def times(ratio: float) -> str:
   """Writes a ratio in words."""
-  return f"{ratio:,.0f} times" if ratio >= 10 else f"{ratio:.1f} times"
+  return f"{ratio:z,.0f} times" if ratio >= 10 else f"{ratio:z.1f} times"
 
 
 @part
@@ -435,7 +435,7 @@ def shards() -> None:
   show(f"one iteration of CFR+ on a turn endgame\n{plain}", found, "1 thread")
   print("\n| | milliseconds | of one thread |\n| --- | --- | --- |")
   for name, seconds in found.items():
-    print(f"| {name} | {1e3 * seconds:.0f} | {seconds / found['1 thread']:.2f} |")
+    print(f"| {name} | {1e3 * seconds:z.0f} | {seconds / found['1 thread']:z.2f} |")
 
 
 _HANDS = flags.DEFINE_integer(

@@ -57,7 +57,7 @@ def compare() -> None:
     check_writable(picture_of(_GAME.value))
   start = time.perf_counter()
   game = spiel_cfr.compile_game(_GAME.value)
-  print(f"{game}\ncompiled in {time.perf_counter() - start:.2f} s\n", flush=True)
+  print(f"{game}\ncompiled in {time.perf_counter() - start:z.2f} s\n", flush=True)
 
   solvers = {name: SOLVERS[name](game, _ITERATIONS.value) for name in _SOLVERS.value}
   results = {}
@@ -74,9 +74,9 @@ def compare() -> None:
   seconds = {name: result.last.solver_seconds for name, result in results.items()}
   print("iterations", *(name.rjust(9) for name in table), sep="  ")
   for iteration in next(iter(table.values())):
-    cells = (f"{column[iteration]:.3e}".rjust(max(len(name), 9)) for name, column in table.items())
+    cells = (f"{column[iteration]:z.3e}".rjust(max(len(name), 9)) for name, column in table.items())
     print(f"{iteration:10,}", *cells, sep="  ")
-  cells = (f"{value:.3f}".rjust(max(len(name), 9)) for name, value in seconds.items())
+  cells = (f"{value:z.3f}".rjust(max(len(name), 9)) for name, value in seconds.items())
   print("   seconds", *cells, sep="  ")
   if "restarted" in solvers:
     print(
@@ -113,7 +113,7 @@ def judge(game: CompiledGame, solvers: dict[str, spiel_cfr.Solver]) -> None:
     by_open_spiel = open_spiel_exploitability.nash_conv(
       game.game, solver.average_policy(), use_cpp_br=False
     )
-    print(f"  {name:28} {by_open_spiel:.6e}   {abs(by_open_spiel - solver.nash_conv()):.1e}")
+    print(f"  {name:28} {by_open_spiel:z.6e}   {abs(by_open_spiel - solver.nash_conv()):z.1e}")
   for ours, theirs in (("cfr", "open_spiel_cfr"), ("cfr+", "open_spiel_cfr+")):
     if {ours, theirs} <= set(solvers):
       twin = solvers[theirs].average_policy_dict()
@@ -122,7 +122,7 @@ def judge(game: CompiledGame, solvers: dict[str, spiel_cfr.Solver]) -> None:
         for infostate, entries in solvers[ours].average_policy_dict().items()
         for action, probability in entries.items()
       )
-      print(f"  largest difference of a probability in {ours} and in {theirs}: {difference:.1e}")
+      print(f"  largest difference of a probability in {ours} and in {theirs}: {difference:z.1e}")
   print(
     "(Regret matching magnifies rounding errors: twins are alike to 1e-9 for about 100 iterations.)"
   )
@@ -142,7 +142,7 @@ def draw(
     axes.plot(
       list(column),
       list(column.values()),
-      label=f"{name} ({seconds[name]:.2g} s)",
+      label=f"{name} ({seconds[name]:z.2g} s)",
       linestyle="--" if name.startswith("open_spiel") else "-",
       marker="o" if name.startswith("open_spiel") else None,
       markersize=4,

@@ -56,7 +56,7 @@ def main(_: list[str]) -> None:
         writer.writerows([title, name, *row] for row in zip(horizons, gaps, strict=True))
         scaled = [gap * horizon**rate for gap, horizon in zip(gaps, horizons, strict=True)]
         axes.plot(horizons, scaled, marker=".", label=name)
-        print(f"{title:42} {name:28} {scaled[0]:9.3g} ... {scaled[-1]:9.3g}", flush=True)
+        print(f"{title:42} {name:28} {scaled[0]:z9.3g} ... {scaled[-1]:z9.3g}", flush=True)
       axes.set(xscale="log", yscale="log", xlabel="horizon T", title=title)
       axes.set_ylabel("NashConv $T^{3/4}$" if rate == 0.75 else "NashConv $T^{1/2}$")
       axes.title.set_fontsize(9)

@@ -38,7 +38,7 @@ def main() -> None:
   print(f"{game}")
   print("| | welfare | smuggler | sheriff | leaving gains |\n| --- | ---: | ---: | ---: | ---: |")
   for (name, (smuggler, sheriff)), gap in zip(values.items(), gaps, strict=True):
-    print(f"| {name} | {smuggler + sheriff:.4f} | {smuggler:.4f} | {sheriff:.4f} | {gap:.0e} |")
+    print(f"| {name} | {smuggler + sheriff:z.4f} | {smuggler:z.4f} | {sheriff:z.4f} | {gap:z.0e} |")
   figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
   below = np.zeros(len(values))
   for player, (name, color) in enumerate((("smuggler", "tab:blue"), ("sheriff", "0.6"))):

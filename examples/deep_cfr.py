@@ -88,13 +88,13 @@ def compare() -> None:
         rows.append((traversals, time.process_time() - start, solver.nash_conv() / divisor))
       curves[label] = rows
       traversals, seconds, quality = rows[-1]
-      print(f"{label:16} {traversals:12,} {seconds:8.1f} {quality:16.4f}", flush=True)
+      print(f"{label:16} {traversals:12,} {seconds:z8.1f} {quality:z16.4f}", flush=True)
   if _OPEN_SPIEL.value:
     traversals, seconds, fitting, nash_conv = run_open_spiel(game)
     curves["OpenSpiel"] = [(traversals, seconds, nash_conv / divisor)]
-    print(f"{'OpenSpiel':16} {traversals:12,} {seconds:8.1f} {nash_conv / divisor:16.4f}")
+    print(f"{'OpenSpiel':16} {traversals:12,} {seconds:z8.1f} {nash_conv / divisor:z16.4f}")
     print(
-      f"OpenSpiel: {fitting:.1f} s for fits, {1e3 * (seconds - fitting) / traversals:.1f} ms for each traversal."
+      f"OpenSpiel: {fitting:z.1f} s for fits, {1e3 * (seconds - fitting) / traversals:z.1f} ms for each traversal."
     )
   if _PICTURE.value:
     draw(game.game_string, curves, "exploitability" if divisor == 2 else "NashConv")
@@ -159,7 +159,7 @@ def play() -> None:
       solver.game, solver.average_policy(), uniform, deals=_EPISODES.value // 2, seed=_SEED.value
     )
     print(
-      f"  iteration {int(solver.iteration):4}   mean return {found.mean:+.3f} +- {found.standard_error:.3f}",
+      f"  iteration {int(solver.iteration):4}   mean return {found.mean:+z.3f} +- {found.standard_error:z.3f}",
       flush=True,
     )
     solver.run(max(1, _ITERATIONS.value // 4))

@@ -128,13 +128,13 @@ def markdown(curves: dict[str, dict[str, list[Point]]]) -> str:
     cells, slopes = [], []
     for of_game in curves.values():
       points, limits = of_game[solver], of_game["CFR+"][-1]
-      cell = [f"{points[-1][-1]:.1e}"]
+      cell = [f"{points[-1][-1]:z.1e}"]
       for axis in range(1, len(_AXES)):
         within = [point for point in points if point[axis] <= limits[axis]]
-        cell.append(f"{within[-1][-1]:.1e}" if within else "-")
+        cell.append(f"{within[-1][-1]:z.1e}" if within else "-")
       cells.append(" / ".join(cell))
       slopes.append(slope(points))
-    lines.append(f"| {solver} | {' | '.join(cells)} | {statistics.median(slopes):.2f} |")
+    lines.append(f"| {solver} | {' | '.join(cells)} | {statistics.median(slopes):z.2f} |")
   return "\n".join(lines) + "\n"
 
 

@@ -36,7 +36,7 @@ def main() -> None:
   found = referee.head_to_head(game, policies)
   print(f"| | {' | '.join(found.names)} |\n|{' --- |' * (len(policies) + 1)}")
   for name, row in zip(found.names, found.scores.tolist(), strict=True):
-    print(f"| {name} | {' | '.join(f'{round(score, 4) + 0.0:+.4f}' for score in row)} |")
+    print(f"| {name} | {' | '.join(f'{score:+z.4f}' for score in row)} |")
   print(f"\n| match | exact | sampled | two deals | one deal | baseline |\n|{' --- |' * 6}")
   small = spiel_cfr.CFRPlusSolver(_SMALL)
   small.run(1_000)
@@ -53,8 +53,8 @@ def main() -> None:
     )
     low, high = match.interval()
     print(
-      f"| {one}, {other} | {exact:+.4f} | {match.mean:+.4f} ± {(high - low) / 2:.4f} | "
-      f"{' | '.join(f'{variance:.2f}' for variance in variances)} |",
+      f"| {one}, {other} | {exact:+z.4f} | {match.mean:+z.4f} ± {(high - low) / 2:z.4f} | "
+      f"{' | '.join(f'{variance:z.2f}' for variance in variances)} |",
       flush=True,
     )
   if picture is not None:
@@ -79,7 +79,7 @@ def draw(found: referee.HeadToHead, path: pathlib.Path) -> None:
   most = 2 * np.abs(found.scores).max()
   image = axes.imshow(found.scores, cmap="RdBu", vmin=-most, vmax=most)
   for (row, column), score in np.ndenumerate(found.scores):
-    axes.text(column, row, f"{round(score, 3) + 0.0:+.3f}", ha="center", va="center")
+    axes.text(column, row, f"{score:+z.3f}", ha="center", va="center")
   places = range(len(found.names))
   axes.set_xticks(places, found.names, rotation=30)
   axes.set_yticks(places, found.names)

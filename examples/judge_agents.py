@@ -103,7 +103,7 @@ def main(arguments: list[str]) -> None:
       seconds = time.perf_counter() - start
       verdict = spiel_cfr.judge(game, agents, answers="logits")
       rows.append(Row(step, seconds, 0.0, 0, verdict.nash_conv, verdict.exploitability))
-      print(f"after {step:,} steps: exploitability {verdict.exploitability:.4f}", flush=True)
+      print(f"after {step:,} steps: exploitability {verdict.exploitability:z.4f}", flush=True)
   print(f"\n{verdict}")
   if _PAGE.value:
     print(verdict.explore(_PAGE.value, traces={_AGENTS.value: rows}))

@@ -38,16 +38,16 @@ def main(arguments: list[str]) -> None:
   values = spiel_cfr.expected_values(solver.compiled_game, solver.average_policy())
   print(
     f"Kuhn poker after {solver.iteration:,} iterations of CFR+: exploitability "
-    f"{solver.exploitability():.1e}\n"
+    f"{solver.exploitability():z.1e}\n"
   )
   for infostate in sorted(active, key=lambda key: (len(key) % 2 == 0, key[1:], key[0])):
     card, history = infostate[0], infostate[1:]
     player = 2 if len(history) == 1 else 1
     where, does = _SITUATIONS[history]
-    print(f"  player {player}, {_CARDS[card]:5}, {where:21}  {does:5} {active[infostate]:.4f}")
+    print(f"  player {player}, {_CARDS[card]:5}, {where:21}  {does:5} {active[infostate]:z.4f}")
 
   alpha = active["0"]
-  print(f"\nalpha, the free choice of the first player, is {alpha:.4f} here. Theory says:")
+  print(f"\nalpha, the free choice of the first player, is {alpha:z.4f} here. Theory says:")
   claims = [
     ("the first player loses 1/18 a game", values[0], -1 / 18),
     ("it bets a jack with alpha, from 0 to 1/3", alpha, min(max(alpha, 0), 1 / 3)),
@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> None:
   ]
   holds = [abs(found - expected) <= _TOLERANCE.value for _, found, expected in claims]
   for (claim, found, expected), good in zip(claims, holds, strict=True):
-    print(f"  {'ok   ' if good else 'WRONG'} {claim:53} {found:8.4f}  (theory {expected:.4f})")
+    print(f"  {'ok   ' if good else 'WRONG'} {claim:53} {found:z8.4f}  (theory {expected:z.4f})")
   if not all(holds):
     sys.exit("Not an equilibrium to this tolerance: run more iterations.")
 

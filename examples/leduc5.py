@@ -161,7 +161,7 @@ def main(arguments: list[str]) -> None:
   solver = spiel_cfr.CFRPlusSolver(game)
   for iterations in map(int, _ITERATIONS.value):
     solver.run(iterations - solver.iteration)
-    print(f"CFR+ after {iterations:,} iterations: exploitability {solver.exploitability():.4f}")
+    print(f"CFR+ after {iterations:,} iterations: exploitability {solver.exploitability():z.4f}")
 
 
 if __name__ == "__main__":

@@ -177,7 +177,7 @@ def solve(
     num_threads=_THREADS.value if endgame.round == _TURN else 1,
   )
   print(f"{name}: board {endgame.board}, pot {endgame.pot}\n{game}", flush=True)
-  print(f"each solver takes about {game.memory_estimate() / 1e6:,.0f} MB", flush=True)
+  print(f"each solver takes about {game.memory_estimate() / 1e6:z,.0f} MB", flush=True)
   best: tuple[float, spiel_cfr.Solver] | None = None
   for updates, method in runs:
     solver = methods[method](game, alternating_updates=updates == "alternating")
@@ -203,7 +203,7 @@ def solve(
     milliseconds = 1000 * run.last.solver_seconds / max(1, _ITERATIONS.value - done)
     gap = endgame.milli_big_blinds(run.last.nash_conv)
     print(
-      f"  {updates:12} {method:16} {gap:10.4g} mbb/g {milliseconds:8.2f} ms an iteration",
+      f"  {updates:12} {method:16} {gap:z10.4g} mbb/g {milliseconds:z8.2f} ms an iteration",
       flush=True,
     )
     if best is None or run.last.nash_conv < best[0]:
@@ -229,7 +229,7 @@ class Keep(spiel_cfr.runs.Trace):
     """Adds a line."""
     gap = self._endgame.milli_big_blinds(row.nash_conv)
     with self._path.open("a", newline="") as file:
-      csv.writer(file).writerow([*self._run, row.iteration, f"{gap:.6g}"])
+      csv.writer(file).writerow([*self._run, row.iteration, f"{gap:z.6g}"])
 
   def close(self) -> None:
     """Has nothing to close."""
@@ -276,7 +276,7 @@ def shown(gap: float | None) -> str:
   """Returns a cell's number, or a dash for what was not run."""
   if gap is None:
     return "-"
-  return f"{gap:,.0f}" if gap >= 100 else f"{gap:.3g}"
+  return f"{gap:z,.0f}" if gap >= 100 else f"{gap:z.3g}"
 
 
 def draw(gaps: Gaps, updates: str, path: pathlib.Path) -> None:

@@ -81,7 +81,7 @@ class Outcome:
     two_player_constant_sum: whether NashConv must go down.
     nash_convs: of the uniform policy, of the average one after 50 iterations, and what OpenSpiel says of the latter.
     seconds: wall-clock time.
-    megabytes: the most memory that the process had.
+    megabytes: the most memory that the process had before OpenSpiel evaluated the result.
   """
 
   game: str
@@ -97,7 +97,7 @@ class Outcome:
     if self.error:
       return f"{self.game}: {self.error}"
     before, after, _ = self.nash_convs
-    return f"{self.game}: solved, {self.text}, NashConv {before:.3g} -> {after:.3g}"
+    return f"{self.game}: solved, {self.text}, NashConv {before:z.3g} -> {after:z.3g}"
 
 
 def solve(game: str, max_nodes: int) -> Outcome:
@@ -107,15 +107,22 @@ def solve(game: str, max_nodes: int) -> Outcome:
     solver = spiel_cfr.CFRPlusSolver(compiled)
     before = solver.nash_conv()
     solver.run(ITERATIONS)
+    megabytes = _peak_megabytes()
     theirs = pyspiel.nash_conv(solver.game, solver.tabular_average_policy())
   except errors.SpielCFRError as error:
-    return Outcome(game, error=type(error).__name__, text=str(error))
+    return Outcome(game, error=type(error).__name__, text=str(error), megabytes=_peak_megabytes())
   return Outcome(
     game,
     text=f"{compiled.num_states:,} states, {compiled.num_infosets:,} infosets",
     two_player_constant_sum=compiled.is_two_player_constant_sum,
     nash_convs=(before, solver.nash_conv(), theirs),
+    megabytes=megabytes,
   )
+
+
+def _peak_megabytes() -> float:
+  """Returns the most memory that this process has had."""
+  return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
 
 
 def solve_in_child(game: str, max_nodes: int, seconds: float) -> Outcome:
@@ -124,9 +131,7 @@ def solve_in_child(game: str, max_nodes: int, seconds: float) -> Outcome:
   def child(connection: Connection) -> None:
     start = time.perf_counter()
     outcome = solve(game, max_nodes)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
-    elapsed = time.perf_counter() - start
-    connection.send(dataclasses.replace(outcome, seconds=elapsed, megabytes=peak))
+    connection.send(dataclasses.replace(outcome, seconds=time.perf_counter() - start))
 
   spiel_cfr.CFRPlusSolver("kuhn_poker").prepare()  # Loads the kernels once, not in every child.
   context = multiprocessing.get_context("fork")

@@ -63,8 +63,8 @@ def main() -> None:
     seconds = time.perf_counter() - start
     found.append((f"{name}\n{label}", exact, result))
     print(
-      f"| {name} | {label} | {'' if exact is None else f'{exact:.3f}'} | {result.bound:.3f} | {result.estimate:.3f} | "
-      f"{result.states:,} | {seconds:.0f} |",
+      f"| {name} | {label} | {'' if exact is None else f'{exact:z.3f}'} | {result.bound:z.3f} | "
+      f"{result.estimate:z.3f} | {result.states:,} | {seconds:z.0f} |",
       flush=True,
     )
   draw(found).savefig(picture, dpi=150)

@@ -66,8 +66,8 @@ def main() -> None:
     results[name] = result.rows
     last = result.last
     print(
-      f"{name:18} {last.iteration:12,} {last.nodes_touched:16,} {last.solver_seconds:8.2f}   "
-      f"{last.nash_conv / divisor:.3e}",
+      f"{name:18} {last.iteration:12,} {last.nodes_touched:16,} {last.solver_seconds:z8.2f}   "
+      f"{last.nash_conv / divisor:z.3e}",
       flush=True,
     )
   if _PLOT.value:

@@ -56,8 +56,8 @@ def main() -> None:
       iterations, gaps, nash_convs = zip(*points, strict=True)
       axes.plot(iterations, gaps, color=color, label=f"{label}, coarse correlated gap")
       axes.plot(iterations, nash_convs, color=color, linestyle=":", label=f"{label}, NashConv")
-      last = f"{solver.gap().gap:.1e}" if isinstance(solver, spiel_cfr.EFRSolver) else ""
-      print(f"| {name} | {label} | {gaps[-1]:.1e} | {last} | {nash_convs[-1]:.1e} |", flush=True)
+      last = f"{solver.gap().gap:z.1e}" if isinstance(solver, spiel_cfr.EFRSolver) else ""
+      print(f"| {name} | {label} | {gaps[-1]:z.1e} | {last} | {nash_convs[-1]:z.1e} |", flush=True)
     axes.set(xscale="log", yscale="log", xlabel="iterations", title=name)
     axes.grid(which="major", color="0.92")
   grid[0, 0].set_ylabel("gap, in the game's units")

@@ -114,7 +114,7 @@ def replay(state: Any, bots: list[pyspiel.Bot]) -> None:
     if player >= 0:
       chances = bots[player].get_policy(again)
       words = ", ".join(
-        f"{'*' if each == action else ''}{again.action_to_string(player, each)} {chance:.1%}"
+        f"{'*' if each == action else ''}{again.action_to_string(player, each)} {chance:z.1%}"
         for each, chance in chances
       )
       print(f"  player {player} at {again.information_state_string(player)!r}: {words}")
@@ -145,13 +145,13 @@ def play() -> None:
       returns = evaluate_bots(state, table, chance)
       hand += 1
       total += returns[me]
-      print(f"\n{state}\nreturns: {', '.join(f'{value:g}' for value in returns)}")
-      print(f"you: {returns[me]:+g}, {total:+g} after {hand} hands")
+      print(f"\n{state}\nreturns: {', '.join(f'{value:zg}' for value in returns)}")
+      print(f"you: {returns[me]:+zg}, {total:+zg} after {hand} hands")
       if ask("p for what the policy plays here, return for the next hand: ").lower() == "p":
         replay(state, bots)
   except (Quit, KeyboardInterrupt):
     pass
-  print(f"\n{hand} hands, {total:+g} in all.")
+  print(f"\n{hand} hands, {total:+zg} in all.")
 
 
 def main(arguments: list[str]) -> None:

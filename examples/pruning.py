@@ -72,7 +72,7 @@ def count_visits(game: spiel_cfr.CompiledGame) -> None:
         share = solver.visited / (2 * at * solver.num_histories)
         gap = original_nash_conv(game, solver.faced) / 2
         print(
-          f"| {'CFR+' if plus else 'CFR'} | {rule or 'none'} | {at:,} | {gap:.2e} | {share:.2f} "
+          f"| {'CFR+' if plus else 'CFR'} | {rule or 'none'} | {at:,} | {gap:z.2e} | {share:z.2f} "
           f"| {solver.num_returns:,} |",
           flush=True,
         )
@@ -99,8 +99,8 @@ def compare(game: spiel_cfr.CompiledGame) -> None:
       seconds[place] += time.process_time() - start
     if following in moments:
       print(
-        f"| {following:,} | {plain.exploitability():.2e} | {pruned.exploitability():.2e} "
-        f"| {pruned.active_share:.2f} | {seconds[0] / seconds[1]:.2f} |",
+        f"| {following:,} | {plain.exploitability():z.2e} | {pruned.exploitability():z.2e} "
+        f"| {pruned.active_share:z.2f} | {seconds[0] / seconds[1]:z.2f} |",
         flush=True,
       )
 

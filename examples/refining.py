@@ -59,8 +59,8 @@ def table(title: str, runs: Runs) -> str:
   for name, found in runs.items():
     last = found.history[-1]
     rows.append(
-      f"| {title} | {name} | {last.infosets:,} | {last.bytes / 1e6:.2f} | {last.iterations:,} | {last.seconds:.2f} | "
-      f"{found.nash_conv:.4g} |"
+      f"| {title} | {name} | {last.infosets:,} | {last.bytes / 1e6:z.2f} | {last.iterations:,} | {last.seconds:z.2f} | "
+      f"{found.nash_conv:z.4g} |"
     )
   return "\n".join(rows)
 

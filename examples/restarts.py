@@ -83,8 +83,8 @@ def measure(
   """Runs every solver for so many seconds, and prints the table; exploitability is times `unit`."""
   print(f"\n{name}\n")
   moments = [limit / 100, limit / 10, limit]
-  header = [f"{moment:.2g} s" for moment in moments]
-  print(f"| solver | {' | '.join(header)} | to {_TARGET:g} | iterations |")
+  header = [f"{moment:z.2g} s" for moment in moments]
+  print(f"| solver | {' | '.join(header)} | to {_TARGET:zg} | iterations |")
   print("| --- " * (len(moments) + 3) + "|")
   curves = {}
   for column, solver_name in COLUMNS.items():
@@ -99,16 +99,16 @@ def measure(
     cells = []
     for moment in moments:
       before = [value for seconds, value in curve if seconds <= moment]
-      cells.append(f"{max(before[-1], 0.0):.1e}" if before else "")
+      cells.append(f"{max(before[-1], 0.0):z.1e}" if before else "")
     reached = [seconds for seconds, value in curve if value <= _TARGET]
-    cells.append(f"{reached[0]:.2g} s" if reached else "")
+    cells.append(f"{reached[0]:z.2g} s" if reached else "")
     print(f"| {column} | {' | '.join(cells)} | {iterations:,} |", flush=True)
   if _PROGRAM.value and not isinstance(game, spiel_cfr.poker.PublicGame):
     start = time.process_time()
     found = spiel_cfr.solve_lp(game, method="interior")
     seconds = time.process_time() - start
-    cells = [f"{max(found.exploitability, 0.0):.1e}" if seconds <= at else "" for at in moments]
-    cells.append(f"{seconds:.2g} s" if found.exploitability <= _TARGET else "")
+    cells = [f"{max(found.exploitability, 0.0):z.1e}" if seconds <= at else "" for at in moments]
+    cells.append(f"{seconds:z.2g} s" if found.exploitability <= _TARGET else "")
     curves["HiGHS"] = [(seconds, found.exploitability)]
     print(f"| HiGHS | {' | '.join(cells)} | |", flush=True)
   return curves

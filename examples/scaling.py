@@ -171,7 +171,7 @@ def _processor_seconds() -> float:
 
 
 def _column(target: float) -> str:
-  return f"seconds_to_{target:g}"
+  return f"seconds_to_{target:zg}"
 
 
 def _microseconds(run: Callable[[int], object]) -> float:
@@ -237,7 +237,7 @@ def measure_all(
           check=True,
         )
       except subprocess.TimeoutExpired:
-        print(f"  {member.name} and larger: left out, more than {most_minutes:g} minutes")
+        print(f"  {member.name} and larger: left out, more than {most_minutes:zg} minutes")
         break
       except subprocess.CalledProcessError as error:
         reason = (error.stderr.strip().splitlines() or [f"it ended with {error.returncode}"])[-1]
@@ -250,8 +250,8 @@ def measure_all(
         rows + [each for each in known.values() if each not in rows], picture.with_suffix(".csv")
       )
       print(
-        f"  {row['name']}: {row['leaves']:,} leaves, {row['compile_seconds']:.2f} s to compile, "
-        f"{row['megabytes']:,.1f} MB, {row['microseconds']:,.1f} us an iteration",
+        f"  {row['name']}: {row['leaves']:,} leaves, {row['compile_seconds']:z.2f} s to compile, "
+        f"{row['megabytes']:z,.1f} MB, {row['microseconds']:z,.1f} us an iteration",
         flush=True,
       )
   if not rows:
@@ -298,9 +298,9 @@ def _print_tables(rows: list[dict[str, Any]], seconds: float) -> None:
       f"{row['leaves']:,}",
       f"{row['infosets']:,}",
       _shown(row["compile_seconds"]),
-      f"{row['megabytes']:,.3g} MB" if row["megabytes"] < 1000 else f"{row['megabytes']:,.0f} MB",
+      f"{row['megabytes']:z,.3g} MB" if row["megabytes"] < 1000 else f"{row['megabytes']:z,.0f} MB",
       _shown(row["microseconds"] / 1e6),
-      "" if theirs is None else f"{theirs / row['microseconds']:,.0f} times",
+      "" if theirs is None else f"{theirs / row['microseconds']:z,.0f} times",
       *(_shown(row[_column(target)]) for target in _TARGETS),
     ]
     print(f"| {' | '.join(cells)} |")
@@ -316,7 +316,7 @@ def _print_tables(rows: list[dict[str, Any]], seconds: float) -> None:
       known = sizes and 0 <= place < len(members)
       member = members[place] if known else None
       cells += (
-        [member.name, f"{member.leaves:,}", f"{sizes[place]:,.3g}", _estimated(member, seconds)]
+        [member.name, f"{member.leaves:,}", f"{sizes[place]:z,.3g}", _estimated(member, seconds)]
         if member
         else [""] * 4
       )
@@ -332,7 +332,7 @@ def _estimated(member: Member, seconds: float) -> str:
   """Returns how many GiB `estimate_size` says; nothing in vector form, which it is not for."""
   if member.vector_form:
     return ""
-  return f"{_estimate(member.game, seconds).bytes / 2**30:.2g}"
+  return f"{_estimate(member.game, seconds).bytes / 2**30:z.2g}"
 
 
 def _print_predictions(rows: list[dict[str, Any]], seconds: float) -> None:
@@ -354,7 +354,7 @@ def _print_predictions(rows: list[dict[str, Any]], seconds: float) -> None:
       (sum(size.infosets), row["infosets"]),
       (size.bytes, row["megabytes"] * 1e6),
     ):
-      cells.append(f"{guess / real:.2f}")
+      cells.append(f"{guess / real:z.2f}")
     print(f"| {' | '.join(cells)} |")
 
 
@@ -373,8 +373,8 @@ def _shown(seconds: float | None) -> str:
     return "not in time"
   for unit, length in (("s", 1.0), ("ms", 1e-3)):
     if seconds >= length:
-      return f"{seconds / length:.3g} {unit}"
-  return f"{seconds * 1e6:.3g} us"
+      return f"{seconds / length:z.3g} {unit}"
+  return f"{seconds * 1e6:z.3g} us"
 
 
 def _draw(rows: list[dict[str, Any]], path: pathlib.Path) -> None:

@@ -57,7 +57,7 @@ def main() -> None:
     sys.exit(f"error: {error}")
   columns = ["alone", *_GADGETS.value]
   rows = {
-    name: [" / ".join(f"{number:.4f}" for number in found[column]) for column in columns]
+    name: [" / ".join(f"{number:z.4f}" for number in found[column]) for column in columns]
     for name, found in results.items()
   }
   table = markdown("policy", columns, rows)
@@ -73,14 +73,14 @@ def compare(name: str, iterations: int) -> dict[str, list[float]]:
   solver = spiel_cfr.CFRSolver(game)
   solver.run(iterations)
   result = {"alone": [solver.exploitability()]}
-  print(f"{game}, {iterations} iterations of CFR: {solver.exploitability():.5f}", flush=True)
+  print(f"{game}, {iterations} iterations of CFR: {solver.exploitability():z.5f}", flush=True)
   for gadget in _GADGETS.value:
     found = [
       search.resolve(game, solver, gadget=gadget, continual=continual)
       for continual in (False, True)
     ]
     result[gadget] = [each.exploitability for each in found]
-    numbers = " / ".join(f"{number:.5f}" for number in result[gadget])
+    numbers = " / ".join(f"{number:z.5f}" for number in result[gadget])
     print(f"  {gadget:18} {numbers}", flush=True)
   return result
 
@@ -93,14 +93,14 @@ def print_turns() -> None:
     for iterations in map(int, _ITERATIONS.value):
       solver = spiel_cfr.CFRPlusSolver(game)
       solver.run(iterations)
-      cells = [f"{solver.exploitability():.4g}"]
+      cells = [f"{solver.exploitability():z.4g}"]
       for gadget in ("unsafe", "resolving", "follow"):
         found = search.resolve(game, solver, gadget=gadget, iterations=_RIVER_ITERATIONS.value)
         steps, exploitability = found.steps, found.exploitability
         count = sum(step.solved + step.refused for step in steps)
         refused = sum(step.refused for step in steps)
         each = 1000 * sum(step.seconds for step in steps) / max(count, 1)
-        cells.append(f"{exploitability:.4g} ({refused:,} of {count:,} kept; {each:.0f} ms)")
+        cells.append(f"{exploitability:z.4g} ({refused:,} of {count:,} kept; {each:z.0f} ms)")
         print(f"{name}, CFR+ {iterations}, {gadget}: {cells[-1]}", flush=True)
       rows.append(" | ".join([f"| {name}, CFR+ {iterations}", *cells]) + " |")
   print("\n| policy | alone | unsafe | resolving | follow |\n| --- | ---: | ---: | ---: | ---: |")
@@ -136,7 +136,7 @@ def draw(path: pathlib.Path, results: dict[str, dict[str, list[float]]]) -> None
           color=("C3", "C6")[shift > 0] if height > 1.001 else color,
         )
     axes.axhline(1.0, color="0.4", linewidth=0.8)
-    axes.set(yscale="log", ylim=(1e-3, 12), title=f"{name}: {alone:.3g}")
+    axes.set(yscale="log", ylim=(1e-3, 12), title=f"{name}: {alone:z.3g}")
     axes.set_xticks(range(len(_GADGETS.value)), _GADGETS.value, rotation=60, ha="right", fontsize=7)
   for axes in list(grid.flat)[len(shown) :]:
     axes.axis("off")

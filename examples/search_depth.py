@@ -75,8 +75,8 @@ def main() -> None:
       {", ".join(row): [text(*found[each]) for each in columns] for row, found in results.items()},
     )
     for text in (
-      lambda each, _: " / ".join(f"{round(number, 5):.4g}" for number in each),
-      lambda _, seconds: f"{seconds:.1f}",
+      lambda each, _: " / ".join(f"{round(number, 5):z.4g}" for number in each),
+      lambda _, seconds: f"{seconds:z.1f}",
     )
   )
   path.write_text(f"{table}\n{seconds}")
@@ -120,8 +120,8 @@ def measure(name: str, iterations: Sequence[int]) -> Results:
     for policy_name, policy in policies.items():
       row = results[name, policy_name, label] = dict(ways(game, policy, cut)) | shared
       for column, (found, seconds) in row.items():
-        numbers = " / ".join(f"{number:.5g}" for number in found)
-        print(f"  {policy_name:10} {column:20} {numbers:20} {seconds:6.1f} s", flush=True)
+        numbers = " / ".join(f"{number:z.5g}" for number in found)
+        print(f"  {policy_name:10} {column:20} {numbers:20} {seconds:z6.1f} s", flush=True)
   return results
 
 

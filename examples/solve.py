@@ -104,7 +104,7 @@ def main() -> None:
   )
   print(f"\n{'iteration':>12}{'seconds':>12}{'NashConv':>14}")
   for row in solution.rows:
-    print(f"{row.iteration:12,}{row.solver_seconds:12.4f}{row.nash_conv:14.6e}")
+    print(f"{row.iteration:12,}{row.solver_seconds:z12.4f}{row.nash_conv:z14.6e}")
   print(f"\n{solution}\n")
 
   policy.write_text(json.dumps(solution.policy_dict(), indent=1))

@@ -82,7 +82,7 @@ def main() -> None:
     for order in orders:
       start = time.perf_counter()
       results[order][name] = compare(game, alternating=order == "alternating")
-      print(f"  {order}: {time.perf_counter() - start:.1f} s", flush=True)
+      print(f"  {order}: {time.perf_counter() - start:z.1f} s", flush=True)
   write_csv(folder / "stable_predictive.csv", results)
   for order, games in results.items():
     draw(folder / f"stable_predictive_{order}.png", order, games)
@@ -103,7 +103,7 @@ def compare(game: CompiledGame, alternating: bool) -> Curves:
     average = candidates[best].average_probabilities()
     verdict = pyspiel.nash_conv(game.game, policies.to_pyspiel(game, average))
     difference = abs(verdict - candidates[best].nash_conv())
-    print(f"    {label + factor:32} {verdict:10.4e} {difference:9.1e}", flush=True)
+    print(f"    {label + factor:32} {verdict:z10.4e} {difference:z9.1e}", flush=True)
   return curves
 
 
@@ -174,7 +174,7 @@ def markdown(order: str, games: dict[str, Curves]) -> str:
   for game, curves in games.items():
     for solver, points in curves.items():
       name, _, factor = solver.partition(" 10^")
-      cell = " / ".join(f"{points[i]:.1e}" for i in _TABLE_ITERATIONS if i in points)
+      cell = " / ".join(f"{points[i]:z.1e}" for i in _TABLE_ITERATIONS if i in points)
       rows.setdefault(name, {})[game] = cell + (f" (10^{factor})" if factor else "")
   lines = [f"| {order} updates | {' | '.join(games)} |", "| --- " * (len(games) + 1) + "|"]
   for name, cells in rows.items():

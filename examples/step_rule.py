@@ -240,7 +240,7 @@ def report(records: list[Record]) -> None:
         tally[budget].append((max(mine, rounding) / max(other, rounding), won, len(ours)))
         mark = "**" if mine <= max(other, rounding) else ""
         cells.append(
-          f"{other:.1e} {best} | {mark}{mine:.1e}{mark} [{max(ours):.1e}] | {won}/{len(ours)}"
+          f"{other:z.1e} {best} | {mark}{mine:z.1e}{mark} [{max(ours):z.1e}] | {won}/{len(ours)}"
         )
       # Of a run that was interrupted, there may be nothing to compare yet.
       if any(cell != _EMPTY for cell in cells):
@@ -251,8 +251,8 @@ def report(records: list[Record]) -> None:
         print(
           f"\n{int(budget):,}: at or below the best of others on {sum(r <= 1 for r in ratios)} of {len(found)} "
           f"games, in {sum(won for _, won, _ in found)} of {sum(runs for _, _, runs in found)} runs; of the ratios "
-          f"to it the geometric mean is {math.exp(statistics.fmean(map(math.log, ratios))):.2g}, the median "
-          f"{statistics.median(ratios):.2g}, the worst {max(ratios):.2g}."
+          f"to it the geometric mean is {math.exp(statistics.fmean(map(math.log, ratios))):z.2g}, the median "
+          f"{statistics.median(ratios):z.2g}, the worst {max(ratios):z.2g}."
         )
     against(by_key, names, budgets, measured)
   costs(by_key, names, budgets)
@@ -265,7 +265,7 @@ def costs(by_key: Any, names: list[str], budgets: list[str]) -> None:
   print("| --- " * (1 + len(budgets)) + "|")
   for name in names:
     found = by_key.get((name, _OURS.value, 0), {"cost": {}})["cost"]
-    cells = [f"{found[budget]:.2f}" if budget in found else "" for budget in budgets]
+    cells = [f"{found[budget]:z.2f}" if budget in found else "" for budget in budgets]
     if any(cells):
       print(f"| {name} | {' | '.join(cells)} |")
 
@@ -288,9 +288,9 @@ def against(by_key: Any, names: list[str], budgets: list[str], measured: str) ->
         ratios.append(max(pair[0], rounding) / max(pair[1], rounding))
         costs.append(by_key[name, column, 0]["cost"][budget])
       mean = math.exp(statistics.fmean(map(math.log, ratios))) if ratios else math.nan
-      cells.append(f"{sum(ratio <= 1 for ratio in ratios)}/{len(ratios)} | {mean:.2g}")
+      cells.append(f"{sum(ratio <= 1 for ratio in ratios)}/{len(ratios)} | {mean:z.2g}")
     if costs:
-      print(f"| {column} | {' | '.join(cells)} | {statistics.median(costs):.2f} |")
+      print(f"| {column} | {' | '.join(cells)} | {statistics.median(costs):z.2f} |")
 
 
 def _median(by_key: Any, name: str, column: str, measured: str, budget: str) -> Any:

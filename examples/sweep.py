@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> None:
         + (
           f"  {row['error']}"
           if row["error"]
-          else f"{row['iteration']:12,}{row['nash_conv']:12.3g}{row['solver_seconds']:10.3g}"
+          else f"{row['iteration']:12,}{row['nash_conv']:z12.3g}{row['solver_seconds']:z10.3g}"
         )
       )
     print(f"\nWrote {pathlib.Path(_FOLDER.value, 'table.csv')}")

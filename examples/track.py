@@ -68,7 +68,7 @@ def draw(solver: spiel_cfr.Solver, tracker: runs.Tracker, path: pathlib.Path) ->
       if own:
         regrets.plot(iterations, own, color=color)
     strategies.set(ylim=(-0.03, 1.03), ylabel="probability")
-    title = f"player {player} at {infostate}"[:80] + f", own reach {notes[-1].reach:.2f}"
+    title = f"player {player} at {infostate}"[:80] + f", own reach {notes[-1].reach:z.2f}"
     strategies.set_title(title, fontsize=9, loc="left")
     strategies.legend(fontsize=8, loc="center right")
     # Regrets of bad actions fall without end, and would hide the others.

@@ -67,10 +67,10 @@ def main() -> None:
     for place, target in enumerate(targets):
       columns = {label: np.array(rows)[:, place] for label, rows in counts.items()}
       cells = [
-        f"{np.median(column):,.0f} ({np.median(column / columns[POLICY]):.2g})"
+        f"{np.median(column):z,.0f} ({np.median(column / columns[POLICY]):z.2g})"
         for column in columns.values()
       ]
-      print(f"| {name} | {target:g} | {' | '.join(cells)} |", flush=True)
+      print(f"| {name} | {target:zg} | {' | '.join(cells)} |", flush=True)
 
 
 def solve(

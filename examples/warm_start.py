@@ -38,9 +38,9 @@ def main() -> None:
   source = simultaneous(game)
   source.run(_SOURCE.value)
   print(
-    f"\nFrom CFR's average after {_SOURCE.value:,} iterations, {source.exploitability():.2e}:\n"
+    f"\nFrom CFR's average after {_SOURCE.value:,} iterations, {source.exploitability():z.2e}:\n"
   )
-  print(f"| solver | T | {' | '.join(f'to {target:g}' for target in TARGETS)} |")
+  print(f"| solver | T | {' | '.join(f'to {target:zg}' for target in TARGETS)} |")
   print("| --- " * (2 + len(TARGETS)) + "|")
   curves = {}
   for name, make in SOLVERS.items():
@@ -78,7 +78,7 @@ def goes_on(game: spiel_cfr.CompiledGame) -> None:
     cells, first = [], solver.iteration
     for more in MORE:
       solver.run(first + more - solver.iteration)
-      cells.append(f"{solver.exploitability():.4f}")
+      cells.append(f"{solver.exploitability():z.4f}")
     print(f"| {label} | {' | '.join(cells)} |", flush=True)
 
 

@@ -76,7 +76,7 @@ def main(arguments: list[str]) -> None:
     "the bot, from the blueprint": spiel_cfr.exploitability(game, bots),
   }
   for step, exploitability in found.items():
-    print(f"{step:44} {exploitability:.5f}")
+    print(f"{step:44} {exploitability:z.5f}")
   print(referee.head_to_head(game, {"bot": bots, "translated": translated}))
   if _PLOT.value:
     plt = pyplot()

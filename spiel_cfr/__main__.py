@@ -43,12 +43,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     "--exploitability",
     type=float,
     metavar="TARGET",
-    help=f"stop at this exploitability, by default {_EXPLOITABILITY:g}, in the game's units; where it is not defined, "
+    help=f"stop at this exploitability, by default {_EXPLOITABILITY:zg}, in the game's units; where it is not defined, "
     "at twice this NashConv. The exit status is 1 if it is missed, unless a limit is given and no target",
   )
   job.add_argument("--iterations", type=int, help="stop after so many")
   job.add_argument(
-    "--seconds", type=float, help=f"stop after so many, compiling included, by default {_SECONDS:g}"
+    "--seconds",
+    type=float,
+    help=f"stop after so many, compiling included, by default {_SECONDS:zg}",
   )
   job.add_argument(
     "--solver", metavar="NAME", help="one of those that `solvers` lists, by default the best"
@@ -139,7 +141,8 @@ def _compare(chosen: argparse.Namespace) -> None:
     result = spiel_cfr.run(solver, iterations, seconds=chosen.seconds, progress=False)
     last = result.last
     print(
-      f"{name:>30}{last.iteration:12,}{last.nash_conv:14.6g}{last.solver_seconds:10.3g}", flush=True
+      f"{name:>30}{last.iteration:12,}{last.nash_conv:z14.6g}{last.solver_seconds:z10.3g}",
+      flush=True,
     )
     if result.reason == "interrupt":
       return

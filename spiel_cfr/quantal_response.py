@@ -96,8 +96,8 @@ class QuantalResponse(SolvedPolicy):
 
   def __repr__(self) -> str:
     return (
-      f"<QuantalResponse of {self.compiled_game.name}: rationality {self.rationality:.6g}, residual "
-      f"{self.residual:.1e}, {len(self.path)} points>"
+      f"<QuantalResponse of {self.compiled_game.name}: rationality {self.rationality:z.6g}, residual "
+      f"{self.residual:z.1e}, {len(self.path)} points>"
     )
 
 
@@ -160,8 +160,8 @@ def solve_qre(
     length *= max(0.1, 0.7 / change) if residual <= _PROMISED and change > 1.0 else 0.25
     if length < _SHORTEST_STEP * (1.0 + point[-1]):
       raise errors.NoSolutionError(
-        f"The principal branch of {compiled} can't be followed beyond rationality {point[-1] / agents.unit:.6g}, on "
-        f"the way to {rationality:.6g}: float64 does not tell its points from others there. Ask for less."
+        f"The principal branch of {compiled} can't be followed beyond rationality {point[-1] / agents.unit:z.6g}, on "
+        f"the way to {rationality:z.6g}: float64 does not tell its points from others there. Ask for less."
       )
   path = [
     BranchPoint(float(each[-1] / agents.unit), agents.sequences(np.exp(each[:-1])))

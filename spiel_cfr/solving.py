@@ -74,15 +74,15 @@ class Solution(SolvedPolicy, Evaluated):
 
   def _gap(self) -> str:
     if self.compiled_game.is_two_player_constant_sum:
-      return f"exploitability {self.exploitability:.2e}"
+      return f"exploitability {self.exploitability:z.2e}"
     if self.correlated_gap is not None:
-      return f"{self.equilibrium} to {self.correlated_gap.gap:.2e}"
-    return f"{self.equilibrium} to NashConv {self.nash_conv:.2e}"
+      return f"{self.equilibrium} to {self.correlated_gap.gap:z.2e}"
+    return f"{self.equilibrium} to NashConv {self.nash_conv:z.2e}"
 
   def __repr__(self) -> str:
     return (
       f"<Solution of {self.compiled_game.name}: {self._gap()} after {self.iterations:,} iterations of "
-      f"{_name(self.solver)} and {self.seconds:.3g} s>"
+      f"{_name(self.solver)} and {self.seconds:z.3g} s>"
     )
 
   def __str__(self) -> str:
@@ -90,14 +90,14 @@ class Solution(SolvedPolicy, Evaluated):
     if game.is_two_player_constant_sum:
       low, high = self.value_bounds
       middle, off = (low + high) / 2, max(0.0, high - low) / 2
-      value = f"{_certain(middle, off)} for player 0, at most {off:.1e} off"
+      value = f"{_certain(middle, off)} for player 0, at most {off:z.1e} off"
     else:
       play = self if self.correlated_gap is None else self.correlated_gap
-      value = ", ".join(f"{expected:.6g}" for expected in play.expected_values)
+      value = ", ".join(f"{expected:z.6g}" for expected in play.expected_values)
     rows = {
       "game": str(game),
       "solver": f"{_name(self.solver)}: {self.why}",
-      "stopped": f"{_REASONS[self.reason]}, after {self.iterations:,} iterations and {self.seconds:.3g} s",
+      "stopped": f"{_REASONS[self.reason]}, after {self.iterations:,} iterations and {self.seconds:z.3g} s",
       "certified": self._gap(),
       "value": value,
     }
@@ -107,9 +107,9 @@ class Solution(SolvedPolicy, Evaluated):
 def _certain(value: float, off: float) -> str:
   """Returns a number with the digits that an error of at most `off` leaves, no more than twelve."""
   if not off:
-    return f"{value:.12g}"
+    return f"{value:z.12g}"
   decimals = min(12, math.ceil(-math.log10(off)))
-  return f"{round(value, decimals):.{max(0, decimals)}f}"
+  return f"{round(value, decimals):z.{max(0, decimals)}f}"
 
 
 def _name(solver: Solver) -> str:

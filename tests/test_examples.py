@@ -444,11 +444,11 @@ def test_how_cost_grows(tmp_path, monkeypatch):
     "benchmark", "--only=scaling", "--most_leaves=50", "--seconds_each=0.1", f"--picture={picture}"
   )
   assert output.count("us an iteration") == 1
-  assert output.count("and larger: left out") == 6
+  assert output.count("and larger: left out") == 7
   monkeypatch.syspath_prepend(str(ROOT / "examples"))
   measured, largest, estimates = importlib.import_module("tables").printed_tables(output)
   assert [row[:2] for row in measured[1:]] == [["goofspiel, 3 cards", "36"]]
-  assert [bool(row[1]) for row in largest[1:]] == [False] * 5 + [True]
+  assert [bool(row[1]) for row in largest[1:]] == [False] * 6 + [True]
   # So small a game is met as a whole.
   assert [row[0] for row in estimates[1:]] == ["goofspiel, 3 cards"]
   assert estimates[1][1].startswith("1.0")

@@ -28,7 +28,8 @@ def test_leduc_poker():
   assert low <= solution.expected_values[0] <= high
   # Published: the first player loses 0.0856 antes a game.
   assert low == pytest.approx(-0.085606424, abs=1e-8)
-  assert solution.iterations == solution.solver.iteration < 6_000
+  # 4,309 where the processor fuses a product with a sum, 6,570 where it doesn't: rounding decides early ties.
+  assert solution.iterations == solution.solver.iteration < 10_000
   assert 0 < solution.seconds < 30
 
 

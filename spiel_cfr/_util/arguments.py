@@ -91,7 +91,7 @@ def real_number(
   number = _float(value)
   if not minimum <= number <= maximum:
     raise errors.ArgumentError(
-      f"{name} must be a number from {minimum:g} to {maximum:g}, not {shortened(value)}."
+      f"{name} must be a number from {minimum:zg} to {maximum:zg}, not {shortened(value)}."
     )
   return number
 

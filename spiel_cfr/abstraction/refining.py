@@ -73,7 +73,7 @@ class Refined(SolvedPolicy):
 
   def __repr__(self) -> str:
     sizes = f"{self.small.num_infosets:,} of {self.compiled_game.num_infosets:,} infosets"
-    return f"<Refined: NashConv {self.nash_conv:.6g} with {sizes}>"
+    return f"<Refined: NashConv {self.nash_conv:z.6g} with {sizes}>"
 
 
 def solve_refining(

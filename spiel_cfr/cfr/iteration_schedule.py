@@ -104,9 +104,9 @@ def check_weights(weights: Float64s, count: int, total: float, most: float = 1e3
   else:
     least, more = float(weights.min(initial=0.0)), count * float(weights.max(initial=0.0))
   if least < 0:
-    raise errors.ArgumentError(f"Weights of averages must not be negative, as {least:g} is.")
+    raise errors.ArgumentError(f"Weights of averages must not be negative, as {least:zg} is.")
   if not total + more <= most or math.isnan(least):
     raise errors.NotFiniteError(
-      f"The weights of the average sum to {total:g}, and those of the next {count:,} iterations to up to {more:g}, too "
-      "much for floating-point numbers. Take a smaller power, such as gamma=2; or stop: the average is still right."
+      f"The weights of the average sum to {total:zg}, and those of the next {count:,} iterations to up to {more:zg}, "
+      "too much for floating-point numbers. Take a smaller power, such as gamma=2; or stop: the average is still right."
     )

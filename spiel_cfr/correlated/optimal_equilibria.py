@@ -150,8 +150,8 @@ class OptimalEquilibrium:
     """Returns one line."""
     bound = "" if self.is_exact else "at most "
     return (
-      f"<{self.concept} of {self.policy.compiled_game.name}: {self.objective} {bound}{self.value:.12g}, leaving "
-      f"gains {self.gains.max():.1e}>"
+      f"<{self.concept} of {self.policy.compiled_game.name}: {self.objective} {bound}{self.value:z.12g}, leaving "
+      f"gains {self.gains.max():z.1e}>"
     )
 
 

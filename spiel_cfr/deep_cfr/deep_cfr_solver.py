@@ -180,6 +180,11 @@ class DeepCFRSolver(MonteCarloSolver):
     self._reinitializes = bool(reinitialize_advantage_networks)
     self._greedy = bool(greedy)
     super().__init__(game, _SAMPLERS[sampler], seed, engine, max_nodes)
+    # Copies need these, and the view stays behind where OpenSpiel can't load the game again.
+    self._num_players, self._num_actions = (
+      self.view.num_players,
+      int(self.game.num_distinct_actions()),
+    )
     self._encoder = Encoder(self.view, features)
     self._rows = None if self.engine == "states" else InfosetRows(self.compiled_game, self._encoder)
     self.reset()
@@ -190,10 +195,10 @@ class DeepCFRSolver(MonteCarloSolver):
       self.network,
       self._training,
       counters,
-      self.view.num_players,
+      self._num_players,
       2 if self.algorithm == "pdcfr+" else 1,
       self._encoder.size if rows is None else rows.features.shape[1],
-      int(self.game.num_distinct_actions()),
+      self._num_actions,
     )
     samples: ExactSamples | LockStep
     if rows is not None and self._compiled_engine is not None:
@@ -224,7 +229,7 @@ class DeepCFRSolver(MonteCarloSolver):
     require(len(memory["past_parameters"]) == done, "every iteration has networks")
     require(len(memory["past_scales"]) == done, "every iteration has networks")
     require(memory["past_scales"] >= 0, "scales are not negative")
-    for player in range(self.view.num_players):
+    for player in range(self._num_players):
       check_reservoir(inside(memory, f"advantages.{player}"), self._capacity)
 
   def _advance(self, count: int) -> None:
@@ -233,7 +238,7 @@ class DeepCFRSolver(MonteCarloSolver):
   def _iterate(self) -> None:
     state, samples, learner = self._runtime
     iteration = int(state.counters[ITERATIONS]) + 1
-    for player in range(self.view.num_players):
+    for player in range(self._num_players):
       rows = self._sampled(player, iteration)
       self._learn(player, rows, iteration)
       if isinstance(samples, ExactSamples):

@@ -39,7 +39,6 @@ class Encoder:
 
   def __init__(self, view: GameView, features: Features) -> None:
     """Raises ArgumentError where `features` are none, FeaturesError where the game has no information state tensors."""
-    self._view = view
     if not callable(features):
       arguments.one_of(features, "features", ("tensor", "one_hot"), ", or a function")
     self.features = features

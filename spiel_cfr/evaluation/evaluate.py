@@ -45,8 +45,8 @@ class NashConv(NamedTuple):
 
   def __repr__(self) -> str:
     """Returns one line: both."""
-    gains = ", ".join(f"{gain:.6g}" for gain in self.player_improvements.tolist())
-    return f"<NashConv {self.nash_conv:.6g}: players gain {gains}>"
+    gains = ", ".join(f"{gain:z.6g}" for gain in self.player_improvements.tolist())
+    return f"<NashConv {self.nash_conv:z.6g}: players gain {gains}>"
 
 
 class BestResponse(NamedTuple):
@@ -63,7 +63,7 @@ class BestResponse(NamedTuple):
 
   def __repr__(self) -> str:
     """Returns one line: the value, and how many infosets the policy has."""
-    return f"<BestResponse: value {self.value:.6g}, actions at {len(self.policy):,} infosets>"
+    return f"<BestResponse: value {self.value:z.6g}, actions at {len(self.policy):,} infosets>"
 
 
 def expected_values(game: AnyGame, policies: open_spiel.AnyPolicy) -> Float64s:

@@ -34,7 +34,7 @@ class InfosetRegret(NamedTuple):
 
   def __repr__(self) -> str:
     """Returns one line: how much would be gained where."""
-    return f"<InfosetRegret {self.regret:.6g} at {self.infostate!r} by action {self.action}, {self.unknown:,} unknown>"
+    return f"<InfosetRegret {self.regret:z.6g} at {self.infostate!r} by action {self.action}, {self.unknown:,} unknown>"
 
 
 def largest_infoset_regret(

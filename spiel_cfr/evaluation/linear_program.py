@@ -60,8 +60,8 @@ class LPSolution(SolvedPolicy):
   def __repr__(self) -> str:
     """Returns one line."""
     return (
-      f"<LPSolution of {self.compiled_game.name}: value {self.value:.12g}, NashConv {self.nash_conv:.1e}, "
-      f"{self.seconds:.3g} s by {self.method!r}>"
+      f"<LPSolution of {self.compiled_game.name}: value {self.value:z.12g}, NashConv {self.nash_conv:z.1e}, "
+      f"{self.seconds:z.3g} s by {self.method!r}>"
     )
 
 

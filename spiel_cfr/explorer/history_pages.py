@@ -107,7 +107,7 @@ def describe(
     share = played_to[rows].sum() / max(played_to[has_shown].sum(), 1e-300)
     cut.append(
       f"{num_rows - len(rows):,} of {num_rows:,} infosets; the likeliest {len(rows):,} are here, "
-      f"which hold {share:.2%} of all decisions that are played"
+      f"which hold {share:z.2%} of all decisions that are played"
     )
   all_infostates = [infostate for own in compiled.infostates for infostate in own]
   infostates = [all_infostates[row] for row in rows.tolist()]

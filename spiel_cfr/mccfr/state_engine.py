@@ -239,7 +239,7 @@ class StateEngine:
     if table.num_infosets >= self._max_infosets:
       raise errors.GameTooLargeError(
         f"The samples have met more than max_infosets={self._max_infosets:,} infosets, which take "
-        f"{table.num_bytes / 2**20:,.0f} MiB besides their names. Raise max_infosets if there is "
+        f"{table.num_bytes / 2**20:z,.0f} MiB besides their names. Raise max_infosets if there is "
         "the memory."
       )
     infoset = table.add(len(legal), parent)

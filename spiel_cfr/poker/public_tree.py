@@ -271,8 +271,8 @@ def check_random_deals(
     dealt = [*deal.hands[pairs[worst]].ravel().tolist(), *boards[worst]]
     names = [cards.card_name(card, deal.num_suits) for card in dealt]
     raise errors.UnsupportedGameError(
-      f"OpenSpiel pays player 0 {gains[worst]:g} where {' '.join(names)} are dealt, the evaluator "
-      f"of hands {np.sign(strengths[0] - strengths[1])[worst] * stakes[worst]:g}. Compile the game "
+      f"OpenSpiel pays player 0 {gains[worst]:zg} where {' '.join(names)} are dealt, the evaluator "
+      f"of hands {np.sign(strengths[0] - strengths[1])[worst] * stakes[worst]:zg}. Compile the game "
       "with compile_game(game, vector_form=False)."
     )
 

@@ -41,7 +41,7 @@ class HeadToHead:
     width = max(12, *(len(name) + 2 for name in self.names))
     lines = ["".join(name.rjust(width) for name in ("", *self.names))]
     for name, row in zip(self.names, self.scores.tolist(), strict=True):
-      lines.append(name.rjust(width) + "".join(f"{score:{width}.6f}" for score in row))
+      lines.append(name.rjust(width) + "".join(f"{score:z{width}.6f}" for score in row))
     return "\n".join(lines)
 
 

@@ -64,9 +64,9 @@ class NashConvBound:
   def __str__(self) -> str:
     low, high = self.interval
     return (
-      f"NashConv is at least {self.bound:.4g}, with probability {self.confidence:.4g}.\n"
-      f"Responses of players {', '.join(map(str, self.players))} gain {self.estimate:.4g} ({low:.4g} to {high:.4g}) in "
-      f"{self.evaluation_episodes:,} fresh games each; learned from {self.episodes:,} games; {self.states:,} states."
+      f"NashConv is at least {self.bound:z.4g}, with probability {self.confidence:z.4g}.\n"
+      f"Responses of players {', '.join(map(str, self.players))} gain {self.estimate:z.4g} ({low:z.4g} to {high:z.4g}) "
+      f"in {self.evaluation_episodes:,} fresh games each; learned from {self.episodes:,} games; {self.states:,} states."
     )
 
 

@@ -76,8 +76,8 @@ class Match:
     after, before = self.scores.mean(axis=1).var(), self.returns.mean(axis=1).var()
     left = after / before if before else 1.0
     return (
-      f"<Match of {len(self.scores):,} deals, each in both seats: the contestant gets {self.mean:.6g} a game, with 95% "
-      f"confidence {low:.6g} to {high:.6g}; the baseline leaves {left:.1%} of the variance>"
+      f"<Match of {len(self.scores):,} deals, each in both seats: the contestant gets {self.mean:z.6g} a game, with "
+      f"95% confidence {low:z.6g} to {high:z.6g}; the baseline leaves {left:z.1%} of the variance>"
     )
 
 

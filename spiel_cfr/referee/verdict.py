@@ -150,7 +150,7 @@ class Verdict(Evaluated):
     return explore(self.policy, path, game=self.compiled_game, **options)
 
   def __repr__(self) -> str:
-    return f"<Verdict on a policy of {self.compiled_game.name}: NashConv {self.nash_conv:.6g}>"
+    return f"<Verdict on a policy of {self.compiled_game.name}: NashConv {self.nash_conv:z.6g}>"
 
   def __str__(self) -> str:
     game = self.compiled_game
@@ -167,22 +167,20 @@ class Verdict(Evaluated):
     ]
     for name, numbers in rows.items():
       if numbers is not None:
-        lines.append(
-          f"{name:26}" + "".join(f"{round(each, 6) + 0.0:12.6f}" for each in numbers.tolist())
-        )
+        lines.append(f"{name:26}" + "".join(f"{each:z12.6f}" for each in numbers.tolist()))
     if game.is_two_player_constant_sum:
-      known = "" if self.value is None else f"; value of the game {self.value:.6f} for player 0"
+      known = "" if self.value is None else f"; value of the game {self.value:z.6f} for player 0"
       lines.append(
-        f"exploitability {self.exploitability:.6g}, NashConv {self.nash_conv:.6g}{known}"
+        f"exploitability {self.exploitability:z.6g}, NashConv {self.nash_conv:z.6g}{known}"
       )
     else:
       lines += [
-        f"NashConv {self.nash_conv:.6g}: what players gain by best responses, each while the others stay. 0 is a Nash",
+        f"NashConv {self.nash_conv:z.6g}: what players gain by best responses, each while the others stay. 0 is a Nash",
         "equilibrium; here a small one does not say what a policy gets against other players than these.",
       ]
     lines += [
-      f"{each.gain / self.gains.sum():6.1%} of it is gained at {each.infostate!r:.70}, where player {each.player} "
-      f"plays the best action, {each.best}, with {each.played[each.best]:.3g}"
+      f"{each.gain / self.gains.sum():z6.1%} of it is gained at {each.infostate!r:.70}, where player {each.player} "
+      f"plays the best action, {each.best}, with {each.played[each.best]:z.3g}"
       for each in self.worst(5)
     ]
     return "\n".join(lines)

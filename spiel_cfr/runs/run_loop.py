@@ -55,7 +55,7 @@ class RunResult:
   def __repr__(self) -> str:
     last = self.last
     return (
-      f"<RunResult: stopped by {self.reason!r}, iteration {last.iteration:,}, NashConv {last.nash_conv:.6g}, "
+      f"<RunResult: stopped by {self.reason!r}, iteration {last.iteration:,}, NashConv {last.nash_conv:z.6g}, "
       f"{len(self.rows)} rows>"
     )
 

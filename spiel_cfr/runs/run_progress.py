@@ -45,8 +45,8 @@ class Progress(Trace):
 
   def _write_line(self, row: Row) -> None:
     print(
-      f"{self._name}: iteration {row.iteration:,}, {_quality(row)}, solver {row.solver_seconds:.3g} s, "
-      f"evaluation {row.evaluation_seconds:.3g} s",
+      f"{self._name}: iteration {row.iteration:,}, {_quality(row)}, solver {row.solver_seconds:z.3g} s, "
+      f"evaluation {row.evaluation_seconds:z.3g} s",
       file=sys.stderr,
       flush=True,
     )
@@ -54,5 +54,5 @@ class Progress(Trace):
 
 def _quality(row: Row) -> str:
   if row.exploitability is None:
-    return f"NashConv {row.nash_conv:.3g}"
-  return f"exploitability {row.exploitability:.3g}"
+    return f"NashConv {row.nash_conv:z.3g}"
+  return f"exploitability {row.exploitability:z.3g}"

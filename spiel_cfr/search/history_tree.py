@@ -359,8 +359,8 @@ class HistoryTree:
     apart = np.abs(sums - sums[:1]) > SUM_TOLERANCE * np.abs(pairs).max(initial=0.0)
     if apart.any():
       raise errors.UnsupportedGameError(
-        f"Search is for games whose returns sum to a constant; in {self.view.game} they sum to {sums[0]:g} and to "
-        f"{sums[apart][0]:g}."
+        f"Search is for games whose returns sum to a constant; in {self.view.game} they sum to {sums[0]:zg} and to "
+        f"{sums[apart][0]:zg}."
       )
     result[self.terminals] = (pairs[:, 0] - pairs[:, 1]) / 2
     return result

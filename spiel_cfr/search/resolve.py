@@ -71,8 +71,8 @@ class Resolved(SolvedPolicy):
 
   def __repr__(self) -> str:
     return (
-      f"<Resolved {self.compiled_game.name}: exploitability {self.blueprint_exploitability:.6g} -> "
-      f"{self.exploitability:.6g}, {sum(step.solved for step in self.steps):,} public states>"
+      f"<Resolved {self.compiled_game.name}: exploitability {self.blueprint_exploitability:z.6g} -> "
+      f"{self.exploitability:z.6g}, {sum(step.solved for step in self.steps):,} public states>"
     )
 
   def __str__(self) -> str:
@@ -85,8 +85,8 @@ class Resolved(SolvedPolicy):
         f"{step.solved:,}",
         f"{step.unreached:,}",
         f"{step.refused:,}",
-        f"{step.smallest_margin:.2e}",
-        f"{step.before:.6f} -> {step.after:.6f}",
+        f"{step.smallest_margin:z.2e}",
+        f"{step.before:z.6f} -> {step.after:z.6f}",
       ]
       for step in self.steps
     ]

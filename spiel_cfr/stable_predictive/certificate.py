@@ -58,7 +58,7 @@ class Check:
     """Returns a line of the report."""
     verdict = "holds " if self.holds else "BROKEN"
     return (
-      f"{verdict} {self.name:<44} {self.ratio:9.2e}  {self.value:9.2e} <= {self.bound:9.2e}  "
+      f"{verdict} {self.name:<44} {self.ratio:z9.2e}  {self.value:z9.2e} <= {self.bound:z9.2e}  "
       f"at {self.where}, iteration {self.iteration}"
     )
 
@@ -96,10 +96,10 @@ class Certificate:
   def __str__(self) -> str:
     """Returns the report: for each promise the least slack, as value / bound, and where."""
     before, after = (
-      "none" if each is None else f"{each:.3e}" for each in (self.guarantee, self.bound)
+      "none" if each is None else f"{each:z.3e}" for each in (self.guarantee, self.bound)
     )
     head = (
-      f"{self.iterations} iterations; NashConv {self.gap:.3e}, guaranteed by this run: {after}, "
+      f"{self.iterations} iterations; NashConv {self.gap:z.3e}, guaranteed by this run: {after}, "
       f"before it: {before}"
     )
     return "\n".join([head, *map(str, self.checks), *self.notes])
@@ -233,7 +233,7 @@ def _gap_bounds(
     if constants.horizon is not None and t > constants.horizon:
       notes.append(
         f"Past the horizon of {constants.horizon} iterations the guarantee still falls, but not below "
-        f"{constants.kappa_root**3 * float(constants.later_errors.sum()):.3e}: start again with a longer horizon."
+        f"{constants.kappa_root**3 * float(constants.later_errors.sum()):z.3e}: start again with a longer horizon."
       )
   limits["gap <= guarantee before the run"] = guarantee
   return guarantee, bound, limits

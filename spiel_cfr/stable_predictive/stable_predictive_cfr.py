@@ -111,7 +111,7 @@ def _steps(
   largest = max(map(abs, game.payoff_range))
   if not math.isfinite(largest * largest * game.num_leaves):
     raise errors.LossOverflowError(
-      f"{game.name} has payoffs of up to {largest:g}, too large for the sums of their squares. "
+      f"{game.name} has payoffs of up to {largest:zg}, too large for the sums of their squares. "
       "Scale the game's payoffs down; equilibria do not change."
     )
   if steps == "adaptive":
@@ -202,7 +202,7 @@ class StepSizeTable(tuple[StepSize, ...]):
       f"{'player':>6} {'depth':>5} {' '.join(f'{_TITLES[name]:>9}' for name in known)}  infostate"
     ]
     for row in self:
-      numbers = " ".join(f"{getattr(row, name):9.3g}" for name in known)
+      numbers = " ".join(f"{getattr(row, name):z9.3g}" for name in known)
       lines.append(f"{row.player:6} {row.depth:5} {numbers}  {'  ' * row.depth}{row.infostate!r}")
     return "\n".join(lines)
 

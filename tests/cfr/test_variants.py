@@ -287,6 +287,12 @@ _MORE_PUBLISHED = {
 }
 
 
+def _short(value):
+  """Returns the name of a game and its solver, or what is published."""
+  game, solver = value[:2]
+  return f"{game}-{solver.__name__}" if callable(solver) else str(value)
+
+
 def _check_published(game, solver_class, published):
   if game.startswith("goofspiel"):
     game = f"goofspiel(imp_info=True,num_cards={game[-1]},points_order=descending)"
@@ -297,17 +303,13 @@ def _check_published(game, solver_class, published):
       assert abs(math.log10(solver.exploitability() / expected)) <= 0.2, iterations
 
 
-@pytest.mark.parametrize(
-  ("key", "published"),
-  _PUBLISHED.items(),
-  ids=lambda value: getattr(value[1], "__name__", str(value)),
-)
+@pytest.mark.parametrize(("key", "published"), _PUBLISHED.items(), ids=_short)
 def test_convergence_on_poker_is_as_published(key, published):
   _check_published(*key, published)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("key", "published"), _MORE_PUBLISHED.items(), ids=str)
+@pytest.mark.parametrize(("key", "published"), _MORE_PUBLISHED.items(), ids=_short)
 def test_convergence_on_other_games_is_as_published(key, published):
   _check_published(*key, published)
 

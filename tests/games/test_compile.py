@@ -274,9 +274,11 @@ def walked(name):
   return walking.enumerate_game(game_view.GameView(loading.load_game(name)), 10**9, 10**12, False)
 def laid_out(walk, leaves):
   return from_arrays.lay_out(walk.parents, walk.num_actions, *leaves)
-# Kernels that are loaded when they are first needed are not the game's.
-walk = walked("kuhn_poker(players=3)")
-laid_out(walk, (walk.leaf_sequences, walk.leaf_payoffs))
+# What is loaded when it is first needed is not the game's: kernels, and the modules that NumPy imports by itself. Both
+# forms of payoffs need some, so a small game of each goes first.
+for small, form in ("kuhn_poker(players=3)", "leaf rows"), ("liars_dice(dice_sides=3)", "typed patterns"):
+  walk = walked(small)
+  assert laid_out(walk, (walk.leaf_sequences, walk.leaf_payoffs))[1].form == form
 if not walks_traced:
   walk = walked(name)
   columns, payoffs = walk.leaf_sequences.T.copy(), walk.leaf_payoffs.copy()

@@ -122,6 +122,9 @@ def attempt(case: Case, value: Any) -> None:
         named["labels"] = [np.arange(len(board.hands[0])) for board in game.layout.boards[1:]]
     if function in (spiel_cfr.runs.shard, spiel_cfr.abstraction.solve_refining):
       named["game"] = _in_parts()
+    if "entries" in named:
+      # A policy of the game whose tree it is, in the tree's own form.
+      named["entries"] = holder.entries(spiel_cfr.CFRSolver(holder.game).average_policy())
     if function is spiel_cfr.referee.nash_conv_lower_bound:
       named = {"episodes": 3, "evaluation_episodes": 3} | named
     if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter != "delta":
@@ -340,7 +343,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "above": lambda: 2.0,
   "regrets": lambda: policies.uniform(_compiled()),
   "tree": lambda: instance(spiel_cfr.search.PublicTree),
-  "entries": lambda: policies.uniform(_compiled()),
+  "entries": lambda: None,  # Those of its tree, see `attempt`.
   "components": lambda: spiel_cfr.parametric_games.kuhn_bets,
   "parameters": lambda: [1.0],
   "contestant": lambda: spiel_cfr.CFRSolver(_compiled()),
@@ -361,6 +364,7 @@ def _ray_executor() -> spiel_cfr.runs.RayExecutor:
   """One that starts no Ray, and finds one core."""
   executor = spiel_cfr.runs.RayExecutor()
   executor.ray = unittest.mock.MagicMock()
+  executor.ray.nodes.return_value = [{"Alive": True, "NodeID": "", "Resources": {"CPU": 1.0}}]
   return executor
 
 
@@ -406,9 +410,12 @@ def _arguments(function: Any) -> dict[str, Any]:
       if not inspect.isclass(hint):
         raise LookupError(f"Nothing is known to call {function.__qualname__}({name}: {hint}) with.")
       result[name] = instance(hint)
-  # Steps that come from the run, the default, take no horizon.
+  # Steps that come from the run, the default, take no horizon; and this gamma is the power of a weight.
   if function is spiel_cfr.StablePredictiveCFRSolver:
-    del result["horizon"]
+    del result["horizon"], result["gamma"]
+  # That of a page is a public state, not a bet.
+  if function is spiel_cfr.explore:
+    del result["below"]
   # A function of the user's that names infostates is not the name of one.
   if "infostate" in result and hints["infostate"] is not str:
     del result["infostate"]

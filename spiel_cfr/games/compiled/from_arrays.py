@@ -121,8 +121,9 @@ def _payoff_range(given: Any, leaves: Uint32s, worth: Float64s) -> tuple[float, 
   if len(wrong):
     leaf, player = wrong[0].tolist()
     raise errors.ArgumentError(
-      f"payoff_range is ({low:g}, {high:g}), but player {player} gets {worth[leaf, player]:g} at the leaf of sequences "
-      f"{leaves[:, leaf].tolist()}. Bounds are made of it, so it must hold for all payoffs; by default, one is found."
+      f"payoff_range is ({low:zg}, {high:zg}), but player {player} gets {worth[leaf, player]:zg} at the leaf of "
+      f"sequences {leaves[:, leaf].tolist()}. Bounds are made of it, so it must hold for all payoffs; by default, one "
+      "is found."
     )
   return low, high
 

@@ -36,7 +36,7 @@ def call_in_child(function: Callable[[], Any], seconds: float) -> Any:
   if report:
     return pickle.loads(report)
   if exit_code == -signal.SIGALRM:
-    raise ChildDiedError(f"takes more than {seconds:g} seconds")
+    raise ChildDiedError(f"takes more than {seconds:zg} seconds")
   how = signal.Signals(-exit_code).name if exit_code < 0 else f"exit code {exit_code}"
   raise ChildDiedError(f"ends the process with {how}")
 

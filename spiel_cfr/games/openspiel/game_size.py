@@ -73,7 +73,7 @@ class SizeEstimate:
   def __str__(self) -> str:
     infosets = " + ".join(map(_in_words, self.infosets))
     return (
-      f"{_in_words(self.states)} states (standard error {self.error:.0%}), {infosets} infosets, "
+      f"{_in_words(self.states)} states (standard error {self.error:z.0%}), {infosets} infosets, "
       f"{_in_words(self.bytes / 2**20)} MiB, {_in_words(self.seconds)} s to compile, from {self.descents:,} descents"
     )
 
@@ -170,7 +170,7 @@ def _num_classes(met: collections.Counter[str]) -> float:
 def _in_words(number: float) -> str:
   if math.isinf(number):
     return "more than 1e308"
-  return f"{number:.3g}" if number < 1e3 or number >= 1e7 else f"{float(f'{number:.3g}'):,.0f}"
+  return f"{number:z.3g}" if number < 1e3 or number >= 1e7 else f"{float(f'{number:z.3g}'):z,.0f}"
 
 
 class Watch:

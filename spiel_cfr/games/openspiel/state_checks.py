@@ -46,7 +46,7 @@ def chance_outcomes(view: GameView, state: Any) -> list[tuple[int, float]]:
   if not (abs(total - 1) < PROBABILITY_TOLERANCE and all(chance >= 0 for _, chance in outcomes)):
     raise errors.GameError(
       f"The chance outcomes after the history [{state.history_str()}] are {outcomes}, and their "
-      f"probabilities sum to {total:.10g}. They must be non-negative and sum to 1."
+      f"probabilities sum to {total:z.10g}. They must be non-negative and sum to 1."
     )
   return outcomes
 
@@ -77,8 +77,8 @@ class ReturnsCheck:
         self._sum = total
       if abs(total - self._sum) > SUM_TOLERANCE * max(map(abs, returns)) + self._rest:
         problem = (
-          f"which sum to {total:.10g}, but by its type the game is zero-sum or constant-sum, and the sum "
-          f"always {self._sum:.10g}. Mend the returns, or let the type be GENERAL_SUM"
+          f"which sum to {total:z.10g}, but by its type the game is zero-sum or constant-sum, and the sum "
+          f"always {self._sum:z.10g}. Mend the returns, or let the type be GENERAL_SUM"
         )
     if problem:
       raise errors.InvalidPayoffError(

@@ -132,6 +132,6 @@ def check_payoffs(name: str, payoff_range: tuple[float, float]) -> None:
   largest = max(map(abs, payoff_range))
   if largest and not _SMALLEST_PAYOFF <= largest <= _LARGEST_PAYOFF:
     raise errors.InvalidPayoffError(
-      f"The payoffs of {name[:200]} go up to {largest:g}; solvers compute with {_SMALLEST_PAYOFF:g} to "
-      f"{_LARGEST_PAYOFF:g}. Multiply them by a number: equilibria do not change."
+      f"The payoffs of {name[:200]} go up to {largest:zg}; solvers compute with {_SMALLEST_PAYOFF:zg} to "
+      f"{_LARGEST_PAYOFF:zg}. Multiply them by a number: equilibria do not change."
     )

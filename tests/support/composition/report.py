@@ -5,22 +5,26 @@ from collections.abc import Iterable, Mapping
 
 from composition.forms import FORMS
 from composition.operations import OPERATIONS
-from composition.table import REFUSALS, WORKS, Cell
+from composition.table import REFUSALS, WORKS, Cell, covering_cells, selected_cells
 from spiel_cfr import catalogue
 
 _HEAD = """# What works with what
 
 Every solver of `spiel_cfr.catalogue`, on every form of game, with every operation: {num_cells:,} cells, each of which
 works and agrees with the same game with all its histories listed, or raises a named error that says what to do instead.
-`make test-all` checks them, `make test` some of them and this page; `make composition` runs them and writes it.
+
+`make composition` runs all cells and writes this page. `make test-all` runs {num_tested:,} of them, in which every form
+meets every solver, every form every operation and every solver every operation, together with each cell that is refused
+because of all three. `make test` runs {num_quick:,} of these, and compares this page with what all cells should do.
 """
 
 
 def render(found: Mapping[Cell, str]) -> str:
   """Returns the page for what was found in each cell: that it works, or the name of an error."""
-  num_cells = len(found)
-  sections = [_HEAD.format(num_cells=num_cells), *_forms(), *_operations(found), *_solvers(found)]
-  return "\n".join([*sections, *_refusals()])
+  head = _HEAD.format(
+    num_cells=len(found), num_tested=len(covering_cells()), num_quick=len(selected_cells())
+  )
+  return "\n".join([head, *_forms(), *_operations(found), *_solvers(found), *_refusals()])
 
 
 def _row(cells: Iterable[str]) -> str:

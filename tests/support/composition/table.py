@@ -7,6 +7,8 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 
+import pyspiel
+
 import spiel_cfr
 from composition.forms import FORMS, Form
 from composition.operations import OPERATIONS, Context, Operation
@@ -30,6 +32,15 @@ class Cell:
     return f"{self.form}; {self.solver}; {self.operation}"
 
   @property
+  def pairs(self) -> tuple[tuple[object, object], ...]:
+    """Every two of its form, its solver and its operation."""
+    return (
+      (self.form, self.solver),
+      (self.form, self.operation),
+      (self.solver, self.operation),
+    )
+
+  @functools.cached_property
   def refusal(self) -> "Refusal | None":
     """Why the cell is refused, None if it is to work."""
     return next((refusal for refusal in REFUSALS if refusal.cells(self)), None)
@@ -101,9 +112,22 @@ def _is_first_order(cell: Cell) -> bool:
   return issubclass(catalogue.SOLVERS[cell.solver].family, FirstOrderSolver)
 
 
+# Tests are collected by what is refused, so nothing is compiled for that.
+
+
 @functools.cache
 def _has_string(form: Form) -> bool:
-  return can_be_loaded_again(form.compiled.game)
+  return can_be_loaded_again(form.load())
+
+
+@functools.cache
+def _has_saddle_points(form: Form) -> bool:
+  game = form.load()
+  utility = pyspiel.GameType.Utility
+  return game.num_players() == 2 and game.get_type().utility in (
+    utility.ZERO_SUM,
+    utility.CONSTANT_SUM,
+  )
 
 
 # What is not named here works.
@@ -156,9 +180,7 @@ REFUSALS: tuple[Refusal, ...] = (
     errors.UnsupportedGameError,
     "Excessive gaps and mirror prox are methods for saddle points, which only constant-sum games of two players have.",
     "Take a solver that minimizes regret",
-    lambda cell: (
-      _is_for_saddle_points(cell) and not cell.form.enumerated.is_two_player_constant_sum
-    ),
+    lambda cell: _is_for_saddle_points(cell) and not _has_saddle_points(cell.form),
   ),
   Refusal(
     errors.AbstractionError,
@@ -239,7 +261,7 @@ def kind(solver: Solver) -> object:
 
 
 def selected_cells() -> set[Cell]:
-  """Returns the cells that are checked every time: about two hundred.
+  """Returns the cells that are quick tests: about two hundred.
 
   They are every representative on every other form, pruned ones, which have operations of their own, on all, and every
   other solver on one form. Of the operations that there are for a form and a solver, it is the one that the form has
@@ -268,3 +290,43 @@ def selected_cells() -> set[Cell]:
     used[cell.form, cell.operation] += 1
     result.add(cell)
   return result
+
+
+def covering_cells() -> list[Cell]:
+  """Returns the cells that are tests, about a thousand: the quick ones, and slow ones that complete them.
+
+  Every form meets every solver, every form every operation, and every solver every operation, wherever there is such a
+  cell. The cell of a form and a solver has the operation that the solver has had least of. An error that depends on all
+  three is found only by the full product, which `make composition` runs; cells that are refused because of all three
+  are known, and are all tests.
+  """
+  every = list(cells())
+  quick = selected_cells()
+  chosen = {cell: None for cell in every if cell in quick}
+  met = collections.Counter(pair for cell in chosen for pair in cell.pairs)
+  by_form_and_solver = collections.defaultdict(list)
+  for cell in every:
+    by_form_and_solver[cell.form, cell.solver].append(cell)
+  # What only some forms have comes first: other forms can't make up for it.
+  forms_of = collections.Counter((cell.solver, cell.operation) for cell in every)
+  for pair, group in by_form_and_solver.items():
+    if not met[pair]:
+      cell = min(
+        group,
+        key=lambda cell: (
+          met[cell.solver, cell.operation],
+          forms_of[cell.solver, cell.operation],
+          met[cell.form, cell.operation],
+        ),
+      )
+      chosen[cell] = None
+      met.update(cell.pairs)
+  for cell in every:
+    if not all(met[pair] for pair in cell.pairs):
+      chosen[cell] = None
+      met.update(cell.pairs)
+  for group in by_form_and_solver.values():
+    refused = [cell for cell in group if cell.refusal is not None]
+    if len(refused) < len(group):
+      chosen |= dict.fromkeys(refused)
+  return list(chosen)

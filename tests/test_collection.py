@@ -1,0 +1,30 @@
+"""Every process collects the same tests under the same names, or pytest-xdist would refuse to run them."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+_ROOT = pathlib.Path(__file__).parent.parent
+
+
+def test_two_processes_collect_the_same():
+  """No name holds an address, and no order is that of a set."""
+  command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "", "--assert=plain"]
+  processes = [
+    subprocess.Popen(
+      [*command, "-p", "no:cacheprovider"],
+      cwd=_ROOT,
+      env=os.environ | {"PYTHONHASHSEED": seed},
+      stdout=subprocess.PIPE,
+      text=True,
+    )
+    for seed in ("1", "2")
+  ]
+  one, other = (
+    [line for line in process.communicate()[0].splitlines() if "::" in line]
+    for process in processes
+  )
+  assert [process.returncode for process in processes] == [0, 0]
+  assert len(one) > 5000
+  assert one == other
