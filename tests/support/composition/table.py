@@ -86,7 +86,7 @@ def _steps_from_errors(cell: Cell) -> bool:
 
 
 def _is_pruned(cell: Cell) -> bool:
-  return catalogue.SOLVERS[cell.solver].wrapper is spiel_cfr.Pruned
+  return catalogue.SOLVERS[cell.solver].family is spiel_cfr.Pruned
 
 
 def _needs_states(entry: catalogue.Entry) -> bool:
@@ -217,7 +217,9 @@ REPRESENTATIVES = (
   "adaptive",
   "stable_predictive",
   "stable_predictive_paper",
+  "cfr_pruned",
   "cfr+_pruned",
+  "hedge_pruned",
   "trembling_hand",
   "domwu",
   "external_sampling",
@@ -254,7 +256,7 @@ def selected_cells() -> set[Cell]:
     (form, name)
     for place, form in enumerate(FORMS)
     for number, name in enumerate(REPRESENTATIVES)
-    if (place + number) % 2 == 0 or name == "cfr+_pruned"
+    if (place + number) % 2 == 0 or name.endswith("_pruned")
   ]
   chosen += [(FORMS[number % len(FORMS)], name) for number, name in enumerate(others)]
   # Of what few solvers have, none may be left over.
