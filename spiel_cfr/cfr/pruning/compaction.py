@@ -142,14 +142,9 @@ class PrunableGame:
     sequences = np.concatenate([[tree.root for tree in game.treeplexes], *left])
     # What is rounding does not depend on what is left.
     scale = np.pad(game.scale[remaining], (0, MOST_LANES))
-    return Compacted(
-      game.with_payoff(payoff, treeplexes=tuple(treeplexes), scale=scale),
-      sequences,
-      place[sequences],
-      remaining,
-      seen,
-      share=len(some) / max(1, len(self._worth)),
-    )
+    compacted = game.with_payoff(payoff, treeplexes=tuple(treeplexes), scale=scale)
+    share = len(some) / max(1, len(self._worth))
+    return Compacted(compacted, sequences, place[sequences], remaining, seen, share)
 
   def _live_actions(self, kept: Bools, leaves: Int64s) -> Int64s:
     """Returns how many actions each infoset keeps, shape (infosets,); 0 where no leaf follows."""

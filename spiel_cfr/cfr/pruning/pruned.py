@@ -39,7 +39,7 @@ from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
 from spiel_cfr.regret_minimizers.noted_values import Noted
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import tie_tolerances
-from spiel_cfr.regret_minimizers.schedules import Power, evaluated
+from spiel_cfr.regret_minimizers.schedules import Power
 
 # From which iterations the history of what comes back is made: those of the window, or all.
 Rule = Literal["regret", "best_response"]
@@ -85,7 +85,7 @@ class Window:
     self._solver = FullWidthSolver.blank(whole.configuration() | {"compiled_game": left.game})
     own, state, infosets = self._solver.state, self._state, np.arange(len(left.infosets))
     # Arrays of the small game and of the whole one, and the places in each that belong together.
-    self._pairs = [
+    self._pairs: list[tuple[AnyFloats, AnyFloats, Any, Any]] = [
       (own.strategy, state.strategy, left.places, left.sequences),
       (own.cumulative, state.cumulative, left.places, left.sequences),
       (own.action_state, state.action_state, left.places, left.sequences),
@@ -121,11 +121,9 @@ class Pruned(Solver):
 
   An action is frozen if it is not played, and would not be even if its regret grew by what a best response gains, all
   losses forgotten, against a forecast: what the other player did in the last window, and once more what it did on
-  average. CFR+ makes good what comes back too late; with CFR and Hedge the window is rolled back. Averages take the
-  strategies that the other player faces.
-
-  A window has a fifth of all iterations so far, `shortest` to 3,000. There is none if more than half of the leaves
-  would be left. Seconds decide nothing, so that runs are repeatable.
+  average. CFR+ makes good what comes back too late; with CFR and Hedge the window is rolled back, and has no part in
+  the average before that is decided. Averages take the strategies that the other player faces. A window has a fifth of
+  all iterations so far, `shortest` to 3,000, and there is none if more than half of the leaves would be left.
 
   Attributes:
     compiled_game: the game as arrays.
@@ -157,7 +155,7 @@ class Pruned(Solver):
       )
     arguments.one_of(rule, "rule", get_args(Rule))
     self.rule, self.compiled_game = rule, solver.compiled_game
-    minimizer = _noted(solver, rule)
+    self._minimizer = minimizer = _noted(solver, rule)
     self._forgets = solver.minimizer == RegretMatching.plus()
     self._prunable = PrunableGame(self.compiled_game)
     self._ties = tie_tolerances(self.compiled_game)
@@ -190,10 +188,7 @@ class Pruned(Solver):
 
   @property
   def nodes_touched(self) -> int:
-    """The number of states that a recursive implementation would have visited, rolled back or not.
-
-    An iteration counts by the part of the leaves that is left, a best response as an iteration of the whole game.
-    """
+    """The number of states visited, rolled back or not: by the part of leaves left; a best response visits all."""
     return self._runtime.state.nodes
 
   @property
@@ -278,15 +273,14 @@ class Pruned(Solver):
       regret = (game.worth(aligned(faced), best=True) - noted[game.owner]) / unit
     most = (self._most_idle(state, self.iteration + length) - self._ties)[game.owner]
     hopeless = (state.strategy == 0) & (regret + np.maximum(growth, 0.0) / unit < most)
-    kept, result = game.kept(hopeless), np.zeros_like(hopeless)
+    kept, result = game.kept(hopeless), np.zeros(len(hopeless), bool)
     for group in game.groups:
       group.of(result)[:] = group.of(hopeless) & kept[group.above]
     return result
 
   def _weights(self, count: int) -> Float64s:
     """Returns the weights of the next iterations, shape (count,)."""
-    weights = self._runtime.solver.averaging.weights
-    return evaluated(weights, self.iteration + 1 + np.arange(count))
+    return self._minimizer.weights(self.iteration + 1 + np.arange(count))
 
   def _unit(self) -> float:
     """Returns the weight of an iteration in regrets: 1, or in CFR+, whose regrets have none, that of the next one."""
@@ -294,7 +288,7 @@ class Pruned(Solver):
 
   def _most_idle(self, state: FullWidthState, iteration: int) -> Float64s:
     """Returns the largest regret with which an action is not played at an iteration, shape (infosets,)."""
-    game, minimizer = self._prunable, self._runtime.solver.minimizer.minimizer
+    game, minimizer = self._prunable, self._minimizer.minimizer
     result = np.zeros(len(self._ties))
     if isinstance(minimizer, ThresholdedHedge):
       for group in game.groups:
@@ -380,8 +374,8 @@ class Pruned(Solver):
     if frozen.any():
       left = self._prunable.without(frozen)
       self._add_deferred(left, own["strategy"], opened["cumulative"], sums)
-    for each in (opened["cumulative"], sums):
-      forms.check_sums(self.compiled_game, each)
+    forms.check_sums(self.compiled_game, opened["cumulative"])
+    forms.check_sums(self.compiled_game, sums)
 
 
 def _noted(solver: FullWidthSolver, rule: Rule) -> Noted:
