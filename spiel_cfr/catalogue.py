@@ -35,7 +35,7 @@ class Entry:
     summary: what it is, in a line.
     arguments: what the constructor is given besides the game.
     horizon: the constructor's argument for the number of iterations, None if it has none.
-    wrapper: what is made of that in the end, `Restarted` or `Pruned`; None for nothing.
+    wrapper: what is made of that in the end, `Restarted`; None for nothing.
   """
 
   solver: Callable[..., Solver]
@@ -167,7 +167,11 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
       "the paper's steps, Euclidean regularizer", steps="paper", regularizer="euclidean"
     ),
     "stable_predictive_x10000": _stable_predictive("10,000 times the paper's steps", steps=1e4),
-    "cfr+_pruned": Entry(cfr.CFRPlusSolver, "CFR+, best-response pruning", wrapper=cfr.Pruned),
+    "cfr_pruned": Entry(cfr.RegretBasedPruningSolver, "CFR, regret-based pruning"),
+    "cfr+_pruned": Entry(cfr.BestResponsePruningSolver, "CFR+, best-response pruning"),
+    "hedge_pruned": Entry(
+      cfr.DynamicThresholdingSolver, "multiplicative weights, dynamic thresholding, pruning"
+    ),
     "trembling_hand": Entry(
       cfr.TremblingHandSolver, "CFR+ whose hand trembles, for sensible play off the path"
     ),

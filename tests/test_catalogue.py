@@ -23,7 +23,7 @@ def test_no_public_solver_is_missing():
   bases = {spiel_cfr.Solver, spiel_cfr.mccfr.MonteCarloSolver, spiel_cfr.mccfr.SamplingSolver}
   assert {entry.solver for entry in catalogue.SOLVERS.values()} == public - bases
   wrappers = {entry.wrapper for entry in catalogue.SOLVERS.values()}
-  assert wrappers == {None, spiel_cfr.Restarted, spiel_cfr.Pruned}
+  assert wrappers == {None, spiel_cfr.Restarted}
 
 
 @pytest.mark.parametrize("name", catalogue.SOLVERS)

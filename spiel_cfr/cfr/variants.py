@@ -13,7 +13,9 @@ import sys
 
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.averaging import Averaging
+from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver
 from spiel_cfr.cfr.full_width_solver import FullWidthSolver
+from spiel_cfr.cfr.pruning.pruned import Pruned
 from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.regret_minimizers.adaptive_mirror_descent import AdaptiveOptimisticDescent
@@ -259,3 +261,43 @@ def TremblingHandSolver(
   trembles = arguments.real_number(trembles, "trembles", 0.0, math.nextafter(1.0, 0.0))
   minimizer = TremblingMatching(Fading(trembles, 1.0, power))
   return FullWidthSolver(game, minimizer, averaging=Averaging(gamma))
+
+
+@recorded
+def RegretBasedPruningSolver(game: AnyGame) -> Pruned:
+  """CFR with regret-based pruning: see `pruning.pruned`.
+
+  Brown and Sandholm, "Regret-Based Pruning in Extensive-Form Games" (2015).
+
+  Args:
+    game: a compiled game, or what `compile_game` takes, of two players.
+  """
+  return Pruned(CFRSolver(game), "regret")
+
+
+@recorded
+def BestResponsePruningSolver(game: AnyGame) -> Pruned:
+  """CFR+ with best-response pruning: see `pruning.pruned`.
+
+  Brown and Sandholm, "Reduced Space and Faster Convergence in Imperfect-Information Games via Pruning" (2017).
+
+  Args:
+    game: a compiled game, or what `compile_game` takes, of two players.
+  """
+  return Pruned(CFRPlusSolver(game))
+
+
+@recorded
+def DynamicThresholdingSolver(
+  game: AnyGame, rate: float = 1000.0, threshold: float = 2.0
+) -> Pruned:
+  """Hedge that drops its smallest probabilities, with what follows them pruned: see `pruning.pruned`.
+
+  Brown, Kroer and Sandholm, "Dynamic Thresholding and Pruning for Regret Minimization" (2017).
+
+  Args:
+    game: a compiled game, or what `compile_game` takes, of two players.
+    rate: a factor on the steps of theory, which are for infosets that are always reached; positive.
+    threshold: by what factor the bound on regrets may grow for what is dropped, at least 1, which drops nothing.
+  """
+  return Pruned(HedgeCFRSolver(game, rate=rate, threshold=threshold), "regret")

@@ -21,6 +21,8 @@ from spiel_cfr.regret_minimizers.oftrl import Hedge, add_regrets, choose, resume
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 _ONE = np.uint64(1)
+# Column of `Block.parameters`: the factor on the steps.
+_FACTOR = 2
 # Column of `Block.parameters` after those of Hedge: M_t / sqrt(log(actions)).
 _DROPPED = 4
 # Line of `Block.scratch` for values that nobody needs.
@@ -90,3 +92,17 @@ class ThresholdedHedge(RegretMinimizer):
 
   def initial_infoset_state(self, game: CompiledGame) -> Float64s:
     return Hedge(self.rate).initial_infoset_state(game)
+
+  def gap(self, iteration: int, game: CompiledGame) -> Float64s:
+    """Returns how far a regret is below the largest if Hedge plays it M / n^2 then, of n actions; shape (infosets,).
+
+    That is the paper's threshold of a single action, so that all actions this far below drop M / n at most.
+    """
+    actions = np.concatenate([tree.infoset_actions for tree in game.treeplexes])
+    deciding = np.maximum(actions, 2)
+    parameters = self.parameters(np.array([iteration]), game)[0]
+    threshold = parameters[_DROPPED] * np.sqrt(np.log(deciding)) / deciding**2
+    steps = self.initial_infoset_state(game)[0] * parameters[_FACTOR]
+    with np.errstate(divide="ignore"):
+      result: Float64s = np.maximum(-np.log(threshold), 0.0) / steps
+    return np.where(actions > 1, result, np.inf)

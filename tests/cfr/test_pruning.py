@@ -1,7 +1,6 @@
-"""Pruned CFR+: backfill is a best response, averages and notes stay exact, and states resume inside a window."""
+"""Pruning: what comes back has played best responses, averages stay exact, and states resume inside a window."""
 
 import copy
-import math
 import pickle
 import signal
 
@@ -10,13 +9,14 @@ import pyspiel
 import pytest
 import random_games
 from composition.forms import FORMS
-from pruning_games import GAMES, game_of, gap_of_regrets, names, unpruned
+from pruning_games import GAMES, KINDS, game_of, gap_of_regrets, names, pruned, unpruned
+from slow_pruning import SlowWindow
 
 import spiel_cfr
 from spiel_cfr import CFRPlusSolver, FullWidthSolver, Pruned, RegretMatching, errors
 from spiel_cfr.cfr.pruning import pruned as pruned_module
-from spiel_cfr.cfr.pruning.backfill import NotedMatching
-from spiel_cfr.cfr.pruning.compaction import PrunableGame, Window
+from spiel_cfr.cfr.pruning.compaction import PrunableGame
+from spiel_cfr.cfr.pruning.pruned import Window
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.counterfactual_values import (
   backward_pass,
@@ -25,8 +25,10 @@ from spiel_cfr.evaluation.counterfactual_values import (
 )
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS
+from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
+from spiel_cfr.regret_minimizers.noted_values import Noted
 from spiel_cfr.regret_minimizers.oftrl import Hedge
-from spiel_cfr.regret_minimizers.schedules import Fading, Power
+from spiel_cfr.regret_minimizers.schedules import Fading
 
 # On Kuhn poker nothing is ever pruned.
 EVERY = [name for name in GAMES if name != "kuhn"]
@@ -37,37 +39,35 @@ NAMES = names(EVERY, always=("liar's dice", "random 2", "random 5"))
 def _whether_it_pays_or_not(request):
   with pytest.MonkeyPatch.context() as patch:
     if "how_good" not in request.node.name:
-      patch.setattr(pruned_module, "_WORTHWHILE", math.inf)
+      patch.setattr(pruned_module, "_WORTHWHILE", 1.0)
     yield
 
 
-def pruned(game, alternating=True, **constants):
-  """Opens windows soon."""
-  solver = FullWidthSolver(
-    game, RegretMatching.plus(), alternating_updates=alternating, averaging=spiel_cfr.Averaging(1.0)
-  )
-  return Pruned(solver, **{"shortest": 10} | constants)
-
-
-def daring(game, alternating=True):
-  """Prunes more than is wise."""
-  return pruned(game, alternating, caution=0.0)
+@pytest.fixture
+def daring(monkeypatch):
+  """Solvers prune more than is wise."""
+  monkeypatch.setattr(pruned_module, "_CAUTION", 0.0)
 
 
 def parts(solver):
   """Its strategies, sums of averages, regrets and Z."""
   inner = solver.state.solver
-  return inner.strategy, inner.cumulative, inner.action_state[0], inner.infoset_state[0]
+  return inner.strategy, inner.cumulative, inner.action_state[0], inner.infoset_state[-1]
 
 
 def brought_back(solver):
-  """A copy of which nothing is pruned any more."""
+  """A copy in which nothing is frozen any more, and which of what was came too late, shape (sequences,)."""
   result = copy.copy(solver)
-  with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(pruned_module, "_WORTHWHILE", 0.0)
-    result._next_window()
-  assert not result.num_pruned
-  return result
+  late = result._bring_back(result.state.solver)
+  result.state.frozen[:] = False
+  result.refresh()
+  return result, late
+
+
+def to_the_end_of_a_window(solver):
+  """Runs an iteration, and then up to the end of its window."""
+  solver.run(1)
+  solver.run(max(1, solver.state.window_end - solver.iteration))
 
 
 def noted_values(game, values):
@@ -112,43 +112,97 @@ def below(game, wanted):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", ["cfr", "cfr+", "hedge"])
 @pytest.mark.parametrize("alternating", [False, True])
-def test_what_is_noted_changes_no_bit(name, alternating, monkeypatch):
+def test_what_is_noted_changes_no_bit(name, kind, alternating, monkeypatch):
   monkeypatch.setattr(pruned_module, "_WORTHWHILE", 0.0)
-  game, weights = game_of(name), Power(1.0)
-  plain = unpruned(game, True, alternating)
+  game = game_of(name)
+  plain = unpruned(game, kind, alternating)
   noted, never = (
     FullWidthSolver(
       game,
-      NotedMatching(weights),
+      Noted(plain.minimizer, plain.averaging.weights),
       alternating_updates=alternating,
-      averaging=spiel_cfr.Averaging(weights, "faced"),
+      averaging=plain.averaging,
     ),
-    pruned(game, alternating),
+    pruned(game, kind, alternating),
   )
+  rows = rows_at(game, deciding(game))
   for _ in range(20):
     for solver in (plain, noted, never):
       solver.run(10)
     assert (never.num_pruned, never.active_share) == (0, 1.0)
     for each in (noted, never._runtime.solver):
       for array in ("strategy", "cumulative", "action_state"):
-        assert getattr(each.state, array).tobytes() == getattr(plain.state, array).tobytes()
+        found, expected = (getattr(of.state, array)[..., rows] for of in (each, plain))
+        if kind == "hedge":
+          # Which visits forced moves too, and so adds up in another order.
+          np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+        else:
+          assert found.tobytes() == expected.tobytes()
+
+
+def deciding(game):
+  """Which infosets have something to decide, shape (infosets,)."""
+  result = np.zeros(game.num_infosets, bool)
+  for _, _, count, _, infoset, _ in game.decisions.groups.astype(int).tolist():
+    result[infoset : infoset + count] = True
+  return result
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("caution", [0.0, 1.0])
-def test_what_comes_back_has_played_a_best_response(name, caution):
-  """And the identity stays exact: nothing was paid, and regrets are no less than what Z says."""
-  game, most = game_of(name), 0
-  solver = pruned(game, alternating=False, caution=caution)
-  for _ in range(12):
-    solver.run(1)
+@pytest.mark.parametrize("kind", ["cfr", "cfr, best responses", "cfr+"])
+def test_windows_are_those_of_the_whole_game(name, kind, daring):
+  """Compacted or not, iterations are the same where frozen actions are not played, and so is what comes back."""
+  game, ever, windows = game_of(name), KINDS[kind][2] == "best_response", 0
+  solver = pruned(game, kind)
+  choosing, plus = deciding(game), kind == "cfr+"
+  rows = rows_at(game, choosing)
+  for _ in range(15):
     solver.run(max(1, solver.state.window_end - solver.iteration))
+    solver.run(1)
+    if not solver.num_pruned:
+      continue
+    opened = solver.state.opened
+    slow, before = (SlowWindow(game, opened, plus) for _ in range(2))
+    solver.run(solver.state.window_end - solver.iteration)
+    frozen, visited = solver.state.frozen.copy(), solver._window().left.seen
+    slow.run(solver.iteration - before.iteration, frozen, visited)
+    again, late = brought_back(solver)
+    doomed = late.any() and not plus
+    average = spiel_cfr.policies.behavioral_form(game, (before if doomed else slow).faced)
+    np.testing.assert_allclose(solver.average_probabilities(), average, atol=1e-9)
+    slow.bring_back(before, frozen, ever)
+    strategy, sums, regrets, values = parts(again)
+    total = sums[0]
+    np.testing.assert_allclose(sums, slow.faced, atol=1e-9 * total)
+    np.testing.assert_allclose(regrets[rows], slow.regrets[rows], atol=1e-9 * total)
+    found = values[: game.num_infosets][choosing]
+    np.testing.assert_allclose(found, slow.values[choosing], atol=1e-9 * total)
+    reached = spiel_cfr.policies.sequence_form(game, strategy) > 0
+    np.testing.assert_allclose(strategy[rows & reached], slow.strategy[rows & reached], atol=1e-9)
+    windows += 1
+  assert windows
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("caution", [0.0, 1.0])
+def test_what_comes_back_has_played_a_best_response(name, kind, caution, monkeypatch):
+  """And the identity stays exact: nothing was paid, and regrets are no less than what Z says."""
+  monkeypatch.setattr(pruned_module, "_CAUTION", caution)
+  game, most, ever = game_of(name), 0, KINDS[kind][2] == "best_response"
+  solver = pruned(game, kind, alternating=False)
+  for _ in range(12):
+    to_the_end_of_a_window(solver)
+    if not solver.num_pruned:
+      continue
     most = max(most, solver.num_pruned)
-    again = brought_back(solver)
+    again, late = brought_back(solver)
     # Rewriting below changes no policy.
-    average = again.average_sequence_form()
-    np.testing.assert_allclose(average, solver.average_sequence_form(), atol=1e-12)
+    if kind == "cfr+" or not late.any():
+      average = again.average_sequence_form()
+      np.testing.assert_allclose(average, solver.average_sequence_form(), atol=1e-12)
     _, sums, regrets, values = parts(again)
     worth, best = (gradients(game, sums) for _ in range(2))
     backward_pass(game, take_best, best)
@@ -157,23 +211,46 @@ def test_what_comes_back_has_played_a_best_response(name, caution):
     price = float(carried[[tree.root for tree in game.treeplexes]].sum())
     price -= total * (game.constant_sum or 0.0)
     assert price == pytest.approx(0, abs=1e-9 * total)
-    weighed = (solver.iteration + 1) * regrets
+    weighed = (solver.iteration + 1) * regrets if kind == "cfr+" else regrets
     gap = gap_of_regrets(game, weighed)
     assert total * again.nash_conv() <= gap + price + 1e-9 * total
-    missing = below(game, solver.state.pruned) & (game.spread(np.ones(game.num_infosets)) > 0)
+    missing = below(game, solver.state.frozen) & (game.spread(np.ones(game.num_infosets)) > 0)
     missing[game.decisions.forced] = False
     for tree in game.treeplexes:
       for sequences, infosets in tree.blocks():
         if len(sequences) == 1:
           continue
         z = values[tree.first_infoset :][infosets]
-        assert (weighed[sequences] >= carried[sequences] - z - 1e-9 * total).all()
+        said = carried[sequences] - z
+        assert (weighed[sequences] >= said - 1e-9 * total).all()
+        if kind != "cfr+":
+          np.testing.assert_allclose(weighed[sequences], said, atol=1e-9 * total)
+        if not ever:
+          continue
         there = missing[sequences[0]]
         np.testing.assert_allclose(z[there], best[sequences].max(axis=0)[there], atol=1e-9 * total)
-        back = solver.state.pruned[sequences]
-        expected = np.maximum(best[sequences] - z, 0.0)
+        back, expected = solver.state.frozen[sequences], best[sequences] - z
+        expected = np.maximum(expected, 0.0) if kind == "cfr+" else expected
         np.testing.assert_allclose(weighed[sequences][back], expected[back], atol=1e-9 * total)
-  assert most
+  assert most or kind == "hedge"
+
+
+@pytest.mark.parametrize("kind", ["cfr", "cfr, best responses", "hedge"])
+@pytest.mark.parametrize("name", NAMES)
+def test_what_comes_too_late_is_rolled_back(name, kind, daring):
+  """So that no frozen action is to be played when its window ends, and play is as good."""
+  game = game_of(name)
+  solver, plain, rollbacks = pruned(game, kind), unpruned(game, kind), 0
+  for _ in range(25):
+    to_the_end_of_a_window(solver)
+    came_late = solver.num_pruned and brought_back(solver)[1].any()
+    # This ends the window, and whatever it is again after rollbacks.
+    solver.run(1)
+    assert (solver.state.rollbacks > rollbacks) == bool(came_late)
+    rollbacks = solver.state.rollbacks
+  plain.run(solver.iteration)
+  assert solver.nodes_touched > 0
+  assert solver.nash_conv() < 2 * plain.nash_conv() + 1e-9
 
 
 def one_sided_game():
@@ -226,9 +303,10 @@ def test_what_is_left_of_a_game_is_worth_the_same(name):
 
 
 @pytest.mark.parametrize("name", ["leduc", "random 5"])
-def test_it_resumes_inside_a_window(name, tmp_path):
+@pytest.mark.parametrize("kind", ["cfr", "cfr+"])
+def test_it_resumes_inside_a_window(name, kind, tmp_path, daring):
   game = game_of(name)
-  whole, solver = daring(game), daring(game)
+  whole, solver = pruned(game, kind), pruned(game, kind)
   whole.run(200)
   for count in (71, 1, 13):
     solver.run(count)
@@ -244,26 +322,37 @@ def test_it_resumes_inside_a_window(name, tmp_path):
     assert_same_state(each, whole)
 
 
-@pytest.mark.parametrize(("sides", "iterations"), [(4, 10_000), (5, 2000)])
-def test_how_good_it_is(sides, iterations):
-  """As good as CFR+ within a few percent, while less than a third of the leaves is looked at."""
+@pytest.mark.parametrize(
+  ("name", "kind", "sides", "iterations", "nodes", "worse"),
+  [
+    ("cfr_pruned", "cfr", 5, 10_000, 0.4, 1.2),
+    ("cfr+_pruned", "cfr+", 4, 10_000, 0.6, 1.05),
+    ("cfr+_pruned", "cfr+", 5, 2000, 0.6, 1.05),
+    ("hedge_pruned", "hedge", 5, 4000, 0.6, 1.2),
+  ],
+)
+def test_how_good_it_is(name, kind, sides, iterations, nodes, worse):
+  """About as good as the same solver without pruning, of which it visits a part of the nodes."""
   game = spiel_cfr.compile_game(f"liars_dice(dice_sides={sides})")
-  solver, plain = Pruned(CFRPlusSolver(game)), unpruned(game, True)
+  solver, plain = spiel_cfr.catalogue.make(name, game, iterations), unpruned(game, kind)
   for each in (solver, plain):
     each.run(iterations)
   assert solver.active_share < 1 / 3
-  assert solver.exploitability() < 1.05 * plain.exploitability()
+  assert solver.nodes_touched < nodes * plain.nodes_touched
+  assert solver.exploitability() < worse * plain.exploitability()
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_nobody_looked_at_is_brought_up_to_date(name):
+def test_what_nobody_looked_at_is_brought_up_to_date(name, daring):
   """Averages are sequence forms wherever one looks."""
   game, unseen = game_of(name), 0
-  solver = daring(game)
+  solver = pruned(game)
   for _ in range(14):
     solver.run(7)
     solver.run(max(1, solver.state.window_end - solver.iteration))
-    for sums in (solver._sums(), parts(brought_back(solver))[1]):
+    if not solver.num_pruned:
+      continue
+    for sums in (solver.average_sequence_form(), parts(brought_back(solver)[0])[1]):
       for tree in game.treeplexes:
         for sequences, infosets in tree.blocks():
           above = sums[tree.parent[infosets]]
@@ -273,14 +362,16 @@ def test_what_nobody_looked_at_is_brought_up_to_date(name):
 
 
 @pytest.mark.parametrize("name", ["random 2", "random 5"])
-def test_until_something_comes_back_iterates_are_the_same(name):
+@pytest.mark.parametrize("kind", ["cfr", "cfr, best responses", "cfr+"])
+def test_until_something_comes_back_iterates_are_the_same(name, kind, monkeypatch):
+  monkeypatch.setattr(pruned_module, "_CAUTION", 10.0)
   game, compared = game_of(name), 0
-  solver, plain = pruned(game, caution=10.0), unpruned(game, True)
+  solver, plain = pruned(game, kind), unpruned(game, kind)
   for _ in range(200):
-    before = solver.state.pruned.copy()
+    before = solver.state.frozen.copy()
     for each in (solver, plain):
       each.run(1)
-    if (before & ~solver.state.pruned).any():
+    if (before & ~solver.state.frozen).any():
       break
     compared += int(solver.num_pruned > 0)
     # Where somebody plays to, and that is all that the other player sees.
@@ -301,15 +392,16 @@ def test_where_nothing_is_to_be_decided_nothing_is_pruned():
 
 
 @pytest.mark.parametrize("name", ["liar's dice", "random 2", "leduc"])
-def test_below_what_is_pruned_nothing_need_be_remembered(name):
+@pytest.mark.parametrize("kind", ["cfr, best responses", "cfr+"])
+def test_below_what_is_pruned_nothing_need_be_remembered(name, kind, daring):
   """Whatever stands there, all goes on bit for bit."""
   game, rng, forgotten = game_of(name), np.random.default_rng(3), 0
-  solver, plain = daring(game), daring(game)
+  solver, plain = pruned(game, kind), pruned(game, kind)
   for _ in range(20):
     for each in (solver, plain):
       each.run(9)
     strategy, _, regrets, values = parts(solver)
-    dropped = below(game, solver.state.pruned)
+    dropped = below(game, solver.state.frozen)
     dropped[game.decisions.forced] = False
     for tree in game.treeplexes:
       for sequences, infosets in tree.blocks():
@@ -321,13 +413,15 @@ def test_below_what_is_pruned_nothing_need_be_remembered(name):
     forgotten += int(dropped.sum())
     assert solver.average_probabilities().tobytes() == plain.average_probabilities().tobytes()
     np.testing.assert_array_equal(solver.current_sequence_form(), plain.current_sequence_form())
-  assert_same_state(brought_back(solver), brought_back(plain))
+  if solver.num_pruned:
+    assert_same_state(*(brought_back(each)[0] for each in (solver, plain)))
   assert forgotten
 
 
-def test_reading_changes_nothing():
+@pytest.mark.parametrize("kind", ["cfr", "cfr+"])
+def test_reading_changes_nothing(kind, daring):
   game = game_of("leduc")
-  solver, other = daring(game), daring(game)
+  solver, other = pruned(game, kind), pruned(game, kind)
   solver.prepare()
   for _ in range(6):
     solver.run(17)
@@ -340,10 +434,10 @@ def test_reading_changes_nothing():
   assert_same_state(solver, other)
 
 
-def test_ctrl_c_comes_after_a_whole_number_of_iterations(monkeypatch):
+def test_ctrl_c_comes_after_a_whole_number_of_iterations(monkeypatch, daring):
   """In a window, and between two of them."""
   game, presses = game_of("leduc"), 0
-  solver, plain = daring(game), daring(game)
+  solver, plain = pruned(game), pruned(game)
   advance, open_next = Window.advance, Pruned._next_window
 
   def press_in_window(self, *rest):
@@ -363,7 +457,8 @@ def test_ctrl_c_comes_after_a_whole_number_of_iterations(monkeypatch):
     except KeyboardInterrupt:
       presses += 1
   assert presses > 5
-  monkeypatch.undo()
+  monkeypatch.setattr(Window, "advance", advance)
+  monkeypatch.setattr(Pruned, "_next_window", open_next)
   plain.run(solver.iteration)
   assert_same_state(solver, plain)
 
@@ -373,13 +468,15 @@ def test_ctrl_c_comes_after_a_whole_number_of_iterations(monkeypatch):
   [
     ("solver.counts", lambda value: value + np.uint64(10**11)),
     ("window_end", lambda value: value + 10**6),
-    ("opened", lambda value: -value - 1),
-    ("opened", lambda value: 3 * value + 1),
-    ("opened_values", lambda value: value * np.nan),
-    ("pruned", np.ones_like),
+    ("opened.cumulative", lambda value: -value - 1),
+    ("opened.cumulative", lambda value: 3 * value + 1),
+    ("opened.infoset_state", lambda value: value * np.nan),
+    ("opened.counts", lambda value: value + np.uint64(10**6)),
+    ("nodes", lambda value: -1),
+    ("frozen", np.ones_like),
     ("solver.cumulative", lambda value: value * (1 + np.arange(len(value)))),
     ("solver.cumulative", lambda value: np.where(value > 0, np.inf, value)),
-    ("opened", lambda value: value * (np.arange(len(value)) % 3 == 0)),
+    ("opened.cumulative", lambda value: value * (np.arange(len(value)) % 3 == 0)),
   ],
 )
 def test_forged_windows_are_refused(name, forge):
@@ -394,13 +491,13 @@ def test_forged_windows_are_refused(name, forge):
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_every_form_works_or_is_refused(form):
+def test_every_form_works_or_is_refused(form, daring):
   game = form.compiled
   if game.num_players > 2 or form.is_vector or form.buckets is not None:
     with pytest.raises(errors.PruningError, match="take no pruning"):
       pruned(game)
     return
-  solver = daring(game)
+  solver = pruned(game)
   solver.run(100)
   by_dict = spiel_cfr.nash_conv(game, solver.average_policy_dict())
   assert solver.nash_conv() == pytest.approx(by_dict, abs=1e-9)
@@ -408,7 +505,7 @@ def test_every_form_works_or_is_refused(form):
 
 def test_what_is_refused():
   solver = CFRPlusSolver("kuhn_poker")
-  for arguments in ({"caution": -1.0}, {"shortest": 0}, {"shortest": 3001}):
+  for arguments in ({"rule": "partial"}, {"shortest": 0}, {"shortest": 3001}):
     with pytest.raises(errors.ArgumentError):
       Pruned(solver, **arguments)
   with pytest.raises(errors.ArgumentError, match="full-width"):
@@ -424,7 +521,7 @@ def test_what_is_refused():
       averaging=spiel_cfr.Averaging(correlated=True),
     ),
   ):
-    with pytest.raises(errors.PruningError, match="take no pruning"):
+    with pytest.raises(errors.PruningError, match="plain averages"):
       Pruned(sums)
   with pytest.raises(errors.LockError):
     Pruned(solver).lock({"0": {0: 1.0}})
@@ -434,19 +531,23 @@ def test_what_is_refused():
 
 
 @pytest.mark.parametrize(
-  ("minimizer", "weights", "reason"),
+  ("minimizer", "weights", "rule"),
   [
-    (RegretMatching(), 0.0, "10,000 iterations"),
-    (RegretMatching.discounted(), 2.0, "not CFR+"),
-    (RegretMatching.predictive_plus(), 2.0, "not CFR+"),
-    (Hedge(), 0.0, "not CFR+"),
-    (RegretMatching.plus(), Fading(1.0, 10.0), "Fading"),
+    (RegretMatching(), 1.0, "regret"),
+    (RegretMatching.plus(), 1.0, "regret"),
+    (RegretMatching.discounted(), 2.0, "best_response"),
+    (RegretMatching.predictive_plus(), 2.0, "best_response"),
+    (Hedge(), 0.0, "regret"),
+    (ThresholdedHedge(), 1.0, "regret"),
+    (RegretMatching.plus(), Fading(1.0, 10.0), "best_response"),
   ],
 )
-def test_minimizers_for_which_it_is_not_sound_are_refused_by_name(minimizer, weights, reason):
-  with pytest.raises(errors.PruningError, match=reason) as caught:
-    Pruned(FullWidthSolver("kuhn_poker", minimizer, averaging=spiel_cfr.Averaging(weights)))
-  assert "CFRPlusSolver" in str(caught.value)
+def test_minimizers_for_which_it_is_not_sound_are_refused_by_name(minimizer, weights, rule):
+  solver = FullWidthSolver("kuhn_poker", minimizer, averaging=spiel_cfr.Averaging(weights))
+  with pytest.raises(errors.PruningError, match="sound") as caught:
+    Pruned(solver, rule)
+  for text in (str(minimizer), str(solver.averaging), rule, "CFRPlusSolver"):
+    assert text in str(caught.value)
 
 
 def test_windows_are_a_fifth_of_all_iterations_so_far():
@@ -460,9 +561,9 @@ def test_windows_are_a_fifth_of_all_iterations_so_far():
 
 
 @pytest.mark.parametrize("seed", [3, 4])
-def test_general_sums(seed):
+def test_general_sums(seed, daring):
   game = spiel_cfr.compile_game(random_games.random_game(seed, zero_sum=False, max_histories=200))
-  solver = daring(game)
+  solver = pruned(game)
   solver.run(100)
   by_dict = spiel_cfr.nash_conv(game, solver.average_policy_dict())
   assert solver.nash_conv() == pytest.approx(by_dict, abs=1e-9)

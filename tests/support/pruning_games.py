@@ -1,4 +1,4 @@
-"""Games on which pruning is tested, and who is compared with those that prune."""
+"""Games and solvers on which pruning is tested, and the solvers that they are compared with."""
 
 import functools
 
@@ -6,10 +6,11 @@ import pytest
 import random_games
 
 import spiel_cfr
-from spiel_cfr import FullWidthSolver, RegretMatching
+from spiel_cfr import FullWidthSolver, Pruned, RegretMatching
 from spiel_cfr._numba.arrays import aligned_zeros
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.counterfactual_values import backward_pass
+from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
 
 GAMES = {
   "kuhn": lambda: "kuhn_poker",
@@ -33,14 +34,29 @@ def game_of(name):
   return spiel_cfr.compile_game(GAMES[name]())
 
 
-def unpruned(game, plus, alternating=True):
-  """CFR+ or CFR with the averages of solvers that prune: of strategies as the other player faces them."""
+# What is pruned: the minimizer, the power of the average's weights, and the rule.
+KINDS = {
+  "cfr": (RegretMatching(), 0.0, "regret"),
+  "cfr, best responses": (RegretMatching(), 0.0, "best_response"),
+  "cfr+": (RegretMatching.plus(), 1.0, "best_response"),
+  "hedge": (ThresholdedHedge(2.0, 1000.0), 0.0, "regret"),
+}
+
+
+def unpruned(game, kind="cfr+", alternating=True):
+  """The solver of a kind with the averages of solvers that prune: of strategies as the other player faces them."""
+  minimizer, power, _ = KINDS[kind]
   return FullWidthSolver(
     game,
-    RegretMatching.plus() if plus else RegretMatching(),
+    minimizer,
     alternating_updates=alternating,
-    averaging=spiel_cfr.Averaging(1.0 if plus else 0.0, "faced"),
+    averaging=spiel_cfr.Averaging(power, "faced"),
   )
+
+
+def pruned(game, kind="cfr+", alternating=True, shortest=10):
+  """The same, pruned in windows that open soon."""
+  return Pruned(unpruned(game, kind, alternating), KINDS[kind][2], shortest=shortest)
 
 
 def gap_of_regrets(game, regrets):

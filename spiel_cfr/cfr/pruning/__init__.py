@@ -1,1 +1,1 @@
-"""Pruning: CFR+ in windows that leave out what cannot matter for a while, and the papers' algorithms in short form."""
+"""Pruning: solvers in windows of iterations that leave out subtrees below actions that are not played for a while."""

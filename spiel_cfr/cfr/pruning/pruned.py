@@ -1,16 +1,26 @@
-"""CFR+ with best-response pruning: actions that cannot matter for a while are pruned for a window of iterations.
+"""Pruning in windows: regret-based pruning, best-response pruning and dynamic thresholding.
 
-Brown and Sandholm, "Reduced Space and Faster Convergence in Imperfect-Information Games via Pruning" (2017). While the
-regret of an action stays negative nothing at or below it need be looked at. So every so many iterations the solver says
-what cannot become positive soon (`cfr.pruning.backfill`), and goes on in a game without it (`cfr.pruning.compaction`);
-when the window is over, what was pruned comes back with the history of a best response in hindsight.
-docs/theory/rewriting_history.md has the proof; `cfr.pruning.reference_pruning` the papers' algorithms, iteration by
-iteration.
+A window is a set of frozen actions, a number of iterations, and the game without what is below these actions. The
+solver freezes actions that are not played and whose regrets are so negative that this is not going to change. It
+iterates on the compacted game, and then brings back what was skipped with the history of a best response. With C the
+values of a best response to what was faced, and Z(j) = sum of w_t v^t(j) the noted values of an infoset,
+
+    "regret"         since the window began:  R(j'a') += C(j'a') - C(j'),  Z(j') += C(j'),  R(ja) += C(ja) - Z(j)
+    "best_response"  ever since:              R(j'a') =  C(j'a') - C(j'),  Z(j') =  C(j'),  R(ja) =  C(ja) - Z(j)
+
+for a frozen action ja and all j'a' below it. If R(ja) is still too negative to be played, nothing was lost. Otherwise
+ja came too late; the window is rolled back and done again with ja. docs/theory/rewriting_history.md has the proof.
+
+- Brown and Sandholm, "Regret-Based Pruning in Extensive-Form Games" (2015): "regret" with CFR.
+- Brown, Kroer and Sandholm, "Dynamic Thresholding and Pruning for Regret Minimization" (2017): "regret" with Hedge.
+- Brown and Sandholm, "Reduced Space and Faster Convergence in Imperfect-Information Games via Pruning" (2017):
+  "best_response".
 """
 
+import copy
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -21,24 +31,29 @@ from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.full_width_solver import FullWidthSolver
 from spiel_cfr.cfr.loops import FullWidthState
-from spiel_cfr.cfr.pruning import backfill
-from spiel_cfr.cfr.pruning.compaction import Compacted, PrunableGame, Window
+from spiel_cfr.cfr.pruning.compaction import Compacted, PrunableGame
 from spiel_cfr.cfr.solver import Solver
-from spiel_cfr.cfr.solver_state import inside
-from spiel_cfr.evaluation import evaluate
+from spiel_cfr.cfr.solver_state import copy_into, inside
 from spiel_cfr.policies import forms
+from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
+from spiel_cfr.regret_minimizers.noted_values import Noted
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.regret_minimizers.schedules import Power, evaluated
+from spiel_cfr.regret_minimizers.regret_minimizer import tie_tolerances
+from spiel_cfr.regret_minimizers.schedules import Power
 
-# The most iterations of a window, and what part of all iterations so far they may be.
+# From which iterations the history of what comes back is made: those of the window, or all.
+Rule = Literal["regret", "best_response"]
+
+# The most iterations of a window, and the part of all iterations so far that it may have.
 _LONGEST, _PART = 3000, 5
-# A window is to take about five times as long as its opening does: as many iterations, and as many leaves that are
-# looked at one by one.
+# A window is to take about five times as long as its opening: the time of so many iterations and leaves.
 _OPENING_ITERATIONS, _OPENING_LEAVES = 250, 8_000_000
 # Where nothing can be pruned, the next attempt is this many times as far away.
 _IDLE = 2
-# What part of an iteration's work may be left at most; otherwise nothing is pruned.
-_WORTHWHILE = 0.8
+# The part of the leaves that may be left at most; otherwise nothing is pruned.
+_WORTHWHILE = 0.5
+# In the forecast, the weight of all that the other player has ever done.
+_CAUTION = 1.0
 
 
 @dataclasses.dataclass
@@ -47,123 +62,114 @@ class PrunedState:
 
   Attributes:
     solver: the state of the solver that is pruned.
-    pruned: whether a sequence is pruned in this window, those below it not counted; shape (sequences,).
-    opened: the sums of the average when the window began, shape (sequences,).
-    opened_values: what the minimizer noted of infosets then, shape (infosets,) or longer.
+    opened: the state of that solver when the window began.
+    frozen: bool (sequences,). The topmost sequences that the window leaves out.
     window_end: the iteration after which the window ends.
+    nodes: the number of nodes visited, see `Pruned.nodes_touched`.
+    rollbacks: the number of windows that were rolled back.
   """
 
   solver: FullWidthState
-  pruned: Bools
-  opened: Float64s
-  opened_values: Float64s
+  opened: FullWidthState
+  frozen: Bools
   window_end: int
+  nodes: int = 0
+  rollbacks: int = 0
 
 
+class Window:
+  """A solver of what is left of a game, which keeps the state of a solver of the whole game up to date."""
+
+  def __init__(self, left: Compacted, whole: FullWidthSolver) -> None:
+    self.left, self._state = left, whole.state
+    self._solver = FullWidthSolver.blank(whole.configuration() | {"compiled_game": left.game})
+    own, state, infosets = self._solver.state, self._state, np.arange(len(left.infosets))
+    # Arrays of the small game and of the whole one, and the places in each that belong together.
+    self._pairs: list[tuple[AnyFloats, AnyFloats, Any, Any]] = [
+      (own.strategy, state.strategy, left.places, left.sequences),
+      (own.cumulative, state.cumulative, left.places, left.sequences),
+      (own.action_state, state.action_state, left.places, left.sequences),
+      (own.infoset_state, state.infoset_state, infosets, left.infosets),
+    ]
+    for small, large, here, there in self._pairs:
+      small[..., here] = large[..., there]
+    own.counts[:] = state.counts
+    self._solver.refresh()
+
+  def advance(self, count: int) -> None:
+    """Runs iterations."""
+    self._solver._advance(count)
+    for small, large, here, there in self._pairs:
+      large[..., there] = small[..., here]
+    self._state.counts[:] = self._solver.state.counts
+
+
+@dataclasses.dataclass
 class _Run:
-  """What belongs to a run: the solver, and the window, None until it is opened."""
+  """What belongs to a run: the solver of the whole game, and the window once it is open."""
 
-  def __init__(self, solver: FullWidthSolver, state: PrunedState) -> None:
-    """Begins without a window."""
-    self.solver, self.state = solver, state
-    self.window: Window | None = None
+  solver: FullWidthSolver
+  state: PrunedState
+  window: Window | None = None
 
 
 class Pruned(Solver):
-  """CFR+ with best-response pruning.
+  """CFR, CFR+ or Hedge with dynamic thresholding, pruned in windows.
 
       solver = Pruned(CFRPlusSolver("liars_dice"))
       solver.run(10_000)
 
-  An action is pruned for a window of iterations if it is not played and its regret would stay negative although it grew
-  by the best response, all losses forgotten, to what the other player has done in the last window, and to `caution`
-  times what it has done on average. That is no bound: what comes back too late has a positive regret, which CFR+ makes
-  good. Iterations are those of CFR+ until something comes back; averages take the strategies that the other player
-  faces: with alternating updates player 0's after the update, player 1's before it.
-
-  Whether a window pays is a matter of counting leaves and sequences, never of a clock, so that runs are repeatable: it
-  has a fifth of all iterations so far, at least `shortest` and at most 3,000, and there is none if more than 0.8 of an
-  iteration's work would be left.
+  An action is frozen if it is not played, and would not be even if its regret grew by what a best response gains, all
+  losses forgotten, against a forecast: what the other player did in the last window, and once more what it did on
+  average. CFR+ makes good what comes back too late; with CFR and Hedge the window is rolled back, and has no part in
+  the average before that is decided. Averages take the strategies that the other player faces. A window has a fifth of
+  all iterations so far, `shortest` to 3,000, and there is none if more than half of the leaves would be left.
 
   Attributes:
     compiled_game: the game as arrays.
-    caution: as given.
-    shortest: the fewest iterations of a window.
+    rule: as given, like `shortest`.
   """
 
   _runtime: _Run
 
   def __init__(
-    self, solver: FullWidthSolver, *, caution: float = 1.0, shortest: int | None = None
+    self, solver: FullWidthSolver, rule: Rule = "best_response", *, shortest: int | None = None
   ) -> None:
     """Makes the solver.
 
     Args:
-      solver: CFR+, or any full-width solver with regret matching+; it is itself left alone, and where it may be in a
-        run does not matter.
-      caution: how many times all that the other player has ever done counts: it foresees that it comes back to where it
-        was not of late.
-      shortest: the fewest iterations of a window; by default, about as many as take five times as long as to open it,
-        or 3,000 if these are fewer.
+      solver: CFR, CFR+, or Hedge with dynamic thresholding; it stays as it is, and the new solver begins anew.
+      rule: from which iterations a best response makes the history of what comes back: "regret" for those of the
+        window, "best_response" for all, which remembers nothing of what is left out.
+      shortest: the fewest iterations of a window; by default, as many as take five times as long as to open it.
 
     Raises:
-      PruningError: the minimizer is not regret matching+, the average's weights are no power of the iteration, the
-        solver keeps a tapered average or correlated sums, or the game has other than two players, is an abstraction,
-        or is in vector form.
+      PruningError: the minimizer is none of these, or forgets regrets that the rule needs; averages are not weighted
+        as regrets are, tapered or correlated; or the game has not two players, is an abstraction or in vector form.
       LockError: a part of the policy is locked.
-      ArgumentError: `solver` is no full-width solver, or a number is out of its range.
+      ArgumentError: `solver` is no full-width solver, there is no such rule, or `shortest` is not from 1 to 3,000.
     """
     if not isinstance(solver, FullWidthSolver):
       raise errors.ArgumentError(
         f"Only full-width solvers can be pruned, not {arguments.shortened(solver)}."
       )
-    weights = solver.averaging.weights
-    # What a player has faced has to be in the average, and regrets have to be what a best response makes anew.
-    is_plus = solver.minimizer == RegretMatching.plus()
-    if not (is_plus and isinstance(weights, Power)):
-      raise errors.PruningError(
-        f"{solver.minimizer} with {weights} is not CFR+, and nothing else makes good what was pruned for too long: "
-        "CFR's exploitability on Leduc poker with five sizes of bets was three times as large after 10,000 iterations. "
-        "Take Pruned(CFRPlusSolver(game))."
-      )
-    if solver.averaging.tapered or solver.averaging.correlated:
-      raise errors.PruningError(
-        f"{solver!r} keeps a tapered average or correlated sums, which windows do not. Take it without, or take no "
-        "pruning."
-      )
-    if solver.state.locked.any():
-      raise errors.LockError(
-        f"{solver!r} has a locked policy, and what is pruned goes by what is played. Take no pruning."
-      )
-    self.compiled_game = solver.compiled_game
-    self.caution = arguments.real_number(caution, "caution", 0.0, 1e9)
+    arguments.one_of(rule, "rule", get_args(Rule))
+    self.rule, self.compiled_game = rule, solver.compiled_game
+    self._minimizer = minimizer = _noted(solver, rule)
+    self._forgets = solver.minimizer == RegretMatching.plus()
     self._prunable = PrunableGame(self.compiled_game)
-    paid = _OPENING_ITERATIONS + _OPENING_LEAVES // max(1, self._prunable.work)
-    self.shortest = (
-      min(paid, _LONGEST)
-      if shortest is None
-      else arguments.integer(shortest, "shortest", 1, _LONGEST)
-    )
-    self._alternating = solver.alternating_updates
-    self._minimizer = backfill.NotedMatching(weights)
+    self._ties = tie_tolerances(self.compiled_game)
+    paid = _OPENING_ITERATIONS + _OPENING_LEAVES // max(1, self.compiled_game.num_leaves)
+    shortest = min(paid, _LONGEST) if shortest is None else shortest
+    self.shortest = arguments.integer(shortest, "shortest", 1, _LONGEST)
+    averaging = Averaging(minimizer.weights, "faced")
+    self._pruned = solver.configuration() | {"minimizer": minimizer, "averaging": averaging}
     self.reset()
 
   def reset(self) -> None:
-    # Plays the same, averages what others face, and notes what infosets were worth.
-    solver = FullWidthSolver(
-      self.compiled_game,
-      self._minimizer,
-      alternating_updates=self._alternating,
-      averaging=Averaging(self._minimizer.weights, "faced"),
-    )
-    arrays = solver.state
-    state = PrunedState(
-      arrays,
-      np.zeros(self.compiled_game.end, bool),
-      aligned(arrays.cumulative),
-      arrays.infoset_state[0].copy(),
-      self.shortest,
-    )
+    solver = FullWidthSolver.blank(self._pruned)
+    frozen = np.zeros(self.compiled_game.end, bool)
+    state = PrunedState(solver.state, copy.deepcopy(solver.state), frozen, self.shortest)
     self._runtime = _Run(solver, state)
 
   @property
@@ -177,145 +183,215 @@ class Pruned(Solver):
 
   @property
   def iteration(self) -> int:  # type: ignore[override]
-    """How many iterations have been done."""
+    """The number of iterations, those that were rolled back not counted."""
     return self._runtime.solver.iteration
 
   @property
   def nodes_touched(self) -> int:
-    """How many states a recursive implementation would have visited without pruning."""
-    return self._runtime.solver.nodes_touched
+    """The number of states visited, rolled back or not: by the part of leaves left; a best response visits all."""
+    return self._runtime.state.nodes
 
   @property
   def active_share(self) -> float:
-    """What part of the leaves the current window goes through."""
-    return self._open_window().left.share if self.num_pruned else 1.0
+    """The part of the leaves that the current window goes through."""
+    return self._window().left.share if self.num_pruned else 1.0
 
   @property
   def num_pruned(self) -> int:
-    """How many sequences are pruned, those below them not counted."""
-    return int(self._runtime.state.pruned.sum())
+    """The number of sequences that are frozen, those below them not counted."""
+    return int(self._runtime.state.frozen.sum())
 
   def prepare(self) -> None:
-    solver = self._runtime.solver
-    solver.prepare()
-    nothing = np.zeros(self.compiled_game.end, bool)
-    self._prunable.best_responses(aligned(self._runtime.state.opened))
-    window = self._window_on(self._prunable.without(nothing))
-    window.advance(self._alternating, solver.iteration_numbers(0))
+    run = self._runtime
+    run.solver.prepare()
+    self._prunable.worth(aligned(run.state.opened.cumulative), best=True, gains_only=True)
+    Window(self._prunable.without(np.zeros_like(run.state.frozen)), run.solver).advance(0)
 
   def _advance(self, count: int) -> None:
     run, end = self._runtime, self.iteration + count
-    solver, state = run.solver, run.state
     while self.iteration < end:
-      # What Ctrl-C must not come between: windows, and what is copied back from them.
+      # Ctrl-C comes neither between windows nor before all is copied back from one.
       with DeferredInterrupt():
-        if self.iteration >= state.window_end:
+        if self.iteration >= run.state.window_end:
           self._next_window()
-        count = min(end, state.window_end) - self.iteration
+        count = min(end, run.state.window_end) - self.iteration
+        self._count(count, self.active_share)
         if self.num_pruned:
-          window = self._open_window()
-          window.advance(self._alternating, solver.iteration_numbers(count))
-          solver.check_finite(window.values())
+          self._window().advance(count)
         else:
-          solver._advance(count)
+          run.solver._advance(count)
 
-  def _open_window(self) -> Window:
+  def _count(self, iterations: int, share: float = 1.0) -> None:
+    """Counts what iterations visit that go through a part of the leaves."""
+    walks = self.compiled_game.num_players if self._runtime.solver.alternating_updates else 1
+    self._runtime.state.nodes += iterations * walks * round(share * self.compiled_game.num_states)
+
+  def _window(self) -> Window:
     """Returns the window, which is made anew where a state was loaded."""
     run = self._runtime
     if run.window is None:
-      run.window = self._window_on(self._prunable.without(run.state.pruned))
+      run.window = Window(self._prunable.without(run.state.frozen), run.solver)
     return run.window
 
-  def _window_on(self, left: Compacted) -> Window:
-    return Window(left, self._minimizer, self._runtime.state.solver, self.compiled_game)
-
   def _next_window(self) -> None:
-    """Ends the window, if there is one, and opens the next."""
-    run, game = self._runtime, self._prunable
-    state, arrays = run.state, run.state.solver
+    """Ends the window and opens the next, or rolls it back and opens it without the actions that came too late."""
+    state = self._runtime.state
     if self.num_pruned:
-      self._catch_up(self._open_window().left)
+      late = self._bring_back(state.solver)
+      self._count(1 + (self.rule == "best_response"))
+      if late.any() and not self._forgets:
+        copy_into(state.solver, state.opened)
+        state.rollbacks += 1
+        self._freeze(state.frozen & ~late)
+        return
     length = min(max(self.iteration // _PART, self.shortest), _LONGEST)
-    weights = evaluated(self._minimizer.weights, np.arange(length + 1) + self.iteration + 1)
-    best, weight = game.best_responses(arrays.cumulative), float(weights[0])
-    pruned = self._prunable_for(float(weights[:-1].sum()), best, weight)
-    left = game.without(pruned) if pruned.any() else None
-    if left is None or left.work > _WORTHWHILE * game.work:
-      left, pruned, length = None, np.zeros_like(pruned), _IDLE * length
-    again = state.pruned & ~pruned
-    backfill.restore(game.groups, again, arrays, best, weight, game.ties)
-    run.solver.refresh()
-    state.pruned[:], run.window = pruned, None if left is None else self._window_on(left)
-    state.opened[:], state.opened_values[:] = arrays.cumulative, arrays.infoset_state[0]
-    state.window_end = self.iteration + length
+    frozen = self._freezable(length)
+    self._count(2)
+    copy_into(state.opened, state.solver)
+    state.window_end = self.iteration + (length if self._freeze(frozen) else _IDLE * length)
 
-  def _catch_up(self, left: Compacted) -> None:
-    """Brings up to date what was not pruned and not looked at in the window."""
-    game, state, arrays = self._prunable, self._runtime.state, self._runtime.state.solver
-    self._add_deferred(left, arrays.strategy, state.opened, arrays.cumulative)
-    gained = game.gradients(aligned(arrays.cumulative - state.opened))
-    backfill.note_unseen(game.groups, left.seen, arrays, gained, state.opened_values)
+  def _freeze(self, frozen: Bools) -> bool:
+    """Opens a window without some sequences, or with all if that does not pay; returns whether it does."""
+    run, left = self._runtime, self._prunable.without(frozen)
+    pays = bool(frozen.any()) and left.share <= _WORTHWHILE
+    run.state.frozen[:] = frozen & pays
+    run.solver.refresh()
+    run.window = Window(left, run.solver) if pays else None
+    return pays
+
+  def _freezable(self, length: int) -> Bools:
+    """Returns which sequences to freeze for so many iterations, the topmost ones only, shape (sequences,)."""
+    game, state, opened = self._prunable, self._runtime.state.solver, self._runtime.state.opened
+    coming = float(self._weights(length).sum())
+    faced, noted = state.cumulative, state.infoset_state[-1]
+    of_late, ever = coming / (faced[0] - opened.cumulative[0]), coming / faced[0]
+    forecast = (of_late + _CAUTION * ever) * faced - of_late * opened.cumulative
+    growth = game.worth(aligned(forecast), best=True, gains_only=True)
+    growth -= of_late * (noted - opened.infoset_state[-1])[game.owner]
+    regret, unit = state.action_state[0], self._unit()
+    if self.rule == "best_response":
+      regret = (game.worth(aligned(faced), best=True) - noted[game.owner]) / unit
+    most = (self._most_idle(state, self.iteration + length) - self._ties)[game.owner]
+    hopeless = (state.strategy == 0) & (regret + np.maximum(growth, 0.0) / unit < most)
+    kept, result = game.kept(hopeless), np.zeros(len(hopeless), bool)
+    for group in game.groups:
+      group.of(result)[:] = group.of(hopeless) & kept[group.above]
+    return result
+
+  def _weights(self, count: int) -> Float64s:
+    """Returns the weights of the next iterations, shape (count,)."""
+    return self._minimizer.weights(self.iteration + 1 + np.arange(count))
+
+  def _unit(self) -> float:
+    """Returns the weight of an iteration in regrets: 1, or in CFR+, whose regrets have none, that of the next one."""
+    return float(self._weights(1)[0]) if self._forgets else 1.0
+
+  def _most_idle(self, state: FullWidthState, iteration: int) -> Float64s:
+    """Returns the largest regret with which an action is not played at an iteration, shape (infosets,)."""
+    game, minimizer = self._prunable, self._minimizer.minimizer
+    result = np.zeros(len(self._ties))
+    if isinstance(minimizer, ThresholdedHedge):
+      for group in game.groups:
+        regrets = group.of(state.action_state[0])
+        result[group.infosets] = regrets.max(axis=0)
+      result -= minimizer.gap(iteration, self.compiled_game)
+    return result
+
+  def _bring_back(self, state: FullWidthState) -> Bools:
+    """Makes the history of what was left out in the solver's state or a copy; returns what came too late."""
+    game, opened, frozen = self._prunable, self._runtime.state.opened, self._runtime.state.frozen
+    left, ever = self._window().left, self.rule == "best_response"
+    self._add_deferred(left, state.strategy, opened.cumulative, state.cumulative)
+    kept, worth = game.kept(frozen), game.worth(aligned(state.cumulative - opened.cumulative))
+    regrets, noted, before = (
+      state.action_state[0],
+      state.infoset_state[-1],
+      opened.infoset_state[-1].copy(),
+    )
+    if ever:
+      np.copyto(worth, game.worth(aligned(state.cumulative)), where=~kept)
+      regrets[~kept] = 0.0
+    for group in reversed(game.groups):
+      own, strategy, at = group.of(worth), group.of(state.strategy), group.infosets
+      below, best = ~kept[group.above], own.max(axis=0)
+      if ever:
+        before[at][below] = 0.0
+      # Visited infosets have noted their values; the others have played as before, or a best response.
+      unseen = np.where(below, best, (strategy * own).sum(axis=0))
+      value = np.where(left.seen[at], noted[at] - before[at], unseen)
+      noted[at] = before[at] + value
+      np.add.at(worth, group.above, value)
+      against = np.where(below, value, noted[at]) if ever else value
+      regret, tied = group.of(regrets), own == best
+      np.add(regret, (own - against) / self._unit(), out=regret, where=~group.of(kept))
+      np.copyto(strategy, tied / tied.sum(axis=0), where=below)
+    late: Bools = frozen & (
+      regrets > (self._most_idle(state, self.iteration) + self._ties)[game.owner]
+    )
+    if self._forgets:
+      np.maximum(regrets, 0.0, out=regrets)
+    return late
 
   def _add_deferred(
-    self, left: Compacted, strategy: AnyFloats, opened: Float64s, sums: AnyFloats
+    self, left: Compacted, strategy: AnyFloats, opened: AnyFloats, sums: AnyFloats
   ) -> None:
-    """Brings sums of sequence forms up to date where nobody looked."""
+    """Brings sums of sequence forms up to date at infosets that the window does not visit."""
+    for group in self._prunable.groups:
+      more = np.where(left.seen[group.infosets], 0.0, sums[group.above] - opened[group.above])
+      own = group.of(sums)
+      own += more * group.of(strategy)
     deciding = self.compiled_game.decisions
-    backfill.add_deferred(self._prunable.groups, left.seen, strategy, opened, sums)
     sums[deciding.forced] = sums[deciding.chosen]
 
-  def _prunable_for(self, coming: float, best: Float64s, weight: float) -> Bools:
-    """Returns which sequences can be pruned, given the weights of the window and of the next iteration, and C."""
-    game, state, arrays = self._prunable, self._runtime.state, self._runtime.state.solver
-    sums = arrays.cumulative
-    of_late, ever = coming / float(sums[0] - state.opened[0]), coming / float(sums[0])
-    faced = aligned((of_late + self.caution * ever) * sums - of_late * state.opened)
-    growth = game.best_responses(faced, gains_only=True)
-    spent = of_late * (arrays.infoset_state[0] - state.opened_values)
-    least = game.ties * weight
-    return backfill.prunable(
-      game.groups, game.owner, arrays, best, growth, spent, least, state.pruned
-    )
-
-  def _sums(self) -> AnyFloats:
-    """Returns what the average policy is a multiple of, shape (sequences,); before any iteration, the current one."""
-    solver, state = self._runtime.solver, self._runtime.state
-    if not self.num_pruned:
-      return solver.sums()
-    sums = aligned(state.solver.cumulative)
-    self._add_deferred(self._open_window().left, state.solver.strategy, state.opened, sums)
-    return sums
-
   def cumulative_regrets(self) -> Float64s | None:
-    """Returns those of the solver; of what is pruned, as they were when that began."""
+    """Returns those of the solver; of what is left out, as they were when the window began."""
     return self._runtime.solver.cumulative_regrets()
 
   def current_probabilities(self) -> Float64s:
     return self._runtime.solver.current_probabilities()
 
   def average_probabilities(self) -> Float64s:
-    return forms.behavioral_form(self.compiled_game, self._sums())
-
-  def nash_conv(self) -> float:
-    return evaluate.original_nash_conv(self.compiled_game, self._sums())
+    state, sums = self._runtime.state, self._runtime.solver.sums()
+    if self.num_pruned:
+      now = copy.deepcopy(state.solver)
+      late = self._bring_back(now)
+      # A window that would be rolled back has no say yet.
+      sums = state.opened.cumulative if late.any() and not self._forgets else now.cumulative
+    return forms.behavioral_form(self.compiled_game, sums)
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
-    own, pruned = inside(state, "solver"), state["pruned"]
-    self._runtime.solver.check_numbers(own)
-    to_come = state["window_end"] - int(own["counts"][0])
-    require(to_come <= _IDLE * _LONGEST, "the window is possible")
-    require(np.isfinite(state["opened_values"]), "opened_values is finite")
-    require(
-      not pruned[forms.uniform(self.compiled_game) == 0].any(), "what is pruned are sequences"
+    own, opened, frozen = inside(state, "solver"), inside(state, "opened"), state["frozen"]
+    for each in (own, opened):
+      self._runtime.solver.check_numbers(each)
+    began, done, end = int(opened["counts"][0]), int(own["counts"][0]), state["window_end"]
+    require(began <= done <= end <= began + _IDLE * _LONGEST, "the window is possible")
+    require(min(state["nodes"], state["rollbacks"]) >= 0, "nothing is counted below 0")
+    require(opened["cumulative"] <= own["cumulative"], "what was faced does not get less")
+    require(forms.uniform(self.compiled_game)[frozen] > 0, "what is frozen are sequences")
+    require(not own["strategy"][frozen].any(), "what is frozen is not played")
+    sums = aligned(own["cumulative"])
+    if frozen.any():
+      left = self._prunable.without(frozen)
+      self._add_deferred(left, own["strategy"], opened["cumulative"], sums)
+    forms.check_sums(self.compiled_game, opened["cumulative"])
+    forms.check_sums(self.compiled_game, sums)
+
+
+def _noted(solver: FullWidthSolver, rule: Rule) -> Noted:
+  """Returns a solver's minimizer, which also notes values; raises LockError and PruningError, see `Pruned`."""
+  minimizer, averaging = solver.minimizer, solver.averaging
+  weights, is_plus = averaging.weights, minimizer == RegretMatching.plus()
+  remembers = minimizer == RegretMatching() or isinstance(minimizer, ThresholdedHedge)
+  is_known = (is_plus and rule == "best_response") or (remembers and weights == Power(0.0))
+  if not (is_known and isinstance(weights, Power)) or averaging.tapered or averaging.correlated:
+    raise errors.PruningError(
+      f"{minimizer} with {averaging} can't be pruned by the rule {rule!r}, which is sound with CFR, and Hedge with a "
+      'threshold, by either rule, and with CFR+ by "best_response"; with plain averages, whose weights are those of '
+      "regrets. Take Pruned(CFRPlusSolver(game)), or take no pruning."
     )
-    if pruned.any():
-      require(to_come >= 0, "the window is not over")
-      require(not own["strategy"][pruned].any(), "what is pruned is not played")
-      require(state["opened"] <= own["cumulative"], "what was faced does not get less")
-      # Sums where nobody looked come later.
-      own["cumulative"] = sums = aligned(own["cumulative"])
-      left = self._prunable.without(pruned)
-      self._add_deferred(left, own["strategy"], state["opened"], sums)
-    for sums in (state["opened"], own["cumulative"]):
-      forms.check_sums(self.compiled_game, sums)
+  if solver.state.locked.any():
+    raise errors.LockError(
+      f"{solver!r} has a locked policy, which can't be pruned. Take no pruning."
+    )
+  return Noted(minimizer, weights)

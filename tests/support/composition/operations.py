@@ -255,9 +255,10 @@ def warm_start(context: Context) -> None:
 
 def pruning(context: Context) -> None:
   """Inside a window, the average is as good as its dict says, and a file goes on bit for bit."""
-  game = context.form.compiled
-  solver = spiel_cfr.CFRPlusSolver(game)
-  whole, pruned = (spiel_cfr.Pruned(solver, caution=0.0, shortest=10) for _ in range(2))
+  solver = context.solver()
+  minimizer, averaging = (solver._pruned[name] for name in ("minimizer", "averaging"))
+  inner = spiel_cfr.FullWidthSolver(context.form.compiled, minimizer.minimizer, averaging=averaging)
+  whole, pruned = (spiel_cfr.Pruned(inner, solver.rule, shortest=10) for _ in range(2))
   whole.run(100)
   pruned.run(43)
   by_dict = spiel_cfr.nash_conv(context.form.enumerated, pruned.average_policy_dict())
@@ -265,7 +266,7 @@ def pruning(context: Context) -> None:
   with tempfile.TemporaryDirectory() as folder:
     path = pathlib.Path(folder, "solver.npz")
     pruned.save(path)
-    loaded = Solver.load(path, game)
+    loaded = Solver.load(path, context.form.compiled)
   loaded.run(57)
   _assert_equal(loaded, whole)
 
@@ -371,7 +372,7 @@ def _starts_warm(entry: catalogue.Entry) -> bool:
 
 
 def _is_pruned(entry: catalogue.Entry) -> bool:
-  return entry.wrapper is spiel_cfr.Pruned
+  return entry.family is spiel_cfr.Pruned
 
 
 OPERATIONS = (

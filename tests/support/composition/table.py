@@ -97,7 +97,7 @@ def _steps_from_errors(cell: Cell) -> bool:
 
 
 def _is_pruned(cell: Cell) -> bool:
-  return catalogue.SOLVERS[cell.solver].wrapper is spiel_cfr.Pruned
+  return catalogue.SOLVERS[cell.solver].family is spiel_cfr.Pruned
 
 
 def _needs_states(entry: catalogue.Entry) -> bool:

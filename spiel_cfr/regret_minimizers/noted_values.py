@@ -1,0 +1,85 @@
+"""Regret minimizers that also sum up the values of infosets, from which pruning brings back what it has skipped."""
+
+import dataclasses
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._numba.kernels import Kernel, inlined
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.sequence_form.blocks import Block, block_kernel
+from spiel_cfr.regret_minimizers.dynamic_thresholds import observe_choose_and_drop
+from spiel_cfr.regret_minimizers.regret_matching import match_regrets, match_regrets_plus
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
+from spiel_cfr.regret_minimizers.schedules import Power
+
+_match, _match_plus = inlined(match_regrets.function), inlined(match_regrets_plus.function)
+_choose_and_drop = inlined(observe_choose_and_drop.function)
+
+
+@inlined
+def _note(block: Block) -> None:
+  """Z += weight * value: the last line of what is kept of infosets, and the last parameter."""
+  line, column = block.infoset_state.shape[0] - 1, block.parameters.shape[0] - 1
+  weight = block.parameters[column]
+  for i in range(block.size):
+    block.infoset_state[line, block.infoset + i] += weight * block.value[i]
+
+
+@block_kernel
+def match_and_note(block: Block) -> None:
+  """Regret matching, and Z += weight * value."""
+  _match(block)
+  _note(block)
+
+
+@block_kernel
+def match_plus_and_note(block: Block) -> None:
+  """Regret matching+, and Z += weight * value."""
+  _match_plus(block)
+  _note(block)
+
+
+@block_kernel
+def drop_and_note(block: Block) -> None:
+  """Hedge with dynamic thresholding, and Z += weight * value."""
+  _choose_and_drop(block)
+  _note(block)
+
+
+_NOTING: dict[Kernel, Kernel] = {
+  match_regrets: match_and_note,
+  match_regrets_plus: match_plus_and_note,
+  observe_choose_and_drop: drop_and_note,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Noted(RegretMinimizer):
+  """A minimizer, bit for bit, that also sums up the values of each infoset: Z = sum of w_t v^t.
+
+  Attributes:
+    minimizer: regret matching, regret matching+, or Hedge with dynamic thresholding.
+    weights: w_t, the weight of iteration t in the average.
+  """
+
+  minimizer: RegretMinimizer
+  weights: Power
+  # A forced move is worth what it leads to.
+  visits_forced = False
+
+  @property
+  def observe(self) -> Kernel:
+    return _NOTING[self.minimizer.observe]
+
+  @property
+  def infoset_lines(self) -> int:
+    return self.minimizer.infoset_lines + 1
+
+  def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
+    """Returns those of the minimizer, and w_t."""
+    return np.column_stack([self.minimizer.parameters(iterations, game), self.weights(iterations)])
+
+  def initial_infoset_state(self, game: CompiledGame) -> Float64s:
+    first = self.minimizer.initial_infoset_state(game)
+    return np.vstack([first, np.zeros((1, game.num_infosets))])
