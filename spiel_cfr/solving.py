@@ -13,7 +13,7 @@ from spiel_cfr.cfr.restarts import Restarted
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.correlated import CorrelatedGap, EFRSolver
 from spiel_cfr.evaluation import evaluate
-from spiel_cfr.evaluation.evaluated import Evaluated
+from spiel_cfr.evaluation.evaluate import Evaluated
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.openspiel.game_size import DEFAULT_MAX_NODES

@@ -5,6 +5,7 @@ Unified Game-Theoretic Approach to Multiagent Reinforcement Learning" (2017). Al
 expected per game, and exact for any number of players: a best response costs one gradient and one sweep.
 """
 
+import dataclasses
 import functools
 import math
 from typing import Any, Literal, NamedTuple, overload
@@ -115,7 +116,7 @@ def exploitability(game: AnyGame, policies: open_spiel.AnyPolicy) -> float:
   """
   compiled, sequence = _prepare(game, policies)
   check_two_player_constant_sum(compiled)
-  return evaluate(compiled, sequence).nash_conv / 2
+  return evaluate(compiled, sequence).exploitability
 
 
 def best_response(game: AnyGame, policies: open_spiel.AnyPolicy, player: int) -> BestResponse:
@@ -151,23 +152,58 @@ def check_two_player_constant_sum(compiled: CompiledGame) -> None:
 _NONE = aligned_zeros(0)
 
 
-class Evaluation(NamedTuple):
-  """What one pass over a policy says.
+class Evaluated:
+  """Base class of policies with their values.
 
   Attributes:
-    expected_values: each player's expected utility, shape (players,).
-    best_response_values: the same if that player alone played a best response, shape (players,).
-    best_responses: the best responses in behavioural form, shape (sequences,); empty unless they were asked for.
+    compiled_game: the game as arrays.
+    expected_values: each player's expected utility when all play the policy, shape (players,).
+    best_response_values: each player's expected utility from a best response to the others, shape (players,).
   """
 
+  compiled_game: CompiledGame
   expected_values: Float64s
   best_response_values: Float64s
-  best_responses: Float64s
 
   @property
   def nash_conv(self) -> float:
-    """The sum of what the players would gain."""
+    """The sum of what the players would gain by best responses."""
     return float((self.best_response_values - self.expected_values).sum())
+
+  @property
+  def exploitability(self) -> float:
+    """NashConv / 2.
+
+    Raises:
+      UnsupportedGameError: the game is not a constant-sum game of two players.
+    """
+    check_two_player_constant_sum(self.compiled_game)
+    return self.nash_conv / 2
+
+  @property
+  def value_bounds(self) -> tuple[float, float]:
+    """Bounds of the value of the game for player 0: what its policy guarantees, and the most against the other's.
+
+    Raises:
+      UnsupportedGameError: the game is not a constant-sum game of two players, so that it need not have a value.
+    """
+    check_two_player_constant_sum(self.compiled_game)
+    first, second = self.best_response_values.tolist()
+    return (self.compiled_game.constant_sum or 0.0) - second, first
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Evaluation(Evaluated):
+  """Values of a policy that one pass finds, see `Evaluated`.
+
+  Attributes:
+    best_responses: the best responses in behavioural form, shape (sequences,); empty unless they were asked for.
+  """
+
+  compiled_game: CompiledGame
+  expected_values: Float64s
+  best_response_values: Float64s
+  best_responses: Float64s
 
 
 def _prepare(game: AnyGame, policies: open_spiel.AnyPolicy) -> tuple[CompiledGame, Float64s]:
@@ -243,7 +279,9 @@ class Evaluator:
       )
       values = self._values.copy()
     _check_values(values)
-    return Evaluation(values[:, 0], values[:, 1], _NONE if responses is None else responses)
+    return Evaluation(
+      compiled, values[:, 0], values[:, 1], _NONE if responses is None else responses
+    )
 
 
 def evaluate(

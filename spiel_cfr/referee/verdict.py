@@ -11,7 +11,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.evaluation import counterfactual_values
 from spiel_cfr.evaluation.best_responses import take_best
-from spiel_cfr.evaluation.evaluated import Evaluated
+from spiel_cfr.evaluation.evaluate import Evaluated
 from spiel_cfr.explorer import Exploration, explore
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies import forms
