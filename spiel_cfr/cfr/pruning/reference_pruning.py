@@ -35,8 +35,8 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.history_walk import CHANCE, TERMINAL, HistoryWalk
-from spiel_cfr.games.openspiel.histories import compile_histories
+from spiel_cfr.games.compiled.history_walk import HistoryWalk
+from spiel_cfr.games.openspiel.history_list import CHANCE, TERMINAL
 from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.regret_minimizer import tie_tolerances
 
@@ -132,10 +132,7 @@ class ReferenceCFR:
   def _list_histories(self) -> None:
     """Lists the players' last sequences and chance's reach at each history, and what can come of each sequence."""
     game = self.game
-    found, _ = compile_histories(
-      game.view, game.infostates, game.actions, game.num_actions, _MOST_HISTORIES
-    )
-    walk = HistoryWalk(game, found)
+    walk = HistoryWalk(game, _MOST_HISTORIES)
     self.num_histories = len(walk.mover)
     by_chance = walk.mover[walk.parent] == CHANCE
     by_chance[0] = False
@@ -150,7 +147,7 @@ class ReferenceCFR:
         entry = walk.entry[walk.parent[moved]] + place[moved]
         self._last[moved, player] = game.all_action_sequences[entry]
     self._ends = np.flatnonzero(walk.mover == TERMINAL)
-    self._returns = found.returns[walk.index[self._ends]]
+    self._returns = walk.returns[walk.index[self._ends]]
     self._moves = [np.flatnonzero(walk.mover == player) for player in range(2)]
     self._infoset = np.full(self.num_histories, -1)
     self._num_below, self._most_reach = np.zeros(game.end), np.zeros(game.num_infosets)
