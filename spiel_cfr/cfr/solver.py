@@ -24,7 +24,7 @@ from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms, open_spiel
-from spiel_cfr.policies.live_policy import LivePolicy
+from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy, MovingPolicy
 
 # Further on, floating-point numbers do not tell iterations apart.
 MOST_ITERATIONS = 1 << 53
@@ -119,6 +119,12 @@ class Solver(abc.ABC):
   def average_probabilities(self) -> Float64s:
     """Returns the average policy in behavioural form, shape (sequences,); uniform where never played to."""
 
+  def probabilities_in(self, game: CompiledGame) -> Float64s | None:
+    """See `open_spiel.HasArray`: the average policy."""
+    return (
+      self.average_probabilities() if open_spiel.is_same_game(game, self.compiled_game) else None
+    )
+
   def current_sequence_form(self) -> Float64s:
     """Returns the current policy in sequence form, shape (sequences,)."""
     return forms.sequence_form(self.compiled_game, self.current_probabilities())
@@ -150,19 +156,20 @@ class Solver(abc.ABC):
     if unreached == "uniform":
       return self._hand_out("average", self.average_probabilities)
     probabilities = completed(self.compiled_game, self.average_sequence_form(), unreached)
-    return open_spiel.CompiledTabularPolicy(self.compiled_game, probabilities)
+    return CompiledTabularPolicy(self.compiled_game, probabilities)
 
   def _hand_out(
     self,
     name: str,
     probabilities: Callable[[], Float64s],
     version: Callable[[], Hashable] | None = None,
-  ) -> LivePolicy:
+  ) -> CompiledTabularPolicy:
     """Returns the policy of that name, up to date: the one that somebody still holds, or a new one."""
     policies = self.__dict__.setdefault("_policies", weakref.WeakValueDictionary())
-    policy: LivePolicy | None = policies.get(name)
+    policy: CompiledTabularPolicy | None = policies.get(name)
     if policy is None:
-      policy = policies[name] = LivePolicy(self.compiled_game, probabilities, version)
+      source = MovingPolicy(probabilities, version)
+      policy = policies[name] = CompiledTabularPolicy(self.compiled_game, source)
     else:
       policy.refresh()
     return policy

@@ -17,6 +17,7 @@ from spiel_cfr.mccfr.infoset_table import Table
 from spiel_cfr.mccfr.random_draws import ITERATIONS, VISITED
 from spiel_cfr.mccfr.state_engine import StateEngine
 from spiel_cfr.policies import forms, open_spiel
+from spiel_cfr.policies.tabular_policy import player_to_move
 
 Engine = CompiledEngine | StateEngine
 # The entries of a table to which probabilities are in proportion: sums of strategies, or the current one.
@@ -120,7 +121,7 @@ class SampledPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
 
   def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
     """Returns action -> probability; raises PolicyError where no player is to move, or another one is."""
-    player = open_spiel.player_to_move(state, player_id)
+    player = player_to_move(state, player_id)
     infostate, actions = self._view.look_up(state, player)
     infoset = self._engine.infostates[player].get(infostate)
     sums = np.zeros(len(actions))

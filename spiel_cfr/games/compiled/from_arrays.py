@@ -104,8 +104,7 @@ def game_from_arrays(
       for player in range(num_players)
     )
     payoff_range = (-bound, bound)
-  game.payoff_range = payoff_range
-  return game
+  return game.with_payoff(game.payoff, payoff_range=payoff_range)
 
 
 def _payoff_range(given: Any, leaves: Uint32s, worth: Float64s) -> tuple[float, float]:
