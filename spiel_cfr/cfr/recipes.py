@@ -21,6 +21,7 @@ from spiel_cfr.regret_minimizers.schedules import Schedule
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C", bound=type[Any])
 
 NAME = "class"
 _GAME = "game"
@@ -33,14 +34,16 @@ class Recipe(NamedTuple):
   arguments: Mapping[str, Any]
 
 
-class Described:
-  """What is described by class and fields when it is an argument: frozen dataclasses derived from it."""
-
-
-# What an argument may be that is described so.
-_DESCRIBED = (RegretMinimizer, Schedule, Described)
+# What an argument may be that is described by class and fields: frozen dataclasses derived from these.
+_DESCRIBED: list[type[Any]] = [RegretMinimizer, Schedule]
 # All that makes solvers, by name; of several of one name the last, as in notebooks.
 _MAKERS: dict[str, Callable[..., Any]] = {}
+
+
+def described(base: C) -> C:
+  """Decorator of a class: arguments of this class, and of those derived from it, are described by class and fields."""
+  _DESCRIBED.append(base)
+  return base
 
 
 def recorded(make: Callable[P, R], name: str | None = None) -> Callable[P, R]:
@@ -120,13 +123,13 @@ def to_json(value: Any) -> Any:
   own = vars(type(value))
   # What its own __init__ was given is in no field of the base class.
   is_made_of_fields = "__init__" not in own or "__dataclass_fields__" in own
-  if isinstance(value, _DESCRIBED) and dataclasses.is_dataclass(value) and is_made_of_fields:
+  if isinstance(value, tuple(_DESCRIBED)) and dataclasses.is_dataclass(value) and is_made_of_fields:
     fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     return {NAME: type(value).__name__} | to_json(fields)
   recipe = getattr(value, "recipe", None)
   if isinstance(recipe, Recipe):
     return description(recipe)
-  advice = " Make it a frozen dataclass." if isinstance(value, _DESCRIBED) else ""
+  advice = " Make it a frozen dataclass." if isinstance(value, tuple(_DESCRIBED)) else ""
   raise errors.ArgumentError(f"{value!r} can't be kept in a checkpoint.{advice}")
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr.cfr.gradient_solver import AveragedState, GradientSolver
 from spiel_cfr.correlated.deviations import full_name
 from spiel_cfr.correlated.gaps import CorrelatedGap, measure
 from spiel_cfr.correlated.regrets import DeviationRegrets
 from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect
-from spiel_cfr.first_order.first_order_solver import AveragedState, FirstOrderSolver
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms
 
@@ -40,7 +40,7 @@ class EFRState(AveragedState):
   play_values: Float64s
 
 
-class EFRSolver(FirstOrderSolver[EFRState]):
+class EFRSolver(GradientSolver[EFRState]):
   """Extensive-form regret minimization, all players at once, for any number of players and any payoffs.
 
       solver = EFRSolver("sheriff", deviations="causal partial sequence")

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.bots import PolicyBot, distribution
+from spiel_cfr.bots import DrawingBot, PolicyBot, distribution
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.games.openspiel.game_view import GameView
@@ -56,9 +56,9 @@ class Seats:
       for player, each in enumerate(one_per_player(policy, view.num_players))
     ]
     # Those that may remember a game have to be told of it, and are asked anew each time.
-    self._told = [None if isinstance(bot, PolicyBot) else bot for bot in self._bots]
+    self._told = [None if isinstance(bot, DrawingBot) else bot for bot in self._bots]
     for player, bot in enumerate(self._bots):
-      seat = bot.player_id() if isinstance(bot, PolicyBot) else player
+      seat = bot.player_id() if isinstance(bot, DrawingBot) else player
       if seat != player or policy is bot:
         raise errors.PolicyError(
           "Give a list of bots, one for each player, in the order of players."
@@ -82,7 +82,7 @@ class Seats:
       return [1 / len(legal)] * len(legal)
     whose = f"After the history [{state.history_str()}] player {player}"
     result = distribution(dict(asked(bot.get_policy, state)), legal, whose)
-    if isinstance(bot, PolicyBot):
+    if isinstance(bot, DrawingBot):
       if len(self._distributions[player]) >= _MOST_KNOWN:
         self._distributions[player].clear()
       self._distributions[player][infostate] = result

@@ -10,9 +10,9 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, Uint32s, spread
 from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr._util import arguments
-from spiel_cfr.games.compiled.compiled_game import Infosets
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiled.game_facts import GameFacts
+from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.payoffs.build_payoff import build_payoff
 from spiel_cfr.games.payoffs.payoff import Payoff
