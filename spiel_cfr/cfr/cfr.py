@@ -74,8 +74,10 @@ class FullWidthSolver(Solver):
     alternating_updates: whether a player sees the strategies to which those before it have just updated.
     averaging: how strategies are averaged.
     precision: the relative rounding error of what is remembered from one iteration to the next.
+    theory: what whoever has made the solver knows of its steps; None if nothing.
   """
 
+  theory: object = None
   _runtime: _Run
 
   def __init__(
@@ -121,6 +123,15 @@ class FullWidthSolver(Solver):
     averaging.check(game, self.alternating_updates)
     self.precision = float(np.finfo(game.dtype).eps)
     self.reset()
+
+  def constructor_arguments(self) -> dict[str, Any]:
+    """Returns the arguments of the constructor besides the game, by name."""
+    return {
+      "minimizer": self.minimizer,
+      "alternating_updates": self.alternating_updates,
+      "averaging": self.averaging,
+      "opponents": self._opponents,
+    }
 
   def reset(self) -> None:
     before = self.__dict__.get("_runtime")

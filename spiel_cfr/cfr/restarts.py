@@ -98,7 +98,7 @@ class Restarted(Solver):
       raise errors.ArgumentError(f"Only full-width solvers can be restarted, not {solver!r}.")
     self.compiled_game = solver.compiled_game
     self.first_attempt = arguments.positive_integer(first_attempt, "first_attempt")
-    self._restarted = solver.configuration() | {
+    self._arguments = solver.constructor_arguments() | {
       "minimizer": solver.minimizer.resumable(),
       "averaging": dataclasses.replace(solver.averaging, tapered=True),
     }
@@ -107,7 +107,7 @@ class Restarted(Solver):
 
   def reset(self) -> None:
     before, game = self.__dict__.get("_runtime"), self.compiled_game
-    solver = FullWidthSolver.blank(self._restarted)
+    solver = FullWidthSolver(game, **self._arguments)
     if before is not None:
       solver.lock_as(before.solver)
     state = RestartedState(

@@ -246,7 +246,15 @@ class Solver(abc.ABC):
 
   def _look_at(self, infosets: Iterable[tuple[int, str]]) -> list[Snapshot]:
     """Returns what infosets do, each given by its player and infostate."""
-    return snapshots(self, infosets)
+    return snapshots(
+      self.compiled_game,
+      infosets,
+      self.current_probabilities(),
+      self.average_probabilities(),
+      self.cumulative_regrets(),
+      iteration=int(self.iteration),
+      nodes_touched=self.nodes_touched,
+    )
 
   def nash_conv(self) -> float:
     """Returns the NashConv of the average policy, without leaving the arrays; of an abstraction, in the full game."""
@@ -282,14 +290,6 @@ class Solver(abc.ABC):
   def configuration(self) -> dict[str, Any]:
     """Returns what never changes, by attribute."""
     return {name: value for name, value in self.__dict__.items() if name not in _OF_RUN}
-
-  @classmethod
-  def blank(cls, configuration: Mapping[str, Any]) -> Self:
-    """Makes a solver of a configuration, before its first iteration."""
-    result = cls.__new__(cls)
-    result.__dict__.update(configuration)
-    result.reset()
-    return result
 
   def __getstate__(self) -> dict[str, Any]:
     return self.configuration() | {_STATE: self.state_dict()}
