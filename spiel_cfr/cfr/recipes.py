@@ -1,7 +1,7 @@
 """How a solver was made, in words: the name of a class or function and its arguments, as JSON has them.
 
-Checkpoints and traces keep that, and `make` follows it. Whatever makes solvers notes it by being decorated with
-`recorded`; constructors of solvers are, by themselves.
+Checkpoints and traces keep that, and `make` follows it. `Solver.__new__` notes it of constructors, the decorator
+`recorded` of functions that make solvers.
 """
 
 import dataclasses
@@ -46,28 +46,29 @@ def described(base: C) -> C:
   return base
 
 
-def recorded(make: Callable[P, R], name: str | None = None) -> Callable[P, R]:
-  """Decorator of functions that make solvers of a game: the solver's `recipe` is then this function.
-
-  Args:
-    make: the function, or a constructor.
-    name: of the class that a constructor is of.
-  """
-  signature = inspect.signature(make)
+def recorded(make: Callable[P, R]) -> Callable[P, R]:
+  """Decorator of functions that make solvers of a game: the solver's `recipe` is then this function."""
 
   @functools.wraps(make)
   def noting(*arguments: P.args, **named: P.kwargs) -> R:
     result = make(*arguments, **named)
-    bound = signature.bind(*arguments, **named)
-    bound.apply_defaults()
-    kept = {key: value for key, value in bound.arguments.items() if key not in (_GAME, "self")}
-    solver: Any = arguments[0] if name else result
-    solver.recipe = Recipe(type(solver).__name__ if name else make.__name__, kept)
+    solver: Any = result
+    solver.recipe = recipe_of(make, arguments, named)
     return result
 
-  if name is None:
-    register(make.__name__, noting)
+  register(make.__name__, noting)
   return noting
+
+
+def recipe_of(
+  make: Callable[..., Any], arguments: tuple[Any, ...], named: Mapping[str, Any]
+) -> Recipe:
+  """Returns the recipe of a call of a function or class, whose missing arguments have their defaults."""
+  bound = inspect.signature(make).bind_partial(*arguments, **named)
+  bound.apply_defaults()
+  return Recipe(
+    make.__name__, {key: value for key, value in bound.arguments.items() if key != _GAME}
+  )
 
 
 def register(name: str, make: Callable[..., Any]) -> None:

@@ -26,6 +26,7 @@ from spiel_cfr.cfr.restart_rule import RestartControl
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.solver_state import copy_into, inside
 from spiel_cfr.cfr.substitute_regrets import WarmStart
+from spiel_cfr.cfr.turns import in_turn
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.games.sequence_form.tree_passes import tree_adopt, tree_backward_pass
@@ -254,6 +255,7 @@ class Restarted(Solver):
         self._keep(candidate, best, scores)
     return scores
 
+  @in_turn
   def warm_start(
     self,
     policy: Any,

@@ -9,7 +9,7 @@ from open_spiel.python import policy as open_spiel_policy
 
 from spiel_cfr._numba.arrays import Float64s, spread
 from spiel_cfr.cfr.snapshot import Snapshot
-from spiel_cfr.cfr.turns import Turns, take_turns
+from spiel_cfr.cfr.turns import Turns, in_turn
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.mccfr.compiled_engine import CompiledEngine
@@ -108,7 +108,6 @@ def _normalized(sums: Float64s) -> list[float]:
   return result
 
 
-@take_turns
 class SampledPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
   """A policy for the infosets that a solver has met, uniform elsewhere; it moves with the solver."""
 
@@ -116,9 +115,11 @@ class SampledPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
     super().__init__(view.open_spiel_game(), list(range(view.num_players)))
     self._view, self._engine, self._which, self._turns = view, engine, which, turns
 
+  @in_turn
   def __copy__(self) -> "SampledPolicy":
     return copy.deepcopy(self)
 
+  @in_turn
   def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
     """Returns action -> probability; raises PolicyError where no player is to move, or another one is."""
     player = player_to_move(state, player_id)
