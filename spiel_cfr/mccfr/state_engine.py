@@ -41,8 +41,8 @@ _CHANCE = int(pyspiel.PlayerId.CHANCE)
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 # Rules by which several actions of a decision may be explored.
 _SEVERAL = Rule.EVERY_ACTION, Rule.BY_AVERAGE
-# The rows that there are at first.
-_ROOM = 256
+# Room at first: decisions above each other; histories, outcomes of chance and infosets.
+_DEPTH, _ROOM = 32, 256
 
 
 class ImperfectRecallWarning(UserWarning):
@@ -93,7 +93,7 @@ class StateEngine:
     self._full = sampler.average_type == AverageType.FULL.value
     self._warned = False
     self._next_player = 0
-    self._workspace = new_workspace(_ROOM, max(1, view.game.num_distinct_actions()), _ROOM)
+    self._workspace = new_workspace(_DEPTH, max(1, view.game.num_distinct_actions()), _ROOM)
     # Rows of nodes, and of a single chance node and terminal history: those are read once, right away.
     self._histories = Histories(
       np.zeros((_ROOM, 4), np.uint32), np.zeros(_ROOM), np.zeros((1, view.num_players))
@@ -126,8 +126,6 @@ class StateEngine:
   def _traverse(self, player: int, weight: float, batch: Batch, iteration: int) -> None:
     """Runs one traversal. If it is interrupted, it leaves infosets not seen before, and baselines, but no regrets."""
     before, workspace = self.counters.copy(), self._workspace
-    self._path.clear()
-    self._averages.clear()
     workspace.position[:] = 0
     workspace.pending[[WEIGHT, AVERAGE]] = 1.0, weight
     averaged = -1
@@ -151,6 +149,9 @@ class StateEngine:
         self._next_player += 1
       else:
         self._undo(before)
+      # States need not be kept, copied or pickled.
+      self._path.clear()
+      self._averages.clear()
 
   def _undo(self, counters: Uint64s) -> None:
     """Takes back what a traversal that is not over has added; these are the counters before it."""

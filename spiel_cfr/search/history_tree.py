@@ -72,7 +72,7 @@ class HistoryTree:
     self._begin = [root.history() for root in roots]
     found = Walk(view, max_nodes, deadline)
     for root in roots:
-      found.listed.add(root)
+      found.visit(root)
     columns = found.columns()
     self.parent, self.action, self.mover = columns["parent"], columns["action"], columns["mover"]
     self.length = columns["length"]
@@ -94,7 +94,7 @@ class HistoryTree:
     ]
     self.num_actions = np.array([len(legal[i]) for i in order], np.int64)
     self.first_entry = np.cumsum(self.num_actions) - self.num_actions
-    self._move, self._chance_move = columns["place"], np.array(found.listed.chances)
+    self._move, self._chance_move = columns["move"], np.array(found.chances)
     self._roots = np.flatnonzero(self.parent == NONE)
     self._before = np.ones((3, len(roots))) if probabilities is None else probabilities
     self.end, self.levels = self._ends_and_levels()
@@ -105,7 +105,7 @@ class HistoryTree:
     self.entry[decided] = self.first_entry[above] + self._move[decided]
     self.last = self._last_entries()
     self.chance = self._products(self._chance_move, self._before[0])
-    self.payoff = self._payoffs(found.listed.returns)
+    self.payoff = self._payoffs(found.returns)
     self._check_recall()
 
   @property

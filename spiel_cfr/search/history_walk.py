@@ -1,6 +1,7 @@
 """The histories that search lists: what each player knows at each, beside what `HistoryList` has."""
 
 import array
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,6 @@ class Walk:
   """Lists histories of a two-player game.
 
   Attributes:
-    listed: the histories.
     known: the number of each (player, information state string).
     infosets: by that number, each infoset's own number, its legal actions, and its moves as they are explored.
   """
@@ -34,13 +34,27 @@ class Walk:
   def __init__(self, view: GameView, max_nodes: int, deadline: float) -> None:
     """Begins without histories; for arguments see `HistoryList`."""
     self._view, self._knows = view, array.array("q")
-    self.listed = HistoryList(view, max_nodes, self._decide, deadline, _ADVICE)
+    self._list = HistoryList(view, max_nodes, self._decide, deadline, _ADVICE)
     self.known: dict[tuple[int, str], int] = {}
     self.infosets: dict[int, tuple[int, list[int], list[Move]]] = {}
 
+  @property
+  def chances(self) -> Sequence[float]:
+    """See `HistoryList`."""
+    return self._list.chances
+
+  @property
+  def returns(self) -> list[tuple[float, ...]]:
+    """See `HistoryList`."""
+    return self._list.returns
+
+  def visit(self, root: Any) -> None:
+    """Adds a state and all that follow it."""
+    self._list.add(root)
+
   def columns(self) -> dict[str, Int64s]:
     """Returns the columns of `HistoryList`, and the number that each player knows: "first_knows", "second_knows"."""
-    columns = self.listed.columns()
+    columns = self._list.columns()
     knows = np.full((2, len(columns["mover"])), NONE)
     knows[:, columns["mover"] >= 0] = np.array(self._knows, np.int64).reshape(-1, 2).T
     return columns | {"first_knows": knows[0], "second_knows": knows[1]}

@@ -89,7 +89,7 @@ def compile_histories(
   found = HistoryList(view, max_nodes, decide)
   found.add(view.new_initial_state())
   columns, chances = found.columns(), np.array(found.chances)
-  parent, place, mover = columns["parent"][1:], columns["place"][1:], columns["mover"]
+  parent, place, mover = columns["parent"][1:], columns["move"][1:], columns["mover"]
   is_chance, ends = mover == history_list.CHANCE, mover == history_list.TERMINAL
   children = np.bincount(parent, minlength=len(mover))
   first_child = 1 + np.cumsum(children) - children

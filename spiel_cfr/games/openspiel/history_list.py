@@ -22,7 +22,7 @@ from spiel_cfr.games.openspiel.state_checks import (
 # Movers that are no players, and the entry of a column that has none.
 CHANCE, TERMINAL = -1, -2
 NONE = -1
-COLUMNS = ("parent", "action", "place", "mover", "infoset", "length")
+COLUMNS = ("parent", "action", "move", "mover", "infoset", "length")
 _CHANCE, _TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 # What stands for the probabilities of a player's moves, which chance has no part in.
 _CERTAIN: list[float] = []
@@ -68,8 +68,9 @@ class HistoryList:
   def columns(self) -> dict[str, Int64s]:
     """Returns the table by `COLUMNS`, each int64 (histories,).
 
-    `parent` is the history before the last move, or `NONE`; `action` and `place` are that move; `mover` is a player,
-    `CHANCE` or `TERMINAL`; `infoset` is as `decide` numbers it, or `NONE`; `length` is the number of moves.
+    `parent` is the history before the last move, or `NONE`; `action` is that move, as OpenSpiel numbers it, and `move`
+    its place among the moves there; `mover` is a player, `CHANCE` or `TERMINAL`; `infoset` is as `decide` numbers it,
+    or `NONE`; `length` is the number of moves.
     """
     rows = np.array(self._rows, np.int64).reshape(-1, len(COLUMNS))
     return dict(zip(COLUMNS, np.ascontiguousarray(rows.T), strict=True))
