@@ -16,15 +16,8 @@ from spiel_cfr.policies.open_spiel import AnyPolicy, policy_of
 _TOLERANCE = 1e-6
 
 
-class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
-  """Draws its actions from a policy. For `pyspiel.evaluate_bots` and whatever else takes a bot.
-
-  >>> game = pyspiel.load_game("kuhn_poker")
-  >>> solver = spiel_cfr.Solver.load("kuhn.npz", game)  # doctest: +SKIP
-  >>> bots = [PolicyBot(solver, player, seed=player) for player in range(2)]  # doctest: +SKIP
-  >>> pyspiel.evaluate_bots(game.new_initial_state(), bots, seed=0)  # doctest: +SKIP
-  [1.0, -1.0]
-  """
+class DrawingBot(pyspiel.Bot):  # type: ignore[misc]
+  """Base class of bots that have a policy, and draw their actions from `get_policy`."""
 
   def __init__(
     self,
@@ -72,22 +65,9 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
   def provides_policy(self) -> bool:
     return True
 
-  def restart_at(self, state: Any) -> None:
-    """Does nothing: it remembers nothing of a game."""
-
   def get_policy(self, state: Any) -> list[tuple[int, float]]:
-    """Returns (action, probability) of each legal action, of which there are none where it is not to move.
-
-    Raises:
-      PolicyError: the policy has no probabilities there.
-    """
-    legal = state.legal_actions(self._player)
-    if not legal:
-      return []
-    chances = distribution(
-      self._ask(state, self._player), legal, f"After the history [{state.history_str()}] the policy"
-    )
-    return list(zip(map(int, legal), chances, strict=True))
+    """Returns (action, probability) of each legal action, of which there are none where it is not to move."""
+    raise NotImplementedError
 
   def _ask(self, state: Any, player: int) -> dict[int, float]:
     """Returns what the policy says of a player's actions, unchecked."""
@@ -118,6 +98,34 @@ class PolicyBot(pyspiel.Bot):  # type: ignore[misc]
     return self.step_with_policy(state)[1]
 
 
+class PolicyBot(DrawingBot):
+  """Draws its actions from a policy. For `pyspiel.evaluate_bots` and whatever else takes a bot.
+
+  >>> game = pyspiel.load_game("kuhn_poker")
+  >>> solver = spiel_cfr.Solver.load("kuhn.npz", game)  # doctest: +SKIP
+  >>> bots = [PolicyBot(solver, player, seed=player) for player in range(2)]  # doctest: +SKIP
+  >>> pyspiel.evaluate_bots(game.new_initial_state(), bots, seed=0)  # doctest: +SKIP
+  [1.0, -1.0]
+  """
+
+  def restart_at(self, state: Any) -> None:
+    """Does nothing: it remembers nothing of a game."""
+
+  def get_policy(self, state: Any) -> list[tuple[int, float]]:
+    """Returns (action, probability) of each legal action, of which there are none where it is not to move.
+
+    Raises:
+      PolicyError: the policy has no probabilities there.
+    """
+    legal = state.legal_actions(self._player)
+    if not legal:
+      return []
+    chances = distribution(
+      self._ask(state, self._player), legal, f"After the history [{state.history_str()}] the policy"
+    )
+    return list(zip(map(int, legal), chances, strict=True))
+
+
 def distribution(chances: Mapping[int, float], legal: Sequence[int], whose: str) -> list[float]:
   """Returns the probability of each legal action; raises PolicyError, which begins with whose, if they are none."""
   result = [float(chances.get(action, 0.0)) for action in legal]
@@ -128,7 +136,7 @@ def distribution(chances: Mapping[int, float], legal: Sequence[int], whose: str)
   return result
 
 
-def _revived(cls: type[PolicyBot], attributes: dict[str, Any]) -> PolicyBot:
+def _revived(cls: type[DrawingBot], attributes: dict[str, Any]) -> DrawingBot:
   bot = cls.__new__(cls)
   pyspiel.Bot.__init__(bot)
   bot.__dict__.update(attributes)

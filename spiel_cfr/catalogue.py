@@ -193,9 +193,7 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     ),
     "komwu": Entry(first_order.KOMWUSolver, "kernelized optimistic multiplicative weights"),
     "efr": Entry(
-      EFRSolver,
-      "extensive-form regret minimization: no regret for any causal deviation",
-      {"deviations": "causal partial sequence"},
+      EFRSolver, "extensive-form regret minimization: no regret for any causal deviation"
     ),
     "external_sampling": Entry(mccfr.ExternalSamplingSolver, "external-sampling Monte Carlo CFR"),
     "external_sampling_full": Entry(

@@ -34,9 +34,9 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, spread
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.history_walk import CHANCE, TERMINAL, HistoryWalk
+from spiel_cfr.games.compiled.history_walk import HistoryWalk
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.games.openspiel.histories import compile_histories
+from spiel_cfr.games.openspiel.history_list import CHANCE, TERMINAL
 from spiel_cfr.policies import forms
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 
@@ -187,10 +187,7 @@ class _AgentForm:
   """
 
   def __init__(self, compiled: CompiledGame, max_nodes: int) -> None:
-    histories, _ = compile_histories(
-      compiled.view, compiled.infostates, compiled.actions, compiled.num_actions, max_nodes
-    )
-    walk = HistoryWalk(compiled, histories)
+    walk = HistoryWalk(compiled, max_nodes)
     counts = np.concatenate(compiled.num_actions)
     first = np.cumsum(counts) - counts
     self._compiled, self.size = compiled, int(counts.sum())
@@ -223,7 +220,7 @@ class _AgentForm:
     self._reached = np.flatnonzero(lengths)
     self._row = np.repeat(np.arange(self.size), lengths)
     owners = np.repeat(np.arange(compiled.num_players), [len(own) for own in compiled.actions])
-    returns = histories.returns[walk.index[ends]]
+    returns = walk.returns[walk.index[ends]]
     self.unit = float(np.ptp(returns)) or 1.0
     own = owners[self._entries][self._row]
     self._payoffs = returns[through.indices, own] / self.unit

@@ -13,10 +13,11 @@ from spiel_cfr.cfr.restarts import Restarted
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.correlated import CorrelatedGap, EFRSolver
 from spiel_cfr.evaluation import evaluate
-from spiel_cfr.evaluation.evaluated import Evaluated
+from spiel_cfr.evaluation.evaluate import Evaluated
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.openspiel.game_size import DEFAULT_MAX_NODES
+from spiel_cfr.policies.open_spiel import is_same_game
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.runs.checkpoint_folder import Checkpoints
 from spiel_cfr.runs.run_loop import StopReason, run
@@ -193,7 +194,7 @@ def solve(
   if isinstance(solver, str):
     # What has a horizon is told of the whole run.
     solver = catalogue.make(solver, compiled, iterations or 1_000)
-  elif solver.compiled_game.digest != compiled.digest:
+  elif not is_same_game(solver.compiled_game, compiled):
     raise errors.ArgumentError(f"{solver!r} is not a solver of {compiled.name}.")
   result = run(
     solver,

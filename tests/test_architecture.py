@@ -198,3 +198,46 @@ def test_optional_packages_are_extras():
 def test_files_are_short():
   lines = {str(path): len(path.read_text().splitlines()) for path in modules().values()}
   assert {path: count for path, count in lines.items() if count > _MOST_LINES} == {}
+
+
+# Until search is written once, and public trees are one form.
+_INHERITED_TOO = {"HandSubgame", "PublicGame", "PublicTree", "VectorGame"}
+_LONGEST_CHAIN = 3
+
+
+def last_name(node):
+  """Returns the name of a class in an expression, without modules before it and type parameters behind it."""
+  while isinstance(node, ast.Subscript):
+    node = node.value
+  return getattr(node, "id", getattr(node, "attr", None))
+
+
+@functools.cache
+def bases():
+  """Returns the package's own bases of each of its classes, by name, but for those of exceptions."""
+  found = {
+    node.name: [last_name(base) for base in node.bases]
+    for module in modules()
+    for node in ast.walk(tree(module))
+    if isinstance(node, ast.ClassDef) and module != f"{_PACKAGE}.errors"
+  }
+  return {name: [base for base in own if base in found] for name, own in found.items()}
+
+
+def test_classes_are_abstract_or_final():
+  """Nothing that the package makes objects of is inherited from."""
+  inherited = {base for own in bases().values() for base in own}
+  made = {
+    f"{last_name(node.func)}"
+    for module in modules()
+    for node in ast.walk(tree(module))
+    if isinstance(node, ast.Call)
+  }
+  assert inherited & made == _INHERITED_TOO
+
+
+def test_chains_of_classes_are_short():
+  def chain(name):
+    return [name, *max((chain(base) for base in bases()[name]), key=len, default=[])]
+
+  assert not [chain(name) for name in bases() if len(chain(name)) > _LONGEST_CHAIN]

@@ -21,9 +21,10 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.abstraction.buckets import AnyBuckets, Buckets, make_buckets
 from spiel_cfr.abstraction.hand_buckets import HandBuckets, check_whole_public_game, merge_hands
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
-from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiled.from_arrays import lay_out
+from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.payoffs.build_payoff import merged_leaves
 from spiel_cfr.games.sequence_form.shared_infosets import SharedInfosets, build_shared_infosets
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
@@ -110,7 +111,7 @@ def _merge_infosets(full: EnumeratedGame, buckets: Buckets) -> EnumeratedGame:
   treeplexes = tuple(placed.treeplex for placed in placements)
   shared = _share_infosets(treeplexes, labels)
   return EnumeratedGame(
-    full,
+    full.facts,
     treeplexes,
     tuple(infosets),
     payoff,

@@ -8,7 +8,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr.recipes import Described
+from spiel_cfr.cfr.recipes import described
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.schedules import Weights, as_weights
 
@@ -24,8 +24,9 @@ ADDITION = 2.0**-20
 Counted = Literal["before", "after", "faced"]
 
 
+@described
 @dataclasses.dataclass(frozen=True)
-class Averaging(Described):
+class Averaging:
   """How a full-width solver averages its strategies, each of them times the reach of its owner.
 
       Averaging()                     # of CFR: all iterations weigh the same

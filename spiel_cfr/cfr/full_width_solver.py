@@ -22,6 +22,7 @@ from spiel_cfr.cfr.iteration_schedule import IterationSchedule
 from spiel_cfr.cfr.loops import FullWidthState, Loop, make_loop
 from spiel_cfr.cfr.solver import MOST_ITERATIONS, Solver
 from spiel_cfr.cfr.substitute_regrets import PolicyValues, WarmStart
+from spiel_cfr.cfr.turns import in_turn
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
@@ -59,8 +60,10 @@ class FullWidthSolver(Solver):
     alternating_updates: whether a player sees the strategies to which those before it have just updated.
     averaging: how strategies are averaged.
     precision: the relative rounding error of what is remembered from one iteration to the next.
+    theory: what whoever has made the solver knows of its steps; None if nothing.
   """
 
+  theory: object = None
   _runtime: _Run
 
   def __init__(
@@ -106,6 +109,15 @@ class FullWidthSolver(Solver):
     averaging.check(game, self.alternating_updates)
     self.precision = float(np.finfo(game.dtype).eps)
     self.reset()
+
+  def constructor_arguments(self) -> dict[str, Any]:
+    """Returns the arguments of the constructor besides the game, by name."""
+    return {
+      "minimizer": self.minimizer,
+      "alternating_updates": self.alternating_updates,
+      "averaging": self.averaging,
+      "opponents": self._opponents,
+    }
 
   def reset(self) -> None:
     before = self.__dict__.get("_runtime")
@@ -202,6 +214,7 @@ class FullWidthSolver(Solver):
     """Returns what depends on the iteration, for the next ones."""
     return self._runtime.schedule.next(self._runtime.loop.arrays.state, count)
 
+  @in_turn
   def sums(self) -> AnyFloats:
     """Returns what the average policy is a multiple of, shape (sequences,); before any iteration, the current one."""
     state = self.state
@@ -226,6 +239,7 @@ class FullWidthSolver(Solver):
   def nash_conv(self) -> float:
     return evaluate.original_nash_conv(self.compiled_game, self.sums())
 
+  @in_turn
   def infoset_numbers(self, line: int) -> Float64s:
     """Returns a line of what the minimizer keeps of infosets, in the game's order, shape (infosets,)."""
     self._runtime.loop.gather()
@@ -241,6 +255,7 @@ class FullWidthSolver(Solver):
       result[own] = block[0]
     return result[self.compiled_game.all_action_sequences]
 
+  @in_turn
   def init_from_strategy(self, sequence_form: Float64s) -> None:
     """Goes on from other strategies, with an average that begins anew; `iteration` goes on too.
 
@@ -260,6 +275,7 @@ class FullWidthSolver(Solver):
     """For how many of the iterations the policy counts from which it has started warm; 0 if it has not."""
     return self._runtime.loop.arrays.state.warm_iterations
 
+  @in_turn
   def warm_start(
     self,
     policy: Any,
@@ -273,6 +289,7 @@ class FullWidthSolver(Solver):
       self.begin_warm(found, chosen, bool(keep_average))
     return chosen
 
+  @in_turn
   def begin_warm(self, found: PolicyValues, chosen: WarmStart, keep_average: bool) -> None:
     """Begins anew as `cfr.warm_start.plan` has planned it."""
     count, schedule = chosen.iterations, self._runtime.schedule
@@ -312,6 +329,7 @@ class FullWidthSolver(Solver):
       )
     self._lock(*locked_part(self.compiled_game, policy, infostates))
 
+  @in_turn
   def lock_as(self, other: "FullWidthSolver") -> None:
     """Locks what is locked in another solver of the same game, before the first iteration of this one."""
     if other.state.locked.any():
@@ -324,6 +342,7 @@ class FullWidthSolver(Solver):
     state.strategy[sequences] = probabilities[sequences]
     self.refresh()
 
+  @in_turn
   def with_locked(self, probabilities: Float64s) -> Float64s:
     """Returns a behavioural form in which what is locked is what it is."""
     state, result = self.state, np.array(probabilities)

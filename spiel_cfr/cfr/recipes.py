@@ -1,7 +1,7 @@
 """How a solver was made, in words: the name of a class or function and its arguments, as JSON has them.
 
-Checkpoints and traces keep that, and `make` follows it. Whatever makes solvers notes it by being decorated with
-`recorded`; constructors of solvers are, by themselves.
+Checkpoints and traces keep that, and `make` follows it. `Solver.__new__` notes it of constructors, the decorator
+`recorded` of functions that make solvers.
 """
 
 import dataclasses
@@ -21,6 +21,7 @@ from spiel_cfr.regret_minimizers.schedules import Schedule
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C", bound=type[Any])
 
 NAME = "class"
 _GAME = "game"
@@ -33,38 +34,41 @@ class Recipe(NamedTuple):
   arguments: Mapping[str, Any]
 
 
-class Described:
-  """What is described by class and fields when it is an argument: frozen dataclasses derived from it."""
-
-
-# What an argument may be that is described so.
-_DESCRIBED = (RegretMinimizer, Schedule, Described)
+# What an argument may be that is described by class and fields: frozen dataclasses derived from these.
+_DESCRIBED: list[type[Any]] = [RegretMinimizer, Schedule]
 # All that makes solvers, by name; of several of one name the last, as in notebooks.
 _MAKERS: dict[str, Callable[..., Any]] = {}
 
 
-def recorded(make: Callable[P, R], name: str | None = None) -> Callable[P, R]:
-  """Decorator of functions that make solvers of a game: the solver's `recipe` is then this function.
+def described(base: C) -> C:
+  """Decorator of a class: arguments of this class, and of those derived from it, are described by class and fields."""
+  _DESCRIBED.append(base)
+  return base
 
-  Args:
-    make: the function, or a constructor.
-    name: of the class that a constructor is of.
-  """
-  signature = inspect.signature(make)
+
+def recorded(make: Callable[P, R]) -> Callable[P, R]:
+  """Decorator of functions that make solvers of a game: the solver's `recipe` is then this function."""
 
   @functools.wraps(make)
   def noting(*arguments: P.args, **named: P.kwargs) -> R:
     result = make(*arguments, **named)
-    bound = signature.bind(*arguments, **named)
-    bound.apply_defaults()
-    kept = {key: value for key, value in bound.arguments.items() if key not in (_GAME, "self")}
-    solver: Any = arguments[0] if name else result
-    solver.recipe = Recipe(type(solver).__name__ if name else make.__name__, kept)
+    solver: Any = result
+    solver.recipe = recipe_of(make, arguments, named)
     return result
 
-  if name is None:
-    register(make.__name__, noting)
+  register(make.__name__, noting)
   return noting
+
+
+def recipe_of(
+  make: Callable[..., Any], arguments: tuple[Any, ...], named: Mapping[str, Any]
+) -> Recipe:
+  """Returns the recipe of a call of a function or class, whose missing arguments have their defaults."""
+  bound = inspect.signature(make).bind_partial(*arguments, **named)
+  bound.apply_defaults()
+  return Recipe(
+    make.__name__, {key: value for key, value in bound.arguments.items() if key != _GAME}
+  )
 
 
 def register(name: str, make: Callable[..., Any]) -> None:
@@ -120,13 +124,13 @@ def to_json(value: Any) -> Any:
   own = vars(type(value))
   # What its own __init__ was given is in no field of the base class.
   is_made_of_fields = "__init__" not in own or "__dataclass_fields__" in own
-  if isinstance(value, _DESCRIBED) and dataclasses.is_dataclass(value) and is_made_of_fields:
+  if isinstance(value, tuple(_DESCRIBED)) and dataclasses.is_dataclass(value) and is_made_of_fields:
     fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     return {NAME: type(value).__name__} | to_json(fields)
   recipe = getattr(value, "recipe", None)
   if isinstance(recipe, Recipe):
     return description(recipe)
-  advice = " Make it a frozen dataclass." if isinstance(value, _DESCRIBED) else ""
+  advice = " Make it a frozen dataclass." if isinstance(value, tuple(_DESCRIBED)) else ""
   raise errors.ArgumentError(f"{value!r} can't be kept in a checkpoint.{advice}")
 
 

@@ -6,24 +6,48 @@ import math
 from spiel_cfr._numba.arrays import require
 from spiel_cfr.cfr.solver import MOST_ITERATIONS
 
-# A trial begins when there are this many times as many iterations as at the end of the last one that was rolled back,
-_SPACING = 1.5
-# twice that where it hardly fell,
-_HARDLY = 2
-# or, once a restart has stayed, when NashConv is this fraction of what it was when the last trial began.
-_PROGRESS = 0.2
-# A restart stays if the trial's own pair of strategies reaches this fraction of the NashConv before it
-_PAYS = 0.5
-# within this fraction of all iterations, or T^2 / 5000 where that is less, but at least 16.
-_LENGTH, _SLOW_START, _SHORTEST = 0.2, 5000, 16
-# Checks are at least 8 iterations apart, an eighth of a trial or half of what it has taken, a tenth of a stretch,
-_LEAST, _OF_TRIAL, _OF_TAKEN, _OF_STRETCH = 8, 8, 2, 0.1
-# and take at most this share of the time. An evaluation takes as long as 0.65 iterations of regret matching, and, in
-# small games, all around it as long as 3; that these are constants and not measured makes runs repeatable.
-_SHARE, EVALUATION, CHECK = 0.06, 0.65, 3.0
-# More than any check costs.
-_MOST_COST = 8.0
 
+@dataclasses.dataclass(frozen=True)
+class Rule:
+  """The numbers of the rule. They are constants, and costs are not measured, so that runs are repeatable.
+
+  Attributes:
+    spacing: a trial begins when there are so many times as many iterations as at the end of the last one that was
+      rolled back.
+    hardly: that number of iterations counts so many times where NashConv hardly fell.
+    progress: once a restart has stayed, a trial begins when NashConv is this fraction of that when the last one began.
+    pays: a restart stays if the trial's own strategies reach this fraction of the NashConv before it.
+    length: how long a trial may take, as a fraction of all iterations T.
+    slow_start: trials may take T^2 / slow_start where that is less than `length` says.
+    shortest: the least length of a trial, in iterations.
+    least_gap: the least number of iterations between checks.
+    gaps_of_trial: checks are at least this fraction of a trial's length apart: 1 / gaps_of_trial.
+    gaps_of_taken: checks are at least this fraction of what a trial has taken apart: 1 / gaps_of_taken.
+    gaps_of_stretch: checks are at least this fraction of the iterations of the average apart.
+    share: checks take at most this share of the time, once a restart has stayed.
+    evaluation: what an evaluation costs, in iterations of regret matching.
+    check: what a check costs besides, in iterations; in small games that is most of it.
+    most_cost: more than any check costs, in iterations.
+  """
+
+  spacing: float = 1.5
+  hardly: int = 2
+  progress: float = 0.2
+  pays: float = 0.5
+  length: float = 0.2
+  slow_start: int = 5000
+  shortest: int = 16
+  least_gap: int = 8
+  gaps_of_trial: int = 8
+  gaps_of_taken: int = 2
+  gaps_of_stretch: float = 0.1
+  share: float = 0.06
+  evaluation: float = 0.65
+  check: float = 3.0
+  most_cost: float = 8.0
+
+
+RULE = Rule()
 # What a check can lead to.
 GO_ON, RESTART, ROLL_BACK = range(3)
 
@@ -62,9 +86,9 @@ class RestartControl:
 
   def note_check(self, now: int, evaluations: int) -> None:
     """Notes that there has been a check with so many evaluations."""
-    cost = CHECK
+    cost = RULE.check
     for _ in range(evaluations):
-      cost += EVALUATION
+      cost += RULE.evaluation
     self.cost += cost
     self.checked = 0 if self.trial else now
 
@@ -76,24 +100,24 @@ class RestartControl:
       nash_conv: of the best strategies so far.
       trial_nash_conv: of the best that the trial has found.
     """
-    has_come_far = self.num_restarts > 0 and nash_conv <= _PROGRESS * self.last_nash_conv
+    has_come_far = self.num_restarts > 0 and nash_conv <= RULE.progress * self.last_nash_conv
     if not self.trial:
-      if has_come_far or not self.last_attempt or now >= _SPACING * self.last_attempt:
+      if has_come_far or not self.last_attempt or now >= RULE.spacing * self.last_attempt:
         self._begin_trial(now, nash_conv)
         return RESTART
       return GO_ON
-    wanted, taken, length = _PAYS * self.trial_nash_conv, now - self.trial, self.trial_length
+    wanted, taken, length = RULE.pays * self.trial_nash_conv, now - self.trial, self.trial_length
     if trial_nash_conv <= wanted:
       self._end_trial()
       self.num_restarts += 1
-      if nash_conv <= _PROGRESS * self.last_nash_conv:
+      if nash_conv <= RULE.progress * self.last_nash_conv:
         self._begin_trial(now, nash_conv)
         return RESTART
       return GO_ON
     hardly_falls = self._hardly_falls(taken, trial_nash_conv)
     # Falling like 1 / taken from here on, it would not make it in time.
     if taken >= length or trial_nash_conv * taken > wanted * length or hardly_falls:
-      self.last_attempt = _HARDLY * now if hardly_falls else now
+      self.last_attempt = RULE.hardly * now if hardly_falls else now
       self._end_trial()
       return ROLL_BACK
     self.seen, self.seen_nash_conv = taken, trial_nash_conv
@@ -114,7 +138,7 @@ class RestartControl:
 
   def _begin_trial(self, now: int, nash_conv: float) -> None:
     self.trial = self.last_attempt = now
-    self.trial_length = max(_SHORTEST, int(min(_LENGTH * now, now * now / _SLOW_START)))
+    self.trial_length = max(RULE.shortest, int(min(RULE.length * now, now * now / RULE.slow_start)))
     self.trial_nash_conv = self.last_nash_conv = nash_conv
     self.num_attempts += 1
 
@@ -124,22 +148,26 @@ class RestartControl:
 
   def schedule(self, now: int, stretch: int) -> None:
     """Notes the iteration of the next check; the average is made of `stretch` iterations."""
-    affordable = int(self.cost / _SHARE)
+    affordable = int(self.cost / RULE.share)
     if self.trial:
       taken, end = now - self.trial, self.trial + self.trial_length
       if self.num_restarts:
-        gap = max(_LEAST, int(_OF_STRETCH * taken) + 1)
+        gap = max(RULE.least_gap, int(RULE.gaps_of_stretch * taken) + 1)
         following = max(now + gap, affordable)
       else:
-        gap = max(_LEAST, self.trial_length // _OF_TRIAL, taken // _OF_TAKEN)
+        gap = max(
+          RULE.least_gap, self.trial_length // RULE.gaps_of_trial, taken // RULE.gaps_of_taken
+        )
         following = now + gap
       # The last check of a trial is at its end.
       if following > end or end - following < gap / 2:
         following = max(end, now + 1)
     elif self.num_restarts:
-      following = max(now + max(_LEAST, int(_OF_STRETCH * stretch) + 1), affordable)
+      following = max(
+        now + max(RULE.least_gap, int(RULE.gaps_of_stretch * stretch) + 1), affordable
+      )
     else:
-      following = max(now + 1, int(_SPACING * self.last_attempt) + 1)
+      following = max(now + 1, int(RULE.spacing * self.last_attempt) + 1)
     self.next_check = following
 
   def check(self, iteration: int) -> None:
@@ -149,17 +177,17 @@ class RestartControl:
       ValueError: no run leads to it by this iteration.
     """
     require(0 <= self.num_restarts <= self.num_attempts <= iteration, "attempts are iterations")
-    for number in (self.checked, self.trial, self.seen, self.last_attempt // _HARDLY):
+    for number in (self.checked, self.trial, self.seen, self.last_attempt // RULE.hardly):
       require(0 <= number <= iteration, "what counts iterations was before")
     # Ctrl-C can come between an iteration and the check after it.
     require(self.next_check >= max(1, iteration), "the next check is not over")
     require(self.next_check <= 4 * MOST_ITERATIONS, "the next check can be counted to")
-    require(0 <= self.cost <= _MOST_COST * iteration, "checks cost what they can cost")
+    require(0 <= self.cost <= RULE.most_cost * iteration, "checks cost what they can cost")
     for nash_conv in (self.trial_nash_conv, self.last_nash_conv, self.seen_nash_conv):
       require(nash_conv > -math.inf, "NashConv is a number, or not there yet")
     if self.trial:
       require(self.trial + self.seen < self.next_check, "the next check is after the last one")
-      require(0 < self.trial_length <= _SHORTEST + self.trial, "trials have a length")
+      require(0 < self.trial_length <= RULE.shortest + self.trial, "trials have a length")
       require(self.last_attempt == self.trial, "the last attempt is on trial")
     else:
       require(self.trial_length == self.seen == 0, "there is no trial")

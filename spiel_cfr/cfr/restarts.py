@@ -26,6 +26,7 @@ from spiel_cfr.cfr.restart_rule import RestartControl
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.solver_state import copy_into, inside
 from spiel_cfr.cfr.substitute_regrets import WarmStart
+from spiel_cfr.cfr.turns import in_turn
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.games.sequence_form.single_passes import adopt_pass
@@ -97,7 +98,7 @@ class Restarted(Solver):
       raise errors.ArgumentError(f"Only full-width solvers can be restarted, not {solver!r}.")
     self.compiled_game = solver.compiled_game
     self.first_attempt = arguments.positive_integer(first_attempt, "first_attempt")
-    self._restarted = solver.configuration() | {
+    self._arguments = solver.constructor_arguments() | {
       "minimizer": solver.minimizer.resumable(),
       "averaging": dataclasses.replace(solver.averaging, tapered=True),
     }
@@ -106,7 +107,7 @@ class Restarted(Solver):
 
   def reset(self) -> None:
     before, game = self.__dict__.get("_runtime"), self.compiled_game
-    solver = FullWidthSolver.blank(self._restarted)
+    solver = FullWidthSolver(game, **self._arguments)
     if before is not None:
       solver.lock_as(before.solver)
     state = RestartedState(
@@ -249,6 +250,7 @@ class Restarted(Solver):
         self._keep(candidate, best, scores)
     return scores
 
+  @in_turn
   def warm_start(
     self,
     policy: Any,

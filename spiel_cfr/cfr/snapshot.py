@@ -2,8 +2,10 @@
 
 import itertools
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies import forms
 
 
@@ -35,11 +37,29 @@ class Snapshot(NamedTuple):
   reach: float
 
 
-def snapshots(solver: Any, infosets: Iterable[tuple[int, str]]) -> list[Snapshot]:
-  """Returns what infosets of a solver do now, each given by its player and infostate."""
-  game, average = solver.compiled_game, solver.average_probabilities()
-  form, regrets = forms.sequence_form(game, average), solver.cumulative_regrets()
-  plays, averages = game.to_actions(solver.current_probabilities()), game.to_actions(average)
+def snapshots(
+  game: CompiledGame,
+  infosets: Iterable[tuple[int, str]],
+  current: Float64s,
+  average: Float64s,
+  regrets: Float64s | None,
+  *,
+  iteration: int,
+  nodes_touched: int,
+) -> list[Snapshot]:
+  """Returns what infosets of a game do, each given by its player and infostate.
+
+  Args:
+    game: the game.
+    infosets: the infosets.
+    current: the current policy in behavioural form, shape (sequences,).
+    average: the average policy in behavioural form, shape (sequences,).
+    regrets: cumulative regrets of every entry of `CompiledGame.actions`, or None.
+    iteration: how many iterations have been done.
+    nodes_touched: how many nodes have been visited.
+  """
+  form = forms.sequence_form(game, average)
+  plays, averages = game.to_actions(current), game.to_actions(average)
   places = [{name: place for place, name in enumerate(own)} for own in game.infostates]
   starts = [[0, *itertools.accumulate(counts.tolist())] for counts in game.num_actions]
   offsets = [0, *itertools.accumulate(map(len, game.actions))]
@@ -51,8 +71,8 @@ def snapshots(solver: Any, infosets: Iterable[tuple[int, str]]) -> list[Snapshot
     above = game.treeplexes[player].parent[int(game.infosets[player].position[place])]
     result.append(
       Snapshot(
-        int(solver.iteration),
-        solver.nodes_touched,
+        iteration,
+        nodes_touched,
         player,
         infostate,
         game.actions[player][begin:end].tolist(),

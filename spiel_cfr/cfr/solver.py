@@ -16,15 +16,15 @@ from spiel_cfr._util import arguments
 from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr import solver_files
 from spiel_cfr.cfr.off_path import Unreached, completed
-from spiel_cfr.cfr.recipes import Recipe, description, recorded, register
+from spiel_cfr.cfr.recipes import Recipe, description, recipe_of, register
 from spiel_cfr.cfr.snapshot import Snapshot, snapshots
 from spiel_cfr.cfr.solver_state import as_dict, assign, check_fits
-from spiel_cfr.cfr.turns import Turns, take_turns
+from spiel_cfr.cfr.turns import Turns, in_turn, inherit_turns
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms, open_spiel
-from spiel_cfr.policies.live_policy import LivePolicy
+from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy, MovingPolicy
 
 # Further on, floating-point numbers do not tell iterations apart.
 MOST_ITERATIONS = 1 << 53
@@ -33,7 +33,6 @@ _STATE = "state"
 _OF_RUN = ("_runtime", "_policies", "_loads", "_turns", "_slices")
 
 
-@take_turns
 class Solver(abc.ABC):
   """Base class of all solvers: a configuration that never changes, and one state.
 
@@ -57,15 +56,14 @@ class Solver(abc.ABC):
 
   def __init_subclass__(cls, **arguments: Any) -> None:
     super().__init_subclass__(**arguments)
-    if "__init__" in vars(cls):
-      cls.__init__ = recorded(cls.__init__, cls.__name__)  # type: ignore[method-assign]
     register(cls.__name__, cls)
-    take_turns(cls)
+    inherit_turns(cls)
 
   def __new__(cls, *arguments: Any, **named: Any) -> Self:
-    """Makes what solvers have that are copies of others, too."""
+    """Makes what solvers have that are copies of others, too; notes how the solver is made."""
     solver = super().__new__(cls)
     solver._turns, solver._slices = Turns(), Slices()
+    solver.recipe = recipe_of(cls, arguments, named)
     return solver
 
   @property
@@ -73,18 +71,22 @@ class Solver(abc.ABC):
   def state(self) -> Any:
     """All that changes from one iteration to the next, see `solver_state`; whoever writes to it calls `refresh`."""
 
+  @in_turn
   @abc.abstractmethod
   def reset(self) -> None:
     """Goes back to before the first iteration. What is locked stays locked."""
 
+  @in_turn
   def refresh(self) -> None:
     """Brings everything else up to date after the state has been written to."""
     self._loads += 1
 
+  @in_turn
   @abc.abstractmethod
   def _advance(self, count: int) -> None:
     """Does iterations that take about a tenth of a second, or one."""
 
+  @in_turn
   def evaluate_and_update_policy(self) -> None:
     """Does one iteration."""
     self._advance(1)
@@ -104,29 +106,41 @@ class Solver(abc.ABC):
   def nodes_touched(self) -> int:
     """How many states a recursive implementation would have visited so far."""
 
-  def prepare(self) -> None:  # noqa: B027
+  @in_turn  # noqa: B027
+  def prepare(self) -> None:
     """Compiles kernels or takes them from disk, so that the first iteration is not slower than others."""
 
   def trace_columns(self) -> dict[str, float]:
     """Returns numbers by name that a run is to note at each evaluation beside those of all solvers; see `Row`."""
     return {}
 
+  @in_turn
   @abc.abstractmethod
   def current_probabilities(self) -> Float64s:
     """Returns a copy of the current policy in behavioural form, shape (sequences,)."""
 
+  @in_turn
   @abc.abstractmethod
   def average_probabilities(self) -> Float64s:
     """Returns the average policy in behavioural form, shape (sequences,); uniform where never played to."""
 
+  def probabilities_in(self, game: CompiledGame) -> Float64s | None:
+    """See `open_spiel.HasArray`: the average policy."""
+    return (
+      self.average_probabilities() if open_spiel.is_same_game(game, self.compiled_game) else None
+    )
+
+  @in_turn
   def current_sequence_form(self) -> Float64s:
     """Returns the current policy in sequence form, shape (sequences,)."""
     return forms.sequence_form(self.compiled_game, self.current_probabilities())
 
+  @in_turn
   def average_sequence_form(self) -> Float64s:
     """Returns the average policy in sequence form, shape (sequences,), of float32 if the game is."""
     return forms.sequence_form(self.compiled_game, self.average_probabilities())
 
+  @in_turn
   def current_policy(self) -> Any:
     """Returns the current policy, which need not converge, as OpenSpiel's Python class.
 
@@ -134,6 +148,7 @@ class Solver(abc.ABC):
     """
     return self._hand_out("current", self.current_probabilities, self._version)
 
+  @in_turn
   def average_policy(self, unreached: Unreached = "uniform") -> Any:
     """Returns the average policy, which in two-player zero-sum games converges to a Nash equilibrium.
 
@@ -150,19 +165,20 @@ class Solver(abc.ABC):
     if unreached == "uniform":
       return self._hand_out("average", self.average_probabilities)
     probabilities = completed(self.compiled_game, self.average_sequence_form(), unreached)
-    return open_spiel.CompiledTabularPolicy(self.compiled_game, probabilities)
+    return CompiledTabularPolicy(self.compiled_game, probabilities)
 
   def _hand_out(
     self,
     name: str,
     probabilities: Callable[[], Float64s],
     version: Callable[[], Hashable] | None = None,
-  ) -> LivePolicy:
+  ) -> CompiledTabularPolicy:
     """Returns the policy of that name, up to date: the one that somebody still holds, or a new one."""
     policies = self.__dict__.setdefault("_policies", weakref.WeakValueDictionary())
-    policy: LivePolicy | None = policies.get(name)
+    policy: CompiledTabularPolicy | None = policies.get(name)
     if policy is None:
-      policy = policies[name] = LivePolicy(self.compiled_game, probabilities, version)
+      source = MovingPolicy(probabilities, version)
+      policy = policies[name] = CompiledTabularPolicy(self.compiled_game, source)
     else:
       policy.refresh()
     return policy
@@ -187,10 +203,12 @@ class Solver(abc.ABC):
     """Returns a copy of the current policy as infostate -> action -> probability."""
     return open_spiel.to_dict(self.compiled_game, self.current_probabilities())
 
+  @in_turn
   def infostates(self) -> list[list[str]]:
     """Returns the information state strings of each player, in the order of OpenSpiel's policies."""
     return [list(own) for own in self.compiled_game.infostates]
 
+  @in_turn
   def cumulative_regrets(self) -> Float64s | None:
     """Returns R(I, a), see `Snapshot`, for every entry of `CompiledGame.actions`, all players end to end.
 
@@ -198,6 +216,7 @@ class Solver(abc.ABC):
     """
     return None
 
+  @in_turn
   def snapshot(self, infostate: str, player: int | None = None) -> Snapshot:
     """Returns what an infoset does now: its cumulative regrets, current and average strategy, and reach.
 
@@ -221,6 +240,7 @@ class Solver(abc.ABC):
       )
     return self._look_at([(owners[0], infostate)])[0]
 
+  @in_turn
   def snapshots(self, pattern: str | re.Pattern[str] = "") -> list[Snapshot]:
     """Returns what all infosets do now whose names a regular expression finds, player by player.
 
@@ -239,8 +259,17 @@ class Solver(abc.ABC):
 
   def _look_at(self, infosets: Iterable[tuple[int, str]]) -> list[Snapshot]:
     """Returns what infosets do, each given by its player and infostate."""
-    return snapshots(self, infosets)
+    return snapshots(
+      self.compiled_game,
+      infosets,
+      self.current_probabilities(),
+      self.average_probabilities(),
+      self.cumulative_regrets(),
+      iteration=int(self.iteration),
+      nodes_touched=self.nodes_touched,
+    )
 
+  @in_turn
   def nash_conv(self) -> float:
     """Returns the NashConv of the average policy, without leaving the arrays; of an abstraction, in the full game."""
     return evaluate.original_nash_conv(self.compiled_game, self.average_sequence_form())
@@ -254,6 +283,7 @@ class Solver(abc.ABC):
     evaluate.check_two_player_constant_sum(self.compiled_game)
     return self.nash_conv() / 2
 
+  @in_turn
   def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
     """Keeps a part of the policy fixed, see `FullWidthSolver.lock`; all other solvers raise LockError."""
     raise errors.LockError(
@@ -263,6 +293,7 @@ class Solver(abc.ABC):
   def __repr__(self) -> str:
     return f"<{self.recipe.name} of {self.compiled_game}, iteration {int(self.iteration):,}>"
 
+  @in_turn
   def __copy__(self) -> Self:
     # It goes on by itself from where this one is, and shares what never changes.
     result = type(self).__new__(type(self))
@@ -276,14 +307,7 @@ class Solver(abc.ABC):
     """Returns what never changes, by attribute."""
     return {name: value for name, value in self.__dict__.items() if name not in _OF_RUN}
 
-  @classmethod
-  def blank(cls, configuration: Mapping[str, Any]) -> Self:
-    """Makes a solver of a configuration, before its first iteration."""
-    result = cls.__new__(cls)
-    result.__dict__.update(configuration)
-    result.reset()
-    return result
-
+  @in_turn
   def __getstate__(self) -> dict[str, Any]:
     return self.configuration() | {_STATE: self.state_dict()}
 
@@ -295,10 +319,12 @@ class Solver(abc.ABC):
     assign(self.state, state)
     self.refresh()
 
+  @in_turn
   def state_dict(self) -> dict[str, Any]:
     """Returns a copy of the state, by name."""
     return as_dict(self.state)
 
+  @in_turn
   def load_state_dict(self, state: Mapping[str, Any]) -> None:
     """Takes over what `state_dict` of a solver made in the same way has returned.
 
@@ -329,6 +355,7 @@ class Solver(abc.ABC):
     """Returns how a checkpoint names the game; None for the digest of one that was not compiled."""
     return {"game": self.compiled_game.game_string, "game_sha256": self.compiled_game.digest}
 
+  @in_turn
   def save(self, path: str | os.PathLike[str]) -> None:
     """Writes a checkpoint, from which this solver can go on as if it had never stopped, bit for bit.
 
@@ -340,6 +367,7 @@ class Solver(abc.ABC):
     """
     solver_files.save(self, path)
 
+  @in_turn
   def restore(self, path: str | os.PathLike[str]) -> None:
     """Takes over the state in a checkpoint of a solver that was made in the same way for the same game.
 

@@ -1,7 +1,7 @@
 """Solvers in files: how they were made, for which game, and their state."""
 
 import os
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,7 +16,20 @@ FORMAT = 3
 _RECIPE = "solver"
 
 
-def save(solver: Any, path: str | os.PathLike[str]) -> None:
+class Saved(Protocol):
+  """The part of a solver that files are about."""
+
+  def description(self) -> dict[str, Any]:
+    """Returns how the solver was made, as JSON has it."""
+
+  def game_identity(self) -> dict[str, str | None]:
+    """Returns how a checkpoint names the game."""
+
+  def state_dict(self) -> dict[str, Any]:
+    """Returns a copy of the state, by name."""
+
+
+def save(solver: Saved, path: str | os.PathLike[str]) -> None:
   """Writes what `read_state` and `load` read, see `Solver.save`."""
   state = solver.state_dict()
   arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
@@ -26,7 +39,7 @@ def save(solver: Any, path: str | os.PathLike[str]) -> None:
   files.write(path, KIND, FORMAT, header, arrays)
 
 
-def read_state(solver: Any, path: str | os.PathLike[str]) -> dict[str, Any]:
+def read_state(solver: Saved, path: str | os.PathLike[str]) -> dict[str, Any]:
   """Returns the state in a checkpoint of a solver that was made like this one for the same game.
 
   Raises:
@@ -38,7 +51,7 @@ def read_state(solver: Any, path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _state_in(
-  solver: Any, path: str | os.PathLike[str], header: dict[str, Any], arrays: files.Arrays
+  solver: Saved, path: str | os.PathLike[str], header: dict[str, Any], arrays: files.Arrays
 ) -> dict[str, Any]:
   own = solver.game_identity()
   try:

@@ -1,22 +1,16 @@
 """Threads that use the same solver take turns.
 
-Every public method is a turn. So is each slice of iterations, so that whoever asks a solver that runs in another thread
-waits for about a tenth of a second, or for one iteration, and sees what there is after a whole number of them. A turn
-may take others inside, as callbacks in the middle of a run do.
+Methods that read or write the state are turns, see `in_turn`. So is each slice of iterations: whoever asks a solver
+that runs in another thread waits for about a tenth of a second, or for one iteration, and sees the state after a whole
+number of them. A turn may take others inside, as callbacks in the middle of a run do.
 """
 
 import functools
 import threading
 from collections.abc import Callable
-from types import FunctionType
 from typing import Any, TypeVar
 
-C = TypeVar("C", bound=type)
-
-# A turn each, though private: slices of iterations, and what copies and pickles are made of.
-_PRIVATE = ("_advance", "__getstate__", "__copy__")
-# Made of slices.
-_IN_SLICES = "run"
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Turns:
@@ -37,16 +31,9 @@ class Turns:
     return Turns, ()
 
 
-def take_turns(cls: C) -> C:
-  """Decorator of a class whose objects have `_turns`: makes its methods wait for their turn."""
-  for name, method in list(vars(cls).items()):
-    is_public = not name.startswith("_") and name != _IN_SLICES
-    if isinstance(method, FunctionType) and (is_public or name in _PRIVATE):
-      setattr(cls, name, _in_turn(method))
-  return cls
+def in_turn(method: F) -> F:
+  """Decorator of a method of objects that have `_turns`: it waits for its turn, and so do methods that override it."""
 
-
-def _in_turn(method: Callable[..., Any]) -> Callable[..., Any]:
   @functools.wraps(method)
   def waiting(self: Any, /, *arguments: Any, **named: Any) -> Any:
     queue, lock = self._turns.queue, self._turns.lock
@@ -61,4 +48,14 @@ def _in_turn(method: Callable[..., Any]) -> Callable[..., Any]:
       if lock._is_owned():
         lock.release()
 
-  return waiting
+  waiting.takes_turns = True  # type: ignore[attr-defined]
+  return waiting  # type: ignore[return-value]
+
+
+def inherit_turns(cls: type) -> None:
+  """Makes the methods of a class that override methods `in_turn` wait for their turn too."""
+  for name, method in list(vars(cls).items()):
+    waits = hasattr(method, "takes_turns")
+    overridden = [vars(base).get(name) for base in cls.__mro__[1:]]
+    if any(hasattr(each, "takes_turns") for each in overridden) and not waits:
+      setattr(cls, name, in_turn(method))

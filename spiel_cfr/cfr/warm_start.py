@@ -5,7 +5,7 @@ has to say.
 """
 
 import math
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -34,6 +34,34 @@ from spiel_cfr.regret_minimizers.regret_minimizer import (
 )
 
 
+class Startable(Protocol):
+  """The part of a full-width solver that a warm start depends on."""
+
+  compiled_game: CompiledGame
+  minimizer: RegretMinimizer
+  alternating_updates: bool
+
+  def with_locked(self, probabilities: Float64s) -> Float64s:
+    """Returns a behavioural form in which what is locked is what it is."""
+
+
+@runtime_checkable
+class Transferable(Protocol):
+  """A solver that can be made again for another game, and start warm there."""
+
+  def description(self) -> dict[str, Any]:
+    """Returns how the solver was made, as JSON has it."""
+
+  def warm_start(
+    self,
+    policy: Any,
+    iterations: int | None = None,
+    form: WarmForm | None = None,
+    keep_average: bool = True,
+  ) -> WarmStart:
+    """Begins anew from a policy."""
+
+
 def read_policy(game: CompiledGame, policy: Any) -> Float64s:
   """Returns a policy in behavioural form, given in that form or as anything that `policies.from_policy` reads.
 
@@ -54,7 +82,7 @@ def read_policy(game: CompiledGame, policy: Any) -> Float64s:
 
 
 def plan(
-  solver: Any, policy: Any, iterations: int | None = None, form: WarmForm | None = None
+  solver: Startable, policy: Any, iterations: int | None = None, form: WarmForm | None = None
 ) -> tuple[PolicyValues, WarmStart]:
   """Decides how a full-width solver begins anew from a policy, as if it had played that for some iterations.
 
@@ -135,7 +163,7 @@ def begin_from(
 
 
 def transfer(
-  solver: Any,
+  solver: Transferable,
   game: AnyGame,
   iterations: int | None = None,
   form: WarmForm | None = None,
@@ -159,7 +187,7 @@ def transfer(
 
   and what `plan` and `compile_game` raise.
   """
-  if not hasattr(solver, "warm_start"):
+  if not isinstance(solver, Transferable):
     raise errors.ArgumentError(f"Only a full-width solver can be transferred, not {solver!r}.")
   result = recipes.make(solver.description(), compile_game(game))
   result.warm_start(solver, iterations, form, keep_average)

@@ -32,6 +32,7 @@ from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect, gr
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
+from spiel_cfr.policies.tabular_policy import player_to_move
 
 
 class CorrelatedPolicy(abc.ABC):
@@ -280,7 +281,7 @@ class Mediator:
       PolicyError: the player is not to move, the state is not in the compiled game, or the player has taken another
         action than it was told, or has not asked, so that it is told no more.
     """
-    player = open_spiel.player_to_move(state, player)
+    player = player_to_move(state, player)
     view = self.compiled_game.view
     told, left = self._retrace(state)
     if player in left:

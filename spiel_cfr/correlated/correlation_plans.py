@@ -29,7 +29,6 @@ from spiel_cfr._numba.arrays import Float64s, Int64s, spread
 from spiel_cfr.evaluation import sequence_form_matrices
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.history_walk import HistoryWalk
-from spiel_cfr.games.openspiel import histories
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -133,10 +132,7 @@ class RelevantPairs:
   def _connected(self, max_histories: int) -> tuple[Int64s, Int64s]:
     """Returns which infosets of player 0 and of player 1 are on one history."""
     game = self.game
-    found, _ = histories.compile_histories(
-      game.view, game.infostates, game.actions, game.num_actions, max_histories
-    )
-    walk = HistoryWalk(game, found)
+    walk = HistoryWalk(game, max_histories)
     sequence_of = self.number[game.all_action_sequences]
     # Each player's last sequence before each node.
     last = np.zeros((2, len(walk.mover)), np.int64)

@@ -174,12 +174,28 @@ def _check_size(game: CompiledGame, name: str, count: float) -> None:
     )
 
 
+class _Memory(NamedTuple):
+  """A memory at an infoset.
+
+  Attributes:
+    node: the node whose probability is that of the memory, see `Memories.node`.
+    above: the memory at the infoset above from which it comes, or `NONE`, see `Memories.above`.
+    trigger: the recommended action of the infoset above with which the memory ends; `NONE` if there is one above.
+    is_triggered: 1 if it ends with a recommendation that was not followed, otherwise 0.
+  """
+
+  node: int
+  above: int
+  trigger: int
+  is_triggered: int
+
+
 class _Layout:
   """Memories of all infosets, one after the other, as lists that grow; see `Memories` for other names.
 
   Attributes:
     sequences: of each infoset's actions.
-    rows: of each memory the node, `above`, `trigger`, and whether the memory ends with a trigger.
+    rows: the memories.
   """
 
   def __init__(self, game: CompiledGame, name: str) -> None:
@@ -195,7 +211,7 @@ class _Layout:
     self.infoset_above = owner[self.sequence_above]
     self.action_above = action[self.sequence_above]
     self.begin, self.list_begin = [0], [0]
-    self.rows = list[tuple[int, int, int, int]]()
+    self.rows = list[_Memory]()
     self.list_parent, self.list_played = list[int](), list[int]()
     wanted = {kind for kinds in DEVIATIONS[name] for kind in kinds}
     inner = set(self.infoset_above.tolist())
@@ -214,16 +230,16 @@ class _Layout:
     own, last = int(self.sequence_above[infoset]), int(self.action_above[infoset])
     if up != NONE:
       self.rows += [
-        (self.rows[memory][0], memory, NONE, self.rows[memory][3])
+        self.rows[memory]._replace(above=memory, trigger=NONE)
         for memory in range(self.begin[up], self.begin[up + 1])
       ]
     if up != NONE and with_triggers:
       self.rows += [
-        (sequence, NONE, action, 1)
+        _Memory(sequence, NONE, action, 1)
         for action, sequence in enumerate(self.sequences[up])
         if sequence != own
       ]
-    self.rows.append((own, NONE, last, 0))
+    self.rows.append(_Memory(own, NONE, last, 0))
 
   def _add_lists(self, infoset: int, up: int, is_inner: bool) -> None:
     """It remembers all lists of actions above."""
@@ -231,7 +247,7 @@ class _Layout:
     if up != NONE:
       first, last = self.list_begin[up : up + 2]
       before = list(range(self._end + first, self._end + last))
-    self.rows += [(node, NONE, NONE, 0) for node in before]
+    self.rows += [_Memory(node, NONE, NONE, 0) for node in before]
     if is_inner:
       for node in before:
         self.list_parent += [node] * len(self.sequences[infoset])

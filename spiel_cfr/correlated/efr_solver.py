@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr.cfr.gradient_solver import AveragedState, GradientSolver
+from spiel_cfr.cfr.turns import in_turn
 from spiel_cfr.correlated.deviations import full_name
 from spiel_cfr.correlated.gaps import CorrelatedGap, measure
 from spiel_cfr.correlated.regrets import DeviationRegrets
 from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect
-from spiel_cfr.first_order.first_order_solver import AveragedState, FirstOrderSolver
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms
 
@@ -40,10 +41,10 @@ class EFRState(AveragedState):
   play_values: Float64s
 
 
-class EFRSolver(FirstOrderSolver[EFRState]):
+class EFRSolver(GradientSolver[EFRState]):
   """Extensive-form regret minimization, all players at once, for any number of players and any payoffs.
 
-      solver = EFRSolver("sheriff", deviations="causal partial sequence")
+      solver = EFRSolver("sheriff")
       solver.run(1000)
       solver.gap()  # extensive-form
 
@@ -51,7 +52,7 @@ class EFRSolver(FirstOrderSolver[EFRState]):
     deviations: the name of the set of deviations.
   """
 
-  def __init__(self, game: AnyGame, deviations: str = "blind action") -> None:
+  def __init__(self, game: AnyGame, deviations: str = "causal partial sequence") -> None:
     """Makes the solver.
 
     Args:
@@ -108,6 +109,7 @@ class EFRSolver(FirstOrderSolver[EFRState]):
     """Returns the current policy in behavioural form, shape (sequences,)."""
     return self.state.strategy.copy()
 
+  @in_turn
   def gap(self, kind: str | None = None) -> CorrelatedGap:
     """Returns how far the even mixture of all iterations is from an equilibrium, exactly.
 

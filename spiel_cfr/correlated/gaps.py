@@ -108,11 +108,30 @@ class CorrelatedGap(NamedTuple):
 def _best_gains(
   game: CompiledGame, memories: Memories, regrets: Float64s, begins: int, ends: int
 ) -> Float64s:
-  """Returns what each player's best deviator gains over following all, times the sum of weights, shape (players,)."""
+  """Returns what each player's best deviator gains over following all, times the sum of weights, shape (players,).
+
+  The infosets are visited from the last to the first. Each keeps the gains that can still be made below it:
+
+      worth(m, a)     by a deviator of memory m who plays a here
+      following(a)    by a player who is recommended a here, and follows
+      seen(b, a)      by a player who is recommended b here, and for the first time deviates, to a
+      heard(m, b, a)  by a deviator of memory m who is recommended b and plays a, where deviators hear on
+
+  With r(m, a) the regret of memory m for not playing a, and s(m, b, a) for not playing a instead of b, a deviator of
+  memory m gains
+
+      max over a of  r(m, a) + sum over b of s(m, b, a) + worth(m, a)
+      sum over b of  max over a of  s(m, b, a) + heard(m, b, a)           where it hears on
+
+  and a player who has followed so far the gain of the first memory, or, if it may begin to deviate here,
+
+      max(sum over b of following(b), gain of the last memory)                         before it sees b
+      sum over b of  max(following(b), max over a of s(last, b, a) + seen(b, a))       after it sees b
+
+  Deviators who may follow again gain at least 0, or, if only after another swap, what the best swaps here gain.
+  """
   sizes = np.repeat(*game.groups[:, [ACTIONS, COUNT]].astype(np.int64).T).tolist()
   shapes = list(zip(np.diff(memories.begin).tolist(), sizes, strict=True))
-  # What can be gained later: by each memory after each action; after following a recommendation of each action; after
-  # each action instead of each that was recommended; and by each memory after both, if it hears on.
   worth = [np.zeros(shape) for shape in shapes]
   following, seen = [np.zeros(size) for size in sizes], [np.zeros((size, size)) for size in sizes]
   hears_on = ends == _HEARING_ALL

@@ -12,7 +12,7 @@ from spiel_cfr.deep_cfr.lockstep import padded
 from spiel_cfr.deep_cfr.network import Approximator, Array
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.infoset_features import Float32s
-from spiel_cfr.policies import open_spiel
+from spiel_cfr.policies.tabular_policy import player_to_move
 
 # (outputs, mask, iterations) -> probabilities; what many networks say of rows, (networks, many, rows, actions).
 Play = Callable[[Float64s, Bools, Int64s], Float64s]
@@ -62,7 +62,7 @@ class AveragePolicy(open_spiel_policy.Policy):  # type: ignore[misc]
 
   def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
     """Returns action -> probability; raises PolicyError where no player is to move, or another one is."""
-    player = open_spiel.player_to_move(state, player_id)
+    player = player_to_move(state, player_id)
     state = self._view.own_state(state, player)
     name = player, self._view.infostate(state)
     if name not in self._known:

@@ -23,7 +23,13 @@ from spiel_cfr.games.openspiel.infoset_features import Float32s
 from spiel_cfr.mccfr.compiled_engine import CompiledEngine
 from spiel_cfr.mccfr.infoset_table import ENTRIES, Entries
 from spiel_cfr.mccfr.sampling_rules import SAMPLER, Sampler
-from spiel_cfr.mccfr.traversal import WORKSPACE, Workspace, traverse
+from spiel_cfr.mccfr.traversal import (
+  REACHED,
+  WORKSPACE,
+  Workspace,
+  begin_traversal,
+  traverse,
+)
 from spiel_cfr.mccfr.updates import average_all
 
 
@@ -53,7 +59,9 @@ def sample_advantages(
   histories, entries = borrowed(histories), borrowed(entries)
   workspace, counters = borrowed(workspace), borrowed(counters)
   for _ in range(num_traversals):
-    for i in range(traverse(histories, sampler, player, 0.0, counters, entries, workspace)):
+    begin_traversal(0.0, workspace)
+    traverse(False, histories, sampler, player, counters, entries, workspace)
+    for i in range(workspace.position[REACHED]):
       begin = np.uint64(workspace.reached[i])
       end = begin + np.uint64(entries.touched[begin])
       entries.touched[begin] = 0

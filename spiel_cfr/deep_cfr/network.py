@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr.recipes import Described
+from spiel_cfr.cfr.recipes import described
 
 Array = npt.NDArray[Any]
 # The parts of a fit in which its steps become longer, and shorter.
@@ -57,7 +57,8 @@ class Training(NamedTuple):
   seed: tuple[int, int]
 
 
-class Approximator(Described, abc.ABC):
+@described
+class Approximator(abc.ABC):
   """What can be fitted. Parameters are one flat array, so that solvers can keep them.
 
   Attributes:

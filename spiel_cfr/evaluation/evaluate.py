@@ -5,9 +5,8 @@ Unified Game-Theoretic Approach to Multiagent Reinforcement Learning" (2017). Al
 expected per game, and exact for any number of players: a best response costs one gradient and one sweep.
 """
 
-import functools
+import dataclasses
 import math
-from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -15,20 +14,10 @@ import numpy.typing as npt
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, aligned_zeros
-from spiel_cfr._numba.steps import Chain, Step
 from spiel_cfr._util import arguments
-from spiel_cfr.evaluation.best_responses import (
-  Expectation,
-  Remainder,
-  expect_value,
-  play_to_the_end,
-  respond,
-  take_best,
-)
+from spiel_cfr.evaluation.evaluator import Evaluator
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, PartWalk, Visit, Workspace
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.games.sequence_form.single_passes import backward
 from spiel_cfr.policies import forms, open_spiel
 
 
@@ -124,7 +113,7 @@ def exploitability(game: AnyGame, policies: open_spiel.AnyPolicy) -> float:
   """
   compiled, sequence = _prepare(game, policies)
   check_two_player_constant_sum(compiled)
-  return evaluate(compiled, sequence).nash_conv / 2
+  return evaluate(compiled, sequence).exploitability
 
 
 def best_response(game: AnyGame, policies: open_spiel.AnyPolicy, player: int) -> BestResponse:
@@ -162,23 +151,58 @@ _NONE = aligned_zeros(0)
 _MOST_SEQUENCES = 1 << 20
 
 
-class Evaluation(NamedTuple):
-  """What one pass over a policy says.
+class Evaluated:
+  """Base class of policies with their values.
 
   Attributes:
-    expected_values: each player's expected utility, shape (players,).
-    best_response_values: the same if that player alone played a best response, shape (players,).
-    best_responses: the best responses in behavioural form, shape (sequences,); empty unless they were asked for.
+    compiled_game: the game as arrays.
+    expected_values: each player's expected utility when all play the policy, shape (players,).
+    best_response_values: each player's expected utility from a best response to the others, shape (players,).
   """
 
+  compiled_game: CompiledGame
   expected_values: Float64s
   best_response_values: Float64s
-  best_responses: Float64s
 
   @property
   def nash_conv(self) -> float:
-    """The sum of what the players would gain."""
+    """The sum of what the players would gain by best responses."""
     return float((self.best_response_values - self.expected_values).sum())
+
+  @property
+  def exploitability(self) -> float:
+    """NashConv / 2.
+
+    Raises:
+      UnsupportedGameError: the game is not a constant-sum game of two players.
+    """
+    check_two_player_constant_sum(self.compiled_game)
+    return self.nash_conv / 2
+
+  @property
+  def value_bounds(self) -> tuple[float, float]:
+    """Bounds of the value of the game for player 0: what its policy guarantees, and the most against the other's.
+
+    Raises:
+      UnsupportedGameError: the game is not a constant-sum game of two players, so that it need not have a value.
+    """
+    check_two_player_constant_sum(self.compiled_game)
+    first, second = self.best_response_values.tolist()
+    return (self.compiled_game.constant_sum or 0.0) - second, first
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Evaluation(Evaluated):
+  """Values of a policy that one pass finds, see `Evaluated`.
+
+  Attributes:
+    best_responses: the best responses in behavioural form, shape (sequences,); empty unless they were asked for.
+  """
+
+  compiled_game: CompiledGame
+  expected_values: Float64s
+  best_response_values: Float64s
+  best_responses: Float64s
 
 
 def _prepare(game: AnyGame, policies: open_spiel.AnyPolicy) -> tuple[CompiledGame, Float64s]:
@@ -228,7 +252,7 @@ def evaluate(
     if compiled.end <= _MOST_SEQUENCES:
       compiled.idle_evaluators.append(evaluator)
   _check_values(values)
-  return Evaluation(values[:, 0], values[:, 1], _NONE if found is None else found)
+  return Evaluation(compiled, values[:, 0], values[:, 1], _NONE if found is None else found)
 
 
 def original_nash_conv(compiled: CompiledGame, sequence_form: npt.NDArray[Any]) -> float:
@@ -266,99 +290,3 @@ def _check_values(values: Float64s) -> None:
       f"The players expect {values[:, 0].tolist()}, and with best responses {values[:, 1].tolist()}: the policy has "
       "numbers that are not finite, or payoffs are too large to be added up."
     )
-
-
-class Evaluator:
-  """Evaluates policies of one game part by part, with the same arrays and chains again and again."""
-
-  def __init__(self, partition: Partition) -> None:
-    """Allocates the arrays."""
-    self._partition, self._walk = partition, PartWalk(partition)
-    self._expected = np.zeros((len(partition.parts), 1))
-    # In small games a chain takes longer to make than to run.
-    self._chains: dict[Any, Chain] = {}
-
-  def __call__(
-    self,
-    sequence_form: npt.NDArray[Any],
-    totals: Sequence[float],
-    responses: Float64s | None,
-    to_the_end: bool = False,
-  ) -> Float64s:
-    """Evaluates a policy.
-
-    Args:
-      sequence_form: shape (sequences,).
-      totals: the number that each player's is divided by.
-      responses: filled with the best responses in behavioural form, shape (sequences,), if it is given.
-      to_the_end: whether probabilities after a sequence are scaled to sum to its own.
-
-    Returns:
-      A row for each player: the expected value of the policy, and of a best response.
-    """
-    walk, parts = self._walk, self._partition.parts
-    if responses is not None:
-      for forced, _ in self._partition.forced():
-        responses[forced] = 1.0
-
-    def visit(player: int, number: int, workspace: Workspace) -> None:
-      if number:
-        walk.load(number, workspace, sequence_form, totals)
-        if to_the_end:
-          self._normalization(number, workspace).run()
-      self._evaluation(player, number, workspace, responses).run()
-
-    walk.load(0, walk.trunk, sequence_form, totals)
-    if to_the_end:
-      self._normalization(0, walk.trunk).run()
-    values = np.zeros((len(walk.players), 2))
-    for player in walk.players:
-      walk.for_each_subtree(functools.partial(visit, player))
-      visit(player, 0, walk.trunk)
-      root = parts[0].place(player).start
-      values[player] = sum(self._expected.ravel().tolist()), walk.trunk.utility[player][root]
-    return values
-
-  def _normalization(self, number: int, workspace: Workspace) -> Chain:
-    """Returns the steps that scale the probabilities after each sequence of a part."""
-    return self._kept(
-      (number, workspace),
-      lambda: [
-        play_to_the_end.on(Remainder(tree, workspace.sequence_form[player]))
-        for player, tree in enumerate(self._partition.parts[number].trees)
-      ],
-    )
-
-  def _evaluation(
-    self, player: int, number: int, workspace: Workspace, responses: Float64s | None
-  ) -> Chain:
-    """Returns the steps that evaluate a player's strategy and its best response in a part."""
-    part, walk, visit = self._partition.parts[number], self._walk, Visit(number, player, workspace)
-    place, utility = part.place(player), visit.utility
-
-    def steps() -> list[Step]:
-      expected = Expectation(utility[place], visit.sequence_form[place], self._expected[number])
-      return [
-        walk.gradient(visit),
-        # The values at entries are counted in each part, and what is below them in the trunk.
-        expect_value.on(expected),
-        *walk.collect(visit),
-        backward(
-          take_best if responses is None else respond,
-          part.trees[player],
-          utility,
-          strategy=None if responses is None else responses[part.sequences[player]],
-          scratch=workspace.scratch,
-        ),
-        *walk.leave(visit),
-      ]
-
-    return (
-      Chain(steps()) if responses is not None else self._kept((player, number, workspace), steps)
-    )
-
-  def _kept(self, key: Any, steps: Callable[[], list[Step]]) -> Chain:
-    """Returns the chain of this key, which is made when it is first asked for."""
-    if key not in self._chains:
-      self._chains[key] = Chain(steps())
-    return self._chains[key]

@@ -13,7 +13,6 @@ from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.history_walk import HistoryWalk
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.games.openspiel.histories import Histories, compile_histories
 from spiel_cfr.policies import open_spiel
 
 
@@ -63,10 +62,7 @@ def largest_infoset_regret(
   compiled = compile_game(game)
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
   behavioral = open_spiel.from_policy(compiled, policies)
-  histories, _ = compile_histories(
-    compiled.view, compiled.infostates, compiled.actions, compiled.num_actions, max_nodes
-  )
-  gains, masses = _gains(compiled, histories, behavioral)
+  gains, masses = _gains(compiled, HistoryWalk(compiled, max_nodes), behavioral)
   counts = np.concatenate(compiled.num_actions)
   starts = np.cumsum(counts) - counts
   known = masses[starts] > 0
@@ -83,10 +79,9 @@ def largest_infoset_regret(
 
 
 def _gains(
-  compiled: CompiledGame, found: Histories, behavioral: Float64s
+  compiled: CompiledGame, walk: HistoryWalk, behavioral: Float64s
 ) -> tuple[Float64s, Float64s]:
   """Sums, over the histories of each action's infoset, what it gains and what others' reach is; shape (actions,)."""
-  walk = HistoryWalk(compiled, found)
   probabilities = walk.probabilities(behavioral)
   values = walk.values(probabilities)
   gains, masses = np.zeros((2, len(compiled.all_action_sequences)))

@@ -27,8 +27,8 @@ from spiel_cfr.explorer.page_content import (
   number_name,
 )
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.history_walk import CHANCE, NONE, HistoryWalk
-from spiel_cfr.games.openspiel import histories
+from spiel_cfr.games.compiled.history_walk import HistoryWalk
+from spiel_cfr.games.openspiel.history_list import CHANCE, NONE
 from spiel_cfr.games.openspiel.state_checks import chance_outcomes
 from spiel_cfr.policies import forms
 
@@ -62,10 +62,7 @@ def describe(
     GameTooLargeError: there are more histories than `max_nodes`.
     InconsistentInfosetError: the game is not the one that was compiled.
   """
-  found, _ = histories.compile_histories(
-    compiled.view, compiled.infostates, compiled.actions, compiled.num_actions, max_nodes
-  )
-  walk = HistoryWalk(compiled, found)
+  walk = HistoryWalk(compiled, max_nodes)
   probabilities = walk.probabilities(behavioral)
   reach, values = walk.reach(probabilities), walk.values(probabilities)
   of_infosets, of_actions = _infosets(compiled, walk, behavioral, reach, values)

@@ -18,7 +18,7 @@ class Tree:
   """Nodes of a game's tree, parents first, the children of a node next to each other.
 
   Attributes:
-    mover: int64 (nodes,): the player who moves, or `CHANCE` or `TERMINAL` of `history_walk`.
+    mover: int64 (nodes,): the player who moves, or `CHANCE` or `TERMINAL` of `history_list`.
     first_child: int64 (nodes,).
     num_children: int64 (nodes,): how many are in the tree.
     num_cut: int64 (nodes,): how many more the game has.

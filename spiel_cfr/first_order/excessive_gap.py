@@ -22,8 +22,12 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, require
-from spiel_cfr.first_order.distances import Step
-from spiel_cfr.first_order.first_order_solver import FirstOrderState, SaddlePointSolver
+from spiel_cfr.cfr.gradient_solver import GradientSolver, GradientState
+from spiel_cfr.cfr.turns import in_turn
+from spiel_cfr.first_order.distances import DilatedDistance, Step, Weights
+from spiel_cfr.first_order.saddle_points import payoff_sum
+from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.regret_minimizers.regularizers import Regularizer
 
 # Searching: where tau begins, what it is divided by and multiplied by after a step, how often it is divided.
 _FIRST_TAU, _SMALLER, _LARGER, _MOST_TRIALS = 0.5, 2.0, 1.11, 50
@@ -32,7 +36,7 @@ _MOST_HALVINGS = 20
 
 
 @dataclasses.dataclass(kw_only=True)
-class ExcessiveGapState(FirstOrderState):
+class ExcessiveGapState(GradientState):
   """All that changes from one iteration to the next.
 
   Attributes:
@@ -44,7 +48,7 @@ class ExcessiveGapState(FirstOrderState):
   tau: float = _FIRST_TAU
 
 
-class ExcessiveGapSolver(SaddlePointSolver[ExcessiveGapState]):
+class ExcessiveGapSolver(GradientSolver[ExcessiveGapState]):
   """The excessive gap technique for constant-sum games of two players: NashConv <= `bound` = O(1 / T).
 
   There is no average apart from the strategies themselves; `current_policy` and `average_policy` are the same.
@@ -57,7 +61,38 @@ class ExcessiveGapSolver(SaddlePointSolver[ExcessiveGapState]):
   after T of them. `aggressive=True` is EGT/AS: mu begins as small as the excess lets it, and tau is the largest of
   1/2, 1/4, ... for which the excess is not negative, from where the last one was; the bound is mu_0 O_0 + mu_1 O_1 as
   it is.
+
+  Attributes:
+    aggressive: as given.
+    distance: of each player's strategies.
   """
+
+  def __init__(
+    self,
+    game: AnyGame,
+    aggressive: bool = False,
+    regularizer: Regularizer = "entropy",
+    weights: Weights = "farina2021",
+  ) -> None:
+    """Makes the solver.
+
+    Args:
+      game: a compiled game, or what `compile_game` takes.
+      aggressive: whether it searches for the largest steps, or takes those that are proven.
+      regularizer: "entropy" or "euclidean".
+      weights: "kroer2017", "farina2021" or "one". The bound is proven for the first, and for the second with the
+        entropy; of an aggressive solver for any.
+
+    Raises:
+      UnsupportedGameError: the game is not a constant-sum game of two players.
+      ArgumentError: there is no such regularizer, or there are no such weights.
+      GameError: see `compile_game`.
+    """
+    self.aggressive = bool(aggressive)
+    super().__init__(game)
+    self._sum = payoff_sum(self.compiled_game, type(self).__name__)
+    self.distance = DilatedDistance(self.compiled_game, regularizer, weights)
+    self.reset()
 
   def _first_state(self) -> ExcessiveGapState:
     return ExcessiveGapState(point=self._uniform(), smoothing=self._first_smoothing(1.0))
@@ -72,6 +107,7 @@ class ExcessiveGapSolver(SaddlePointSolver[ExcessiveGapState]):
     """What NashConv is at most, from the second iteration on: mu_0 O_0 + mu_1 O_1."""
     return float(self.state.smoothing @ self.distance.diameters)
 
+  @in_turn
   def excess(self) -> float:
     """Returns the excess at the current strategies; not negative from the first iteration on, up to rounding."""
     state, counted = self.state, self.num_gradients
@@ -88,7 +124,7 @@ class ExcessiveGapSolver(SaddlePointSolver[ExcessiveGapState]):
     first, second = (
       self._respond(player, point, smoothing).values.item(player) for player in self._players
     )
-    return self._total - first - second
+    return self._sum.total - first - second
 
   def _begin(self, state: ExcessiveGapState) -> None:
     """Finds mu and the strategies that the first iteration starts from: those of no negative excess.
@@ -102,7 +138,7 @@ class ExcessiveGapSolver(SaddlePointSolver[ExcessiveGapState]):
       for player in (1, 0):
         own = self._own(player)
         state.point[own] = self._respond(player, state.point, state.smoothing).point[own]
-      if halvings and self._excess(state.point, state.smoothing) >= -self._rounding:
+      if halvings and self._excess(state.point, state.smoothing) >= -self._sum.rounding:
         return
 
   def _own(self, player: int) -> slice:
@@ -121,7 +157,7 @@ class ExcessiveGapSolver(SaddlePointSolver[ExcessiveGapState]):
       moved, smaller, values = self._shrunk(own, answer, tau)
       if not self.aggressive:
         break
-      if self._excess(moved, smaller) >= -self._rounding:
+      if self._excess(moved, smaller) >= -self._sum.rounding:
         state.tau = min(_FIRST_TAU, _LARGER * tau)
         break
       tau /= _SMALLER

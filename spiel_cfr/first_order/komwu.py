@@ -16,8 +16,8 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
+from spiel_cfr.cfr.gradient_solver import AveragedState, GradientSolver
 from spiel_cfr.first_order.distances import DilatedDistance, Step
-from spiel_cfr.first_order.first_order_solver import AveragedState, FirstOrderSolver
 from spiel_cfr.games.compiling import AnyGame
 
 
@@ -32,7 +32,7 @@ class KOMWUState(AveragedState):
   utilities: Float64s
 
 
-class KOMWUSolver(FirstOrderSolver[KOMWUState]):
+class KOMWUSolver(GradientSolver[KOMWUState]):
   """Kernelized optimistic multiplicative weights, all players at once, for any number of players.
 
   It begins with the uniform mixture of pure strategies, which plays an action the more often, the more pure strategies

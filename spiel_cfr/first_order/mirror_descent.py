@@ -16,8 +16,8 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
+from spiel_cfr.cfr.gradient_solver import AveragedState, GradientSolver
 from spiel_cfr.first_order.distances import DilatedDistance, Weights
-from spiel_cfr.first_order.first_order_solver import AveragedState, FirstOrderSolver
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.regret_minimizers.regularizers import Regularizer
 
@@ -33,7 +33,7 @@ class MirrorDescentState(AveragedState):
   center: Float64s
 
 
-class OptimisticMirrorDescentSolver(FirstOrderSolver[MirrorDescentState]):
+class OptimisticMirrorDescentSolver(GradientSolver[MirrorDescentState]):
   """Optimistic mirror descent with a dilated distance, all players at once, for any number of players.
 
   Attributes:

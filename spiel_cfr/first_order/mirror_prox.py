@@ -22,8 +22,11 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, require
-from spiel_cfr.first_order.distances import Step
-from spiel_cfr.first_order.first_order_solver import AveragedState, SaddlePointSolver
+from spiel_cfr.cfr.gradient_solver import AveragedState, GradientSolver
+from spiel_cfr.first_order.distances import DilatedDistance, Step, Weights
+from spiel_cfr.first_order.saddle_points import payoff_sum
+from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.regret_minimizers.regularizers import Regularizer
 
 # After a step that took no correction eta is multiplied by the one, before another attempt divided by the other.
 _LARGER, _SMALLER, _MOST_ATTEMPTS = 1.2, 2.0, 50
@@ -42,11 +45,29 @@ class MirrorProxState(AveragedState):
   eta: float
 
 
-class MirrorProxSolver(SaddlePointSolver[MirrorProxState]):
+class MirrorProxSolver(GradientSolver[MirrorProxState]):
   """Mirror prox for constant-sum games of two players: NashConv of the average <= `bound` = O(1 / T).
 
   Steps stay 1 / (2 L sqrt(O_0 O_1)); `aggressive=True` lets them grow by a fifth while two proximal steps suffice.
+
+  Attributes:
+    aggressive: as given.
+    distance: of each player's strategies.
   """
+
+  def __init__(
+    self,
+    game: AnyGame,
+    aggressive: bool = False,
+    regularizer: Regularizer = "entropy",
+    weights: Weights = "farina2021",
+  ) -> None:
+    """Makes the solver; for arguments and errors see `ExcessiveGapSolver`."""
+    self.aggressive = bool(aggressive)
+    super().__init__(game)
+    self._sum = payoff_sum(self.compiled_game, type(self).__name__)
+    self.distance = DilatedDistance(self.compiled_game, regularizer, weights)
+    self.reset()
 
   def _first_state(self) -> MirrorProxState:
     area = math.prod(diameter or 1.0 for diameter in self.distance.diameters.tolist())
@@ -89,7 +110,7 @@ class MirrorProxSolver(SaddlePointSolver[MirrorProxState]):
 
   def _fits(self, following: Step) -> bool:
     """Whether the inequality holds."""
-    return float(following.values.sum()) <= self._total + self._rounding
+    return float(following.values.sum()) <= self._sum.total + self._sum.rounding
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)

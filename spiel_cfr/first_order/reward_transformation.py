@@ -19,7 +19,7 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, require
 from spiel_cfr._util import arguments
-from spiel_cfr.first_order.first_order_solver import FirstOrderSolver, FirstOrderState
+from spiel_cfr.cfr.gradient_solver import GradientSolver, GradientState
 from spiel_cfr.first_order.responses import own_trees
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms
@@ -32,7 +32,7 @@ _NO_LOCAL = np.zeros((0, 0))
 
 
 @dataclasses.dataclass(kw_only=True)
-class RTCFRPlusState(FirstOrderState):
+class RTCFRPlusState(GradientState):
   """All that changes from one iteration to the next. `point` is q.
 
   Attributes:
@@ -48,7 +48,7 @@ class RTCFRPlusState(FirstOrderState):
   trembles: float = _FIRST_TREMBLES
 
 
-class RTCFRPlusSolver(FirstOrderSolver[RTCFRPlusState]):
+class RTCFRPlusSolver(GradientSolver[RTCFRPlusState]):
   """Reward transformation CFR+: the last iterate is the result, `current_policy` and `average_policy` are the same.
 
   Attributes:

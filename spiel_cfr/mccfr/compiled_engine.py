@@ -12,7 +12,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.histories import compile_histories
 from spiel_cfr.mccfr.infoset_table import Table, table_of
 from spiel_cfr.mccfr.sampling_rules import AverageType, Sampler
-from spiel_cfr.mccfr.traversal import Workspace, sample_iterations
+from spiel_cfr.mccfr.traversal import Workspace, new_workspace, sample_iterations
 from spiel_cfr.mccfr.updates import Batch
 
 
@@ -73,13 +73,7 @@ class CompiledEngine:
     result.counters = counters
     result.table = table = table_of(self.compiled_game, self.sampler.baseline_rate > 0)
     actions = int(table.entries.num_actions.max(initial=1))
-    result.workspace = Workspace(
-      frames=np.zeros((self._depth, 3), np.uint64),
-      weights=np.zeros((self._depth, 2)),
-      explored=np.zeros((self._depth, actions)),
-      values=np.zeros((self._depth, actions)),
-      reached=np.zeros(table.num_infosets, np.uint32),
-    )
+    result.workspace = new_workspace(self._depth, actions, table.num_infosets)
     return result
 
   @functools.cached_property

@@ -7,6 +7,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -114,6 +115,9 @@ class MonteCarloSolver(Solver):
         "returns, with a large enough max_nodes, if there is the time and the memory."
       )
     return self._compiled
+
+  def probabilities_in(self, game: CompiledGame) -> Float64s | None:
+    return None if self._compiled is None else super().probabilities_in(game)
 
   @property
   def state(self) -> Any:

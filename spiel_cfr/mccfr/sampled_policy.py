@@ -9,7 +9,7 @@ from open_spiel.python import policy as open_spiel_policy
 
 from spiel_cfr._numba.arrays import Float64s, spread
 from spiel_cfr.cfr.snapshot import Snapshot
-from spiel_cfr.cfr.turns import Turns, take_turns
+from spiel_cfr.cfr.turns import Turns, in_turn
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.mccfr.compiled_engine import CompiledEngine
@@ -17,6 +17,7 @@ from spiel_cfr.mccfr.infoset_table import Table
 from spiel_cfr.mccfr.random_draws import ITERATIONS, VISITED
 from spiel_cfr.mccfr.state_engine import StateEngine
 from spiel_cfr.policies import forms, open_spiel
+from spiel_cfr.policies.tabular_policy import player_to_move
 
 Engine = CompiledEngine | StateEngine
 # The entries of a table to which probabilities are in proportion: sums of strategies, or the current one.
@@ -107,7 +108,6 @@ def _normalized(sums: Float64s) -> list[float]:
   return result
 
 
-@take_turns
 class SampledPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
   """A policy for the infosets that a solver has met, uniform elsewhere; it moves with the solver."""
 
@@ -115,12 +115,14 @@ class SampledPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
     super().__init__(view.open_spiel_game(), list(range(view.num_players)))
     self._view, self._engine, self._which, self._turns = view, engine, which, turns
 
+  @in_turn
   def __copy__(self) -> "SampledPolicy":
     return copy.deepcopy(self)
 
+  @in_turn
   def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
     """Returns action -> probability; raises PolicyError where no player is to move, or another one is."""
-    player = open_spiel.player_to_move(state, player_id)
+    player = player_to_move(state, player_id)
     infostate, actions = self._view.look_up(state, player)
     infoset = self._engine.infostates[player].get(infostate)
     sums = np.zeros(len(actions))

@@ -1,8 +1,11 @@
-"""Samples a game through OpenSpiel's states, so that it need not fit into memory: for games too large to compile."""
+"""Samples a game through OpenSpiel's states, so that it need not fit into memory: for games too large to compile.
+
+The traversal is that of compiled games. It runs until it comes to a history whose row is not there, and goes on once
+this engine has asked OpenSpiel for it. Rows are kept of the histories above, and of the children of these, only.
+"""
 
 import warnings
-from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyspiel
@@ -10,25 +13,62 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s, Uint64s
 from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.openspiel.histories import CHANCE, TERMINAL, Histories
 from spiel_cfr.games.openspiel.state_checks import (
-  PROBABILITY_TOLERANCE,
   ReturnsCheck,
   chance_outcomes,
   check_actions,
+  inconsistent_actions,
   unknown_player,
 )
 from spiel_cfr.mccfr.infoset_table import Table
-from spiel_cfr.mccfr.random_draws import ITERATIONS, POSITION, VISITED, explore, fill_uniform, pick
+from spiel_cfr.mccfr.random_draws import ITERATIONS, POSITION
 from spiel_cfr.mccfr.sampling_rules import AverageType, Rule, Sampler
-from spiel_cfr.mccfr.updates import Batch, absorb, average_all
+from spiel_cfr.mccfr.traversal import (
+  AVERAGE,
+  DEPTH,
+  LISTED,
+  NODE,
+  OVER,
+  REACHED,
+  WEIGHT,
+  new_workspace,
+  sample_on,
+)
+from spiel_cfr.mccfr.updates import Batch, average_all
 
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
-_NUMBERS_AT_A_TIME = 1024
+# Rules by which several actions of a decision may be explored.
+_SEVERAL = Rule.EVERY_ACTION, Rule.BY_AVERAGE
+# Room at first: decisions above each other; histories, outcomes of chance and infosets.
+_DEPTH, _ROOM = 32, 256
 
 
 class ImperfectRecallWarning(UserWarning):
   """A player forgets something, so no theorem says that the average policy converges."""
+
+
+class _Listed(NamedTuple):
+  """A history whose row is listed, on the way to the one under way.
+
+  Attributes:
+    state: the state, which becomes its own last child that can be explored.
+    moves: the actions that lead to its children.
+    first_child: the node of the first one.
+    is_kept: whether several children may be explored.
+    mover: the player to move, or chance.
+    first_entry: the sequence of the infoset's action 0.
+    sequences: the last sequence of each player.
+  """
+
+  state: Any
+  moves: list[int]
+  first_child: int
+  is_kept: bool
+  mover: int
+  first_entry: int
+  sequences: list[int]
 
 
 class StateEngine:
@@ -51,18 +91,21 @@ class StateEngine:
     self.view, self.counters, self._check = view, counters, ReturnsCheck(view)
     self._sampler, self._max_infosets = sampler, max_infosets
     self._full = sampler.average_type == AverageType.FULL.value
-    self._importance = sampler.average_type == AverageType.IMPORTANCE.value
     self._warned = False
     self._next_player = 0
-    # Random numbers drawn ahead, next one last; `_ahead` is the counters behind them.
-    self._numbers: list[float] = []
-    self._ahead = counters.copy()
+    self._workspace = new_workspace(_DEPTH, max(1, view.game.num_distinct_actions()), _ROOM)
+    # Rows of nodes, and of a single chance node and terminal history: those are read once, right away.
+    self._histories = Histories(
+      np.zeros((_ROOM, 4), np.uint32), np.zeros(_ROOM), np.zeros((1, view.num_players))
+    )
+    self._path: list[_Listed] = []
+    self._averages: list[tuple[slice, bytes]] = []
 
   def run(self, batch: Batch) -> None:
     """Does the iterations of a batch.
 
     Raises:
-      GameTooLargeError: there are more than `max_infosets` infosets, or histories are too long for Python's stack.
+      GameTooLargeError: there are more than `max_infosets` infosets.
       InconsistentInfosetError: two states of an infoset have different legal actions.
       InvalidPayoffError: see `ReturnsCheck`.
     """
@@ -75,7 +118,6 @@ class StateEngine:
         elif self._sampler.repeats_draws:
           self.counters[POSITION] = self._start
         self._traverse(self._next_player, weight, batch, iteration)
-        self._next_player += 1
       self._next_player = 0
       if self._full:
         average_all(num_players, self.table.num_infosets, weight, self.table.entries)
@@ -83,125 +125,106 @@ class StateEngine:
 
   def _traverse(self, player: int, weight: float, batch: Batch, iteration: int) -> None:
     """Runs one traversal. If it is interrupted, it leaves infosets not seen before, and baselines, but no regrets."""
-    num_players = self.view.num_players
-    self._player = player
-    self._averaged_player = player if self._sampler.averages_own else (player + 1) % num_players
-    self._visited = 0
-    self._sequences = list(range(num_players))
-    self._averaged: list[int] = []
-    self._average_weights: list[float] = []
-    self._valued: list[int] = []
-    self._estimates: list[float] = []
-    if self.counters[POSITION] + np.uint64(len(self._numbers)) != self._ahead[POSITION]:
-      self._numbers, self._ahead = [], self.counters.copy()
+    before, workspace = self.counters.copy(), self._workspace
+    workspace.position[:] = 0
+    workspace.pending[[WEIGHT, AVERAGE]] = 1.0, weight
+    averaged = -1
+    if not self._full:
+      averaged = player if self._sampler.averages_own else (player + 1) % self.view.num_players
     try:
-      self._value(self.view.new_initial_state(), 1.0, weight)
-    except RecursionError:
-      raise errors.GameTooLargeError(
-        "A history of the game is longer than Python's recursion limit allows. Raise it with "
-        "sys.setrecursionlimit, or compile the game."
-      ) from None
-    absorb(
-      np.array(self._averaged, np.uint32),
-      np.array(self._average_weights, np.float64),
-      np.array(self._valued, np.uint32),
-      np.array(self._estimates, np.float64),
-      np.empty(len(self._valued), np.uint32),
-      batch,
-      iteration,
-      self.table.entries,
-    )
-    self.counters[POSITION] = self._ahead[POSITION] - np.uint64(len(self._numbers))
-    self.counters[VISITED] += np.uint64(self._visited)
+      self._list(0, player, averaged)
+      while not sample_on.unchecked(
+        self._histories,
+        self._sampler,
+        player,
+        batch,
+        iteration,
+        self.counters,
+        self.table.entries,
+        self._workspace,
+      ):
+        self._list(self._workspace.position.item(NODE), player, averaged)
+    finally:
+      if self._workspace.position[NODE] == OVER:
+        self._next_player += 1
+      else:
+        self._undo(before)
+      # States need not be kept, copied or pickled.
+      self._path.clear()
+      self._averages.clear()
 
-  def _value(self, state: Any, weight: float, average_weight: float) -> float:
-    """Estimates what the traversal's player gets after a history; uses `state` up. See `mccfr.traversal`."""
-    player, importance, sampler = self._player, self._importance, self._sampler
-    self._visited += 1
-    mover = state.current_player()
-    while mover == _CHANCE:
-      outcomes = self.view.chance_outcomes(state)
-      chances = [probability for _, probability in outcomes]
-      if not abs(sum(chances) - 1) < PROBABILITY_TOLERANCE or min(chances) < 0:
-        # Says what is wrong with them.
-        chance_outcomes(self.view, state)
-      action, chance = outcomes[self._pick(chances)]
-      if importance:
-        average_weight /= chance
-      state.apply_action(action)
-      self._visited += 1
-      mover = state.current_player()
+  def _undo(self, counters: Uint64s) -> None:
+    """Takes back what a traversal that is not over has added; these are the counters before it."""
+    entries, workspace = self.table.entries, self._workspace
+    for here, before in reversed(self._averages):
+      entries.cumulative[here] = np.frombuffer(before)
+    for begin in workspace.reached[: workspace.position.item(REACHED)].tolist():
+      entries.increment[begin : begin + entries.touched.item(begin)] = 0.0
+      entries.touched[begin] = 0
+    self.counters[:] = counters
+
+  def _list(self, node: int, player: int, averaged: int) -> None:
+    """Writes the row of the history that a traversal for a player, who averages another's strategies, has come to."""
+    state, sequences, end = self._state_of(node)
+    mover, kind, moves = state.current_player(), TERMINAL, list[int]()
+    entry, is_kept = 0, False
     if mover == _TERMINAL:
       returns = self.view.returns(state)
       self._check(state, returns)
-      return float(returns[player])
-    if not 0 <= mover < len(self.infostates):
+      self._histories.returns[0] = returns
+    elif mover == _CHANCE:
+      outcomes = chance_outcomes(self.view, state)
+      kind, moves = CHANCE, [action for action, _ in outcomes]
+      self._reserve(node, len(moves))
+      self._histories.probabilities[: len(moves)] = [chance for _, chance in outcomes]
+    elif 0 <= mover < self.view.num_players:
+      moves = self.view.legal_actions(state)
+      kind, entry = mover, self._entry(state, mover, moves, sequences[mover])
+      is_kept = (self._sampler.own if mover == player else self._sampler.others) in _SEVERAL
+      if mover == averaged:
+        here = slice(entry, entry + len(moves))
+        self._averages.append((here, self.table.entries.cumulative[here].tobytes()))
+    else:
       raise unknown_player(state)
+    self._reserve(node)
+    self._histories.nodes[node] = kind, entry, end, len(moves)
+    self._workspace.position[LISTED] = node
+    if moves:
+      self._path.append(_Listed(state, moves, end, is_kept, mover, entry, sequences))
 
-    actions = self.view.legal_actions(state)
-    infoset = self._infoset(state, mover, actions)
-    entries, count = self.table.entries, len(actions)
-    first = entries.first.item(infoset)
-    here = slice(first, first + count)
-    strategy = entries.strategy[here].tolist()
-    own, averaged = mover == player, mover == self._averaged_player
-    if averaged and not self._full:
-      self._averaged.append(infoset)
-      self._average_weights.append(average_weight)
-    rule = sampler.own if own else sampler.others
-    parent = self._sequences[mover]
-    if rule == Rule.BY_STRATEGY and not own and not sampler.baseline_rate:
-      # The value of what is drawn is the estimate.
-      action = self._pick(strategy)
-      if importance and not averaged:
-        average_weight /= strategy[action]
-      self._sequences[mover] = first + action
-      state.apply_action(actions[action])
-      value = self._value(state, weight, average_weight)
-      self._sequences[mover] = parent
-      return value
+  def _state_of(self, node: int) -> tuple[Any, list[int], int]:
+    """Returns the state of a node, the last sequence of each player, and the node of the first child."""
+    if not node:
+      return self.view.new_initial_state(), list(range(self.view.num_players)), 1
+    path = self._path
+    # The traversal has left all that was listed after the parent.
+    while path[-1].first_child > node:
+      path.pop()
+    state, moves, first_child, is_kept, mover, entry, sequences = path[-1]
+    place = node - first_child
+    if is_kept and place + 1 < len(moves):
+      state = state.child(moves[place])
+    else:
+      state.apply_action(moves[place])
+    if mover >= 0:
+      sequences = sequences.copy()
+      sequences[mover] = entry + place
+    return state, sequences, first_child + len(moves)
 
-    explored = [1.0] * count
-    values = entries.baseline[player, here].tolist() if sampler.baseline_rate else [0.0] * count
-    candidates: Iterable[int] = range(count)
-    each = rule == Rule.EVERY_ACTION or explore(
-      rule, sampler, strategy, entries.cumulative[here], 0, count, explored
-    )
-    if not each:
-      candidates = (self._pick(explored),)
-    for action in candidates:
-      chance = explored[action]
-      if each and not self._happens(chance):
-        continue
-      weight_below = weight / chance if own else weight * (strategy[action] / chance)
-      average_weight_below = average_weight
-      if averaged:
-        average_weight_below *= strategy[action] / chance
-      elif own or importance:
-        average_weight_below /= chance
-      if each and action + 1 < count:
-        below = state.child(actions[action])
-      else:
-        state.apply_action(actions[action])
-        below = state
-      self._sequences[mover] = first + action
-      value = self._value(below, weight_below, average_weight_below)
-      if rule == Rule.EVERY_ACTION:
-        values[action] = value
-      else:
-        values[action] += (value - values[action]) / chance
-      if sampler.baseline_rate:
-        baseline = self.table.entries.baseline
-        change = sampler.baseline_rate * (value - baseline[player, first + action])
-        baseline[player, first + action] += change
-    self._sequences[mover] = parent
-    value = 0.0
-    for played, action_value in zip(strategy, values, strict=True):
-      value += played * action_value
-    if own:
-      self._valued.append(infoset)
-      self._estimates += [weight * (action_value - value) for action_value in values]
-    return value
+  def _reserve(self, node: int, outcomes: int = 0) -> None:
+    """Makes room for a node, a decision below all others, all infosets met, and outcomes of chance."""
+    nodes, probabilities, returns = self._histories
+    if node >= len(nodes) or outcomes > len(probabilities):
+      nodes, probabilities = _grown(nodes, node + 1), _grown(probabilities, outcomes)
+      self._histories = Histories(nodes, probabilities, returns)
+    workspace = self._workspace
+    if workspace.position.item(DEPTH) >= len(workspace.frames):
+      names = ("frames", "weights", "explored", "values")
+      deeper = {name: _grown(getattr(workspace, name)) for name in names}
+      self._workspace = workspace = workspace._replace(**deeper)
+    if self.table.num_infosets > len(workspace.reached):
+      reached = _grown(workspace.reached, self.table.num_infosets)
+      self._workspace = workspace._replace(reached=reached)
 
   def actions_of(self, player: int, infostate: str) -> tuple[list[int], Int64s]:
     """Returns an infoset's legal actions, and the entry of the table that each has."""
@@ -209,19 +232,15 @@ class StateEngine:
     actions = list(self.actions[infoset])
     return actions, self.table.entries.first.item(infoset) + np.arange(len(actions))
 
-  def _infoset(self, state: Any, player: int, legal: list[int]) -> int:
-    """Returns the number of the infoset of a state, and adds it to the table if it is new."""
+  def _entry(self, state: Any, player: int, legal: list[int], parent: int) -> int:
+    """Returns the sequence of action 0 at a state, whose infoset is added to the table if it is new."""
     infostate = self.view.infostate(state)
     infoset = self.infostates[player].get(infostate)
-    parent = self._sequences[player]
     if infoset is None:
-      return self._new_infoset(state, infostate, legal, parent)
-    if self.actions[infoset] != legal:
-      raise errors.InconsistentInfosetError(
-        f"States of player {player}'s infostate {infostate!r} have different legal actions: "
-        f"{self.actions[infoset]}, and {legal} after the history [{state.history_str()}]."
-      )
-    if self.table.entries.parent.item(infoset) != parent and not self._warned:
+      infoset = self._new_infoset(state, infostate, legal, parent)
+    elif self.actions[infoset] != legal:
+      raise inconsistent_actions(self.view, state, self.actions[infoset])
+    elif self.table.entries.parent.item(infoset) != parent and not self._warned:
       self._warned = True
       warnings.warn(
         f"Player {player}'s infostate {infostate!r} can be reached by different sequences of that "
@@ -230,7 +249,7 @@ class StateEngine:
         ImperfectRecallWarning,
         stacklevel=2,
       )
-    return infoset
+    return self.table.entries.first.item(infoset)
 
   def _new_infoset(self, state: Any, infostate: str, legal: list[int], parent: int) -> int:
     table, player = self.table, state.current_player()
@@ -251,16 +270,9 @@ class StateEngine:
       cumulative[first : first + len(legal)] = cumulative[parent] / len(legal)
     return infoset
 
-  def _pick(self, probabilities: Sequence[float]) -> int:
-    return pick(probabilities, 0, len(probabilities), self._uniform())
 
-  def _happens(self, probability: float) -> bool:
-    """Draws whether something happens; no random number is used for what is certain."""
-    return probability >= 1.0 or self._uniform() < probability
-
-  def _uniform(self) -> float:
-    if not self._numbers:
-      numbers = np.empty(_NUMBERS_AT_A_TIME)
-      fill_uniform(self._ahead, numbers)
-      self._numbers = numbers[::-1].tolist()
-    return self._numbers.pop()
+def _grown(array: Any, length: int = 0) -> Any:
+  """Returns a copy of an array with twice the room, or, if that is more, room for this length."""
+  result = np.zeros((max(length, 2 * len(array)), *array.shape[1:]), array.dtype)
+  result[: len(array)] = array
+  return result

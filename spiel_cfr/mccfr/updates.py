@@ -1,6 +1,6 @@
-"""What ends a traversal, in both engines: additions to averages, and regret matching where it has been."""
+"""The end of a traversal: regret matching where it has been, and full averages."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import types
@@ -9,16 +9,12 @@ from spiel_cfr._numba.arrays import (
   COUNT,
   FLOAT_TABLE,
   FLOATS,
-  INDICES,
   Float64s,
   Uint32s,
   tuple_type,
 )
 from spiel_cfr._numba.kernels import inlined, kernel
 from spiel_cfr.mccfr.infoset_table import ENTRIES, Entries
-
-_ZERO: Any = np.uint64(0)
-_ONE: Any = np.uint64(1)
 
 
 class Batch(NamedTuple):
@@ -89,39 +85,3 @@ def _average_all(num_players: int, num_infosets: int, weight: float, entries: En
 
 average_all_inlined = inlined(_average_all)
 average_all = kernel(types.void(COUNT, COUNT, types.float64, ENTRIES))(_average_all)
-
-
-@kernel(types.void(INDICES, FLOATS, INDICES, FLOATS, INDICES, BATCH, COUNT, ENTRIES))
-def absorb(
-  averaged: Uint32s,
-  average_weights: Float64s,
-  valued: Uint32s,
-  estimates: Float64s,
-  reached: Uint32s,
-  batch: Batch,
-  iteration: int,
-  entries: Entries,
-) -> None:
-  """Ends a traversal that only took notes, in the order of its visits, in this row of a batch.
-
-  At `averaged` infosets strategies are averaged with these weights, at `valued` ones regrets were estimated, those of
-  their actions end to end; `reached` is a workspace as long as these.
-  """
-  cumulative, increment = entries.cumulative, entries.increment
-  for i in range(averaged.shape[0]):
-    infoset = averaged[i]
-    begin = np.uint64(entries.first[infoset])
-    for entry in range(begin, begin + np.uint64(entries.num_actions[infoset])):
-      cumulative[entry] += average_weights[i] * entries.strategy[entry]
-  estimate, count = _ZERO, _ZERO
-  for i in range(valued.shape[0]):
-    infoset = valued[i]
-    begin = np.uint64(entries.first[infoset])
-    if entries.touched[begin] == 0:
-      entries.touched[begin] = entries.num_actions[infoset]
-      reached[count] = begin
-      count += _ONE
-    for entry in range(begin, begin + np.uint64(entries.num_actions[infoset])):
-      increment[entry] += estimates[estimate]
-      estimate += _ONE
-  match_regrets(reached, count, batch, iteration, entries)

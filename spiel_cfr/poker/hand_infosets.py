@@ -3,7 +3,7 @@
 import numpy as np
 
 from spiel_cfr._numba.arrays import Int64s, Uint32s
-from spiel_cfr.games.compiled.compiled_game import Infosets
+from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.sequence_form.treeplex import FIRST_INFOSET, FIRST_SEQUENCE, STRIDE
 from spiel_cfr.poker.boards import Board

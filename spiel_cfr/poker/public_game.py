@@ -16,8 +16,9 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Uint32s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
-from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.game_facts import walked_facts
+from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView

@@ -3,12 +3,12 @@
 from spiel_cfr.policies.forms import behavioral_form, sequence_form, uniform
 from spiel_cfr.policies.open_spiel import (
   AnyPolicy,
-  CompiledTabularPolicy,
   PolicyDict,
   from_policy,
   to_dict,
   to_pyspiel,
 )
+from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy
 
 __all__ = [
   "AnyPolicy",

@@ -1,12 +1,10 @@
 """Between the arrays of the solvers and OpenSpiel's policies, both ways."""
 
-import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 import pyspiel
 from open_spiel.python import policy as open_spiel_policy
 
@@ -20,141 +18,20 @@ PolicyDict = dict[str, dict[int, float]]
 _TOLERANCE = 1e-6
 
 
-class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[misc]
-  """OpenSpiel's `TabularPolicy`, made from a compiled game without walking the states again.
+@runtime_checkable
+class HasAveragePolicy(Protocol):
+  """A solver, here or in OpenSpiel."""
 
-  Rows of `action_probability_array` are in OpenSpiel's own order. `states` and `state_in`, which few programs use and
-  which keep a state of every infoset in memory, are made when they are first asked for. `game` and `game_type` are None
-  for a game that was made of arrays: then only what needs no states works.
-  """
-
-  def __init__(self, compiled: CompiledGame, probabilities: Float64s) -> None:
-    """Makes the policy.
-
-    Args:
-      compiled: the game.
-      probabilities: behavioural form, shape (sequences,); copied.
-
-    Raises:
-      PolicyError: two players share an information state string.
-    """
-    # The base class's own constructor would walk the game.
-    players = list(range(compiled.num_players))
-    try:
-      game, self.game_type = compiled.view.open_spiel_game(), compiled.game.get_type()
-    except errors.NoStatesError:
-      game = self.game_type = None
-    open_spiel_policy.Policy.__init__(self, game, players)
-    self._compiled = compiled
-    self.state_lookup = dict(compiled.rows)
-    self.states_per_player = [list(infostates) for infostates in compiled.infostates]
-    self.legal_actions_mask = compiled.legal_actions_mask
-    array = np.zeros(self.legal_actions_mask.shape)
-    self._fill(array, probabilities)
-    self.action_probability_array = array
-
-  @property
-  def compiled_game(self) -> CompiledGame:
-    """The game as arrays."""
-    return self._compiled
-
-  def _fill(self, array: npt.NDArray[np.float64], probabilities: Float64s) -> None:
-    """Writes a behavioural form into an array of OpenSpiel's shape; what is no legal action becomes 0."""
-    array[:] = 0.0
-    array[self._compiled.action_cells] = self._compiled.to_actions(probabilities)
-
-  def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-    """Returns action -> probability; as in OpenSpiel, {0: 1.0} for a player who has no actions.
-
-    Raises:
-      PolicyError: no `player_id` is given and no player is to move, or the state is not in the compiled game.
-    """
-    player = (
-      player_to_move(state)
-      if player_id is None
-      else arguments.integer(player_id, "player_id", 0, self._compiled.num_players - 1)
-    )
-    if not state.legal_actions(player):
-      return {0: 1.0}
-    infostate, actions = self._compiled.view.look_up(state, player)
-    row = self.state_lookup.get(infostate)
-    if row is None:
-      raise errors.PolicyError(
-        f"The state after the history [{state.history_str()}] is not in the game that was compiled, {self.game}; its "
-        "action filter may have removed an action that leads there."
-      )
-    chances = self.action_probability_array[row]
-    # The state may be of a game that has more actions.
-    return {action: chances[action] for action in actions if action < len(chances)}
-
-  def _state_key(self, state: Any, player: int | None) -> str:
-    """Returns the name of the state's infoset; OpenSpiel's class looks rows up by it."""
-    if player in (None, state.current_player()) or state.is_simultaneous_node():
-      return self._compiled.view.look_up(state, player)[0]
-    name: str = state.information_state_string(player)
-    return name
-
-  @functools.cached_property
-  def states(self) -> list[Any]:
-    """One state of each row's infoset: the first in the order of histories."""
-    return self._compiled.first_states()
-
-  @functools.cached_property
-  def state_in(self) -> npt.NDArray[np.float64] | None:
-    """Each row's information state tensor, or observation tensor, or None if the game has neither."""
-    states = self.states
-    if self.game_type.provides_information_state_tensor:
-      return np.array([state.information_state_tensor() for state in states])
-    if self.game_type.provides_observation_tensor:
-      return np.array([state.observation_tensor() for state in states])
-    return None
-
-  def __copy__(self, copy_action_probability_array: bool = True) -> "CompiledTabularPolicy":
-    """Returns a copy that shares all but the probabilities, which may be left out."""
-    result = CompiledTabularPolicy.__new__(CompiledTabularPolicy)
-    result.__dict__.update(self.__dict__)
-    result.__dict__.pop("action_probability_array", None)
-    if copy_action_probability_array:
-      result.action_probability_array = self.action_probability_array.copy()
-    return result
-
-  def __deepcopy__(self, memo: Any) -> "CompiledTabularPolicy":
-    """Returns a copy of the same game, which OpenSpiel would load from its string, and can't where that is no name."""
-    return self.__copy__()
-
-  def __reduce__(self) -> Any:
-    """Pickles the compiled game, which knows whether OpenSpiel can make the game of its string."""
-    return _restored, (self._compiled, self.action_probability_array)
+  def average_policy(self) -> Any:
+    """Returns a policy of OpenSpiel's."""
 
 
-def _restored(
-  compiled: CompiledGame, action_probability_array: npt.NDArray[np.float64]
-) -> CompiledTabularPolicy:
-  result = CompiledTabularPolicy(compiled, np.zeros(compiled.end))
-  result.action_probability_array = action_probability_array
-  return result
+@runtime_checkable
+class HasArray(Protocol):
+  """A solver or a result of this library, which has its policy as an array."""
 
-
-def player_to_move(state: Any, player_id: int | None = None) -> int:
-  """Returns who a policy is asked about at a state.
-
-  Raises:
-    PolicyError: no player is to move, or another one is.
-  """
-  player: int = state.current_player()
-  if state.is_simultaneous_node():
-    if player_id is None or player_id not in range(state.num_players()):
-      raise errors.PolicyError(
-        f"At the history [{state.history_str()}] all players move at once: say whose policy is asked for, "
-        f"with player_id, not {player_id!r}."
-      )
-    return int(player_id)
-  if player < 0 or player_id not in (None, player):
-    mover = f"player {player}" if player >= 0 else "a terminal or chance node, no player"
-    raise errors.PolicyError(
-      f"A policy was asked for at the history [{state.history_str()}], where it is {mover} to move."
-    )
-  return player
+  def probabilities_in(self, game: CompiledGame) -> Float64s | None:
+    """Returns the policy in behavioural form, shape (sequences,), if it is of this very game, otherwise None."""
 
 
 def to_dict(compiled: CompiledGame, probabilities: Float64s) -> PolicyDict:
@@ -189,12 +66,17 @@ def to_pyspiel(compiled: CompiledGame, probabilities: Float64s) -> pyspiel.Tabul
 AnyPolicy = Any
 
 
+def is_same_game(game: CompiledGame, other: CompiledGame) -> bool:
+  """Returns whether solvers can't tell two games apart."""
+  return game is other or game.digest == other.digest
+
+
 def policy_of(given: Any) -> Any:
   """Returns the policy of a solver, the average one, or of what has been found; anything else as it is."""
-  if callable(getattr(given, "average_policy", None)):
+  if isinstance(given, HasAveragePolicy):
     return given.average_policy()
   found = getattr(given, "policy", None)
-  return found if hasattr(found, "action_probabilities") else given
+  return found if isinstance(found, open_spiel_policy.Policy) else given
 
 
 def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
@@ -214,13 +96,9 @@ def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
     PolicyError: the policy has no probabilities for an infoset, which is so when it is for another game, or they are
       negative, NaN or don't sum to 1.
   """
-  known = getattr(policy, "__dict__", {}).get("compiled_game")
-  if known is compiled or (known is not None and known.digest == compiled.digest):
-    # What was found for this game need not name infosets, of which large games have millions.
-    if hasattr(policy, "average_probabilities"):
-      return np.array(policy.average_probabilities(), np.float64)
-    if hasattr(policy, "probabilities"):
-      return np.array(policy.probabilities, np.float64)
+  if isinstance(policy, HasArray) and (known := policy.probabilities_in(compiled)) is not None:
+    # The infosets, of which large games have millions, need not be named.
+    return np.array(known, np.float64)
   return from_entries(
     compiled,
     np.concatenate(

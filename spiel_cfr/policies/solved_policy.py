@@ -5,7 +5,7 @@ import functools
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies import forms, open_spiel
-from spiel_cfr.policies.open_spiel import CompiledTabularPolicy
+from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy
 
 
 class SolvedPolicy:
@@ -28,6 +28,10 @@ class SolvedPolicy:
   def policy(self) -> CompiledTabularPolicy:
     """The policy, as OpenSpiel's Python class."""
     return CompiledTabularPolicy(self.compiled_game, self.probabilities)
+
+  def probabilities_in(self, game: CompiledGame) -> Float64s | None:
+    """See `open_spiel.HasArray`."""
+    return self.probabilities if open_spiel.is_same_game(game, self.compiled_game) else None
 
   def policy_dict(self) -> open_spiel.PolicyDict:
     """Returns the policy as infostate -> action -> probability."""

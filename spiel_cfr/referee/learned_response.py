@@ -26,7 +26,7 @@ from spiel_cfr import errors
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.mccfr.random_draws import new_key
-from spiel_cfr.policies.open_spiel import player_to_move
+from spiel_cfr.policies.tabular_policy import player_to_move
 from spiel_cfr.referee.mean_bounds import least_mean
 from spiel_cfr.referee.seats import Seats
 

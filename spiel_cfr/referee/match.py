@@ -29,6 +29,7 @@ from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.policies import open_spiel
 from spiel_cfr.referee.reading import Anything, read_anything
+from spiel_cfr.referee.seats import asked, play
 
 # state -> about what each player will get, or None where that is not known.
 Baseline: TypeAlias = Callable[[Any], Sequence[float] | Float64s | None]
@@ -140,28 +141,24 @@ def _play(
   view: GameView, bots: Sequence[pyspiel.Bot], rng: np.random.Generator, baseline: Baseline | None
 ) -> tuple[Float64s, Float64s]:
   """Plays a game; returns what each player got, less luck and as it was."""
-  state, luck = view.new_initial_state(), np.zeros(2)
-  for bot in bots:
-    bot.restart_at(state)
-  while not state.is_terminal():
-    mover = state.current_player()
+  luck = np.zeros(2)
+
+  def choose(state: Any, mover: int) -> int:
     chances: list[tuple[int, float]] = []
     if state.is_chance_node():
       chances = view.chance_outcomes(state)
       sums = np.cumsum([chance for _, chance in chances])
       action = chances[int(np.searchsorted(sums[:-1], rng.random() * sums[-1], "right"))][0]
     elif bots[mover].provides_policy():
-      chances, action = bots[mover].step_with_policy(state)
+      chances, action = asked(bots[mover].step_with_policy, state)
     else:
-      action = bots[mover].step(state)
+      action = asked(bots[mover].step, state)
     _check_move(state, mover, chances, action)
     if baseline is not None and chances:
-      luck += _luck(view, baseline, state, chances, action)
-    for player, bot in enumerate(bots):
-      if player != mover:
-        bot.inform_action(state, mover, action)
-    state.apply_action(action)
-  returns = np.array(view.returns(state), np.float64)
+      luck[:] += _luck(view, baseline, state, chances, action)
+    return action
+
+  returns = np.array(view.returns(play(view, choose, bots)), np.float64)
   return returns - luck, returns
 
 

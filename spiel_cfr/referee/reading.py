@@ -15,6 +15,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.infoset_features import Float32s, information_state_tensor
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.policies import open_spiel
+from spiel_cfr.policies.tabular_policy import player_to_move
 
 Observes = Literal["tensors", "strings", "states"]
 Answers = Literal["probabilities", "logits"]
@@ -80,7 +81,7 @@ class FunctionPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
     Raises:
       PolicyError: the function answers with no distribution over the legal actions, or no player is to move.
     """
-    player = open_spiel.player_to_move(state, player_id)
+    player = player_to_move(state, player_id)
     names, legal = [state.information_state_string(player)], state.legal_actions(player)
     mask = np.zeros((1, self.game.num_distinct_actions()), bool)
     mask[0, legal] = True

@@ -1,4 +1,4 @@
-"""Games played on OpenSpiel's states, one walk from root to end each: a policy or bots, against one who responds."""
+"""Games played on OpenSpiel's states from root to end, by bots, or by a policy against a player who responds."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.bots import PolicyBot, distribution
+from spiel_cfr.bots import DrawingBot, PolicyBot, distribution
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.games.openspiel.game_view import GameView
@@ -56,14 +56,14 @@ class Seats:
       for player, each in enumerate(one_per_player(policy, view.num_players))
     ]
     # Those that may remember a game have to be told of it, and are asked anew each time.
-    self._told = [bot for bot in self._bots if not isinstance(bot, PolicyBot)]
+    self._told = [None if isinstance(bot, DrawingBot) else bot for bot in self._bots]
     for player, bot in enumerate(self._bots):
-      seat = bot.player_id() if isinstance(bot, PolicyBot) else player
+      seat = bot.player_id() if isinstance(bot, DrawingBot) else player
       if seat != player or policy is bot:
         raise errors.PolicyError(
           "Give a list of bots, one for each player, in the order of players."
         )
-    if self._told and isinstance(view.new_initial_state(), pyspiel.TurnBasedSimultaneousState):
+    if any(self._told) and isinstance(view.new_initial_state(), pyspiel.TurnBasedSimultaneousState):
       raise errors.UnsupportedGameError(
         f"In {view.game} players move at once. That is played in turns, and bots would see what they must not; give "
         "policies."
@@ -81,8 +81,8 @@ class Seats:
     if not bot.provides_policy():
       return [1 / len(legal)] * len(legal)
     whose = f"After the history [{state.history_str()}] player {player}"
-    result = distribution(dict(_asked(bot.get_policy, state)), legal, whose)
-    if isinstance(bot, PolicyBot):
+    result = distribution(dict(asked(bot.get_policy, state)), legal, whose)
+    if isinstance(bot, DrawingBot):
       if len(self._distributions[player]) >= _MOST_KNOWN:
         self._distributions[player].clear()
       self._distributions[player][infostate] = result
@@ -95,35 +95,30 @@ class Seats:
     number of chance, or of a player.
     """
     view = self.view
-    # Nobody has to be told of what is played in its own place.
-    told = [bot for bot in self._told if player < 0 or bot is not self._bots[player]]
-    state = view.new_initial_state()
-    for bot in told:
-      _asked(bot.restart_at, state)
-    while (mover := state.current_player()) != _TERMINAL:
+
+    def choose(state: Any, mover: int) -> int:
       self.states += 1
       if mover == _CHANCE:
         drawn, chances = zip(*view.chance_outcomes(state), strict=True)
-        action = drawn[pick(chances, 0, len(chances), luck(mover))]
-      else:
-        infostate, legal = view.infostate(state), view.legal_actions(state)
-        place = respond(infostate, legal) if mover == player else None
-        bot = self._bots[mover]
-        if place is None and mover != player and not bot.provides_policy():
-          action = _asked(bot.step, state)
-          if action not in legal:
-            raise errors.PolicyError(
-              f"After the history [{state.history_str()}] player {mover} plays {action!r}; legal is {legal}."
-            )
-        else:
-          if place is None:
-            played = self.distribution(state, mover, infostate, legal)
-            place = pick(played, 0, len(played), luck(mover))
-          action = legal[place]
-      for bot in told:
-        if mover == _CHANCE or bot is not self._bots[mover]:
-          _asked(bot.inform_action, state, mover, action)
-      state.apply_action(action)
+        return int(drawn[pick(chances, 0, len(chances), luck(mover))])
+      infostate, legal = view.infostate(state), view.legal_actions(state)
+      place = respond(infostate, legal) if mover == player else None
+      if place is not None:
+        return legal[place]
+      bot = self._bots[mover]
+      if mover != player and not bot.provides_policy():
+        action = asked(bot.step, state)
+        if action not in legal:
+          raise errors.PolicyError(
+            f"After the history [{state.history_str()}] player {mover} plays {action!r}; legal is {legal}."
+          )
+        return int(action)
+      played = self.distribution(state, mover, infostate, legal)
+      return legal[pick(played, 0, len(played), luck(mover))]
+
+    # A bot in whose place somebody else plays need not know.
+    told = [None if each == player else bot for each, bot in enumerate(self._told)]
+    state = play(view, choose, told)
     self.states += 1
     returns: list[float] = list(view.returns(state))
     low, high = self.payoff_range
@@ -140,7 +135,30 @@ class Seats:
     return returns
 
 
-def _asked(question: Callable[..., Any], state: Any, *more: Any) -> Any:
+def play(
+  view: GameView, choose: Callable[[Any, int], int], told: Sequence[pyspiel.Bot | None]
+) -> Any:
+  """Plays a game from root to end; returns the terminal state.
+
+  Args:
+    view: the game.
+    choose: (state, the player to move or chance) -> an action.
+    told: a bot for each player, which learns what chance and the others do; None for a player who need not.
+  """
+  state = view.new_initial_state()
+  for bot in told:
+    if bot is not None:
+      asked(bot.restart_at, state)
+  while (mover := state.current_player()) != _TERMINAL:
+    action = choose(state, mover)
+    for player, bot in enumerate(told):
+      if bot is not None and player != mover:
+        asked(bot.inform_action, state, mover, action)
+    state.apply_action(action)
+  return state
+
+
+def asked(question: Callable[..., Any], state: Any, *more: Any) -> Any:
   """Returns a bot's answer; whatever it raises becomes a PolicyError that says where."""
   try:
     return question(state, *more)

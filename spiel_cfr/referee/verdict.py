@@ -11,11 +11,11 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.evaluation import counterfactual_values
 from spiel_cfr.evaluation.best_responses import take_best
-from spiel_cfr.evaluation.evaluated import Evaluated
+from spiel_cfr.evaluation.evaluate import Evaluated
 from spiel_cfr.explorer import Exploration, explore
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.policies import forms
-from spiel_cfr.policies.open_spiel import CompiledTabularPolicy
+from spiel_cfr.policies import forms, open_spiel
+from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy
 
 
 class InfosetGain(NamedTuple):
@@ -58,6 +58,10 @@ class Verdict(Evaluated):
   def policy(self) -> CompiledTabularPolicy:
     """The policy, as OpenSpiel's Python class."""
     return CompiledTabularPolicy(self.compiled_game, self.probabilities)
+
+  def probabilities_in(self, game: CompiledGame) -> Float64s | None:
+    """See `open_spiel.HasArray`."""
+    return self.probabilities if open_spiel.is_same_game(game, self.compiled_game) else None
 
   @property
   def guaranteed(self) -> Float64s | None:

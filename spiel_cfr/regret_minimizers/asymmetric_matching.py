@@ -33,6 +33,8 @@ from spiel_cfr.regret_minimizers.regret_matching import resume_matching
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
 from spiel_cfr.regret_minimizers.schedules import Numbers, checked, evaluated
 
+# Columns of `Block.parameters` after the tie tolerance: w_t, w_{t+1}, and the largest asymmetry.
+_WEIGHT, _NEXT_WEIGHT, _MOST = range(1, 4)
 # Lines of `Block.scratch`: squared errors, squared moves, and what the prediction is multiplied by.
 _ERRORS, _MOVES, _TRUST = 0, 1, 2
 
@@ -42,7 +44,8 @@ def match_asymmetrically(block: Block) -> None:
   """All that the module's docstring says."""
   regret, last, scratch = block.action_state[0], block.action_state[1], block.scratch
   zero = full(0.0)
-  weight, carried, most = full(block.parameters[1]), full(block.parameters[2]), block.parameters[3]
+  weight, carried = full(block.parameters[_WEIGHT]), full(block.parameters[_NEXT_WEIGHT])
+  most = block.parameters[_MOST]
   for i in lanes(block):
     value, tie, error, moved = expected_value(block, i), tolerance(block, i), zero, zero
     for action in range(block.actions):

@@ -5,7 +5,8 @@ import dataclasses
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr._numba.kernels import Kernel, inlined
+from spiel_cfr._numba.kernels import inlined
+from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel
 from spiel_cfr.regret_minimizers.dynamic_thresholds import observe_choose_and_drop
@@ -47,7 +48,7 @@ def drop_and_note(block: Block) -> None:
   _note(block)
 
 
-_NOTING: dict[Kernel, Kernel] = {
+_NOTING: dict[StepKernel, StepKernel] = {
   match_regrets: match_and_note,
   match_regrets_plus: match_plus_and_note,
   observe_choose_and_drop: drop_and_note,
@@ -69,7 +70,7 @@ class Noted(RegretMinimizer):
   visits_forced = False
 
   @property
-  def observe(self) -> Kernel:
+  def observe(self) -> StepKernel:
     return _NOTING[self.minimizer.observe]
 
   @property

@@ -76,13 +76,18 @@ def match_regrets_plus(block: Block) -> None:
     normalize(block, i, total)
 
 
+# Columns of `Block.parameters` after the tie tolerance: the discounts of positive and of negative regrets, 1 if those
+# that are negative are kept and 0 if not, the discount of the next iteration, and the weight of the prediction.
+_POSITIVE, _NEGATIVE, _KEPT, _NEXT, _PREDICTION = range(1, 6)
+
+
 @block_kernel
 def match_weighted_regrets(block: Block) -> None:
   """All that the module's docstring says."""
   regret, zero, one = block.action_state[0], full(0.0), full(1.0)
-  of_positive, of_negative = full(block.parameters[1]), full(block.parameters[2])
-  kept, next_discount = full(block.parameters[3]), full(block.parameters[4])
-  weight = full(block.parameters[5])
+  of_positive, of_negative = full(block.parameters[_POSITIVE]), full(block.parameters[_NEGATIVE])
+  kept, next_discount = full(block.parameters[_KEPT]), full(block.parameters[_NEXT])
+  weight = full(block.parameters[_PREDICTION])
   for i in lanes(block):
     value, tie, total = expected_value(block, i), tolerance(block, i), zero
     for action in range(block.actions):

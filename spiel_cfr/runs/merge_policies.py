@@ -7,7 +7,8 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies.forms import behavioral_form, sequence_form
-from spiel_cfr.policies.open_spiel import AnyPolicy, CompiledTabularPolicy, from_policy
+from spiel_cfr.policies.open_spiel import AnyPolicy, from_policy
+from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy
 
 
 def merge(game: AnyGame, policies: Iterable[AnyPolicy]) -> CompiledTabularPolicy:

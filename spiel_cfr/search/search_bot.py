@@ -10,7 +10,7 @@ import numpy as np
 from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
-from spiel_cfr.bots import PolicyBot
+from spiel_cfr.bots import DrawingBot
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker.deal import public_moves
@@ -33,7 +33,7 @@ _SOLVER = "dcfr"
 _KEPT = 50_000_000
 
 
-class SearchBot(PolicyBot):
+class SearchBot(DrawingBot):
   """Plays a blueprint, better: continual re-solving, for games that need not be compiled as a whole.
 
       bot = SearchBot(blueprint, player=0)

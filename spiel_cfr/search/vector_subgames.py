@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s, Integers, spread
-from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.game_facts import GameFacts
+from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.games.vector.deals import CHANCE, RULED_OUT, Deals
 from spiel_cfr.games.vector.typed_tree import TypedTree

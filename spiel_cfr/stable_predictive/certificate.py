@@ -150,7 +150,7 @@ def certify(solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps) -> C
       PaperChecks(game, each, constants, rounding, alternating) for each in range(game.num_players)
     ]
   checks: dict[str, Check] = {}
-  replica = solver.blank(solver.configuration())
+  replica = FullWidthSolver(game, **solver.constructor_arguments())
   for t in range(1, solver.iteration + 1):
     old = replica.current_probabilities()
     replica.evaluate_and_update_policy()

@@ -10,7 +10,7 @@ With other numbers of players or payoffs it runs too; regrets are then bounded, 
 """
 
 import math
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -79,12 +79,14 @@ def StablePredictiveCFRSolver(
   game = compile_game(game)
   power = _power(gamma, steps)
   constants = _steps(game, horizon, kappa, regularizer, steps, power, delta, loss_bounds)
-  return FullWidthSolver(
+  solver = FullWidthSolver(
     game,
     constants.minimizer(),
     alternating_updates=alternating_updates,
     averaging=Averaging(power, "faced" if steps == "adaptive" else "before"),
   )
+  solver.theory = constants
+  return solver
 
 
 def _power(gamma: int | None, steps: Steps | float) -> float:
@@ -150,12 +152,10 @@ def steps_of(solver: Solver) -> AdaptiveSteps | PaperSteps:
   Raises:
     ArgumentError: the solver was not made by `StablePredictiveCFRSolver`.
   """
-  if not isinstance(solver, FullWidthSolver) or solver.recipe.name != "StablePredictiveCFRSolver":
+  constants = getattr(solver, "theory", None)
+  if not isinstance(constants, AdaptiveSteps | PaperSteps):
     raise errors.ArgumentError(f"{solver!r} was not made by StablePredictiveCFRSolver.")
-  chosen: dict[str, Any] = dict(solver.recipe.arguments)
-  del chosen["alternating_updates"]
-  power = _power(chosen.pop("gamma"), chosen["steps"])
-  return _steps(solver.compiled_game, power=power, **chosen)
+  return constants
 
 
 class StepSize(NamedTuple):

@@ -93,7 +93,7 @@ def test_checks_take_their_share_of_the_time_and_no_more(leduc, monkeypatch):
   solver = RestartedCFRSolver(leduc)
   solver.run(10_000)
   checks = len(set(evaluations))
-  cost = len(evaluations) * restart_rule.EVALUATION + checks * restart_rule.CHECK
+  cost = len(evaluations) * restart_rule.RULE.evaluation + checks * restart_rule.RULE.check
   assert solver.state.control.cost == pytest.approx(cost)
   assert 0.04 < cost / 10_000 < 0.07
 

@@ -140,7 +140,10 @@ def test_what_is_held_stays(compiled: Any) -> None:
     solver.run(8)
   assert _alike(*solvers)
   assert _alike(
-    solvers[0].blank(solvers[0].configuration()), solvers[1].blank(solvers[1].configuration())
+    *(
+      spiel_cfr.FullWidthSolver(each.compiled_game, **each.constructor_arguments())
+      for each in solvers
+    )
   )
 
 

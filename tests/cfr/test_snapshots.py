@@ -12,7 +12,7 @@ from open_spiel.python.algorithms import cfr
 
 import spiel_cfr
 from spiel_cfr import AdaptiveOptimisticCFRSolver, CFRPlusSolver, CFRSolver, RegretMatching, errors
-from spiel_cfr.first_order.first_order_solver import FirstOrderSolver
+from spiel_cfr.cfr.gradient_solver import GradientSolver
 from spiel_cfr.first_order.reward_transformation import RTCFRPlusSolver
 from spiel_cfr.poker import compile_public_game
 
@@ -69,7 +69,7 @@ def test_every_solver_has_snapshots(name: str) -> None:
     came = average[each.infostate[0]][0] if each.infostate.endswith("pb") else 1.0
     assert each.reach == pytest.approx(came, abs=1e-9)
     assert (each.regrets is None) == (flat is None)
-  if isinstance(solver, FirstOrderSolver) and not isinstance(solver, RTCFRPlusSolver):
+  if isinstance(solver, GradientSolver) and not isinstance(solver, RTCFRPlusSolver):
     assert flat is None
   elif flat is None:
     assert "adaptive" in name or "deep" in name

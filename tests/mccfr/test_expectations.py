@@ -12,6 +12,7 @@ from rotation import rotated
 
 import spiel_cfr
 from spiel_cfr import policies
+from spiel_cfr.mccfr import state_engine, traversal
 from spiel_cfr.mccfr.sampling_solver import SamplingSolver
 
 
@@ -23,16 +24,20 @@ class _Outcomes:
     self._position = 0
     self.probability = 1.0
 
-  def pick(self, probabilities: Any) -> int:
+  def pick(self, probabilities: Any, begin: int, count: int, _: "_Outcomes") -> Any:
+    return np.uint64(self._chosen(probabilities[begin : begin + count].tolist()))
+
+  def __lt__(self, probability: float) -> bool:
+    """Draws whether something happens."""
+    return self._chosen([probability, 1 - probability]) == 0
+
+  def _chosen(self, probabilities: list[float]) -> int:
     if self._position == len(self._drawn):
       self._drawn.append((next(k for k, p in enumerate(probabilities) if p > 0), probabilities))
     chosen, _ = self._drawn[self._position]
     self._position += 1
     self.probability *= probabilities[chosen]
     return chosen
-
-  def happens(self, probability: float) -> bool:
-    return probability >= 1 or self.pick([probability, 1 - probability]) == 0
 
   def __iter__(self) -> Iterator[None]:
     while True:
@@ -59,29 +64,41 @@ def _expectations(
   """
   engine: Any = solver._engine
   outcomes = _Outcomes()
-  engine._pick, engine._happens = outcomes.pick, outcomes.happens
   saved = [array.copy() for array in engine.table.entries]
   batch = solver._next_batch(1)
   regrets: dict[int, float] = collections.defaultdict(float)
   averages: dict[int, float] = collections.defaultdict(float)
   total = 0.0
-  for _ in outcomes:
-    engine._traverse(player, 1.0, batch, 0)
-    total += outcomes.probability
-    estimates = iter(engine._estimates)
-    entries = engine.table.entries
-    for infoset in engine._valued:
-      for action in range(entries.num_actions[infoset]):
-        regrets[entries.first[infoset] + action] += outcomes.probability * next(estimates)
-    for array, values in zip(entries, saved, strict=True):
-      array[...] = values
-    for infoset, weight in zip(engine._averaged, engine._average_weights, strict=True):
-      for entry in range(
-        entries.first[infoset], entries.first[infoset] + entries.num_actions[infoset]
-      ):
-        averages[entry] += outcomes.probability * weight * entries.strategy[entry]
-  del engine._pick, engine._happens
+  with pytest.MonkeyPatch.context() as patch:
+    # The traversal as Python runs it, without an update at its end.
+    patch.setattr(state_engine.sample_on, "unchecked", _sample_on)
+    for name in ("_resume", "_next_action", "_leave", "compiled_explore"):
+      patch.setattr(traversal, name, getattr(traversal, name).py_func)
+    patch.setattr(traversal, "next_uniform", lambda counters: outcomes)
+    patch.setattr(traversal, "compiled_pick", outcomes.pick)
+    for _ in outcomes:
+      engine._traverse(player, 1.0, batch, 0)
+      total += outcomes.probability
+      entries = engine.table.entries
+      for entry in np.flatnonzero(entries.increment).tolist():
+        regrets[entry] += outcomes.probability * entries.increment[entry]
+      added = entries.cumulative - saved[entries._fields.index("cumulative")]
+      for entry in np.flatnonzero(added).tolist():
+        averages[entry] += outcomes.probability * added[entry]
+      for array, values in zip(entries, saved, strict=True):
+        array[...] = values
   return total, regrets, averages
+
+
+def _sample_on(
+  histories: Any, sampler: Any, player: int, _: Any, __: int, counters: Any, entries: Any, room: Any
+) -> bool:
+  is_over = traversal.traverse.py_func(  # type: ignore[attr-defined]
+    True, histories, sampler, np.uint64(player), counters, entries, room
+  )
+  if is_over:
+    room.position[traversal.NODE] = traversal.OVER
+  return bool(is_over)
 
 
 def _know_all_infosets(solver: SamplingSolver) -> spiel_cfr.CompiledGame:

@@ -70,7 +70,8 @@ def test_what_was_drawn_is_saved(tmp_path):
   for other in (*others, restored):
     other.run(20)
     assert other.average_probabilities().tobytes() == solver.average_probabilities().tobytes()
-    again = other.blank(other.configuration())
+    again = copy.copy(other)
+    again.reset()
     again.run(25)
     assert again.average_probabilities().tobytes() == solver.average_probabilities().tobytes()
 

@@ -37,7 +37,7 @@ def press_ctrl_c_after(seconds: float) -> None:
 
 def assert_same_as_fresh(solver: spiel_cfr.FullWidthSolver) -> None:
   """Checks that a solver is what another one is after as many iterations."""
-  fresh = solver.blank(solver.configuration())
+  fresh = spiel_cfr.FullWidthSolver(solver.compiled_game, **solver.constructor_arguments())
   if solver.iteration:
     fresh.run(solver.iteration)
   np.testing.assert_array_equal(solver.average_probabilities(), fresh.average_probabilities())

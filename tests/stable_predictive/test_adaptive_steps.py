@@ -145,7 +145,7 @@ def test_a_restart_makes_the_strategy_the_center(regularizer, alternating):
     game, regularizer=regularizer, alternating_updates=alternating, delta=0.01
   )
   minimizer = solver.minimizer.resumable()
-  solver = FullWidthSolver.blank(solver.configuration() | {"minimizer": minimizer})
+  solver = FullWidthSolver(game, **solver.constructor_arguments() | {"minimizer": minimizer})
   players = _plain_players(game, regularizer, 0.01, 1)
   for t in range(1, 31):
     if t in (11, 21):

@@ -354,7 +354,7 @@ FAULTS = (
   Fault(
     "samples are not divided by their probability",
     _TRAVERSAL,
-    "      elif chance < 1.0:\n        weight /= chance\n",
+    "        elif chance < 1.0:\n          weight /= chance\n",
     "",
     _SAMPLING,
   ),

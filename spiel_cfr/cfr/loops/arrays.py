@@ -68,7 +68,9 @@ class SolverArrays:
       tapered=zeros(game.end if averaging.tapered else 0),
       action_state=zeros(*(lines, game.end) if whole else (lines * game.end,)),
       # Kernels may read whole vectors.
-      infoset_state=aligned_zeros(minimizer.infoset_lines * game.num_infosets + MOST_LANES),
+      infoset_state=aligned_zeros(minimizer.infoset_lines, game.num_infosets + MOST_LANES)
+      if whole
+      else aligned_zeros(minimizer.infoset_lines * game.num_infosets + MOST_LANES),
       # With two players, averages say what gradients were.
       gradients=aligned_zeros(game.end if correlated and game.num_players > 2 else 0),
       play_values=np.zeros(game.num_players if correlated else 0),
@@ -190,7 +192,12 @@ class SolverArrays:
     return _lines(self.state.action_state, self._minimizer.action_lines, own)
 
   def infoset_state(self, visit: Visit) -> AnyFloats:
-    """Returns the minimizer's numbers of infosets of a player in a part, a view of shape (lines, infosets)."""
+    """Returns the minimizer's numbers of infosets of a player in a part, a view of shape (lines, infosets).
+
+    In a game that is one part, columns of padding follow.
+    """
+    if len(self.parts) == 1:
+      return self.state.infoset_state
     own = self.parts[visit.number].infosets[visit.player]
     return _lines(self.state.infoset_state, self._minimizer.infoset_lines, own)
 
@@ -204,7 +211,8 @@ class SolverArrays:
     """Yields infosets, and their numbers in `infoset_state`: a view of shape (lines, infosets)."""
     for number, part in enumerate(self.parts):
       for visit in self.walk.visits(number)[: 1 if part.shared else None]:
-        yield part.infosets[visit.player], self.infoset_state(visit)
+        own = part.infosets[visit.player]
+        yield own, self.infoset_state(visit)[:, : own.stop - own.start]
 
   def set_action_state(self, values: Float64s) -> None:
     """Writes `action_state`, given in the game's order, shape (lines, sequences)."""

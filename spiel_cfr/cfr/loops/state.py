@@ -19,8 +19,8 @@ class FullWidthState:
     tapered: shape (sequences,). The weighted sum of `cumulative` after some iterations; (0,) without tapered averages.
     action_state: shape (lines, sequences). The numbers that the minimizer keeps for each action, such as regrets. In a
       game that is cut into parts, shape (lines * sequences,): all lines of a part and player, then the next.
-    infoset_state: float64 (lines * infosets and a vector more,). The numbers that the minimizer keeps for each infoset:
-      all lines of a part and player, then the next.
+    infoset_state: float64 (lines, infosets and a vector more). The numbers that the minimizer keeps for each infoset;
+      in a game that is cut into parts as in `action_state`.
     gradients: float64 (sequences,). The weighted sum of the players' gradients; (0,) without correlated sums.
     play_values: float64 (players,). The weighted sum of each player's expected payoff; (0,) without correlated sums.
     locked: bool (infosets,). The infosets whose strategy stays.

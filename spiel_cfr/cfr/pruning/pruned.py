@@ -82,7 +82,7 @@ class Window:
 
   def __init__(self, left: Compacted, whole: FullWidthSolver) -> None:
     self.left, self._state = left, whole.state
-    self._solver = FullWidthSolver.blank(whole.configuration() | {"compiled_game": left.game})
+    self._solver = FullWidthSolver(left.game, **whole.constructor_arguments())
     own, state, infosets = self._solver.state, self._state, np.arange(len(left.infosets))
     # Arrays of the small game and of the whole one, and the places in each that belong together.
     self._pairs: list[tuple[AnyFloats, AnyFloats, Any, Any]] = [
@@ -163,11 +163,14 @@ class Pruned(Solver):
     shortest = min(paid, _LONGEST) if shortest is None else shortest
     self.shortest = arguments.integer(shortest, "shortest", 1, _LONGEST)
     averaging = Averaging(minimizer.weights, "faced")
-    self._pruned = solver.configuration() | {"minimizer": minimizer, "averaging": averaging}
+    self._pruned = solver.constructor_arguments() | {
+      "minimizer": minimizer,
+      "averaging": averaging,
+    }
     self.reset()
 
   def reset(self) -> None:
-    solver = FullWidthSolver.blank(self._pruned)
+    solver = FullWidthSolver(self.compiled_game, **self._pruned)
     frozen = np.zeros(self.compiled_game.end, bool)
     state = PrunedState(solver.state, copy.deepcopy(solver.state), frozen, self.shortest)
     self._runtime = _Run(solver, state)

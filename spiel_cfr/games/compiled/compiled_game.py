@@ -17,6 +17,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled import abstraction_map
 from spiel_cfr.games.compiled.forced_moves import Decisions
 from spiel_cfr.games.compiled.game_facts import GameFacts
+from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.compiled.trunk_and_subtrees import Part, Partition
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.infoset_features import Float32s, infoset_tensors
@@ -26,29 +27,10 @@ from spiel_cfr.games.sequence_form.shared_infosets import SharedInfosets, pooled
 from spiel_cfr.games.sequence_form.tree_passes import Tree
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, FIRST_SEQUENCE, Treeplex
 
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Infosets:
-  """A player's infosets in order of discovery, which is the order of OpenSpiel's `TabularPolicy`.
-
-  Attributes:
-    infostates: the information state strings.
-    actions: int64, legal actions, infoset by infoset, in one flat array.
-    num_actions: int64 of shape (infosets,).
-    position: uint32 of shape (infosets,): each infoset's place in the layout of the player's treeplex.
-    first_sequence: uint32 of shape (infosets,): the sequence of each infoset's action 0.
-    stride: uint32 of shape (infosets,): from there to the sequence of the next action.
-  """
-
-  infostates: list[str]
-  actions: Int64s
-  num_actions: Int64s
-  position: Uint32s
-  first_sequence: Uint32s
-  stride: Uint32s
+_LONGEST_NAME = 100
 
 
-class CompiledGame(GameFacts, abc.ABC):
+class CompiledGame(abc.ABC):
   """A game in sequence form. Make one with `compile_game`.
 
   A new form of game is a subclass that has `payoff`, `infosets` and `digest`. All else has a default here: `view` and
@@ -56,9 +38,16 @@ class CompiledGame(GameFacts, abc.ABC):
   leaves fit in memory needs no new form, see `games.game_from_arrays`.
 
   Attributes:
-    treeplexes: each player's decision space.
+    treeplexes: each player's decision space. All others are those of `GameFacts`.
   """
 
+  game_string: str
+  num_distinct_actions: int
+  payoff_range: tuple[float, float]
+  constant_sum: float | None
+  num_states: int
+  num_terminals: int
+  open_spiel_version: str | None
   _partition: Partition | None = None
 
   def __init__(
@@ -72,7 +61,7 @@ class CompiledGame(GameFacts, abc.ABC):
 
     An abstraction has an original game, the facts of that, and a map from that game's sequences to its own.
     """
-    super().__init__(**dataclasses.asdict(facts))
+    vars(self).update(vars(facts))
     self.treeplexes = treeplexes
     self._original, self._map = original, map_from_original
 
@@ -90,6 +79,19 @@ class CompiledGame(GameFacts, abc.ABC):
   @abc.abstractmethod
   def digest(self) -> str:
     """Hexadecimal SHA-256 of the game: the same for two compiled games only if solvers can't tell them apart."""
+
+  @property
+  def facts(self) -> GameFacts:
+    """The facts that are attributes of this game."""
+    return GameFacts(
+      **{each.name: getattr(self, each.name) for each in dataclasses.fields(GameFacts)}
+    )
+
+  @property
+  def name(self) -> str:
+    """The string on one line, cut off where it is long, as that of an endgame is with all its hands."""
+    name = " ".join(self.game_string.split())
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
 
   @property
   def size(self) -> str:

@@ -19,9 +19,10 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import require, require_array
 from spiel_cfr._util import files
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
-from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.forced_moves import Decisions, without_forced_moves
 from spiel_cfr.games.compiled.game_facts import GameFacts
+from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.payoffs.build_payoff import FORMS
@@ -170,7 +171,7 @@ class EnumeratedGame(CompiledGame):
       }
       arrays |= {f"{player}.{name}": array for name, array in columns.items()}
     header = {"payoff_form": self.payoff.form, "num_players": self.num_players}
-    return header | dataclasses.asdict(self), arrays
+    return header | dataclasses.asdict(self.facts), arrays
 
 
 def from_file(header: dict[str, Any], arrays: files.Arrays) -> EnumeratedGame:

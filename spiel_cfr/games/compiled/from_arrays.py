@@ -10,9 +10,9 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, Uint32s, spread
 from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr._util import arguments
-from spiel_cfr.games.compiled.compiled_game import Infosets
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiled.game_facts import GameFacts
+from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.payoffs.build_payoff import build_payoff
 from spiel_cfr.games.payoffs.payoff import Payoff
@@ -104,8 +104,7 @@ def game_from_arrays(
       for player in range(num_players)
     )
     payoff_range = (-bound, bound)
-  game.payoff_range = payoff_range
-  return game
+  return game.with_payoff(game.payoff, payoff_range=payoff_range)
 
 
 def _payoff_range(given: Any, leaves: Uint32s, worth: Float64s) -> tuple[float, float]:

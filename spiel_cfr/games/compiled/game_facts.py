@@ -1,15 +1,13 @@
-"""What there is to say of a game in a few numbers."""
+"""Facts of a game in a few numbers."""
 
 import dataclasses
 import importlib.metadata
 from typing import Any
 
-_LONGEST_NAME = 100
 
-
-@dataclasses.dataclass(eq=False, repr=False)
+@dataclasses.dataclass(frozen=True, eq=False)
 class GameFacts:
-  """What there is to say of a game beside its arrays. It never changes.
+  """Facts of a game beside its arrays.
 
   Attributes:
     game_string: OpenSpiel's string for the game, of the turn-based form where the game was simultaneous; or a name.
@@ -29,15 +27,9 @@ class GameFacts:
   num_terminals: int
   open_spiel_version: str | None
 
-  @property
-  def name(self) -> str:
-    """The string on one line, cut off where it is long, as that of an endgame is with all its hands."""
-    name = " ".join(self.game_string.split())
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
-
 
 def walked_facts(game: Any, **found: Any) -> GameFacts:
-  """Returns what there is to say of a game of OpenSpiel's, given what a walk has found."""
+  """Returns the facts of a game of OpenSpiel's, of which a walk has `found` the others."""
   return GameFacts(
     game_string=str(game),
     num_distinct_actions=game.num_distinct_actions(),

@@ -6,11 +6,8 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s, spread
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.openspiel.histories import MOVER, Histories
-
-# Movers that are no players, and what is in place of an index where there is none.
-CHANCE, TERMINAL = -1, -2
-NONE = -1
+from spiel_cfr.games.openspiel.histories import MOVER, compile_histories
+from spiel_cfr.games.openspiel.history_list import CHANCE, NONE, TERMINAL
 
 
 class HistoryWalk:
@@ -19,13 +16,20 @@ class HistoryWalk:
   Attributes:
     levels: the nodes by depth.
     parent: int64 (nodes,), 0 at the root.
-    mover: int64 (nodes,), the player who moves, `CHANCE` or `TERMINAL`.
-    entry: int64 (nodes,): of a decision, the infoset's first action among those of all infosets.
+    mover: int64 (nodes,). The player who moves, `CHANCE` or `TERMINAL` of `history_list`.
+    index: int64 (nodes,). See `Histories.nodes`.
+    first_child: int64 (nodes,). The first child; the others follow.
+    num_children: int64 (nodes,). The number of children.
+    entry: int64 (nodes,). The infoset's first action among those of all infosets; `NONE` where no player moves.
+    returns: float64 (outcomes, players). See `Histories`.
   """
 
-  def __init__(self, compiled: CompiledGame, found: Histories) -> None:
-    """Goes through the tree once."""
-    self._compiled, self._found = compiled, found
+  def __init__(self, compiled: CompiledGame, max_nodes: int) -> None:
+    """Lists the histories of a game, at most `max_nodes`; for errors see `compile_histories`."""
+    found, _ = compile_histories(
+      compiled.view, compiled.infostates, compiled.actions, compiled.num_actions, max_nodes
+    )
+    self._compiled, self.returns, self._chances = compiled, found.returns, found.probabilities
     # In 32 bits with a sign, chance and terminals are -1 and -2.
     self.mover = mover = found.nodes[:, MOVER].astype(np.int32).astype(np.int64)
     _, self.index, self.first_child, self.num_children = found.nodes.astype(np.int64).T
@@ -54,7 +58,7 @@ class HistoryWalk:
     # Nobody has moved to the root.
     mover[0] = TERMINAL
     for moved, start, source in (
-      (mover == CHANCE, self.index, self._found.probabilities),
+      (mover == CHANCE, self.index, self._chances),
       (mover >= 0, self.entry, entries),
     ):
       result[moved] = source[start[self.parent[moved]] + place[moved]]
@@ -74,7 +78,7 @@ class HistoryWalk:
     """Returns what each player expects from each node on, shape (nodes, players)."""
     result = np.zeros((len(self.mover), self._compiled.num_players))
     ends = self.mover == TERMINAL
-    result[ends] = self._found.returns[self.index[ends]]
+    result[ends] = self.returns[self.index[ends]]
     for level in self.levels[:0:-1]:
       np.add.at(result, self.parent[level], probabilities[level, None] * result[level])
     return result

@@ -4,7 +4,6 @@ Sequence form has no histories, so a compiled game that is to be sampled is walk
 the way is compared with what was compiled.
 """
 
-import array
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -13,12 +12,10 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba import arrays
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
+from spiel_cfr.games.openspiel import history_list
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.state_checks import (
-  ReturnsCheck,
-  chance_outcomes,
-  inconsistent_actions,
-)
+from spiel_cfr.games.openspiel.history_list import HistoryList, Move, in_order
+from spiel_cfr.games.openspiel.state_checks import inconsistent_actions
 
 # Columns of `Histories.nodes`.
 MOVER, INDEX, FIRST_CHILD, CHILDREN = range(4)
@@ -64,84 +61,51 @@ def compile_histories(
   and those of an infoset are in a row, in any order.
 
   Returns:
-    The tree, and the largest number of players' moves in a history.
+    The tree, and the largest number of moves in a history.
 
   Raises:
     GameTooLargeError: there are more histories than `max_nodes`.
     InconsistentInfosetError: the game has other infosets, or other legal actions, than were compiled.
   """
-  num_players = len(infostates)
   if entries is None:
     entries = np.arange(sum(map(len, actions)))
   infosets = _infosets(infostates, actions, num_actions, entries)
-  infostate_of, legal_actions_of = view.infostate, view.legal_actions
-  # A column of `nodes` each, in the order of the walk, and where in `nodes` a row goes.
-  columns = [array.array("I") for _ in range(5)]
-  add_place, add_mover, add_index, add_first_child, add_children = (
-    column.append for column in columns
-  )
-  probabilities, returns = array.array("d"), array.array("d")
-  next_node, deepest = 1, 0
-  check = ReturnsCheck(view)
-  stack = [(view.new_initial_state(), 0, 0)]
-  while stack:
-    state, node, depth = stack.pop()
-    player = state.current_player()
-    add_place(node)
-    add_first_child(next_node)
-    if 0 <= player < num_players:
-      infostate = infostate_of(state)
-      infoset = infosets[player].get(infostate)
-      if infoset is None:
-        raise errors.InconsistentInfosetError(
-          f"Player {player}'s infostate {infostate!r} after the history [{state.history_str()}] is "
-          f"not in the compiled game. {_LOST_FILTER}"
-        )
-      first, legal, moves = infoset
-      if legal_actions_of(state) != legal:
-        raise errors.InconsistentInfosetError(
-          f"{inconsistent_actions(view, state, legal)} {_LOST_FILTER}"
-        )
-      add_mover(player)
-      add_index(first)
-      depth += 1
-      deepest = max(deepest, depth)
-    elif state.is_terminal():
-      add_mover(TERMINAL)
-      add_index(len(returns) // num_players)
-      add_children(0)
-      own_returns = view.returns(state)
-      if len(own_returns) != num_players:
-        check(state, own_returns)
-      returns.extend(own_returns)
-      continue
-    else:
-      add_mover(CHANCE)
-      add_index(len(probabilities))
-      outcomes = chance_outcomes(view, state)
-      moves = [action for action, _ in outcomes]
-      probabilities.extend(probability for _, probability in outcomes)
-    add_children(len(moves))
-    child = next_node
-    next_node += len(moves)
-    if next_node > max_nodes:
-      raise errors.GameTooLargeError(
-        f"The game has more than max_nodes={max_nodes:,} histories, and each would be kept."
+
+  def decide(state: Any, player: int) -> tuple[int, list[Move]]:
+    infostate = view.infostate(state)
+    infoset = infosets[player].get(infostate)
+    if infoset is None:
+      raise errors.InconsistentInfosetError(
+        f"Player {player}'s infostate {infostate!r} after the history [{state.history_str()}] is "
+        f"not in the compiled game. {_LOST_FILTER}"
       )
-    for later in range(len(moves) - 1, 0, -1):
-      stack.append((state.child(moves[later]), child + later, depth))
-    # The state becomes its own first child, which saves a copy.
-    state.apply_action(moves[0])
-    stack.append((state, child, depth))
-  different, rows = np.unique(
-    np.array(returns).reshape(-1, num_players), axis=0, return_inverse=True
-  )
-  place, *rest = (np.frombuffer(column, np.uint32) for column in columns)
-  nodes = np.empty((len(place), len(rest)), np.uint32)
-  nodes[place] = np.stack(rest, axis=1)
-  terminal = nodes[:, MOVER] == TERMINAL
-  nodes[terminal, INDEX] = rows.ravel()[nodes[terminal, INDEX]]
-  return Histories(nodes, np.array(probabilities), different), deepest
+    first, legal, moves = infoset
+    if view.legal_actions(state) != legal:
+      raise errors.InconsistentInfosetError(
+        f"{inconsistent_actions(view, state, legal)} {_LOST_FILTER}"
+      )
+    return first, moves
+
+  found = HistoryList(view, max_nodes, decide)
+  found.add(view.new_initial_state())
+  columns, chances = found.columns(), np.array(found.chances)
+  parent, place, mover = columns["parent"][1:], columns["move"][1:], columns["mover"]
+  is_chance, ends = mover == history_list.CHANCE, mover == history_list.TERMINAL
+  children = np.bincount(parent, minlength=len(mover))
+  first_child = 1 + np.cumsum(children) - children
+  # Children of a node stand together, in the order of its moves.
+  node = np.concatenate([[0], first_child[parent] + place])
+  outcomes = np.where(is_chance, children, 0)
+  index = np.where(is_chance, np.cumsum(outcomes) - outcomes, columns["infoset"])
+  probabilities = np.empty(outcomes.sum())
+  by_chance = is_chance[parent]
+  probabilities[index[parent[by_chance]] + place[by_chance]] = chances[1:][by_chance]
+  returns, rows = np.unique(np.array(found.returns), axis=0, return_inverse=True)
+  index[ends] = rows.ravel()
+  nodes = np.empty((len(mover), 4), np.uint32)
+  # The names that search and sampling have for chance and terminals are the same in 32 bits without a sign.
+  nodes[node] = np.stack([mover, index, first_child, children], axis=1).astype(np.uint32)
+  return Histories(nodes, probabilities, returns), int(columns["length"].max())
 
 
 # The usual cause: a filter is a function, which files do not hold.
@@ -156,10 +120,11 @@ def _infosets(
   actions: Sequence[Int64s],
   num_actions: Sequence[Int64s],
   entries: Int64s,
-) -> list[dict[str, tuple[int, list[int], list[int]]]]:
-  """Returns, for each player, infostate -> (the first entry, the legal actions, and in the order of entries)."""
+) -> list[dict[str, tuple[int, list[int], list[Move]]]]:
+  """Returns, for each player, infostate -> (the first entry, the legal actions, moves whose places are of entries)."""
   # Most infosets share their list of actions with others.
   known: dict[tuple[int, ...], list[int]] = {}
+  moves_of: dict[tuple[int, ...], list[Move]] = {}
   result = []
   places = (len(infostates) + entries).tolist()
   every, begin = np.concatenate(actions).tolist(), 0
@@ -168,9 +133,10 @@ def _infosets(
     for name, count in zip(names, counts.tolist(), strict=True):
       here = slice(begin, begin + count)
       legal = known.setdefault(tuple(every[here]), every[here])
-      # Both lists are in most games the same.
       order = tuple(action for _, action in sorted(zip(places[here], legal, strict=True)))
-      infosets[name] = min(places[here]), legal, known.setdefault(order, list(order))
+      if order not in moves_of:
+        moves_of[order] = in_order(list(order))
+      infosets[name] = min(places[here]), legal, moves_of[order]
       begin += count
     result.append(infosets)
   return result

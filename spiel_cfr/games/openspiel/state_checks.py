@@ -42,8 +42,9 @@ def chance_outcomes(view: GameView, state: Any) -> list[tuple[int, float]]:
     GameError: the probabilities are negative, or don't sum to 1.
   """
   outcomes = list(view.chance_outcomes(state))
-  total = math.fsum(probability for _, probability in outcomes)
-  if not (abs(total - 1) < PROBABILITY_TOLERANCE and all(chance >= 0 for _, chance in outcomes)):
+  chances = [probability for _, probability in outcomes]
+  total = math.fsum(chances)
+  if not (abs(total - 1) < PROBABILITY_TOLERANCE and min(chances) >= 0):
     raise errors.GameError(
       f"The chance outcomes after the history [{state.history_str()}] are {outcomes}, and their "
       f"probabilities sum to {total:z.10g}. They must be non-negative and sum to 1."

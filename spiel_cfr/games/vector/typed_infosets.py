@@ -6,7 +6,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import spread
-from spiel_cfr.games.compiled.compiled_game import Infosets
+from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.vector.typed_layout import TypedLayout
 

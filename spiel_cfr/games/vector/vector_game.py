@@ -13,10 +13,11 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Uint16s, Uint32s, spread
 from spiel_cfr._util import arguments, files, memory
-from spiel_cfr.games.compiled.compiled_game import CompiledGame, Infosets
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import FORMAT, KIND, view_of_string
 from spiel_cfr.games.compiled.forced_moves import Decisions
 from spiel_cfr.games.compiled.game_facts import GameFacts, walked_facts
+from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_size import (
@@ -117,11 +118,6 @@ class VectorGame(CompiledGame):
     return view_of_string(self)
 
   @property
-  def facts(self) -> GameFacts:
-    """What there is to say of the game in a few numbers."""
-    return GameFacts(**dataclasses.asdict(self))
-
-  @property
   def num_threads(self) -> int | None:
     """How many threads share the parts; None of a game that is not cut into parts."""
     return self._num_threads
@@ -213,7 +209,7 @@ class VectorGame(CompiledGame):
         "The file of a game in vector form has no names of infosets, and these are no names of OpenSpiel's. "
         "compile_game(game, infostate=..., vector_form=False) lists them."
       )
-    header = dataclasses.asdict(self) | {"payoff_form": PUBLIC_TREE, "num_players": 2}
+    header = dataclasses.asdict(self.facts) | {"payoff_form": PUBLIC_TREE, "num_players": 2}
     files.write(path, KIND, FORMAT, header, self.tree.saved())
 
   @property

@@ -13,7 +13,7 @@ import spiel_cfr
 from composition.forms import FORMS, Form
 from composition.operations import OPERATIONS, Context, Operation
 from spiel_cfr import Solver, catalogue, errors
-from spiel_cfr.first_order.first_order_solver import FirstOrderSolver
+from spiel_cfr.cfr.gradient_solver import GradientSolver
 from spiel_cfr.games.openspiel.loading import can_be_loaded_again
 from spiel_cfr.mccfr import MonteCarloSolver
 
@@ -109,7 +109,7 @@ def _is_for_saddle_points(cell: Cell) -> bool:
 
 
 def _is_first_order(cell: Cell) -> bool:
-  return issubclass(catalogue.SOLVERS[cell.solver].family, FirstOrderSolver)
+  return issubclass(catalogue.SOLVERS[cell.solver].family, GradientSolver)
 
 
 # Tests are collected by what is refused, so nothing is compiled for that.
@@ -257,7 +257,7 @@ def kind(solver: Solver) -> object:
     if solver._opponents == "best_response":
       return solver._opponents
     return solver.minimizer.observe
-  return FirstOrderSolver if isinstance(solver, FirstOrderSolver) else type(solver)
+  return GradientSolver if isinstance(solver, GradientSolver) else type(solver)
 
 
 def selected_cells() -> set[Cell]:

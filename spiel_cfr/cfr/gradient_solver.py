@@ -1,4 +1,4 @@
-"""What first-order methods share: a game, points in sequence form, gradients, and iterations in Python over these."""
+"""Base class of solvers whose iterations are gradients and, in Python, steps over points in sequence form."""
 
 import abc
 import copy
@@ -14,18 +14,13 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, require
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr.solver import MOST_ITERATIONS, Solver
-from spiel_cfr.first_order.distances import DilatedDistance, Weights
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
 from spiel_cfr.policies import forms
-from spiel_cfr.regret_minimizers.regularizers import Regularizer
-
-# Of sums of values, as a fraction of the range of payoffs.
-_ROUNDING = 1e-13
 
 
 @dataclasses.dataclass(kw_only=True)
-class FirstOrderState:
+class GradientState:
   """All that changes from one iteration to the next. A base class: each method adds its own.
 
   Attributes:
@@ -44,7 +39,7 @@ class FirstOrderState:
 
 
 @dataclasses.dataclass(kw_only=True)
-class AveragedState(FirstOrderState):
+class AveragedState(GradientState):
   """That of a method whose average is not its last iterate. A base class.
 
   Attributes:
@@ -58,10 +53,10 @@ class AveragedState(FirstOrderState):
     return self.cumulative if self.cumulative[0] else self.point
 
 
-S = TypeVar("S", bound=FirstOrderState)
+S = TypeVar("S", bound=GradientState)
 
 
-class FirstOrderSolver(Solver, Generic[S]):
+class GradientSolver(Solver, Generic[S]):
   """Base class of solvers whose iterations are made of gradients of players and steps over their treeplexes.
 
   Each takes a game as a whole, also one that CFR goes through in parts, and computes in float64. The policy that it
@@ -190,48 +185,3 @@ class FirstOrderSolver(Solver, Generic[S]):
   def average_sequence_form(self) -> Float64s:
     # Without a detour by infosets.
     return forms.normalized(self.compiled_game, self.state.sums())
-
-
-class SaddlePointSolver(FirstOrderSolver[S]):
-  """Base class of methods for saddle points, whose steps are those of a proof or as large as an inequality lets them.
-
-  Attributes:
-    aggressive: as given.
-    distance: of each player's strategies.
-  """
-
-  def __init__(
-    self,
-    game: AnyGame,
-    aggressive: bool = False,
-    regularizer: Regularizer = "entropy",
-    weights: Weights = "farina2021",
-  ) -> None:
-    """Makes the solver.
-
-    Args:
-      game: a compiled game, or what `compile_game` takes.
-      aggressive: whether it searches for the largest steps, or takes those that are proven.
-      regularizer: "entropy" or "euclidean".
-      weights: "kroer2017", "farina2021" or "one". The bound is proven for the first, and for the second with the
-        entropy; of an aggressive solver for any.
-
-    Raises:
-      UnsupportedGameError: the game is not a constant-sum game of two players.
-      ArgumentError: there is no such regularizer, or there are no such weights.
-      GameError: see `compile_game`.
-    """
-    self.aggressive = bool(aggressive)
-    super().__init__(game)
-    compiled = self.compiled_game
-    if compiled.constant_sum is None or not compiled.is_two_player_constant_sum:
-      raise errors.UnsupportedGameError(
-        f"{type(self).__name__} finds saddle points, which only constant-sum games of two players have; "
-        f"{compiled.name} is not one. Take a solver that minimizes regret, such as CFRPlusSolver or "
-        "OptimisticMirrorDescentSolver."
-      )
-    # What the players' returns sum to, and how far sums of values may be from that by rounding.
-    self._total = compiled.constant_sum
-    self._rounding = _ROUNDING * (compiled.payoff_range[1] - compiled.payoff_range[0])
-    self.distance = DilatedDistance(compiled, regularizer, weights)
-    self.reset()

@@ -1,0 +1,146 @@
+"""The walk that lists histories: OpenSpiel's states below some of them, in preorder, as columns of numbers."""
+
+import array
+import math
+import time
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyspiel
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Int64s
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.openspiel.state_checks import (
+  ReturnsCheck,
+  cannot_be_walked,
+  chance_outcomes,
+  unknown_player,
+)
+
+# Movers that are no players, and the entry of a column that has none.
+CHANCE, TERMINAL = -1, -2
+NONE = -1
+COLUMNS = ("parent", "action", "move", "mover", "infoset", "length")
+_CHANCE, _TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
+# What stands for the probabilities of a player's moves, which chance has no part in.
+_CERTAIN: list[float] = []
+# After how many histories the walk looks at the clock.
+_BETWEEN_CHECKS = 500
+# An action as OpenSpiel numbers it, and its place among the moves of its history.
+Move: TypeAlias = tuple[int, int]
+# (state, player to move) -> (number of the infoset, its moves, the last one to explore first).
+Decide: TypeAlias = Callable[[Any, int], tuple[int, list[Move]]]
+
+
+class HistoryList:
+  """A table of histories, a row for each.
+
+  Attributes:
+    chances: probability of the last move of each history if chance has made it, otherwise 1.
+    returns: returns of the terminal histories, in order.
+  """
+
+  def __init__(
+    self,
+    view: GameView,
+    max_nodes: int,
+    decide: Decide,
+    deadline: float = math.inf,
+    advice: str = "",
+  ) -> None:
+    """Begins without rows.
+
+    Args:
+      view: the game.
+      max_nodes: the most histories that are listed.
+      decide: looks at each state at which a player is to move, in order, and returns its infoset and moves.
+      deadline: when to give up, by `time.perf_counter`.
+      advice: what the error says besides where there are too many histories.
+    """
+    self._view, self._max_nodes, self._decide = view, max_nodes, decide
+    self._deadline, self._advice = deadline, advice
+    self._check = ReturnsCheck(view)
+    self._rows, self.chances = array.array("i"), array.array("d")
+    self.returns: list[tuple[float, ...]] = []
+
+  def columns(self) -> dict[str, Int64s]:
+    """Returns the table by `COLUMNS`, each int64 (histories,).
+
+    `parent` is the history before the last move, or `NONE`; `action` is that move, as OpenSpiel numbers it, and `move`
+    its place among the moves there; `mover` is a player, `CHANCE` or `TERMINAL`; `infoset` is as `decide` numbers it,
+    or `NONE`; `length` is the number of moves.
+    """
+    rows = np.array(self._rows, np.int64).reshape(-1, len(COLUMNS))
+    return dict(zip(COLUMNS, np.ascontiguousarray(rows.T), strict=True))
+
+  def add(self, root: Any) -> None:
+    """Adds a state and all that follow it. Actions are explored in the order of their names as strings.
+
+    Raises:
+      GameTooLargeError: there are more histories than `max_nodes`, or the deadline has passed.
+      GameError: see `state_checks`; and the errors of `decide`.
+    """
+    try:
+      self._add(root.clone())
+    except (errors.SpielCFRError, MemoryError):
+      raise
+    except Exception as error:  # Games that are written in Python may raise anything.
+      raise cannot_be_walked(root, error) from error
+
+  def _add(self, root: Any) -> None:
+    view, fine, check_at = self._view, set(self.returns), len(self.chances)
+    decide, returns_of, num_players = self._decide, view.returns, view.num_players
+    add, add_chance, add_returns = self._rows.extend, self.chances.append, self.returns.append
+    node, begin = check_at, len(root.history())
+    stack: list[tuple[Any, int, int, int, float, int]] = [(root, NONE, NONE, NONE, 1.0, begin)]
+    push, pop = stack.append, stack.pop
+    while stack:
+      state, parent, action, place, chance, length = pop()
+      if node >= check_at:
+        if node >= self._max_nodes or time.perf_counter() > self._deadline:
+          raise errors.GameTooLargeError(
+            f"{view.game} has more than max_nodes={self._max_nodes:,} histories, or than can be listed in time."
+            f"{self._advice}"
+          )
+        check_at = min(self._max_nodes, node + _BETWEEN_CHECKS)
+      add_chance(chance)
+      player = state.current_player()
+      if player == _TERMINAL:
+        add((parent, action, place, TERMINAL, NONE, length))
+        returns = tuple(returns_of(state))
+        if returns not in fine:
+          self._check(state, returns)
+          fine.add(returns)
+        add_returns(returns)
+        node += 1
+        continue
+      infoset, chances = NONE, _CERTAIN
+      if 0 <= player < num_players:
+        infoset, moves = decide(state, player)
+      elif player == _CHANCE:
+        player, outcomes = CHANCE, chance_outcomes(view, state)
+        moves = in_order([each for each, _ in outcomes])
+        chances = [each for _, each in outcomes]
+      else:
+        raise unknown_player(state)
+      add((parent, action, place, player, infoset, length))
+      length += 1
+      for action, place in moves[:-1]:
+        chance = chances[place] if chances else 1.0
+        push((state.child(action), node, action, place, chance, length))
+      # The state becomes its own first child, which saves a copy.
+      action, place = moves[-1]
+      state.apply_action(action)
+      push((state, node, action, place, chances[place] if chances else 1.0, length))
+      node += 1
+
+
+def in_order(actions: list[int]) -> list[Move]:
+  """Returns moves as all walks explore them: the last one, of the name that sorts first as a string, is the first."""
+  return sorted(zip(actions, range(len(actions)), strict=True), key=_name, reverse=True)
+
+
+def _name(move: Move) -> str:
+  return str(move[0])
