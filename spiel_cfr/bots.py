@@ -69,6 +69,20 @@ class DrawingBot(pyspiel.Bot):  # type: ignore[misc]
     """Returns (action, probability) of each legal action, of which there are none where it is not to move."""
     raise NotImplementedError
 
+  def _policy_at(self, state: Any) -> list[tuple[int, float]]:
+    """Returns what the policy that it was given says of each legal action, see `get_policy`.
+
+    Raises:
+      PolicyError: the policy has no probabilities there.
+    """
+    legal = state.legal_actions(self._player)
+    if not legal:
+      return []
+    chances = distribution(
+      self._ask(state, self._player), legal, f"After the history [{state.history_str()}] the policy"
+    )
+    return list(zip(map(int, legal), chances, strict=True))
+
   def _ask(self, state: Any, player: int) -> dict[int, float]:
     """Returns what the policy says of a player's actions, unchecked."""
     if isinstance(self._policy, open_spiel_policy.Policy):
@@ -117,13 +131,7 @@ class PolicyBot(DrawingBot):
     Raises:
       PolicyError: the policy has no probabilities there.
     """
-    legal = state.legal_actions(self._player)
-    if not legal:
-      return []
-    chances = distribution(
-      self._ask(state, self._player), legal, f"After the history [{state.history_str()}] the policy"
-    )
-    return list(zip(map(int, legal), chances, strict=True))
+    return self._policy_at(state)
 
 
 def distribution(chances: Mapping[int, float], legal: Sequence[int], whose: str) -> list[float]:

@@ -143,7 +143,7 @@ class SearchBot(DrawingBot):
       return self._of_hands(game.view, own, deadline)
     search = self._search_of(game, own, deadline)
     if search is None:
-      return super().get_policy(own)
+      return self._policy_at(own)
     return search.policy(own.history(), self._gadget, self._solve, deadline)
 
   def _look_up(self, state: Any, player: int) -> dict[int, float] | None:
@@ -211,7 +211,7 @@ class SearchBot(DrawingBot):
         return found.policy(state)
       problem = str(found)
     try:
-      return super().get_policy(state)
+      return self._policy_at(state)
     except errors.PolicyError as error:
       raise errors.GameTooLargeError(f"{error} It can't be searched: {problem}.") from None
 
