@@ -43,9 +43,7 @@ SOLVERS = {
 
 _GAMES = flags.DEFINE_list("games", list("012"), "which games, by number from 0")
 _SOLVERS = flags.DEFINE_list("solvers", list(SOLVERS), "which solvers, by name")
-_AT = flags.DEFINE_list(
-  "at", ["1000", "3000", "10000", "30000"], "after how many iterations to look"
-)
+_AT = flags.DEFINE_list("at", ["1000", "3000", "10000"], "after how many iterations to look")
 
 
 def main() -> None:
