@@ -84,9 +84,9 @@ def compare(game: spiel_cfr.CompiledGame, name: str) -> None:
       seconds[place] += time.process_time() - start
     if following in moments:
       print(
-        f"| {name} | {following:,} | {plain.exploitability():.2e} | {pruned.exploitability():.2e} "
-        f"| {pruned.nodes_touched / plain.nodes_touched:.2f} | {pruned.state.rollbacks} "
-        f"| {seconds[0] / seconds[1]:.2f} |",
+        f"| {name} | {following:,} | {plain.exploitability():z.2e} | {pruned.exploitability():z.2e} "
+        f"| {pruned.nodes_touched / plain.nodes_touched:z.2f} | {pruned.state.rollbacks} "
+        f"| {seconds[0] / seconds[1]:z.2f} |",
         flush=True,
       )
 

@@ -4,13 +4,14 @@ Kernels are compiled by numba the first time they are used, not at import, and k
 the very first start of the library on a machine compiles anything. Each has an explicit signature.
 """
 
+import abc
 import contextlib
 import functools
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,6 @@ from spiel_cfr._numba.arrays import described
 from spiel_cfr._numba.numba_internals import (
   compile_inlined,
   compiler_lock,
-  machine_code_address,
   python_entry,
   without_wrappers,
 )
@@ -40,73 +40,35 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
   return result
 
 
-class Kernel:
+class CompiledFunction(abc.ABC):
   """A function that is compiled for one signature when it is first used.
-
-  A call from Python takes some microseconds, most of them to look at the arguments, see `unchecked`.
 
   Attributes:
     function: the plain Python function; it runs uncompiled too, slowly, unless it uses `spiel_cfr._numba.simd`.
   """
 
   __qualname__: str
+  # Whether Python calls it, or other kernels. The code for the other one is spared, which compiles faster.
+  _from_python: ClassVar[bool]
 
-  def __init__(
-    self,
-    function: Callable[..., Any],
-    signature: Any,
-    *,
-    python_calls: bool = True,
-    passed: bool = False,
-  ) -> None:
-    """Wraps `function`; nothing is compiled yet.
+  def __init__(self, function: Callable[..., Any], signature: Any) -> None:
+    """Wraps a plain Python function; nothing is compiled yet.
 
-    Args:
-      function: plain Python function.
-      signature: numba's; or, of a kernel that there is in two precisions, a function from the type of numbers to it.
-      python_calls: whether Python can call it.
-      passed: whether other kernels can call it, by its `address`. What only one of the two calls compiles faster.
+    `signature` is numba's, or a function from the type of numbers to it if the function exists for float32, too.
     """
-    functools.update_wrapper(self, function)
+    wrapper: Any = self
+    functools.update_wrapper(wrapper, function)
     self.function = function
     self._given = signature
-    self._python_calls, self._passed = python_calls, passed
-
-  def __call__(self, *arguments: Any) -> Any:
-    """Calls the compiled function.
-
-    Raises:
-      TypeError: an argument has another type, number of dimensions or layout than the signature says, or is an array
-        that can't be written; or only kernels call it.
-    """
-    if len(arguments) != len(self._checks):
-      raise TypeError(
-        f"{self.__qualname__}() takes {len(self._checks)} arguments but {len(arguments)} were given"
-      )
-    self._check_all(arguments)
-    return self.unchecked(*arguments)
-
-  def _check_all(self, arguments: Sequence[Any]) -> None:
-    """Checks the types of arguments, which compiled code relies on."""
-    for i, (value, fits) in enumerate(zip(arguments, self._checks, strict=True)):
-      if not fits(value):
-        wanted = self.signature.args[i]
-        raise TypeError(
-          f"argument {i} of {self.__qualname__}() must be {wanted}, not {described(value)}"
-        )
-
-  @functools.cached_property
-  def _checks(self) -> tuple[Callable[[Any], bool], ...]:
-    return tuple(map(_check, self.signature.args))
 
   # Made when it is used, because all kernels together take a tenth of a second.
   @functools.cached_property
   def signature(self) -> Any:
-    """Numba's signature."""
+    """The signature in numba's terms."""
     two_precisions = isinstance(self._given, FunctionType)
     return self._given(types.float64) if two_precisions else self._given
 
-  def of(self, dtype: npt.DTypeLike) -> "Kernel":
+  def of(self, dtype: npt.DTypeLike) -> Self:
     """Returns the same function for arrays of float64 or of float32.
 
     Raises:
@@ -115,12 +77,13 @@ class Kernel:
     return self if dtype == np.float64 else self._single
 
   @functools.cached_property
-  def _single(self) -> "Kernel":
+  def _single(self) -> Self:
     """The same function for float32."""
     if not isinstance(self._given, FunctionType):
       raise TypeError(f"{self.__qualname__}() computes in float64 only")
-    calls = {"python_calls": self._python_calls, "passed": self._passed}
-    return Kernel(self.function, self._given(types.float32), **calls)
+    result = object.__new__(type(self))
+    CompiledFunction.__init__(result, self.function, self._given(types.float32))
+    return result
 
   @functools.cached_property
   def _dispatcher(self) -> Any:
@@ -135,31 +98,8 @@ class Kernel:
 
   @property
   def _options(self) -> dict[str, Any]:
-    return _OPTIONS | without_wrappers(python=self._python_calls, passed=self._passed)
-
-  @functools.cached_property
-  def unchecked(self) -> Callable[..., Any]:
-    """The machine code, which believes what it is given: for callers that have made all arguments themselves.
-
-    Raises:
-      TypeError: only kernels call it.
-    """
-    if not self._python_calls:
-      raise TypeError(f"{self.__qualname__}() is called by kernels only")
-    return python_entry(self._dispatcher, self.signature)
-
-  @functools.cached_property
-  def address(self) -> int:
-    """Where the machine code is.
-
-    Raises:
-      TypeError: it is not one that can be passed.
-    """
-    if not self._passed:
-      raise TypeError(
-        f"{self.__qualname__}() is not passed to kernels: decorate it with passed=True"
-      )
-    return machine_code_address(self._dispatcher, self.signature, self._options)
+    python = self._from_python
+    return _OPTIONS | without_wrappers(python=python, passed=not python)
 
   def __copy__(self) -> Self:
     return self
@@ -172,9 +112,43 @@ class Kernel:
     return self.__qualname__
 
 
-def kernel(signature: Any, *, passed: bool = False) -> Callable[[Callable[..., Any]], Kernel]:
+class Kernel(CompiledFunction):
+  """A compiled function that Python calls, in some microseconds, most of them to look at the arguments."""
+
+  _from_python = True
+
+  def __call__(self, *arguments: Any) -> Any:
+    """Calls the compiled function.
+
+    Raises:
+      TypeError: an argument has another type, number of dimensions or layout than the signature says, or is an array
+        that can't be written.
+    """
+    if len(arguments) != len(self._checks):
+      raise TypeError(
+        f"{self.__qualname__}() takes {len(self._checks)} arguments but {len(arguments)} were given"
+      )
+    for i, (value, fits) in enumerate(zip(arguments, self._checks, strict=True)):
+      if not fits(value):
+        wanted = self.signature.args[i]
+        raise TypeError(
+          f"argument {i} of {self.__qualname__}() must be {wanted}, not {described(value)}"
+        )
+    return self.unchecked(*arguments)
+
+  @functools.cached_property
+  def _checks(self) -> tuple[Callable[[Any], bool], ...]:
+    return tuple(map(_check, self.signature.args))
+
+  @functools.cached_property
+  def unchecked(self) -> Callable[..., Any]:
+    """The machine code, which believes what it is given: for callers that have made all arguments themselves."""
+    return python_entry(self._dispatcher, self.signature)
+
+
+def kernel(signature: Any) -> Callable[[Callable[..., Any]], Kernel]:
   """Decorator that makes a function a `Kernel`, see its constructor."""
-  return lambda function: Kernel(function, signature, passed=passed)
+  return lambda function: Kernel(function, signature)
 
 
 class _Announced:

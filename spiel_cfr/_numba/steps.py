@@ -12,6 +12,7 @@ A step is a kernel together with its arguments, a record (`records`). A chain ru
 algorithm is a list of steps, and a feature that it does not use is a step that is not in the list.
 """
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -28,30 +29,41 @@ from spiel_cfr._numba.arrays import (
   Uint64s,
   described,
 )
-from spiel_cfr._numba.kernels import Kernel, inlined, kernel
+from spiel_cfr._numba.kernels import CompiledFunction, inlined, kernel
+from spiel_cfr._numba.numba_internals import machine_code_address
 from spiel_cfr._numba.records import Packed, call, record_type
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
-class StepKernel(Kernel):
-  """A kernel whose only argument is a record. Other kernels call it, by its `address`."""
+class StepKernel(CompiledFunction):
+  """A compiled function whose only argument is a record. Other kernels call it, by its address.
+
+  Attributes:
+    record: the class of the argument, a `NamedTuple`.
+  """
+
+  _from_python = False
 
   def __init__(self, function: Callable[[Any], None], record: type, single: bool = True) -> None:
     """Wraps a function.
 
     Args:
       function: plain Python function with one argument.
-      record: the class of the argument, a `NamedTuple`.
+      record: the class of the argument.
       single: whether the kernel exists in float32, too.
     """
+    self.record = record
 
     def signature(number: Any) -> Any:
       return types.void(record_type(record, number))
 
-    self.record = record
-    given = signature if single else signature(types.float64)
-    super().__init__(function, given, python_calls=False, passed=True)
+    super().__init__(function, signature if single else signature(types.float64))
+
+  @functools.cached_property
+  def address(self) -> int:
+    """The address of the machine code."""
+    return machine_code_address(self._dispatcher, self.signature, self._options)
 
   def on(self, record: Any, dtype: npt.DTypeLike = np.float64) -> "Step":
     """Returns the step that does this to a record, in a precision.

@@ -17,6 +17,7 @@ from spiel_cfr._numba.arrays import Float64s, aligned_zeros
 from spiel_cfr._util import arguments
 from spiel_cfr.evaluation.evaluator import Evaluator
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.trunk_and_subtrees import undivided
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
 
@@ -243,7 +244,7 @@ def evaluate(
   try:
     evaluator: Evaluator = compiled.idle_evaluators.pop()
   except IndexError:
-    evaluator = Evaluator(compiled.partition or compiled.undivided(compiled.every_infoset))
+    evaluator = Evaluator(compiled.partition or undivided(compiled.every_infoset))
   try:
     values = evaluator(sequence_form, totals, found)
     if values[:, 1].sum() - values[:, 0].sum() < close:

@@ -52,7 +52,7 @@ from spiel_cfr.regret_minimizers.regularizers import (
 Weights = Literal["kroer2017", "farina2021", "one"]
 # The entry of `Block.parameters`: mu.
 _SCALE = 0
-# Lines of `Block.state`: z, and the result in the same form.
+# Lines of `Block.action_state`: z, and the result in the same form.
 _CENTER, _RESULT = 0, 1
 # Lines of `Block.scratch`.
 _TOP, _TOTAL = 0, 1

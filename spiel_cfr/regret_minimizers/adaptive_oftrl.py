@@ -57,7 +57,7 @@ from spiel_cfr.regret_minimizers.regularizers import (
 SCALES: dict[Regularizer, float] = {"entropy": 1.0, "euclidean": math.sqrt(2.0)}
 # Lines of `Block.scratch`.
 _SQUARES, _STEPS = 0, 1
-# The line of `Block.state` that only solvers that restart have: the gradient of R at the center.
+# The line of `Block.action_state` that only solvers that restart have: the gradient of R at the center.
 _CENTERS = 2
 # Lines of `Block.infoset_state`: S, the floor, and scale^2 L.
 _ERRORS, _FLOORS, _RANGES = 0, 1, 2

@@ -103,7 +103,9 @@ class PlayerChecks(abc.ABC):
     """Returns an inequality at each of the player's infosets."""
 
     def where(infoset: int) -> str:
-      return f"player {self.player}'s infostate {self.game.infostate(self.player, infoset)!r}"
+      own = self.game.infosets[self.player]
+      infostate = own.infostates[int(np.flatnonzero(own.position == infoset)[0])]
+      return f"player {self.player}'s infostate {infostate!r}"
 
     return Inequality(name, values, bounds, rounding, where)
 

@@ -150,10 +150,8 @@ def test_wrong_numbers_tuples_and_kernels_are_type_errors():
   for wrong in (tuple(lines()), lines()[:2], None, Row(*np.zeros((3, 1)))):
     with pytest.raises(TypeError, match="add"):
       add.on(wrong)
-  with pytest.raises(TypeError, match="argument 0 of add"):
+  with pytest.raises(TypeError, match="not callable"):
     add(lines())
-  with pytest.raises(TypeError, match="not passed to kernels"):
-    _ = total.address
 
 
 def test_copies_are_the_kernel_itself():

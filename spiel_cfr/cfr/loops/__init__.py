@@ -8,6 +8,7 @@ from spiel_cfr.cfr.loops.loop import Loop
 from spiel_cfr.cfr.loops.sharded_subtrees import ShardedSubtrees
 from spiel_cfr.cfr.loops.state import FullWidthState
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.trunk_and_subtrees import undivided
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 __all__ = ["FullWidthState", "Loop", "Numbers", "make_loop"]
@@ -21,7 +22,7 @@ def make_loop(game: CompiledGame, minimizer: RegretMinimizer, averaging: Averagi
     ShardError: other processes are to visit the subtrees, and the minimizer can't be pickled.
   """
   decisions = game.every_infoset if minimizer.visits_forced else game.decisions
-  partition = game.partition or game.undivided(decisions)
+  partition = game.partition or undivided(game.every_infoset, decisions)
   if partition.shards is None:
     loop = Loop(game, minimizer, averaging, partition)
   else:

@@ -18,14 +18,13 @@ from spiel_cfr.games.compiled import abstraction_map
 from spiel_cfr.games.compiled.forced_moves import Decisions
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.infosets import Infosets
-from spiel_cfr.games.compiled.trunk_and_subtrees import Part, Partition
+from spiel_cfr.games.compiled.trunk_and_subtrees import Partition
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.infoset_features import Float32s, infoset_tensors
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.blocks import as_scale
 from spiel_cfr.games.sequence_form.shared_infosets import SharedInfosets, pooled
-from spiel_cfr.games.sequence_form.tree_passes import Tree
-from spiel_cfr.games.sequence_form.treeplex import ACTIONS, FIRST_SEQUENCE, Treeplex
+from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
 _LONGEST_NAME = 100
 
@@ -128,28 +127,6 @@ class CompiledGame(abc.ABC):
   def partition(self) -> Partition | None:
     """The parts that solvers are to go through one by one; None where they take the game as a whole."""
     return self._partition
-
-  def undivided(self, decisions: Decisions) -> Partition:
-    """Returns the game as a single part, in which solvers visit these infosets."""
-    payoff, players, groups, parent, *_ = decisions
-    bounds = players.astype(int).tolist()
-    forced = self.groups[:, ACTIONS] == 1 if len(groups) < len(self.groups) else slice(0)
-    left_out = self.groups[forced]
-    owner = np.searchsorted([row[3] for row in bounds], left_out[:, FIRST_SEQUENCE], side="right")
-    part = Part(
-      sequences=(slice(0, self.end),) * self.num_players,
-      infosets=(slice(0, self.num_infosets),) * self.num_players,
-      trees=tuple(Tree(groups[begin:end], parent) for begin, end, _, _ in bounds),
-      entries=(np.zeros(0, np.int64),) * self.num_players,
-      payoff=payoff,
-      left_out=tuple(left_out[owner == player] for player in range(self.num_players)),
-      shared=tuple(slice(root, stop) for _, _, root, stop in bounds),
-      with_forced=tuple(
-        Tree(self.groups[begin:end], self.parent)
-        for begin, end, _, _ in self.players.astype(int).tolist()
-      ),
-    )
-    return Partition([part], num_threads=1)
 
   def with_partition(self, partition: Partition) -> Self:
     """Returns the same game, whose solvers go through its parts in another way."""
@@ -275,12 +252,6 @@ class CompiledGame(abc.ABC):
     player = arguments.integer(player, "player", 0, self.num_players - 1)
     return slice(ends[player], ends[player + 1])
 
-  def infostate(self, player: int, place: int) -> str:
-    """Returns the information state string of the infoset at a place in the layout of a player's treeplex."""
-    own = self.infosets[arguments.integer(player, "player", 0, self.num_players - 1)]
-    place = arguments.integer(place, "place", 0, len(own.infostates) - 1)
-    return own.infostates[int(np.flatnonzero(own.position == place)[0])]
-
   @property
   def dtype(self) -> np.dtype[Any]:
     """The numbers that solvers keep and compute with, float64 or float32."""
@@ -348,12 +319,12 @@ class CompiledGame(abc.ABC):
 
   @property
   def every_infoset(self) -> Decisions:
-    """All infosets, with the payoff that iterations read."""
+    """All infosets, with the payoff of the whole game."""
     return Decisions(self.payoff, self.players, self.groups, self.parent)
 
   @property
   def decisions(self) -> Decisions:
-    """The infosets that iterations have to visit, with the payoff for that."""
+    """The infosets that iterations visit: those with a choice, and a payoff without the sequences of the others."""
     return self.every_infoset
 
   @functools.cached_property

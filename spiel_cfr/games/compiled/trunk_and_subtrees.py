@@ -17,10 +17,11 @@ from spiel_cfr._numba.arrays import AnyFloats, Int64s, Uint64s, aligned_zeros
 from spiel_cfr._numba.line_steps import Copy, Pick, add_to_line, copy_line, gather_line
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr._numba.steps import Step
+from spiel_cfr.games.compiled.forced_moves import Decisions
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.single_passes import reach
 from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch
-from spiel_cfr.games.sequence_form.treeplex import COLUMNS
+from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COLUMNS, FIRST_SEQUENCE
 
 PLAYERS = (0, 1)
 _NO_GROUPS = np.zeros((0, COLUMNS), np.uint64)
@@ -113,6 +114,33 @@ class Partition:
         for first, _, count, _, infoset, _ in part.left_out[player].astype(np.int64).tolist():
           chosen = part.trees[player].parent[infoset : infoset + count]
           yield slice(own.start + first, own.start + first + count), numbers[chosen]
+
+
+def undivided(every: Decisions, decisions: Decisions | None = None) -> Partition:
+  """Returns a game as a single part.
+
+  Args:
+    every: all infosets of the game.
+    decisions: the infosets to visit; by default all.
+  """
+  decisions = decisions or every
+  left_out = every.groups[:0]
+  if len(decisions.groups) < len(every.groups):
+    left_out = every.groups[every.groups[:, ACTIONS] == 1]
+  bounds, every_bounds = (each.players.astype(int).tolist() for each in (decisions, every))
+  several, end = len(bounds), bounds[-1][3]
+  owner = np.searchsorted([row[3] for row in bounds], left_out[:, FIRST_SEQUENCE], side="right")
+  part = Part(
+    sequences=(slice(0, end),) * several,
+    infosets=(slice(0, len(every.parent)),) * several,
+    trees=tuple(Tree(decisions.groups[row[0] : row[1]], decisions.parent) for row in bounds),
+    entries=(np.zeros(0, np.int64),) * several,
+    payoff=decisions.payoff,
+    left_out=tuple(left_out[owner == player] for player in range(several)),
+    shared=tuple(slice(root, stop) for _, _, root, stop in bounds),
+    with_forced=tuple(Tree(every.groups[row[0] : row[1]], every.parent) for row in every_bounds),
+  )
+  return Partition([part], num_threads=1)
 
 
 class Workspace:
