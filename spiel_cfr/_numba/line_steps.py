@@ -59,3 +59,25 @@ def copy_line(record: Copy) -> None:
   source, target = record.source, record.target
   for i in range(np.uint64(source.shape[0])):
     target[i] = source[i]
+
+
+class Within(NamedTuple):
+  """The arguments of `copy_within_line`.
+
+  Attributes:
+    line: shape (any,).
+    sources: uint32 (elements,). The places to read.
+    targets: uint32 (elements,). The places to write.
+  """
+
+  line: Line
+  sources: Indices
+  targets: Indices
+
+
+@step(Within)
+def copy_within_line(record: Within) -> None:
+  """Copies line[sources[i]] to line[targets[i]]."""
+  line, sources, targets = record.line, record.sources, record.targets
+  for i in range(np.uint64(sources.shape[0])):
+    line[targets[i]] = line[sources[i]]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint16s, aligned_zeros
+from spiel_cfr._numba.line_steps import Within, copy_within_line
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr._numba.steps import Chain
 from spiel_cfr.cfr.averaging import Averaging
@@ -145,14 +146,21 @@ class SolverArrays:
           Chain(walk.reach(visit, self.strategy(visit))).run()
         length = part.own_length(visit.player)
         result[part.sequences[visit.player]] = visit.sequence_form[:length]
-    self.copy_forced(result)
+    self.copy_forced(result).run()
     return result
 
-  def copy_forced(self, line: AnyFloats) -> None:
-    """Gives each action that is the only one at its infoset the number of the sequence that its owner chose last."""
-    if len(line):
-      for forced, chosen in self.partition.forced():
-        line[forced] = line[chosen]
+  def copy_forced(self, line: AnyFloats) -> Chain:
+    """Returns the step that copies to each action without an alternative the number of its owner's last choice.
+
+    That is a number of each sequence which both have in common, such as the probability to play to it.
+    """
+    moves = list(self.partition.forced()) if len(line) else []
+    if not moves:
+      return Chain([])
+    sources = np.concatenate([chosen for _, chosen in moves]).astype(np.uint32)
+    targets = np.concatenate([np.arange(own.start, own.stop) for own, _ in moves])
+    record = Within(line, sources, targets.astype(np.uint32))
+    return Chain([copy_within_line.on(record, self.game.dtype)])
 
   def values(self) -> list[float]:
     """Returns the value of each player's empty sequence in its last iteration."""

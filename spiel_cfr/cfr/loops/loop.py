@@ -84,6 +84,9 @@ class Loop:
     self._pooled = aligned_zeros(game.end if shared else 0, dtype=game.dtype)
     self._chains: dict[Any, Chain] = {}
     self._subtrees = subtrees(self.arrays, self.subtree)
+    # The sums of infosets that iterations leave out, since they have one action.
+    sums = self.arrays.state.cumulative, self.arrays.state.tapered
+    self._forced = Chain(each for line in sums for each in self.arrays.copy_forced(line).steps)
 
   def advance(self, alternating: bool, rows: Float64s) -> None:
     """Runs as many iterations as there are rows of `Numbers`, and counts them in the state.
@@ -97,6 +100,7 @@ class Loop:
     self.set_numbers(rows[0])
     if len(arrays.parts) == 1:
       self._iteration(turns).repeat(rows, arrays.numbers.row, arrays.state.counts)
+      self._forced.run()
       return
     # By iteration and player, before and after the update.
     weights = rows[:, : 2 * len(players)].reshape(len(rows), len(players), 2)
@@ -167,8 +171,7 @@ class Loop:
   def gather(self) -> None:
     """Brings the arrays up to date."""
     self._subtrees.gather()
-    for sums in (self.arrays.state.cumulative, self.arrays.state.tapered):
-      self.arrays.copy_forced(sums)
+    self._forced.run()
 
   def init_from_strategy(self, sequence_form: Float64s, parameters: Float64s) -> None:
     """Goes on from other strategies: they become the current ones, and the minimizer's state is made to fit them.

@@ -99,11 +99,9 @@ class Window:
   def advance(self, count: int) -> None:
     """Runs iterations."""
     self._solver._advance(count)
-    # Asking for the state brings the sums of forced moves up to date.
-    counts = self._solver.state.counts
     for small, large, here, there in self._pairs:
       large[..., there] = small[..., here]
-    self._state.counts[:] = counts
+    self._state.counts[:] = self._solver.state.counts
 
 
 @dataclasses.dataclass
