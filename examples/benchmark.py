@@ -307,7 +307,10 @@ def dense_cfr_plus(game: spiel_cfr.poker.PublicGame) -> Step:
   terminals: list[tuple[npt.NDArray[np.float64], list[list[int]], npt.NDArray[np.float64]]] = []
   for kind, matrix in ((Kind.FOLD, fold), (Kind.SHOWDOWN, showdown)):
     nodes = tree.on_board(0, kind)
-    above = [[game.sequences_above(player, 0, node)[0] for node in nodes] for player in (0, 1)]
+    above = [
+      [game.layout.sequences_above(player, tree.place(0, node))[0] for node in nodes]
+      for player in (0, 1)
+    ]
     payoffs = np.array([tree.nodes[node].payoff for node in nodes])
     terminals.append((matrix, above, payoffs[:, None]))
   regret, average = np.zeros(game.end), np.zeros(game.end)

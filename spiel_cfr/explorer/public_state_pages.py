@@ -69,7 +69,7 @@ class _PlayedBoard:
     self.ranges = []
     for player in PLAYERS:
       weights = tree.deal.reaches[player, board.hands[player]]
-      rows = [game.sequences_above(player, number, node) for node in self.nodes]
+      rows = [game.layout.sequences_above(player, tree.place(number, node)) for node in self.nodes]
       self.ranges.append(np.stack([sequence_form[row] * weights for row in rows]))
     opponents = self.ranges[1] @ self.apart[1]
     self.mass = np.asarray((self.ranges[0] * opponents).sum(axis=1))
@@ -92,7 +92,9 @@ class _PlayedBoard:
       node = tree.nodes[self.nodes[place]]
       if node.kind is Kind.DECISION:
         children = [self.place[child] for child in node.children]
-        played = self._behavioral[self.game.sequences(self.number, self.nodes[place])]
+        played = self._behavioral[
+          self.game.layout.sequences(tree.place(self.number, self.nodes[place]))
+        ]
         self.sums[node.player][place] = (played * self.sums[node.player][children]).sum(axis=0)
         self.sums[1 - node.player][place] = self.sums[1 - node.player][children].sum(axis=0)
 
@@ -251,7 +253,7 @@ def _state(
     none = np.zeros((0, 0))
     return PublicState(names, ranges, [], none, none, none > 0)
   order = namer.order(number, node)
-  sequences = board.game.sequences(number, node)[order]
+  sequences = board.game.layout.sequences(tree.place(number, node))[order]
   return PublicState(
     board=names,
     ranges=ranges,

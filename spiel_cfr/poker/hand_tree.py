@@ -94,6 +94,10 @@ class HandTree(PublicTree):
     part = np.where(is_last, np.cumsum(is_last), 0).astype(np.int32)
     return Cut(part[self.kind], part[self.terminal_kind]) if is_last.any() else None
 
+  def place(self, board: int, node: int) -> int:
+    """Returns the node of a public state, or -1 - k of terminal k, as `Layout.sequences_above` takes it."""
+    return int(self.number[board, node])
+
   def decisions(self, player: int, board: int) -> list[int]:
     """Returns the betting nodes at which a player decides on a board."""
     return [

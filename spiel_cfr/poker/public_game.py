@@ -40,7 +40,7 @@ class PublicGame(PublicTreeGame):
   """A poker game in vector form. Make one with `compile_public_game`; a turn endgame has millions of infosets."""
 
   tree: HandTree
-  # They are rare in poker.
+  # Forced moves are rare in poker.
   _skips_forced = False
 
   def __init__(
@@ -64,16 +64,8 @@ class PublicGame(PublicTreeGame):
 
   def __reduce__(self) -> tuple[Any, ...]:
     """Pickles what it was made of."""
-    made_of = self.view, self.tree, self.dtype, self.num_threads, self._original, self._map
+    made_of = self._view, self.tree, self.dtype, self.num_threads, self._original, self._map
     return type(self), made_of
-
-  def sequences(self, board: int, node: int) -> Int64s:
-    """Returns the sequences of a decision of the betting on a board, shape (actions, hands)."""
-    return self.layout.sequences(int(self.tree.number[board, node]))
-
-  def sequences_above(self, player: int, board: int, node: int) -> Int64s:
-    """Returns a player's last sequences before a node of the betting on a board, shape (hands there,)."""
-    return self.layout.sequences_above(player, int(self.tree.number[board, node]))
 
   def _builder(self, layout: Layout, above: Int32s) -> PayoffBuilder:
     return functools.partial(PokerTerminals.build, self.tree, layout, above)

@@ -112,7 +112,8 @@ class HandSubgame:
 
   def sequences(self, node: int) -> Int64s:
     """Returns the sequences of a decision in `game`, shape (actions, hands)."""
-    return self.game.sequences(0, node + (FRONT if self._gadget.is_safe else 0))
+    place = self.game.tree.place(0, node + (FRONT if self._gadget.is_safe else 0))
+    return self.game.layout.sequences(place)
 
   def solve(
     self, blueprint: Float64s | None, solve: Callable[[PublicGame], Float64s]
@@ -143,7 +144,7 @@ class HandSubgame:
     """Returns v: what each of the opponent's hands that goes on expects from a best response; shape (hands,)."""
     worth, largest = gradients(self.game, strategies), max(self.game.payoff_range)
     backward_pass(self.game, take_best, worth)
-    result = worth[self.game.sequences(0, 0)[GO_ON]] / self._mass()
+    result = worth[self.game.layout.sequences(0)[GO_ON]] / self._mass()
     return np.asarray(np.clip(result, -largest, largest))
 
   def _mass(self) -> Float64s:

@@ -106,7 +106,7 @@ class _River(HandSubgame):
     deal, known = game.tree.deal, game.tree.boards[board]
     ranges, reaches = np.zeros((2, *deal.reaches.shape))
     for player, hands in enumerate(known.hands):
-      above = game.sequences_above(player, board, first)
+      above = game.layout.sequences_above(player, game.tree.place(board, first))
       reaches[player, hands] = known.reaches[player]
       ranges[player, hands] = known.reaches[player] * played[above]
     deal = dataclasses.replace(deal, board=known.cards, reaches=reaches)
@@ -119,7 +119,12 @@ class _River(HandSubgame):
     order = np.argsort(hands)
     own = order[np.searchsorted(hands, self.hands, sorter=order)]
     return [
-      (self.sequences(place), self._whole.sequences(self._board, self._first + place)[:, own])
+      (
+        self.sequences(place),
+        self._whole.layout.sequences(self._whole.tree.place(self._board, self._first + place))[
+          :, own
+        ],
+      )
       for place, node in enumerate(self._nodes)
       if node.player == self._searcher
     ]

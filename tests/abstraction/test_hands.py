@@ -156,7 +156,9 @@ def _same_buckets_by_name(vector, listed, made):
     for number, labels in enumerate(made.labels[player]):
       for node in vector.tree.decisions(player, number):
         for first, label in zip(
-          vector.sequences(number, node)[0].tolist(), labels.tolist(), strict=True
+          vector.layout.sequences(vector.tree.place(number, node))[0].tolist(),
+          labels.tolist(),
+          strict=True,
         ):
           names[known[first]] = (number, node, label)
   return spiel_cfr.abstraction.make_buckets(listed, names)

@@ -109,7 +109,7 @@ def test_a_river_is_the_subgame_of_the_list(name, searcher, gadget):
       own = wanted.infosets[1 - searcher]
       is_choice = [infostate.startswith("choice:") for infostate in own.infostates]
       np.testing.assert_allclose(
-        taken(behind, 1 - searcher, behind.sequences(0, 0)[0]),
+        taken(behind, 1 - searcher, behind.layout.sequences(0)[0]),
         taken(wanted, 1 - searcher, own.first_sequence[is_choice]),
         atol=1e-12,
       )
