@@ -57,7 +57,7 @@ def main() -> None:
     print(table(name, curves))
     drawn[f"{name}: {game.num_infosets:,} infosets"] = curves
   for game, title in endgames():
-    curves = before_the_river(game) if len(game.layout.boards) > 1 else bucketed(game)
+    curves = before_the_river(game) if len(game.tree.boards) > 1 else bucketed(game)
     print(table(title, curves))
     drawn[f"{title}: {game.num_infosets:,} infosets"] = curves
   print(speed())
@@ -156,7 +156,7 @@ def turn_features(
 
 
 def later_boards(game: spiel_cfr.poker.PublicGame) -> range:
-  return range(1, len(game.layout.boards))
+  return range(1, len(game.tree.boards))
 
 
 def run(game: spiel_cfr.CompiledGame, iterations: int | None = None) -> float:

@@ -295,20 +295,23 @@ def endgame(path: str | None, board: str, num_hands: int = 1326) -> pyspiel.Game
 
 def dense_cfr_plus(game: spiel_cfr.poker.PublicGame) -> Step:
   """Returns CFR+ on a river endgame in plain NumPy: showdowns and folds as products with matrices over hands."""
-  layout, hands, strengths = (
-    game.layout,
-    *(getattr(game.layout.boards[0], name) for name in ("hands", "strengths")),
+  tree, hands, strengths = (
+    game.tree,
+    *(getattr(game.tree.boards[0], name) for name in ("hands", "strengths")),
   )
-  first, second = (layout.deal.hands[own] for own in hands)
+  first, second = (tree.deal.hands[own] for own in hands)
   apart = ~(first[:, None, :, None] == second[None, :, None, :]).any(axis=(2, 3))
-  weights = apart * np.outer(*(layout.deal.reaches[player, hands[player]] for player in (0, 1)))
-  fold = weights / layout.deal.total
+  weights = apart * np.outer(*(tree.deal.reaches[player, hands[player]] for player in (0, 1)))
+  fold = weights / tree.deal.total
   showdown = fold * np.sign(strengths[0][:, None] - strengths[1])
   terminals: list[tuple[npt.NDArray[np.float64], list[list[int]], npt.NDArray[np.float64]]] = []
   for kind, matrix in ((Kind.FOLD, fold), (Kind.SHOWDOWN, showdown)):
-    nodes = layout.terminals(0, kind)
-    above = [[layout.row_above(player, 0, node).first for node in nodes] for player in (0, 1)]
-    payoffs = np.array([layout.nodes[node].payoff for node in nodes])
+    nodes = tree.on_board(0, kind)
+    above = [
+      [game.layout.sequences_above(player, tree.place(0, node))[0] for node in nodes]
+      for player in (0, 1)
+    ]
+    payoffs = np.array([tree.nodes[node].payoff for node in nodes])
     terminals.append((matrix, above, payoffs[:, None]))
   regret, average = np.zeros(game.end), np.zeros(game.end)
   strategy = policies.uniform(game)

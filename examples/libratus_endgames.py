@@ -90,7 +90,7 @@ def steps_of_the_figures(
   return spiel_cfr.StablePredictiveCFRSolver(
     game,
     kappa=_HORIZON**-0.25,
-    steps=factor * 3 * largest_norm * game.layout.deal.total,
+    steps=factor * 3 * largest_norm * game.tree.deal.total,
     loss_bounds="payoffs",
     alternating_updates=alternating_updates,
   )

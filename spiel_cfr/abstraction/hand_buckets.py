@@ -1,7 +1,7 @@
 """Poker in vector form in which hands of a bucket play alike, and boards that are equal but for suits.
 
 Where boards stand for others, a board counts as often as there are such; hands of a bucket have one infoset together,
-see `poker.hand_layout`. Players remember the buckets that they have been in: after a deal of public cards, hands stay
+see `Board.classes`. Players remember the buckets that they have been in: after a deal of public cards, hands stay
 together if they are in one bucket there and were in one before. So recall is perfect, every solver takes the game, and
 iterations take less time than those of the whole game.
 """
@@ -20,7 +20,8 @@ from spiel_cfr.abstraction.suit_symmetries import number_in_order
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
-from spiel_cfr.poker.hand_layout import Layout
+from spiel_cfr.games.vector.layout import Layout
+from spiel_cfr.poker.hand_tree import hand_tree
 from spiel_cfr.poker.public_game import PublicGame
 
 
@@ -66,7 +67,7 @@ def check_whole_public_game(game: CompiledGame) -> PublicGame:
 
 def merge_hands(full: PublicGame, buckets: HandBuckets) -> PublicGame:
   """Returns the game in which hands of a bucket play alike; raises AbstractionError where these are another's."""
-  before = full.layout
+  before = full.tree
   sizes = [[len(board.hands[player]) for board in before.boards] for player in PLAYERS]
   if [[len(board) for board in own] for own in buckets.labels] != sizes:
     raise errors.AbstractionError(f"The buckets are not of the boards and hands of {full}.")
@@ -76,22 +77,24 @@ def merge_hands(full: PublicGame, buckets: HandBuckets) -> PublicGame:
       before.boards[number],
       probability=before.boards[number].probability * count,
       classes=(buckets.labels[0][number], buckets.labels[1][number]),
+      parent=int(np.searchsorted(numbers, buckets.stands_for[before.boards[number].parent])),
     )
     for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
   ]
-  layout = Layout(before.deal, before.nodes, boards)
+  tree = hand_tree(before.deal, before.nodes, boards)
+  layout = Layout(tree, tree.cut())
   sequences, copies = np.zeros((2, full.end), np.uint32)
-  roots = before.roots[: len(PLAYERS)]
+  roots = full.layout.roots[: len(PLAYERS)]
   sequences[roots], copies[roots] = layout.roots[: len(PLAYERS)], 1
   for number, board in enumerate(np.searchsorted(numbers, buckets.stands_for).tolist()):
     for player in PLAYERS:
       classes = buckets.labels[player][number]
       for node in before.decisions(player, number):
-        rows = np.arange(len(before.nodes[node].actions))[:, None] * layout.strides[board, node]
-        own = before.sequences(number, node)
-        sequences[own], copies[own] = layout.starts[board, node] + rows + classes, 1
+        own = full.layout.sequences(int(before.number[number, node]))
+        first = layout.row_starts(int(tree.number[board, node]))
+        sequences[own], copies[own] = first[:, None] + classes, 1
   made = AbstractionMap(sequences, copies, buckets.is_lossless)
-  return PublicGame(full.view, layout, full.dtype, full.num_threads, full, made)
+  return PublicGame(full.view, tree, full.dtype, full.num_threads, full, made)
 
 
 def hand_buckets(game: PublicGame, labels: Sequence[Any]) -> HandBuckets:
@@ -103,7 +106,7 @@ def hand_buckets(game: PublicGame, labels: Sequence[Any]) -> HandBuckets:
   Args:
     game: poker in vector form.
     labels: per player, an integer for each hand that the player may hold, in the order of `Board.hands`. Where public
-      cards are dealt, per player a list of such, one for each of `game.layout.boards`. Labels of different boards, and
+      cards are dealt, per player a list of such, one for each of `game.tree.boards`. Labels of different boards, and
       of different players, have nothing to do with each other.
 
   Raises:
@@ -113,7 +116,7 @@ def hand_buckets(game: PublicGame, labels: Sequence[Any]) -> HandBuckets:
   check_whole_public_game(game)
   if len(labels) != len(PLAYERS):
     raise errors.ArgumentError(f"labels must be of two players, not of {len(labels)}.")
-  boards, made = game.layout.boards, []
+  boards, made = game.tree.boards, []
   for player, given in enumerate(labels):
     each = [given] if len(boards) == 1 else given
     if not isinstance(each, Sequence) or len(each) != len(boards):
@@ -125,7 +128,7 @@ def hand_buckets(game: PublicGame, labels: Sequence[Any]) -> HandBuckets:
       known = _checked(array, len(board.hands[player]))
       if number:
         # Nobody forgets the bucket before.
-        above = own[0][game.layout.lanes(player, 0, number)]
+        above = own[board.parent][game.tree.lanes(player, board.parent, number)]
         known = above * (1 + int(known.max(initial=0))) + known
       own.append(number_in_order(known))
     made.append(own)

@@ -22,7 +22,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.abstraction.hand_buckets import check_whole_public_game
 from spiel_cfr.poker.boards import hand_pairs
-from spiel_cfr.poker.hand_layout import Layout
+from spiel_cfr.poker.hand_tree import HandTree
 from spiel_cfr.poker.public_game import PublicGame
 
 
@@ -36,7 +36,7 @@ def hand_equities(
     player: whose hands.
     clusters: a label for each of the other's hands: then the equity against each cluster (OCHS); that against hands
       all of which share a card with one's own is 1/2.
-    board: a number in `game.layout.boards`. On the first one, where public cards are to come, all that may come count.
+    board: a number in `game.tree.boards`. On the first one, where public cards are to come, all that may come count.
 
   Returns:
     Shape (hands, 1), or (hands, clusters); hands in the order of `Board.hands`.
@@ -45,23 +45,23 @@ def hand_equities(
     UnsupportedGameError: the game is not in vector form, or an abstraction.
     ArgumentError: there is no such player or board, or there is not a label for each hand.
   """
-  layout = check_whole_public_game(game).layout
+  tree = check_whole_public_game(game).tree
   player = arguments.integer(player, "player", 0, 1)
-  board = arguments.integer(board, "board", 0, len(layout.boards) - 1)
-  others = layout.boards[board].hands[1 - player]
+  board = arguments.integer(board, "board", 0, len(tree.boards) - 1)
+  others = tree.boards[board].hands[1 - player]
   which = np.zeros(len(others), np.int64) if clusters is None else np.asarray(clusters)
   if which.shape != others.shape or which.dtype.kind not in "iu":
     raise errors.ArgumentError(f"clusters must be {len(others)} integers, one for each hand.")
   which = np.unique(which, return_inverse=True)[1]
   groups = np.eye(int(which.max(initial=0)) + 1)[which]
-  later = range(1, len(layout.boards))
+  later = range(1, len(tree.boards))
   if board or not later:
-    won, mass = _won(layout, player, board, groups)
+    won, mass = _won(tree, player, board, groups)
   else:
-    won, mass = np.zeros((2, len(layout.boards[0].hands[player]), groups.shape[1]))
+    won, mass = np.zeros((2, len(tree.boards[0].hands[player]), groups.shape[1]))
     for number in later:
-      own, other = (layout.lanes(each, 0, number) for each in (player, 1 - player))
-      there = _won(layout, player, number, groups[other])
+      own, other = (tree.lanes(each, 0, number) for each in (player, 1 - player))
+      there = _won(tree, player, number, groups[other])
       won[own] += there[0]
       mass[own] += there[1]
   result: Float64s = np.divide(won, mass, out=np.full(mass.shape, 0.5), where=mass > 0)
@@ -74,7 +74,7 @@ def next_histograms(game: PublicGame, player: int, labels: Sequence[npt.ArrayLik
   Args:
     game: poker in vector form, in which public cards are dealt.
     player: whose hands.
-    labels: for each board after the first, in the order of `game.layout.boards`, an integer from 0 for each hand of the
+    labels: for each board after the first, in the order of `game.tree.boards`, an integer from 0 for each hand of the
       player there; the same number is the same cluster on all boards.
 
   Returns:
@@ -84,15 +84,15 @@ def next_histograms(game: PublicGame, player: int, labels: Sequence[npt.ArrayLik
     UnsupportedGameError: the game is not in vector form, or an abstraction, or no public cards are dealt.
     ArgumentError: there is no such player, or there is not a label for each hand.
   """
-  layout = check_whole_public_game(game).layout
+  tree = check_whole_public_game(game).tree
   player = arguments.integer(player, "player", 0, 1)
-  later = range(1, len(layout.boards))
+  later = range(1, len(tree.boards))
   if not later:
     raise errors.UnsupportedGameError(
       f"No public cards are dealt in {game}, so that hands do not change; hand_equities compares them."
     )
   given = [np.asarray(own) for own in labels]
-  sizes = [layout.boards[number].hands[player].shape for number in later]
+  sizes = [tree.boards[number].hands[player].shape for number in later]
   if [own.shape for own in given] != sizes or any(
     own.dtype.kind not in "iu" or own.min(initial=0) < 0 for own in given
   ):
@@ -100,11 +100,11 @@ def next_histograms(game: PublicGame, player: int, labels: Sequence[npt.ArrayLik
       f"labels must be integers from 0 for {len(sizes)} boards, one for each hand that player {player} may hold there."
     )
   clusters = 1 + max(int(own.max(initial=0)) for own in given)
-  result: Float64s = np.zeros((len(layout.boards[0].hands[player]), clusters))
+  result: Float64s = np.zeros((len(tree.boards[0].hands[player]), clusters))
   for number, own in zip(later, given, strict=True):
-    others = np.ones((len(layout.boards[number].hands[1 - player]), 1))
-    mass = _won(layout, player, number, others)[1][:, 0]
-    np.add.at(result, (layout.lanes(player, 0, number), own), mass)
+    others = np.ones((len(tree.boards[number].hands[1 - player]), 1))
+    mass = _won(tree, player, number, others)[1][:, 0]
+    np.add.at(result, (tree.lanes(player, 0, number), own), mass)
   total: Float64s = result.sum(axis=1, keepdims=True)
   result = np.divide(result, total, out=np.full(result.shape, 1 / clusters), where=total > 0)
   return result
@@ -118,9 +118,9 @@ def equity_histograms(game: PublicGame, player: int, bins: int = 10) -> Float64s
     ArgumentError: there is no such player, or `bins` is not positive.
   """
   bins = arguments.positive_integer(bins, "bins")
-  layout = check_whole_public_game(game).layout
+  tree = check_whole_public_game(game).tree
   labels: list[Int64s] = []
-  for number in range(1, len(layout.boards)):
+  for number in range(1, len(tree.boards)):
     equity = hand_equities(game, player, board=number)[:, 0]
     labels.append(np.minimum((equity * bins).astype(np.int64), bins - 1))
   # So that all intervals are there, whether or not a hand is ever in the last.
@@ -128,9 +128,9 @@ def equity_histograms(game: PublicGame, player: int, bins: int = 10) -> Float64s
   return np.pad(found, ((0, 0), (0, bins - found.shape[1])))
 
 
-def _won(layout: Layout, player: int, number: int, groups: Float64s) -> tuple[Float64s, Float64s]:
+def _won(tree: HandTree, player: int, number: int, groups: Float64s) -> tuple[Float64s, Float64s]:
   """Returns what each hand wins of each group of the other's hands on a board, and what it could, weighted by reach."""
-  others = layout.boards[number].hands[1 - player]
-  pairs = hand_pairs(layout.deal, layout.boards[number], player)
-  weight = pairs.apart * layout.deal.reaches[1 - player][others]
+  others = tree.boards[number].hands[1 - player]
+  pairs = hand_pairs(tree.deal, tree.boards[number], player)
+  weight = pairs.apart * tree.deal.reaches[1 - player][others]
   return (weight * (1 + pairs.ahead) / 2) @ groups, weight @ groups

@@ -52,7 +52,7 @@ def lossless(game: AnyGame) -> Buckets | HandBuckets:
       f"Symmetries are looked for in games with all their infosets, not in {game}."
     )
   if isinstance(game, PublicGame):
-    return HandBuckets(*equal_hands(game.layout), is_lossless=True)
+    return HandBuckets(*equal_hands(game.tree), is_lossless=True)
   colours = _Colours(game)
   colours.refine()
   return colours.buckets()

@@ -21,8 +21,7 @@ from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.games.openspiel.game_view import ActionFilter
-from spiel_cfr.poker.hand_infosets import first_deal
-from spiel_cfr.poker.hand_layout import TERMINALS, Layout
+from spiel_cfr.poker.hand_tree import TERMINALS, first_deal, hand_tree
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.public_tree import Kind, PublicNode
 from spiel_cfr.policies import forms
@@ -47,9 +46,9 @@ class RefinedActions:
   """
 
   def __init__(self, whole: PublicGame, kept: Sequence[Sequence[int]]) -> None:
-    """Keeps some of the children of each of `layout.nodes`, by their places, ascending."""
+    """Keeps some of the children of each of `tree.nodes`, by their places, ascending."""
     self.whole, self.small, self._kept = whole, whole, kept
-    layout, like = whole.layout, _played_like(whole.layout.nodes, kept)
+    tree, like = whole.tree, _played_like(whole.tree.nodes, kept)
     nodes = [
       dataclasses.replace(
         node,
@@ -59,36 +58,36 @@ class RefinedActions:
       )
       if like.get(index) == index
       else _ABSENT
-      for index, (node, places) in enumerate(zip(layout.nodes, kept, strict=True))
+      for index, (node, places) in enumerate(zip(tree.nodes, kept, strict=True))
     ]
     if _ABSENT in nodes:
       levels = {node.level for node in nodes}
-      boards = [board for board in layout.boards if board.level in levels]
-      small = Layout(layout.deal, nodes, boards)
+      boards = [board for board in tree.boards if board.level in levels]
+      small = hand_tree(tree.deal, nodes, boards)
       self.small = PublicGame(whole.view, small, whole.dtype, whole.num_threads)
     pairs = []
     # What is the same in both games comes first.
     for index, other in sorted(like.items(), key=lambda pair: pair[0] != pair[1]):
-      node = layout.nodes[index]
+      node = tree.nodes[index]
       if node.kind is Kind.DECISION:
         answers = [_nearest(action, node.actions) for action in nodes[other].actions]
-        there = _sequences(layout, index)[answers]
-        pairs.append((_sequences(self.small.layout, other).ravel(), there.ravel()))
+        there = _sequences(whole, index)[answers]
+        pairs.append((_sequences(self.small, other).ravel(), there.ravel()))
     self._here, self._there = np.hstack(pairs)
 
   @classmethod
   def filtered(cls, whole: PublicGame, action_filter: ActionFilter) -> "RefinedActions":
     """Keeps what a filter keeps; raises ArgumentError if that is nothing at some public state."""
-    layout, kept = whole.layout, []
-    levels = [board.level for board in layout.boards]
-    for index, node in enumerate(layout.nodes):
+    tree, kept = whole.tree, []
+    levels = [board.level for board in tree.boards]
+    for index, node in enumerate(tree.nodes):
       kept.append(list(range(len(node.children))))
       if node.kind is Kind.DECISION:
         number = levels.index(node.level)
-        board = layout.boards[number]
+        board = tree.boards[number]
         state = whole.view.new_initial_state()
-        deal = first_deal(layout, node.player, board, int(board.hands[node.player][0]))
-        for action in (*deal, *layout.public_actions(number, index)):
+        deal = first_deal(tree.deal, board, node.player, int(board.hands[node.player][0]))
+        for action in (*deal, *tree.actions_above(int(tree.number[number, index]))):
           state.apply_action(action)
         found = list(action_filter(state, list(node.actions)))
         kept[-1] = [place for place, action in enumerate(node.actions) if action in found]
@@ -115,14 +114,14 @@ class RefinedActions:
 
   def refined(self, probabilities: Float64s) -> "RefinedActions | None":
     """Adds the actions from which best responses in the whole game gain most."""
-    layout = self.whole.layout
+    tree = self.whole.tree
     best = self._action_values(take_best, probabilities)
     played = probabilities * self._action_values(expect, probabilities)
     size = self._sizes()
     missing, worth, cost = [], [], []
-    for index, node in enumerate(self.small.layout.nodes):
+    for index, node in enumerate(self.small.tree.nodes):
       if node.kind is Kind.DECISION:
-        rows, children = _sequences(layout, index), layout.nodes[index].children
+        rows, children = _sequences(self.whole, index), tree.nodes[index].children
         for place in sorted({*range(len(children))} - {*self._kept[index]}):
           missing.append((index, place))
           worth.append(np.maximum(best[rows[place]] - played[rows].sum(axis=0), 0.0).sum())
@@ -150,23 +149,22 @@ class RefinedActions:
 
   def _sizes(self) -> Float64s:
     """Counts pairs of a hand and a terminal at each node and below it, of what is kept there; shape (nodes,)."""
-    layout = self.whole.layout
+    tree = self.whole.tree
     hands = np.bincount(
-      [board.level for board in layout.boards],
-      [sum(map(len, board.hands)) for board in layout.boards],
+      [board.level for board in tree.boards],
+      [sum(map(len, board.hands)) for board in tree.boards],
     )
-    result = np.zeros(len(layout.nodes))
-    for index, node in reversed(list(enumerate(layout.nodes))):
+    result = np.zeros(len(tree.nodes))
+    for index, node in reversed(list(enumerate(tree.nodes))):
       result[index] = hands[node.level] if node.kind in TERMINALS else 0.0
       result[index] += sum(result[node.children[place]] for place in self._kept[index])
     return result
 
 
-def _sequences(layout: Layout, node: int) -> Int64s:
+def _sequences(game: PublicGame, node: int) -> Int64s:
   """Returns the sequences of a decision on all boards, shape (actions, hands)."""
-  level = layout.nodes[node].level
-  boards = [number for number, board in enumerate(layout.boards) if board.level == level]
-  return np.hstack([layout.sequences(number, node) for number in boards])
+  places = game.tree.number[:, node]
+  return np.hstack([game.layout.sequences(place) for place in places[places >= 0].tolist()])
 
 
 def _played_like(nodes: Sequence[PublicNode], kept: Sequence[Sequence[int]]) -> dict[int, int]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Int64s
 from spiel_cfr.poker.deal import Deal
-from spiel_cfr.poker.hand_layout import Layout
+from spiel_cfr.poker.hand_tree import HandTree
 
 
 class Symmetry(NamedTuple):
@@ -48,18 +48,18 @@ def symmetries(deal: Deal) -> list[Symmetry]:
   return result
 
 
-def equal_hands(layout: Layout) -> tuple[Int64s, tuple[list[Int64s], list[Int64s]]]:
+def equal_hands(tree: HandTree) -> tuple[Int64s, tuple[list[Int64s], list[Int64s]]]:
   """Finds what symmetries of a game's deal take to each other.
 
   Returns:
     For each board, the number of the board that stands for it; and per player, for each board, the classes of its hands
     there, as in `Board.classes`.
   """
-  found = symmetries(layout.deal)
-  number_of = {frozenset(board.cards): number for number, board in enumerate(layout.boards)}
-  stands_for = np.zeros(len(layout.boards), np.int64)
+  found = symmetries(tree.deal)
+  number_of = {frozenset(board.cards): number for number, board in enumerate(tree.boards)}
+  stands_for = np.zeros(len(tree.boards), np.int64)
   classes: tuple[list[Int64s], list[Int64s]] = ([], [])
-  for number, board in enumerate(layout.boards):
+  for number, board in enumerate(tree.boards):
     images = [number_of[frozenset(each.cards[list(board.cards)].tolist())] for each in found]
     first = min(images)
     stands_for[number] = first
@@ -71,7 +71,7 @@ def equal_hands(layout: Layout) -> tuple[Int64s, tuple[list[Int64s], list[Int64s
       if first == number:
         own.append(number_in_order(least))
         continue
-      before = layout.boards[first].hands[player]
+      before = tree.boards[first].hands[player]
       by_hand = np.argsort(before)
       places = by_hand[np.searchsorted(before, least, sorter=by_hand)]
       own.append(own[first][places])

@@ -30,8 +30,7 @@ from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.games.openspiel.history_list import CHANCE, NONE, TERMINAL
 from spiel_cfr.poker.boards import hand_pairs
 from spiel_cfr.poker.deal import Deal
-from spiel_cfr.poker.hand_infosets import first_deal
-from spiel_cfr.poker.hand_layout import TERMINALS, Layout
+from spiel_cfr.poker.hand_tree import TERMINALS, HandTree, first_deal
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.public_tree import Kind
 from spiel_cfr.policies import forms
@@ -41,7 +40,8 @@ class _PlayedBoard:
   """A board under a policy.
 
   Attributes:
-    layout: of the game.
+    game: the game.
+    tree: its public tree.
     number: which board it is; 0 is the trunk.
     nodes: which nodes of the public tree are on it, parents first.
     place: of each of them among these.
@@ -57,30 +57,30 @@ class _PlayedBoard:
     self, game: PublicGame, behavioral: Float64s, sequence_form: Float64s, number: int
   ) -> None:
     """Weighs the hands; `settle` finds what they are worth."""
-    layout = game.layout
-    self.layout, self._behavioral, self.number = layout, behavioral, number
-    board = layout.boards[number]
-    self.nodes = [index for index, node in enumerate(layout.nodes) if node.level == board.level]
+    self.game, self.tree = game, game.tree
+    tree, self._behavioral, self.number = game.tree, behavioral, number
+    board = tree.boards[number]
+    self.nodes = [index for index, node in enumerate(tree.nodes) if node.level == board.level]
     self.place = {node: place for place, node in enumerate(self.nodes)}
-    pairs = [hand_pairs(layout.deal, layout.boards[number], player) for player in PLAYERS]
+    pairs = [hand_pairs(tree.deal, tree.boards[number], player) for player in PLAYERS]
     self.apart = [pair.apart.astype(np.float64) for pair in pairs]
     self.wins = [(1.0 + pair.ahead) / 2 * pair.apart for pair in pairs]
     self.equities = self.wins
     self.ranges = []
     for player in PLAYERS:
-      weights = layout.deal.reaches[player, board.hands[player]]
-      rows = [layout.row_above(player, number, node) for node in self.nodes]
-      self.ranges.append(np.stack([sequence_form[row.first + row.lanes] * weights for row in rows]))
+      weights = tree.deal.reaches[player, board.hands[player]]
+      rows = [game.layout.sequences_above(player, tree.place(number, node)) for node in self.nodes]
+      self.ranges.append(np.stack([sequence_form[row] * weights for row in rows]))
     opponents = self.ranges[1] @ self.apart[1]
     self.mass = np.asarray((self.ranges[0] * opponents).sum(axis=1))
     self.sums = [np.zeros_like(own) for own in self.ranges]
 
   def settle(self) -> None:
     """Goes up from the ends of the game; what chance nodes are worth must be in `sums` already."""
-    layout = self.layout
+    tree = self.tree
     for kind in TERMINALS:
-      ends = [place for place, node in enumerate(self.nodes) if layout.nodes[node].kind is kind]
-      payoff = np.array([layout.nodes[self.nodes[place]].payoff for place in ends])[:, None]
+      ends = [place for place, node in enumerate(self.nodes) if tree.nodes[node].kind is kind]
+      payoff = np.array([tree.nodes[self.nodes[place]].payoff for place in ends])[:, None]
       for player in PLAYERS:
         others = self.ranges[1 - player][ends]
         if kind is Kind.FOLD:
@@ -89,20 +89,22 @@ class _PlayedBoard:
           won = others @ (2 * self.wins[player] - self.apart[player]).T
         self.sums[player][ends] = payoff * won
     for place in range(len(self.nodes) - 1, -1, -1):
-      node = layout.nodes[self.nodes[place]]
+      node = tree.nodes[self.nodes[place]]
       if node.kind is Kind.DECISION:
         children = [self.place[child] for child in node.children]
-        played = self._behavioral[layout.sequences(self.number, self.nodes[place])]
+        played = self._behavioral[
+          self.game.layout.sequences(tree.place(self.number, self.nodes[place]))
+        ]
         self.sums[node.player][place] = (played * self.sums[node.player][children]).sum(axis=0)
         self.sums[1 - node.player][place] = self.sums[1 - node.player][children].sum(axis=0)
 
   def add_to_trunk(self, trunk: "_PlayedBoard") -> None:
     """Adds what follows the deal of this board to the trunk's chance nodes, and to its equities."""
-    layout, board = self.layout, self.layout.boards[self.number]
-    lanes = [layout.lanes(player, 0, self.number) for player in PLAYERS]
+    tree, board = self.tree, self.tree.boards[self.number]
+    lanes = [tree.lanes(player, 0, self.number) for player in PLAYERS]
     for place, index in enumerate(trunk.nodes):
-      if layout.nodes[index].kind is Kind.CHANCE:
-        child = self.place[layout.nodes[index].children[0]]
+      if tree.nodes[index].kind is Kind.CHANCE:
+        child = self.place[tree.nodes[index].children[0]]
         for player in PLAYERS:
           trunk.sums[player][place, lanes[player]] += board.probability * self.sums[player][child]
     for player in PLAYERS:
@@ -125,7 +127,7 @@ class _PlayedBoard:
     with np.errstate(invalid="ignore", divide="ignore"):
       mass = self.apart[player] @ others
       return HandRange(
-        hands=self.layout.boards[self.number].hands[player],
+        hands=self.tree.boards[self.number].hands[player],
         weight=self.ranges[player][place],
         beside=mass,
         value=self.sums[player][place] / mass,
@@ -134,7 +136,7 @@ class _PlayedBoard:
 
   def action_values(self, node: int) -> Float64s:
     """Returns what the hands of the player to move expect of each action, shape (actions, hands)."""
-    decision = self.layout.nodes[node]
+    decision = self.tree.nodes[node]
     children = [self.place[child] for child in decision.children]
     mass = self.apart[decision.player] @ self.ranges[1 - decision.player][self.place[node]]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -149,7 +151,7 @@ def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> Co
     behavioral: the policy in behavioural form, shape (sequences,).
     max_infosets: how many hands the public states of the page may have together; the likeliest states are kept.
   """
-  layout = game.layout
+  tree = game.tree
   sequence_form = forms.sequence_form(game, behavioral)
   responses = evaluate.evaluate(game, sequence_form, responses=True).best_responses
 
@@ -157,28 +159,28 @@ def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> Co
     return _PlayedBoard(game, behavioral, sequence_form, number)
 
   trunk = board(0)
-  if len(layout.boards) > 1:
+  if len(tree.boards) > 1:
     trunk.equities = [np.zeros_like(wins) for wins in trunk.wins]
   # What the tree needs of each board; the hands themselves would be too many to keep.
   reach, values, places = [trunk.mass], [trunk.sums[0][:0]], dict(trunk.place)
-  for number in range(1, len(layout.boards)):
+  for number in range(1, len(tree.boards)):
     each = board(number)
     each.settle()
     each.add_to_trunk(trunk)
-    reach.append(each.mass * layout.boards[number].probability)
+    reach.append(each.mass * tree.boards[number].probability)
     values.append(each.expected_values())
     places.update(each.place)
   trunk.settle()
   values[0] = trunk.expected_values()
 
   namer = _Namer(game)
-  states = list(_public_states(layout, namer))
+  states = list(_public_states(tree, namer))
   weights = np.array([reach[number][places[node]] for number, node, _ in states])
   expected = np.array([values[number][places[node]] for number, node, _ in states])
   # Rounding must not make a state likelier than the one before it.
   for index, (_, _, parent) in enumerate(states):
     weights[index] = min(weights[index], weights[parent])
-  kept = _likeliest(layout, states, weights, max_infosets)
+  kept = _likeliest(tree, states, weights, max_infosets)
 
   rows: list[PublicState] = []
   row = np.full(len(kept), NONE)
@@ -191,7 +193,7 @@ def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> Co
       each.settle()
     for place in own:
       node = states[kept[place]][1]
-      if layout.nodes[node].kind not in TERMINALS:
+      if tree.nodes[node].kind not in TERMINALS:
         row[place] = len(rows)
         rows.append(_state(each, node, behavioral, responses, namer))
 
@@ -200,23 +202,23 @@ def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> Co
     cut.append(
       f"{len(states) - len(kept):,} of {len(states):,} public states; the likeliest {len(kept):,} are here"
     )
-  tree = _tree(layout, states, kept, weights, expected, row, namer)
+  histories = _tree(tree, states, kept, weights, expected, row, namer)
   return Content(
     header={"cut": cut},
     names=list(namer.names),
-    tree=tree,
+    tree=histories,
     public_states=rows,
-    grid=hand_grid(layout.deal, namer.cards),
+    grid=hand_grid(tree.deal, namer.cards),
   )
 
 
-def _public_states(layout: Layout, namer: "_Namer") -> Iterator[tuple[int, int, int]]:
+def _public_states(tree: HandTree, namer: "_Namer") -> Iterator[tuple[int, int, int]]:
   """Yields board, node and the number of the parent of every public state, the children of a state together."""
   yield 0, 0, 0
   queue = [(0, 0)]
   for parent, (number, node) in enumerate(queue):
-    found = layout.nodes[node]
-    boards = range(1, len(layout.boards)) if found.kind is Kind.CHANCE else [number]
+    found = tree.nodes[node]
+    boards = range(1, len(tree.boards)) if found.kind is Kind.CHANCE else [number]
     order = namer.order(number, node) if found.kind is Kind.DECISION else range(len(found.children))
     for child in (found.children[place] for place in order):
       for board in boards:
@@ -225,16 +227,16 @@ def _public_states(layout: Layout, namer: "_Namer") -> Iterator[tuple[int, int, 
 
 
 def _likeliest(
-  layout: Layout, states: list[tuple[int, int, int]], weights: Float64s, max_infosets: int
+  tree: HandTree, states: list[tuple[int, int, int]], weights: Float64s, max_infosets: int
 ) -> list[int]:
   """Returns the likeliest public states, ascending, with no more hands to move than that; the root in any case."""
   result: list[int] = []
   used = 0
   for index in np.argsort(-weights, kind="stable").tolist():
     number, node, _ = states[index]
-    found = layout.nodes[node]
+    found = tree.nodes[node]
     if found.kind is Kind.DECISION:
-      used += len(layout.boards[number].hands[found.player])
+      used += len(tree.boards[number].hands[found.player])
       if used > max_infosets and result:
         break
     result.append(index)
@@ -244,14 +246,14 @@ def _likeliest(
 def _state(
   board: _PlayedBoard, node: int, behavioral: Float64s, responses: Float64s, namer: "_Namer"
 ) -> PublicState:
-  layout, number = board.layout, board.number
+  tree, number = board.tree, board.number
   ranges = (board.hand_range(0, node), board.hand_range(1, node))
   names = namer.board(number)
-  if layout.nodes[node].kind is not Kind.DECISION:
+  if tree.nodes[node].kind is not Kind.DECISION:
     none = np.zeros((0, 0))
     return PublicState(names, ranges, [], none, none, none > 0)
   order = namer.order(number, node)
-  sequences = layout.sequences(number, node)[order]
+  sequences = board.game.layout.sequences(tree.place(number, node))[order]
   return PublicState(
     board=names,
     ranges=ranges,
@@ -263,7 +265,7 @@ def _state(
 
 
 def _tree(
-  layout: Layout,
+  tree: HandTree,
   states: list[tuple[int, int, int]],
   kept: list[int],
   weights: Float64s,
@@ -277,7 +279,7 @@ def _tree(
   probability = np.ones(len(kept))
   for place, index in enumerate(kept):
     number, node, parent = states[index]
-    found = layout.nodes[node]
+    found = tree.nodes[node]
     mover[place] = {Kind.DECISION: found.player, Kind.CHANCE: CHANCE}.get(found.kind, TERMINAL)
     if index:
       move[place] = namer.move(number, states[parent][1], node)
@@ -309,7 +311,7 @@ class _Namer:
     self.names = {"": 0}
     self._known: dict[int, tuple[list[int], list[int]]] = {}
     given = game.game.get_parameters().get("boardCards", "")
-    # As the user wrote them: a layout has them in the order of the deck.
+    # As the user wrote them: boards have them in the order of the deck.
     self._board = [given[start : start + 2] for start in range(0, len(given), 2)]
 
   def board(self, number: int) -> list[str]:
@@ -318,10 +320,10 @@ class _Namer:
 
   def move(self, number: int, node: int, child: int) -> int:
     """Returns the name of what leads from a node to a child of it on a board."""
-    layout = self._game.layout
-    if layout.nodes[node].kind is Kind.CHANCE:
+    tree = self._game.tree
+    if tree.nodes[node].kind is Kind.CHANCE:
       return number_name(self.names, " ".join(self.cards[card] for card in self._dealt(number)))
-    return self.moves(number, node)[layout.nodes[node].children.index(child)]
+    return self.moves(number, node)[tree.nodes[node].children.index(child)]
 
   def moves(self, number: int, node: int) -> list[int]:
     """Returns the names of a decision's actions, which are the same on all boards."""
@@ -332,16 +334,16 @@ class _Namer:
     return self._look_up(number, node)[1]
 
   def _dealt(self, number: int) -> tuple[int, ...]:
-    layout = self._game.layout
-    return layout.boards[number].cards[len(layout.deal.board) :]
+    tree = self._game.tree
+    return tree.boards[number].cards[len(tree.deal.board) :]
 
   def _look_up(self, number: int, node: int) -> tuple[list[int], list[int]]:
     if node not in self._known:
-      layout, view = self._game.layout, self._game.view
-      decision, board = layout.nodes[node], layout.boards[number]
+      tree, view = self._game.tree, self._game.view
+      decision, board = tree.nodes[node], tree.boards[number]
       state = view.new_initial_state()
-      dealt = first_deal(layout, decision.player, board, int(board.hands[decision.player][0]))
-      for action in (*dealt, *layout.public_actions(number, node)):
+      dealt = first_deal(tree.deal, board, decision.player, int(board.hands[decision.player][0]))
+      for action in (*dealt, *tree.actions_above(int(tree.number[number, node]))):
         state.apply_action(action)
       names = [
         number_name(self.names, self._moves.name(state, action)) for action in decision.actions

@@ -28,12 +28,13 @@ class Board:
 
   Attributes:
     cards: those of the beginning, then those that chance has dealt, in ascending order each.
-    level: 0 for the board at the beginning, 1 for those that chance has dealt.
+    level: how many times chance has dealt public cards before it.
     probability: that chance deals it, given hands that share no card with it.
     hands: int64 (hands,) per player: rows of `Deal.hands`.
     strengths: int64 (hands,) per player, ascending; all 0 where no showdown can be.
     classes: int64 (hands,) per player: the class of each hand, from 0 without gaps, in order of the first hand of each.
     reaches: float64 (hands,) per player: what each hand weighs.
+    parent: the number of the board before the last deal of public cards; its own at the beginning.
   """
 
   cards: tuple[int, ...]
@@ -43,23 +44,12 @@ class Board:
   strengths: tuple[Int64s, Int64s]
   classes: tuple[Int64s, Int64s]
   reaches: tuple[Float64s, Float64s]
-
-  def num_classes(self, player: int) -> int:
-    """Returns how many infosets a player has at a decision."""
-    return 1 + int(self.classes[player].max(initial=-1))
+  parent: int = 0
 
   @property
   def tells_all_apart(self) -> bool:
     """Whether each hand has an infoset of its own."""
-    return all(self.num_classes(player) == len(hands) for player, hands in enumerate(self.hands))
-
-  def members(self, player: int) -> Int64s:
-    """Returns the first hand of each class, as places in `hands`."""
-    return np.asarray(np.unique(self.classes[player], return_index=True)[1])
-
-  def class_sums(self, player: int, numbers: Float64s) -> Float64s:
-    """Returns sums over the hands of each class of numbers of hands."""
-    return np.asarray(np.bincount(self.classes[player], numbers, self.num_classes(player)))
+    return all(own.max(initial=-1) == len(own) - 1 for own in self.classes)
 
 
 def list_boards(deal: Deal, nodes: list[PublicNode]) -> list[Board]:
@@ -68,11 +58,13 @@ def list_boards(deal: Deal, nodes: list[PublicNode]) -> list[Board]:
   Raises:
     GameTooLargeError: there are more sequences than can be numbered.
   """
-  num_dealt = {node.num_cards for node in nodes if node.kind is Kind.CHANCE}
-  num_sequences = 0
-  for level, ways in ((0, 1), *((1, math.comb(deal.num_cards, count)) for count in num_dealt)):
+  num_dealt = {node.level: node.num_cards for node in nodes if node.kind is Kind.CHANCE}
+  levels = [0, *(level + 1 for level in sorted(num_dealt))]
+  ways, num_sequences = 1, 0
+  for level in levels:
     actions = sum(len(node.actions) for node in nodes if node.level == level)
     num_sequences += actions * ways * len(deal.hands)
+    ways *= math.comb(deal.num_cards, num_dealt.get(level, 0))
   if num_sequences > _MOST_SEQUENCES:
     raise errors.GameTooLargeError(
       f"The game has about {num_sequences:,} sequences, more than {_MOST_SEQUENCES:,}. Begin "
@@ -80,18 +72,26 @@ def list_boards(deal: Deal, nodes: list[PublicNode]) -> list[Board]:
     )
   with_showdown = {node.level for node in nodes if node.kind is Kind.SHOWDOWN}
   boards = [_board(deal, deal.board, 0, 1.0, 0 in with_showdown)]
-  for count in num_dealt:
-    left = [card for card in range(deal.num_cards) if card not in deal.board]
-    probability = 1 / math.comb(len(left) - 2 * deal.hand_size, count)
-    for dealt in itertools.combinations(left, count):
-      board = _board(deal, (*deal.board, *dealt), 1, probability, 1 in with_showdown)
-      if len(board.hands[0]):
-        boards.append(board)
+  for level in levels[1:]:
+    count = num_dealt[level - 1]
+    for parent, above in [each for each in enumerate(boards) if each[1].level == level - 1]:
+      left = [card for card in range(deal.num_cards) if card not in above.cards]
+      probability = above.probability / math.comb(len(left) - 2 * deal.hand_size, count)
+      for dealt in itertools.combinations(left, count):
+        cards_there = (*above.cards, *dealt)
+        board = _board(deal, cards_there, level, probability, level in with_showdown, parent)
+        if len(board.hands[0]):
+          boards.append(board)
   return boards
 
 
 def _board(
-  deal: Deal, known: tuple[int, ...], level: int, probability: float, has_showdown: bool
+  deal: Deal,
+  known: tuple[int, ...],
+  level: int,
+  probability: float,
+  has_showdown: bool,
+  parent: int = 0,
 ) -> Board:
   """Returns a board; it has no hands where no pair of hands can see it."""
   possible = (deal.reaches > 0) & ~np.isin(deal.hands, known).any(axis=1)
@@ -115,6 +115,7 @@ def _board(
     (strengths[0], strengths[1]),
     (np.arange(len(hands[0])), np.arange(len(hands[1]))),
     (reaches[0], reaches[1]),
+    parent,
   )
 
 

@@ -10,7 +10,7 @@ import dataclasses
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
-from spiel_cfr.poker.hand_layout import TERMINALS, Layout
+from spiel_cfr.poker.hand_tree import TERMINALS, HandTree, hand_tree
 from spiel_cfr.poker.public_tree import Kind, PublicNode, moved
 
 # The actions of a choice, which is node 0, and how many nodes come before those of the game.
@@ -23,19 +23,19 @@ _ABSENT = PublicNode(Kind.CHANCE, level=-1, path=())
 
 
 def with_choice(
-  layout: Layout, player: int, offers: Float64s, dealt: Float64s | None = None
-) -> Layout:
+  tree: HandTree, player: int, offers: Float64s, dealt: Float64s | None = None
+) -> HandTree:
   """Returns a game in which a player, who knows its hand, takes what it is offered or goes on to another game.
 
   Node `n` of that game becomes `n + FRONT`.
 
   Args:
-    layout: of the game, which has one board.
+    tree: of the game, which has one board.
     player: who chooses.
     offers: what it gets with each hand of the board if it takes that, shape (hands,).
     dealt: which part of each hand has no choice and goes on, shape (hands,); None if all have one.
   """
-  (board,), count = layout.boards, len(layout.nodes)
+  (board,), count = tree.boards, len(tree.nodes)
   largest = float(np.abs(offers).max(initial=0.0))
   taken, goes_on = (
     tuple((0, action) if each == player else None for each in (0, 1)) for action in (TAKE, GO_ON)
@@ -44,21 +44,20 @@ def with_choice(
     PublicNode(Kind.DECISION, 0, (), player, (TAKE, GO_ON), children=[1, FRONT]),
     PublicNode(Kind.FOLD, _TAKEN, (), payoff=largest * (1 - 2 * player), last=taken),
   ]
-  deeper = [int(each == player) for each in (0, 1)]
-  nodes += [moved(node, 0, [FRONT, FRONT], goes_on, deeper) for node in layout.nodes]
+  nodes += [moved(node, 0, [FRONT, FRONT], goes_on) for node in tree.nodes]
   free = np.ones_like(offers) if dealt is None else 1.0 - dealt
   weights = [(0, free), (_TAKEN, free * offers / (largest or 1.0))]
   if dealt is not None:
     weights.append((_DEALT, dealt))
-    shifts = [FRONT + each * count for each in deeper]
+    shifts = [FRONT + count * (each == player) for each in (0, 1)]
     nodes += [
-      moved(node, _DEALT, shifts, (None, None), [0, 0])
+      moved(node, _DEALT, shifts, (None, None))
       if node.kind in TERMINALS or node.player == player
       else _ABSENT
-      for node in layout.nodes
+      for node in tree.nodes
     ]
   boards = []
   for level, weight in weights:
     reaches = [own * weight if each == player else own for each, own in enumerate(board.reaches)]
     boards.append(dataclasses.replace(board, level=level, reaches=(reaches[0], reaches[1])))
-  return Layout(layout.deal, nodes, boards)
+  return hand_tree(tree.deal, nodes, boards)

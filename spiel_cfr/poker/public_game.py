@@ -1,10 +1,9 @@
 """Compiles a poker game in vector form: its public tree, and one vector over private hands at each public state.
 
-See `hand_layout` for where things are, `showdown_kernels` for how payoffs are computed.
+See `hand_tree` for its public tree, `showdown_kernels` for how payoffs are computed.
 """
 
 import functools
-import hashlib
 import math
 from typing import Any
 
@@ -13,22 +12,21 @@ import numpy.typing as npt
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Uint32s
+from spiel_cfr._numba.arrays import Int32s, Int64s, Uint32s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
-from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.game_facts import walked_facts
 from spiel_cfr.games.compiled.infosets import Infosets
-from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView
-from spiel_cfr.games.sequence_form.treeplex import Treeplex
+from spiel_cfr.games.sequence_form.treeplex import FIRST_INFOSET, FIRST_SEQUENCE, STRIDE, Treeplex
+from spiel_cfr.games.vector.layout import Layout
+from spiel_cfr.games.vector.parts import PayoffBuilder
+from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
 from spiel_cfr.poker.boards import list_boards
 from spiel_cfr.poker.deal import find_deal
-from spiel_cfr.poker.hand_infosets import list_infosets, places
-from spiel_cfr.poker.hand_layout import TERMINALS, Layout
 from spiel_cfr.poker.hand_payoff import PokerTerminals
-from spiel_cfr.poker.public_subtrees import number_all, parts_of
+from spiel_cfr.poker.hand_tree import HandTree, hand_tree
 from spiel_cfr.poker.public_tree import check_random_deals, walk_public_tree
 
 CHECKED_DEALS = 10_000
@@ -38,142 +36,70 @@ WORTHWHILE_HANDS = 50
 LARGE = 1 << 20
 
 
-class PublicGame(CompiledGame):
-  """A poker game in vector form. Make one with `compile_public_game`.
+class PublicGame(PublicTreeGame):
+  """A poker game in vector form. Make one with `compile_public_game`; a turn endgame has millions of infosets."""
 
-  Infostates, which only policies need, are listed when they are first asked for; a turn endgame has millions.
-  `num_states` and `num_terminals` count public states.
-
-  Attributes:
-    layout: where the sequences of its public states are.
-  """
+  tree: HandTree
+  # Forced moves are rare in poker.
+  _skips_forced = False
 
   def __init__(
     self,
     view: GameView,
-    layout: Layout,
+    tree: HandTree,
     dtype: npt.DTypeLike,
     num_threads: int | None,
     original: "PublicGame | None" = None,
     map_from_original: AbstractionMap | None = None,
   ) -> None:
-    """Describes the game as `CompiledGame` does; without threads it is not cut into parts.
-
-    An abstraction has an original game, and a map from that game's sequences to its own.
-    """
-    self.layout = layout
-    on_level = [
-      [node for node in layout.nodes if node.level == board.level] for board in layout.boards
-    ]
+    """Describes the game; for the arguments see `PublicTreeGame`."""
     facts = walked_facts(
       view.game,
-      payoff_range=(-layout.largest_payoff, layout.largest_payoff),
+      payoff_range=(-tree.largest_payoff, tree.largest_payoff),
       constant_sum=0.0,
-      num_states=sum(map(len, on_level)),
-      num_terminals=sum(node.kind in TERMINALS for nodes in on_level for node in nodes),
+      num_states=tree.num_nodes + tree.num_terminals,
+      num_terminals=tree.num_terminals,
     )
-    treeplexes = tuple(
-      Treeplex(
-        root=layout.roots[player],
-        end=layout.roots[player + 1],
-        first_infoset=int(layout.first_infosets[player, 0]),
-        groups=np.concatenate(layout.groups[player]),
-        parent=functools.partial(_parents, layout, player),
-      )
-      for player in PLAYERS
-    )
-    super().__init__(facts, treeplexes, original, map_from_original)
-    self._view = view
-    if num_threads is not None:
-      parts = parts_of(layout, PokerTerminals.build)
-      # A thread has a subtree at a time, so that more threads would have nothing to do.
-      self._partition = Partition(parts, max(1, min(num_threads, len(parts) - 1)))
-    self._dtype = np.dtype(dtype)
+    super().__init__(facts, tree, tree.cut(), dtype, num_threads, view, original, map_from_original)
 
-  @property
-  def view(self) -> GameView:
-    """How the public tree was walked."""
-    return self._view
+  def __reduce__(self) -> tuple[Any, ...]:
+    """Pickles what it was made of."""
+    made_of = self._view, self.tree, self.dtype, self.num_threads, self._original, self._map
+    return type(self), made_of
 
-  @functools.cached_property
-  def payoff(self) -> PokerTerminals:
-    """The terminals of all boards; solvers of a game in parts use those of the parts."""
-    return PokerTerminals.build(
-      self.layout, [number_all(self.layout, player) for player in PLAYERS]
-    )
-
-  @property
-  def num_threads(self) -> int | None:
-    """How many threads share the parts; None of a game that is not cut into parts."""
-    return None if self._partition is None else self._partition.num_threads
+  def _builder(self, layout: Layout, above: Int32s) -> PayoffBuilder:
+    return functools.partial(PokerTerminals.build, self.tree, layout, above)
 
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:
-    """Each player's infosets, listed when they are first asked for."""
+    """Each player's infosets; an abstraction has the names of the whole game."""
     if self._map is None:
-      return tuple(list_infosets(self.layout, self.view, player) for player in PLAYERS)
+      return super().infosets
     result = []
-    for player, known in enumerate(self.original.infosets):
-      found = places(
-        self.layout, player, self._map.sequences[known.first_sequence].astype(np.int64)
-      )
+    for known, treeplex in zip(self.original.infosets, self.treeplexes, strict=True):
+      first = self._map.sequences[known.first_sequence].astype(np.int64)
+      found = _places(treeplex, first)
       result.append(Infosets(known.infostates, known.actions, known.num_actions, *found))
     return tuple(result)
 
-  @property
-  def dtype(self) -> np.dtype[Any]:
-    """The precision that the game was compiled for."""
-    return self._dtype
-
-  @property
-  def num_leaves(self) -> int:
-    """How many terminals all boards have together, each a pair of vectors over hands."""
-    return self.num_terminals
-
   @functools.cached_property
   def digest(self) -> str:
-    """Of the public tree, the boards, hands and reaches, and how solvers go through them."""
-    if self._map is not None:
-      return self._map.digest(self.original.digest)
-    layout = self.layout
-    described = layout.nodes, self.partition is not None, self.dtype
-    digest = hashlib.sha256(repr(described).encode())
-    for board in layout.boards:
-      digest.update(repr(board.cards).encode())
-      for array in (*board.hands, *board.reaches):
-        digest.update(array.tobytes())
-    return digest.hexdigest()
-
-  @property
-  def size(self) -> str:
-    """Public states, and infosets of both players."""
-    if self._original is not None:
-      return super().size
-    return f"{self.num_states:,} public states, {super().size} in vector form"
-
-  def memory_estimate(self, action_lines: int = 1) -> int:
-    """Returns about how many bytes a solver will take, the game's own arrays included.
-
-    Args:
-      action_lines: numbers that the regret minimizer keeps for each action.
-
-    Raises:
-      ArgumentError: that is no count.
-    """
-    action_lines = arguments.integer(action_lines, "action_lines", 0)
-    sequences, size = self.layout.roots[-1], self.dtype.itemsize
-    # Parents and scales.
-    tree = 6 * self.num_infosets
-    if self.partition is None:
-      # Regrets, strategy, sequence form, average, utilities.
-      return size * sequences * (4 + action_lines) + tree
-    largest = int(np.diff(self.layout.begins, axis=1).max())
-    workspaces = size * largest * self.partition.num_threads * 4
-    return size * sequences * (2 + action_lines) + tree + workspaces
+    """See `PublicTreeGame`; an abstraction has the map's."""
+    return super().digest if self._map is None else self._map.digest(self.original.digest)
 
 
-def _parents(layout: Layout, player: int) -> Uint32s:
-  return number_all(layout, player).parents(layout)
+def _places(treeplex: Treeplex, first_sequence: Int64s) -> tuple[Uint32s, Uint32s, Uint32s]:
+  """Returns `position`, `first_sequence` and `stride` of `Infosets`, given the first sequence of each infoset.
+
+  An infoset's place in the layout follows from its sequences' place in their group.
+  """
+  groups = treeplex.groups.astype(np.int64)
+  starts = groups[:, FIRST_SEQUENCE]
+  group = np.searchsorted(starts, first_sequence, side="right") - 1
+  laid_out = groups[:, FIRST_INFOSET] - treeplex.first_infoset
+  position = laid_out[group] + first_sequence - starts[group]
+  stride = groups[group, STRIDE]
+  return position.astype(np.uint32), first_sequence.astype(np.uint32), stride.astype(np.uint32)
 
 
 def is_worth_it(game: pyspiel.Game) -> bool:
@@ -221,17 +147,17 @@ def compile_public_game(
   view = GameView(loaded, action_filter)
   nodes = walk_public_tree(view, deal)
   check_random_deals(loaded, deal, nodes, CHECKED_DEALS, np.random.default_rng(0))
-  layout = Layout(deal, nodes, list_boards(deal, nodes))
-  has_subtrees = len(layout.boards) > 1
+  tree = hand_tree(deal, nodes, list_boards(deal, nodes))
+  has_subtrees = len(tree.boards) > 1
   if partitioned is None:
-    partitioned = has_subtrees and layout.roots[-1] > LARGE
+    partitioned = has_subtrees and int(tree.num_sequences.sum()) > LARGE
   if partitioned and not has_subtrees:
     raise errors.ArgumentError("No public cards are dealt, so the game can't be partitioned.")
   if not partitioned and num_threads > 1:
     raise errors.ArgumentError(
       "Threads are for partitioned games; this one is not, but partitioned=True may make it one."
     )
-  return PublicGame(view, layout, dtype, num_threads if partitioned else None)
+  return PublicGame(view, tree, dtype, num_threads if partitioned else None)
 
 
 def has_many_hands(game: pyspiel.Game) -> bool:

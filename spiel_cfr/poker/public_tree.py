@@ -44,7 +44,6 @@ class PublicNode:
     path: the actions of the players that lead here, `DEALT` for public cards.
     player: who decides, of a decision.
     actions: legal actions, of a decision, all kept by the filter.
-    depth: how many decisions of the same player are above, of a decision.
     children: the next nodes: one per action, or one of a chance node.
     num_cards: how many public cards are dealt, of a chance node.
     payoff: what player 0 gets, at a fold; what the winner gets, at a showdown.
@@ -56,7 +55,6 @@ class PublicNode:
   path: tuple[int, ...]
   player: int = -1
   actions: tuple[int, ...] = ()
-  depth: int = 0
   children: list[int] = dataclasses.field(default_factory=list)
   num_cards: int = 0
   payoff: float = 0.0
@@ -88,7 +86,6 @@ def walk_public_tree(view: GameView, deal: Deal) -> list[PublicNode]:
     level: int,
     path: tuple[int, ...],
     last: tuple[tuple[int, int] | None, ...],
-    depths: tuple[int, int],
   ) -> int:
     number = len(nodes)
     if number == MOST_NODES:
@@ -110,7 +107,7 @@ def walk_public_tree(view: GameView, deal: Deal) -> list[PublicNode]:
         count += 1
       node = PublicNode(Kind.CHANCE, level, path, num_cards=count, last=last)
       nodes.append(node)
-      node.children.append(visit(pair, level + 1, (*path, *[DEALT] * count), last, depths))
+      node.children.append(visit(pair, level + 1, (*path, *[DEALT] * count), last))
     else:
       if state.legal_actions() != swapped.legal_actions():
         raise _unsupported(state, "legal actions depend on private cards")
@@ -120,20 +117,19 @@ def walk_public_tree(view: GameView, deal: Deal) -> list[PublicNode]:
           "The action filter treats states differently that differ in private cards only, here "
           f"after the history [{state.history_str()}]."
         )
-      node = PublicNode(Kind.DECISION, level, path, player, tuple(kept), depths[player], last=last)
+      node = PublicNode(Kind.DECISION, level, path, player, tuple(kept), last=last)
       nodes.append(node)
-      deeper = tuple(depth + (owner == player) for owner, depth in enumerate(depths))
       children = {}
       for index, action in sorted(enumerate(kept), key=lambda move: str(move[1])):
         after = tuple(
           (number, index) if owner == player else before for owner, before in enumerate(last)
         )
         both = state.child(action), swapped.child(action)
-        children[index] = visit(both, level, (*path, action), after, deeper)
+        children[index] = visit(both, level, (*path, action), after)
       node.children = [children[index] for index in range(len(kept))]
     return number
 
-  visit(_decided_pair(view, deal), 0, (), (None, None), (0, 0))
+  visit(_decided_pair(view, deal), 0, (), (None, None))
   return nodes
 
 
@@ -283,11 +279,7 @@ def nodes_below(nodes: Sequence[PublicNode], start: int) -> list[PublicNode]:
   while nodes[end].children:
     end = max(nodes[end].children)
   below = nodes[start : end + 1]
-  above = [
-    min((node.depth for node in below if node.player == player), default=0) for player in (0, 1)
-  ]
-  higher = [-each for each in above]
-  return [moved(node, 0, [-start, -start], (None, None), higher, start) for node in below]
+  return [moved(node, 0, [-start, -start], (None, None), start) for node in below]
 
 
 def moved(
@@ -295,7 +287,6 @@ def moved(
   level: int,
   shifts: Sequence[int],
   first: tuple[tuple[int, int] | None, ...],
-  deeper: Sequence[int],
   start: int = 0,
 ) -> PublicNode:
   """Returns a node elsewhere.
@@ -305,7 +296,6 @@ def moved(
     level: where it is now.
     shifts: how much is added to the numbers of each player's decisions above it.
     first: what each player has done before all else.
-    deeper: how many decisions that is more.
     start: decisions with lower numbers are not there.
   """
   last = tuple(
@@ -313,5 +303,4 @@ def moved(
     for acted, before, shift in zip(node.last, first, shifts, strict=True)
   )
   children = [child + shifts[node.player] for child in node.children]
-  depth = node.depth + deeper[node.player] if node.kind is Kind.DECISION else 0
-  return dataclasses.replace(node, level=level, depth=depth, children=children, last=last)
+  return dataclasses.replace(node, level=level, children=children, last=last)

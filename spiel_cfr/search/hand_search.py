@@ -10,7 +10,7 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.bots import distribution
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker.deal import Deal, find_deal
-from spiel_cfr.poker.hand_layout import TERMINALS
+from spiel_cfr.poker.hand_tree import TERMINALS
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.public_tree import check_random_deals, walk_public_tree
 from spiel_cfr.search.gadgets import GADGETS, Gadget

@@ -16,7 +16,7 @@ from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker.boards import list_boards
 from spiel_cfr.poker.choice_front import FRONT, GO_ON, with_choice
 from spiel_cfr.poker.deal import Deal
-from spiel_cfr.poker.hand_layout import TERMINALS, Layout
+from spiel_cfr.poker.hand_tree import TERMINALS, HandTree, hand_tree
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.public_tree import PublicNode
 from spiel_cfr.policies import forms
@@ -84,9 +84,9 @@ class HandSubgame:
     return self._deal.total > 0
 
   @functools.cached_property
-  def _behind(self) -> Layout:
+  def _behind(self) -> HandTree:
     """What is behind the gadget."""
-    return Layout(self._deal, self._nodes, list_boards(self._deal, self._nodes))
+    return hand_tree(self._deal, self._nodes, list_boards(self._deal, self._nodes))
 
   @property
   def hands(self) -> Int64s:
@@ -95,15 +95,15 @@ class HandSubgame:
 
   def _offering(self, offers: Float64s) -> PublicGame:
     """Returns the game whose gadget offers something to each of the opponent's hands."""
-    layout, dealt = self._behind, None
+    tree, dealt = self._behind, None
     if self._gadget.is_safe:
       if self._gadget.mixed:
-        hands = layout.boards[0].hands[self._opponent]
+        hands = tree.boards[0].hands[self._opponent]
         dealt = self._gadget.follows(
           self._ranges[self._opponent, hands], self._deal.reaches[self._opponent, hands]
         )
-      layout = with_choice(layout, self._opponent, offers, dealt)
-    return _Subgame(self._view, layout, np.float64, None)
+      tree = with_choice(tree, self._opponent, offers, dealt)
+    return _Subgame(self._view, tree, np.float64, None)
 
   @functools.cached_property
   def game(self) -> PublicGame:
@@ -112,7 +112,8 @@ class HandSubgame:
 
   def sequences(self, node: int) -> Int64s:
     """Returns the sequences of a decision in `game`, shape (actions, hands)."""
-    return self.game.layout.sequences(0, node + (FRONT if self._gadget.is_safe else 0))
+    place = self.game.tree.place(0, node + (FRONT if self._gadget.is_safe else 0))
+    return self.game.layout.sequences(place)
 
   def solve(
     self, blueprint: Float64s | None, solve: Callable[[PublicGame], Float64s]
@@ -143,12 +144,12 @@ class HandSubgame:
     """Returns v: what each of the opponent's hands that goes on expects from a best response; shape (hands,)."""
     worth, largest = gradients(self.game, strategies), max(self.game.payoff_range)
     backward_pass(self.game, take_best, worth)
-    result = worth[self.game.layout.sequences(0, 0)[GO_ON]] / self._mass()
+    result = worth[self.game.layout.sequences(0)[GO_ON]] / self._mass()
     return np.asarray(np.clip(result, -largest, largest))
 
   def _mass(self) -> Float64s:
     """Returns w of each of the opponent's hands that goes on, shape (hands,)."""
-    board, deal = self.game.layout.boards[0], self._deal
+    board, deal = self.game.tree.boards[0], self._deal
     mass = deal.compatible_mass(deal.reaches[self._searcher])[board.hands[self._opponent]]
     return np.asarray(board.reaches[self._opponent] * mass / deal.total)
 

@@ -209,7 +209,7 @@ def _over_hands(
       "Programs would have a pair of hands a row: name a full-width solver."
     )
   arguments.one_of(solver, "solver", list(catalogue.SOLVERS))
-  if not any(node.level for node in game.layout.nodes):
+  if not any(node.level for node in game.tree.nodes):
     raise errors.ArgumentError(
       "No public cards are dealt here, and what follows the last ones is what is solved again: solve the game itself."
     )

@@ -51,8 +51,8 @@ def resolve_rivers(
   played = forms.sequence_form(game, start)
   before = evaluate(game, played).best_response_values[::-1].tolist()
   result, steps = start.copy(), []
-  moves = min((len(node.path) for node in game.layout.nodes if node.level), default=0)
-  moves += game.layout.deal.num_private_moves
+  moves = min((len(node.path) for node in game.tree.nodes if node.level), default=0)
+  moves += game.tree.deal.num_private_moves
   for searcher in searchers:
     begin, probabilities = time.perf_counter(), start.copy()
     margins: list[float] = []
@@ -102,24 +102,29 @@ class _River(HandSubgame):
     gadget: Gadget,
   ) -> None:
     """Takes what both play in the whole game, the number of the board, and that of the first node on it."""
-    self._whole, self._board, self._first = game.layout, board, first
-    deal, known = game.layout.deal, game.layout.boards[board]
+    self._whole, self._board, self._first = game, board, first
+    deal, known = game.tree.deal, game.tree.boards[board]
     ranges, reaches = np.zeros((2, *deal.reaches.shape))
     for player, hands in enumerate(known.hands):
-      row = game.layout.row_above(player, board, first)
+      above = game.layout.sequences_above(player, game.tree.place(board, first))
       reaches[player, hands] = known.reaches[player]
-      ranges[player, hands] = known.reaches[player] * played[row.first + row.lanes]
+      ranges[player, hands] = known.reaches[player] * played[above]
     deal = dataclasses.replace(deal, board=known.cards, reaches=reaches)
-    nodes = nodes_below(game.layout.nodes, first)
+    nodes = nodes_below(game.tree.nodes, first)
     super().__init__(game.view, deal, nodes, ranges, searcher, gadget)
 
   def places(self) -> list[tuple[Int64s, Int64s]]:
     """Returns, for each of the searcher's decisions, its sequences here and in the whole, (actions, hands) each."""
-    hands = self._whole.boards[self._board].hands[self._searcher]
+    hands = self._whole.tree.boards[self._board].hands[self._searcher]
     order = np.argsort(hands)
     own = order[np.searchsorted(hands, self.hands, sorter=order)]
     return [
-      (self.sequences(place), self._whole.sequences(self._board, self._first + place)[:, own])
+      (
+        self.sequences(place),
+        self._whole.layout.sequences(self._whole.tree.place(self._board, self._first + place))[
+          :, own
+        ],
+      )
       for place, node in enumerate(self._nodes)
       if node.player == self._searcher
     ]
@@ -127,9 +132,9 @@ class _River(HandSubgame):
 
 def _rivers(game: PublicGame, played: Float64s, searcher: int, gadget: Gadget) -> Iterator[_River]:
   """Yields all rivers in which the searcher decides something."""
-  for node in game.layout.nodes:
+  for node in game.tree.nodes:
     if node.kind is Kind.CHANCE:
       (first,) = node.children
-      if any(below.player == searcher for below in nodes_below(game.layout.nodes, first)):
-        for board in range(1, len(game.layout.boards)):
+      if any(below.player == searcher for below in nodes_below(game.tree.nodes, first)):
+        for board in range(1, len(game.tree.boards)):
           yield _River(game, played, board, first, searcher, gadget)

@@ -13,7 +13,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, spread
 from spiel_cfr._util import arguments
-from spiel_cfr.games.vector.deals import CHANCE
+from spiel_cfr.games.vector.public_tree import CHANCE
 from spiel_cfr.games.vector.vector_game import VectorGame
 from spiel_cfr.policies import open_spiel
 from spiel_cfr.search.gadgets import Gadget
@@ -132,7 +132,7 @@ class VectorPublicTree(AnyPublicTree[VectorPublicState]):
     levels: the nodes by their number of moves after the deal.
     depth: that number, shape (nodes,).
     owner: who moves to take each edge, shape (edges,).
-    cells: see `TypedLayout.cells`.
+    cells: see `Layout.cells`.
     chances: chance's probability of each pair of types and all that it did on the way, shape (kinds, types of player 0,
       types of player 1).
     payoffs: what player 0 gets less half of what returns sum to, times chance's probability; of each matrix.

@@ -20,7 +20,8 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
-from spiel_cfr.games.vector.deals import CHANCE, RULED_OUT, Deals
+from spiel_cfr.games.vector.deals import RULED_OUT, Deals
+from spiel_cfr.games.vector.public_tree import CHANCE
 from spiel_cfr.games.vector.typed_tree import TypedTree
 from spiel_cfr.games.vector.vector_game import VectorGame
 from spiel_cfr.search.gadgets import Gadget

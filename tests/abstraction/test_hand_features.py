@@ -18,7 +18,7 @@ def game(request):
 
 def test_histograms_by_hand(game):
   """Against a loop over boards and pairs of hands; the mean of the equities is the equity."""
-  boards, deal = game.layout.boards, game.layout.deal
+  boards, deal = game.tree.boards, game.tree.deal
   for player in (0, 1):
     bins = 4
     expected = np.zeros((len(boards[0].hands[player]), bins))
@@ -76,7 +76,7 @@ def test_refusals(game):
     spiel_cfr.abstraction.equity_histograms(river, 0)
   with pytest.raises(errors.ArgumentError, match="one for each hand"):
     spiel_cfr.abstraction.next_histograms(game, 0, [[0]])
-  labels = [np.full(len(board.hands[0]), -1) for board in game.layout.boards[1:]]
+  labels = [np.full(len(board.hands[0]), -1) for board in game.tree.boards[1:]]
   with pytest.raises(errors.ArgumentError, match="from 0"):
     spiel_cfr.abstraction.next_histograms(game, 0, labels)
   for ground in ([[0.0]], [[0.0, 1.0], [2.0, 0.0]], [[0, np.nan]] * 2):

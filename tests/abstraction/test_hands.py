@@ -31,7 +31,7 @@ def _labels(vector, size):
 
 def _same_buckets(vector, listed, labels):
   """Returns the buckets of the enumerated game: a bucket for the hands of a label after the same betting."""
-  names, board = {}, vector.layout.boards[0]
+  names, board = {}, vector.tree.boards[0]
   for player, own in enumerate(vector.infosets):
     for infostate, position in zip(own.infostates, own.position.tolist(), strict=True):
       names[infostate] = _place(vector, player, position, labels[player], board)
@@ -69,7 +69,7 @@ def test_iterates_are_those_of_the_enumerated_game(endgame, name):
 
 def test_a_bucket_for_each_hand_loses_nothing(endgame):
   vector, _ = endgame
-  hands = [np.arange(len(own)) for own in vector.layout.boards[0].hands]
+  hands = [np.arange(len(own)) for own in vector.tree.boards[0].hands]
   small = bucketed(vector, hands)
   found, expected = spiel_cfr.CFRPlusSolver(small), spiel_cfr.CFRPlusSolver(vector)
   for solver in (found, expected):
@@ -93,7 +93,7 @@ def test_more_buckets_are_better(endgame):
 def test_equities(endgame):
   """Against a count over all pairs of hands; of clusters, the mean is the equity against all."""
   vector, _ = endgame
-  board, deal = vector.layout.boards[0], vector.layout.deal
+  board, deal = vector.tree.boards[0], vector.tree.deal
   for player in (0, 1):
     found = spiel_cfr.abstraction.hand_equities(vector, player)
     for index, hand in enumerate(board.hands[player].tolist()):
@@ -143,7 +143,7 @@ def _river_labels(game, seed, size):
   """Random buckets of every board."""
   rng = np.random.default_rng(seed)
   return [
-    [rng.integers(0, size, len(board.hands[player])) for board in game.layout.boards]
+    [rng.integers(0, size, len(board.hands[player])) for board in game.tree.boards]
     for player in (0, 1)
   ]
 
@@ -154,9 +154,11 @@ def _same_buckets_by_name(vector, listed, made):
   for player, own in enumerate(vector.infosets):
     known = dict(zip(own.first_sequence.tolist(), own.infostates, strict=True))
     for number, labels in enumerate(made.labels[player]):
-      for node in vector.layout.decisions(player, number):
+      for node in vector.tree.decisions(player, number):
         for first, label in zip(
-          vector.layout.sequences(number, node)[0].tolist(), labels.tolist(), strict=True
+          vector.layout.sequences(vector.tree.place(number, node))[0].tolist(),
+          labels.tolist(),
+          strict=True,
         ):
           names[known[first]] = (number, node, label)
   return spiel_cfr.abstraction.make_buckets(listed, names)

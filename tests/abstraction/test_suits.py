@@ -16,7 +16,7 @@ from spiel_cfr.games.openspiel import game_view
 from spiel_cfr.poker import ranges
 from spiel_cfr.poker.boards import list_boards
 from spiel_cfr.poker.deal import find_deal
-from spiel_cfr.poker.hand_layout import Layout
+from spiel_cfr.poker.hand_tree import hand_tree
 from spiel_cfr.poker.public_tree import walk_public_tree
 
 # Turn endgames: ranges, the board, how many rivers there are, and how many are left. Suits that can be renamed: all but
@@ -46,12 +46,12 @@ def _load(name, partitioned):
 def test_rivers_that_are_equal_are_one(name):
   deal = find_deal(_endgame(name))
   nodes = walk_public_tree(game_view.GameView(_endgame(name), poker_games.check_or_pot), deal)
-  layout = Layout(deal, nodes, list_boards(deal, nodes))
-  stands_for, classes = suit_symmetries.equal_hands(layout)
+  tree = hand_tree(deal, nodes, list_boards(deal, nodes))
+  stands_for, classes = suit_symmetries.equal_hands(tree)
   *_, before, after = _ENDGAMES[name]
-  assert (len(layout.boards) - 1, len(np.unique(stands_for)) - 1) == (before, after)
+  assert (len(tree.boards) - 1, len(np.unique(stands_for)) - 1) == (before, after)
   for player, own in enumerate(classes):
-    for board, labels in zip(layout.boards, own, strict=True):
+    for board, labels in zip(tree.boards, own, strict=True):
       # Hands that are alike have the same ranks, the same suitedness and the same reach.
       hands = board.hands[player]
       cards = deal.hands[hands]
@@ -92,7 +92,7 @@ def test_nothing_is_equal_where_reaches_differ():
     poker_games.random_endgame(3, 8, "7s9s2sTs").load(), poker_games.check_or_pot
   )
   small = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))
-  assert len(suit_symmetries.symmetries(game.layout.deal)) == 1
+  assert len(suit_symmetries.symmetries(game.tree.deal)) == 1
   assert small.num_infosets == game.num_infosets
   solvers = [spiel_cfr.CFRPlusSolver(each) for each in (small, game)]
   for solver in solvers:
@@ -105,7 +105,7 @@ def test_nothing_is_equal_where_reaches_differ():
 def test_gradients_are_the_same_within_classes(name):
   """Of any strategies that are; and symmetries are all permutations of suits, which hold no reaches back here."""
   game = spiel_cfr.poker.compile_public_game(name)
-  deal = game.layout.deal
+  deal = game.tree.deal
   assert len(suit_symmetries.symmetries(deal)) == len(
     list(itertools.permutations(range(deal.num_suits)))
   )

@@ -270,7 +270,7 @@ def test_public_states(name):
   assert (found.tree.move[1:] > 0).all()
   assert (found.tree.move < len(found.names)).all()
 
-  layout = compiled.layout
+  tree = compiled.tree
   names = [
     dict(zip(own.first_sequence.tolist(), own.infostates, strict=True)) for own in compiled.infosets
   ]
@@ -278,7 +278,7 @@ def test_public_states(name):
   seen = set()
   decisions = [node for node in range(len(found.tree.mover)) if found.tree.row[node] >= 0]
   namer = public_state_pages._Namer(compiled)
-  states = list(public_state_pages._public_states(layout, namer))
+  states = list(public_state_pages._public_states(tree, namer))
   assert len(states) == len(found.tree.mover)
   for node in decisions:
     number, place, _ = states[node]
@@ -297,7 +297,7 @@ def test_public_states(name):
       continue
     total = 0.0
     order = namer.order(number, place)
-    for lane, first in enumerate(layout.sequences(number, place)[0].tolist()):
+    for lane, first in enumerate(compiled.layout.sequences(tree.place(number, place))[0].tolist()):
       infostate = names[mover][first]
       chances, values = wanted[infostate]
       seen.add(infostate)
@@ -305,7 +305,7 @@ def test_public_states(name):
       np.testing.assert_allclose(state.action_value[:, lane], values[order], atol=1e-9 * scale)
       total += reach[infostate]
     mass = (state.ranges[mover].weight * state.ranges[mover].beside).sum()
-    share = mass * layout.boards[number].probability / layout.deal.total
+    share = mass * tree.boards[number].probability / tree.deal.total
     assert share == pytest.approx(total, abs=1e-12)
   assert seen == set(wanted)
 
@@ -315,7 +315,7 @@ def test_equity():
   game = poker_games.random_endgame(23, 4, poker_games.TURN).load()
   compiled = spiel_cfr.poker.compile_public_game(game, poker_games.check_or_pot)
   found = describe(compiled, policies.uniform(compiled), **_ALL)
-  deal, board = compiled.layout.deal, compiled.layout.boards[0].cards
+  deal, board = compiled.tree.deal, compiled.tree.boards[0].cards
   ranges = found.public_states[0].ranges
   for player, own in enumerate(ranges):
     other = ranges[1 - player]

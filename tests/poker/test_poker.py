@@ -150,7 +150,7 @@ def test_endgames_are_those_of_open_spiel(board, num_hands, action_filter, optio
 def test_pot_is_paid_in_full():
   endgame = poker_games.random_endgame(2, 30)
   game = compile_public_game(endgame.load(), bet_filters.few_bets)
-  by_path = {node.path: node for node in game.layout.nodes}
+  by_path = {node.path: node for node in game.tree.nodes}
   # Check, check: the winner gets what the other has put in.
   assert by_path[1, 1].payoff == 200
   # A bet of the pot is 400, so calling it makes 600 to win; folding costs half the pot.
@@ -163,7 +163,7 @@ def test_pot_is_paid_in_full():
 
 def test_the_papers_abstraction():
   game = compile_public_game(poker_games.random_endgame(2, 30).load(), bet_filters.few_bets)
-  by_path = {node.path: node.actions for node in game.layout.nodes}
+  by_path = {node.path: node.actions for node in game.tree.nodes}
   assert by_path[()] == (1, 2, 3, 4)
   assert by_path[1,] == (1, 2, 3, 4)
   assert by_path[4,] == (0, 1, 2, 3)

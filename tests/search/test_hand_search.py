@@ -66,7 +66,7 @@ def rivers_of(game, blueprint, searcher, gadget):
     pair = (hand, other) if searcher == 0 else (other, hand)
     for action in (
       *deal.actions(*(each.tolist() for each in pair)),
-      *game.layout.public_actions(river._board, river._first),
+      *game.tree.actions_above(int(game.tree.number[river._board, river._first])),
     ):
       state.apply_action(action)
     yield river, known, state
@@ -109,7 +109,7 @@ def test_a_river_is_the_subgame_of_the_list(name, searcher, gadget):
       own = wanted.infosets[1 - searcher]
       is_choice = [infostate.startswith("choice:") for infostate in own.infostates]
       np.testing.assert_allclose(
-        taken(behind, 1 - searcher, behind.layout.sequences(0, 0)[0]),
+        taken(behind, 1 - searcher, behind.layout.sequences(0)[0]),
         taken(wanted, 1 - searcher, own.first_sequence[is_choice]),
         atol=1e-12,
       )
@@ -126,7 +126,7 @@ def test_bounds_hold_behind_a_gadget(gadget):
   if gadget == "follow":
     with pytest.raises(errors.ArgumentError, match="Bounds"):
       river.solve(None, lambda offering: np.ones(offering.end))
-  offers = np.arange(float(len(behind.layout.boards[0].hands[1])))
+  offers = np.arange(float(len(behind.tree.boards[0].hands[1])))
   digests = {river._offering(each).digest for each in (offers, offers[::-1])}
   assert len(digests) == (1 if gadget == "unsafe" else 2)
   norm = np.linalg.norm(payoff_matrix(behind).toarray(), 2)

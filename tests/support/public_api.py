@@ -119,7 +119,7 @@ def attempt(case: Case, value: Any) -> None:
       # Public cards are to come.
       game = named["game"] = _in_parts()
       if "labels" in named:
-        named["labels"] = [np.arange(len(board.hands[0])) for board in game.layout.boards[1:]]
+        named["labels"] = [np.arange(len(board.hands[0])) for board in game.tree.boards[1:]]
     if function in (spiel_cfr.runs.shard, spiel_cfr.abstraction.solve_refining):
       named["game"] = _in_parts()
     if "entries" in named:
@@ -279,7 +279,7 @@ def _in_parts() -> Any:
 def _hand_buckets() -> Any:
   game = instance(spiel_cfr.poker.PublicGame)
   return spiel_cfr.abstraction.hand_buckets(
-    game, [np.arange(len(own)) // 2 for own in game.layout.boards[0].hands]
+    game, [np.arange(len(own)) // 2 for own in game.tree.boards[0].hands]
   )
 
 

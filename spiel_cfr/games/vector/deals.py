@@ -5,18 +5,17 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import cannot_be_walked, chance_outcomes
+from spiel_cfr.games.vector.public_tree import CHANCE
 
 MOST_DEALS = 20_000
 # The weight of a deal that chance does not list, or whose pair of types another deal stands for. A deal of probability
 # 0 that is listed has infosets, as in OpenSpiel's policies.
 RULED_OUT = -1.0
-CHANCE = int(pyspiel.PlayerId.CHANCE)
 # Random histories that try a game out, and moves of all of them together.
 _HISTORIES, _MOVES = 1000, 20_000
 # Random histories at which deals that nobody tells apart are compared, where not all are walked.

@@ -2,12 +2,13 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s
 from spiel_cfr.games.vector.deals import RULED_OUT, Deals, refused
-from spiel_cfr.games.vector.typed_tree import PublicTree, TypedTree
+from spiel_cfr.games.vector.typed_tree import TypedTree
 
 # What an edge to the root of task t has as its child is this plus t, above all nodes.
 TASK = 1 << 30
@@ -16,10 +17,11 @@ _TOLERANCE = 1e-9
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Piece(PublicTree):
+class Piece:
   """What has been walked of a public tree, numbered from 0; the child of an edge may be `TASK` + t, the root of task t.
 
   Attributes:
+    player, kind, first_edge, action, child, matrix: as of `TypedTree`, kinds and matrices by number in this piece.
     hashes: by player, of all infostates, node by node, to find those that two nodes have; that hashes collide only
       refuses a game. Whoever joins pieces takes them.
     alive, weights: by kind, the deals that are possible and their probabilities.
@@ -28,6 +30,12 @@ class Piece(PublicTree):
     sums: smallest and largest sum of the players' returns.
   """
 
+  player: Any
+  kind: Int32s
+  first_edge: Int64s
+  action: Int32s
+  child: Int32s
+  matrix: Int32s
   hashes: list[Int64s]
   alive: list[Int64s]
   weights: list[Float64s]

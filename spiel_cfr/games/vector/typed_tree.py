@@ -1,71 +1,50 @@
-"""The public tree of a game of private types: what everybody sees, with the types that are possible at each node.
-
-Chance deals each of two players a private type (cards, dice, hands). Whatever is done afterwards, by players and by
-chance, is seen by both. So a history is a pair of types and a node of the public tree, and whoever is to move at a node
-has an infoset there for each of its types.
-"""
+"""The public tree of a game of private types, as the walk finds it: its types are dealt before a player moves."""
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, require, require_array, spread
+from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, require, require_array
 from spiel_cfr._util import files
 from spiel_cfr.games.compiled.game_facts import GameFacts
-from spiel_cfr.games.vector.deals import CHANCE, RULED_OUT, Deals
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.vector.deals import RULED_OUT, Deals
+from spiel_cfr.games.vector.public_tree import (
+  CHANCE,
+  IMPOSSIBLE,
+  NOT_FIRST,
+  PublicTree,
+  another_game,
+)
 
 # What files of games say for their form.
 PUBLIC_TREE = "public tree"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class PublicTree:
-  """The nodes, edges and terminals of a public tree, or of a piece of one, its root first.
-
-  Attributes:
-    player: who is to move at each node, `CHANCE` or a player, shape (nodes,).
-    kind: which deals are possible at each node, and how probable: a row of `TypedTree.weights`, shape (nodes,).
-    first_edge: the first of the edges below each node; the whole tree has the end of all behind them.
-    action: the action of each edge; those of a node are in the order of its legal actions, shape (edges,).
-    child: the node below each edge, or -1 - k for terminal k, shape (edges,).
-    matrix: which of `matrices` each terminal has, shape (terminals,).
-  """
-
-  player: Any
-  kind: Int32s
-  first_edge: Int64s
-  action: Int32s
-  child: Int32s
-  matrix: Int32s
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
 class TypedTree(PublicTree):
-  """A public tree, and what there is to say of types.
+  """A public tree with the payoffs of each pair of types at its terminals.
 
   Attributes:
+    matrix: int32 (terminals,). The number of each terminal's matrix.
     deals: how chance deals types.
-    weights: chance's probability of each deal and of all that it has done later, shape (kinds, deals);
-      `RULED_OUT` of deals that are impossible, by a card on the table.
-    matrices: what each player gets, times chance's probability of the pair of types and of all that it did on the way;
-      shape (matrices, players, types of player 0, types of player 1).
+    weights: float64 (kinds, deals). Chance's probability of each deal and of all that it has done later; `RULED_OUT`
+      of deals that are impossible, by a card on the table.
+    matrices: float64 (matrices, players, types of player 0, types of player 1). The returns, times chance's probability
+      of the pair of types and of all that it did on the way.
     payoff_range: smallest and largest return of any player.
-    constant_sum: what returns sum to, or None where they don't always sum to the same.
+    constant_sum: the sum of the returns, or None where it differs.
   """
 
+  matrix: Int32s
   deals: Deals
   weights: Float64s
   matrices: Float64s
   payoff_range: tuple[float, float]
   constant_sum: float | None
-
-  @property
-  def num_nodes(self) -> int:
-    """How many nodes there are, terminals not among them."""
-    return len(self.player)
 
   @functools.cached_property
   def types(self) -> list[tuple[Int64s, Int64s]]:
@@ -75,52 +54,36 @@ class TypedTree(PublicTree):
       for own in self.weights
     ]
 
-  def lanes(self, player: int, before: int, after: int) -> Int64s:
-    """Returns where the types of a kind are among those of an earlier kind; -1 for the empty sequence, of all types."""
-    own = self.types[after][player]
-    return np.searchsorted(self.types[before][player], own) if before >= 0 else np.zeros_like(own)
-
-  @functools.cached_property
-  def num_actions(self) -> Int32s:
-    """How many edges each node has."""
-    return np.diff(self.first_edge).astype(np.int32)
-
-  @functools.cached_property
-  def edge_above(self) -> Int32s:
-    """The edge that leads to each node, -1 for the root."""
-    result = np.full(self.num_nodes, -1, np.int32)
-    edges = np.flatnonzero(self.child >= 0)
-    result[self.child[edges]] = edges
-    return result
-
-  @functools.cached_property
-  def node_of_edge(self) -> Int32s:
-    """The node above each edge."""
-    return np.repeat(np.arange(self.num_nodes, dtype=np.int32), self.num_actions)
+  @property
+  def num_types(self) -> tuple[int, int]:
+    return self.deals.num_types
 
   @property
-  def num_sequences(self) -> Int64s:
-    """How many sequences begin at each node: one for each action and type of who is to move; none where chance is."""
-    widths = np.array([[len(own) for own in types] for types in self.types])
-    owner = np.maximum(self.player, 0)
-    return np.where(self.player < 0, 0, self.num_actions * widths[self.kind, owner])
+  def num_terminals(self) -> int:
+    return len(self.matrix)
 
-  def actions_above(self, node: int) -> list[int]:
-    """Returns the actions on the way from the root to a node."""
-    result: list[int] = []
-    while (edge := int(self.edge_above[node])) >= 0:
-      result.insert(0, int(self.action[edge]))
-      node = int(self.node_of_edge[edge])
-    return result
+  @functools.cached_property
+  def terminal_kind(self) -> Int32s:
+    """The kind of the node above."""
+    return self.kind[self.node_of_terminal]
 
-  def levels(self) -> list[Int64s]:
-    """Returns the nodes by the number of edges above them."""
-    levels, nodes = [], np.zeros(1, np.int64)
-    while len(nodes):
-      levels.append(nodes)
-      below = self.child[spread(self.first_edge[nodes], self.num_actions[nodes])]
-      nodes = below[below >= 0].astype(np.int64)
-    return levels
+  def first_deals(self, view: GameView, player: int) -> Iterator[tuple[Any, Int64s]]:
+    """See `PublicTree`; deals are in the order of histories already."""
+    types = self.deals.types[player]
+    lanes = np.where(self.weights >= 0, NOT_FIRST, IMPOSSIBLE)
+    for kind, own in enumerate(lanes):
+      alive = np.flatnonzero(own != IMPOSSIBLE)
+      _, first = np.unique(types[alive], return_index=True)
+      # In the order of `types`, which is ascending.
+      own[alive[first]] = np.arange(len(self.types[kind][player]))
+    for deal in np.flatnonzero((lanes >= 0).any(axis=0)).tolist():
+      path = self.deals.paths[deal]
+      state = view.new_initial_state()
+      for action in path[path >= 0].tolist():
+        if not state.is_chance_node() or action not in state.legal_actions():
+          raise another_game(state)
+        state.apply_action(action)
+      yield state, lanes[:, deal]
 
   def saved(self) -> files.Arrays:
     """Returns what files keep of it."""

@@ -24,7 +24,8 @@ from spiel_cfr.games.openspiel.state_checks import (
   check_actions,
   unknown_player,
 )
-from spiel_cfr.games.vector.deals import CHANCE, RULED_OUT, Deals, refused
+from spiel_cfr.games.vector.deals import RULED_OUT, Deals, refused
+from spiel_cfr.games.vector.public_tree import CHANCE
 from spiel_cfr.games.vector.tree_pieces import TASK, Piece
 
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-import hashlib
+import logging
 import os
 from typing import Any
 
@@ -11,14 +11,11 @@ import numpy.typing as npt
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Uint16s, Uint32s, spread
-from spiel_cfr._util import arguments, files, memory
-from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.enumerated_game import FORMAT, KIND, view_of_string
-from spiel_cfr.games.compiled.forced_moves import Decisions
+from spiel_cfr._numba.arrays import Float64s, Int32s, Uint16s
+from spiel_cfr._util import arguments, files
+from spiel_cfr.games.compiled.enumerated_game import FORMAT, KIND
 from spiel_cfr.games.compiled.game_facts import GameFacts, walked_facts
-from spiel_cfr.games.compiled.infosets import Infosets
-from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_size import (
   ADVICE,
@@ -28,15 +25,7 @@ from spiel_cfr.games.openspiel.game_size import (
   estimate_view,
 )
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
-from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
 from spiel_cfr.games.sequence_form.blocks import as_scale
-from spiel_cfr.games.sequence_form.treeplex import (
-  ACTIONS,
-  COUNT,
-  FIRST_INFOSET,
-  FIRST_SEQUENCE,
-  Treeplex,
-)
 from spiel_cfr.games.vector.deals import (
   compare_alike,
   count_nodes,
@@ -44,9 +33,9 @@ from spiel_cfr.games.vector.deals import (
   one_per_pair,
   try_out,
 )
-from spiel_cfr.games.vector.terminal_rows import Parts
-from spiel_cfr.games.vector.typed_infosets import list_infosets
-from spiel_cfr.games.vector.typed_layout import TypedLayout
+from spiel_cfr.games.vector.layout import Layout, public_subtrees
+from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
+from spiel_cfr.games.vector.typed_terminals import TypedTerminals
 from spiel_cfr.games.vector.typed_tree import PUBLIC_TREE, TypedTree
 from spiel_cfr.games.vector.walk_in_processes import walk_typed_tree
 
@@ -63,17 +52,13 @@ MOST_STATES_A_NODE = 60
 # States, of all deals, from which `compile_game` tries the vector form: lists of leaves of smaller games are as fast.
 WORTHWHILE = 1_000_000
 
+_log = logging.getLogger(__name__)
 
-class VectorGame(CompiledGame):
-  """A game of private types in vector form. Make one with `compile_vector_game`.
 
-  Infostates, which only policies need, are listed when they are first asked for. `num_states` and `num_terminals`
-  count public states.
+class VectorGame(PublicTreeGame):
+  """A game of private types in vector form. Make one with `compile_vector_game`."""
 
-  Attributes:
-    tree: the public tree.
-    layout: where the sequences of its nodes are.
-  """
+  tree: TypedTree
 
   def __init__(
     self,
@@ -84,85 +69,19 @@ class VectorGame(CompiledGame):
     view: GameView | None = None,
   ) -> None:
     """Takes what is known of the game; without threads it is not cut into parts, without a view it is loaded again."""
-    self.tree = tree
     most = max(1, min(PART_SEQUENCES, int(tree.num_sequences.sum()) // FEWEST_PARTS))
-    self.layout = layout = TypedLayout(tree, None if num_threads is None else most)
-    treeplexes = tuple(
-      Treeplex(
-        root=layout.roots[player],
-        end=layout.roots[player + 1],
-        first_infoset=int(layout.first_infosets[player, 0]),
-        groups=layout.groups[player],
-        parent=functools.partial(_parents, layout, player),
-      )
-      for player in PLAYERS
-    )
-    super().__init__(facts, treeplexes)
-    self._dtype = np.dtype(dtype)
-    if view is not None:
-      self.view = view
-    self._num_threads = num_threads
-    if num_threads is not None and layout.num_parts == 1:
-      raise errors.ArgumentError("The public tree has no subtrees, so it can't be partitioned.")
+    cut = None if num_threads is None else public_subtrees(tree, most)
+    super().__init__(facts, tree, cut, dtype, num_threads, view)
 
   def __reduce__(self) -> tuple[Any, ...]:
     """Pickles what it was made of; a game that OpenSpiel can't load again stays behind."""
-    view = self.__dict__.get("view")
+    view = self._view
     if view is not None and not loading.can_be_loaded_again(view.game):
       view = None
     return VectorGame, (self.facts, self.tree, self.dtype, self.num_threads, view)
 
-  @functools.cached_property
-  def view(self) -> GameView:
-    """How the public tree was walked; see `CompiledGame.view`."""
-    return view_of_string(self)
-
-  @property
-  def num_threads(self) -> int | None:
-    """How many threads share the parts; None of a game that is not cut into parts."""
-    return self._num_threads
-
-  @property
-  def partition(self) -> Partition | None:
-    if self._partition is None and self._num_threads is not None:
-      parts = Parts(self.layout, self.dtype, skips_forced=True)
-      self._partition = Partition(
-        [parts.part(number) for number in range(self.layout.num_parts)],
-        min(self._num_threads, self.layout.num_parts - 1),
-      )
-      del parts
-      # What the parts were made from lies between them, and takes as much memory.
-      memory.give_back()
-    return self._partition
-
-  @property
-  def dtype(self) -> np.dtype[Any]:
-    return self._dtype
-
-  @functools.cached_property
-  def payoff(self) -> TypedPatterns:
-    """All terminals; solvers of a game in parts use those of the parts."""
-    return Parts(self.layout, self.dtype, skips_forced=False).whole()
-
-  @functools.cached_property
-  def decisions(self) -> Decisions:
-    """Without forced moves."""
-    every = self.every_infoset
-    decides = every.groups[:, ACTIONS] > 1
-    if decides.all():
-      return every
-    parts = Parts(self.layout, self.dtype, skips_forced=True)
-    ends, players = np.append(0, np.cumsum(decides)), every.players.copy()
-    players[:, :2] = ends[players[:, :2].astype(np.int64)]
-    parent = np.concatenate([parts.parents(player) for player in PLAYERS])
-    return Decisions(
-      parts.whole(), players, every.groups[decides], parent, *_forced(self.layout, parent)
-    )
-
-  @functools.cached_property
-  def infosets(self) -> tuple[Infosets, ...]:
-    """Each player's infosets, listed when they are first asked for."""
-    return tuple(list_infosets(self.layout, self.view, player) for player in PLAYERS)
+  def _builder(self, layout: Layout, above: Int32s) -> TypedTerminals:
+    return TypedTerminals(self.tree, layout, above, self.dtype)
 
   @functools.cached_property
   def loss_bounds(self) -> Float64s:
@@ -180,7 +99,7 @@ class VectorGame(CompiledGame):
     for player in PLAYERS:
       types = tree.deals.types[player]
       mass = [
-        np.bincount(types, np.maximum(weights, 0), tree.deals.num_types[player])[own[player]]
+        np.bincount(types, np.maximum(weights, 0), tree.num_types[player])[own[player]]
         for weights, own in zip(tree.weights, tree.types, strict=True)
       ]
       for kind, own in enumerate(mass):
@@ -189,46 +108,19 @@ class VectorGame(CompiledGame):
     result *= max(map(abs, self.payoff_range))
     return result
 
-  @functools.cached_property
-  def digest(self) -> str:
-    """Of the public tree, and how solvers go through it."""
-    digest = hashlib.sha256(repr((self.num_threads is not None, self.dtype)).encode())
-    for array in self.tree.saved().values():
-      digest.update(f"{array.dtype.str} {array.shape}".encode())
-      digest.update(array.tobytes())
-    return digest.hexdigest()
-
   def save(self, path: str | os.PathLike[str]) -> None:
     """Writes the public tree to a file; `compile_vector_game` takes what `load_compiled_game` makes of it.
 
     Raises:
       UnsupportedGameError: infostates have names of one's own, which no file keeps.
     """
-    if "view" in self.__dict__ and self.view.names_infostates:
+    if self._view is not None and self._view.names_infostates:
       raise errors.UnsupportedGameError(
         "The file of a game in vector form has no names of infosets, and these are no names of OpenSpiel's. "
         "compile_game(game, infostate=..., vector_form=False) lists them."
       )
     header = dataclasses.asdict(self.facts) | {"payoff_form": PUBLIC_TREE, "num_players": 2}
     files.write(path, KIND, FORMAT, header, self.tree.saved())
-
-  @property
-  def size(self) -> str:
-    return f"{self.num_states:,} public states, {super().size} in vector form"
-
-
-def _parents(layout: TypedLayout, player: int) -> Uint32s:
-  return Parts(layout, skips_forced=False).parents(player)
-
-
-def _forced(layout: TypedLayout, parent: Uint32s) -> tuple[Uint32s, Uint32s]:
-  """Returns the sequences that are the only ones of their infosets, and what their owners have chosen last."""
-  groups = np.concatenate(layout.groups).astype(np.int64)
-  groups = groups[groups[:, ACTIONS] == 1]
-  forced, infosets = (
-    spread(groups[:, begin], groups[:, COUNT]) for begin in (FIRST_SEQUENCE, FIRST_INFOSET)
-  )
-  return forced.astype(np.uint32), parent[infosets]
 
 
 def is_worth_it(view: GameView) -> bool:
@@ -242,8 +134,9 @@ def is_worth_it(view: GameView) -> bool:
       return False
     try_out(view, deals, states)
     return True
-  # Whoever lists the game's leaves says what is wrong with it.
-  except Exception:
+  except errors.SpielCFRError as error:
+    # The walk that lists its leaves raises what is wrong with the game itself.
+    _log.info("%s is not compiled in vector form: %s", view.game, error)
     return False
 
 
@@ -302,7 +195,7 @@ def compile_vector_game(
       raise errors.ArgumentError(
         "The game is compiled already: give its action filter and infostates to the call that compiles it."
       )
-    facts, tree, view = game.facts, game.tree, game.__dict__.get("view")
+    facts, tree, view = game.facts, game.tree, game._view
   else:
     loaded = loading.load_game(game, names_infostates=infostate is None)
     view = GameView(loaded, action_filter, infostate=infostate)

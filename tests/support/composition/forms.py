@@ -161,7 +161,7 @@ def _forgetful(game: spiel_cfr.CompiledGame) -> spiel_cfr.abstraction.Buckets:
 def _some_hands(game: spiel_cfr.poker.PublicGame) -> spiel_cfr.abstraction.HandBuckets:
   """Every other hand is alike, on every board."""
   labels = [
-    [np.arange(len(board.hands[player])) % 2 for board in game.layout.boards] for player in (0, 1)
+    [np.arange(len(board.hands[player])) % 2 for board in game.tree.boards] for player in (0, 1)
   ]
   return spiel_cfr.abstraction.hand_buckets(game, labels)
 

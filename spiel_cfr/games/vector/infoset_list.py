@@ -1,0 +1,64 @@
+"""The infosets of a game in vector form by name, in the order of OpenSpiel's `TabularPolicy`."""
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import spread
+from spiel_cfr.games.compiled.infosets import Infosets
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.vector.layout import Layout
+from spiel_cfr.games.vector.public_tree import IMPOSSIBLE, another_game
+
+
+def list_infosets(layout: Layout, view: GameView, player: int) -> Infosets:
+  """Lists a player's infosets in the order of their first histories, by a walk below each deal that has one.
+
+  Raises:
+    FileFormatError: the public tree is that of another game.
+  """
+  tree = layout.tree
+  names: list[str] = []
+  nodes: list[int] = []
+  places: list[int] = []
+  kinds = tree.kind.tolist()
+
+  @functools.cache
+  def moves(node: int) -> tuple[int, list[tuple[list[int], int]], set[int]]:
+    """Returns who moves at a node, the moves to its children in the order of histories, and all actions."""
+    edges = range(tree.first_edge[node], tree.first_edge[node + 1])
+    below = [(tree.moves(edge), int(tree.child[edge])) for edge in edges if tree.child[edge] >= 0]
+    below.sort(key=lambda own: list(map(str, own[0])))
+    return int(tree.player[node]), below, {tree.moves(edge)[0] for edge in edges}
+
+  def visit(state: Any, node: int, lanes: list[int]) -> None:
+    mover, below, asked = moves(node)
+    below = [own for own in below if lanes[kinds[own[1]]] != IMPOSSIBLE]
+    if mover < 0:
+      # What chance can do may depend on the deal.
+      asked = {own[0][0] for own in below}
+    if state.current_player() != mover or not asked.issubset(state.legal_actions()):
+      raise another_game(state)
+    if mover == player and lanes[kinds[node]] >= 0:
+      names.append(view.infostate(state))
+      nodes.append(node)
+      places.append(lanes[kinds[node]])
+    for (first, *others), child in below:
+      after = state.child(first)
+      for action in others:
+        after.apply_action(action)
+      visit(after, child, lanes)
+
+  for state, lanes in tree.first_deals(view, player):
+    visit(state, 0, lanes.tolist())
+  own, place = np.array(nodes, np.int64), np.array(places, np.int64)
+  counts = tree.num_actions[own].astype(np.int64)
+  return Infosets(
+    infostates=names,
+    actions=tree.action[spread(tree.first_edge[own], counts)].astype(np.int64),
+    num_actions=counts,
+    position=(layout.infoset[own] - layout.first_infosets[player, 0] + place).astype(np.uint32),
+    first_sequence=(layout.first[own] + place).astype(np.uint32),
+    stride=layout.stride[own].astype(np.uint32),
+  )

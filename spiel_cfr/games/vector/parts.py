@@ -1,0 +1,153 @@
+"""Parts of a public tree, each with a numbering of its own: first its own sequences, then rows of the trunk above."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Int32s, Int64s, Integers, Uint32s, Uint64s, spread
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Part
+from spiel_cfr.games.payoffs.payoff import Payoff
+from spiel_cfr.games.sequence_form.tree_passes import Tree
+from spiel_cfr.games.sequence_form.treeplex import ACTIONS, FIRST_INFOSET, FIRST_SEQUENCE
+from spiel_cfr.games.vector.layout import Layout
+from spiel_cfr.games.vector.public_tree import Above
+
+
+class Numbering(NamedTuple):
+  """A player's numbering of the sequences of a part: its own from 0, then rows of the trunk that are above it.
+
+  Attributes:
+    player: the sequences' owner.
+    part: number of the part; None for the whole game in its own numbering.
+    nodes: int64. The part's nodes at which the player moves, ascending.
+    begin: the game's number of the part's first sequence.
+    length: number of the part's own sequences.
+    above: int64 (rows,). The edges of the rows of the trunk, ascending.
+    starts: int64 (rows,). The first sequence of each of these rows, in the numbering of the part.
+    entries: int64. The sequences of these rows, in the numbering of the game.
+  """
+
+  player: int
+  part: int | None
+  nodes: Int64s
+  begin: int
+  length: int
+  above: Int64s
+  starts: Int64s
+  entries: Int64s
+
+  def bounds(self, layout: Layout) -> tuple[int, int]:
+    """Returns the first sequence, if any the empty one, and one past the last, rows of the trunk included."""
+    root = 0 if self.part else layout.roots[self.player] - self.begin
+    return root, self.length + len(self.entries)
+
+  def row(self, layout: Layout, edges: Integers) -> Int64s:
+    """Returns the first sequence of rows, in the numbering of the part."""
+    own = layout.row(self.player, edges) - self.begin
+    if not len(self.above):
+      return own
+    place = np.minimum(np.searchsorted(self.above, edges), len(self.above) - 1)
+    return np.where(layout.row_part(edges) == self.part, own, self.starts[place])
+
+
+# Makes the payoff of some terminals, given each player's numbering of the sequences above them.
+PayoffBuilder = Callable[[Sequence[Numbering], Int64s], Payoff]
+
+
+class Parts:
+  """The parts of a game in vector form, and the whole of it, with their payoffs."""
+
+  def __init__(
+    self,
+    layout: Layout,
+    builder: Callable[[Layout, Int32s], PayoffBuilder],
+    *,
+    skips_forced: bool,
+  ) -> None:
+    """Prepares for building.
+
+    Args:
+      layout: of the game.
+      builder: returns a builder of payoffs, given the layout and the edges above terminals, shape (players, terminals).
+      skips_forced: whether infosets with one action are left out, see `forced_moves`.
+    """
+    self._layout, self._skips_forced = layout, skips_forced
+    self._above = layout.tree.choices_above() if skips_forced else layout.tree.above
+    self._build = builder(layout, self._above.terminals)
+    self._nodes, self._terminals = (_by_part(own, layout.num_parts) for own in layout.cut)
+
+  def whole(self) -> Payoff:
+    """Returns the payoff of the whole game, in its own numbering."""
+    numberings = [whole_numbering(self._layout, player) for player in PLAYERS]
+    return self._build(numberings, np.arange(self._layout.tree.num_terminals))
+
+  def part(self, number: int) -> Part:
+    """Returns a part."""
+    layout = self._layout
+    first, second = (self._number(player, number) for player in PLAYERS)
+    trees, left_out = zip(*(self._tree(each, number) for each in (first, second)), strict=True)
+    sequences, infosets = (
+      [slice(*ends[player, number : number + 2].tolist()) for player in PLAYERS]
+      for ends in (layout.begins, layout.first_infosets)
+    )
+    return Part(
+      sequences=(sequences[0], sequences[1]),
+      infosets=(infosets[0], infosets[1]),
+      trees=trees,
+      entries=(first.entries, second.entries - layout.roots[1]),
+      payoff=self._build([first, second], self._terminals[number]),
+      left_out=left_out,
+    )
+
+  def _number(self, player: int, part: int) -> Numbering:
+    layout = self._layout
+    begin, end = layout.begins[player, part : part + 2].tolist()
+    nodes, edges = self._nodes[part], np.zeros(0, np.int64)
+    nodes = nodes[layout.tree.player[nodes] == player]
+    if part:
+      above = self._above.nodes[player, nodes], self._above.terminals[player, self._terminals[part]]
+      edges = np.unique(np.concatenate(above))
+      edges = edges[layout.row_part(edges) == 0]
+    widths = layout.row_width(player, edges)
+    starts = end - begin + np.cumsum(widths) - widths
+    entries = spread(layout.row(player, edges), widths)
+    return Numbering(player, part, nodes, begin, end - begin, edges, starts, entries)
+
+  def _tree(self, numbering: Numbering, part: int) -> tuple[Tree, Uint64s]:
+    """Returns a player's infosets in a part, and the groups that are left out."""
+    layout, player = self._layout, numbering.player
+    ends = np.append(0, layout.group_ends[player])
+    groups = layout.groups[player][ends[part] : ends[part + 1]].copy()
+    groups[:, FIRST_SEQUENCE] -= np.uint64(numbering.begin)
+    groups[:, FIRST_INFOSET] -= np.uint64(layout.first_infosets[player, part])
+    is_left_out = self._skips_forced & (groups[:, ACTIONS] == 1)
+    return Tree(groups[~is_left_out], parents(layout, self._above, numbering)), groups[is_left_out]
+
+
+def whole_numbering(layout: Layout, player: int) -> Numbering:
+  """Returns the game's own numbering of a player's sequences."""
+  none, nodes = np.zeros(0, np.int64), np.flatnonzero(layout.tree.player == player)
+  return Numbering(player, None, nodes, 0, layout.roots[player + 1], none, none, none)
+
+
+def parents(layout: Layout, above: Above, numbering: Numbering) -> Uint32s:
+  """Returns the sequence above each infoset of a part, in the order of the layout."""
+  tree, player = layout.tree, numbering.player
+  nodes = numbering.nodes[np.argsort(layout.infoset[numbering.nodes])]
+  edges, kind = above.nodes[player, nodes], tree.kind[nodes]
+  widths = tree.width[player, kind]
+  pairs, which = np.unique(np.stack([layout.row_kind(edges), kind]), axis=1, return_inverse=True)
+  lanes = [np.zeros(0, np.int64)]
+  for before, after in pairs.T.tolist():
+    lanes.append(tree.lanes(player, before, after)[tree.members(player, after)])
+  lengths = np.array([len(own) for own in lanes[1:]], np.int64)
+  starts = (np.cumsum(lengths) - lengths)[which.reshape(-1)]
+  lane = np.concatenate(lanes)[spread(starts, widths)]
+  return np.asarray(np.repeat(numbering.row(layout, edges), widths) + lane, np.uint32)
+
+
+def _by_part(part: Integers, num_parts: int) -> list[Int64s]:
+  """Returns the nodes or terminals of each part, ascending."""
+  order = np.argsort(part, kind="stable")
+  return np.split(order, np.searchsorted(part[order], np.arange(1, num_parts)))

@@ -1,0 +1,232 @@
+"""The public tree of a game in vector form: what both players see, and the private states that are possible there.
+
+Two players have private states (cards, dice, a hand of hold'em), here *types*, by number. All else is public. A history
+is then a node of the public tree and a pair of types, and the player who moves at a node has an infoset there for each
+of its types, or for each class of types that play alike.
+
+Public chance moves (cards on the table) change which types are possible. So each node has a *kind*: the number of the
+types that are possible there. `lanes` maps the types of a kind to their places at any node above, however often chance
+has moved in between.
+
+A front end fills a public tree in: `typed_walk` for any game of OpenSpiel's that is of this form, `poker.hand_tree` for
+hold'em. It says what happens at terminals in its own way, for its own payoff.
+"""
+
+import abc
+import dataclasses
+import functools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Int32s, Int64s, spread
+from spiel_cfr._util import files
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
+from spiel_cfr.games.openspiel.game_view import GameView
+
+# The player to move at a chance node.
+CHANCE = -1
+# The edge above a player's first node: the empty sequence.
+NO_EDGE = -1
+# Lanes of `first_deals`: at nodes of this kind another deal comes first; the deal is impossible there.
+NOT_FIRST, IMPOSSIBLE = -1, -2
+
+
+def another_game(state: Any) -> errors.FileFormatError:
+  """Returns the error for a public tree from a file that is not that of the game of a state."""
+  return errors.FileFormatError(
+    f"What was read says that it is {state.get_game()}, but that has other actions after the history "
+    f"[{state.history_str()}]."
+  )
+
+
+class Above(NamedTuple):
+  """The edges that each player has taken last, `NO_EDGE` before its first.
+
+  Attributes:
+    nodes: int32 (players, nodes).
+    terminals: int32 (players, terminals).
+  """
+
+  nodes: Int32s
+  terminals: Int32s
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PublicTree(abc.ABC):
+  """Nodes, edges and terminals of a public tree, and the types at each node. The root is node 0.
+
+  Attributes:
+    player: int8 (nodes,). The player to move, `CHANCE` at chance nodes.
+    kind: int32 (nodes,). Number of the types that are possible.
+    first_edge: int64 (nodes + 1,). The first edge below each node, then the number of edges.
+    action: int32 (edges,). OpenSpiel's action, unless `moves` says otherwise; in the order of legal actions.
+    child: int32 (edges,). The node below each edge, or -1 - k for terminal k.
+  """
+
+  player: Any
+  kind: Int32s
+  first_edge: Int64s
+  action: Int32s
+  child: Int32s
+
+  @property
+  @abc.abstractmethod
+  def types(self) -> list[tuple[Int64s, Int64s]]:
+    """By kind and player, the numbers of the types that are possible, in the order of `lanes`."""
+
+  @property
+  @abc.abstractmethod
+  def num_types(self) -> tuple[int, int]:
+    """How many types each player has in the whole game."""
+
+  @property
+  @abc.abstractmethod
+  def terminal_kind(self) -> Int32s:
+    """The kind of each terminal, shape (terminals,)."""
+
+  @abc.abstractmethod
+  def first_deals(self, view: GameView, player: int) -> Iterator[tuple[Any, Int64s]]:
+    """Yields the deals of types that are first in the order of histories for some infoset of a player, in that order.
+
+    Yields:
+      OpenSpiel's state at the root; and int64 (kinds,), the place of the player's infoset at nodes of each kind,
+      `NOT_FIRST` or `IMPOSSIBLE`.
+    """
+
+  @abc.abstractmethod
+  def saved(self) -> files.Arrays:
+    """Returns arrays that tell the tree from all others."""
+
+  @functools.cached_property
+  def classes(self) -> list[tuple[Int64s, Int64s]]:
+    """By kind and player, the class of each of `types`, numbered from 0: types of a class have one infoset together."""
+    return [(np.arange(len(own)), np.arange(len(other))) for own, other in self.types]
+
+  @functools.cached_property
+  def width(self) -> Int64s:
+    """How many infosets each player has at a node of each kind, shape (players, kinds)."""
+    return np.array(
+      [[1 + int(own[player].max(initial=-1)) for own in self.classes] for player in PLAYERS]
+    )
+
+  def lanes(self, player: int, before: int, after: int) -> Int64s:
+    """Maps the types of a kind to their infosets' places at nodes of an earlier kind, or of the same.
+
+    Args:
+      player: the types' owner.
+      before: the earlier kind; -1 for the empty sequence, which all types share.
+      after: the later kind.
+
+    Returns:
+      int64 (types of the later kind,).
+    """
+    key = player, before, after
+    if key not in self._known_lanes:
+      later = self.types[after][player]
+      lanes = np.zeros(len(later), np.int64)
+      if before >= 0:
+        earlier = self.types[before][player]
+        order = np.argsort(earlier)
+        places = order[np.searchsorted(earlier, later, sorter=order)]
+        lanes = self.classes[before][player][places]
+      self._known_lanes[key] = lanes
+    return self._known_lanes[key]
+
+  @functools.cached_property
+  def _known_lanes(self) -> dict[tuple[int, int, int], Int64s]:
+    return {}
+
+  def members(self, player: int, kind: int) -> Int64s:
+    """Returns the place of the first type of each class of a kind, shape (infosets,)."""
+    return np.asarray(np.unique(self.classes[kind][player], return_index=True)[1])
+
+  @property
+  def num_nodes(self) -> int:
+    """How many nodes there are, terminals not counted."""
+    return len(self.player)
+
+  @property
+  def num_terminals(self) -> int:
+    """How many terminals there are."""
+    return len(self.terminal_kind)
+
+  @functools.cached_property
+  def num_actions(self) -> Int32s:
+    """How many edges each node has."""
+    return np.diff(self.first_edge).astype(np.int32)
+
+  @functools.cached_property
+  def node_of_edge(self) -> Int32s:
+    """The node above each edge."""
+    return np.repeat(np.arange(self.num_nodes, dtype=np.int32), self.num_actions)
+
+  @functools.cached_property
+  def edge_above(self) -> Int32s:
+    """The edge that leads to each node, `NO_EDGE` to the root."""
+    result = np.full(self.num_nodes, NO_EDGE, np.int32)
+    edges = np.flatnonzero(self.child >= 0)
+    result[self.child[edges]] = edges
+    return result
+
+  @functools.cached_property
+  def node_of_terminal(self) -> Int32s:
+    """The node above each terminal."""
+    edges = np.flatnonzero(self.child < 0)
+    result = np.zeros(len(edges), np.int32)
+    result[-1 - self.child[edges]] = self.node_of_edge[edges]
+    return result
+
+  @property
+  def num_sequences(self) -> Int64s:
+    """How many sequences begin at each node: one for each action and infoset; none where chance moves."""
+    width = self.width[np.maximum(self.player, 0), self.kind]
+    return np.where(self.player < 0, 0, self.num_actions * width)
+
+  @functools.cached_property
+  def above(self) -> Above:
+    """The edge that each player has taken last before each node and terminal."""
+    nodes = np.full((len(PLAYERS), self.num_nodes), NO_EDGE, np.int32)
+    terminals = np.full((len(PLAYERS), self.num_terminals), NO_EDGE, np.int32)
+    for level in self.levels():
+      edges = spread(self.first_edge[level], self.num_actions[level])
+      parent, child = self.node_of_edge[edges], self.child[edges]
+      inner = child >= 0
+      for player in PLAYERS:
+        taken = np.where(self.player[parent] == player, edges, nodes[player, parent])
+        nodes[player, child[inner]] = taken[inner]
+        terminals[player, -1 - child[~inner]] = taken[~inner]
+    return Above(nodes, terminals)
+
+  def choices_above(self) -> Above:
+    """Returns the edge that each player has taken last where it had another one: forced moves are skipped."""
+    result = Above(self.above.nodes.copy(), self.above.terminals.copy())
+    is_forced = self.num_actions[self.node_of_edge] == 1
+    for player, own in enumerate(self.above.nodes):
+      for edges in (result.nodes[player], result.terminals[player]):
+        while (forced := (edges >= 0) & is_forced[edges]).any():
+          edges[forced] = own[self.node_of_edge[edges[forced]]]
+    return result
+
+  def moves(self, edge: int) -> list[int]:
+    """Returns OpenSpiel's actions on an edge: one, unless chance moves several times in a row."""
+    return [int(self.action[edge])]
+
+  def actions_above(self, node: int) -> list[int]:
+    """Returns the actions on the way from the root to a node."""
+    result: list[int] = []
+    while (edge := int(self.edge_above[node])) >= 0:
+      result[:0] = self.moves(edge)
+      node = int(self.node_of_edge[edge])
+    return result
+
+  def levels(self) -> list[Int64s]:
+    """Returns the nodes by the number of edges above them."""
+    levels, nodes = [], np.zeros(1, np.int64)
+    while len(nodes):
+      levels.append(nodes)
+      below = self.child[spread(self.first_edge[nodes], self.num_actions[nodes])]
+      nodes = below[below >= 0].astype(np.int64)
+    return levels

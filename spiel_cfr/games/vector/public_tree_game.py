@@ -1,0 +1,211 @@
+"""Games in vector form: a public tree with a vector over types at each node, and a payoff of any form."""
+
+import abc
+import dataclasses
+import functools
+import hashlib
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Int32s, Uint32s, spread
+from spiel_cfr._util import arguments, memory
+from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.enumerated_game import view_of_string
+from spiel_cfr.games.compiled.forced_moves import Decisions
+from spiel_cfr.games.compiled.game_facts import GameFacts
+from spiel_cfr.games.compiled.infosets import Infosets
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.payoffs.payoff import Payoff
+from spiel_cfr.games.sequence_form.treeplex import (
+  ACTIONS,
+  COUNT,
+  FIRST_INFOSET,
+  FIRST_SEQUENCE,
+  Treeplex,
+)
+from spiel_cfr.games.vector.infoset_list import list_infosets
+from spiel_cfr.games.vector.layout import Cut, Layout
+from spiel_cfr.games.vector.parts import Parts, PayoffBuilder, parents, whole_numbering
+from spiel_cfr.games.vector.public_tree import PublicTree
+
+
+class PublicTreeGame(CompiledGame):
+  """A game in vector form: `VectorGame` for private types, `poker.PublicGame` for hold'em.
+
+  Infostates, which only policies need, are listed when they are first asked for. `num_states` and `num_terminals`
+  count public states.
+
+  Attributes:
+    tree: the public tree.
+    layout: the numbers of its sequences and infosets.
+  """
+
+  # Whether iterations leave out infosets with one action.
+  _skips_forced: ClassVar[bool] = True
+
+  def __init__(
+    self,
+    facts: GameFacts,
+    tree: PublicTree,
+    cut: Cut | None,
+    dtype: npt.DTypeLike,
+    num_threads: int | None,
+    view: GameView | None,
+    original: CompiledGame | None = None,
+    map_from_original: AbstractionMap | None = None,
+  ) -> None:
+    """Lays the game out.
+
+    Args:
+      facts: the game in a few numbers.
+      tree: its public tree.
+      cut: the parts of its layout; None for one part.
+      dtype: what solvers compute with.
+      num_threads: how many threads share the parts, at most as many as there are subtrees; without threads solvers
+        take the game as a whole.
+      view: how the tree was walked; without one the game is loaded again when it is needed.
+      original: the game of which this is an abstraction.
+      map_from_original: from that game's sequences to those of this one.
+
+    Raises:
+      ArgumentError: there are threads, but no subtrees.
+    """
+    self.tree, self._view, self._dtype = tree, view, np.dtype(dtype)
+    self.layout = layout = Layout(tree, cut)
+    treeplexes = tuple(
+      Treeplex(
+        root=layout.roots[player],
+        end=layout.roots[player + 1],
+        first_infoset=int(layout.first_infosets[player, 0]),
+        groups=layout.groups[player],
+        parent=functools.partial(_parents, layout, player),
+      )
+      for player in PLAYERS
+    )
+    super().__init__(facts, treeplexes, original, map_from_original)
+    if num_threads is not None and layout.num_parts == 1:
+      raise errors.ArgumentError("The public tree has no subtrees, so it can't be partitioned.")
+    self._num_threads = None if num_threads is None else min(num_threads, layout.num_parts - 1)
+
+  @abc.abstractmethod
+  def _builder(self, layout: Layout, above: Int32s) -> PayoffBuilder:
+    """Returns what makes payoffs, given the edges above terminals, shape (players, terminals)."""
+
+  @property
+  def view(self) -> GameView:
+    """How the public tree was walked; see `CompiledGame.view`."""
+    if self._view is None:
+      self._view = view_of_string(self)
+    return self._view
+
+  @property
+  def facts(self) -> GameFacts:
+    """The game in a few numbers."""
+    return GameFacts(**dataclasses.asdict(self.facts))
+
+  @property
+  def num_threads(self) -> int | None:
+    """How many threads share the parts; None of a game that solvers take as a whole."""
+    return self._num_threads
+
+  @property
+  def partition(self) -> Partition | None:
+    if self._partition is None and self._num_threads is not None:
+      parts = Parts(self.layout, self._builder, skips_forced=self._skips_forced)
+      made = [parts.part(number) for number in range(self.layout.num_parts)]
+      self._partition = Partition(made, self._num_threads)
+      del parts
+      # What the parts were made from lies between them, and takes as much memory.
+      memory.give_back()
+    return self._partition
+
+  @property
+  def dtype(self) -> np.dtype[Any]:
+    return self._dtype
+
+  @functools.cached_property
+  def payoff(self) -> Payoff:
+    """All terminals; solvers of a game in parts use those of the parts."""
+    return Parts(self.layout, self._builder, skips_forced=False).whole()
+
+  @property
+  def num_leaves(self) -> int:
+    """How many terminals there are, each a pair of vectors over types."""
+    return self.num_terminals
+
+  @functools.cached_property
+  def decisions(self) -> Decisions:
+    """Without forced moves."""
+    every, layout = self.every_infoset, self.layout
+    decides = every.groups[:, ACTIONS] > 1
+    if decides.all() or not self._skips_forced:
+      return every
+    ends, players = np.append(0, np.cumsum(decides)), every.players.copy()
+    players[:, :2] = ends[players[:, :2].astype(np.int64)]
+    above = self.tree.choices_above()
+    parent = np.concatenate(
+      [parents(layout, above, whole_numbering(layout, player)) for player in PLAYERS]
+    )
+    payoff = Parts(layout, self._builder, skips_forced=True).whole()
+    return Decisions(
+      payoff, players, every.groups[decides], parent, *_forced(every.groups[~decides], parent)
+    )
+
+  @functools.cached_property
+  def infosets(self) -> tuple[Infosets, ...]:
+    """Each player's infosets, listed when they are first asked for."""
+    return tuple(list_infosets(self.layout, self.view, player) for player in PLAYERS)
+
+  @functools.cached_property
+  def digest(self) -> str:
+    """Of the public tree, and how solvers go through it."""
+    digest = hashlib.sha256(repr((self.num_threads is not None, self.dtype)).encode())
+    for array in self.tree.saved().values():
+      digest.update(f"{array.dtype.str} {array.shape}".encode())
+      digest.update(array.tobytes())
+    return digest.hexdigest()
+
+  @property
+  def size(self) -> str:
+    """Public states, and infosets of both players."""
+    if self._original is not None:
+      return super().size
+    return f"{self.num_states:,} public states, {super().size} in vector form"
+
+  def memory_estimate(self, action_lines: int = 1) -> int:
+    """Returns about how many bytes a solver will take, the game's own arrays included.
+
+    Args:
+      action_lines: numbers that the regret minimizer keeps for each action.
+
+    Raises:
+      ArgumentError: that is no count.
+    """
+    action_lines = arguments.integer(action_lines, "action_lines", 0)
+    sequences, size = self.layout.roots[-1], self.dtype.itemsize
+    # Parents and scales.
+    tree = 6 * self.num_infosets
+    if self.num_threads is None:
+      # Regrets, strategy, sequence form, average, utilities.
+      return size * sequences * (4 + action_lines) + tree
+    largest = int(np.diff(self.layout.begins, axis=1).max())
+    workspaces = size * largest * self.num_threads * 4
+    return size * sequences * (2 + action_lines) + tree + workspaces
+
+
+def _parents(layout: Layout, player: int) -> Uint32s:
+  return parents(layout, layout.tree.above, whole_numbering(layout, player))
+
+
+def _forced(groups: Any, parent: Uint32s) -> tuple[Uint32s, Uint32s]:
+  """Returns the sequences of groups with one action, and the sequence of its owner's last choice before each."""
+  groups = groups.astype(np.int64)
+  forced, infosets = (
+    spread(groups[:, begin], groups[:, COUNT]) for begin in (FIRST_SEQUENCE, FIRST_INFOSET)
+  )
+  return forced.astype(np.uint32), parent[infosets]
