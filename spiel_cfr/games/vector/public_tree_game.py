@@ -1,7 +1,6 @@
 """Games in vector form: a public tree with a vector over types at each node, and a payoff of any form."""
 
 import abc
-import dataclasses
 import functools
 import hashlib
 from typing import Any, ClassVar
@@ -102,11 +101,6 @@ class PublicTreeGame(CompiledGame):
     if self._view is None:
       self._view = view_of_string(self)
     return self._view
-
-  @property
-  def facts(self) -> GameFacts:
-    """The game in a few numbers."""
-    return GameFacts(**dataclasses.asdict(self.facts))
 
   @property
   def num_threads(self) -> int | None:
