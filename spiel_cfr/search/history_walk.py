@@ -20,7 +20,7 @@ from spiel_cfr.games.openspiel.state_checks import (
 
 CHANCE, TERMINAL = -1, -2
 NONE = -1
-COLUMNS = ("parent", "action", "move", "mover", "infoset", "length", "first_knows", "second_knows")
+COLUMNS = ("parent", "action", "move", "mover", "infoset", "length", "infostate_0", "infostate_1")
 # After how many histories a walk looks at the clock.
 _BETWEEN_CHECKS = 500
 # As OpenSpiel numbers it, its place among a player's legal actions, chance's probability of it.
@@ -33,8 +33,8 @@ class Walk:
   Attributes:
     chances: of each history, chance's probability of the move that leads there; 1 where a player has moved.
     returns: of terminal histories.
-    known: what players have been told, (player, information state string), each with its number.
-    infosets: by what its owner has been told, each infoset's number, legal actions, and moves as they are explored.
+    infostates: the number of each (player, information state string).
+    infosets: by that number, each infoset's own number, legal actions, and moves as they are explored.
   """
 
   def __init__(self, view: GameView, max_nodes: int, deadline: float) -> None:
@@ -42,7 +42,7 @@ class Walk:
     self._check = ReturnsCheck(view)
     self._rows, self.chances = array.array("q"), array.array("d")
     self.returns: list[tuple[float, ...]] = []
-    self.known: dict[tuple[int, str], int] = {}
+    self.infostates: dict[tuple[int, str], int] = {}
     self.infosets: dict[int, tuple[int, list[int], list[Move]]] = {}
 
   def columns(self) -> dict[str, Int64s]:
@@ -60,7 +60,12 @@ class Walk:
       raise cannot_be_walked(root, error) from error
 
   def _visit(self, root: Any) -> None:
-    view, known, infosets, fine = self._view, self.known, self.infosets, set(self.returns)
+    view, infostates, infosets, fine = (
+      self._view,
+      self.infostates,
+      self.infosets,
+      set(self.returns),
+    )
     named, legal_actions_of, returns_of = view.named, view.legal_actions, view.returns
     add, add_chance, add_returns = self._rows.extend, self.chances.append, self.returns.append
     node = check_at = len(self.chances)
@@ -77,14 +82,14 @@ class Walk:
       add_chance(chance)
       player = state.current_player()
       if player in (0, 1):
-        first = known.setdefault((0, named(state, 0)), len(known))
-        second = known.setdefault((1, named(state, 1)), len(known))
-        legal, told = legal_actions_of(state), second if player else first
-        infoset = infosets.get(told)
+        first = infostates.setdefault((0, named(state, 0)), len(infostates))
+        second = infostates.setdefault((1, named(state, 1)), len(infostates))
+        legal, own = legal_actions_of(state), second if player else first
+        infoset = infosets.get(own)
         if infoset is None:
           check_actions(view, state, legal)
           moves = [(each, place, 1.0) for place, each in enumerate(legal)]
-          infoset = infosets[told] = len(infosets), legal, _in_order(moves)
+          infoset = infosets[own] = len(infosets), legal, _in_order(moves)
         elif legal != infoset[1]:
           raise inconsistent_actions(view, state, infoset[1])
         add((parent, action, place, player, infoset[0], length, first, second))
