@@ -189,10 +189,13 @@ class Blueprint(abc.ABC):
 
   def start(self, number: int, gadget: Gadget) -> Start | None:
     """Returns the beginning of the subgame at a public state; None if it has probability 0."""
-    bound = self.expectations(number)
+    ranges = self.ranges(number)
+    bound = np.zeros(len(ranges[1 - self.searcher]))
+    if gadget.is_safe:
+      bound += self.expectations(number)
     if gadget.reach:
-      bound = bound + self.gifts(number)
-    return self.tree.start(number, self.ranges(number), self.searcher, gadget, bound)
+      bound += self.gifts(number)
+    return self.tree.start(number, ranges, self.searcher, gadget, bound)
 
   def margins(self, start: Start) -> Float64s:
     """Returns bounds less what the opponent expects, at each J with w above 0."""

@@ -18,7 +18,6 @@ from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect, gr
 from spiel_cfr.evaluation.evaluate import evaluate
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.poker.boards import list_boards
 from spiel_cfr.poker.choice_front import FRONT, GO_ON, with_choice
 from spiel_cfr.poker.hand_layout import TERMINALS, Layout
 from spiel_cfr.poker.public_game import PublicGame
@@ -75,7 +74,7 @@ class River(AnyPublicState):
   @property
   def nodes(self) -> list[PublicNode]:
     """The public tree of the betting."""
-    return nodes_below(self.tree.game.layout.nodes, self.first)
+    return self.tree.betting[self.first]
 
   def private_states(self, player: int) -> list[str]:
     """Returns a player's hands, by their information state strings."""
@@ -107,6 +106,7 @@ class RiverTree(AnyPublicTree[River]):
   Attributes:
     game: the compiled game.
     places: of each river, its board and its first node.
+    betting: by first node, the public tree of the betting.
   """
 
   game: PublicGame
@@ -127,6 +127,7 @@ class RiverTree(AnyPublicTree[River]):
       raise errors.ArgumentError(
         "No public cards are dealt here, and what follows the last ones is what is solved again: solve the game itself."
       )
+    self.betting = {first: nodes_below(nodes, first) for _, first in self.places}
     self.above = np.full(len(self.places), NONE)
     self.largest_payoff = max(game.payoff_range)
 
@@ -153,7 +154,7 @@ class RiverTree(AnyPublicTree[River]):
     deciding = [
       number
       for number, (_, first) in enumerate(self.places)
-      if any(node.player == player for node in nodes_below(self.game.layout.nodes, first))
+      if any(node.player == player for node in self.betting[first])
     ]
     return np.array(deciding, np.int64)
 
@@ -170,8 +171,10 @@ class RiverTree(AnyPublicTree[River]):
     deal, board = self.game.layout.deal, self.game.layout.boards[self.places[number][0]]
     of_hands = np.zeros(len(deal.hands))
     of_hands[board.hands[1 - player]] = board.reaches[1 - player] * weights
-    mass = deal.compatible_mass(of_hands)[board.hands[player]] * board.reaches[player]
-    return np.maximum(mass, 0.0) * (board.probability / deal.total)
+    # Counted in integers, the opponents of a hand with none come out at exactly 0.
+    some = deal.compatible_mass((of_hands > 0).astype(np.int64)) > 0
+    mass = np.where(some, deal.compatible_mass(of_hands), 0.0)[board.hands[player]]
+    return np.asarray(mass * board.reaches[player] * board.probability / deal.total)
 
   def uniform(self) -> Float64s:
     return np.asarray(forms.uniform(self.game))
@@ -249,34 +252,31 @@ class RiverGame:
       dealt: float64 (hands,). The part of each hand that has no choice and goes on; 0 by default.
     """
     self._river, layout = river, river.tree.game.layout
-    self._board = layout.boards[river.board]
-    reaches = np.zeros_like(layout.deal.reaches)
-    for player in PLAYERS:
-      reaches[player, self._board.hands[player]] = self._board.reaches[player] * weights[player]
-    deal = dataclasses.replace(layout.deal, board=self._board.cards, reaches=reaches)
-    self.scale = deal.total / layout.deal.total * self._board.probability
-    behind = Layout(deal, river.nodes, list_boards(deal, river.nodes))
-    self._hands, self._first = behind.boards[0].hands, 0
+    whole = layout.boards[river.board]
+    reaches = tuple(own * factors for own, factors in zip(whole.reaches, weights, strict=True))
+    board = dataclasses.replace(whole, level=0, probability=1.0, reaches=reaches)
+    of_hands = np.zeros_like(layout.deal.reaches)
+    for own, hands, reach in zip(of_hands, board.hands, reaches, strict=True):
+      own[hands] = reach
+    self._alive = [
+      (own > 0) & (river.tree.chance_mass(river.number, player, weights[1 - player]) > 0)
+      for player, own in enumerate(reaches)
+    ]
+    deal = dataclasses.replace(layout.deal, board=board.cards, reaches=of_hands)
+    self.scale = deal.total / layout.deal.total * whole.probability
+    behind, self._first = Layout(deal, river.nodes, [board]), 0
     if front is not None:
-      self._first = FRONT
-      own = self.lanes(front)
-      offered = np.zeros(len(own)) if offers is None else offers[own]
-      behind = with_choice(behind, front, offered, None if dealt is None else dealt[own])
+      offered = np.zeros_like(reaches[front]) if offers is None else offers
+      behind, self._first = with_choice(behind, front, offered, dealt), FRONT
     self.game: PublicGame = _Subgame(river.tree.game.view, behind, np.float64, None)
 
-  def lanes(self, player: int) -> Int64s:
-    """Returns the places of a player's hands here among those of the river, shape (hands here,)."""
-    whole = self._board.hands[player]
-    order = np.argsort(whole)
-    return np.asarray(order[np.searchsorted(whole, self._hands[player], sorter=order)])
-
   def places(self, player: int) -> tuple[Int64s, Int64s]:
-    """Returns the sequences of a player's actions here, and in the whole."""
-    whole, river, own = self._river.tree.game.layout, self._river, self.lanes(player)
+    """Returns the sequences of a player's actions here, and in the whole; of hands with positive probability."""
+    whole, river, own = self._river.tree.game.layout, self._river, self._alive[player]
     here, there = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for place, node in enumerate(river.nodes):
       if node.player == player:
-        here.append(self.game.layout.sequences(0, place + self._first).ravel())
+        here.append(self.game.layout.sequences(0, place + self._first)[:, own].ravel())
         there.append(whole.sequences(river.board, river.first + place)[:, own].ravel())
     return np.concatenate(here), np.concatenate(there)
 
@@ -349,14 +349,14 @@ class RiverBlueprint(Blueprint):
 
   def values(self, number: int) -> Float64s:
     opponent = 1 - self.searcher
+    if not self.tree.chance_mass(number, opponent, self.ranges(number)[self.searcher]).any():
+      return np.zeros(self.tree.num_private_states(number)[opponent])
     river, worth = self._evaluated(number)
-    result = np.zeros(self.tree.num_private_states(number)[opponent])
-    result[river.lanes(opponent)] = river.scale * worth[river.game.layout.sequences(0, 0)[GO_ON]]
-    return result
+    return np.asarray(river.scale * worth[river.game.layout.sequences(0, 0)[GO_ON]])
 
   def action_values(self) -> Float64s:
     result = np.zeros_like(self.entries)
-    for number in self._begins or range(len(self.tree)):
+    for number in self._begins:
       river, worth = self._evaluated(number)
       here, there = river.places(1 - self.searcher)
       result[there] = river.scale * worth[here]

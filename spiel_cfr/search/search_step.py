@@ -24,7 +24,7 @@ class Step:
     solved: the number of public states with a new strategy.
     unreached: the number of public states that the searcher never plays to, which keep their strategy.
     refused: the number of public states that keep it because a margin was negative or a program was not solved.
-    smallest_margin: the least loss of the opponent at any of its private states, per unit of w; NaN if none was solved.
+    smallest_margin: the least loss of the opponent at any of its private states, per unit of w; NaN without bounds.
     before: the opponent's value of a best response before this step.
     after: the same after it.
     seconds: the time it took.
@@ -97,16 +97,19 @@ def search_step(
   # Where an action of the opponent has no answer yet, it can do more than its bounds say: margins are not asked for.
   is_open = any(before.is_open(state.number) for state in states)
   after = before.playing(played, answered=is_open)
-  margins = [after.margins(each.start) for each in solved]
-  if gadget.is_safe and not is_open:
-    after, margins = _accepted(before, after, solved, margins, jointly)
+  kept, smallest = len(solved), float("nan")
+  if gadget.is_safe:
+    margins = [after.margins(each.start) for each in solved]
+    if not is_open:
+      after, margins = _accepted(before, after, solved, margins, jointly)
+    kept, smallest = len(margins), min((float(each.min()) for each in margins), default=smallest)
   return after, Step(
     before.searcher,
     states[0].length,
-    len(margins),
+    kept,
     unreached,
-    unsolved + len(solved) - len(margins),
-    min((float(each.min()) for each in margins), default=float("nan")),
+    unsolved + len(solved) - kept,
+    smallest,
     before.opponent_gets,
     after.opponent_gets,
     time.perf_counter() - begin,
