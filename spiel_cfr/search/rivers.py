@@ -253,7 +253,7 @@ class RiverGame:
     """
     self._river, layout = river, river.tree.game.layout
     whole = layout.boards[river.board]
-    reaches = tuple(own * factors for own, factors in zip(whole.reaches, weights, strict=True))
+    reaches = whole.reaches[0] * weights[0], whole.reaches[1] * weights[1]
     board = dataclasses.replace(whole, level=0, probability=1.0, reaches=reaches)
     of_hands = np.zeros_like(layout.deal.reaches)
     for own, hands, reach in zip(of_hands, board.hands, reaches, strict=True):

@@ -52,8 +52,8 @@ class Solution:
   """The solution of a subgame.
 
   Attributes:
-    strategies: float64 (sequences,). Behavioural form of the whole game; NaN outside of the subgame, and with bounds at
-      the opponent's infosets.
+    strategies: float64 (sequences,). Behavioural form of the whole game, uniform where a player does not play to; NaN
+      outside of the subgame, and with bounds at the opponent's infosets.
     values: by player, float64 (private states,). What each private state expects, times the probability that chance
       and the other player's range come there; less half of what the players' returns sum to. Each player plays a best
       response to the other's strategy; with bounds, the searcher plays its strategy.
@@ -150,8 +150,9 @@ class Subgame:
     cut = tree.cut_out([self._start], self._gadget, program=solves.is_program and with_bounds)
     both = solves.is_program and not with_bounds
     found = solve_lp(cut.game).sequence_form if both else solves.solve(cut)
-    strategies = np.full(len(tree.owned(0)), np.nan)
+    strategies, uniform = np.full(len(tree.owned(0)), np.nan), tree.uniform()
     for player in (self._searcher,) if with_bounds else (0, 1):
+      strategies[cut.there[player]] = uniform[cut.there[player]]
       cut.write(found, strategies, player)
     return Solution(tree.behavioral_form(strategies), self._values(strategies))
 
