@@ -12,6 +12,7 @@ Kuhn poker after player 0's pass, solved again by player 1, in front "pick" with
     a leaf                 0pb-bet after 1p-bet   searcher's sequence 4 with 5, and with 11 for the dealt copy
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from spiel_cfr.search.cut_outs import CutOut
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.history_walk import TERMINAL
+from spiel_cfr.search.public_trees import Start
 
 
 class Roots(NamedTuple):
@@ -53,6 +55,43 @@ class Roots(NamedTuple):
   bound: Float64s
   follows: Float64s
   mixture: Float64s
+
+
+def roots_of(
+  found: HistoryTree,
+  starts: Sequence[Start],
+  private: Sequence[tuple[Int64s, tuple[Int64s, Int64s], tuple[Int64s, Int64s]]],
+  gadget: Gadget,
+) -> Roots:
+  """Returns the histories at which subgames begin.
+
+  Args:
+    found: all histories.
+    starts: the beginnings.
+    private: of each, its histories; by player, a history of each private state; and the place of each history's.
+    gadget: the gadget in front of each.
+  """
+  parts = []
+  count, opponent = 0, 1 - starts[0].searcher
+  for number, (start, (histories, first, places)) in enumerate(zip(starts, private, strict=True)):
+    weights = found.chance[histories] * start.weights[0][places[0]] * start.weights[1][places[1]]
+    alive, kept = weights > 0, start.mass > 0
+    renumbered = count - 1 + np.cumsum(kept)
+    count += int(np.count_nonzero(kept))
+    parts.append(
+      (
+        histories[alive],
+        weights[alive],
+        renumbered[places[opponent][alive]],
+        np.full(np.count_nonzero(kept), number),
+        first[opponent][kept],
+        start.mass[kept],
+        start.bound[kept],
+        gadget.follows(start.dealt, start.mass)[kept],
+        start.mixture[kept],
+      )
+    )
+  return Roots(starts[0].searcher, *map(np.concatenate, zip(*parts, strict=True)))
 
 
 class Limit(NamedTuple):

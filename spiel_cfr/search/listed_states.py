@@ -23,7 +23,7 @@ from spiel_cfr.search.cut_outs import CutOut
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.history_walk import CHANCE, NONE, TERMINAL
-from spiel_cfr.search.listed_cut_out import Roots, cut_out
+from spiel_cfr.search.listed_cut_out import Roots, cut_out, roots_of
 from spiel_cfr.search.public_trees import (
   AnyPublicState,
   AnyPublicTree,
@@ -79,10 +79,8 @@ class PublicState(AnyPublicState):
     return self._reach(self.tree.entries(policy))
 
   def _reach(self, entries: Float64s) -> Float64s:
-    found = self.tree.histories
-    both = found.chance * found.reach(entries, 0) * found.reach(entries, 1)
-    result: Float64s = both[self.histories]
-    return result
+    first, second = self.tree.reach(entries)
+    return np.asarray((self.tree.histories.chance * first * second)[self.histories])
 
   def beliefs(self, policy: open_spiel.AnyPolicy, player: int) -> dict[str, float]:
     """Returns how likely each private state of a player's is under a policy of both, given that play has come here.
@@ -214,11 +212,11 @@ class PublicTree(AnyPublicTree[PublicState]):
     return self._private_states[number]
 
   def first_histories(self, number: int) -> tuple[Int64s, Int64s]:
-    """Returns, for each player, a history of each of its private states at a public state."""
+    """Returns a history of each private state at a public state, by player."""
     return self._private(number)[0]
 
   def places(self, number: int) -> tuple[Int64s, Int64s]:
-    """Returns, for each player, the place of its private state at each history of a public state."""
+    """Returns the place of the private state at each history of a public state, by player."""
     return self._private(number)[1]
 
   def num_private_states(self, number: int) -> tuple[int, int]:
@@ -274,30 +272,9 @@ class PublicTree(AnyPublicTree[PublicState]):
 
   def roots(self, starts: Sequence[Start], gadget: Gadget) -> Roots:
     """Returns the histories at which subgames begin."""
-    parts = []
-    count = 0
-    for number, start in enumerate(starts):
-      histories, places = self.histories_of[start.number], self.places(start.number)
-      weights = self.histories.chance[histories] * start.weights[0][places[0]]
-      weights *= start.weights[1][places[1]]
-      alive, opponent = weights > 0, 1 - start.searcher
-      kept = start.mass > 0
-      renumbered = count - 1 + np.cumsum(kept)
-      count += int(np.count_nonzero(kept))
-      parts.append(
-        (
-          histories[alive],
-          weights[alive],
-          renumbered[places[opponent][alive]],
-          np.full(np.count_nonzero(kept), number),
-          self.first_histories(start.number)[opponent][kept],
-          start.mass[kept],
-          start.bound[kept],
-          gadget.follows(start.dealt, start.mass)[kept],
-          start.mixture[kept],
-        )
-      )
-    return Roots(starts[0].searcher, *map(np.concatenate, zip(*parts, strict=True)))
+    numbers = [start.number for start in starts]
+    private = [(self.histories_of[each], *self._private(each)) for each in numbers]
+    return roots_of(self.histories, starts, private, gadget)
 
   def __repr__(self) -> str:
     sizes = np.array([len(own) for own in self.histories_of])

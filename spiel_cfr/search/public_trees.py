@@ -23,7 +23,8 @@ import numpy as np
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.policies.open_spiel import AnyPolicy
+from spiel_cfr.policies import forms
+from spiel_cfr.policies.open_spiel import AnyPolicy, from_policy
 from spiel_cfr.search.cut_outs import CutOut
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.history_walk import NONE
@@ -330,6 +331,38 @@ class AnyPublicTree(Sequence[State]):
   def is_harmful(self, start: Start, margins: Float64s) -> bool:
     """Returns whether margins are too negative for the new strategy to be kept."""
     return bool(margins.min() < -TOLERANCE * self.largest_payoff)
+
+
+class BehavioralTree(AnyPublicTree[State]):
+  """Public states of a game whose entries are sequences, and whose policies are in behavioural form."""
+
+  def entries(self, policy: AnyPolicy) -> Float64s:
+    """Returns a policy in behavioural form.
+
+    Raises:
+      PolicyError: the policy is not one for this game.
+    """
+    return from_policy(self.game, policy)
+
+  def behavioral_form(self, entries: Float64s) -> Float64s:
+    return entries
+
+  def owned(self, player: int) -> Bools:
+    second = np.arange(self.game.end) >= self.game.treeplexes[1].root
+    return np.asarray(second == arguments.integer(player, "player", 0, 1))
+
+  def uniform(self) -> Float64s:
+    return np.asarray(forms.uniform(self.game))
+
+  def normalized(self, sums: Float64s, otherwise: Float64s) -> Float64s:
+    return forms.behavioral_form(self.game, sums, otherwise)
+
+  def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:
+    result = np.zeros_like(numbers)
+    for tree in self.game.treeplexes:
+      for sequences, _ in tree.blocks():
+        result[sequences] = reduce.reduce(numbers[sequences], axis=0)
+    return result
 
 
 def _facing(pair: Pair, searcher: int) -> Pair:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
+from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect, gradients
@@ -22,13 +22,13 @@ from spiel_cfr.poker.choice_front import FRONT, GO_ON, with_choice
 from spiel_cfr.poker.hand_layout import TERMINALS, Layout
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.public_tree import Kind, PublicNode, nodes_below
-from spiel_cfr.policies import forms, open_spiel
+from spiel_cfr.policies import forms
 from spiel_cfr.search.cut_outs import CutOut
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.history_walk import NONE
 from spiel_cfr.search.public_trees import (
   AnyPublicState,
-  AnyPublicTree,
+  BehavioralTree,
   Blueprint,
   Pair,
   Pairs,
@@ -37,6 +37,8 @@ from spiel_cfr.search.public_trees import (
 
 # The part of the pot that the opponent may get above its bounds, in the mean over its hands by w.
 _TOLERANCE = 1e-3
+# Sequences of rivers that are kept as games.
+_KEPT = 10_000_000
 
 
 class River(AnyPublicState):
@@ -100,7 +102,7 @@ class River(AnyPublicState):
     return f"<River {self.number}: {hands} hands>"
 
 
-class RiverTree(AnyPublicTree[River]):
+class RiverTree(BehavioralTree[River]):
   """All rivers of a poker game in vector form.
 
   Attributes:
@@ -130,21 +132,6 @@ class RiverTree(AnyPublicTree[River]):
     self.betting = {first: nodes_below(nodes, first) for _, first in self.places}
     self.above = np.full(len(self.places), NONE)
     self.largest_payoff = max(game.payoff_range)
-
-  def entries(self, policy: open_spiel.AnyPolicy) -> Float64s:
-    """Returns a policy in behavioural form.
-
-    Raises:
-      PolicyError: the policy is not one for this game.
-    """
-    return open_spiel.from_policy(self.game, policy)
-
-  def behavioral_form(self, entries: Float64s) -> Float64s:
-    return entries
-
-  def owned(self, player: int) -> Bools:
-    second = np.arange(self.game.end) >= self.game.layout.roots[1]
-    return np.asarray(second == arguments.integer(player, "player", 0, 1))
 
   def natural_cut(self) -> list[River]:
     """Returns all rivers."""
@@ -176,22 +163,9 @@ class RiverTree(AnyPublicTree[River]):
     mass = np.where(some, deal.compatible_mass(of_hands), 0.0)[board.hands[player]]
     return np.asarray(mass * board.reaches[player] * board.probability / deal.total)
 
-  def uniform(self) -> Float64s:
-    return np.asarray(forms.uniform(self.game))
-
-  def normalized(self, sums: Float64s, otherwise: Float64s) -> Float64s:
-    return forms.behavioral_form(self.game, sums, otherwise)
-
   def sequence_form(self, entries: Float64s, begins: Pairs | None = None) -> Float64s:
     """Raises UnsupportedGameError: what is above rivers is not searched."""
     raise errors.UnsupportedGameError("Over vectors of hands no search stops at a river.")
-
-  def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:
-    result = np.zeros_like(numbers)
-    for tree in self.game.treeplexes:
-      for sequences, _ in tree.blocks():
-        result[sequences] = reduce.reduce(numbers[sequences], axis=0)
-    return result
 
   def blueprint(
     self, entries: Float64s, searcher: int, begins: Pairs | None = None
@@ -217,7 +191,7 @@ class RiverTree(AnyPublicTree[River]):
     )
 
   def is_harmful(self, start: Start, margins: Float64s) -> bool:
-    nodes = self.game.layout.nodes
+    nodes = self.betting[self.places[start.number][1]]
     pot = 2 * min(abs(node.payoff) for node in nodes if node.kind in TERMINALS)
     lost = np.maximum(-margins, 0.0) @ start.mass[start.mass > 0]
     return not lost <= _TOLERANCE * pot
@@ -303,9 +277,20 @@ class RiverBlueprint(Blueprint):
     """Takes a policy in behavioural form; `begins` are ranges with which play comes to some rivers."""
     self.tree, self.entries, self.searcher, self._begins = tree, entries, searcher, begins or {}
     self._worth: dict[int, tuple[RiverGame, Float64s]] = {}
+    # Rivers as games, for other strategies in them, too.
+    self._games: dict[int, RiverGame] = {}
 
   def playing(self, entries: Float64s, *, answered: bool = False) -> "RiverBlueprint":
-    return RiverBlueprint(self.tree, entries, self.searcher, self._begins)
+    result = RiverBlueprint(self.tree, entries, self.searcher, self._begins)
+    same = zip(self._above(), result._above(), strict=True)
+    if self._begins or all(np.array_equal(*own) for own in same):
+      result._games = self._games
+    return result
+
+  def _above(self) -> list[Float64s]:
+    """Returns the strategies above all rivers, on which their ranges depend."""
+    begins = self.tree.game.layout.begins
+    return [self.entries[own[0] : own[1]] for own in begins]
 
   @functools.cached_property
   def _sequence_form(self) -> Float64s:
@@ -313,6 +298,7 @@ class RiverBlueprint(Blueprint):
 
   @functools.cached_property
   def opponent_gets(self) -> float:
+    """The opponent's value in the whole game; in the rivers with ranges, if there are some."""
     if self._begins:
       return float(sum(self.values(number).sum() for number in self._begins))
     return float(
@@ -333,7 +319,9 @@ class RiverBlueprint(Blueprint):
       opponent, ranges = 1 - self.searcher, self.ranges(number)
       ones = np.ones_like(ranges[opponent])
       weights = (ones, ranges[1]) if opponent == 0 else (ranges[0], ones)
-      river = RiverGame(self.tree[number], weights, opponent)
+      river = self._games.get(number) or RiverGame(self.tree[number], weights, opponent)
+      if (1 + len(self._games)) * river.game.end <= _KEPT:
+        self._games[number] = river
       strategies = np.asarray(forms.uniform(river.game))
       for player in PLAYERS:
         here, there = river.places(player)

@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
+from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.vector.deals import CHANCE
 from spiel_cfr.games.vector.vector_game import VectorGame
-from spiel_cfr.policies import forms, open_spiel
+from spiel_cfr.policies import open_spiel
 from spiel_cfr.search.cut_outs import CutOut
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.history_walk import NONE
 from spiel_cfr.search.public_nodes import PublicNodes
 from spiel_cfr.search.public_trees import (
   AnyPublicState,
-  AnyPublicTree,
+  BehavioralTree,
   Blueprint,
   Pair,
   Pairs,
@@ -96,7 +96,7 @@ class VectorPublicState(AnyPublicState):
     return f"<VectorPublicState {self.number}: [{moves}] after the deal, {known} types>"
 
 
-class VectorPublicTree(AnyPublicTree[VectorPublicState]):
+class VectorPublicTree(BehavioralTree[VectorPublicState]):
   """All public states of a game in vector form, parents first. Make one with `public_states`.
 
   Attributes:
@@ -112,21 +112,6 @@ class VectorPublicTree(AnyPublicTree[VectorPublicState]):
     """Takes a constant-sum game."""
     self.game, self.nodes = game, PublicNodes(game)
     self.above, self.largest_payoff = self.nodes.above, self.nodes.largest_payoff
-
-  def entries(self, policy: open_spiel.AnyPolicy) -> Float64s:
-    """Returns a policy in behavioural form.
-
-    Raises:
-      PolicyError: the policy is not one for this game.
-    """
-    return open_spiel.from_policy(self.game, policy)
-
-  def behavioral_form(self, entries: Float64s) -> Float64s:
-    return entries
-
-  def owned(self, player: int) -> Bools:
-    second = np.arange(self.game.end) >= self.game.layout.roots[1]
-    return np.asarray(second == arguments.integer(player, "player", 0, 1))
 
   def _deciding(self, player: int) -> Int64s:
     return np.flatnonzero(self.game.tree.player == player)
@@ -186,12 +171,6 @@ class VectorPublicTree(AnyPublicTree[VectorPublicState]):
   ) -> "VectorBlueprint":
     return VectorBlueprint(self, entries, searcher, begins)
 
-  def uniform(self) -> Float64s:
-    return np.asarray(forms.uniform(self.game))
-
-  def normalized(self, sums: Float64s, otherwise: Float64s) -> Float64s:
-    return forms.behavioral_form(self.game, sums, otherwise)
-
   def sequence_form(self, entries: Float64s, begins: Pairs | None = None) -> Float64s:
     nodes, result = self.nodes, np.zeros(len(entries) + 1)
     made = np.append(entries, 0.0)[nodes.cells]
@@ -200,13 +179,6 @@ class VectorPublicTree(AnyPublicTree[VectorPublicState]):
       cells = nodes.cells[edges, : own.shape[1]]
       result[cells] = own[self.game.tree.node_of_edge[edges]] * made[edges, : own.shape[1]]
     return result[:-1]
-
-  def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:
-    result = np.zeros_like(numbers)
-    for tree in self.game.treeplexes:
-      for sequences, _ in tree.blocks():
-        result[sequences] = reduce.reduce(numbers[sequences], axis=0)
-    return result
 
   def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
     return cut_out(self.nodes, starts, gadget)
