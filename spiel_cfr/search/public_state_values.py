@@ -53,12 +53,13 @@ class PublicStateValues(abc.ABC):
       that chance and the other player's range come there; less half of what the players' returns sum to.
     """
 
-  def mass(self, ranges: Sequence[Pair], player: int) -> list[Float64s]:
-    """Returns the probability that chance and the other player's ranges come to each private state of a player."""
-    return [
-      self.tree.chance_mass(state.number, player, own[1 - player])
-      for state, own in zip(self.states, ranges, strict=True)
-    ]
+
+def masses(values: PublicStateValues, ranges: Sequence[Pair], player: int) -> list[Float64s]:
+  """Returns the probability that chance and the other player's ranges come to each private state of a player."""
+  return [
+    values.tree.chance_mass(state.number, player, own[1 - player])
+    for state, own in zip(values.states, ranges, strict=True)
+  ]
 
 
 class SolvedValues(PublicStateValues):
@@ -125,7 +126,7 @@ def solve_above(
       utilities = expected.action_values()
       regrets += utilities - tree.per_infoset(played * utilities, np.add) * tree.owned(player)
       total[player] += iteration * expected.values(state.number)
-      for place, mass in enumerate(values.mass(at_leaves, player)):
+      for place, mass in enumerate(masses(values, at_leaves, player)):
         likely[place][player] += iteration * mass
         got[place][player] += iteration * worth[place][player]
     sums += iteration * tree.sequence_form(played, between)

@@ -11,7 +11,6 @@ follows depends on them and on nothing else above (DeepStack, Moravčík et al. 
 
 import dataclasses
 import functools
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -37,14 +36,22 @@ class Bounds:
 
   Attributes:
     searcher: the player who is solved again.
-    values: float64 (the opponent's private states,). Counterfactual values, such as those of `Solution.values`, in the
-      scale of the searcher's range.
+    limits: float64 (the opponent's private states,). The largest counterfactual values, such as those of
+      `Solution.values`, in the scale of the searcher's range.
     gadget: one of `GADGETS`, or a `Gadget`; by default as of `resolve`.
   """
 
   searcher: int
-  values: npt.ArrayLike
+  limits: npt.ArrayLike
   gadget: str | Gadget | None = None
+
+  def __post_init__(self) -> None:
+    """Checks the player.
+
+    Raises:
+      ArgumentError: there is no such player.
+    """
+    arguments.integer(self.searcher, "searcher", 0, 1)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -100,14 +107,14 @@ class Subgame:
         raise errors.ArgumentError(
           "Bounds are for subgames that go on to the end, without leaf_values."
         )
-      self._searcher = arguments.integer(bounds.searcher, "searcher", 0, 1)
+      self._searcher = bounds.searcher
       self._gadget = find_gadget(bounds.gadget, picks=self._tree.picks)
-      limits = np.asarray(bounds.values, np.float64)
+      limits = np.asarray(bounds.limits, np.float64)
       opponent = 1 - self._searcher
       if limits.shape != self.ranges[opponent].shape or not np.isfinite(limits).all():
         raise errors.ArgumentError(
-          f"values must be {len(self.ranges[opponent])} finite numbers, one for each private state of player "
-          f"{opponent}, not {arguments.shortened(bounds.values)}."
+          f"limits must be {len(self.ranges[opponent])} finite numbers, one for each private state of player "
+          f"{opponent}, not {arguments.shortened(bounds.limits)}."
         )
       mass = self._tree.chance_mass(public_state.number, opponent, self.ranges[self._searcher])
       limits = np.divide(limits, mass, out=np.zeros_like(limits), where=mass > 0)
@@ -123,16 +130,13 @@ class Subgame:
     """The subgame as a game, with its gadget in front, for solvers and evaluation; see `subgame`."""
     return self._tree.cut_out([self._start], self._gadget).game
 
-  def solve(
-    self, solver: str | None = None, iterations: int = 1000, *, deadline: float = math.inf
-  ) -> Solution:
+  def solve(self, solver: str | None = None, iterations: int = 1000) -> Solution:
     """Solves the subgame.
 
     Args:
       solver: "lp" for a linear program, or a name in `catalogue.SOLVERS`; by default "lp" for listed histories, "dcfr"
         in vector form. With leaf values it is CFR+.
-      iterations: the most iterations of a solver that iterates.
-      deadline: the time, by `time.perf_counter`, at which it stops before that.
+      iterations: the number of iterations of a solver that iterates.
 
     Raises:
       ArgumentError: an argument is not as above.
@@ -145,7 +149,7 @@ class Subgame:
       return Solution(tree.behavioral_form(above.entries), above.values)
     solver = solver or ("lp" if tree.picks else "dcfr")
     arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
-    solves = SubgameSolver(solver, iterations, deadline)
+    solves = SubgameSolver(solver, iterations)
     with_bounds = self._gadget.is_safe
     cut = tree.cut_out([self._start], self._gadget, program=solves.is_program and with_bounds)
     both = solves.is_program and not with_bounds

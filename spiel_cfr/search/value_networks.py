@@ -9,7 +9,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr.deep_cfr.network import MLP, Approximator, Array, Rows, Training
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.search.listed_states import PublicState
-from spiel_cfr.search.public_state_values import PublicStateValues, SolvedValues
+from spiel_cfr.search.public_state_values import PublicStateValues, SolvedValues, masses
 from spiel_cfr.search.public_states import cut_of
 from spiel_cfr.search.public_trees import Pair
 
@@ -40,9 +40,9 @@ class ValueNetwork(PublicStateValues):
   def values(self, ranges: Sequence[Pair]) -> list[Pair]:
     known, seen = _known(self), _features(self, ranges)
     found = self._scale * self._network.outputs(self._parameters, seen, known.shape[1])
-    masses = zip(self.mass(ranges, 0), self.mass(ranges, 1), strict=True)
+    pairs = zip(masses(self, ranges, 0), masses(self, ranges, 1), strict=True)
     result = []
-    for own, row, (first, second) in zip(known, found, masses, strict=True):
+    for own, row, (first, second) in zip(known, found, pairs, strict=True):
       expectations = row[own]
       result.append((first * expectations[: len(first)], second * expectations[len(first) :]))
     return result
@@ -130,7 +130,7 @@ def _features(values: PublicStateValues, ranges: Sequence[Pair]) -> Array:
 def _expectations(values: PublicStateValues, ranges: Sequence[Pair]) -> Float64s:
   """Returns values per unit of chance's and the other player's probability, as rows of `_known`."""
   worth = _table(values, values.values(ranges))
-  pairs = zip(values.mass(ranges, 0), values.mass(ranges, 1), strict=True)
+  pairs = zip(masses(values, ranges, 0), masses(values, ranges, 1), strict=True)
   mass = _table(values, list(pairs))
   return np.divide(worth, mass, out=worth, where=mass > 0)
 

@@ -217,7 +217,7 @@ def test_bad_arguments_are_named():
     search.Subgame(state, [np.zeros(3), np.ones(3)])
   with pytest.raises(errors.ArgumentError, match="public_state must"):
     search.Subgame(0, good)
-  with pytest.raises(errors.ArgumentError, match="values must be 3"):
+  with pytest.raises(errors.ArgumentError, match="limits must be 3"):
     search.Subgame(state, good, search.Bounds(0, np.ones(2)))
   with pytest.raises(errors.ArgumentError, match="without leaf_values"):
     values = search.SolvedValues(tree.natural_cut())
