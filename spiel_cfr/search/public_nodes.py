@@ -87,7 +87,10 @@ class PublicNodes:
 
   def spread(self, number: int, player: int, numbers: Float64s) -> Float64s:
     """Returns numbers of a player's private states as numbers of all its types, 0 of those that are ruled out."""
-    result = np.zeros(self.game.tree.deals.num_types[player])
+    count = self.game.tree.deals.num_types[player]
+    if len(numbers) == count:
+      return numbers
+    result = np.zeros(count)
     result[self.types(number)[player]] = numbers
     return result
 
