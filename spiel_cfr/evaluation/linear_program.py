@@ -16,7 +16,7 @@ import numpy as np
 import scipy  # its parts are imported when they are used
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Bools, Float64s, spread
+from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.evaluation.sequence_form_matrices import constraint_matrix, payoff_matrix, sequences
@@ -111,19 +111,18 @@ def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
 
 
 def maximin_strategy(
-  compiled: CompiledGame, player: int, dealt: Float64s | None = None
+  compiled: CompiledGame, player: int, bonus: Float64s | None = None
 ) -> Float64s:
   """Returns a strategy of one player that gets as much as can be for certain, by the program above.
 
-  A subgame with a gadget may have all that follows a choice of the other player twice: once more where chance has made
-  it. What the player gets in the second is a mean of what it gets by each action in the first. So the program has the
-  first one only; and there the other player must not get anything.
+  With a bonus the player also gets, of what each of some sequences of the other player is worth to it against a best
+  response, a part; and none of them may be worth less than 0. So programs of search prefer, among safe strategies, one
+  that is good where the other player is likely to be.
 
   Args:
     compiled: a constant-sum game of two players.
     player: whose strategy.
-    dealt: how much the second copy weighs beside the first one, a number for each action of the choice, which is the
-      other player's first infoset; half of its other infosets, the last in order of discovery, are the second copy.
+    bonus: float64 (sequences,). The part of each sequence of the other player, 0 elsewhere; None for no bonus.
 
   Returns:
     Sequence form, shape (sequences,), 0 at the other player's sequences; rounding may leave it a bit off.
@@ -135,51 +134,21 @@ def maximin_strategy(
   payoffs = payoff_matrix(compiled, player) / scale
   own, theirs = (constraint_matrix(compiled, each) for each in (player, 1 - player))
   payoffs, lowest = payoffs.T if player else payoffs, None
-  if dealt is not None:
-    payoffs, theirs, lowest = _without_copy(compiled, 1 - player, payoffs, theirs, dealt)
-  found = _solve_program(payoffs, own, theirs, "simplex", lowest)
+  if bonus is not None:
+    weights = bonus[sequences(compiled, 1 - player)]
+    # A sequence is worth its payoffs and the infosets below it: all that goes to the column of the empty sequence.
+    below = theirs.minimum(0.0) @ weights
+    first = scipy.sparse.csr_matrix(([1.0], ([0], [0])), (1, len(weights)))
+    theirs = theirs + scipy.sparse.csr_matrix(below[:, None]) @ first
+    payoffs = payoffs + scipy.sparse.csr_matrix((payoffs @ weights)[:, None]) @ first
+    lowest = np.where(theirs.maximum(0.0) @ (weights > 0) > 0, 0.0, -np.inf)
+  try:
+    found = _solve_program(payoffs, own, theirs, "simplex", lowest)
+  except errors.NoSolutionError:
+    found = _solve_program(payoffs, own, theirs, "interior", lowest)
   result = np.zeros(compiled.end)
   result[sequences(compiled, player)] = np.maximum(found.x[: own.shape[1]], 0.0)
   return result
-
-
-def _without_copy(
-  compiled: CompiledGame, other: int, payoffs: Any, theirs: Any, dealt: Float64s
-) -> tuple[Any, Any, Float64s]:
-  """Returns the matrices without the second copy, and the least that q may be; see `maximin_strategy`."""
-  found = compiled.infosets[other]
-  half, counts = len(found.num_actions) // 2, found.num_actions
-  starts, strides = np.repeat(found.first_sequence, counts), np.repeat(found.stride, counts)
-  places = starts + strides * spread(np.zeros_like(counts), counts)
-  columns = np.searchsorted(sequences(compiled, other), places)
-  choice, kept_rows = 1 + int(found.position[0]), np.ones(theirs.shape[0], bool)
-  kept_rows[1 + found.position[1 + half :].astype(np.int64)] = False
-  kept_columns = np.ones(theirs.shape[1], bool)
-  kept_columns[columns[counts[: 1 + half].sum() :]] = False
-  # To the column of the empty sequence comes a sum of those of the choice, whose own row is left out of it.
-  weights = np.zeros(theirs.shape[1])
-  weights[columns[: counts[0]]] = dealt
-  payoffs, theirs = payoffs.tocoo(), theirs.tocoo()
-  payoffs.data[payoffs.col == 0] = 0.0
-  more = np.where(theirs.row == choice, 0.0, weights[theirs.col])
-  lowest = np.full(len(kept_rows), -np.inf)
-  lowest[choice] = 0.0
-  return (
-    _folded(payoffs, weights[payoffs.col], np.ones(payoffs.shape[0], bool), kept_columns),
-    _folded(theirs, more, kept_rows, kept_columns),
-    lowest[kept_rows],
-  )
-
-
-def _folded(matrix: Any, weights: Float64s, kept_rows: Bools, kept_columns: Bools) -> Any:
-  """Returns some rows and columns of a matrix, with weights times its entries added to the first column."""
-  rows, columns = np.tile(matrix.row, 2), np.append(matrix.col, np.zeros_like(matrix.col))
-  data = np.append(matrix.data, weights * matrix.data)
-  kept = kept_rows[rows] & kept_columns[columns] & (data != 0)
-  to_row, to_column = np.cumsum(kept_rows) - 1, np.cumsum(kept_columns) - 1
-  places = to_row[rows[kept]], to_column[columns[kept]]
-  shape = np.count_nonzero(kept_rows), np.count_nonzero(kept_columns)
-  return scipy.sparse.csr_matrix((data[kept], places), shape)
 
 
 def _solve_program(

@@ -1,4 +1,4 @@
-"""Search that stops before the end: a trunk solved against the opponent's choice among continuations."""
+"""Search with limited depth: a game solved down to a cut, with the opponent's choice or values for what is below."""
 
 import time
 from collections.abc import Sequence
@@ -12,12 +12,14 @@ from spiel_cfr._util import arguments
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms, open_spiel
+from spiel_cfr.search.cut_outs import SubgameSolver
 from spiel_cfr.search.gadgets import GADGETS
-from spiel_cfr.search.public_states import DEFAULT_MAX_HISTORIES, PublicState, PublicTree, cut_of
+from spiel_cfr.search.listed_cut_out import Limit, cut_out
+from spiel_cfr.search.listed_states import ListedBlueprint, PublicState, PublicTree
+from spiel_cfr.search.public_state_values import PublicStateValues, solve_above
+from spiel_cfr.search.public_states import DEFAULT_MAX_HISTORIES, cut_of
 from spiel_cfr.search.resolve import Resolved, resolved
-from spiel_cfr.search.search_step import Step, solve_subgame
-from spiel_cfr.search.standing import Standing
-from spiel_cfr.search.subgames import Limit, cut_out
+from spiel_cfr.search.search_step import Step
 
 Continuations = Literal["best_responses", "pure"]
 
@@ -75,25 +77,42 @@ def solve_trunk(
   result, steps = start.copy(), []
   for searcher in searchers:
     begin = time.perf_counter()
-    trunk = _Trunk(tree, start, searcher, states)
+    before = tree.blueprint(start, searcher)
     if continuations == "best_responses":
-      worth = [trunk.worth(start)]
-      played = trunk.solve(worth)
+      chosen = [start]
+      played = _solve_above(before, states, chosen)
       for _ in range(number - 1):
-        worth.append(trunk.worth(_best_response(tree, played)))
-        played = trunk.solve(worth)
+        chosen.append(_best_response(tree, played))
+        played = _solve_above(before, states, chosen)
     elif continuations == "pure":
       drawn = [start, *(_drawn(tree, start, rng) for _ in range(number - 1))]
-      played = trunk.solve([trunk.worth(each) for each in drawn])
+      played = _solve_above(before, states, drawn)
     else:
-      played = trunk.solve([trunk.worth(tree.entries(each)) for each in continuations])
-    mine = tree.histories.player_of_entry == searcher
+      played = _solve_above(before, states, [tree.entries(each) for each in continuations])
+    mine = tree.owned(searcher)
     result[mine] = played[mine]
-    before = trunk.standing.opponent_gets
-    after = trunk.standing.playing(played).opponent_gets
+    after = before.playing(played).opponent_gets
     seconds = time.perf_counter() - begin
-    steps.append(Step(searcher, 0, 1, 0, 0, before - after, before, after, seconds))
+    lost = before.opponent_gets - after
+    steps.append(Step(searcher, 0, 1, 0, 0, lost, before.opponent_gets, after, seconds))
   return resolved(tree, start, result, steps)
+
+
+def _solve_above(
+  before: ListedBlueprint, cut: Sequence[PublicState], continuations: Sequence[Float64s]
+) -> Float64s:
+  """Returns the policy that is played if the opponent chooses among continuations below a cut."""
+  tree, searcher, unsafe = before.tree, before.searcher, GADGETS["unsafe"]
+  found, mine = tree.histories, tree.owned(before.searcher)
+  leaves = np.concatenate([state.histories for state in cut])
+  worth = [found.values(np.where(mine, before.entries, each))[leaves] for each in continuations]
+  start = before.start(0, unsafe)
+  assert start is not None
+  roots = tree.roots([start], unsafe)
+  subgame = cut_out(found, roots, unsafe, limit=Limit(leaves, np.array(worth)))
+  played = before.entries.copy()
+  subgame.write(SubgameSolver("lp").solve(subgame), played, searcher)
+  return played
 
 
 def _drawn(tree: PublicTree, entries: Float64s, rng: np.random.Generator) -> Float64s:
@@ -113,33 +132,59 @@ def _best_response(tree: PublicTree, entries: Float64s) -> Float64s:
   return tree.game.to_actions(found.best_responses)
 
 
-class _Trunk:
-  """A game from its first move to a cut, for one searcher.
+def solve_by_values(
+  blueprint: open_spiel.AnyPolicy, values: PublicStateValues, *, iterations: int = 1000
+) -> Resolved:
+  """Solves a game from its first move to a cut by CFR+, with values for what is below; then what is below, once.
 
-  Attributes:
-    standing: what is played before.
+  What is below is solved by the gadget of `"follow"`, whose bounds are the opponent's average values there while CFR
+  ran. With exact values the policy comes as close to an equilibrium as one likes; a network's errors promise nothing,
+  and the result is measured.
+
+  Args:
+    blueprint: a policy of both players, for the parts of the game to which no player plays.
+    values: what `learn_values` returns, or `SolvedValues`.
+    iterations: the number of iterations.
+
+  Raises:
+    PolicyError: the blueprint does not know the game's infosets.
+    ArgumentError: `iterations` is not a positive integer.
+    NoSolutionError: a linear program was not solved.
   """
-
-  def __init__(
-    self, tree: PublicTree, entries: Float64s, searcher: int, cut: Sequence[PublicState]
-  ) -> None:
-    self.standing = Standing(tree.histories, entries, searcher)
-    self._leaves = np.concatenate([state.histories for state in cut])
-    roots = self.standing.bounds(tree[0].histories, GADGETS["unsafe"])
-    assert roots is not None
-    self._roots = roots
-
-  def worth(self, continuation: Float64s) -> Float64s:
-    """Returns what player 0 gets from each leaf if the opponent goes on like this, shape (leaves,)."""
-    found, entries = self.standing.histories, self.standing.entries
-    mine = found.player_of_entry == self.standing.searcher
-    result: Float64s = found.values(np.where(mine, entries, continuation))[self._leaves]
-    return result
-
-  def solve(self, worth: Sequence[Float64s]) -> Float64s:
-    """Returns what is played when the opponent chooses among continuations that are worth so much."""
-    limit = Limit(self._leaves, np.array(worth))
-    subgame = cut_out(self.standing, self._roots, GADGETS["unsafe"], limit=limit)
-    played = self.standing.entries.copy()
-    subgame.write(solve_subgame(subgame, "lp", 1), played)
-    return played
+  arguments.positive_integer(iterations, "iterations")
+  if not isinstance(values, PublicStateValues):
+    raise errors.ArgumentError(
+      f"values must be what learn_values returns, or SolvedValues, not {arguments.shortened(values)}."
+    )
+  tree, gadget, solver = values.tree, GADGETS["follow"], SubgameSolver("lp")
+  start = tree.entries(blueprint)
+  ones = np.ones(tree.num_private_states(0)[0]), np.ones(tree.num_private_states(0)[1])
+  above = solve_above(tree[0], ones, values, iterations)
+  played = np.where(np.isnan(above.entries), start, above.entries)
+  result, steps = played.copy(), []
+  for searcher in (0, 1):
+    begin, opponent, solved = time.perf_counter(), 1 - searcher, []
+    before = tree.blueprint(played, searcher)
+    for state, bounds in zip(values.states, above.leaf_values, strict=True):
+      # Bounds are no best response values: the policy is the blueprint's below.
+      ranges, bound = before.ranges(state.number), bounds[opponent]
+      beginning = tree.start(state.number, ranges, searcher, gadget, bound)
+      if beginning is not None:
+        cut = tree.cut_out([beginning], gadget, program=True)
+        cut.write(solver.solve(cut), result, searcher)
+        solved.append(beginning)
+    after = tree.blueprint(result, searcher)
+    steps.append(
+      Step(
+        searcher,
+        min(state.length for state in values.states),
+        len(solved),
+        len(values.states) - len(solved),
+        0,
+        min((float(after.margins(each).min()) for each in solved), default=float("nan")),
+        before.opponent_gets,
+        after.opponent_gets,
+        time.perf_counter() - begin,
+      )
+    )
+  return resolved(tree, start, result, steps)

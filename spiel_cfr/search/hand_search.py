@@ -1,7 +1,7 @@
 """A search in poker with many hands: a last round of betting in vector form, from the ranges that lead there."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,15 +9,19 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.bots import distribution
 from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.poker.boards import list_boards
 from spiel_cfr.poker.deal import Deal, find_deal
-from spiel_cfr.poker.hand_tree import TERMINALS
+from spiel_cfr.poker.hand_tree import TERMINALS, hand_tree
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.public_tree import check_random_deals, walk_public_tree
+from spiel_cfr.search.cut_outs import SubgameSolver
 from spiel_cfr.search.gadgets import GADGETS, Gadget
-from spiel_cfr.search.hand_subgame import HandSubgame
-from spiel_cfr.search.trunk import LookUp
+from spiel_cfr.search.public_trees import Pair
+from spiel_cfr.search.rivers import RiverTree
+from spiel_cfr.search.search_step import search_step
+from spiel_cfr.search.states_above import LookUp
 
-# How many random deals of a subgame are played in OpenSpiel, to see that it is what the vector form makes of it.
+# Random deals of a subgame that are played in OpenSpiel, to check its vector form.
 _CHECKED_DEALS = 200
 
 
@@ -28,6 +32,9 @@ class HandSearch:
   so that what is played later need not be solved again. With a safe gadget the opponent's range does not matter. That
   needs the blueprint in all of the round, wherever the searcher plays to; where it does not answer, or not in time, the
   round is solved from both ranges, as by the gadget "unsafe", which promises nothing.
+
+  Attributes:
+    gadget: the gadget that was used.
   """
 
   def __init__(
@@ -36,22 +43,20 @@ class HandSearch:
     path: Sequence[int],
     dealt: Sequence[int],
     look_up: LookUp,
-    solve: Callable[[PublicGame], Float64s],
+    solver: SubgameSolver,
     searcher: int,
     gadget: Gadget,
-    deadline: float,
   ) -> None:
     """Solves it.
 
     Args:
       view: the game.
-      path: what has been played after the hands were dealt, down to the last public card.
-      dealt: the public cards among it.
+      path: the moves after the hands were dealt, down to the last public card.
+      dealt: the public cards among them.
       look_up: the blueprint.
-      solve: returns strategies in sequence form.
-      searcher: who plays what is found.
-      gadget: whose opponent does not pick.
-      deadline: when `solve` returns, by `time.perf_counter`; half of the time may go into reading the blueprint.
+      solver: the solver; half of the time until its deadline may go into reading the blueprint.
+      searcher: the player who plays the solution.
+      gadget: one in which the opponent does not pick.
 
     Raises:
       PolicyError: the blueprint answers with what is no distribution.
@@ -61,42 +66,52 @@ class HandSearch:
     self._deal = find_deal(view.game, path, dealt)
     self._nodes = walk_public_tree(view, self._deal)
     check_random_deals(view.game, self._deal, self._nodes, _CHECKED_DEALS, np.random.default_rng(0))
-    ranges = _ranges(view, self._deal, look_up)
-    self._river = HandSubgame(view, self._deal, self._nodes, ranges, searcher, gadget)
-    blueprint = None
+    tree = hand_tree(self._deal, self._nodes, list_boards(self._deal, self._nodes))
+    self._tree = RiverTree(PublicGame(view, tree, np.float64, None), is_river=True)
+    ranges = self._ranges(view, look_up)
+    entries = None
     if gadget.is_safe:
       now = time.perf_counter()
-      blueprint = self._read(view, look_up, searcher, now + (deadline - now) / 2)
-    if blueprint is None:
-      self._river = HandSubgame(view, self._deal, self._nodes, ranges, searcher, GADGETS["unsafe"])
-    self._strategies = self._river.solve(blueprint, solve).strategies
+      entries = self._read(view, look_up, searcher, now + (solver.deadline - now) / 2)
+    if entries is not None:
+      self.gadget, blueprint = gadget, self._tree.blueprint(entries, searcher, {0: ranges})
+      self._entries = search_step(blueprint, self._tree[:1], gadget, solver)[0].entries
+    else:
+      self.gadget, self._entries = GADGETS["unsafe"], self._tree.uniform()
+      start = self._tree.start(
+        0, ranges, searcher, self.gadget, np.zeros(len(ranges[1 - searcher]))
+      )
+      assert start is not None
+      cut = self._tree.cut_out([start], self.gadget)
+      cut.write(solver.solve(cut), self._entries, searcher)
 
   @property
   def size(self) -> int:
-    """How many numbers are kept."""
-    return len(self._strategies)
+    """The count of numbers that are kept."""
+    return len(self._entries)
 
   def policy(self, state: Any) -> list[tuple[int, float]]:
-    """Returns what is played at a decision of the searcher's."""
+    """Returns the strategy at a decision of the searcher's; uniform for a hand that does not play to it."""
     deal, history = self._deal, state.history()
     at = 0
     for action in history[deal.num_private_moves + len(deal.path) :]:
       at = self._nodes[at].children[self._nodes[at].actions.index(action)]
-    here = np.flatnonzero(self._river.hands == deal.hand(history, state.current_player()))
+    player, game = state.current_player(), self._tree.game
+    here = np.flatnonzero(game.tree.boards[0].hands[player] == deal.hand(history, player))
     actions = self._nodes[at].actions
-    sums = self._strategies[self._river.sequences(at)[:, here]].sum(axis=1)
-    # A hand that is out of range, or does not play to here.
-    chances = sums / sums.sum() if sums.sum() > 0 else np.full(len(actions), 1 / len(actions))
-    return list(zip(actions, chances.tolist(), strict=True))
+    if not len(here):
+      return [(action, 1 / len(actions)) for action in actions]
+    sequences = game.layout.sequences(game.tree.place(0, at))[:, here[0]]
+    return list(zip(actions, self._entries[sequences].tolist(), strict=True))
 
   def _read(
     self, view: GameView, look_up: LookUp, searcher: int, deadline: float
   ) -> Float64s | None:
     """Returns the searcher's blueprint in behavioural form, None if it does not answer in time."""
-    nodes, river = self._nodes, self._river
-    result = np.zeros(river.game.end)
+    nodes, game = self._nodes, self._tree.game
+    result = self._tree.uniform()
     begins = _begins(self._deal, searcher)
-    for place, hand in enumerate(river.hands.tolist()):
+    for place, hand in enumerate(game.tree.boards[0].hands[searcher].tolist()):
       begin = view.new_initial_state()
       for action in begins[hand]:
         begin.apply_action(action)
@@ -109,12 +124,36 @@ class HandSearch:
           if known is None or time.perf_counter() > deadline:
             return None
           chances = distribution(known, nodes[at].actions, "On a river the blueprint")
-          result[river.sequences(at)[:, place]] = chances
+          result[game.layout.sequences(game.tree.place(0, at))[:, place]] = chances
         moves = zip(nodes[at].actions, nodes[at].children, chances, strict=True)
         for action, child, chance in moves:
           if chance > 0 and nodes[child].kind not in TERMINALS:
             stack.append((child, state.child(action)))
     return result
+
+  def _ranges(self, view: GameView, look_up: LookUp) -> Pair:
+    """Returns both players' ranges over the hands of the board, by the blueprint along the path."""
+    deal = self._deal
+    weights, hands = deal.reaches.copy(), self._tree.game.tree.boards[0].hands
+    for player in (0, 1) if deal.path else ():
+      for hand, actions in _begins(deal, player).items():
+        state = view.new_initial_state()
+        for number, action in enumerate(actions):
+          if number >= deal.num_private_moves and state.current_player() == player:
+            known = look_up(state, player)
+            if known is not None:
+              weights[player, hand] *= known.get(action, 0.0)
+          state.apply_action(action)
+      if not weights[player] @ deal.compatible_mass(deal.reaches[1 - player]) > 0:
+        # The blueprint never plays this.
+        weights[player] = deal.reaches[player]
+    # Their likely hands may share a card.
+    if not weights[0] @ deal.compatible_mass(weights[1]) > 0:
+      weights = deal.reaches
+    first, second = (
+      weights[player, own] / deal.reaches[player, own] for player, own in enumerate(hands)
+    )
+    return first, second
 
 
 def _begins(deal: Deal, player: int) -> dict[int, list[int]]:
@@ -127,22 +166,3 @@ def _begins(deal: Deal, player: int) -> dict[int, list[int]]:
     pair = [deal.hands[each].tolist() for each in (hand, int(np.argmax(others[hand])))]
     result[hand] = deal.actions(*(pair if player == 0 else pair[::-1]))
   return result
-
-
-def _ranges(view: GameView, deal: Deal, look_up: LookUp) -> Float64s:
-  """Returns what each hand weighs after the path, shape (2, hands)."""
-  result = deal.reaches.copy()
-  for player in (0, 1) if deal.path else ():
-    for hand, actions in _begins(deal, player).items():
-      state = view.new_initial_state()
-      for number, action in enumerate(actions):
-        if number >= deal.num_private_moves and state.current_player() == player:
-          known = look_up(state, player)
-          if known is not None:
-            result[player, hand] *= known.get(action, 0.0)
-        state.apply_action(action)
-    if not result[player] @ deal.compatible_mass(deal.reaches[1 - player]) > 0:
-      # The blueprint never plays this.
-      result[player] = deal.reaches[player]
-  # Their likely hands may share a card.
-  return result if result[0] @ deal.compatible_mass(result[1]) > 0 else deal.reaches

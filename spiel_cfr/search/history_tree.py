@@ -1,8 +1,8 @@
-"""All histories below some states as arrays, with what each player knows at each: what search cuts subgames out of.
+"""All histories below some states as arrays, with each player's private state at each history.
 
-A sequence form has no histories, and no compiled game says what a player knows who is not to move. Both are asked of
-OpenSpiel's states in one walk. The walk explores actions as `games.openspiel.walk` does, so that of a whole game
-infosets have the numbers, and actions the entries, that the compiled game has.
+A sequence form has no histories, and a compiled game has no information states of a player who is not to move. One walk
+asks OpenSpiel's states for both. It explores actions as `games.openspiel.walk` does, so that the infosets of a whole
+game have the numbers, and its actions the entries, that the compiled game has.
 """
 
 import functools
@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy  # its `sparse` is imported when it is used
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, spread
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE
+from spiel_cfr.search.connected import connected
 from spiel_cfr.search.history_walk import NONE, TERMINAL, Walk
 
 
@@ -30,20 +30,22 @@ class HistoryTree:
     names: of each player, the information state strings of its infosets, in order of discovery.
     actions: of each player, the legal actions, infoset by infoset.
     num_actions: int64 (infosets,), of all players.
-    owner: int64 (infosets,), whose each is.
-    first_entry: int64 (infosets,).
-    parent: int64 (nodes,), the history before the last move, `NONE` where the walk has begun.
-    end: int64 (nodes,), one past the last history of the subtree.
-    action: int64 (nodes,), the last move, as OpenSpiel numbers it.
-    mover: int64 (nodes,), who moves: a player, `CHANCE` or `TERMINAL`.
-    infoset: int64 (nodes,), at which one, `NONE` where no player moves.
-    length: int64 (nodes,), how many moves there were.
-    knows: int64 (nodes, 2), equal where a player's information state strings are; `NONE` where nobody is to decide.
-    known: what these numbers stand for: (player, information state string).
-    last: int64 (2, nodes), the entry of each player's last action, `NONE` before the first.
-    chance: float64 (nodes,), the product of chance's probabilities, that of where the walk has begun included.
-    payoff: float64 (nodes,), what player 0 gets at a terminal history, less half of what the players' returns sum to.
-    levels: the histories by their number of moves from where the walk has begun, the first of these left out.
+    owner: int64 (infosets,). The player to move at each infoset.
+    first_entry: int64 (infosets,). The entry of each infoset's first action.
+    parent: int64 (nodes,). The history before the last move; `NONE` at the first histories of the walk.
+    end: int64 (nodes,). One past the last history of the subtree.
+    action: int64 (nodes,). The last move, as OpenSpiel numbers it.
+    mover: int64 (nodes,). The player to move, `CHANCE` or `TERMINAL`.
+    infoset: int64 (nodes,). The infoset of each history; `NONE` at chance and terminal nodes.
+    length: int64 (nodes,). The number of moves before.
+    infostate_numbers: int64 (nodes, 2). The number of each player's information state string; `NONE` where chance moves
+      or the game has ended.
+    infostates: the (player, information state string) of each such number.
+    entry: int64 (nodes,). The entry of the last move; `NONE` if chance made it.
+    last: int64 (2, nodes). The entry of each player's last action, `NONE` before the first.
+    chance: float64 (nodes,). The product of chance's probabilities, those of the first histories included.
+    payoff: float64 (nodes,). Player 0's payoff at a terminal history, less half of what the players' returns sum to.
+    levels: the histories by number of moves, those without the first histories of the walk.
   """
 
   def __init__(
@@ -59,9 +61,9 @@ class HistoryTree:
     Args:
       view: the game.
       roots: states of it, all after the same number of moves.
-      max_nodes: how many histories there may be.
-      probabilities: float64 (3, roots), of chance and of each player to have played to the roots; 1 by default.
-      deadline: when to give up, by `time.perf_counter`.
+      max_nodes: the most histories.
+      probabilities: float64 (3, roots). The probabilities that chance and each player play to the roots; 1 by default.
+      deadline: the time at which the walk gives up, by `time.perf_counter`.
 
     Raises:
       GameTooLargeError: there are more histories than `max_nodes`, or than can be walked until the deadline.
@@ -69,17 +71,17 @@ class HistoryTree:
         player who is not to move is told nothing; or what `games.openspiel.walk` refuses.
     """
     self.view = view
-    self._begin = [root.history() for root in roots]
+    self._first_histories = [root.history() for root in roots]
     found = Walk(view, max_nodes, deadline)
     for root in roots:
       found.visit(root)
     columns = found.columns()
     self.parent, self.action, self.mover = columns["parent"], columns["action"], columns["mover"]
     self.length = columns["length"]
-    self.knows = np.stack([columns["first_knows"], columns["second_knows"]], axis=1)
-    self.known = list(found.known)
+    self.infostate_numbers = np.stack([columns["infostate_0"], columns["infostate_1"]], axis=1)
+    self.infostates = list(found.infostates)
     # Infosets were numbered as they were met; now come player 0's, then player 1's.
-    owners, names = zip(*(self.known[told] for told in found.infosets), strict=True)
+    owners, names = zip(*(self.infostates[number] for number in found.infosets), strict=True)
     owner = np.array(owners, np.int64)
     order = np.argsort(owner, kind="stable")
     place = np.empty_like(order)
@@ -100,7 +102,6 @@ class HistoryTree:
     self.end, self.levels = self._ends_and_levels()
     decided = np.flatnonzero((self.parent >= 0) & (self.mover[self.parent] >= 0))
     self._decided, above = decided, self.infoset[self.parent[decided]]
-    # The entry that leads to each history, where a player has moved last.
     self.entry = np.full(len(self.parent), NONE)
     self.entry[decided] = self.first_entry[above] + self._move[decided]
     self.last = self._last_entries()
@@ -141,29 +142,76 @@ class HistoryTree:
     """Returns the histories of the subtrees of some, these included, in preorder for roots in order."""
     return spread(roots, self.end[roots] - roots)
 
-  def reach(self, entries: Float64s, player: int) -> Float64s:
-    """Returns the probability that a player plays to each history, by probabilities of shape (entries,)."""
+  def reach(self, entries: Float64s, player: int, given: Float64s | None = None) -> Float64s:
+    """Returns the probability that a player plays to each history, shape (nodes,).
+
+    Args:
+      entries: the policy, shape (entries,).
+      player: the player.
+      given: float64 (nodes,). Probabilities that replace those of some histories; NaN elsewhere.
+    """
     made = np.ones(len(self.parent))
     own = self._decided[self.mover[self.parent[self._decided]] == player]
     made[own] = entries[self.entry[own]]
-    return self._products(made, self._before[1 + player])
+    return self._products(made, self._before[1 + player], given)
 
   def values(self, entries: Float64s) -> Float64s:
-    """Returns what player 0 gets from each history on, by probabilities of shape (entries,); less what `payoff` is."""
-    return self.carried(entries, self.payoff)
-
-  def carried(self, entries: Float64s, worth: Float64s) -> Float64s:
-    """Returns the same where histories that nothing follows are worth something else, shape (nodes,)."""
-    made, result = self._made(entries), worth.copy()
+    """Returns player 0's expected payoff from each history on, shape (nodes,), by a policy of shape (entries,)."""
+    made, result = self._chance_move.copy(), self.payoff.copy()
+    made[self._decided] = entries[self.entry[self._decided]]
     for level in reversed(self.levels):
       result += np.bincount(self.parent[level], made[level] * result[level], len(result))
     return result
 
-  def _made(self, entries: Float64s) -> Float64s:
-    """Returns the probability of the move that leads to each history."""
-    result = self._chance_move.copy()
-    result[self._decided] = entries[self.entry[self._decided]]
-    return result
+  def counterfactual_values(
+    self,
+    others: Float64s,
+    player: int,
+    entries: Float64s | None = None,
+    *,
+    leaves: Float64s | None = None,
+    barred: Bools | None = None,
+  ) -> Float64s:
+    """Returns a player's payoffs times `others`, summed over the terminal histories below each history; shape (nodes,).
+
+    Args:
+      others: float64 (nodes,). The probability that chance and the other player play to each history.
+      player: the player.
+      entries: its policy, shape (entries,); None for a best response.
+      leaves: float64 (nodes,). Counterfactual values that replace those of some histories; NaN elsewhere.
+      barred: bool (entries,). Actions that a best response must not take. Each history below one is worth what the
+        player expects at the infoset where it would have taken it.
+    """
+    made, result = np.ones(len(self.parent)), (1 - 2 * player) * others * self.payoff
+    if entries is not None:
+      own = self._decided[self.mover[self.parent[self._decided]] == player]
+      made[own] = entries[self.entry[own]]
+    instead = np.full(len(result), np.nan)
+    for level in reversed(self.levels):
+      above = self.parent[level]
+      if leaves is not None:
+        result[level] = np.where(np.isnan(leaves[level]), result[level], leaves[level])
+      mine = level[self.mover[above] == player]
+      if entries is None and len(mine):
+        entry = self.entry[mine]
+        worth = np.bincount(entry, result[mine], self.num_entries)
+        if barred is not None:
+          worth[barred] = -np.inf
+        best = np.maximum.reduceat(worth, self.first_entry)[self.infoset_of_entry]
+        chosen = (worth == best).astype(np.float64)
+        chosen /= np.add.reduceat(chosen, self.first_entry)[self.infoset_of_entry]
+        made[mine] = chosen[entry]
+        if barred is not None:
+          mass = np.bincount(entry, others[mine], self.num_entries)
+          mean = np.divide(best, mass, out=np.zeros_like(best), where=mass > 0)
+          instead[mine] = np.where(barred[entry], mean[entry], np.nan)
+      result += np.bincount(above, made[level] * result[level], len(result))
+    if barred is None:
+      return result
+    for level in self.levels:
+      above = self.parent[level]
+      instead[level] = np.where(np.isnan(instead[above]), instead[level], instead[above])
+    return np.where(np.isnan(instead), result, instead * others)
 
   def normalized(self, sums: Float64s, otherwise: Float64s) -> Float64s:
     """Returns sums of shape (entries,) as probabilities; where all of an infoset are 0, what there is otherwise."""
@@ -171,44 +219,41 @@ class HistoryTree:
     return np.where(totals > 0, sums / np.where(totals > 0, totals, 1.0), otherwise)
 
   @functools.cached_property
-  def _last_known(self) -> Int64s:
-    """What each player was told last, and has done last, as a number; shape (2, nodes)."""
-    result = self.knows.T.copy()
+  def _information(self) -> Int64s:
+    """A number for each player's last information state string and last action together; shape (2, nodes)."""
+    result = self.infostate_numbers.T.copy()
     for level in self.levels:
-      above, told = self.parent[level], self.knows[level].T
-      result[:, level] = np.where(told == NONE, result[:, above], told)
-    numbers: Int64s = result + len(self.known) * (1 + self.last)
+      above, own = self.parent[level], self.infostate_numbers[level].T
+      result[:, level] = np.where(own == NONE, result[:, above], own)
+    numbers: Int64s = result + len(self.infostates) * (1 + self.last)
     return numbers
 
-  def told(self, player: int) -> Int64s:
-    """Returns what a player was told last, and has done last, as a number; shape (nodes,)."""
-    result: Int64s = self._last_known[player]
-    return result
-
   @functools.cached_property
-  def _known(self) -> Int64s:
-    """One of the histories that a player can't tell each from, the same for all of them; shape (2, nodes)."""
+  def private_state(self) -> Int64s:
+    """The number of each player's private state, shape (2, nodes): one of its histories in the same public state.
+
+    Histories of a public state that a player can't tell apart, now or later, are one private state. The player knows
+    its last information state string and its last action. Information that it gets while it is not to move, and that
+    its own later infosets do not have, does not count.
+    """
     result = np.empty_like(self.last)
-    for player, told in enumerate(self._last_known):
-      numbers = self.joined([told])
-      # Terminal histories, which nobody asks about, have the number -1.
+    for player, information in enumerate(self._information):
+      numbers = self.joined([information])
+      # Terminal histories, which have no successors, have the number -1.
       _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
       result[player] = first[place]
     return result
 
-  def known_to(self, player: int, nodes: Int64s) -> Int64s:
-    """Returns numbers that are equal where a player can't tell histories of one public state apart, now or later.
-
-    It knows what it was told last, and what it has done last. What a string says to a player who is not to move, and
-    that of no infoset of its own later on, it does not know.
-    """
-    result: Int64s = self._known[player, nodes]
-    return result
-
-  def known_as(self, player: int, number: int) -> str:
-    """Returns the information state string of one of these numbers, the last that there was."""
-    name: str = self.known[int(self._last_known[player, number]) % len(self.known)][1]
+  def private_state_name(self, player: int, number: int) -> str:
+    """Returns a private state's last information state string."""
+    name: str = self.infostates[int(self._information[player, number]) % len(self.infostates)][1]
     return name
+
+  def number_public_states(self) -> Int64s:
+    """Returns the public state of each history, `NONE` of terminal ones; parents have smaller numbers."""
+    # Information of both players, wherever one of them decides; it may be more than they remember.
+    decides = self.mover >= 0
+    return self.joined([np.where(decides, own, NONE) for own in self._information])
 
   def joined(self, keys: Sequence[Int64s]) -> Int64s:
     """Joins histories of one length: those with equal keys, and those above joined ones; from the deepest up.
@@ -233,7 +278,7 @@ class HistoryTree:
         rows.append(here)
         columns.append(begin + key[nodes[here]])
         begin += int(key.max(initial=-1)) + 1
-      labels = sharing(len(nodes), np.concatenate(rows), np.concatenate(columns))
+      labels = connected(len(nodes), np.concatenate(rows), np.concatenate(columns))
       result[nodes] = count + labels
       count += int(labels.max(initial=-1)) + 1
       going_on = nodes[self.parent[nodes] != NONE]
@@ -259,8 +304,8 @@ class HistoryTree:
     while self.parent[node] >= 0:
       moves.append(int(self.action[node]))
       node = int(self.parent[node])
-    begin: list[int] = self._begin[int(np.searchsorted(self._roots, node))]
-    return begin + moves[::-1]
+    first: list[int] = self._first_histories[int(np.searchsorted(self._roots, node))]
+    return first + moves[::-1]
 
   def state(self, node: int) -> Any:
     """Returns OpenSpiel's state of a history."""
@@ -270,12 +315,12 @@ class HistoryTree:
     return state
 
   def path(self, history: Sequence[int]) -> list[int]:
-    """Returns the histories from where the walk has begun down to one that its moves give; empty if there is none."""
-    before = len(self._begin[0])
-    begin = list(history[:before])
-    if begin not in self._begin:
+    """Returns the histories from the first of the walk down to the one that moves lead to; empty if there is none."""
+    before = len(self._first_histories[0])
+    first = list(history[:before])
+    if first not in self._first_histories:
       return []
-    nodes = [int(self._roots[self._begin.index(begin)])]
+    nodes = [int(self._roots[self._first_histories.index(first)])]
     for action in history[before:]:
       node = nodes[-1]
       below = slice(node + 1, int(self.end[node]))
@@ -284,44 +329,6 @@ class HistoryTree:
         return []
       nodes.append(node + 1 + int(match[0]))
     return nodes
-
-  def response_values(
-    self, weights: Float64s, entries: Float64s, player: int, barred: Bools | None = None
-  ) -> Float64s:
-    """Returns what a player gets from each history on by a best response, shape (nodes,); less what `payoff` is.
-
-    Args:
-      weights: chance's probability of each history, times that of the other to play there.
-      entries: how the other plays, shape (entries,).
-      player: who responds.
-      barred: actions that it must not take, shape (entries,). Below one, all histories get what it expects where it
-        would have taken it.
-    """
-    made, result = self._made(entries), (1 - 2 * player) * self.payoff
-    instead = np.full(len(result), np.nan)
-    for level in reversed(self.levels):
-      above = self.parent[level]
-      mine = level[self.mover[above] == player]
-      if len(mine):
-        entry = self.entry[mine]
-        worth = np.bincount(entry, weights[mine] * result[mine], self.num_entries)
-        if barred is not None:
-          worth[barred] = -np.inf
-        best = np.maximum.reduceat(worth, self.first_entry)[self.infoset_of_entry]
-        chosen = (worth == best).astype(np.float64)
-        chosen /= np.add.reduceat(chosen, self.first_entry)[self.infoset_of_entry]
-        made[mine] = chosen[entry]
-        if barred is not None:
-          mass = np.bincount(entry, weights[mine], self.num_entries)
-          mean = np.divide(best, mass, out=np.zeros_like(best), where=mass > 0)
-          instead[mine] = np.where(barred[entry], mean[entry], np.nan)
-      result += np.bincount(above, made[level] * result[level], len(result))
-    if barred is None:
-      return result
-    for level in self.levels:
-      above = self.parent[level]
-      instead[level] = np.where(np.isnan(instead[above]), instead[level], instead[above])
-    return np.where(np.isnan(instead), result, instead)
 
   def _ends_and_levels(self) -> tuple[Int64s, list[Int64s]]:
     """Returns `end` and `levels`."""
@@ -336,11 +343,16 @@ class HistoryTree:
     deeper = [level for level in levels if self.length[level[0]] > starts]
     return np.arange(len(sizes)) + sizes, deeper
 
-  def _products(self, made: Float64s, begin: Float64s) -> Float64s:
+  def _products(self, made: Float64s, begin: Float64s, given: Float64s | None = None) -> Float64s:
     result = np.empty(len(self.parent))
     result[self._roots] = begin
+    if given is not None:
+      np.copyto(result, given, where=~np.isnan(given))
     for level in self.levels:
-      result[level] = result[self.parent[level]] * made[level]
+      made_here = result[self.parent[level]] * made[level]
+      if given is not None:
+        made_here = np.where(np.isnan(given[level]), made_here, given[level])
+      result[level] = made_here
     return result
 
   def _last_entries(self) -> Int64s:
@@ -382,16 +394,3 @@ class HistoryTree:
           f"Player {owner} comes to infostate {name!r} {what}, so that histories have no public states. Search needs "
           'perfect recall, of how many moves there were too; compile_game(..., infostate="history") often has it.'
         )
-
-
-def sharing(count: int, things: Int64s, keys: Int64s) -> Int64s:
-  """Numbers things from 0 on so that those have one number that share a key, or that a chain of such pairs joins.
-
-  Things and keys are int64 (pairs,): a thing, and a key that it has.
-  """
-  _, columns = np.unique(keys, return_inverse=True)
-  size = count + int(columns.max(initial=-1)) + 1
-  graph = scipy.sparse.coo_matrix((np.ones(len(things)), (things, count + columns)), (size, size))
-  labels = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][:count]
-  numbers: Int64s = np.unique(labels, return_inverse=True)[1]
-  return numbers

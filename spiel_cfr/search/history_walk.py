@@ -1,4 +1,4 @@
-"""The histories that search lists: what each player knows at each, beside what `HistoryList` has."""
+"""Histories that search lists, with the infostates of both players at each."""
 
 import array
 from collections.abc import Sequence
@@ -27,15 +27,15 @@ class Walk:
   """Lists histories of a two-player game.
 
   Attributes:
-    known: the number of each (player, information state string).
-    infosets: by that number, each infoset's own number, its legal actions, and its moves as they are explored.
+    infostates: the number of each (player, information state string).
+    infosets: by that number, each infoset's own number, legal actions, and moves as they are explored.
   """
 
   def __init__(self, view: GameView, max_nodes: int, deadline: float) -> None:
     """Begins without histories; for arguments see `HistoryList`."""
-    self._view, self._knows = view, array.array("q")
+    self._view, self._numbers = view, array.array("q")
     self._list = HistoryList(view, max_nodes, self._decide, deadline, _ADVICE)
-    self.known: dict[tuple[int, str], int] = {}
+    self.infostates: dict[tuple[int, str], int] = {}
     self.infosets: dict[int, tuple[int, list[int], list[Move]]] = {}
 
   @property
@@ -53,21 +53,23 @@ class Walk:
     self._list.add(root)
 
   def columns(self) -> dict[str, Int64s]:
-    """Returns the columns of `HistoryList`, and the number that each player knows: "first_knows", "second_knows"."""
+    """Returns the columns of `HistoryList`, and "infostate_0" and "infostate_1": each player's number in `infostates`."""
     columns = self._list.columns()
-    knows = np.full((2, len(columns["mover"])), NONE)
-    knows[:, columns["mover"] >= 0] = np.array(self._knows, np.int64).reshape(-1, 2).T
-    return columns | {"first_knows": knows[0], "second_knows": knows[1]}
+    numbers = np.full((2, len(columns["mover"])), NONE)
+    numbers[:, columns["mover"] >= 0] = np.array(self._numbers, np.int64).reshape(-1, 2).T
+    return columns | {"infostate_0": numbers[0], "infostate_1": numbers[1]}
 
   def _decide(self, state: Any, player: int) -> tuple[int, list[Move]]:
-    view, known = self._view, self.known
-    both = [known.setdefault((each, view.named(state, each)), len(known)) for each in (0, 1)]
-    self._knows.extend(both)
-    legal, told = view.legal_actions(state), both[player]
-    infoset = self.infosets.get(told)
+    view, infostates = self._view, self.infostates
+    both = [
+      infostates.setdefault((each, view.named(state, each)), len(infostates)) for each in (0, 1)
+    ]
+    self._numbers.extend(both)
+    legal, own = view.legal_actions(state), both[player]
+    infoset = self.infosets.get(own)
     if infoset is None:
       check_actions(view, state, legal)
-      infoset = self.infosets[told] = len(self.infosets), legal, in_order(legal)
+      infoset = self.infosets[own] = len(self.infosets), legal, in_order(legal)
     elif legal != infoset[1]:
       raise inconsistent_actions(view, state, infoset[1])
     return infoset[0], infoset[2]

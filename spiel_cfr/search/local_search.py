@@ -1,8 +1,9 @@
 """A player's search below one public state: continual, each decision solved again on what the last solution plays."""
 
-import functools
 import itertools
 import time
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -10,16 +11,32 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s
 from spiel_cfr.bots import distribution
 from spiel_cfr.policies import AnyPolicy, CompiledTabularPolicy
+from spiel_cfr.search.cut_outs import SubgameSolver
 from spiel_cfr.search.gadgets import GADGETS, Gadget
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.history_walk import NONE
-from spiel_cfr.search.public_states import number_public_states
-from spiel_cfr.search.search_step import SolveUntil, search_step
-from spiel_cfr.search.standing import Standing
-from spiel_cfr.search.trunk import LookUp
+from spiel_cfr.search.listed_states import ListedBlueprint, PublicState, PublicTree
+from spiel_cfr.search.search_step import search_step
+from spiel_cfr.search.states_above import LookUp
 
-# A standing has several numbers for each history, and is made again in the time of a best response.
-_MOST_STANDINGS = 16
+# A blueprint with its values has several numbers for each history, and is made again in the time of a best response.
+_MOST_BLUEPRINTS = 16
+# (sequences of a program, deadline) -> the gadget and the solver of a subgame.
+Choose: TypeAlias = Callable[[int, float], tuple[Gadget, SubgameSolver]]
+
+
+class _Play(NamedTuple):
+  """The arguments of a `ListedBlueprint` from one public state on.
+
+  Attributes:
+    entries: float64 (entries,). The policy of both players.
+    barred: bool (entries,), or None. Actions of the opponent to which it has no answer.
+    gifts_from: the number of moves from which on the opponent's gifts count.
+  """
+
+  entries: Float64s
+  barred: Bools | None
+  gifts_from: int
 
 
 class LocalSearch:
@@ -34,73 +51,77 @@ class LocalSearch:
       PolicyError: it has no probabilities for an infoset of the searcher's to which it plays, whatever the opponent
         does.
     """
-    self._histories, self._searcher = histories, searcher
-    self._state_of = number_public_states(histories)
-    mine = self._state_of[histories.mover == searcher]
-    self._decides = np.zeros(int(self._state_of.max()) + 1, bool)
-    self._decides[mine] = True
+    self._tree, self._searcher = PublicTree(None, histories), searcher
+    self._decides = {state.number for level in self._tree.decisions(searcher) for state in level}
     entries, unknown = _blueprint(histories, policy, look_up)
     start = time.perf_counter()
     barred = _barred(histories, entries, unknown, searcher)
-    # Of each public state that has been solved, and of `NONE`, the blueprint: what is played then, and from there on
-    # what makes a standing of it; of the latest, these, which have numbers for each history.
-    self._solved = {NONE: (entries, barred, 0)}
-    self._latest = {NONE: Standing(histories, entries, searcher, barred=barred)}
+    # By public state that has been solved, and by `NONE` for the blueprint: the play from there on, and the latest
+    # blueprints with their values.
+    self._solved = {NONE: _Play(entries, barred, 0)}
+    self._latest = {NONE: ListedBlueprint(self._tree, entries, searcher, barred=barred)}
     self._reserve = 2 * (time.perf_counter() - start)
 
   @property
   def size(self) -> int:
-    """About how many numbers are kept."""
-    nodes, entries = len(self._histories.parent), self._histories.num_entries
+    """The approximate count of numbers that are kept."""
+    nodes, entries = len(self._tree.state_of), self._tree.histories.num_entries
     return (12 + 5 * len(self._latest)) * nodes + len(self._solved) * entries
 
-  def _standing(self, number: int) -> Standing:
+  def _blueprint_at(self, number: int) -> ListedBlueprint:
     if number not in self._latest:
-      entries, barred, begin = self._solved[number]
-      self._hold(number, Standing(self._histories, entries, self._searcher, barred, begin))
+      play = self._solved[number]
+      self._hold(
+        number,
+        ListedBlueprint(
+          self._tree, play.entries, self._searcher, barred=play.barred, gifts_from=play.gifts_from
+        ),
+      )
     return self._latest[number]
 
-  def _hold(self, number: int, standing: Standing) -> None:
-    self._latest[number] = standing
-    if len(self._latest) > _MOST_STANDINGS:
+  def _hold(self, number: int, blueprint: ListedBlueprint) -> None:
+    self._latest[number] = blueprint
+    if len(self._latest) > _MOST_BLUEPRINTS:
       del self._latest[next(iter(self._latest))]
 
-  def policy(
-    self,
-    history: list[int],
-    gadget: Gadget,
-    solve: SolveUntil,
-    deadline: float,
-  ) -> list[tuple[int, float]]:
-    """Returns what is played at a decision of the searcher's, after all before it on the path have been solved again.
+  def policy(self, history: list[int], choose: Choose, deadline: float) -> list[tuple[int, float]]:
+    """Returns the strategy at a decision of the searcher's, after all before it on the path have been solved again.
 
     Args:
       history: the moves that lead there.
-      gadget: what is in front of subgames; "follow" where the blueprint has no answer to what the opponent can do.
-      solve: solves a subgame until a time.
-      deadline: when all are to be solved, by `time.perf_counter`.
+      choose: chooses the gadget and the solver of a subgame. The gadget is "follow" where the blueprint has no answer
+        to an action of the opponent's.
+      deadline: the time, by `time.perf_counter`, at which all are to be solved.
     """
-    found, last = self._histories, NONE
+    found, last = self._tree.histories, NONE
     path = found.path(history)
-    numbers = [int(self._state_of[node]) for node in path]
-    pending = [each for each in numbers if self._decides[each] and each not in self._solved]
+    numbers = [int(self._tree.state_of[node]) for node in path]
+    pending = [each for each in numbers if each in self._decides and each not in self._solved]
     for number in numbers:
       if number in pending:
-        standing, now = self._standing(last), time.perf_counter()
+        before, now = self._blueprint_at(last), time.perf_counter()
         until = now + (deadline - now) / (len(pending) - pending.index(number)) - self._reserve
-        roots = np.flatnonzero(self._state_of == number)
-        chosen = GADGETS["follow"] if standing.is_open(roots) else gadget
-        solve_now = functools.partial(solve, deadline=until)
-        after, step = search_step(standing, [roots], chosen, solve_now)
-        # What the opponent gave away before was for what it could expect then, of public states not solved again since.
-        after = after.judged(begin=step.length)
-        self._solved[number] = after.entries, after.barred, after.begin
+        gadget, solver = choose(self._num_sequences(number), until)
+        if before.is_open(number):
+          gadget = GADGETS["follow"]
+        after, step = search_step(before, [PublicState(self._tree, number)], gadget, solver)
+        # Earlier gifts were given against what the opponent could expect then.
+        after = after.with_gifts_from(step.length)
+        self._solved[number] = _Play(after.entries, after.barred, after.gifts_from)
         self._hold(number, after)
       if number in self._solved:
         last = number
     here = _entries_of(found, int(found.infoset[path[-1]]))
     legal = np.concatenate(found.actions)[here]
-    return list(zip(legal.tolist(), self._solved[last][0][here].tolist(), strict=True))
+    return list(zip(legal.tolist(), self._solved[last].entries[here].tolist(), strict=True))
+
+  def _num_sequences(self, number: int) -> int:
+    """Returns how many sequences the program of a subgame has, a gadget's included."""
+    found = self._tree.histories
+    below = found.below(self._tree.histories_of[number])
+    infosets = np.unique(found.infoset[below[found.mover[below] >= 0]])
+    picks = self._tree.num_private_states(number)[1 - self._searcher]
+    return int(found.num_actions[infosets].sum()) + picks
 
 
 def _blueprint(found: HistoryTree, policy: AnyPolicy, look_up: LookUp) -> tuple[Float64s, Bools]:

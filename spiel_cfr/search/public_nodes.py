@@ -1,142 +1,132 @@
-"""What public states have in common, whether their histories are listed or they are nodes of a public tree."""
+"""The public tree of a game in vector form as arrays for search: levels, chance's probabilities, payoffs, types."""
 
-import abc
 import functools
-from collections.abc import Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple
 
-from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
-from spiel_cfr._util import arguments
-from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.policies.open_spiel import AnyPolicy
+import numpy as np
+
+from spiel_cfr._numba.arrays import Float64s, Int64s, spread
+from spiel_cfr.games.vector.vector_game import VectorGame
 from spiel_cfr.search.history_walk import NONE
+from spiel_cfr.search.public_trees import Pair, Pairs
 
 
-class AnyPublicState(abc.ABC):
-  """What everybody knows of where they are.
+class Level(NamedTuple):
+  """The nodes at one depth of a public tree.
 
   Attributes:
-    tree: all public states of the game.
-    number: its place in `tree`, parents first.
+    nodes: these.
+    edges: below them, end to end.
+    starts: where those of each node begin.
+    inner: which of them lead to nodes.
+    children: to which.
   """
 
-  tree: "AnyPublicTree[Any]"
-
-  def __init__(self, tree: Any, number: int) -> None:
-    """Looks at a public state of a tree.
-
-    Raises:
-      ArgumentError: there is no such one.
-    """
-    self.tree = tree
-    self.number = arguments.integer(number, "number", 0, len(tree) - 1)
-
-  @property
-  @abc.abstractmethod
-  def length(self) -> int:
-    """How many moves there were, chance's included."""
-
-  @property
-  @abc.abstractmethod
-  def players(self) -> tuple[int, ...]:
-    """Who may be to move; chance is -1."""
-
-  @property
-  @abc.abstractmethod
-  def place(self) -> Any:
-    """Where it is, as standings take it."""
-
-  @abc.abstractmethod
-  def private_states(self, player: int) -> list[str]:
-    """Returns what a player may know here: its information state strings; empty where nobody decides."""
-
-  @property
-  def parent(self) -> Self | None:
-    """The public state before the last move; None of the first."""
-    above = int(self.tree.above[self.number])
-    return None if above == NONE else self.tree[above]
-
-  @functools.cached_property
-  def children(self) -> tuple[Self, ...]:
-    """What it can become by one move, in order."""
-    below = (self.tree.above == self.number).nonzero()[0]
-    return tuple(self.tree[number] for number in below.tolist())
-
-  def __eq__(self, other: object) -> bool:
-    return (
-      isinstance(other, AnyPublicState) and other.tree is self.tree and other.number == self.number
-    )
-
-  def __hash__(self) -> int:
-    return hash(self.number)
+  nodes: Int64s
+  edges: Int64s
+  starts: Int64s
+  inner: Int64s
+  children: Int64s
 
 
-State = TypeVar("State", bound=AnyPublicState)
-
-
-class AnyPublicTree(Sequence[State]):
-  """All public states of a game, parents first.
+class PublicNodes:
+  """The nodes of a public tree.
 
   Attributes:
     game: the compiled game.
-    above: int64 (public states,), the one before the last move, `NONE` of the first.
+    above: int64 (nodes,). The node before the last move, `NONE` of the first.
+    levels: the nodes by their number of moves after the deal.
+    depth: int64 (nodes,). That number.
+    owner: int8 (edges,). The player who takes each edge.
+    cells: int64 (edges, types). See `Layout.cells`.
+    chances: float64 (kinds, types of player 0, types of player 1). Chance's probability of each pair of types and of
+      all its moves on the way.
+    payoffs: float64 (matrices, types of player 0, types of player 1). Player 0's payoffs times chance's probability.
+    num_ends: int64 (nodes,). The number of terminals below each node.
+    largest_payoff: the largest absolute payoff.
   """
 
-  game: CompiledGame
-  above: Int64s
-  _kind: type[State]
+  def __init__(self, game: VectorGame) -> None:
+    """Takes a constant-sum game."""
+    self.game, found = game, game.tree
+    self.above = np.where(found.edge_above >= 0, found.node_of_edge[found.edge_above], NONE)
+    self.depth = np.zeros(found.num_nodes, np.int64)
+    self.levels = []
+    for depth, nodes in enumerate(found.levels()):
+      self.depth[nodes] = depth
+      counts = found.num_actions[nodes].astype(np.int64)
+      edges = spread(found.first_edge[nodes], counts)
+      inner = edges[found.child[edges] >= 0]
+      children = found.child[inner].astype(np.int64)
+      self.levels.append(Level(nodes, edges, np.cumsum(counts) - counts, inner, children))
+    self.owner = found.player[found.node_of_edge]
+    self.cells = game.layout.cells(game.end)
+    shape = found.deals.num_types
+    pair = found.deals.types[0] * shape[1] + found.deals.types[1]
+    self.chances = np.zeros((len(found.weights), *shape))
+    for kind, weights in enumerate(found.weights):
+      sums = np.bincount(pair, np.maximum(weights, 0.0), shape[0] * shape[1])
+      self.chances[kind] = sums.reshape(shape)
+    self.payoffs: Float64s = (found.matrices[:, 0] - found.matrices[:, 1]) / 2
+    middle = (game.constant_sum or 0.0) / 2
+    self.largest_payoff = max(abs(each - middle) for each in game.payoff_range)
 
-  def __len__(self) -> int:
-    return len(self.above)
-
-  def __getitem__(self, number: Any) -> Any:
-    if isinstance(number, slice):
-      return [self._kind(self, each) for each in range(len(self))[number]]
-    return self._kind(self, range(len(self))[number])
-
-  @abc.abstractmethod
-  def public_state_of(self, state: Any) -> State:
-    """Returns the public state of one of OpenSpiel's states."""
-
-  @abc.abstractmethod
-  def natural_cut(self) -> list[State]:
-    """Returns where play first goes on after chance has moved again, or else after both have moved."""
-
-  @abc.abstractmethod
-  def entries(self, policy: AnyPolicy) -> Float64s:
-    """Returns a policy as the numbers that search changes."""
-
-  @abc.abstractmethod
-  def behavioral_form(self, entries: Float64s) -> Float64s:
-    """Returns these in behavioural form."""
-
-  @abc.abstractmethod
-  def owned(self, player: int) -> Bools:
-    """Returns which of these are a player's."""
-
-  @abc.abstractmethod
-  def standing(self, entries: Float64s, searcher: int) -> Any:
-    """Returns where both players stand when they play these, before one of them searches."""
-
-  @abc.abstractmethod
-  def _deciding(self, player: int) -> Int64s:
-    """Returns the numbers of the public states where a player may be to move."""
-
-  def decisions(self, player: int) -> list[list[State]]:
-    """Returns where a player may be to move, by the number of moves before."""
-    levels: dict[int, list[State]] = {}
-    for number in self._deciding(arguments.integer(player, "player", 0, 1)).tolist():
-      state = self[number]
-      levels.setdefault(state.length, []).append(state)
-    return [levels[length] for length in sorted(levels)]
-
-  def first_of(self, marked: Bools) -> list[State]:
-    """Returns the first public state on each path that is marked, shape (public states,)."""
-    passed: set[int] = set()
-    result = []
-    for number, (above, here) in enumerate(zip(self.above.tolist(), marked.tolist(), strict=True)):
-      if above in passed or here:
-        passed.add(number)
-      if here and above not in passed:
-        result.append(self[number])
+  @functools.cached_property
+  def num_ends(self) -> Int64s:
+    """See above."""
+    found = self.game.tree
+    result = np.bincount(found.node_of_edge[found.child < 0], minlength=found.num_nodes)
+    for level in reversed(self.levels[1:]):
+      np.add.at(result, self.above[level.nodes], result[level.nodes])
     return result
+
+  def types(self, number: int) -> tuple[Int64s, Int64s]:
+    """Returns each player's types at a node, which are its private states there."""
+    found = self.game.tree
+    return found.types[int(found.kind[number])]
+
+  def spread(self, number: int, player: int, numbers: Float64s) -> Float64s:
+    """Returns numbers of a player's private states as numbers of all its types, 0 of those that are ruled out."""
+    count = self.game.tree.deals.num_types[player]
+    if len(numbers) == count:
+      return numbers
+    result = np.zeros(count)
+    result[self.types(number)[player]] = numbers
+    return result
+
+  def reach(self, made: Float64s, begins: Pairs | None = None) -> Pair:
+    """Returns the probability that each player plays to each node by its type, two arrays of shape (nodes, types).
+
+    Args:
+      made: float64 (edges, types). The probability of each edge by its player's type.
+      begins: ranges that replace those of some nodes.
+    """
+    found = self.game.tree
+    result = [np.ones((found.num_nodes, count)) for count in found.deals.num_types]
+    for depth, level in enumerate(self.levels):
+      for player, own in enumerate(result):
+        for number, ranges in (begins or {}).items():
+          if self.depth[number] == depth:
+            own[number] = self.spread(number, player, ranges[player])
+        above = found.node_of_edge[level.inner]
+        mine = (self.owner[level.inner] == player)[:, None]
+        own[level.children] = own[above] * np.where(mine, made[level.inner, : own.shape[1]], 1.0)
+    return result[0], result[1]
+
+  def states(self, number: int, chosen: Any = slice(None)) -> list[Any]:
+    """Returns OpenSpiel's states at a node, one for each deal that is possible, or for some of these."""
+    game = self.game
+    alive = game.tree.weights[game.tree.kind[number]] >= 0
+    result = []
+    for path in game.tree.deals.paths[alive][chosen]:
+      result.append(game.view.new_initial_state())
+      for action in [*path[path >= 0].tolist(), *game.tree.actions_above(number)]:
+        result[-1].apply_action(action)
+    return result
+
+  def names(self, number: int, player: int) -> list[str]:
+    """Returns the information state strings of a player's types at a node."""
+    found = self.game.tree
+    alive = found.weights[found.kind[number]] >= 0
+    first = np.unique(found.deals.types[player, alive], return_index=True)[1]
+    return [self.game.view.named(state, player) for state in self.states(number, first)]

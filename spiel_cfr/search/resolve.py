@@ -1,9 +1,7 @@
 """A whole policy whose subgames have been solved again, measured exactly."""
 
 import dataclasses
-import functools
 import hashlib
-import math
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -20,54 +18,39 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.poker.public_game import PublicGame, has_many_hands
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.solved_policy import SolvedPolicy
+from spiel_cfr.search.cut_outs import SubgameSolver
 from spiel_cfr.search.gadgets import Gadget, find_gadget
-from spiel_cfr.search.public_nodes import AnyPublicState, AnyPublicTree, State
-from spiel_cfr.search.public_states import (
-  DEFAULT_MAX_HISTORIES,
-  PublicState,
-  check_cut,
-  public_states,
-)
-from spiel_cfr.search.rivers import resolve_rivers
-from spiel_cfr.search.search_step import (
-  Step,
-  run_until,
-  search_step,
-  solve_subgame,
-  vector_search_step,
-)
-from spiel_cfr.search.vector_states import VectorPublicState, VectorPublicTree
+from spiel_cfr.search.public_states import DEFAULT_MAX_HISTORIES, check_cut, public_states
+from spiel_cfr.search.public_trees import AnyPublicState, AnyPublicTree, Blueprint, State
+from spiel_cfr.search.rivers import RiverTree
+from spiel_cfr.search.search_step import Step, search_step
 
 _KIND, _FORMAT = "checkpoint of a search", 1
-# The solver of subgames in vector form.
+# The solver where the opponent can't pick, as in vector form.
 _ITERATES = "dcfr"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Resolved(SolvedPolicy):
-  """What `resolve` has found.
+  """A policy whose subgames were solved again.
 
   Attributes:
     compiled_game: the game as arrays.
-    sequence_form: the policy, shape (sequences,); where nobody was solved again, it is the blueprint.
-    blueprint_exploitability: of the blueprint.
-    exploitability: of the policy.
-    steps: what was done, in order.
-    is_complete: False after Ctrl-C: what was not reached plays what it has played before.
+    sequence_form: float64 (sequences,). The policy in sequence form.
+    probabilities: float64 (sequences,). The policy in behavioural form; the blueprint where nothing was solved again.
+    blueprint_exploitability: exploitability of the blueprint.
+    exploitability: exploitability of the policy.
+    steps: the steps of the search, in order.
+    is_complete: False after Ctrl-C: the public states after it keep the blueprint.
   """
 
   compiled_game: CompiledGame
   sequence_form: Float64s
+  probabilities: Float64s = dataclasses.field()
   blueprint_exploitability: float
   exploitability: float
   steps: tuple[Step, ...]
   is_complete: bool
-  played: Float64s
-
-  @property
-  def probabilities(self) -> Float64s:
-    """The policy in behavioural form, shape (sequences,)."""
-    return self.played
 
   def __repr__(self) -> str:
     return (
@@ -102,7 +85,7 @@ def resolve(
   gadget: str | Gadget | None = None,
   player: int | None = None,
   continual: bool = True,
-  cut: Sequence[PublicState] | Sequence[VectorPublicState] | None = None,
+  cut: Sequence[AnyPublicState] | None = None,
   solver: str | None = None,
   iterations: int = 1000,
   max_histories: int = DEFAULT_MAX_HISTORIES,
@@ -123,8 +106,8 @@ def resolve(
     game: a compiled game, or what `compile_game` takes.
     blueprint: a policy of both players, anything that `policies.from_policy` reads; of large games a solver, or what
       `solve` or this function has found, for which no infoset has to be named.
-    gadget: one of `GADGETS`, see there what each promises, or a `Gadget`; by default "safe". In vector form "follow"
-      (the default), "resolving" or "unsafe".
+    gadget: one of `GADGETS`, see there what each promises, or a `Gadget`. By default "safe" for linear programs, and
+      "follow" for solvers that iterate. In vector form "follow", "resolving" or "unsafe".
     player: who searches; None for both, each against the blueprint.
     continual: whether all decisions of the searcher are solved again, from the cut down, each on what the last solution
       plays in all of its subgame; otherwise, only those of the cut.
@@ -151,22 +134,21 @@ def resolve(
   arguments.positive_integer(iterations, "iterations")
   searchers = (0, 1) if player is None else (arguments.integer(player, "player", 0, 1),)
   game = compile_game(game).original
-  if isinstance(game, PublicGame) and has_many_hands(game.view.game):
+  states = None if cut is None else check_cut(game, cut, AnyPublicState)  # type: ignore[type-abstract]
+  tree = states[0].tree if states else _public_tree(game, max_histories)
+  if isinstance(tree, RiverTree):
     if cut is not None or checkpoint is not None:
       raise errors.ArgumentError(
         "Over vectors of hands rivers are the cut, and there are no checkpoints."
       )
-    chosen = find_gadget(gadget, vector_form=True)
-    return _over_hands(game, blueprint, searchers, chosen, solver or _ITERATES, iterations)
-  states = None if cut is None else check_cut(game, cut, AnyPublicState)  # type: ignore[type-abstract]
-  tree: AnyPublicTree[Any] = (
-    states[0].tree if states else public_states(game, max_histories=max_histories)
-  )
-  in_vector_form = isinstance(tree, VectorPublicTree)
-  chosen = find_gadget(gadget, vector_form=in_vector_form)
-  if solver is None:
-    solver = _ITERATES if in_vector_form else "lp"
+    if solver == "lp":
+      raise errors.ArgumentError(
+        "Programs would have a pair of hands a row: name a full-width solver."
+      )
+  solver = solver or ("lp" if tree.picks else _ITERATES)
   arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
+  solves = SubgameSolver(solver, iterations)
+  chosen = find_gadget(gadget, picks=tree.picks, iterates=not solves.is_program)
   start = tree.entries(blueprint)
   todo = [
     (searcher, level)
@@ -175,51 +157,35 @@ def resolve(
   ]
   kept = _Checkpoint(checkpoint, tree, start, todo, (repr(chosen), solver, iterations))
   result, steps = kept.read()
-  if in_vector_form:
-    search: Any = functools.partial(vector_search_step, solver=solver, iterations=iterations)
-  else:
-    solve = functools.partial(solve_subgame, solver=solver, iterations=iterations)
-    search = functools.partial(search_step, solve=solve, jointly=True)
-  standing: Any = None
+  standing: Blueprint | None = None
   with DeferredInterrupt(swallow=True) as interrupt:
     for searcher, level in todo[len(steps) :]:
       if interrupt.requested:
         break
       mine = tree.owned(searcher)
       if standing is None or standing.searcher != searcher:
-        standing = tree.standing(np.where(mine, result, start), searcher)
-      standing, step = search(standing, [each.place for each in level], chosen)
+        standing = tree.blueprint(np.where(mine, result, start), searcher)
+      standing, step = search_step(
+        standing,
+        level,
+        chosen,
+        solves,
+        jointly=tree.jointly,
+        # A checkpoint has whole steps.
+        stop=lambda: checkpoint is None and interrupt.requested,
+      )
       steps.append(step)
       result[mine] = standing.entries[mine]
       kept.write(result, steps)
-  return resolved(tree, start, result, steps, len(steps) == len(todo))
+    is_complete = len(steps) == len(todo) and not interrupt.requested
+  return resolved(tree, start, result, steps, is_complete)
 
 
-def _over_hands(
-  game: PublicGame,
-  blueprint: open_spiel.AnyPolicy,
-  searchers: Sequence[int],
-  gadget: Gadget,
-  solver: str,
-  iterations: int,
-) -> Resolved:
-  """Solves the rivers of a game over vectors of hands again."""
-  if solver == "lp":
-    raise errors.ArgumentError(
-      "Programs would have a pair of hands a row: name a full-width solver."
-    )
-  arguments.one_of(solver, "solver", list(catalogue.SOLVERS))
-  if not any(node.level for node in game.tree.nodes):
-    raise errors.ArgumentError(
-      "No public cards are dealt here, and what follows the last ones is what is solved again: solve the game itself."
-    )
-  start = open_spiel.from_policy(game, blueprint)
-  solve = functools.partial(run_until, solver=solver, iterations=iterations, deadline=math.inf)
-  with DeferredInterrupt(swallow=True) as interrupt:
-    played, steps = resolve_rivers(
-      game, start, searchers, gadget, solve, lambda: interrupt.requested
-    )
-    return _measured(game, start, played, steps, not interrupt.requested)
+def _public_tree(game: CompiledGame, max_histories: int) -> AnyPublicTree[Any]:
+  """Returns the public states of a game; of poker over vectors of hands, those after the last public cards."""
+  if isinstance(game, PublicGame) and has_many_hands(game.view.game):
+    return RiverTree(game)
+  return public_states(game, max_histories=max_histories)
 
 
 def resolved(
@@ -229,22 +195,11 @@ def resolved(
   steps: Sequence[Step],
   is_complete: bool = True,
 ) -> Resolved:
-  """Returns a policy, as probabilities of entries, with what is to say of it beside a blueprint."""
-  before, played = map(tree.behavioral_form, (blueprint, entries))
-  return _measured(tree.game, before, played, steps, is_complete)
-
-
-def _measured(
-  game: CompiledGame,
-  blueprint: Float64s,
-  played: Float64s,
-  steps: Sequence[Step],
-  is_complete: bool,
-) -> Resolved:
-  """Returns a policy in behavioural form, with what is to say of it beside a blueprint."""
-  forms_of = [forms.sequence_form(game, each) for each in (blueprint, played)]
-  before, after = (evaluate.evaluate(game, each).nash_conv / 2 for each in forms_of)
-  return Resolved(game, forms_of[1], before, after, tuple(steps), is_complete, played)
+  """Returns a policy with its exploitability and that of a blueprint, both as probabilities of entries."""
+  game, policies = tree.game, [tree.behavioral_form(each) for each in (blueprint, entries)]
+  before, after = (forms.sequence_form(game, each) for each in policies)
+  first, second = (evaluate.evaluate(game, each).nash_conv / 2 for each in (before, after))
+  return Resolved(game, after, policies[1], first, second, tuple(steps), is_complete)
 
 
 def _levels(

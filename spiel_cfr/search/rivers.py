@@ -1,140 +1,379 @@
-"""All rivers of a turn, or all that follows a deal of public cards, solved again in poker with many hands."""
+"""Public states over vectors of hands: the rivers of a poker game, each with the betting after its last public cards.
+
+A river is the public state after the last public cards are dealt. Its private states are the hands on its board. Its
+subgame is a poker game in vector form, whose first node may be the opponent's choice.
+"""
 
 import dataclasses
-import math
-import time
-from collections.abc import Callable, Iterator, Sequence
+import functools
+from collections.abc import Sequence
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s
+from spiel_cfr._util import arguments
+from spiel_cfr.evaluation.best_responses import take_best
+from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.evaluation.evaluate import evaluate
+from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.vector.layout import Layout
+from spiel_cfr.games.vector.parts import PayoffBuilder
+from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
+from spiel_cfr.poker.choice_front import FRONT, GO_ON, with_choice
+from spiel_cfr.poker.hand_payoff import PokerTerminals
+from spiel_cfr.poker.hand_tree import TERMINALS, HandTree, hand_tree
 from spiel_cfr.poker.public_game import PublicGame
-from spiel_cfr.poker.public_tree import Kind, nodes_below
+from spiel_cfr.poker.public_tree import Kind, PublicNode, nodes_below
 from spiel_cfr.policies import forms
+from spiel_cfr.search.cut_outs import CutOut
 from spiel_cfr.search.gadgets import Gadget
-from spiel_cfr.search.hand_subgame import HandSubgame
-from spiel_cfr.search.search_step import Step
+from spiel_cfr.search.history_walk import NONE
+from spiel_cfr.search.public_trees import (
+  AnyPublicState,
+  BehavioralTree,
+  Blueprint,
+  Pair,
+  Pairs,
+  Start,
+)
 
-# What best responses are off, as a part of the largest payoff.
-_ROUNDING = 1e-9
+# The part of the pot that the opponent may get above its bounds, in the mean over its hands by w.
+_TOLERANCE = 1e-3
+# Sequences of rivers that are kept as games.
+_KEPT = 10_000_000
 
 
-def resolve_rivers(
-  game: PublicGame,
-  start: Float64s,
-  searchers: Sequence[int],
-  gadget: Gadget,
-  solve: Callable[[PublicGame], Float64s],
-  stop: Callable[[], bool] = lambda: False,
-) -> tuple[Float64s, list[Step]]:
-  """Solves what follows each deal of public cards again, in poker over vectors of hands, and keeps what is safe.
+class River(AnyPublicState):
+  """The public state after the last public cards.
 
-  The blueprint is kept in a river where the opponent may get a thousandth of the pot more than its bounds, and in all
-  of them if it gets more in all.
-
-  Args:
-    game: poker in vector form that deals public cards, such as an endgame of the turn.
-    start: the blueprint of both players in behavioural form.
-    searchers: who searches, each against the blueprint.
-    gadget: one that `HandSubgame` takes.
-    solve: takes a game, returns strategies in sequence form.
-    stop: asked before each river; if it says so, the rest keeps the blueprint.
-
-  Returns:
-    Strategies in behavioural form, and what was done, a step for each searcher.
-
-  Raises:
-    ArgumentError: there is no such gadget over vectors of hands.
-    NoStatesError: the solver samples.
+  Attributes:
+    tree: all rivers of the game.
+    number: its place in `tree`.
+    board: its board, as a place in `HandTree.boards`.
+    first: its first node, as a place in `HandTree.nodes`.
   """
-  played = forms.sequence_form(game, start)
-  before = evaluate(game, played).best_response_values[::-1].tolist()
-  result, steps = start.copy(), []
-  moves = min((len(node.path) for node in game.tree.nodes if node.level), default=0)
-  moves += game.tree.deal.num_private_moves
-  for searcher in searchers:
-    begin, probabilities = time.perf_counter(), start.copy()
-    margins: list[float] = []
-    unreached = refused = 0
-    for river in _rivers(game, played, searcher, gadget):
-      if stop():
-        break
-      if not river.is_reached:
-        unreached += 1
-        continue
-      known = np.zeros(river.game.end)
-      places = river.places()
-      for here, there in places:
-        known[here] = start[there]
-      found = river.solve(known, solve)
-      if found.is_refused:
-        refused += 1
-        continue
-      margins.append(found.margin)
-      for here, there in places:
-        probabilities[there] = found.strategies[here]
-    after = forms.sequence_form(game, probabilities)
-    gets = float(evaluate(game, after).best_response_values[1 - searcher])
-    if gadget.is_safe and gets > before[searcher] + _ROUNDING * max(game.payoff_range):
-      probabilities, gets, refused, margins = start, before[searcher], refused + len(margins), []
-    own = slice(game.treeplexes[searcher].root, game.treeplexes[searcher].end)
-    result[own] = probabilities[own]
-    worst, seconds = min(margins, default=math.nan), time.perf_counter() - begin
-    steps.append(
-      Step(
-        searcher, moves, len(margins), unreached, refused, worst, before[searcher], gets, seconds
+
+  tree: "RiverTree"
+
+  def __init__(self, tree: "RiverTree", number: int) -> None:
+    """Looks at a river.
+
+    Raises:
+      ArgumentError: there is no such one.
+    """
+    super().__init__(tree, number)
+    self.board, self.first = tree.places[self.number]
+
+  @property
+  def length(self) -> int:
+    tree = self.tree.game.tree
+    return tree.deal.num_private_moves + len(tree.deal.path) + len(tree.nodes[self.first].path)
+
+  @property
+  def players(self) -> tuple[int, ...]:
+    return (self.tree.game.tree.nodes[self.first].player,)
+
+  @property
+  def nodes(self) -> list[PublicNode]:
+    """The public tree of the betting."""
+    return self.tree.betting[self.first]
+
+  def private_states(self, player: int) -> list[str]:
+    """Returns a player's hands, by their information state strings."""
+    player, game = arguments.integer(player, "player", 0, 1), self.tree.game
+    deal, hands = game.tree.deal, game.tree.boards[self.board].hands
+    own, others = (deal.hands[hands[each]] for each in (player, 1 - player))
+    moves, result = game.tree.actions_above(game.tree.place(self.board, self.first)), []
+    for hand in own.tolist():
+      other = next(each for each in others.tolist() if not {*hand} & {*each})
+      state = game.game.new_initial_state()
+      for action in [*deal.actions(*(hand, other)[:: 1 - 2 * player]), *moves]:
+        state.apply_action(action)
+      result.append(game.view.named(state, player))
+    return result
+
+  def __repr__(self) -> str:
+    hands = " x ".join(map(str, self.tree.num_private_states(self.number)))
+    return f"<River {self.number}: {hands} hands>"
+
+
+class RiverTree(BehavioralTree[River]):
+  """All rivers of a poker game in vector form.
+
+  Attributes:
+    game: the compiled game.
+    places: of each river, its board and its first node.
+    betting: by first node, the public tree of the betting.
+  """
+
+  game: PublicGame
+  _kind = River
+  jointly = False
+
+  def __init__(self, game: PublicGame, *, is_river: bool = False) -> None:
+    """Finds the rivers of a game; or takes a game that is a river itself.
+
+    Raises:
+      ArgumentError: no public cards are dealt.
+    """
+    self.game, nodes = game, game.tree.nodes
+    boards = range(1, len(game.tree.boards))
+    firsts = [node.children[0] for node in nodes if node.kind is Kind.CHANCE]
+    self.places = [(0, 0)] if is_river else [(board, first) for first in firsts for board in boards]
+    if not self.places:
+      raise errors.ArgumentError(
+        "No public cards are dealt here, and what follows the last ones is what is solved again: solve the game itself."
       )
+    self.betting = {first: nodes_below(nodes, first) for _, first in self.places}
+    self.above = np.full(len(self.places), NONE)
+    self.largest_payoff = max(game.payoff_range)
+
+  def natural_cut(self) -> list[River]:
+    """Returns all rivers."""
+    return list(self)
+
+  def _deciding(self, player: int) -> Int64s:
+    deciding = [
+      number
+      for number, (_, first) in enumerate(self.places)
+      if any(node.player == player for node in self.betting[first])
+    ]
+    return np.array(deciding, np.int64)
+
+  def decisions(self, player: int) -> list[list[River]]:
+    """Returns the rivers where a player decides something, all together."""
+    deciding = [self[number] for number in self._deciding(player).tolist()]
+    return [deciding] if deciding else []
+
+  def num_private_states(self, number: int) -> tuple[int, int]:
+    first, second = map(len, self.game.tree.boards[self.places[number][0]].hands)
+    return first, second
+
+  def chance_mass(self, number: int, player: int, weights: Float64s) -> Float64s:
+    deal, board = self.game.tree.deal, self.game.tree.boards[self.places[number][0]]
+    of_hands = np.zeros(len(deal.hands))
+    of_hands[board.hands[1 - player]] = board.reaches[1 - player] * weights
+    # Counted in integers, the opponents of a hand with none come out at exactly 0.
+    some = deal.compatible_mass((of_hands > 0).astype(np.int64)) > 0
+    mass = np.where(some, deal.compatible_mass(of_hands), 0.0)[board.hands[player]]
+    return np.asarray(mass * board.reaches[player] * board.probability / deal.total)
+
+  def sequence_form(self, entries: Float64s, begins: Pairs | None = None) -> Float64s:
+    """Raises UnsupportedGameError: what is above rivers is not searched."""
+    raise errors.UnsupportedGameError("Over vectors of hands no search stops at a river.")
+
+  def blueprint(
+    self, entries: Float64s, searcher: int, begins: Pairs | None = None
+  ) -> "RiverBlueprint":
+    return RiverBlueprint(self, entries, searcher, begins)
+
+  def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
+    """Returns the subgame of a single river."""
+    (start,) = starts
+    opponent = 1 - start.searcher
+    dealt = gadget.follows(start.dealt, start.mass) if gadget.mixed else None
+    front = opponent if gadget.is_safe else None
+    river = RiverGame(self[start.number], start.weights, front, start.bound, dealt)
+    none = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    first, second = (none if player == front else river.places(player) for player in PLAYERS)
+    mine = (first, second)[start.searcher][0]
+    return CutOut(
+      river.game,
+      start.searcher,
+      (first[0], second[0]),
+      (first[1], second[1]),
+      np.zeros(len(mine), np.int64),
     )
-  return result, steps
+
+  def is_harmful(self, start: Start, margins: Float64s) -> bool:
+    nodes = self.betting[self.places[start.number][1]]
+    pot = 2 * min(abs(node.payoff) for node in nodes if node.kind in TERMINALS)
+    lost = np.maximum(-margins, 0.0) @ start.mass[start.mass > 0]
+    return not lost <= _TOLERANCE * pot
+
+  def __repr__(self) -> str:
+    return f"<RiverTree of {self.game.name}: {len(self):,} rivers>"
 
 
-class _River(HandSubgame):
-  """What follows a deal of public cards."""
+class RiverGame:
+  """A river as a game, perhaps with a choice of one player in front.
+
+  Attributes:
+    game: the game.
+    scale: the probability of all its pairs of hands together, which are dealt with probability 1 in it.
+  """
 
   def __init__(
     self,
-    game: PublicGame,
-    played: Float64s,
-    board: int,
-    first: int,
-    searcher: int,
-    gadget: Gadget,
+    river: River,
+    weights: Pair,
+    front: int | None = None,
+    offers: Float64s | None = None,
+    dealt: Float64s | None = None,
   ) -> None:
-    """Takes what both play in the whole game, the number of the board, and that of the first node on it."""
-    self._whole, self._board, self._first = game, board, first
-    deal, known = game.tree.deal, game.tree.boards[board]
-    ranges, reaches = np.zeros((2, *deal.reaches.shape))
-    for player, hands in enumerate(known.hands):
-      above = game.layout.sequences_above(player, game.tree.place(board, first))
-      reaches[player, hands] = known.reaches[player]
-      ranges[player, hands] = known.reaches[player] * played[above]
-    deal = dataclasses.replace(deal, board=known.cards, reaches=reaches)
-    nodes = nodes_below(game.tree.nodes, first)
-    super().__init__(game.view, deal, nodes, ranges, searcher, gadget)
+    """Cuts the river out.
 
-  def places(self) -> list[tuple[Int64s, Int64s]]:
-    """Returns, for each of the searcher's decisions, its sequences here and in the whole, (actions, hands) each."""
-    hands = self._whole.tree.boards[self._board].hands[self._searcher]
-    order = np.argsort(hands)
-    own = order[np.searchsorted(hands, self.hands, sorter=order)]
-    return [
-      (
-        self.sequences(place),
-        self._whole.layout.sequences(self._whole.tree.place(self._board, self._first + place))[
-          :, own
-        ],
-      )
-      for place, node in enumerate(self._nodes)
-      if node.player == self._searcher
+    Args:
+      river: the river.
+      weights: by player, float64 (hands,). The factors of the probabilities of hands.
+      front: the player who takes an offer or goes on; None if there is no choice.
+      offers: float64 (hands,). The chooser's payoff with each hand if it takes that; 0 by default.
+      dealt: float64 (hands,). The part of each hand that has no choice and goes on; 0 by default.
+    """
+    self._river, tree = river, river.tree.game.tree
+    whole = tree.boards[river.board]
+    reaches = whole.reaches[0] * weights[0], whole.reaches[1] * weights[1]
+    board = dataclasses.replace(whole, level=0, probability=1.0, reaches=reaches)
+    of_hands = np.zeros_like(tree.deal.reaches)
+    for own, hands, reach in zip(of_hands, board.hands, reaches, strict=True):
+      own[hands] = reach
+    self._alive = [
+      (own > 0) & (river.tree.chance_mass(river.number, player, weights[1 - player]) > 0)
+      for player, own in enumerate(reaches)
     ]
+    deal = dataclasses.replace(tree.deal, board=board.cards, reaches=of_hands)
+    self.scale = deal.total / tree.deal.total * whole.probability
+    behind, self._first = hand_tree(deal, river.nodes, [board]), 0
+    if front is not None:
+      offered = np.zeros_like(reaches[front]) if offers is None else offers
+      behind, self._first = with_choice(behind, front, offered, dealt), FRONT
+    self.game = _Subgame(river.tree.game, behind)
+
+  def places(self, player: int) -> tuple[Int64s, Int64s]:
+    """Returns the sequences of a player's actions here, and in the whole; of hands with positive probability."""
+    whole, river, own = self._river.tree.game, self._river, self._alive[player]
+    here, there = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for number, node in enumerate(river.nodes):
+      if node.player == player:
+        place = self.game.tree.place(0, self._first + number)
+        here.append(self.game.layout.sequences(place)[:, own].ravel())
+        place = whole.tree.place(river.board, river.first + number)
+        there.append(whole.layout.sequences(place)[:, own].ravel())
+    return np.concatenate(here), np.concatenate(there)
 
 
-def _rivers(game: PublicGame, played: Float64s, searcher: int, gadget: Gadget) -> Iterator[_River]:
-  """Yields all rivers in which the searcher decides something."""
-  for node in game.tree.nodes:
-    if node.kind is Kind.CHANCE:
-      (first,) = node.children
-      if any(below.player == searcher for below in nodes_below(game.tree.nodes, first)):
-        for board in range(1, len(game.tree.boards)):
-          yield _River(game, played, board, first, searcher, gadget)
+class _Subgame(PublicTreeGame):
+  """A river as a game. It has no states: those of the whole game begin elsewhere."""
+
+  tree: HandTree
+  _skips_forced = False
+
+  def __init__(self, whole: PublicGame, tree: HandTree) -> None:
+    """Takes the public tree of a river of a game."""
+    facts = dataclasses.replace(
+      whole.facts,
+      payoff_range=(-tree.largest_payoff, tree.largest_payoff),
+      num_states=tree.num_nodes + tree.num_terminals,
+      num_terminals=tree.num_terminals,
+    )
+    super().__init__(facts, tree, tree.cut(), np.float64, None, None)
+
+  @property
+  def view(self) -> GameView:
+    """Raises NoStatesError."""
+    raise errors.NoStatesError(
+      "A river that is solved again has no states, which solvers need that sample: give a full-width solver."
+    )
+
+  def _builder(self, layout: Layout, above: Int32s) -> PayoffBuilder:
+    return functools.partial(PokerTerminals.build, self.tree, layout, above)
+
+
+class RiverBlueprint(Blueprint):
+  """A policy of both players in poker over vectors of hands, see `Blueprint`."""
+
+  tree: RiverTree
+
+  def __init__(
+    self, tree: RiverTree, entries: Float64s, searcher: int, begins: Pairs | None = None
+  ) -> None:
+    """Takes a policy in behavioural form; `begins` are ranges with which play comes to some rivers."""
+    self.tree, self.entries, self.searcher, self._begins = tree, entries, searcher, begins or {}
+    self._worth: dict[int, tuple[RiverGame, Float64s]] = {}
+    # Rivers as games, for other strategies in them, too.
+    self._games: dict[int, RiverGame] = {}
+
+  def playing(self, entries: Float64s, *, answered: bool = False) -> "RiverBlueprint":
+    result = RiverBlueprint(self.tree, entries, self.searcher, self._begins)
+    same = zip(self._above(), result._above(), strict=True)
+    if self._begins or all(np.array_equal(*own) for own in same):
+      result._games = self._games
+    return result
+
+  def _above(self) -> list[Float64s]:
+    """Returns the strategies above all rivers, on which their ranges depend."""
+    begins = self.tree.game.layout.begins
+    return [self.entries[own[0] : own[1]] for own in begins]
+
+  @functools.cached_property
+  def _sequence_form(self) -> Float64s:
+    return forms.sequence_form(self.tree.game, self.entries)
+
+  @functools.cached_property
+  def opponent_gets(self) -> float:
+    """The opponent's value in the whole game; in the rivers with ranges, if there are some."""
+    if self._begins:
+      return float(sum(self.values(number).sum() for number in self._begins))
+    return float(
+      evaluate(self.tree.game, self._sequence_form).best_response_values[1 - self.searcher]
+    )
+
+  def ranges(self, number: int) -> Pair:
+    if number in self._begins:
+      return self._begins[number]
+    game = self.tree.game
+    place = game.tree.place(*self.tree.places[number])
+    first, second = (
+      self._sequence_form[game.layout.sequences_above(player, place)] for player in PLAYERS
+    )
+    return first, second
+
+  def _evaluated(self, number: int) -> tuple[RiverGame, Float64s]:
+    """Returns a river with a choice of the opponent in front, and the opponent's utilities of all its sequences."""
+    if number not in self._worth:
+      opponent, ranges = 1 - self.searcher, self.ranges(number)
+      ones = np.ones_like(ranges[opponent])
+      weights = (ones, ranges[1]) if opponent == 0 else (ranges[0], ones)
+      river = self._games.get(number) or RiverGame(self.tree[number], weights, opponent)
+      if (1 + len(self._games)) * river.game.end <= _KEPT:
+        self._games[number] = river
+      strategies = np.asarray(forms.uniform(river.game))
+      for player in PLAYERS:
+        here, there = river.places(player)
+        strategies[here] = self.entries[there]
+      worth = gradients(river.game, forms.sequence_form(river.game, strategies))
+      if self.responds:
+        backward_pass(river.game, take_best, worth)
+      else:
+        backward_pass(river.game, expect, worth, strategy=strategies)
+      # Only the last river is kept: what follows of it is asked for next.
+      self._worth = {number: (river, worth)}
+    return self._worth[number]
+
+  def values(self, number: int) -> Float64s:
+    opponent = 1 - self.searcher
+    if not self.tree.chance_mass(number, opponent, self.ranges(number)[self.searcher]).any():
+      return np.zeros(self.tree.num_private_states(number)[opponent])
+    river, worth = self._evaluated(number)
+    return np.asarray(river.scale * worth[river.game.layout.sequences(0)[GO_ON]])
+
+  def action_values(self) -> Float64s:
+    result = np.zeros_like(self.entries)
+    for number in self._begins:
+      river, worth = self._evaluated(number)
+      here, there = river.places(1 - self.searcher)
+      result[there] = river.scale * worth[here]
+    return result
+
+  def expectations(self, number: int) -> Float64s:
+    largest = self.tree.largest_payoff
+    return np.asarray(np.clip(super().expectations(number), -largest, largest))
+
+  def gifts(self, number: int) -> Float64s:
+    """Raises ArgumentError: gifts are not known over vectors of hands."""
+    raise errors.ArgumentError(
+      "Over vectors of hands bounds are v(J), without gifts: give the gadget 'unsafe', 'resolving' or 'follow', or a "
+      "Gadget('choice', mixed=...)."
+    )

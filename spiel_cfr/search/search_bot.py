@@ -1,6 +1,5 @@
 """A bot that searches: at each of its decisions it solves what follows again, and plays that."""
 
-import functools
 import math
 import time
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr import catalogue, errors
-from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.bots import DrawingBot
 from spiel_cfr.games.openspiel import loading
@@ -16,16 +14,15 @@ from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker.deal import public_moves
 from spiel_cfr.poker.public_game import has_many_hands
 from spiel_cfr.policies import AnyPolicy
+from spiel_cfr.search.cut_outs import SubgameSolver
 from spiel_cfr.search.gadgets import GADGETS, Gadget, find_gadget
 from spiel_cfr.search.hand_search import HandSearch
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.local_search import LocalSearch
-from spiel_cfr.search.search_step import run_until, solve_subgame
 from spiel_cfr.search.shared_trees import tree_of
-from spiel_cfr.search.subgames import Subgame
-from spiel_cfr.search.trunk import TrunkState
+from spiel_cfr.search.states_above import StateAbove
 
-# Linear programs are for subgames with at most so many sequences, the gadget's included; others take iterations.
+# The most sequences of a linear program, the gadget's included; larger subgames take iterations.
 _LP_SEQUENCES = 5000
 _ITERATIONS, _MOST_ITERATIONS = 1000, 1 << 30
 _SOLVER = "dcfr"
@@ -91,18 +88,13 @@ class SearchBot(DrawingBot):
       arguments.positive_integer(iterations, "iterations")
     self._iterations = iterations
     self._uses_programs = seconds is None and iterations is None
-    default = "safe" if self._uses_programs else "follow"
-    self._gadget = find_gadget(default if gadget is None else gadget)
-    if self._gadget.knowledge_limited:
-      raise errors.ArgumentError(
-        "A bot solves whole public states: give another gadget, or call resolve."
-      )
+    self._gadget = None if gadget is None else find_gadget(gadget)
     arguments.one_of(solver, "solver", list(catalogue.SOLVERS))
     self._solver = solver
     self._limit = arguments.positive_integer(max_histories, "max_histories")
     self._game: _Game | None = None
     # By where they begin; or why there are none.
-    self._found: dict[TrunkState, LocalSearch | errors.SpielCFRError] = {}
+    self._found: dict[StateAbove, LocalSearch | errors.SpielCFRError] = {}
     self._found_of_hands: dict[tuple[int, ...], HandSearch | errors.GameError] = {}
     compiled = getattr(self._policy, "compiled_game", None)
     if compiled is not None:
@@ -144,7 +136,7 @@ class SearchBot(DrawingBot):
     search = self._search_of(game, own, deadline)
     if search is None:
       return self._policy_at(own)
-    return search.policy(own.history(), self._gadget, self._solve, deadline)
+    return search.policy(own.history(), self._choose, deadline)
 
   def _look_up(self, state: Any, player: int) -> dict[int, float] | None:
     """Returns what the blueprint says of a player's actions, None where it says nothing."""
@@ -195,14 +187,14 @@ class SearchBot(DrawingBot):
     if moves is not None:
       key = tuple(moves[0])
       if key not in self._found_of_hands:
-        solve = functools.partial(
-          run_until, solver=self._solver, iterations=self._most_iterations, deadline=deadline
-        )
+        solver = SubgameSolver(self._solver, self._most_iterations, deadline)
         # There is no infoset in which the opponent could pick among all hands.
-        gadget = GADGETS["follow"] if self._gadget.front == "pick" else self._gadget
+        gadget = self._gadget or GADGETS["follow"]
+        if gadget.front == "pick":
+          gadget = GADGETS["follow"]
         try:
           self._found_of_hands[key] = HandSearch(
-            view, *moves, self._look_up, solve, self._player, gadget, deadline
+            view, *moves, self._look_up, solver, self._player, gadget
           )
         except errors.GameError as error:
           self._found_of_hands[key] = error
@@ -217,12 +209,12 @@ class SearchBot(DrawingBot):
 
   def _search_of(self, game: "_Game", state: Any, deadline: float) -> LocalSearch | None:
     """Returns the search that a decision belongs to; None where the blueprint is played."""
+    found = self._begin(game, game.root, deadline)
+    if isinstance(found, LocalSearch):
+      return found
     history = tuple(state.history())
     above, at = [game.root], game.view.new_initial_state()
-    found = self._begin(game, game.root, deadline)
     for length, action in enumerate(history, 1):
-      if isinstance(found, LocalSearch):
-        return found
       try:
         above.append(above[-1].child(history[:length], game.view, self._look_up, self._limit))
       except errors.GameTooLargeError:
@@ -230,43 +222,70 @@ class SearchBot(DrawingBot):
           raise
         return None
       at.apply_action(action)
-      if at.current_player() != self._player:
-        continue
-      found = self._begin(game, above[-1], deadline)
-      if isinstance(found, LocalSearch) or self._look_up(at, self._player) is not None:
+      if at.current_player() == self._player:
+        search = self._first_search(game, above, at, deadline)
+        if search is not None:
+          return search
         above = above[-1:]
-        continue
-      # What is before an action that the blueprint does not know has bounds for what comes after it.
-      for earlier in reversed(above[:-1]):
-        if not isinstance(found, LocalSearch):
-          found = self._begin(game, earlier, deadline)
-      if not isinstance(found, LocalSearch):
-        raise found
-    return found if isinstance(found, LocalSearch) else None
+    return None
+
+  def _first_search(
+    self, game: "_Game", above: list[StateAbove], at: Any, deadline: float
+  ) -> LocalSearch | None:
+    """Returns the search below a decision; None where the blueprint is played there.
+
+    Args:
+      game: the game.
+      above: the public states since the last decision of the bot's, that of this decision included.
+      at: the state of this decision.
+      deadline: the time at which the bot has to answer.
+
+    Raises:
+      SpielCFRError: the blueprint does not know the decision, and no search fits below any of these public states.
+    """
+    found = self._begin(game, above[-1], deadline)
+    if isinstance(found, LocalSearch):
+      return found
+    if self._look_up(at, self._player) is not None:
+      return None
+    # What is before an action that the blueprint does not know has bounds for what comes after it.
+    for earlier in reversed(above[:-1]):
+      found = self._begin(game, earlier, deadline)
+      if isinstance(found, LocalSearch):
+        return found
+    raise found
 
   def _begin(
-    self, game: "_Game", trunk: TrunkState, deadline: float
+    self, game: "_Game", start: StateAbove, deadline: float
   ) -> LocalSearch | errors.SpielCFRError:
     """Returns the search below a public state, or why there is none."""
-    if trunk not in self._found:
-      now = time.perf_counter()
-      until = now + (deadline - now) / 2
-      try:
-        if trunk is game.root:
-          tree = tree_of(game.view, self._limit, until)
-        else:
-          chances = trunk.probabilities
-          tree = HistoryTree(game.view, trunk.states, self._limit, chances, until)
-        self._found[trunk] = LocalSearch(tree, self._policy, self._look_up, self._player)
-      except (errors.GameTooLargeError, errors.PolicyError) as error:
-        self._found[trunk] = error
-    return self._found[trunk]
+    if start in self._found:
+      return self._found[start]
+    now = time.perf_counter()
+    until = now + (deadline - now) / 2
+    found: LocalSearch | errors.SpielCFRError
+    try:
+      if start is game.root:
+        tree = tree_of(game.view, self._limit, until)
+      else:
+        tree = HistoryTree(game.view, start.states, self._limit, start.probabilities, until)
+      found = LocalSearch(tree, self._policy, self._look_up, self._player)
+    except errors.GameTooLargeError as error:
+      if time.perf_counter() > until:
+        # There may be more time at another decision.
+        return error
+      found = error
+    except errors.PolicyError as error:
+      found = error
+    self._found[start] = found
+    return found
 
-  def _solve(self, subgame: Subgame, deadline: float) -> Float64s:
-    """Solves a subgame."""
-    if self._uses_programs and subgame.game.end <= _LP_SEQUENCES:
-      return solve_subgame(subgame, "lp", 1)
-    return solve_subgame(subgame, self._solver, self._most_iterations, deadline)
+  def _choose(self, num_sequences: int, deadline: float) -> tuple[Gadget, SubgameSolver]:
+    """Returns the gadget and the solver of a subgame."""
+    solver = SubgameSolver(self._solver, self._most_iterations, deadline)
+    if self._uses_programs and num_sequences <= _LP_SEQUENCES:
+      solver = SubgameSolver("lp")
+    return self._gadget or find_gadget(None, iterates=not solver.is_program), solver
 
   @property
   def _most_iterations(self) -> int:
@@ -284,4 +303,4 @@ class _Game:
 
   def __init__(self, view: GameView) -> None:
     self.names, self.view = {str(view.game)}, view
-    self.root = TrunkState([view.new_initial_state()], np.ones((3, 1)))
+    self.root = StateAbove([view.new_initial_state()], np.ones((3, 1)))

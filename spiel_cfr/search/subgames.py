@@ -1,63 +1,206 @@
-"""Subgames with a gadget in front, as games of arrays: cut out of a tree of histories, without another walk."""
+"""Subgames from ranges: a public belief state as a game, its strategies, and the values of its private states.
+
+    state = public_states("leduc_poker").natural_cut()[0]
+    ranges = [np.ones(len(state.private_states(player))) for player in range(2)]
+    solution = Subgame(state, ranges).solve()
+    solution.values  # of each private state of both players
+
+Ranges are how likely each player plays to its private states; chance's probabilities come from the game. All that
+follows depends on them and on nothing else above (DeepStack, Moravčík et al. 2017; ReBeL, Brown et al. 2020).
+"""
 
 import dataclasses
-from typing import Any
+import functools
+from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
-from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, spread
-from spiel_cfr._numba.sort_columns import distinct_columns
+from spiel_cfr import catalogue, errors
+from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
+from spiel_cfr.evaluation.linear_program import solve_lp
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
-from spiel_cfr.games.compiled.from_arrays import game_of_parts
-from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import open_spiel
-from spiel_cfr.search import vector_subgames
-from spiel_cfr.search.gadgets import Gadget, find_gadget
-from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.history_walk import TERMINAL
-from spiel_cfr.search.public_states import PublicState, check_game
-from spiel_cfr.search.standing import PLAYED, Roots, Standing
-from spiel_cfr.search.vector_states import VectorPublicState
+from spiel_cfr.search.cut_outs import SubgameSolver
+from spiel_cfr.search.gadgets import GADGETS, Gadget, find_gadget
+from spiel_cfr.search.public_state_values import PublicStateValues, solve_above
+from spiel_cfr.search.public_states import check_game
+from spiel_cfr.search.public_trees import AnyPublicState, Pair
 
 
-@dataclasses.dataclass(frozen=True)
-class Subgame:
-  """A subgame as a game, and where its infosets are in the whole.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Bounds:
+  """The most that a searcher's opponent may get in a subgame, which makes solving it again safe.
 
   Attributes:
-    game: the game, whose player numbers are those of the whole; its infosets have the names that they have there, what
-      the gadget adds has names with a colon after its first word.
     searcher: the player who is solved again.
-    infosets: which infosets of the whole are the searcher's here, ascending.
-    dealt: what `maximin_strategy` must know of a second copy of the opponent's infosets; None if there is none.
-    histories: of the whole.
+    limits: float64 (the opponent's private states,). The largest counterfactual values, such as those of
+      `Solution.values`, in the scale of the searcher's range.
+    gadget: one of `GADGETS`, or a `Gadget`; by default as of `resolve`.
   """
 
-  game: EnumeratedGame
   searcher: int
-  infosets: Int64s
-  dealt: Float64s | None
-  histories: HistoryTree
+  limits: npt.ArrayLike
+  gadget: str | Gadget | None = None
 
-  def write(self, solution: Float64s, played: Float64s) -> Int64s:
-    """Writes the searcher's solution into what is played, where it plays to; returns the entries of its infosets."""
-    found = self.histories
-    counts = found.num_actions[self.infosets]
-    entries = spread(found.first_entry[self.infosets], counts)
-    if len(entries):
-      totals = np.repeat(np.add.reduceat(solution, np.cumsum(counts) - counts), counts)
-      plays = totals > PLAYED
-      played[entries[plays]] = solution[plays] / totals[plays]
-    return entries
+  def __post_init__(self) -> None:
+    """Checks the player.
+
+    Raises:
+      ArgumentError: there is no such player.
+    """
+    arguments.integer(self.searcher, "searcher", 0, 1)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Solution:
+  """The solution of a subgame.
+
+  Attributes:
+    strategies: float64 (sequences,). Behavioural form of the whole game, uniform where a player does not play to; NaN
+      outside of the subgame, and with bounds at the opponent's infosets.
+    values: by player, float64 (private states,). What each private state expects, times the probability that chance
+      and the other player's range come there; less half of what the players' returns sum to. Each player plays a best
+      response to the other's strategy; with bounds, the searcher plays its strategy.
+  """
+
+  strategies: Float64s
+  values: Pair
+
+
+class Subgame:
+  """All that follows a public state, from ranges of both players."""
+
+  def __init__(
+    self,
+    public_state: AnyPublicState,
+    ranges: Sequence[npt.ArrayLike],
+    bounds: Bounds | None = None,
+    leaf_values: PublicStateValues | None = None,
+  ) -> None:
+    """Takes a public belief state.
+
+    Args:
+      public_state: one of `public_states(game)`.
+      ranges: of each player, float64 (private states,), in the order of `private_states`: how likely it plays to each.
+        They need not sum to 1, and may have zeros. Where chance moves, as at the first public state, a player has the
+        private states of the move before.
+      bounds: what the opponent of one player may get at most; without, both players are solved.
+      leaf_values: values at public states below, where the subgame ends early; not together with bounds.
+
+    Raises:
+      ArgumentError: an argument is not as above, or no pair of private states has a positive probability.
+    """
+    if not isinstance(public_state, AnyPublicState):
+      raise errors.ArgumentError(
+        f"public_state must be one of public_states(game), not {arguments.shortened(public_state)}."
+      )
+    self.public_state, self._tree = public_state, public_state.tree
+    self.ranges = _checked(public_state, ranges)
+    self._leaf_values = leaf_values
+    self._gadget, self._searcher = GADGETS["unsafe"], 0
+    limits: Float64s = np.zeros(len(self.ranges[1]))
+    if bounds is not None:
+      if leaf_values is not None:
+        raise errors.ArgumentError(
+          "Bounds are for subgames that go on to the end, without leaf_values."
+        )
+      self._searcher = bounds.searcher
+      self._gadget = find_gadget(bounds.gadget, picks=self._tree.picks)
+      limits = np.asarray(bounds.limits, np.float64)
+      opponent = 1 - self._searcher
+      if limits.shape != self.ranges[opponent].shape or not np.isfinite(limits).all():
+        raise errors.ArgumentError(
+          f"limits must be {len(self.ranges[opponent])} finite numbers, one for each private state of player "
+          f"{opponent}, not {arguments.shortened(bounds.limits)}."
+        )
+      mass = self._tree.chance_mass(public_state.number, opponent, self.ranges[self._searcher])
+      limits = np.divide(limits, mass, out=np.zeros_like(limits), where=mass > 0)
+    start = self._tree.start(public_state.number, self.ranges, self._searcher, self._gadget, limits)
+    if start is None:
+      raise errors.ArgumentError(
+        f"{public_state!r} has probability 0 with these ranges, so there is nothing to solve."
+      )
+    self._start = start
+
+  @functools.cached_property
+  def game(self) -> CompiledGame:
+    """The subgame as a game, with its gadget in front, for solvers and evaluation; see `subgame`."""
+    return self._tree.cut_out([self._start], self._gadget).game
+
+  def solve(self, solver: str | None = None, iterations: int = 1000) -> Solution:
+    """Solves the subgame.
+
+    Args:
+      solver: "lp" for a linear program, or a name in `catalogue.SOLVERS`; by default "lp" for listed histories, "dcfr"
+        in vector form. With leaf values it is CFR+.
+      iterations: the number of iterations of a solver that iterates.
+
+    Raises:
+      ArgumentError: an argument is not as above.
+      NoSolutionError: a linear program was not solved.
+    """
+    arguments.positive_integer(iterations, "iterations")
+    tree = self._tree
+    if self._leaf_values is not None:
+      above = solve_above(self.public_state, self.ranges, self._leaf_values, iterations)
+      return Solution(tree.behavioral_form(above.entries), above.values)
+    solver = solver or ("lp" if tree.picks else "dcfr")
+    arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
+    solves = SubgameSolver(solver, iterations)
+    with_bounds = self._gadget.is_safe
+    cut = tree.cut_out([self._start], self._gadget, program=solves.is_program and with_bounds)
+    both = solves.is_program and not with_bounds
+    found = solve_lp(cut.game).sequence_form if both else solves.solve(cut)
+    strategies, uniform = np.full(len(tree.owned(0)), np.nan), tree.uniform()
+    for player in (self._searcher,) if with_bounds else (0, 1):
+      strategies[cut.there[player]] = uniform[cut.there[player]]
+      cut.write(found, strategies, player)
+    return Solution(tree.behavioral_form(strategies), self._values(strategies))
+
+  def _values(self, strategies: Float64s) -> Pair:
+    """Returns the values of both players' private states."""
+    tree, number, begins = (
+      self._tree,
+      self.public_state.number,
+      {self.public_state.number: self.ranges},
+    )
+    played = np.where(np.isnan(strategies), tree.uniform(), strategies)
+    faced = [tree.blueprint(played, searcher, begins) for searcher in (0, 1)]
+    values = [faced[1 - player].values(number) for player in (0, 1)]
+    if self._gadget.is_safe:
+      searcher = self._searcher
+      utilities = faced[searcher].action_values()
+      response = (utilities == tree.per_infoset(utilities, np.maximum)).astype(np.float64)
+      mine = tree.owned(searcher)
+      both = np.where(mine, played, tree.normalized(response, tree.uniform()))
+      expected = tree.blueprint(both, 1 - searcher, begins).expected(searcher, {})
+      values[searcher] = expected.values(number)
+    return values[0], values[1]
+
+
+def _checked(state: AnyPublicState, ranges: Sequence[npt.ArrayLike]) -> Pair:
+  """Returns ranges as arrays."""
+  counts = state.tree.num_private_states(state.number)
+  try:
+    found = [np.asarray(own, np.float64) for own in ranges]
+  except (TypeError, ValueError):
+    found = []
+  if [own.shape for own in found] != [(count,) for count in counts] or not all(
+    np.isfinite(own).all() and (own >= 0).all() for own in found
+  ):
+    raise errors.ArgumentError(
+      f"ranges must be {counts[0]} and {counts[1]} numbers of at least 0, one for each private state of {state!r}, not "
+      f"{arguments.shortened(ranges)}."
+    )
+  return found[0], found[1]
 
 
 def subgame(
   game: AnyGame,
-  public_state: PublicState | VectorPublicState,
+  public_state: AnyPublicState,
   blueprint: open_spiel.AnyPolicy,
   searcher: int,
   *,
@@ -67,13 +210,13 @@ def subgame(
 
   Player numbers are those of the whole game. The searcher's infosets have the names that they have there, so that its
   strategy can be taken over; the opponent's first one, or those of its choices, are the gadget's. Returns sum to 0, and
-  are what the searcher expects for each unit of w.
+  are the searcher's expectations per unit of w.
 
   Args:
     game: the game, compiled, or what `compile_game` takes.
     public_state: one of `public_states(game)`.
-    blueprint: a policy of both players.
-    searcher: who is going to be solved again.
+    blueprint: a policy of both players, from which ranges and bounds come.
+    searcher: the player who is going to be solved again.
     gadget: one of `GADGETS`, see there what each promises, or a `Gadget`; by default "safe", in vector form "follow".
 
   Raises:
@@ -85,280 +228,10 @@ def subgame(
   tree = public_state.tree
   check_game(game, public_state)
   searcher = arguments.integer(searcher, "searcher", 0, 1)
-  chosen = find_gadget(gadget, vector_form=isinstance(public_state, VectorPublicState))
-  if chosen.knowledge_limited:
+  chosen = find_gadget(gadget, picks=tree.picks)
+  start = tree.blueprint(tree.entries(blueprint), searcher).start(public_state.number, chosen)
+  if start is None:
     raise errors.ArgumentError(
-      "A public state has a knowledge-limited subgame for each infoset of the searcher: call resolve."
+      f"{public_state!r} has probability 0 under this blueprint: the searcher never has to solve it again."
     )
-  standing: Any = tree.standing(tree.entries(blueprint), searcher)
-  roots = standing.bounds(public_state.place, chosen)
-  if roots is None:
-    raise errors.ArgumentError(
-      f"{public_state!r} has probability 0 under this blueprint: nobody would have to solve it again."
-    )
-  if isinstance(public_state, VectorPublicState):
-    return vector_subgames.cut_out(standing, [roots], chosen)
-  return cut_out(standing, roots, chosen).game
-
-
-@dataclasses.dataclass(frozen=True)
-class Limit:
-  """Where a subgame ends early, and what it is worth there: as much as the opponent's choice among continuations.
-
-  Brown, Sandholm and Amos, "Depth-Limited Solving for Imperfect-Information Games" (2018).
-
-  Attributes:
-    leaves: int64 (leaves,), histories that do not follow each other.
-    values: what player 0 gets from each by each continuation, as `HistoryTree.payoff` has it; (continuations, leaves).
-  """
-
-  leaves: Int64s
-  values: Float64s
-
-  def reached(self, found: HistoryTree) -> Bools:
-    """Returns which histories are before the limit or on it, shape (nodes,)."""
-    edges = np.zeros(len(found.parent) + 1, np.int64)
-    edges[self.leaves + 1] += 1
-    np.subtract.at(edges, found.end[self.leaves], 1)
-    result: Bools = np.cumsum(edges)[:-1] == 0
-    return result
-
-
-def cut_out(
-  standing: Standing,
-  roots: Roots,
-  gadget: Gadget,
-  *,
-  free: Bools | None = None,
-  limit: Limit | None = None,
-) -> Subgame:
-  """Returns the subgame below some histories, with a gadget in front.
-
-  Args:
-    standing: what is played.
-    roots: where it begins.
-    gadget: what is in front.
-    free: below which of the roots the searcher may do as it likes; elsewhere it plays what it has played. By default,
-      below all.
-    limit: where it ends early.
-  """
-  found, searcher = standing.histories, standing.searcher
-  opponent, sign = 1 - searcher, 1 - 2 * searcher
-  is_free = np.ones(len(roots.histories), bool) if free is None else free
-  nodes = found.below(roots.histories)
-  root_of = np.repeat(np.arange(len(is_free)), found.end[roots.histories] - roots.histories)
-  stops = np.zeros(len(nodes), bool)
-  if limit is not None:
-    kept = limit.reached(found)[nodes]
-    nodes, root_of = nodes[kept], root_of[kept]
-    stops = np.isin(nodes, limit.leaves)
-  decides = ~stops & (found.mover[nodes] >= 0)
-  ends = stops | (found.mover[nodes] == TERMINAL)
-  mine = decides & (found.mover[nodes] == searcher) & is_free[root_of]
-  own = _Infosets(found, searcher, nodes[mine])
-  theirs = decides & (found.mover[nodes] == opponent)
-  other = _Infosets(found, opponent, nodes[theirs])
-  group_above = roots.place[root_of[theirs][other.first]]
-
-  # What ends are worth to the searcher, and for each the sequence by which it comes there, and the opponent's J.
-  end, end_root = nodes[ends], root_of[ends]
-  begin = roots.histories[end_root]
-  weight = roots.weights[end_root] * found.chance[end] / found.chance[begin]
-  if free is not None:
-    reach = found.reach(standing.entries, searcher)
-    weight *= np.where(is_free[end_root], 1.0, reach[end] / reach[begin])
-  own_last, group = own.sequences(found.last[searcher, end], 0), roots.place[end_root]
-
-  front = _Front(roots, gadget, found, opponent)
-  side = _Side(front.names, front.counts)
-  rows, columns = [np.zeros(len(front.values), np.int64)], [front.sequences]
-  values = [front.values]
-  for label, entry, factor in front.copies:
-    start = side.add(other.names(label), other.counts, other.actions)
-    side.parents.append(other.sequences(other.entry_above, entry[group_above], start))
-    last = other.sequences(found.last[opponent, end], entry[group], start)
-    scale = sign * weight * factor[group]
-    if limit is None:
-      outcomes = [(last, found.payoff[end])]
-    else:
-      outcomes = _outcomes(found, opponent, end, last, limit, side, label)
-    for sequences, worth in outcomes:
-      rows.append(own_last)
-      columns.append(sequences)
-      values.append(scale * worth)
-  own_side = _Side([], np.zeros(0, np.int64))
-  own_side.add(own.names(""), own.counts, own.actions)
-  own_side.parents.append(own.sequences(own.entry_above, 0))
-  game = _game(
-    found, searcher, own_side, side, np.stack([*map(np.concatenate, (rows, columns))]), values
-  )
-  return Subgame(game, searcher, own.infosets, front.dealt, found)
-
-
-def _outcomes(
-  found: HistoryTree,
-  opponent: int,
-  end: Int64s,
-  last: Int64s,
-  limit: Limit,
-  side: "_Side",
-  label: str,
-) -> list[tuple[Int64s, Float64s]]:
-  """Returns, for each continuation, the opponent's last sequences at ends, and what player 0 gets there."""
-  order = np.argsort(limit.leaves)
-  place = np.minimum(np.searchsorted(limit.leaves[order], end), len(order) - 1)
-  is_leaf = limit.leaves[order][place] == end
-  values = np.where(is_leaf, limit.values[:, order[place]], found.payoff[end])
-  number = len(values)
-  if number == 1:
-    return [(last, values[0])]
-  # Terminal histories are worth the same by all continuations, so the first has them all.
-  values[1:, ~is_leaf] = 0.0
-  known, first, which = np.unique(
-    found.known_to(opponent, end[is_leaf]), return_index=True, return_inverse=True
-  )
-  names = [f"{label}then: {found.known_as(opponent, each)}" for each in known.tolist()]
-  counts = np.full(len(known), number)
-  start = side.add(names, counts, spread(np.zeros_like(counts), counts))
-  side.parents.append(last[is_leaf][first])
-  result = []
-  for continuation in range(number):
-    sequences = last.copy()
-    sequences[is_leaf] = start + number * which + continuation
-    result.append((sequences, values[continuation]))
-  return result
-
-
-def _game(
-  found: HistoryTree,
-  searcher: int,
-  own: "_Side",
-  other: "_Side",
-  pairs: Int64s,
-  values: list[Float64s],
-) -> EnumeratedGame:
-  """Returns the game of two sides, of pairs of last sequences, the searcher's first, and what these are worth to it."""
-  sides = (own, other) if searcher == 0 else (other, own)
-  leaves, which = distinct_columns(list(pairs if searcher == 0 else pairs[::-1]))
-  payoffs = (1 - 2 * searcher) * np.bincount(which, np.concatenate(values), leaves.shape[1])
-  largest = float(np.abs(payoffs).sum())
-  num_actions = [np.concatenate(side.counts) for side in sides]
-  facts = GameFacts(
-    game_string=f"subgame of {found.view.game}",
-    num_distinct_actions=max(
-      found.view.game.num_distinct_actions(), *(int(each.max(initial=1)) for each in num_actions)
-    ),
-    payoff_range=(-largest, largest),
-    constant_sum=0.0,
-    num_states=pairs.shape[1] + sum(map(len, num_actions)),
-    num_terminals=pairs.shape[1],
-    open_spiel_version=None,
-  )
-  return game_of_parts(
-    facts,
-    [side.names for side in sides],
-    [np.concatenate(side.actions) for side in sides],
-    [np.concatenate(side.parents) for side in sides],
-    num_actions,
-    leaves.astype(np.uint32),
-    np.stack([payoffs, -payoffs], axis=1),
-  )
-
-
-class _Side:
-  """A player's infosets of a subgame, in the order of their sequences."""
-
-  def __init__(self, names: list[str], counts: Int64s) -> None:
-    """Begins with infosets that nothing is above."""
-    self.names, self.counts = list(names), [counts]
-    self.actions, self.parents = [spread(np.zeros_like(counts), counts)], [np.zeros_like(counts)]
-
-  def add(self, names: list[str], counts: Int64s, actions: Int64s) -> int:
-    """Adds infosets, whose parents the caller adds, and returns their first sequence."""
-    start = 1 + sum(int(each.sum()) for each in self.counts)
-    self.names += names
-    self.counts.append(counts)
-    self.actions.append(actions)
-    return start
-
-
-class _Infosets:
-  """A player's infosets among those of the whole, ascending.
-
-  Attributes:
-    infosets: their numbers there.
-    first: the place of a history of each in `nodes`.
-    counts: how many actions each has.
-    actions: these, end to end.
-  """
-
-  def __init__(self, found: HistoryTree, player: int, nodes: Int64s) -> None:
-    """Takes histories at which the player decides."""
-    self._found = found
-    self.infosets, self.first = np.unique(found.infoset[nodes], return_index=True)
-    self.counts = found.num_actions[self.infosets]
-    entries = spread(found.first_entry[self.infosets], self.counts)
-    self.actions = found.actions[player][entries - player * len(found.actions[0])]
-    self._before = np.cumsum(self.counts) - self.counts
-
-  @property
-  def entry_above(self) -> Int64s:
-    """The owner's last entry before each."""
-    result: Int64s = self._found.entry_above[self.infosets]
-    return result
-
-  def names(self, label: str) -> list[str]:
-    """Returns their names, with something before each."""
-    return [label + self._found.infostate(infoset) for infoset in self.infosets.tolist()]
-
-  def sequences(self, entry: Int64s, otherwise: Any, start: int = 1) -> Int64s:
-    """Returns the sequences of entries of the whole, the first infoset's action 0 being `start`; others' otherwise."""
-    result = np.broadcast_to(np.asarray(otherwise, np.int64), entry.shape).copy()
-    if len(self.infosets):
-      infoset = self._found.infoset_of_entry[entry]
-      place = np.minimum(np.searchsorted(self.infosets, infoset), len(self.infosets) - 1)
-      inside = (entry >= 0) & (self.infosets[place] == infoset)
-      number = start + self._before[place] + entry - self._found.first_entry[infoset]
-      result[inside] = number[inside]
-    return result
-
-
-class _Front:
-  """What the opponent does before the subgame.
-
-  Attributes:
-    names: of its infosets.
-    counts: their numbers of actions.
-    sequences: the opponent's sequences at leaves of the gadget's own.
-    values: what they are worth to the searcher.
-    copies: of the opponent's infosets: what stands before their names, the sequence by which each J is entered, and
-      what the weight of J is multiplied by.
-    dealt: see `Subgame`.
-  """
-
-  def __init__(self, roots: Roots, gadget: Gadget, found: HistoryTree, opponent: int) -> None:
-    number, mixed = len(roots.mass), gadget.mixed
-    group, none = np.arange(number), np.zeros(number, np.int64)
-    self.dealt: Float64s | None = None
-    self.names: list[str] = []
-    self.counts, self.sequences, self.values = none[:0], none[:0], np.zeros(0)
-    if gadget.front == "deal":
-      self.copies = [("", none, np.ones(number))]
-    elif gadget.front == "pick":
-      self.names, self.counts = ["pick: where to be"], np.array([number])
-      self.sequences, self.values = 1 + group, (1 - mixed) * roots.bound
-      self.copies = [("", 1 + group, (1 - mixed) / roots.mass)]
-      if mixed:
-        dealt = mixed * roots.mixture
-        self.sequences = np.append(self.sequences, 0)
-        self.values = np.append(self.values, dealt @ roots.bound)
-        self.copies.append(("dealt: ", none, dealt / roots.mass))
-        self.dealt = dealt / (1 - mixed)
-    else:
-      follows = gadget.follows(roots.dealt, roots.mass)
-      self.names = [f"choice: {found.known_as(opponent, name)}" for name in roots.names.tolist()]
-      self.counts = np.full(number, 2)
-      self.sequences, self.values = 1 + 2 * group, -(1 - follows) * roots.mass * roots.bound
-      self.copies = [("", 2 + 2 * group, 1 - follows)]
-      if mixed:
-        self.copies.append(("dealt: ", none, follows))
+  return tree.cut_out([start], chosen).game

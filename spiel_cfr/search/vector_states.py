@@ -1,25 +1,37 @@
-"""Public states of a game in vector form, and where both players stand there: by node of the public tree and type.
+"""Public states of a game in vector form, and policies evaluated over them: arrays by node of the public tree and type.
 
-Nobody lists histories. What search asks of them are sums over the types of who is not asked about.
+No histories are listed. A counterfactual value of one player's type is a sum over the types of the other player.
 """
 
-import dataclasses
 import functools
 import itertools
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, spread
+from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.vector.public_tree import CHANCE
 from spiel_cfr.games.vector.vector_game import VectorGame
 from spiel_cfr.policies import open_spiel
+from spiel_cfr.search.cut_outs import CutOut
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.history_walk import NONE
-from spiel_cfr.search.public_nodes import AnyPublicState, AnyPublicTree
-from spiel_cfr.search.standing import UNLIKELY
+from spiel_cfr.search.public_nodes import PublicNodes
+from spiel_cfr.search.public_trees import (
+  AnyPublicState,
+  BehavioralTree,
+  Blueprint,
+  Pair,
+  Pairs,
+  Start,
+)
+from spiel_cfr.search.vector_cut_out import cut_out
+
+# Numbers in the matrices of subgames that are solved as one game.
+_MOST_NUMBERS = 4_000_000
 
 
 def _of_histories(name: str) -> Any:
@@ -47,40 +59,21 @@ class VectorPublicState(AnyPublicState):
 
   @property
   def length(self) -> int:
-    """How many moves there were, chance's included."""
     paths = self.tree.game.tree.deals.paths
-    return int(np.count_nonzero(paths[0] >= 0) + self.tree.depth[self.number])
+    return int(np.count_nonzero(paths[0] >= 0) + self.tree.nodes.depth[self.number])
 
   @property
   def players(self) -> tuple[int, ...]:
-    """Who is to move; chance is -1."""
     return (int(self.tree.game.tree.player[self.number]),)
 
-  @property
-  def place(self) -> int:
-    """Its number."""
-    return self.number
-
   def private_states(self, player: int) -> list[str]:
-    """Returns what a player may know here: its information state strings, by type; empty where nobody decides."""
-    game = self.tree.game
-    deals, weights = game.tree.deals, game.tree.weights[game.tree.kind[self.number]]
-    own = deals.types[arguments.integer(player, "player", 0, 1), weights >= 0]
-    if self.players == (CHANCE,):
-      return []
-    states = self.states(np.unique(own, return_index=True)[1])
-    return [game.view.named(state, player) for state in states]
+    """Returns a player's types here, by their information state strings; empty where chance moves."""
+    player = arguments.integer(player, "player", 0, 1)
+    return [] if self.players == (CHANCE,) else self.tree.nodes.names(self.number, player)
 
   def states(self, chosen: Any = slice(None)) -> list[Any]:
     """Returns OpenSpiel's states here, one for each deal that is possible, or for some of these."""
-    game = self.tree.game
-    alive = game.tree.weights[game.tree.kind[self.number]] >= 0
-    result = []
-    for path in game.tree.deals.paths[alive][chosen]:
-      result.append(game.view.new_initial_state())
-      for action in [*path[path >= 0].tolist(), *game.tree.actions_above(self.number)]:
-        result[-1].apply_action(action)
-    return result
+    return self.tree.nodes.states(self.number, chosen)
 
   def beliefs(self, policy: open_spiel.AnyPolicy, player: int) -> dict[str, float]:
     """Returns how likely each private state of a player's is under a policy of both, given that play has come here.
@@ -88,13 +81,11 @@ class VectorPublicState(AnyPublicState):
     NaN where the policy never comes here.
     """
     arguments.integer(player, "player", 0, 1)
-    kind = int(self.tree.game.tree.kind[self.number])
-    reach = [own[self.number] for own in self.tree.standing(self.tree.entries(policy), 0).reach]
-    joint = reach[0][:, None] * self.tree.chances[kind] * reach[1]
-    likely = joint.sum(axis=1 - player) / (joint.sum() or np.nan)
+    ranges = self.tree.blueprint(self.tree.entries(policy), 0).ranges(self.number)
+    likely = ranges[player] * self.tree.chance_mass(self.number, player, ranges[1 - player])
     names = self.private_states(player)
-    types = self.tree.game.tree.types[kind][player][: len(names)]
-    return dict(zip(names, likely[types].tolist(), strict=True))
+    shares = likely[: len(names)] / (likely.sum() or np.nan)
+    return dict(zip(names, shares.tolist(), strict=True))
 
   reach, value, private_values = map(_of_histories, ("reach", "value", "private_values"))
 
@@ -105,39 +96,13 @@ class VectorPublicState(AnyPublicState):
     return f"<VectorPublicState {self.number}: [{moves}] after the deal, {known} types>"
 
 
-class Level(NamedTuple):
-  """The nodes at one depth of a public tree.
-
-  Attributes:
-    nodes: these.
-    edges: below them, end to end.
-    starts: where those of each node begin.
-    inner: which of them lead to nodes.
-    children: to which.
-  """
-
-  nodes: Int64s
-  edges: Int64s
-  starts: Int64s
-  inner: Int64s
-  children: Int64s
-
-
-class VectorPublicTree(AnyPublicTree[VectorPublicState]):
+class VectorPublicTree(BehavioralTree[VectorPublicState]):
   """All public states of a game in vector form, parents first. Make one with `public_states`.
 
   Attributes:
     game: the compiled game.
-    above: int64 (public states,), the one before the last move, `NONE` of the first.
-    levels: the nodes by their number of moves after the deal.
-    depth: that number, shape (nodes,).
-    owner: who moves to take each edge, shape (edges,).
-    cells: see `Layout.cells`.
-    chances: chance's probability of each pair of types and all that it did on the way, shape (kinds, types of player 0,
-      types of player 1).
-    payoffs: what player 0 gets less half of what returns sum to, times chance's probability; of each matrix.
-    largest_payoff: the largest that there is, of either sign.
-    num_ends: the number of terminals below each node, shape (nodes,).
+    above: int64 (public states,). The public state before the last move, `NONE` of the first.
+    nodes: the public tree as arrays.
   """
 
   game: VectorGame
@@ -145,58 +110,8 @@ class VectorPublicTree(AnyPublicTree[VectorPublicState]):
 
   def __init__(self, game: VectorGame) -> None:
     """Takes a constant-sum game."""
-    self.game, found = game, game.tree
-    self.above = np.where(found.edge_above >= 0, found.node_of_edge[found.edge_above], NONE)
-    self.depth = np.zeros(found.num_nodes, np.int64)
-    self.levels = []
-    for depth, nodes in enumerate(found.levels()):
-      self.depth[nodes] = depth
-      counts = found.num_actions[nodes].astype(np.int64)
-      edges = spread(found.first_edge[nodes], counts)
-      inner = edges[found.child[edges] >= 0]
-      children = found.child[inner].astype(np.int64)
-      self.levels.append(Level(nodes, edges, np.cumsum(counts) - counts, inner, children))
-    self.owner = found.player[found.node_of_edge]
-    self.cells = game.layout.cells(game.end)
-    shape = found.deals.num_types
-    pair = found.deals.types[0] * shape[1] + found.deals.types[1]
-    self.chances = np.zeros((len(found.weights), *shape))
-    for kind, weights in enumerate(found.weights):
-      sums = np.bincount(pair, np.maximum(weights, 0.0), shape[0] * shape[1])
-      self.chances[kind] = sums.reshape(shape)
-    self.payoffs: Float64s = (found.matrices[:, 0] - found.matrices[:, 1]) / 2
-    middle = (game.constant_sum or 0.0) / 2
-    self.largest_payoff = max(abs(each - middle) for each in game.payoff_range)
-
-  @functools.cached_property
-  def num_ends(self) -> Int64s:
-    """See above."""
-    found = self.game.tree
-    result = np.bincount(found.node_of_edge[found.child < 0], minlength=found.num_nodes)
-    for level in reversed(self.levels[1:]):
-      np.add.at(result, self.above[level.nodes], result[level.nodes])
-    return result
-
-  def entries(self, policy: open_spiel.AnyPolicy) -> Float64s:
-    """Returns a policy in behavioural form.
-
-    Raises:
-      PolicyError: the policy is not one for this game.
-    """
-    return open_spiel.from_policy(self.game, policy)
-
-  def behavioral_form(self, entries: Float64s) -> Float64s:
-    """Returns the same."""
-    return entries
-
-  def standing(self, entries: Float64s, searcher: int) -> "VectorStanding":
-    """Returns where both players stand when they play these, before one of them searches."""
-    return VectorStanding(self, entries, arguments.integer(searcher, "searcher", 0, 1))
-
-  def owned(self, player: int) -> Bools:
-    """Returns which sequences are a player's."""
-    second = np.arange(self.game.end) >= self.game.layout.roots[1]
-    return np.asarray(second == arguments.integer(player, "player", 0, 1))
+    self.game, self.nodes = game, PublicNodes(game)
+    self.above, self.largest_payoff = self.nodes.above, self.nodes.largest_payoff
 
   def _deciding(self, player: int) -> Int64s:
     return np.flatnonzero(self.game.tree.player == player)
@@ -205,7 +120,7 @@ class VectorPublicTree(AnyPublicTree[VectorPublicState]):
     """Returns where play first goes on after chance has moved again, or else after both have moved."""
     player = self.game.tree.player
     acted, after = np.zeros((len(self), 2), bool), np.zeros(len(self), bool)
-    for level in self.levels[1:]:
+    for level in self.nodes.levels[1:]:
       above = self.above[level.nodes]
       acted[level.nodes] = acted[above] | (player[above, None] == np.arange(2))
       after[level.nodes] = after[above] | ((player[above] == CHANCE) & acted[above].any(axis=1))
@@ -242,152 +157,145 @@ class VectorPublicTree(AnyPublicTree[VectorPublicState]):
       )
     return self[node]  # type: ignore[no-any-return]
 
+  def num_private_states(self, number: int) -> tuple[int, int]:
+    first, second = map(len, self.nodes.types(number))
+    return first, second
+
+  def chance_mass(self, number: int, player: int, weights: Float64s) -> Float64s:
+    chances = self.nodes.chances[self.game.tree.kind[number]]
+    mass = self.nodes.spread(number, 1 - player, weights) @ (chances if player else chances.T)
+    return np.asarray(mass[self.nodes.types(number)[player]])
+
+  def blueprint(
+    self, entries: Float64s, searcher: int, begins: Pairs | None = None
+  ) -> "VectorBlueprint":
+    return VectorBlueprint(self, entries, searcher, begins)
+
+  def sequence_form(self, entries: Float64s, begins: Pairs | None = None) -> Float64s:
+    nodes, result = self.nodes, np.zeros(len(entries) + 1)
+    made = np.append(entries, 0.0)[nodes.cells]
+    for player, own in enumerate(nodes.reach(made, begins)):
+      edges = np.flatnonzero(nodes.owner == player)
+      cells = nodes.cells[edges, : own.shape[1]]
+      result[cells] = own[self.game.tree.node_of_edge[edges]] * made[edges, : own.shape[1]]
+    return result[:-1]
+
+  def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
+    return cut_out(self.nodes, starts, gadget)
+
+  def batches(self, starts: Iterable[Start], *, alone: bool) -> Iterator[list[Start]]:
+    batch: list[Start] = []
+    numbers = 0
+    for start in starts:
+      # At most a square for each terminal and player, the opponent's types twice.
+      more = (
+        int(self.nodes.num_ends[start.number]) * 4 * len(start.weights[0]) * len(start.weights[1])
+      )
+      if batch and (alone or numbers + more > _MOST_NUMBERS):
+        yield batch
+        batch, numbers = [], 0
+      batch.append(start)
+      numbers += more
+    if batch:
+      yield batch
+
   def __repr__(self) -> str:
     return f"<VectorPublicTree of {self.game.name}: {len(self):,} public states>"
 
 
-@dataclasses.dataclass(frozen=True)
-class VectorRoots:
-  """How a subgame begins; J are the opponent's types.
+class VectorBlueprint(Blueprint):
+  """A policy of both players in vector form, see `Blueprint`.
 
   Attributes:
-    node: where.
-    weights: what chance's probability of a pair of types is multiplied by there, shape (types of the searcher, types of
-      the opponent): what the searcher plays, and in the gadget "unsafe" the opponent, to a sum of 1; 0 of types of the
-      opponent that the searcher as good as never lets happen.
-    mass: w of each J.
-    bound: the bound of each J.
-    dealt: w r of each J.
+    reach: by player, float64 (nodes, types). The probability that the player plays to each node.
   """
 
-  node: int
-  weights: Float64s
-  mass: Float64s
-  bound: Float64s
-  dealt: Float64s
+  tree: VectorPublicTree
 
+  def __init__(
+    self, tree: VectorPublicTree, entries: Float64s, searcher: int, begins: Pairs | None = None
+  ) -> None:
+    """Evaluates a policy in behavioural form; `begins` are ranges with which play comes to some public states."""
+    self.tree, self.entries, self.searcher, self._begins = tree, entries, searcher, begins
+    self._made = np.append(entries, 0.0)[tree.nodes.cells]
+    self.reach = tree.nodes.reach(self._made, begins)
 
-class VectorStanding:
-  """Where both players stand in a game in vector form.
-
-  Attributes:
-    tree: the public states.
-    entries: the policy of both in behavioural form, shape (sequences,).
-    searcher: who is going to be solved again.
-    reach: what each player plays to each node, by its type: two of shape (nodes, types).
-    action_values: what the opponent gets after each edge by a best response, by its type, times what chance and the
-      searcher do on the way; shape (edges, types).
-    values: the same of nodes.
-  """
-
-  def __init__(self, tree: VectorPublicTree, entries: Float64s, searcher: int) -> None:
-    """Evaluates a policy."""
-    self.tree, self.entries, self.searcher = tree, entries, searcher
-    found, opponent = tree.game.tree, 1 - searcher
-    made = np.append(entries, 0.0)[tree.cells]
-    self.reach = [np.ones((found.num_nodes, count)) for count in found.deals.num_types]
-    for level in tree.levels:
-      above = found.node_of_edge[level.inner]
-      for player, own in enumerate(self.reach):
-        mine = (tree.owner[level.inner] == player)[:, None]
-        own[level.children] = own[above] * np.where(mine, made[level.inner, : own.shape[1]], 1.0)
-    self.action_values = np.zeros((len(found.child), found.deals.num_types[opponent]))
-    self._add_ends(made)
-    self.values = np.zeros((found.num_nodes, found.deals.num_types[opponent]))
-    for level in reversed(tree.levels):
-      self.action_values[level.inner] = self.values[level.children]
-      worth = self.action_values[level.edges]
-      sums = np.add.reduceat(worth, level.starts, axis=0)
-      best = np.maximum.reduceat(worth, level.starts, axis=0)
+  @functools.cached_property
+  def worth(self) -> Pair:
+    """The opponent's counterfactual values by its type: of nodes and of edges, float64 (nodes or edges, types)."""
+    found, nodes, opponent = self.tree.game.tree, self.tree.nodes, 1 - self.searcher
+    count = found.deals.num_types[opponent]
+    worth, action_worth = np.zeros((found.num_nodes, count)), np.zeros((len(found.child), count))
+    self._add_ends(action_worth)
+    for level in reversed(nodes.levels):
+      action_worth[level.inner] = worth[level.children]
+      below = action_worth[level.edges]
       mine = (found.player[level.nodes] == opponent)[:, None]
-      self.values[level.nodes] = np.where(mine, best, sums)
+      sums = np.add.reduceat(below, level.starts, axis=0)
+      if self.responds:
+        own = np.maximum.reduceat(below, level.starts, axis=0)
+      else:
+        own = np.add.reduceat(self._made[level.edges, :count] * below, level.starts, axis=0)
+      worth[level.nodes] = np.where(mine, own, sums)
+      for number, values in self.leaves.items():
+        if nodes.depth[number] == nodes.depth[level.nodes[0]]:
+          worth[number] = nodes.spread(number, opponent, values)
+    return worth, action_worth
 
-  def _add_ends(self, made: Float64s) -> None:
-    """Writes what the opponent gets where the game ends."""
-    found, searcher = self.tree.game.tree, self.searcher
+  def _add_ends(self, action_worth: Float64s) -> None:
+    """Writes the opponent's counterfactual values where the game ends."""
+    found, searcher, nodes = self.tree.game.tree, self.searcher, self.tree.nodes
     ends = np.flatnonzero(found.child < 0)
     matrix = found.matrix[-1 - found.child[ends]]
     for number in range(len(found.matrices)):
       edges = ends[matrix == number]
       own = self.reach[searcher][found.node_of_edge[edges]]
-      mine = (self.tree.owner[edges] == searcher)[:, None]
-      own = own * np.where(mine, made[edges, : own.shape[1]], 1.0)
-      payoffs = self.tree.payoffs[number]
-      self.action_values[edges] = own @ (payoffs.T if searcher else -payoffs)
+      mine = (nodes.owner[edges] == searcher)[:, None]
+      own = own * np.where(mine, self._made[edges, : own.shape[1]], 1.0)
+      payoffs = nodes.payoffs[number]
+      action_worth[edges] = own @ (payoffs.T if searcher else -payoffs)
 
   @property
   def opponent_gets(self) -> float:
-    """What the opponent gets from a best response, less half of what the returns sum to."""
-    return float(self.values[0].sum())
+    return float(self.worth[0][0].sum())
 
-  @property
-  def largest_payoff(self) -> float:
-    """The largest that there is, of either sign."""
-    return self.tree.largest_payoff
+  def action_values(self) -> Float64s:
+    nodes, opponent = self.tree.nodes, 1 - self.searcher
+    edges = np.flatnonzero(nodes.owner == opponent)
+    result = np.zeros(len(self.entries) + 1)
+    values = self.worth[1][edges]
+    result[nodes.cells[edges, : values.shape[1]]] = values
+    return result[:-1]
 
-  def length(self, node: int) -> int:
-    """Returns the number of moves before a node."""
-    return int(self.tree[node].length)
+  def playing(self, entries: Float64s, *, answered: bool = False) -> "VectorBlueprint":
+    return VectorBlueprint(self.tree, entries, self.searcher, self._begins)
 
-  def playing(self, entries: Float64s, *, answered: bool = False) -> "VectorStanding":
-    """Returns where the players stand when they play otherwise."""
-    return VectorStanding(self.tree, entries, self.searcher)
+  def ranges(self, number: int) -> Pair:
+    first, second = (
+      own[number, types]
+      for own, types in zip(self.reach, self.tree.nodes.types(number), strict=True)
+    )
+    return first, second
 
-  def is_open(self, node: int) -> bool:
-    """Returns False: policies of a whole game have answers to all actions."""
-    return False
+  def values(self, number: int) -> Float64s:
+    return np.asarray(self.worth[0][number, self.tree.nodes.types(number)[1 - self.searcher]])
 
-  def _chances(self, kind: Any) -> Float64s:
-    """Returns chance's probability of pairs of types, the searcher's first."""
-    chances: Float64s = self.tree.chances[kind]
-    return chances.T if self.searcher else chances
-
-  @functools.cached_property
-  def mass(self) -> Float64s:
-    """How likely chance and the searcher make each node and type of the opponent (w), shape (nodes, types)."""
-    kind = self.tree.game.tree.kind
-    result = np.zeros_like(self.values)
-    for number in range(len(self.tree.chances)):
-      here = kind == number
-      result[here] = self.reach[self.searcher][here] @ self._chances(number)
-    return result
+  def gifts(self, number: int) -> Float64s:
+    return np.asarray(self._gifts[number, self.tree.nodes.types(number)[1 - self.searcher]])
 
   @functools.cached_property
-  def gifts(self) -> Float64s:
-    """g: what the opponent gives away on the way to each node, by its type, per unit of w; shape (nodes, types)."""
-    found, result = self.tree.game.tree, np.zeros_like(self.values)
-    for level in self.tree.levels:
+  def _gifts(self) -> Float64s:
+    """The opponent's gifts on the way to each node, by its type, per unit of w; shape (nodes, types)."""
+    found, (worth, action_worth) = self.tree.game.tree, self.worth
+    result, mass = np.zeros_like(worth), np.zeros_like(worth)
+    for kind, chances in enumerate(self.tree.nodes.chances):
+      here = found.kind == kind
+      mass[here] = self.reach[self.searcher][here] @ (chances.T if self.searcher else chances)
+    for level in self.tree.nodes.levels:
       above = found.node_of_edge[level.inner]
-      mass = self.mass[above]
-      lost = np.maximum(self.values[above] - self.action_values[level.inner], 0.0)
-      mine = (found.player[above] == 1 - self.searcher)[:, None] & (mass > 0)
+      lost = np.maximum(worth[above] - action_worth[level.inner], 0.0)
+      mine = (found.player[above] == 1 - self.searcher)[:, None] & (mass[above] > 0)
       result[level.children] = result[above] + np.where(
-        mine, lost / np.where(mass > 0, mass, 1.0), 0.0
+        mine, lost / np.where(mass[above] > 0, mass[above], 1.0), 0.0
       )
     return result
-
-  def bounds(self, node: int, gadget: Gadget) -> VectorRoots | None:
-    """Returns how the subgame below a node begins; None if nobody comes there."""
-    others = self.reach[1 - self.searcher][node]
-    weights = np.repeat(self.reach[self.searcher][node][:, None], len(others), axis=1)
-    if not gadget.is_safe:
-      weights = weights * others
-    mass = (self._chances(self.tree.game.tree.kind[node]) * weights).sum(axis=0)
-    kept = mass > UNLIKELY * mass.max()
-    if not kept.any():
-      return None
-    total = mass[kept].sum()
-    mass = np.where(kept, mass, 0.0) / total
-    bound = self._per_unit(node)
-    if gadget.reach:
-      bound = bound + self.gifts[node]
-    return VectorRoots(node, np.where(kept, weights, 0.0) / total, mass, bound, mass * others)
-
-  def _per_unit(self, node: int) -> Float64s:
-    """Returns what the opponent expects at a node by its type, given that it is there; 0 where that never happens."""
-    mass = self.mass[node]
-    return np.asarray(np.divide(self.values[node], mass, out=0.0 * mass, where=mass > 0))
-
-  def smallest_margin(self, roots: VectorRoots) -> float:
-    """Returns the least by which the bounds are above what the opponent gets by what is played here."""
-    return float((roots.bound - self._per_unit(roots.node))[roots.mass > 0].min())

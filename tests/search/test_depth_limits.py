@@ -9,8 +9,8 @@ from blueprints import blueprint
 import spiel_cfr
 from spiel_cfr import errors, policies, search
 from spiel_cfr.deep_cfr import MLP, LeastSquares, network
+from spiel_cfr.evaluation import evaluate
 from spiel_cfr.policies import forms
-from spiel_cfr.search.standing import Standing
 
 
 @pytest.fixture(scope="module")
@@ -41,32 +41,37 @@ def test_depth_limits_are_worth_what_was_seen():
 @pytest.mark.parametrize("player", [0, 1])
 def test_best_responses_by_histories_are_those_by_sequences(player):
   game = spiel_cfr.compile_game("leduc_poker")
-  found = search.public_states(game).histories
-  drawn = np.random.default_rng(1).random(found.num_entries)
-  entries = found.normalized(drawn, drawn)
-  weights = found.chance * found.reach(entries, 1 - player)
-  expected = Standing(found, entries, 1 - player).values
-  np.testing.assert_allclose(found.response_values(weights, entries, player), expected, atol=1e-12)
+  tree = search.public_states(game)
+  drawn = np.random.default_rng(1).random(tree.histories.num_entries)
+  entries = tree.normalized(drawn, drawn)
+  blueprint_values = tree.blueprint(entries, 1 - player)
+  sequence_form = forms.sequence_form(game, tree.behavioral_form(entries))
+  expected = evaluate.evaluate(game, sequence_form).best_response_values[player]
+  assert blueprint_values.opponent_gets == pytest.approx(expected, abs=1e-12)
 
 
 def test_solved_values_are_those_of_an_equilibrium():
   game = spiel_cfr.compile_game("leduc_poker")
   tree = search.public_states(game)
-  cut, found, equilibrium = tree.natural_cut(), tree.histories, spiel_cfr.solve_lp(game)
+  cut, equilibrium = tree.natural_cut(), spiel_cfr.solve_lp(game)
   values = search.SolvedValues(cut)
-  entries = tree.entries(equilibrium.policy)
-  reaches = [found.reach(entries, player)[values.leaves] for player in (0, 1)]
-  worth = values.values(reaches)
-  both = found.chance[values.leaves] * reaches[0] * reaches[1]
-  sums = [np.bincount(values.row, both * each) for each in worth]
-  np.testing.assert_allclose(sums[0], -sums[1], atol=1e-9)
-  expected = found.values(entries)[values.leaves]
-  np.testing.assert_allclose(sums[0], np.bincount(values.row, both * expected), atol=1e-9)
+  before = tree.blueprint(tree.entries(equilibrium.policy), 0)
+  ranges = [before.ranges(state.number) for state in cut]
+  sums = np.array(
+    [
+      [own @ worth for own, worth in zip(*each, strict=True)]
+      for each in zip(ranges, values.values(ranges), strict=True)
+    ]
+  )
+  np.testing.assert_allclose(sums[:, 0], -sums[:, 1], atol=1e-9)
+  for state, found in zip(cut, sums[:, 0], strict=True):
+    reach = state.reach(equilibrium.policy).sum()
+    expected = reach * state.value(equilibrium.policy) if reach > 0 else 0.0
+    assert found == pytest.approx(expected, abs=1e-9)
   # Where a player never comes with some cards, these are still worth what a best response gets.
-  known = values.place[0] == 0
-  reaches[0] = np.where(known, 1.0, 0.0)
-  alone = values.values(reaches)[0]
-  assert (alone[~known] != 0).all()
+  alone = [(np.arange(len(own)) == 0, other) for own, other in ranges]
+  for (first, _), (_, other) in zip(values.values(alone), ranges, strict=True):
+    assert (first[1:] != 0).all() or not other.any()
 
 
 @pytest.mark.parametrize(
@@ -97,10 +102,12 @@ def test_what_was_learned_says_how_wrong_it_is(kuhn):
   )
   assert one.error == same.error != other.error
   assert 0.01 < one.error < 0.7
-  reaches = [np.linspace(0.1, 1.0, len(one.leaves)) ** player for player in (0, 1)]
-  exact = search.SolvedValues(cut).values(reaches)
-  for learned, solved in zip(one.values(reaches), exact, strict=True):
-    assert np.abs(learned - solved).max() < 1.0
+  ranges = [(np.ones(3), np.linspace(0.1, 1.0, 3)) for _ in cut]
+  exact = search.SolvedValues(cut).values(ranges)
+  for learned, solved in zip(one.values(ranges), exact, strict=True):
+    for own, wanted in zip(learned, solved, strict=True):
+      # Chance deals each pair of cards with probability 1/6.
+      assert np.abs(own - wanted).max() < 2.0 / 6
   found = search.solve_by_values(policy, one, iterations=50)
   assert found.exploitability < 0.15
 

@@ -18,9 +18,11 @@ from spiel_cfr.evaluation.linear_program import maximin_strategy
 from spiel_cfr.evaluation.sequence_form_matrices import payoff_matrix
 from spiel_cfr.poker import ranges
 from spiel_cfr.policies import forms
-from spiel_cfr.search import SearchBot, rivers
+from spiel_cfr.search import SearchBot
+from spiel_cfr.search.cut_outs import SubgameSolver
 from spiel_cfr.search.gadgets import find_gadget
-from spiel_cfr.search.search_step import run_until
+from spiel_cfr.search.rivers import RiverGame, RiverTree
+from spiel_cfr.search.search_step import search_step
 
 # One hole card, and two.
 _GAMES = poker_games.UNIVERSAL_POKER[0], poker_games.UNIVERSAL_POKER[2]
@@ -40,43 +42,42 @@ def solved(name):
 
 def resolve_rivers(game, blueprint, gadget="follow", player=None, iterations=200):
   """Returns strategies in sequence form, and steps; `resolve` lists histories of games that have few hands."""
-  searchers = (0, 1) if player is None else (player,)
-  solve = functools.partial(run_until, solver="dcfr", iterations=iterations, deadline=np.inf)
+  tree, solver, steps = RiverTree(game), SubgameSolver("dcfr", iterations), []
   start = forms.behavioral_form(game, blueprint)
-  found, steps = rivers.resolve_rivers(game, start, searchers, find_gadget(gadget), solve)
+  found = start.copy()
+  for searcher in (0, 1) if player is None else (player,):
+    (rivers,) = tree.decisions(searcher)
+    before = tree.blueprint(start, searcher)
+    after, step = search_step(before, rivers, find_gadget(gadget), solver)
+    found[tree.owned(searcher)] = after.entries[tree.owned(searcher)]
+    steps.append(step)
   return forms.sequence_form(game, found), steps
 
 
 def rivers_of(game, blueprint, searcher, gadget):
-  """Yields each river, the searcher's blueprint there, and one of OpenSpiel's states at which it begins."""
-  start = forms.behavioral_form(game, blueprint)
-  for river in rivers._rivers(game, blueprint, searcher, find_gadget(gadget)):
-    if not river.is_reached:
+  """Yields each river, the beginning of its subgame, and one of OpenSpiel's states there."""
+  tree, deal = RiverTree(game), game.tree.deal
+  before = tree.blueprint(forms.behavioral_form(game, blueprint), searcher)
+  for river in tree.decisions(searcher)[0]:
+    start = before.start(river.number, find_gadget(gadget))
+    if start is None:
       continue
-    known = np.zeros(river.game.end)
-    for here, there in river.places():
-      known[here] = start[there]
-    state, deal = game.game.new_initial_state(), river._deal
-    hand = deal.hands[river.hands[0]]
-    other = next(
-      each
-      for each, reach in zip(deal.hands, deal.reaches[1 - searcher], strict=True)
-      if reach > 0 and not set(each) & {*hand, *deal.board}
+    state, (first, second) = game.game.new_initial_state(), game.tree.boards[river.board].hands
+    pair = next(
+      (own, other)
+      for own in deal.hands[first].tolist()
+      for other in deal.hands[second].tolist()
+      if not {*own} & {*other}
     )
-    pair = (hand, other) if searcher == 0 else (other, hand)
-    for action in (
-      *deal.actions(*(each.tolist() for each in pair)),
-      *game.tree.actions_above(int(game.tree.number[river._board, river._first])),
-    ):
+    place = game.tree.place(river.board, river.first)
+    for action in (*deal.actions(*pair), *game.tree.actions_above(place)):
       state.apply_action(action)
-    yield river, known, state
+    yield river, start, state
 
 
-def what_is_solved(river, known):
+def what_is_solved(river, start, gadget):
   """Returns the game of a river, with the gadget's offers."""
-  found = []
-  river.solve(known, lambda offering: found.append(offering) or np.ones(offering.end))
-  return found[0]
+  return river.tree.cut_out([start], find_gadget(gadget)).game
 
 
 def value(game, player):
@@ -101,8 +102,8 @@ def taken(game, opponent, sequences):
 def test_a_river_is_the_subgame_of_the_list(name, searcher, gadget):
   game, listed, tree, blueprint, policy = solved(name)
   every = list(rivers_of(game, blueprint, searcher, gadget))
-  for river, known, state in every[:: max(1, len(every) // 3)]:
-    behind = what_is_solved(river, known)
+  for river, start, state in every[:: max(1, len(every) // 3)]:
+    behind = what_is_solved(river, start, gadget)
     wanted = search.subgame(listed, tree.public_state_of(state), policy, searcher, gadget=gadget)
     if gadget != "unsafe":
       # v(J), times w.
@@ -121,13 +122,13 @@ def test_a_river_is_the_subgame_of_the_list(name, searcher, gadget):
 @pytest.mark.parametrize("gadget", ["unsafe", "follow"])
 def test_bounds_hold_behind_a_gadget(gadget):
   game, _, _, blueprint, _ = solved(_GAMES[1])
-  (river, known, _), *_ = rivers_of(game, blueprint, 0, gadget)
-  behind, rng = what_is_solved(river, known), np.random.default_rng(0)
-  if gadget == "follow":
-    with pytest.raises(errors.ArgumentError, match="Bounds"):
-      river.solve(None, lambda offering: np.ones(offering.end))
+  (river, start, _), *_ = rivers_of(game, blueprint, 0, gadget)
+  behind, rng = what_is_solved(river, start, gadget), np.random.default_rng(0)
   offers = np.arange(float(len(behind.tree.boards[0].hands[1])))
-  digests = {river._offering(each).digest for each in (offers, offers[::-1])}
+  front = None if gadget == "unsafe" else 1
+  digests = {
+    RiverGame(river, start.weights, front, each).game.digest for each in (offers, offers[::-1])
+  }
   assert len(digests) == (1 if gadget == "unsafe" else 2)
   norm = np.linalg.norm(payoff_matrix(behind).toarray(), 2)
   for player in (0, 1):
@@ -224,7 +225,6 @@ _FIFTY_TWO = (
 @pytest.mark.parametrize(("searcher", "gadget"), [(0, "unsafe"), (0, "resolving"), (1, "safe")])
 def test_a_bot_plays_what_is_found_in_its_river(searcher, gadget):
   game, blueprint, policy = fifty_two()
-  solve = functools.partial(run_until, solver="dcfr", iterations=30, deadline=np.inf)
   bots = {
     # Nobody picks among all hands: "safe" becomes "follow".
     "follow" if gadget == "safe" else gadget: SearchBot(
@@ -235,15 +235,20 @@ def test_a_bot_plays_what_is_found_in_its_river(searcher, gadget):
   }
   for name, bot in bots.items():
     every = rivers_of(game, blueprint, searcher, name)
-    river, known, _ = next(each for each in every if each[0]._deal.board == (20,))
-    wanted = river.solve(known, solve).strategies
-    first = next(number for number, node in enumerate(river._nodes) if node.player == searcher)
+    river, start, _ = next(each for each in every if game.tree.boards[each[0].board].cards == (20,))
+    cut = river.tree.cut_out([start], find_gadget(name))
+    wanted = river.tree.uniform()
+    cut.write(SubgameSolver("dcfr", 30).solve(cut), wanted, searcher)
+    first = next(number for number, node in enumerate(river.nodes) if node.player == searcher)
+    hands_there = game.tree.boards[river.board].hands[searcher]
     for place in (0, 10, 20, 30, 50):
       state = game.game.new_initial_state()
-      hands = int(river.hands[place]), 51
-      for action in (*hands[:: 1 - 2 * searcher], 1, 1, 20, *river._nodes[first].path[3:]):
+      hands = int(hands_there[place]), 51
+      for action in (*hands[:: 1 - 2 * searcher], 1, 1, 20, *river.nodes[first].path[3:]):
         state.apply_action(action)
-      chances = wanted[river.sequences(first)[:, place]].tolist()
+      decision = game.tree.place(river.board, river.first + first)
+      sequences = game.layout.sequences(decision)[:, place]
+      chances = wanted[sequences].tolist()
       assert [chance for _, chance in bot.get_policy(state)] == pytest.approx(chances, abs=1e-6)
 
 
@@ -261,7 +266,7 @@ def test_what_is_not_read_in_time_is_not_safe():
   bot = SearchBot(policy, 0, seconds=1e-6)
   assert sum(chance for _, chance in bot.get_policy(on_a_river())) == pytest.approx(1)
   (found,) = bot._found_of_hands.values()
-  assert not found._river._gadget.is_safe
+  assert not found.gadget.is_safe
 
 
 def on_a_river():
@@ -309,7 +314,7 @@ def test_ctrl_c_keeps_the_rivers_that_are_solved(monkeypatch):
   game, *_ = fifty_two()
   solver = spiel_cfr.CFRSolver(game)
   solver.run(5)
-  solve, count = rivers.HandSubgame.solve, []
+  solve, count = SubgameSolver.solve, []
 
   def interrupting(*arguments):
     count.append(arguments)
@@ -317,7 +322,7 @@ def test_ctrl_c_keeps_the_rivers_that_are_solved(monkeypatch):
       signal.raise_signal(signal.SIGINT)
     return solve(*arguments)
 
-  monkeypatch.setattr(rivers.HandSubgame, "solve", interrupting)
+  monkeypatch.setattr(SubgameSolver, "solve", interrupting)
   found = search.resolve(game, solver, iterations=30)
   assert not found.is_complete
   assert sum(step.solved + step.refused for step in found.steps) == len(count) == 3
@@ -330,7 +335,6 @@ def test_bad_input():
   for arguments in (
     {"gadget": "max_margin"},
     {"gadget": search.Gadget("choice", reach=True)},
-    {"gadget": search.Gadget("choice", knowledge_limited=True)},
     {"iterations": 0},
     {"player": 2},
     {"solver": "none"},
@@ -351,7 +355,5 @@ def test_bad_input():
   alone = poker.compile_public_game(river.load(), poker.few_bets)
   with pytest.raises(errors.ArgumentError, match="No public cards"):
     search.resolve(alone, spiel_cfr.CFRSolver(alone))
-  kuhn = poker.compile_public_game("kuhn_poker")
-  uniform = forms.sequence_form(kuhn, forms.uniform(kuhn))
-  found, steps = resolve_rivers(kuhn, uniform)
-  assert (found == uniform).all() and [step.solved for step in steps] == [0, 0]
+  with pytest.raises(errors.ArgumentError, match="No public cards"):
+    RiverTree(poker.compile_public_game("kuhn_poker"))

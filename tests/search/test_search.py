@@ -1,7 +1,6 @@
 """Public states, subgames and whole policies whose subgames were solved again."""
 
 import copy
-import functools
 import pickle
 import signal
 
@@ -16,11 +15,10 @@ from spiel_cfr import errors, search
 from spiel_cfr.evaluation import evaluate, linear_program, sequence_form_matrices
 from spiel_cfr.policies import forms
 from spiel_cfr.search import resolve as resolve_function
-from spiel_cfr.search.search_step import search_step, solve_subgame
-from spiel_cfr.search.standing import Standing
-from spiel_cfr.search.subgames import cut_out
+from spiel_cfr.search.cut_outs import SubgameSolver
+from spiel_cfr.search.search_step import search_step
 
-_SAFE = [name for name in search.GADGETS if name not in ("unsafe", "klss")]
+_SAFE = [name for name in search.GADGETS if name != "unsafe"]
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +91,7 @@ def test_reaches_and_values_are_open_spiels(leduc):
   assert children == pytest.approx(spiel_cfr.expected_values(game, policy)[1])
 
 
-@pytest.mark.parametrize("gadget", [name for name in search.GADGETS if name != "klss"])
+@pytest.mark.parametrize("gadget", list(search.GADGETS))
 @pytest.mark.parametrize("searcher", [0, 1])
 def test_gadgets_are_worth_what_they_must(leduc, gadget, searcher):
   game, tree, policy = leduc
@@ -182,7 +180,7 @@ def test_forms_of_games_are_alike(leduc):
   listed = search.resolve(game, policy, continual=False)
   found = search.resolve(merged, policy, continual=False)
   assert found.exploitability == pytest.approx(listed.exploitability, abs=1e-12)
-  np.testing.assert_allclose(found.played, listed.played, atol=1e-12)
+  np.testing.assert_allclose(found.probabilities, listed.probabilities, atol=1e-12)
 
 
 def test_what_iterates_is_checked_and_never_does_harm(leduc):
@@ -199,31 +197,27 @@ def test_what_iterates_is_checked_and_never_does_harm(leduc):
 
 def test_solutions_a_little_below_their_bounds_stay_where_the_whole_gains(leduc):
   _, tree, policy = leduc
-  standing = Standing(tree.histories, tree.entries(policy), searcher=0)
-  places = [state.histories for state in tree.natural_cut()[:10]]
-  solve = functools.partial(solve_subgame, solver="dcfr", iterations=100)
-  follow = search.GADGETS["follow"]
+  before = tree.blueprint(tree.entries(policy), 0)
+  states, follow = tree.natural_cut()[:10], search.GADGETS["follow"]
   (alone, cautious), (together, step) = (
-    search_step(standing, places, follow, solve, jointly=jointly) for jointly in (False, True)
+    search_step(before, states, follow, SubgameSolver("dcfr", 100), jointly=jointly)
+    for jointly in (False, True)
   )
   assert cautious.refused > 0
   assert step.refused == 0
   assert step.smallest_margin < 0
-  assert together.opponent_gets < alone.opponent_gets <= standing.opponent_gets
+  assert together.opponent_gets < alone.opponent_gets <= before.opponent_gets
 
 
 def test_a_refused_public_state_keeps_the_blueprint(leduc, monkeypatch):
   game, tree, policy = leduc
 
-  def worst(subgame, solver, iterations):
-    sub, player = subgame.game, subgame.searcher
-    entries = sub.to_actions(np.ones(sub.end))
-    first = len(sub.actions[0])
-    wrong = entries[first:] if player else entries[:first]
-    return np.where(np.arange(len(wrong)) == 0, 1.0, 1e-3 * wrong)
+  def worst(self, cut):
+    wrong = np.full(cut.game.end, 1e-3)
+    wrong[cut.here[cut.searcher][0]] = 1.0
+    return wrong
 
-  # By the module, which has the function's name.
-  monkeypatch.setitem(resolve_function.__globals__, "solve_subgame", worst)
+  monkeypatch.setattr(SubgameSolver, "solve", worst)
   found = search.resolve(game, policy, continual=False, cut=tree.natural_cut()[:4])
   assert sum(step.refused for step in found.steps) > 0
   assert found.exploitability <= found.blueprint_exploitability + 1e-12
@@ -294,7 +288,7 @@ def test_a_checkpoint_goes_on_to_the_same_bits(tmp_path, monkeypatch):
     search.resolve(game, policy, checkpoint=path)
   monkeypatch.undo()
   found = search.resolve(game, policy, checkpoint=path)
-  assert found.played.tobytes() == whole.played.tobytes()
+  assert found.probabilities.tobytes() == whole.probabilities.tobytes()
   assert [step.before for step in found.steps] == [step.before for step in whole.steps]
   with pytest.raises(errors.CheckpointMismatchError, match="other arguments"):
     search.resolve(game, policy, checkpoint=path, gadget="follow")
@@ -382,8 +376,6 @@ def test_bad_arguments_are_named(leduc):
   game, tree, policy = leduc
   with pytest.raises(errors.ArgumentError, match="gadget must be one of"):
     search.resolve(game, policy, gadget="magic")
-  with pytest.raises(errors.ArgumentError, match="knowledge-limited"):
-    search.subgame(game, tree[5], policy, 0, gadget="klss")
   with pytest.raises(errors.ArgumentError, match="is a public state of"):
     search.subgame("kuhn_poker", tree[5], policy, 0)
   with pytest.raises(errors.PolicyError):
@@ -407,11 +399,15 @@ def test_bad_arguments_are_named(leduc):
 def test_programs_have_one_copy_of_what_the_safe_gadget_has_twice(leduc, searcher):
   """They find what gets as much in the whole subgame as the solution of the program that has both, floor included."""
   _, tree, policy = leduc
-  standing = Standing(tree.histories, tree.entries(policy), searcher)
+  before, safe, other = (
+    tree.blueprint(tree.entries(policy), searcher),
+    search.GADGETS["safe"],
+    1 - searcher,
+  )
   for state in tree.decisions(searcher)[0] + tree.natural_cut()[:4]:
-    roots = standing.bounds(state.histories, search.GADGETS["safe"])
-    subgame = cut_out(standing, roots, search.GADGETS["safe"])
-    game, other = subgame.game, 1 - searcher
+    start = before.start(state.number, safe)
+    whole, less = (tree.cut_out([start], safe, program=program) for program in (False, True))
+    game = whole.game
     payoffs = sequence_form_matrices.payoff_matrix(game, searcher)
     own, theirs = (
       sequence_form_matrices.constraint_matrix(game, each) for each in (searcher, other)
@@ -420,9 +416,12 @@ def test_programs_have_one_copy_of_what_the_safe_gadget_has_twice(leduc, searche
     lowest = np.full(theirs.shape[0], -np.inf)
     lowest[1 + int(game.infosets[other].position[0])] = 0.0
     wanted = linear_program._solve_program(payoffs, own, theirs, "simplex", lowest).fun
-    form = linear_program.maximin_strategy(game, searcher, subgame.dealt)
-    form[game.treeplexes[other].root] = 1.0
+    found = linear_program.maximin_strategy(less.game, searcher, less.bonus)
+    form = np.zeros(game.end)
+    form[whole.here[searcher]] = found[less.here[searcher]]
+    form[[tree.root for tree in game.treeplexes]] = 1.0
     found = evaluate.evaluate(game, form).best_response_values[other]
     assert found == pytest.approx(wanted, abs=1e-9)
-    less = linear_program._without_copy(game, other, payoffs, theirs, subgame.dealt)
-    assert less[1].shape[1] == (theirs.shape[1] + 1 + len(roots.mass)) / 2
+    count = np.count_nonzero(start.mass)
+    sizes = [len(sequence_form_matrices.sequences(each.game, other)) for each in (less, whole)]
+    assert sizes[0] == (sizes[1] + 1 + count) / 2

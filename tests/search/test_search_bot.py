@@ -15,7 +15,7 @@ from spiel_cfr.poker import ranges
 from spiel_cfr.search import SearchBot, local_search, public_states, resolve
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.history_walk import Walk
-from spiel_cfr.search.trunk import TrunkState
+from spiel_cfr.search.states_above import StateAbove
 
 _DICE = "liars_dice(numdice=1,dice_sides=3)"
 _GOOFSPIEL = (
@@ -85,7 +85,7 @@ def test_plays_the_same_at_all_states_of_an_infoset(monkeypatch):
       chances = bots[player].get_policy(state)
       assert known.setdefault(state.information_state_string(), chances) == chances
       with monkeypatch.context() as patch:
-        patch.setattr(local_search, "_MOST_STANDINGS", 1)
+        patch.setattr(local_search, "_MOST_BLUEPRINTS", 1)
         assert again[player].get_policy(state) == chances
 
 
@@ -110,7 +110,7 @@ def test_public_states_from_the_root_on(name):
   def look_up(state, player):
     return blueprint.action_probabilities(state, player)
 
-  level = [TrunkState([tree.game.view.new_initial_state()], np.ones((3, 1)))]
+  level = [StateAbove([tree.game.view.new_initial_state()], np.ones((3, 1)))]
   seen = []
   while level:
     for each in level:
@@ -224,7 +224,6 @@ def test_bad_input():
     {"seconds": 0},
     {"iterations": 0},
     {"gadget": "none"},
-    {"gadget": "klss"},
     {"solver": "none"},
     {"max_histories": 0},
     {"seed": -1},
@@ -259,8 +258,9 @@ def test_a_step_that_changes_nothing_leaves_the_standing_before_it(monkeypatch):
   bot = SearchBot(blueprint_of("kuhn_poker"), 0)
   bot.get_policy(pyspiel.load_game("kuhn_poker").new_initial_state().child(0).child(1))
   ((first, second),) = (found._latest.values() for found in bot._found.values())
-  assert (first.begin, second.begin, second.playing(first.entries).begin) == (0, 9, 9)
-  assert first.gifts.any() and not second.gifts.any()
+  begins = first.gifts_from, second.gifts_from, second.playing(first.entries).gifts_from
+  assert begins == (0, 9, 9)
+  assert first._gifts.any() and not second._gifts.any()
 
 
 def test_plays_in_tournaments():
@@ -328,10 +328,10 @@ def test_ranges_lead_to_the_river():
     state.apply_action(action)
   assert sum(chance for _, chance in first.get_policy(state)) == pytest.approx(1)
   (found,) = first._found_of_hands.values()
-  deal = found._river._deal
-  hands = deal.hands // 4
-  is_pair = hands[:, 0] == hands[:, 1]
-  assert ((deal.reaches > 0) == [np.ones(len(hands), bool), is_pair]).all()
+  ranges = found._ranges(GameView(game), first._look_up)
+  hands = found._deal.hands[found._tree.game.tree.boards[0].hands[1]] // 4
+  assert (ranges[0] == 1).all()
+  assert ((ranges[1] > 0) == (hands[:, 0] == hands[:, 1])).all()
   # Later decisions there are part of the same solution.
   asked = blueprint.asked
   state.apply_action(1)

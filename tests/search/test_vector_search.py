@@ -14,10 +14,9 @@ from spiel_cfr import errors, search
 from spiel_cfr.games import compile_vector_game
 from spiel_cfr.policies import forms
 from spiel_cfr.search import resolve as resolve_function
-from spiel_cfr.search import search_step
+from spiel_cfr.search import vector_states
+from spiel_cfr.search.cut_outs import SubgameSolver
 from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.standing import Standing
-from spiel_cfr.search.vector_states import VectorStanding
 
 _DICE = "liars_dice(dice_sides=4)"
 _GADGETS = ["unsafe", "resolving", "follow", search.Gadget("choice", reach=True, mixed=0.5)]
@@ -70,22 +69,17 @@ def test_public_states_are_those_of_lists(name):
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", _DICE])
 def test_bounds_and_subgames_are_those_of_lists(name, searcher):
   listed, vector, tree, same_tree, policy = _both(name)
-  standing = Standing(tree.histories, tree.entries(policy), searcher)
-  other = VectorStanding(same_tree, same_tree.entries(policy), searcher)
-  assert other.opponent_gets == pytest.approx(standing.opponent_gets, abs=1e-12)
-  assert other.largest_payoff == pytest.approx(standing.largest_payoff)
+  before, other = (each.blueprint(each.entries(policy), searcher) for each in (tree, same_tree))
+  assert other.opponent_gets == pytest.approx(before.opponent_gets, abs=1e-12)
+  assert same_tree.largest_payoff == pytest.approx(tree.largest_payoff)
   cut = tree.natural_cut()
   for state, same in _pairs_of(name, [tree.decisions(1)[0][0], *cut[:: 1 + len(cut) // 3]]):
     for gadget in _GADGETS:
       chosen = search.gadgets.find_gadget(gadget)
-      bounds, others = standing.bounds(state.histories, chosen), other.bounds(same.number, chosen)
-      alive = others.mass > 0
+      start, same_start = before.start(state.number, chosen), other.start(same.number, chosen)
       for attribute in ("mass", "bound", "dealt"):
-        np.testing.assert_allclose(
-          np.sort(getattr(others, attribute)[alive]),
-          np.sort(getattr(bounds, attribute)),
-          atol=1e-12,
-        )
+        numbers = [np.sort(getattr(each, attribute)[each.mass > 0]) for each in (start, same_start)]
+        np.testing.assert_allclose(*numbers, atol=1e-12)
       subgame = search.subgame(listed, state, policy, searcher, gadget=gadget)
       again = search.subgame(vector, same, policy, searcher, gadget=gadget)
       value, found = spiel_cfr.solve_lp(subgame).value, spiel_cfr.solve_lp(again)
@@ -143,10 +137,10 @@ def test_many_subgames_at_once_are_solved_as_each_alone(monkeypatch):
   cut = tree.natural_cut()
   arguments = {"continual": False, "cut": cut, "solver": "cfr+", "iterations": 30}
   together = search.resolve(vector, policy, gadget="resolving", **arguments)
-  monkeypatch.setattr(search_step, "_MOST_NUMBERS", 0)
+  monkeypatch.setattr(vector_states, "_MOST_NUMBERS", 0)
   alone = search.resolve(vector, policy, gadget="resolving", **arguments)
   assert sum(step.solved for step in alone.steps) > len(cut)
-  np.testing.assert_allclose(together.played, alone.played, atol=1e-9)
+  np.testing.assert_allclose(together.probabilities, alone.probabilities, atol=1e-9)
 
 
 def test_a_public_state_without_a_safe_solution_keeps_the_blueprint(monkeypatch):
@@ -155,11 +149,11 @@ def test_a_public_state_without_a_safe_solution_keeps_the_blueprint(monkeypatch)
   (step,) = found.steps
   assert step.solved > 0
   assert step.refused > 0
-  before = VectorStanding(tree, tree.entries(policy), 0)
-  after = before.playing(found.played)
+  before = tree.blueprint(tree.entries(policy), 0)
+  after = before.playing(found.probabilities)
   for state in tree.natural_cut():
-    bounds = before.bounds(state.number, search.GADGETS["follow"])
-    assert after.smallest_margin(bounds) >= -1e-9
+    start = before.start(state.number, search.GADGETS["follow"])
+    assert after.margins(start).min() >= -1e-9
   calls = []
 
   def failing(*arguments):
@@ -168,8 +162,8 @@ def test_a_public_state_without_a_safe_solution_keeps_the_blueprint(monkeypatch)
       raise errors.NoSolutionError("")
     return solve(*arguments)
 
-  solve = search_step.solve_game
-  monkeypatch.setattr(search_step, "solve_game", failing)
+  solve = SubgameSolver.solve
+  monkeypatch.setattr(SubgameSolver, "solve", failing)
   (step,) = search.resolve(vector, policy, continual=False, player=0, solver="lp").steps
   assert (step.solved, step.refused) == (len(calls) - 1, 1)
 
@@ -209,7 +203,7 @@ def test_checkpoints_go_on_to_the_same_bits(tmp_path, monkeypatch):
   _, vector, *_, policy = _both("kuhn_poker")
   path = tmp_path / "search.npz"
   whole = search.resolve(vector, policy, solver="lp")
-  step, kept = search_step.vector_search_step, []
+  step, kept = resolve_function.__globals__["search_step"], []
 
   def dying(*arguments, **options):
     if len(kept) == 2:
@@ -218,11 +212,11 @@ def test_checkpoints_go_on_to_the_same_bits(tmp_path, monkeypatch):
     return step(*arguments, **options)
 
   with monkeypatch.context() as patch:
-    patch.setitem(resolve_function.__globals__, "vector_search_step", dying)
+    patch.setitem(resolve_function.__globals__, "search_step", dying)
     with pytest.raises(MemoryError):
       search.resolve(vector, policy, solver="lp", checkpoint=path)
   found = search.resolve(vector, policy, solver="lp", checkpoint=path)
-  assert found.played.tobytes() == whole.played.tobytes()
+  assert found.probabilities.tobytes() == whole.probabilities.tobytes()
   assert len(str(found).splitlines()) == 2 + len(found.steps)
   with pytest.raises(errors.CheckpointMismatchError):
     search.resolve(vector, policy, solver="cfr", checkpoint=path)
@@ -243,8 +237,7 @@ def test_subgames_have_no_states_and_are_pickled_with_their_names():
 
 def test_what_vector_form_does_not_have_is_named():
   listed, vector, listed_tree, tree, policy = _both("kuhn_poker")
-  limited = search.Gadget("choice", knowledge_limited=True)
-  for gadget in ("safe", "max_margin", "reach_max_margin", "klss", limited):
+  for gadget in ("safe", "max_margin", "reach_max_margin", search.Gadget("pick", mixed=0.5)):
     with pytest.raises(errors.ArgumentError, match="'follow', 'resolving' or 'unsafe'"):
       search.resolve(vector, policy, gadget=gadget)
     with pytest.raises(errors.ArgumentError, match="vector_form=False"):

@@ -187,8 +187,9 @@ def _maker(cls: type) -> Any:
   )
 
 
-# What wrappers and certificates call of the solver inside, with numbers that they have checked.
-_INTERNAL = {"iteration_numbers", "infoset_numbers"}
+# What wrappers and certificates call of the solver inside, and search of public trees, with numbers that are checked.
+_INTERNAL = {"iteration_numbers", "infoset_numbers", "num_private_states", "chance_mass"}
+_INTERNAL |= {"blueprint", "start", "first_histories", "places", "by_private_state"}
 
 
 def _methods(cls: type) -> Iterator[tuple[str, Any]]:
@@ -356,6 +357,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "number": lambda: 1,
   "function": lambda: lambda seen, legal: legal / legal.sum(axis=1, keepdims=True),
   "step": lambda: 3,
+  "limits": lambda: np.ones(3),
 }
 
 
@@ -372,6 +374,11 @@ def _vector_tree() -> Any:
   return spiel_cfr.search.public_states(compile_vector_game("kuhn_poker"))
 
 
+def _subgame() -> spiel_cfr.search.Subgame:
+  state = spiel_cfr.search.public_states(_compiled()).natural_cut()[0]
+  return spiel_cfr.search.Subgame(state, np.ones((2, 3)))
+
+
 _instances: dict[type, Callable[[], Any]] = {
   spiel_cfr.poker.PublicGame: _public_game,
   spiel_cfr.runs.RayExecutor: _ray_executor,
@@ -381,6 +388,8 @@ _instances: dict[type, Callable[[], Any]] = {
   spiel_cfr.search.SolvedValues: lambda: spiel_cfr.search.SolvedValues(
     spiel_cfr.search.public_states(_compiled()).natural_cut()
   ),
+  spiel_cfr.search.Subgame: _subgame,
+  spiel_cfr.search.Solution: lambda: _subgame().solve(),
   spiel_cfr.search.VectorPublicTree: _vector_tree,
   spiel_cfr.search.VectorPublicState: lambda: _vector_tree()[1],
   spiel_cfr.catalogue.Entry: lambda: spiel_cfr.catalogue.SOLVERS["hsdcfr"],

@@ -214,12 +214,13 @@ class PublicTree(abc.ABC):
     """Returns OpenSpiel's actions on an edge: one, unless chance moves several times in a row."""
     return [int(self.action[edge])]
 
-  def actions_above(self, node: int) -> list[int]:
-    """Returns the actions on the way from the root to a node."""
+  def actions_above(self, place: int) -> list[int]:
+    """Returns the actions on the way from the root to a node, or to terminal k at -1 - k."""
     result: list[int] = []
-    while (edge := int(self.edge_above[node])) >= 0:
+    edge = int(self.edge_above[place] if place >= 0 else np.flatnonzero(self.child == place)[0])
+    while edge >= 0:
       result[:0] = self.moves(edge)
-      node = int(self.node_of_edge[edge])
+      edge = int(self.edge_above[self.node_of_edge[edge]])
     return result
 
   def levels(self) -> list[Int64s]:

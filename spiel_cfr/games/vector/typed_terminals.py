@@ -155,3 +155,18 @@ class TypedTerminals:
     cuts = -(-np.diff(first, append=end) // lanes)
     lane = np.arange(cuts.sum()) - np.repeat(np.cumsum(cuts) - cuts, cuts)
     return np.asarray(np.repeat(first, cuts) + lanes * lane)
+
+
+def loss_bounds(tree: TypedTree, layout: Layout) -> Float64s:
+  """Returns D of each infoset, shape (infosets,): see `VectorGame.loss_bounds`."""
+  result = np.zeros(int(layout.first_infosets[-1, -1]))
+  for player in PLAYERS:
+    types = tree.deals.types[player]
+    mass = [
+      np.bincount(types, np.maximum(weights, 0), tree.num_types[player])[own[player]]
+      for weights, own in zip(tree.weights, tree.types, strict=True)
+    ]
+    for kind, own in enumerate(mass):
+      nodes = np.flatnonzero((tree.kind == kind) & (tree.player == player))
+      result[layout.infoset[nodes][:, None] + np.arange(len(own))] = own
+  return result * max(map(abs, tree.payoff_range))

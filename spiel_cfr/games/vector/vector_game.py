@@ -15,7 +15,6 @@ from spiel_cfr._numba.arrays import Float64s, Int32s, Uint16s
 from spiel_cfr._util import arguments, files
 from spiel_cfr.games.compiled.enumerated_game import FORMAT, KIND
 from spiel_cfr.games.compiled.game_facts import GameFacts, walked_facts
-from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_size import (
   ADVICE,
@@ -35,7 +34,7 @@ from spiel_cfr.games.vector.deals import (
 )
 from spiel_cfr.games.vector.layout import Layout, public_subtrees
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
-from spiel_cfr.games.vector.typed_terminals import TypedTerminals
+from spiel_cfr.games.vector.typed_terminals import TypedTerminals, loss_bounds
 from spiel_cfr.games.vector.typed_tree import PUBLIC_TREE, TypedTree
 from spiel_cfr.games.vector.walk_in_processes import walk_typed_tree
 
@@ -86,27 +85,12 @@ class VectorGame(PublicTreeGame):
   @functools.cached_property
   def loss_bounds(self) -> Float64s:
     """D, as of `CompiledGame`: the largest payoff times the probability of the type, and of what chance does later."""
-    return self._bounds()
+    return loss_bounds(self.tree, self.layout)
 
   @functools.cached_property
   def scale(self) -> Uint16s:
     """`Block.scale` of all infosets, from the same bounds, which few solvers need to be kept."""
-    return as_scale(self._bounds())
-
-  def _bounds(self) -> Float64s:
-    layout, tree = self.layout, self.tree
-    result = np.zeros(self.num_infosets)
-    for player in PLAYERS:
-      types = tree.deals.types[player]
-      mass = [
-        np.bincount(types, np.maximum(weights, 0), tree.num_types[player])[own[player]]
-        for weights, own in zip(tree.weights, tree.types, strict=True)
-      ]
-      for kind, own in enumerate(mass):
-        nodes = np.flatnonzero((tree.kind == kind) & (tree.player == player))
-        result[layout.infoset[nodes][:, None] + np.arange(len(own))] = own
-    result *= max(map(abs, self.payoff_range))
-    return result
+    return as_scale(loss_bounds(self.tree, self.layout))
 
   def save(self, path: str | os.PathLike[str]) -> None:
     """Writes the public tree to a file; `compile_vector_game` takes what `load_compiled_game` makes of it.

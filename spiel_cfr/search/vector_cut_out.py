@@ -15,48 +15,42 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s, Int64s, Integers, spread
+from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, Integers, Uint16s, spread
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
+from spiel_cfr.games.sequence_form.blocks import as_scale
 from spiel_cfr.games.vector.deals import RULED_OUT, Deals
+from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.public_tree import CHANCE
+from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
+from spiel_cfr.games.vector.typed_terminals import TypedTerminals, loss_bounds
 from spiel_cfr.games.vector.typed_tree import TypedTree
-from spiel_cfr.games.vector.vector_game import VectorGame
+from spiel_cfr.search.cut_outs import CutOut
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.history_walk import NONE
-from spiel_cfr.search.standing import PLAYED
-from spiel_cfr.search.vector_states import VectorPublicTree, VectorRoots, VectorStanding
+from spiel_cfr.search.public_nodes import PublicNodes
+from spiel_cfr.search.public_trees import Start
 
 # What those lose who must not take what is offered, in units of the largest payoff.
 _PENALTY = 3.0
 
 
-class VectorSubgame(VectorGame):
-  """Subgames that do not follow each other, as one game."""
+class VectorSubgame(PublicTreeGame):
+  """Subgames, none of which follows another, as one game."""
 
-  # It has no states, and no file would keep the names of its infosets.
+  tree: TypedTree
+  # It has no states.
   view = CompiledGame.view
-  save = CompiledGame.save
-  __reduce__ = CompiledGame.__reduce__  # type: ignore[assignment]
 
-  def __init__(
-    self,
-    tree: TypedTree,
-    public: VectorPublicTree,
-    searcher: int,
-    nodes: Int64s,
-    subgame: Int64s,
-  ) -> None:
-    """Takes what has been cut out.
+  def __init__(self, tree: TypedTree, public: PublicNodes, nodes: Int64s) -> None:
+    """Takes a public tree.
 
     Args:
-      tree: a node for chance, where there is a choice one for it in each subgame, then nodes of the whole.
-      public: the whole.
-      searcher: the player who is solved again.
-      nodes: which nodes of the whole the last ones are, ascending.
-      subgame: of which subgame each is.
+      tree: a node for chance, one for the choice in each subgame if there is one, then nodes of the whole.
+      public: the nodes of the whole.
+      nodes: int64 (nodes,). The numbers there of the last nodes of `tree`, ascending.
     """
     facts = GameFacts(
       game_string=f"subgame of {public.game.game_string}",
@@ -67,45 +61,37 @@ class VectorSubgame(VectorGame):
       num_terminals=len(tree.matrix),
       open_spiel_version=None,
     )
-    super().__init__(facts, tree)
-    self._public, self.searcher, self._nodes, self._subgame = public, searcher, nodes, subgame
+    super().__init__(facts, tree, None, np.float64, None, None)
+    self._public, self._nodes = public, nodes
+    self._added = tree.num_nodes - len(nodes)
 
-  @property
-  def _added(self) -> int:
-    """How many nodes there are before those of the whole."""
-    return self.tree.num_nodes - len(self._nodes)
+  def _builder(self, layout: Layout, above: Int32s) -> TypedTerminals:
+    return TypedTerminals(self.tree, layout, above, self.dtype)
 
-  def write(self, solution: Float64s, played: Float64s) -> list[Int64s]:
-    """Writes the searcher's solution into what is played, where it plays to.
+  @functools.cached_property
+  def loss_bounds(self) -> Float64s:
+    """See `VectorGame.loss_bounds`."""
+    return loss_bounds(self.tree, self.layout)
 
-    Args:
-      solution: in sequence form, shape (sequences of this game,).
-      played: behavioural form of the whole, shape (its sequences,).
+  @functools.cached_property
+  def scale(self) -> Uint16s:
+    """See `VectorGame.scale`."""
+    return as_scale(loss_bounds(self.tree, self.layout))
 
-    Returns:
-      Of each subgame, the sequences of the searcher's infosets in the whole.
-    """
-    whole, own = self._public.game.tree, self.tree
-    totals, end = np.zeros(self.end), self.end
-    for sequences, _ in self.treeplexes[self.searcher].blocks():
-      totals[sequences] = solution[sequences].sum(axis=0)
-    mine = np.flatnonzero(whole.player[self._nodes] == self.searcher)
+  def places(self, player: int) -> tuple[Int64s, Int64s, Int64s]:
+    """Returns a player's actions: their sequences here and in the whole, and their nodes as places in `nodes`."""
+    whole, own, end = self._public.game.tree, self.tree, self.end
+    mine = np.flatnonzero(whole.player[self._nodes] == player)
     counts = whole.num_actions[self._nodes[mine]].astype(np.int64)
     here = self.layout.cells(end)[spread(own.first_edge[self._added + mine], counts)]
     there = self._public.cells[spread(whole.first_edge[self._nodes[mine]], counts)]
     here = here[:, : there.shape[1]]
     alive = here < end
-    here, there = here[alive], there[alive]
-    plays = totals[here] > PLAYED
-    played[there[plays]] = solution[here[plays]] / totals[here[plays]]
-    subgame = np.repeat(np.repeat(self._subgame[mine], counts), alive.sum(axis=1))
-    order = np.argsort(subgame, kind="stable")
-    ends = np.searchsorted(subgame[order], np.arange(1, int(self._subgame.max()) + 1))
-    return np.split(there[order], ends)
+    return here[alive], there[alive], np.repeat(np.repeat(mine, counts), alive.sum(axis=1))
 
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:
-    """Those of the whole have the names that they have there, what the gadget adds has names with a colon."""
+    """Each player's infosets, named as in the whole; the gadget's have names with a colon."""
     return tuple(map(self._named, PLAYERS))
 
   def _named(self, player: int) -> Infosets:
@@ -123,8 +109,8 @@ class VectorSubgame(VectorGame):
       node = int(self._nodes[below - self._added])
       lanes = np.searchsorted(whole.tree.types[whole.tree.kind[node]][player], here % width)
       if is_choice:
-        told = public[node].private_states(player)
-        labels = [f"choice: {told[lane]}" for lane in lanes.tolist()]
+        private = public.names(node, player)
+        labels = [f"choice: {private[lane]}" for lane in lanes.tolist()]
       else:
         first = int(whole.layout.infoset[node]) - begin
         labels = [by_position[first + lane] for lane in lanes.tolist()]
@@ -145,25 +131,38 @@ class VectorSubgame(VectorGame):
     )
 
 
-def cut_out(
-  standing: VectorStanding, roots: Sequence[VectorRoots], gadget: Gadget
-) -> VectorSubgame:
+def cut_out(public: PublicNodes, starts: Sequence[Start], gadget: Gadget) -> CutOut:
   """Returns the subgames below some nodes, none of which follows another, as one game.
 
   Args:
-    standing: what is played.
-    roots: how each begins.
-    gadget: what is in front of each.
+    public: the nodes of the whole.
+    starts: the beginning of each subgame.
+    gadget: the gadget in front of each.
   """
-  public, searcher, number = standing.tree, standing.searcher, len(roots)
-  whole = public.game.tree
+  searcher, number = starts[0].searcher, len(starts)
+  opponent, whole = 1 - searcher, public.game.tree
   offers = number if gadget.front == "choice" else 0
-  begins = np.array([own.node for own in roots])
-  # By subgame and type of the opponent; then what chance's probabilities of pairs of types are multiplied by.
-  shares = np.array([_shares(own, gadget) for own in roots])
+  begins = np.array([start.number for start in starts])
+
+  def all_types(player: int, numbers: Sequence[Float64s]) -> Float64s:
+    """Returns numbers of a player's private states in each subgame, shape (subgames, types)."""
+    return np.array(
+      [public.spread(node, player, own) for node, own in zip(begins, numbers, strict=True)]
+    )
+
+  # By subgame and type of the opponent: how much of it has a choice, and, if there is one, how much goes on anyway.
+  shares = np.ones((number, 1, whole.deals.num_types[opponent]))
+  if gadget.mixed:
+    follows = all_types(opponent, [gadget.follows(each.dealt, each.mass) for each in starts])
+    shares = np.stack([1 - follows, follows], axis=1)
   copies = shares.shape[1]
-  bounds = np.array([own.bound for own in roots])
-  scales = np.tile([own.weights for own in roots], copies) * shares.reshape(number, 1, -1)
+  bounds = all_types(opponent, [start.bound for start in starts])
+  own, theirs = (
+    all_types(player, [start.weights[player] for start in starts])
+    for player in (searcher, opponent)
+  )
+  # The factors of chance's probabilities of pairs of types.
+  scales = own[:, :, None] * np.tile(theirs, copies)[:, None] * shares.reshape(number, 1, -1)
 
   def turned(squares: Any) -> Any:
     """Turns squares of the players' types into those of the searcher's and the opponent's, or back."""
@@ -193,12 +192,13 @@ def cut_out(
   cases, matrix = _pairs(inside[nodes[owner[ends]]], whole.matrix[-1 - whole.child[edges[ends]]])
   # What the searcher gets.
   payoffs = (1 - 2 * searcher) * copied(public.payoffs[cases[1]]) * scales[cases[0]]
-  begins, largest, first = place[begins], public.largest_payoff, 1 + offers
+  begins_whole, begins = begins, place[begins]
+  largest, first = public.largest_payoff, 1 + offers
   tops, choices = begins, np.zeros(0, np.int64)
   if offers:
     largest = max(_PENALTY * largest, float(np.abs(bounds).max()))
     gets = np.concatenate([-bounds, np.full_like(bounds, largest)][:copies], axis=1)
-    chances = copied(public.chances[whole.kind[[own.node for own in roots]]])
+    chances = copied(public.chances[whole.kind[begins_whole]])
     payoffs = np.concatenate([chances * scales * gets[:, None], payoffs])
     tops = 1 + np.arange(number)
     choices = np.stack([-tops, begins], axis=1).reshape(-1)
@@ -206,7 +206,7 @@ def cut_out(
   matrices = np.stack([turned(payoffs), -turned(payoffs)], axis=1)
   shape = matrices.shape[2:]
   tree = TypedTree(
-    player=np.concatenate([[CHANCE], np.full(offers, 1 - searcher), whole.player[nodes]]).astype(
+    player=np.concatenate([[CHANCE], np.full(offers, opponent), whole.player[nodes]]).astype(
       np.int8
     ),
     kind=np.concatenate([[0], kind[begins - first][:offers], kind]).astype(np.int32),
@@ -226,20 +226,25 @@ def cut_out(
     payoff_range=(-largest, largest),
     constant_sum=0.0,
   )
-  return VectorSubgame(tree, public, searcher, nodes, inside[nodes])
+  game = VectorSubgame(tree, public, nodes)
+  # The opponent's strategy below a choice is none of the whole.
+  places = [game.places(player) for player in PLAYERS]
+  none = np.zeros(0, np.int64)
+  if gadget.is_safe:
+    places[opponent] = none, none, none
+  (first_here, first_there, _), (second_here, second_there, _) = places
+  return CutOut(
+    game,
+    searcher,
+    (first_here, second_here),
+    (first_there, second_there),
+    inside[nodes][places[searcher][2]],
+  )
 
 
-def _shares(roots: VectorRoots, gadget: Gadget) -> Float64s:
-  """Returns how much of each type of the opponent's chooses, and how much goes on anyway if any must; end to end."""
-  if not gadget.mixed:
-    return np.ones((1, len(roots.mass)))
-  follows = gadget.follows(roots.dealt, roots.mass)
-  return np.stack([1 - follows, follows])
-
-
-def _inside(public: VectorPublicTree, begins: Int64s) -> Int64s:
+def _inside(public: PublicNodes, begins: Int64s) -> Int64s:
   """Returns below which of some nodes each node is, -1 for none."""
-  result = np.full(len(public), -1)
+  result = np.full(len(public.above), -1)
   result[begins] = np.arange(len(begins))
   for level in public.levels:
     above = result[public.above[level.children]]

@@ -1,4 +1,4 @@
-"""Public states from the root on, one after the other, where a game is too large to be walked as a whole."""
+"""Public states from the root on, one after the other, of a game that is too large to be walked as a whole."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -8,31 +8,31 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.search.history_tree import sharing
+from spiel_cfr.search.connected import connected
 
 # (state, the player who is to move) -> probabilities of actions; None where the blueprint has none.
 LookUp: TypeAlias = Callable[[Any, int], dict[int, float] | None]
 
 
-class TrunkState:
+class StateAbove:
   """A public state above all searches, where both players play the blueprint.
 
   Histories that a player can't tell apart are together, and so are those below whose next decisions they are. That is
   what `public_states` says too, but for players who tell apart what they could not before, in games without recall.
 
   Attributes:
-    states: OpenSpiel's, none terminal.
-    probabilities: float64 (3, states), of chance and of each player to play there.
+    states: OpenSpiel's states, none terminal.
+    probabilities: float64 (3, states). The probabilities that chance and each player play to each state.
   """
 
   def __init__(self, states: list[Any], probabilities: Float64s) -> None:
     self.states, self.probabilities = states, probabilities
     self._places = {tuple(state.history()): place for place, state in enumerate(states)}
-    self._children: list[TrunkState] | errors.GameTooLargeError | None = None
+    self._children: list[StateAbove] | errors.GameTooLargeError | None = None
 
   def child(
     self, history: tuple[int, ...], view: GameView, look_up: LookUp, limit: int
-  ) -> "TrunkState":
+  ) -> "StateAbove":
     """Returns the public state of a history one move longer.
 
     Raises:
@@ -47,16 +47,16 @@ class TrunkState:
       raise self._children
     return next(child for child in self._children if history in child._places)
 
-  def _split(self, view: GameView, look_up: LookUp, limit: int) -> "list[TrunkState]":
+  def _split(self, view: GameView, look_up: LookUp, limit: int) -> "list[StateAbove]":
     together = self._moved(view, look_up, limit)
     keys: dict[tuple[int, str | int], int] = {}
     joined: list[tuple[int, int]] = []
-    after: list[TrunkState] = []
+    after: list[StateAbove] = []
     for place, state in enumerate(together.states):
       for player in (0, 1) if state.current_player() >= 0 else ():
         joined.append((place, keys.setdefault((player, view.named(state, player)), len(keys))))
     if any(state.is_chance_node() for state in together.states):
-      # Nobody's knowledge has a name there: what belongs together is seen where it has.
+      # Chance nodes have no information states: the states below say which of them belong together.
       try:
         after = together._split(view, look_up, limit)
       except errors.GameTooLargeError:
@@ -64,11 +64,11 @@ class TrunkState:
       for number, child in enumerate(after):
         key = keys.setdefault((-1, number), len(keys))
         joined += {(together._places[history[:-1]], key) for history in child._places}
-    groups = sharing(len(together.states), *np.array(joined, np.int64).reshape(-1, 2).T)
+    groups = connected(len(together.states), *np.array(joined, np.int64).reshape(-1, 2).T)
     result = []
     for group in range(int(groups.max(initial=-1)) + 1):
       own = np.flatnonzero(groups == group)
-      part = TrunkState([together.states[each] for each in own], together.probabilities[:, own])
+      part = StateAbove([together.states[each] for each in own], together.probabilities[:, own])
       if after:
         part._children = [
           child for child in after if next(iter(child._places))[:-1] in part._places
@@ -76,7 +76,7 @@ class TrunkState:
       result.append(part)
     return result
 
-  def _moved(self, view: GameView, look_up: LookUp, limit: int) -> "TrunkState":
+  def _moved(self, view: GameView, look_up: LookUp, limit: int) -> "StateAbove":
     """Returns all histories one move longer."""
     states: list[Any] = []
     columns: list[Float64s] = []
@@ -101,4 +101,4 @@ class TrunkState:
           column = before.copy()
           column[1 + mover] *= chance
           columns.append(column)
-    return TrunkState(states, np.array(columns).reshape(-1, 3).T)
+    return StateAbove(states, np.array(columns).reshape(-1, 3).T)

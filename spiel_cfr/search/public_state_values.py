@@ -1,0 +1,149 @@
+"""Values of public states: the expectations of private states by the ranges of both players, where a search stops.
+
+What a private state is worth at a public state depends on the ranges of both players there and on nothing else above,
+if both play well from there on (DeepStack, Moravčík et al. 2017; ReBeL, Brown et al. 2020). Above, CFR asks for these
+values in each iteration, with the ranges of that iteration: CFR-D of Burch, Johanson and Bowling, "Solving Imperfect
+Information Games Using Decomposition" (2014).
+"""
+
+import abc
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr.evaluation.linear_program import solve_lp
+from spiel_cfr.search.gadgets import GADGETS
+from spiel_cfr.search.public_states import check_cut
+from spiel_cfr.search.public_trees import AnyPublicState, Pair
+
+
+class PublicStateValues(abc.ABC):
+  """A function from ranges at the public states of a cut to values of private states.
+
+  Attributes:
+    states: the public states, none below another.
+    tree: all public states of their game.
+  """
+
+  def __init__(self, states: Sequence[AnyPublicState]) -> None:
+    """Takes the public states of a cut.
+
+    Raises:
+      ArgumentError: there are none, or one is below another.
+    """
+    if not states:
+      raise errors.ArgumentError("states must be at least one public state.")
+    tree = states[0].tree
+    self.states = check_cut(tree.game, states, AnyPublicState)  # type: ignore[type-abstract]
+    self.tree = tree
+
+  @abc.abstractmethod
+  def values(self, ranges: Sequence[Pair]) -> list[Pair]:
+    """Returns both players' counterfactual values at each public state.
+
+    Args:
+      ranges: at each public state, both players' ranges, float64 (private states,) each, in the order of
+        `private_states`.
+
+    Returns:
+      At each public state, by player, float64 (private states,): what each private state expects, times the probability
+      that chance and the other player's range come there; less half of what the players' returns sum to.
+    """
+
+
+def masses(values: PublicStateValues, ranges: Sequence[Pair], player: int) -> list[Float64s]:
+  """Returns the probability that chance and the other player's ranges come to each private state of a player."""
+  return [
+    values.tree.chance_mass(state.number, player, own[1 - player])
+    for state, own in zip(values.states, ranges, strict=True)
+  ]
+
+
+class SolvedValues(PublicStateValues):
+  """Values of public states by a linear program of all of them: exact, and slow beside a network."""
+
+  def values(self, ranges: Sequence[Pair]) -> list[Pair]:
+    """Returns values of best responses to the solution, which private states have that their player never plays to."""
+    tree, unsafe = self.tree, GADGETS["unsafe"]
+    numbers = [state.number for state in self.states]
+    starts = [
+      tree.start(number, own, 0, unsafe, np.zeros(len(own[1])))
+      for number, own in zip(numbers, ranges, strict=True)
+    ]
+    played, possible = tree.uniform(), [start for start in starts if start is not None]
+    if possible:
+      cut = tree.cut_out(possible, unsafe)
+      solution = solve_lp(cut.game).sequence_form
+      for player in (0, 1):
+        cut.write(solution, played, player)
+    begins = dict(zip(numbers, ranges, strict=True))
+    first, second = (tree.blueprint(played, 1 - player, begins) for player in (0, 1))
+    return [(first.values(number), second.values(number)) for number in numbers]
+
+
+class Above(NamedTuple):
+  """The solution of what is between a public state and the public states of a cut below.
+
+  Attributes:
+    entries: float64 (entries,). The average policy of both players; NaN elsewhere.
+    values: by player, float64 (private states,). The average counterfactual values at the public state.
+    leaf_values: at each public state of the cut, by player, float64 (private states,). The average expectations.
+  """
+
+  entries: Float64s
+  values: Pair
+  leaf_values: list[Pair]
+
+
+def solve_above(
+  state: AnyPublicState, ranges: Pair, values: PublicStateValues, iterations: int
+) -> Above:
+  """Solves what is above a cut by CFR+, with values for what is below.
+
+  Players are updated at the same time: the proof asks for values of what both play.
+  """
+  tree, uniform = state.tree, state.tree.uniform()
+  numbers, begins = [each.number for each in values.states], {state.number: ranges}
+  regrets, sums = np.zeros((2, len(uniform)))
+  # Only what is between the public state and the cut is played to.
+  between = {number: _filled(tree.num_private_states(number), 0.0) for number in (0, *numbers)} | {
+    state.number: _filled(tree.num_private_states(state.number), 1.0)
+  }
+  total: list[Float64s] = [np.zeros_like(own) for own in ranges]
+  counts = [tree.num_private_states(number) for number in numbers]
+  got, likely = ([[np.zeros(count) for count in own] for own in counts] for _ in range(2))
+  for iteration in range(1, iterations + 1):
+    played = tree.normalized(regrets, uniform)
+    blueprint = tree.blueprint(played, 0, begins)
+    at_leaves = [blueprint.ranges(number) for number in numbers]
+    worth = values.values(at_leaves)
+    for player in (0, 1):
+      leaves = {number: each[player] for number, each in zip(numbers, worth, strict=True)}
+      expected = blueprint.expected(player, leaves)
+      utilities = expected.action_values()
+      regrets += utilities - tree.per_infoset(played * utilities, np.add) * tree.owned(player)
+      total[player] += iteration * expected.values(state.number)
+      for place, mass in enumerate(masses(values, at_leaves, player)):
+        likely[place][player] += iteration * mass
+        got[place][player] += iteration * worth[place][player]
+    sums += iteration * tree.sequence_form(played, between)
+    np.maximum(regrets, 0.0, out=regrets)
+  weight = iterations * (iterations + 1) / 2
+  leaf_values = [
+    (_ratio(own[0], mass[0]), _ratio(own[1], mass[1]))
+    for own, mass in zip(got, likely, strict=True)
+  ]
+  inside = tree.sequence_form(uniform, between) > 0
+  average = np.where(inside, tree.normalized(sums, uniform), np.nan)
+  return Above(average, (total[0] / weight, total[1] / weight), leaf_values)
+
+
+def _filled(counts: tuple[int, int], number: float) -> Pair:
+  return np.full(counts[0], number), np.full(counts[1], number)
+
+
+def _ratio(sums: Float64s, mass: Float64s) -> Float64s:
+  return np.divide(sums, mass, out=np.zeros_like(sums), where=mass > 0)

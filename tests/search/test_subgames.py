@@ -1,0 +1,219 @@
+"""Subgames from ranges: strategies and values of private states, in all forms of games."""
+
+import functools
+import time
+
+import numpy as np
+import pyspiel
+import pytest
+from blueprints import blueprint
+from partly_seen_games import PartlySeenGame
+
+import spiel_cfr
+from spiel_cfr import errors, poker, search
+from spiel_cfr.search import local_search, search_bot
+from spiel_cfr.search.rivers import RiverTree
+
+_DICE = "liars_dice(dice_sides=3)"
+
+
+@functools.cache
+def trees(name):
+  """Returns the public states of a game, with listed histories and in vector form."""
+  forms = (spiel_cfr.compile_game(name, vector_form=vector) for vector in (False, True))
+  return [search.public_states(game) for game in forms]
+
+
+def ones(tree, number):
+  return [np.ones(count) for count in tree.num_private_states(number)]
+
+
+def by_name(state, player, numbers):
+  return dict(zip(state.private_states(player), numbers.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", _DICE])
+def test_values_are_the_same_in_both_forms_and_sum_to_nothing(name):
+  listed, vector = trees(name)
+  rng = np.random.default_rng(0)
+  for state in listed.natural_cut()[:2]:
+    same = vector.public_state_of(next(state.states()))
+    ranges = [rng.random(count) * 3 for count in listed.num_private_states(state.number)]
+    ranges[0][0] = 0.0
+    places = [
+      [state.private_states(player).index(each) for each in same.private_states(player)]
+      for player in (0, 1)
+    ]
+    found = search.Subgame(state, ranges).solve()
+    other = search.Subgame(same, [own[place] for own, place in zip(ranges, places, strict=True)])
+    again = other.solve("lp")
+    assert ranges[0] @ found.values[0] == pytest.approx(-ranges[1] @ found.values[1], abs=1e-9)
+    for player, (own, values) in enumerate(zip(ranges, found.values, strict=True)):
+      wanted = by_name(state, player, values)
+      likely = by_name(state, player, own)
+      for private, value in by_name(same, player, again.values[player]).items():
+        assert value == pytest.approx(wanted[private], abs=1e-9) or likely[private] == 0
+    # An equilibrium of the subgame: no best response gets more than the value, whatever the scale of ranges.
+    double = search.Subgame(state, [2 * own for own in ranges]).solve()
+    assert ranges[0] @ double.values[0] == pytest.approx(2 * ranges[0] @ found.values[0], abs=1e-9)
+    played = ~np.isnan(found.strategies)
+    assert played.any() and not played.all()
+
+
+def test_the_first_public_state_is_worth_the_game():
+  for tree in trees("leduc_poker"):
+    found = search.Subgame(tree[0], ones(tree, 0)).solve("lp")
+    assert found.values[0].sum() == pytest.approx(-0.0856064240780, abs=1e-9)
+    assert spiel_cfr.exploitability(tree.game, found_policy(tree, found)) < 1e-9
+
+
+def found_policy(tree, solution):
+  return spiel_cfr.policies.CompiledTabularPolicy(tree.game, np.nan_to_num(solution.strategies))
+
+
+@pytest.mark.parametrize("form", [0, 1])
+@pytest.mark.parametrize("searcher", [0, 1])
+def test_bounds_hold(form, searcher):
+  tree = trees("leduc_poker")[form]
+  before = tree.blueprint(tree.entries(blueprint(trees("leduc_poker")[0].game)), searcher)
+  for state in tree.natural_cut()[:3]:
+    ranges, values = before.ranges(state.number), before.values(state.number)
+    bounds = search.Bounds(searcher, values)
+    subgame = search.Subgame(state, ranges, bounds)
+    found = subgame.solve("lp")
+    assert (found.values[1 - searcher] <= values + 1e-9).all()
+    # The opponent plays a best response to the searcher's strategy from each private state.
+    unsafe = search.Subgame(state, ranges).solve("lp")
+    best = unsafe.values[searcher] @ ranges[searcher]
+    assert found.values[searcher] @ ranges[searcher] <= best + 1e-9
+    assert spiel_cfr.solve_lp(subgame.game).nash_conv < 1e-9
+
+
+def test_rivers_have_values():
+  game = poker.compile_public_game(
+    "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 2,firstPlayer=1 1,numSuits=2,numRanks=4,"
+    "numHoleCards=1,numBoardCards=0 1,raiseSize=2 2,maxRaises=1 1)"
+  )
+  tree = RiverTree(game)
+  listed = search.public_states(spiel_cfr.compile_game(game.game, vector_form=False))
+  river = tree[1]
+  state = next(
+    each
+    for each in listed.natural_cut()
+    if set(each.private_states(0)) == set(river.private_states(0))
+  )
+  ranges = [np.linspace(0.1, 1.0, count) for count in tree.num_private_states(1)]
+  found = search.Subgame(river, ranges).solve(iterations=2000)
+  by_names = [by_name(river, player, own) for player, own in enumerate(ranges)]
+  in_order = [
+    np.array([by_names[player][each] for each in state.private_states(player)]) for player in (0, 1)
+  ]
+  wanted = search.Subgame(state, in_order).solve("lp")
+  for player in (0, 1):
+    exact = by_name(state, player, wanted.values[player])
+    assert by_name(river, player, found.values[player]) == pytest.approx(exact, abs=1e-3)
+  bounds = search.Bounds(0, found.values[1], "resolving")
+  again = search.Subgame(river, ranges, bounds).solve(iterations=2000)
+  assert (again.values[1] <= found.values[1] + 1e-3).all()
+  assert again.values[0] @ ranges[0] == pytest.approx(-again.values[1] @ ranges[1], abs=1e-3)
+
+
+@pytest.mark.parametrize("form", [0, 1])
+def test_leaf_values_take_the_place_of_what_follows(form):
+  tree = trees("kuhn_poker")[form]
+  cut = tree.natural_cut()
+  found = search.Subgame(tree[0], ones(tree, 0), leaf_values=search.SolvedValues(cut)).solve(
+    iterations=300
+  )
+  assert found.values[0].sum() == pytest.approx(-1 / 18, abs=0.01)
+  assert found.values[1].sum() == pytest.approx(1 / 18, abs=0.01)
+  result = search.solve_by_values(
+    blueprint(trees("kuhn_poker")[0].game), search.SolvedValues(cut), iterations=50
+  )
+  assert result.exploitability < 0.02
+
+
+def test_values_know_how_likely_deals_are():
+  """Where suits are not told apart, two cards of one rank are less likely than two of different ranks."""
+  game = spiel_cfr.compile_game("leduc_poker(suit_isomorphism=True)")
+  tree = search.public_states(game)
+  values, before = search.SolvedValues(tree.natural_cut()), tree.blueprint(tree.uniform(), 0)
+  ranges = [before.ranges(state.number) for state in values.states]
+  for own, worth in zip(ranges, values.values(ranges), strict=True):
+    assert own[0] @ worth[0] == pytest.approx(-own[1] @ worth[1], abs=1e-9)
+
+
+def test_networks_learn_nothing_of_padding():
+  """Public states have different numbers of private states; a network's outputs have one number."""
+
+  class Zeros:
+    rows = None
+
+    def fresh(self, seed, num_features, num_outputs):
+      return None
+
+    def fitted(self, parameters, rows, training):
+      Zeros.rows = rows
+      return None
+
+    def outputs(self, parameters, features, num_outputs):
+      return np.zeros((len(features), num_outputs))
+
+  tree = search.public_states(spiel_cfr.compile_game(PartlySeenGame(1, num_types=(3, 2), depth=4)))
+  cut = tree.natural_cut()
+  counts = np.array([tree.num_private_states(state.number) for state in cut])
+  assert len(np.unique(counts)) > 1
+  found = search.learn_values(tree.game, cut=cut, rounds=10, network=Zeros())
+  assert Zeros.rows.mask.sum() == 10 * counts.sum()
+  # Scaled by the root of their mean square over private states alone.
+  assert (Zeros.rows.targets[Zeros.rows.mask] ** 2).mean() == pytest.approx(1.0)
+  assert found.error > 0
+
+
+def test_solvers_that_iterate_take_a_gadget_whose_equilibria_are_safe():
+  game = trees("kuhn_poker")[0].game
+  options = {"solver": "cfr+", "iterations": 50}
+  found, wanted = (
+    search.resolve(game, blueprint(game), gadget=gadget, **options) for gadget in (None, "follow")
+  )
+  assert found.probabilities.tobytes() == wanted.probabilities.tobytes()
+
+
+def test_a_walk_that_ran_out_of_time_is_tried_again(monkeypatch):
+  state = pyspiel.load_game("kuhn_poker").new_initial_state().child(0).child(1)
+  game = trees("kuhn_poker")[0].game
+  table = spiel_cfr.policies.to_dict(game, spiel_cfr.policies.uniform(game))
+  bot, tree_of, calls = search.SearchBot(table, 0, seconds=0.5), search_bot.tree_of, []
+
+  def slow(view, limit, deadline):
+    calls.append(deadline)
+    if len(calls) == 1:
+      time.sleep(max(0.0, deadline - time.perf_counter()))
+      raise errors.GameTooLargeError("too late")
+    return tree_of(view, limit, deadline)
+
+  monkeypatch.setattr(search_bot, "tree_of", slow)
+  bot.get_policy(state)
+  assert bot._game.root not in bot._found
+  bot.get_policy(state)
+  assert len(calls) == 2
+  assert isinstance(bot._found[bot._game.root], local_search.LocalSearch)
+
+
+def test_bad_arguments_are_named():
+  tree = trees("kuhn_poker")[0]
+  state, good = tree.natural_cut()[0], [np.ones(3), np.ones(3)]
+  for ranges in ([np.ones(3)], [np.ones(3), np.ones(2)], [np.ones(3), -np.ones(3)], None, "xy"):
+    with pytest.raises(errors.ArgumentError, match="ranges must be 3 and 3"):
+      search.Subgame(state, ranges)
+  with pytest.raises(errors.ArgumentError, match="probability 0"):
+    search.Subgame(state, [np.zeros(3), np.ones(3)])
+  with pytest.raises(errors.ArgumentError, match="public_state must"):
+    search.Subgame(0, good)
+  with pytest.raises(errors.ArgumentError, match="limits must be 3"):
+    search.Subgame(state, good, search.Bounds(0, np.ones(2)))
+  with pytest.raises(errors.ArgumentError, match="without leaf_values"):
+    values = search.SolvedValues(tree.natural_cut())
+    search.Subgame(tree[0], ones(tree, 0), search.Bounds(0, np.ones(1)), values)
+  with pytest.raises(errors.ArgumentError, match="solver"):
+    search.Subgame(state, good).solve("magic")
