@@ -53,7 +53,7 @@ class Walk:
     self._list.add(root)
 
   def columns(self) -> dict[str, Int64s]:
-    """Returns the columns of `HistoryList`, and "infostate_0" and "infostate_1": each player's number in `infostates`."""
+    """Returns the columns of `HistoryList`, and "infostate_0" and "infostate_1": their numbers in `infostates`."""
     columns = self._list.columns()
     numbers = np.full((2, len(columns["mover"])), NONE)
     numbers[:, columns["mover"] >= 0] = np.array(self._numbers, np.int64).reshape(-1, 2).T
