@@ -26,6 +26,11 @@ from spiel_cfr.search.search_step import search_step
 
 # One hole card, and two.
 _GAMES = poker_games.UNIVERSAL_POKER[0], poker_games.UNIVERSAL_POKER[2]
+# Players who are all in see the public card, and do nothing more.
+_ALL_IN = (
+  "universal_poker(betting=nolimit,numPlayers=2,numRounds=2,blind=1 2,firstPlayer=1 1,numSuits=2,numRanks=4,"
+  "numHoleCards=1,numBoardCards=0 1,stack=4 4,bettingAbstraction=fullgame)"
+)
 
 
 @functools.cache
@@ -117,6 +122,16 @@ def test_a_river_is_the_subgame_of_the_list(name, searcher, gadget):
     for player in (0, 1):
       assert behind.treeplexes[player].depth == wanted.treeplexes[player].depth
     assert value(behind, searcher) == pytest.approx(value(wanted, searcher), abs=1e-9)
+
+
+def test_private_states_of_rivers_in_which_nobody_decides():
+  game = poker.compile_public_game(_ALL_IN, partitioned=False)
+  rivers = RiverTree(game)
+  assert {river.players for river in rivers} == {(-1,), (0,)}
+  for river in rivers:
+    for player in (0, 1):
+      names = river.private_states(player)
+      assert len(set(names)) == rivers.num_private_states(river.number)[player]
 
 
 @pytest.mark.parametrize("gadget", ["unsafe", "follow"])
