@@ -40,7 +40,7 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
   return result
 
 
-class CompiledFunction(abc.ABC):
+class Kernel(abc.ABC):
   """A function that is compiled for one signature when it is first used.
 
   Attributes:
@@ -82,7 +82,7 @@ class CompiledFunction(abc.ABC):
     if not isinstance(self._given, FunctionType):
       raise TypeError(f"{self.__qualname__}() computes in float64 only")
     result = object.__new__(type(self))
-    CompiledFunction.__init__(result, self.function, self._given(types.float32))
+    Kernel.__init__(result, self.function, self._given(types.float32))
     return result
 
   @functools.cached_property
@@ -112,7 +112,7 @@ class CompiledFunction(abc.ABC):
     return self.__qualname__
 
 
-class Kernel(CompiledFunction):
+class PythonKernel(Kernel):
   """A compiled function that Python calls, in some microseconds, most of them to look at the arguments."""
 
   _from_python = True
@@ -146,9 +146,9 @@ class Kernel(CompiledFunction):
     return python_entry(self._dispatcher, self.signature)
 
 
-def kernel(signature: Any) -> Callable[[Callable[..., Any]], Kernel]:
+def kernel(signature: Any) -> Callable[[Callable[..., Any]], PythonKernel]:
   """Decorator that makes a function a `Kernel`, see its constructor."""
-  return lambda function: Kernel(function, signature)
+  return lambda function: PythonKernel(function, signature)
 
 
 class _Announced:

@@ -5,10 +5,9 @@ A record is a `NamedTuple` whose fields say by their annotations what compiled c
     class Add(NamedTuple):
       total: Line
       added: Line
-      weights: Doubles
 
 `Packed` writes the address and the shape of each array into a few words. A kernel is given the address of the first
-word, and reads `record.total` as an array, `record.weights` likewise, and a record inside a record as a record. So all
+word, and reads `record.total` as an array, and a record inside a record as a record. So all
 kernels that take a record have one signature, whatever the record holds, and a call passes one number. numba would pass
 a `NamedTuple` as seven numbers an array.
 

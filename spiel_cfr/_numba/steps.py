@@ -29,14 +29,14 @@ from spiel_cfr._numba.arrays import (
   Uint64s,
   described,
 )
-from spiel_cfr._numba.kernels import CompiledFunction, inlined, kernel
+from spiel_cfr._numba.kernels import Kernel, inlined, kernel
 from spiel_cfr._numba.numba_internals import machine_code_address
 from spiel_cfr._numba.records import Packed, call, record_type
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
-class StepKernel(CompiledFunction):
+class StepKernel(Kernel):
   """A compiled function whose only argument is a record. Other kernels call it, by its address.
 
   Attributes:

@@ -2,10 +2,10 @@
 
     maximize q_0  over x >= 0 and q, such that  E x = e  and  F' q <= A' x
 
-x is player 0's strategy and A its payoffs, e = (1, 0, ..., 0), E and F the constraints of the two players (`matrices`);
-q bounds what player 1's best response leaves, infoset by infoset. The duals of the inequalities are an optimal
-strategy of player 1. Koller, Megiddo and von Stengel, "Fast algorithms for finding randomized strategies in game trees"
-(1994). It has as many rows as player 1 has sequences and player 0 has infosets.
+x is player 0's strategy and A its payoffs, e = (1, 0, ..., 0), E and F the constraints of the two players
+(`sequence_form_matrices`); q bounds what player 1's best response leaves, infoset by infoset. The duals of the
+inequalities are an optimal strategy of player 1. Koller, Megiddo and von Stengel, "Fast algorithms for finding
+randomized strategies in game trees" (1994). It has as many rows as player 1 has sequences and player 0 has infosets.
 """
 
 import dataclasses

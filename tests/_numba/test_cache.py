@@ -21,7 +21,7 @@ from rotation import rotated
 
 import spiel_cfr
 from spiel_cfr._numba import cache, kernels
-from spiel_cfr._numba.kernels import Kernel
+from spiel_cfr._numba.kernels import PythonKernel
 
 FLOATS = types.Array(types.float64, 1, "C")
 NUMBER = types.float64(types.float64)
@@ -77,7 +77,7 @@ def package(tmp_path, monkeypatch):
 
 def is_read(function, signature=NUMBER):
   """Returns whether a kernel comes from disk, after a call of it."""
-  kernel = Kernel(function, signature)
+  kernel = PythonKernel(function, signature)
   assert kernel(1.0) == function(1.0)
   return bool(kernel._dispatcher.stats.cache_hits)
 
@@ -240,7 +240,7 @@ def test_disk_full_leaves_nothing_behind(folder, monkeypatch, name):
     raise OSError(errno.ENOSPC, "No space left on device")
 
   monkeypatch.setattr(pathlib.Path, name, fail)
-  kernel = Kernel(_plain, NUMBER)
+  kernel = PythonKernel(_plain, NUMBER)
   if name == "write_text":
     with pytest.warns(UserWarning, match="No space left"):
       assert kernel(1.0) == 2.0
@@ -272,8 +272,8 @@ def test_what_has_no_file_or_is_made_by_a_function_works_but_is_not_kept(folder)
   def add(number):
     return lambda x: x + number
 
-  assert Kernel(module.kernel, NUMBER)(2.0) == 14.0
-  assert [Kernel(add(number), NUMBER)(1.0) for number in (1.0, 2.0)] == [2.0, 3.0]
+  assert PythonKernel(module.kernel, NUMBER)(2.0) == 14.0
+  assert [PythonKernel(add(number), NUMBER)(1.0) for number in (1.0, 2.0)] == [2.0, 3.0]
   assert not folder.exists()
 
 
@@ -285,7 +285,7 @@ def _doubled(x):
 
 def test_kernels_that_raise_and_return_arrays(folder):
   for _ in range(2):
-    kernel = Kernel(_doubled, FLOATS(FLOATS))
+    kernel = PythonKernel(_doubled, FLOATS(FLOATS))
     np.testing.assert_array_equal(kernel(np.ones(2)), [2.0, 2.0])
     with pytest.raises(ValueError, match="negative"):
       kernel(-np.ones(2))
@@ -293,7 +293,7 @@ def test_kernels_that_raise_and_return_arrays(folder):
 
 
 def test_threads_compile_once(folder, package):
-  kernel, found = Kernel(package(), NUMBER), []
+  kernel, found = PythonKernel(package(), NUMBER), []
   threads = [threading.Thread(target=lambda: found.append(kernel._dispatcher)) for _ in range(4)]
   for thread in threads:
     thread.start()
@@ -417,12 +417,12 @@ _ZIPPED = """
 from numba import types
 import spiel_cfr
 from spiel_cfr.evaluation.best_responses import take_best
-from spiel_cfr._numba.kernels import Kernel
+from spiel_cfr._numba.kernels import PythonKernel
 
 def own(x):
   return x + 1.0
 
-print(int(Kernel(own, types.float64(types.float64))(2.0)), take_best.address > 0)
+print(int(PythonKernel(own, types.float64(types.float64))(2.0)), take_best.address > 0)
 print(spiel_cfr.games.load_game("kuhn_poker"))
 """
 

@@ -11,7 +11,7 @@ import pytest
 from numba import types
 
 from spiel_cfr._numba.arrays import COUNT, FLOATS, INDICES
-from spiel_cfr._numba.kernels import Kernel, inlined, kernel
+from spiel_cfr._numba.kernels import PythonKernel, inlined, kernel
 from spiel_cfr._numba.records import Count, Counts, Doubles, Indices, Line, Packed, Table, call
 from spiel_cfr._numba.steps import Chain, step
 
@@ -158,7 +158,7 @@ def test_copies_are_the_kernel_itself():
   assert copy.copy(add) is add
   assert copy.deepcopy([add])[0] is add
   assert pickle.loads(pickle.dumps(add)) is add
-  local = Kernel(lambda x: x, types.float64(types.float64))
+  local = PythonKernel(lambda x: x, types.float64(types.float64))
   assert copy.deepcopy(local) is local
   with pytest.raises((pickle.PicklingError, AttributeError)):
     pickle.dumps(local)

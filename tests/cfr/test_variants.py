@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pyspiel
@@ -354,3 +356,34 @@ def test_hedge_converges_at_the_rate_of_its_bound():
   early = solver.exploitability()
   solver.run(9900)
   assert solver.exploitability() < early / 5
+
+
+_PREPARED = """
+import spiel_cfr
+from spiel_cfr._numba import cache
+games = [
+  spiel_cfr.compile_game("kuhn_poker"),
+  spiel_cfr.games.compile_vector_game("leduc_poker", partitioned=True),
+]
+solvers = [
+  spiel_cfr.FullWidthSolver(
+    game,
+    spiel_cfr.RegretMatching.predictive_plus(),
+    averaging=spiel_cfr.Averaging(1.0, tapered=True),
+  )
+  for game in games
+]
+compiled, asked = cache.compiled, []
+for solver in solvers:
+  solver.prepare()
+  cache.compiled = lambda *given: asked.append(given[0].__name__) or compiled(*given)
+  solver.run(8)
+  cache.compiled = compiled
+print(asked)
+"""
+
+
+def test_prepared_solvers_have_compiled_all_that_iterations_need():
+  """In a new process, where nothing else has asked for a kernel."""
+  printed = subprocess.check_output([sys.executable, "-c", _PREPARED], text=True)
+  assert printed.strip() == "[]"

@@ -17,14 +17,14 @@ import numba
 import numpy as np
 
 import spiel_cfr
-from spiel_cfr._numba.kernels import CompiledFunction
+from spiel_cfr._numba.kernels import Kernel
 
 
-def _kernels() -> list[CompiledFunction]:
+def _kernels() -> list[Kernel]:
   """Returns the kernels of all modules, wherever they are kept, the longest first."""
   for module in pkgutil.walk_packages(spiel_cfr.__path__, f"{spiel_cfr.__name__}."):
     importlib.import_module(module.name)
-  found = [thing for thing in gc.get_objects() if isinstance(thing, CompiledFunction)]
+  found = [thing for thing in gc.get_objects() if isinstance(thing, Kernel)]
   return sorted(found, key=lambda kernel: -len(kernel.function.__code__.co_code))
 
 

@@ -53,7 +53,8 @@ from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, resump
 class Loop:
   """Iterations of one solver.
 
-  Call `gather` before reading the arrays, and `refresh` after writing to them.
+  Call `gather` before reading the arrays. After writing to them, call `lock` with the locked sequences and
+  `SolverArrays.reach`.
 
   Attributes:
     arrays: the arrays.
@@ -95,12 +96,13 @@ class Loop:
     """
     arrays, players = self.arrays, tuple(self.arrays.walk.players)
     turns = tuple((player,) for player in players) if alternating else (players,)
-    if not len(rows):
-      return
-    self.set_numbers(rows[0])
+    self.set_numbers(rows[0] if len(rows) else np.zeros(rows.shape[1]))
     if len(arrays.parts) == 1:
       self._iteration(turns).repeat(rows, arrays.numbers.row, arrays.state.counts)
       self._forced.run()
+      return
+    if not len(rows):
+      self._compile(turns)
       return
     # By iteration and player, before and after the update.
     weights = rows[:, : 2 * len(players)].reshape(len(rows), len(players), 2)
@@ -124,6 +126,15 @@ class Loop:
 
     whole_steps(iterate, len(rows))
     self._subtrees.check()
+
+  def _compile(self, turns: tuple[Turn, ...]) -> None:
+    """Compiles the steps of an iteration in a game that is cut into parts, without running one."""
+    self.arrays.deferred[:, 1] = 1.0
+    for turn in turns:
+      self.subtree(1, self.arrays.walk.workspaces[0], turn)
+      self.trunk(turn)
+    Chain(taper(self.arrays))
+    self.arrays.deferred[:] = 0.0
 
   def _take_turn(self, turn: Turn) -> None:
     self._subtrees.visit(turn)
@@ -218,8 +229,9 @@ class Loop:
   def subtree(self, number: int, workspace: Workspace, turn: Turn) -> Chain:
     """Returns the steps of players that update at once in a subtree, and the averages that are due.
 
-    Averages are *deferred*: a player's strategy is added to them when the opponent's gradient needs its reach
-    probabilities, with the weights that it has after its own update and before the next one.
+    Averages are *deferred*. A subtree is visited once a turn. A player's new strategy is added to its average at the
+    next visit, that of the opponent's turn, which computes its reach probabilities anyway. Its weight is then the one
+    after this update plus the one before the next.
     """
     due = (self.arrays.deferred[:, 1] != 0.0).tolist()
     key = number, workspace, turn, *due

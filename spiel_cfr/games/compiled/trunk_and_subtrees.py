@@ -41,8 +41,8 @@ class Part:
     trees: for each player, the infosets to visit, in the numbering of the part.
     entries: for each player, int64: the entries, in the numbering of the trunk; none in the trunk and in a whole game.
     payoff: of the terminals of this part; the kernel is given the opponent's sequences and the player's own utilities.
-    left_out: for each player, groups of infosets with one action that are not in `trees`. `Tree.parent` includes them;
-      the last sequence that their owner chose is above them.
+    left_out: for each player, the groups of infosets with one action, where `trees` do not list them. `Tree.parent`
+      has a place for every infoset, these included: the last sequence before it at which its owner had a choice.
     shared: where all players share the arrays, each player's place in them; empty elsewhere.
     with_forced: for each player, the infosets to visit where those with one action count, too; by default `trees`.
   """
@@ -128,15 +128,15 @@ def undivided(every: Decisions, decisions: Decisions | None = None) -> Partition
   if len(decisions.groups) < len(every.groups):
     left_out = every.groups[every.groups[:, ACTIONS] == 1]
   bounds, every_bounds = (each.players.astype(int).tolist() for each in (decisions, every))
-  several, end = len(bounds), bounds[-1][3]
+  num_players, end = len(bounds), bounds[-1][3]
   owner = np.searchsorted([row[3] for row in bounds], left_out[:, FIRST_SEQUENCE], side="right")
   part = Part(
-    sequences=(slice(0, end),) * several,
-    infosets=(slice(0, len(every.parent)),) * several,
+    sequences=(slice(0, end),) * num_players,
+    infosets=(slice(0, len(every.parent)),) * num_players,
     trees=tuple(Tree(decisions.groups[row[0] : row[1]], decisions.parent) for row in bounds),
-    entries=(np.zeros(0, np.int64),) * several,
+    entries=(np.zeros(0, np.int64),) * num_players,
     payoff=decisions.payoff,
-    left_out=tuple(left_out[owner == player] for player in range(several)),
+    left_out=tuple(left_out[owner == player] for player in range(num_players)),
     shared=tuple(slice(root, stop) for _, _, root, stop in bounds),
     with_forced=tuple(Tree(every.groups[row[0] : row[1]], every.parent) for row in every_bounds),
   )
