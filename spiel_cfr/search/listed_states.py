@@ -389,7 +389,7 @@ class ListedBlueprint(Blueprint):
     count = len(found.owner)
     mass = np.bincount(infoset, self.others[decisions], count)[found.infoset_of_entry]
     best = np.bincount(infoset, self.worth[decisions], count)[found.infoset_of_entry]
-    lost = np.divide(best - self.action_values(), mass, out=np.zeros_like(mass), where=mass > 0)
+    lost = np.divide(best - self.action_values(), mass, out=np.zeros(len(mass)), where=mass > 0)
     lost = np.maximum(lost, 0.0)
     result = np.zeros(len(found.parent))
     for level in found.levels:
