@@ -21,8 +21,10 @@ def make_loop(game: CompiledGame, minimizer: RegretMinimizer, averaging: Averagi
     AbstractionError: the minimizer predicts, and shared infosets differ in depth.
     ShardError: other processes are to visit the subtrees, and the minimizer can't be pickled.
   """
-  decisions = game.every_infoset if minimizer.visits_forced else game.decisions
-  partition = game.partition or undivided(game.every_infoset, decisions)
+  partition = game.partition
+  if partition is None:
+    decisions = game.every_infoset if minimizer.visits_forced else game.decisions
+    partition = undivided(game.every_infoset, decisions)
   if partition.shards is None:
     loop = Loop(game, minimizer, averaging, partition)
   else:
