@@ -120,11 +120,10 @@ class Pruned(Solver):
       solver.run(10_000)
 
   An action is frozen if it is not played now, and would not be after the window in the worst case: a best response
-  below it, whose losses count as 0, against a forecast. The forecast is the other player's last window, plus once more
-  its whole history, both scaled to the window's length. CFR+ makes good what comes back too late; with CFR and Hedge
-  the window is rolled back, and has no part in the average before that is decided. Averages take the strategies that
-  the other player faces. A window has a fifth of all iterations so far, `shortest` to 3,000, if at most half of the
-  leaves are left in it.
+  below it, whose losses count as 0, against a forecast (the other player's last window, and its whole history once
+  more, both scaled to the window's length). CFR+ makes good what comes back too late; with CFR and Hedge the window is
+  rolled back, and has no part in the average before that is decided. Averages take the strategies that the other player
+  faces. A window has a fifth of all iterations so far, `shortest` to 3,000, if at most half the leaves are left.
 
   Attributes:
     compiled_game: the game as arrays.
