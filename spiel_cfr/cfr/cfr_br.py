@@ -26,7 +26,7 @@ def advance_against_best_responses(game: CompiledGame, loop: Loop, rows: Float64
       policies = found.best_responses.copy()
       policies[own] = current[own]
       loop.arrays.set_strategy(policies)
-      loop.update(player, rows[number])
+      loop.update_player(player, rows[number])
       loop.gather()
       updated[own] = loop.arrays.state.strategy[own]
     loop.arrays.set_strategy(updated)

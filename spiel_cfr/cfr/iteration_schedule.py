@@ -33,7 +33,7 @@ class IterationSchedule:
     self._rows, self._rows_from = np.zeros((0, 0)), 0
 
   def next(self, state: FullWidthState, count: int) -> Float64s:
-    """Returns the numbers of the next iterations, shape (count, numbers): a row of `cfr.loops.Numbers` each.
+    """Returns the numbers of the next iterations, shape (count, numbers): a row of `cfr.loops.IterationNumbers` each.
 
     Raises:
       ArgumentError: what a minimizer or a schedule of one's own returns is not what it should be.

@@ -3,7 +3,7 @@
 import functools
 
 from spiel_cfr.cfr.averaging import Averaging
-from spiel_cfr.cfr.loops.arrays import Numbers
+from spiel_cfr.cfr.loops.arrays import IterationNumbers
 from spiel_cfr.cfr.loops.loop import Loop
 from spiel_cfr.cfr.loops.sharded_subtrees import ShardedSubtrees
 from spiel_cfr.cfr.loops.state import FullWidthState
@@ -11,7 +11,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import undivided
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
-__all__ = ["FullWidthState", "Loop", "Numbers", "make_loop"]
+__all__ = ["FullWidthState", "IterationNumbers", "Loop", "make_loop"]
 
 
 def make_loop(game: CompiledGame, minimizer: RegretMinimizer, averaging: Averaging) -> Loop:

@@ -23,7 +23,7 @@ from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
-class Numbers:
+class IterationNumbers:
   """The numbers of the current iteration. Steps have these arrays in their records.
 
   Attributes:
@@ -79,7 +79,7 @@ class SolverArrays:
     )
     predicts = minimizer.predict is not None
     self.walk = PartWalk(partition, predicts=predicts, dtype=game.dtype)
-    self.numbers = Numbers(2 * game.num_players + 1, game.num_players)
+    self.numbers = IterationNumbers(2 * game.num_players + 1, game.num_players)
     self.deferred = np.zeros((game.num_players, 2))
     self.lock(np.zeros(0, np.int64))
 
@@ -116,7 +116,7 @@ class SolverArrays:
   def reach(self) -> None:
     """Computes the reach probabilities of the trunk from the current strategies."""
     part, walk = self.parts[0], self.walk
-    for visit, tree in zip(walk.visits(0), part.with_forced or part.trees, strict=True):
+    for visit, tree in zip(walk.visits(0), part.every_infoset, strict=True):
       Chain(walk.reach(visit, self.strategy(visit), tree)).run()
 
   def adopt(self, sequence_form: Float64s) -> None:
@@ -126,7 +126,7 @@ class SolverArrays:
     """
     game, walk = self.game, self.walk
     for number, part in enumerate(self.parts):
-      for visit, tree in zip(walk.visits(number), part.with_forced or part.trees, strict=True):
+      for visit, tree in zip(walk.visits(number), part.every_infoset, strict=True):
         own, reach = part.sequences[visit.player], visit.sequence_form
         reach[: part.own_length(visit.player)] = sequence_form[own]
         record = Reach(tree, self.strategy(visit), reach, visit.workspace.scratch.value)
@@ -212,13 +212,13 @@ class SolverArrays:
   def action_blocks(self) -> Iterator[tuple[slice, AnyFloats]]:
     """Yields sequences, and their numbers in `action_state`: a view of shape (lines, sequences)."""
     for number, part in enumerate(self.parts):
-      for visit in self.walk.visits(number)[: 1 if part.shared else None]:
+      for visit in self.walk.visits(number)[: 1 if part.shared_places else None]:
         yield part.sequences[visit.player], self.action_state(visit)
 
   def infoset_blocks(self) -> Iterator[tuple[slice, Float64s]]:
     """Yields infosets, and their numbers in `infoset_state`: a view of shape (lines, infosets)."""
     for number, part in enumerate(self.parts):
-      for visit in self.walk.visits(number)[: 1 if part.shared else None]:
+      for visit in self.walk.visits(number)[: 1 if part.shared_places else None]:
         own = part.infosets[visit.player]
         yield own, self.infoset_state(visit)[:, : own.stop - own.start]
 

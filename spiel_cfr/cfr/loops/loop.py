@@ -26,7 +26,7 @@ from spiel_cfr._numba.line_steps import Pick, scatter_line
 from spiel_cfr._numba.steps import Chain, Step, StepKernel
 from spiel_cfr._util.time_slices import whole_steps
 from spiel_cfr.cfr.averaging import Averaging
-from spiel_cfr.cfr.loops.arrays import Numbers, SolverArrays
+from spiel_cfr.cfr.loops.arrays import IterationNumbers, SolverArrays
 from spiel_cfr.cfr.loops.subtrees import LocalSubtrees, Subtrees, Turn
 from spiel_cfr.cfr.loops.summing import sum_gradients, sum_values, taper
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -90,7 +90,7 @@ class Loop:
     self._forced = Chain(each for line in sums for each in self.arrays.copy_forced(line).steps)
 
   def advance(self, alternating: bool, rows: Float64s) -> None:
-    """Runs as many iterations as there are rows of `Numbers`, and counts them in the state.
+    """Runs as many iterations as there are rows of `IterationNumbers`, and counts them in the state.
 
     With alternating updates, a player sees the new strategies of those before it. Otherwise all see the last ones.
     """
@@ -147,7 +147,7 @@ class Loop:
       self._subtrees.visit(())
       self.arrays.deferred[:] = 0.0
 
-  def update(self, player: int, row: Float64s) -> None:
+  def update_player(self, player: int, row: Float64s) -> None:
     """Updates one player in an iteration of these numbers; `count` ends the iteration."""
     self.set_numbers(row)
     if len(self.arrays.parts) == 1:
@@ -170,7 +170,7 @@ class Loop:
     """Makes this row the numbers of the current iteration."""
     arrays = self.arrays
     if len(row) != len(arrays.numbers.row):
-      arrays.numbers = Numbers(len(row), self._game.num_players)
+      arrays.numbers = IterationNumbers(len(row), self._game.num_players)
       self._chains.clear()
     arrays.numbers.row[:] = row
 
@@ -194,9 +194,7 @@ class Loop:
     arrays, kernel = self.arrays, resumption(self._minimizer)
     arrays.adopt(sequence_form)
     for number, part in enumerate(arrays.parts):
-      for visit, tree in zip(
-        arrays.walk.visits(number), part.with_forced or part.trees, strict=True
-      ):
+      for visit, tree in zip(arrays.walk.visits(number), part.every_infoset, strict=True):
         visit.workspace.scratch.value[:] = 0.0
         record = self._backward(visit, kernel, visit.utility)
         block = record.block._replace(parameters=parameters)

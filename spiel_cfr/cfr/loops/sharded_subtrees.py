@@ -35,7 +35,7 @@ class _Visit(NamedTuple):
   Attributes:
     serial: its number.
     turn: the players that update.
-    numbers: `Numbers.row` of the iteration.
+    numbers: `IterationNumbers.row` of the iteration.
     deferred: `SolverArrays.deferred`.
     reaches: for each player, the trunk's reach probabilities.
     totals: for each player, `SolverArrays.total`.

@@ -11,7 +11,7 @@ from spiel_cfr.games.compiled.trunk_and_subtrees import Visit
 
 
 class Taper(NamedTuple):
-  """The arguments of `add_to_tapered`: see `FullWidthState` and `Numbers`."""
+  """The arguments of `add_to_tapered`: see `FullWidthState` and `IterationNumbers`."""
 
   tapered: Line
   cumulative: Line
@@ -30,7 +30,7 @@ def add_to_tapered(record: Taper) -> None:
 
 
 class Sum(NamedTuple):
-  """The arguments of `add_before`: see `Numbers` for the weights."""
+  """The arguments of `add_before`: see `IterationNumbers` for the weights."""
 
   total: Doubles
   added: Line

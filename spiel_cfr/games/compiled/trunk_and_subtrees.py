@@ -43,7 +43,7 @@ class Part:
     payoff: of the terminals of this part; the kernel is given the opponent's sequences and the player's own utilities.
     left_out: for each player, the groups of infosets with one action, where `trees` do not list them. `Tree.parent`
       has a place for every infoset, these included: the last sequence before it at which its owner had a choice.
-    shared: where all players share the arrays, each player's place in them; empty elsewhere.
+    shared_places: where all players share the arrays, each player's place in them; empty elsewhere.
     with_forced: for each player, the infosets to visit where those with one action count, too; by default `trees`.
   """
 
@@ -53,8 +53,13 @@ class Part:
   entries: tuple[Int64s, ...]
   payoff: Payoff
   left_out: tuple[Uint64s, ...] = (_NO_GROUPS, _NO_GROUPS)
-  shared: tuple[slice, ...] = ()
+  shared_places: tuple[slice, ...] = ()
   with_forced: tuple[Tree, ...] = ()
+
+  @property
+  def every_infoset(self) -> tuple[Tree, ...]:
+    """For each player, all infosets of the part, those with one action too."""
+    return self.with_forced or self.trees
 
   def own_length(self, player: int) -> int:
     """Returns the number of sequences in a player's arrays, entries not counted."""
@@ -67,7 +72,7 @@ class Part:
 
   def place(self, player: int) -> slice:
     """Returns where a player's sequences and entries are in its arrays; the root of a whole game or trunk is first."""
-    return self.shared[player] if self.shared else slice(0, self.length(player))
+    return self.shared_places[player] if self.shared_places else slice(0, self.length(player))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -137,7 +142,7 @@ def undivided(every: Decisions, decisions: Decisions | None = None) -> Partition
     entries=(np.zeros(0, np.int64),) * num_players,
     payoff=decisions.payoff,
     left_out=tuple(left_out[owner == player] for player in range(num_players)),
-    shared=tuple(slice(root, stop) for _, _, root, stop in bounds),
+    shared_places=tuple(slice(root, stop) for _, _, root, stop in bounds),
     with_forced=tuple(Tree(every.groups[row[0] : row[1]], every.parent) for row in every_bounds),
   )
   return Partition([part], num_threads=1)
@@ -161,7 +166,7 @@ class Workspace:
     self.sequence_form: list[AnyFloats]
     self.utility: list[AnyFloats]
     self.prediction: list[AnyFloats]
-    if parts and parts[0].shared:
+    if parts and parts[0].shared_places:
       lengths = [parts[0].own_length(0)]
     else:
       # Kernels may read and write whole vectors.
