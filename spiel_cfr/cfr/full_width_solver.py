@@ -264,7 +264,13 @@ class FullWidthSolver(Solver):
 
     Raises:
       RestartError: the minimizer can't go on from a strategy.
+      PolicyError: the array has another shape.
     """
+    end = self.compiled_game.end
+    if np.shape(sequence_form) != (end,):
+      raise errors.PolicyError(
+        f"A policy of this game in sequence form has the shape ({end},), not {np.shape(sequence_form)}."
+      )
     state = self.state
     parameters = self._runtime.schedule.parameters(np.array([max(1, self.iteration)]))[0]
     self._runtime.loop.init_from_strategy(sequence_form, parameters)

@@ -74,10 +74,10 @@ class IterationSchedule:
   def parameters(self, iterations: Int64s) -> Float64s:
     """Returns what the minimizer's kernels are told at these iterations, shape (iterations, numbers)."""
     result = np.ascontiguousarray(self._minimizer.parameters(iterations, self._game), np.float64)
-    if result.ndim != 2 or len(result) != len(iterations):
+    if result.ndim != 2 or len(result) != len(iterations) or not result.shape[1]:
       raise errors.ArgumentError(
-        f"`parameters` of {self._minimizer} must return numbers of shape ({len(iterations)}, numbers), not of shape "
-        f"{result.shape}."
+        f"`parameters` of {self._minimizer} must return numbers of shape ({len(iterations)}, numbers), the tie "
+        f"tolerance first, not of shape {result.shape}."
       )
     return result
 

@@ -245,14 +245,13 @@ def evaluate(
     evaluator: Evaluator = compiled.idle_evaluators.pop()
   except IndexError:
     evaluator = Evaluator(compiled.partition or undivided(compiled.every_infoset))
-  try:
-    values = evaluator(sequence_form, totals, found)
-    if values[:, 1].sum() - values[:, 0].sum() < close:
-      values = evaluator(sequence_form, totals, found, to_the_end=True)
-  finally:
-    if compiled.end <= _MOST_SEQUENCES:
-      compiled.idle_evaluators.append(evaluator)
+  values = evaluator(sequence_form, totals, found)
+  if values[:, 1].sum() - values[:, 0].sum() < close:
+    values = evaluator(sequence_form, totals, found, to_the_end=True)
   _check_values(values)
+  # After an error, threads may still work on its arrays, or padding hold numbers that are not finite: it is dropped.
+  if compiled.end <= _MOST_SEQUENCES:
+    compiled.idle_evaluators.append(evaluator)
   return Evaluation(compiled, values[:, 0], values[:, 1], _NONE if found is None else found)
 
 

@@ -167,3 +167,33 @@ def test_sums_that_rounding_has_taken_apart_are_worth_what_their_policy_is(make)
     found = evaluate.evaluate(game, sums, responses=responses)
     assert found.nash_conv == pytest.approx(expected, abs=1e-14)
   assert abs(solver.nash_conv()) < 1e-14
+
+
+def test_an_evaluation_that_failed_leaves_nothing_to_the_next():
+  """Its arrays may hold numbers that are not finite, or belong to threads that still run."""
+  game = spiel_cfr.games.compile_vector_game("liars_dice(dice_sides=3)", partitioned=True)
+  solver = spiel_cfr.CFRPlusSolver(game)
+  solver.run(5)
+  sums, expected = solver.sums(), solver.nash_conv()
+  broken = sums.copy()
+  broken[1:] = np.inf
+  with pytest.raises(errors.NotFiniteError):
+    evaluate.evaluate(game, broken)
+  assert evaluate.evaluate(game, sums).nash_conv == expected
+
+
+def test_an_interrupted_evaluation_leaves_nothing_to_the_next(monkeypatch):
+  game = spiel_cfr.compile_game("kuhn_poker")
+  uniform = spiel_cfr.policies.sequence_form(game, spiel_cfr.policies.uniform(game))
+  expected = evaluate.evaluate(game, uniform)
+  (idle,) = game.idle_evaluators
+
+  def interrupted(*arguments):
+    raise KeyboardInterrupt
+
+  with monkeypatch.context() as patch:
+    patch.setattr(type(idle), "__call__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+      evaluate.evaluate(game, uniform)
+  assert game.idle_evaluators == []
+  assert evaluate.evaluate(game, uniform).nash_conv == expected.nash_conv

@@ -1,11 +1,16 @@
 """A minimizer written in a user's own file is as good as the library's."""
 
+import dataclasses
 import importlib
 import pathlib
 
+import numpy as np
 import pytest
 
 import spiel_cfr
+from spiel_cfr import RegretMinimizer, errors
+from spiel_cfr.games.sequence_form.tree_passes import forward_pass
+from spiel_cfr.regret_minimizers.regret_matching import match_regrets
 
 _EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 
@@ -29,3 +34,36 @@ def test_it_plays_like_the_librarys_regret_matching(own_regret_matching, game, a
   expected = library.current_probabilities()[played]
   assert own.current_probabilities()[played] == pytest.approx(expected, abs=1e-10)
   assert own.nash_conv() == pytest.approx(library.nash_conv(), abs=1e-10)
+
+
+@pytest.mark.parametrize("wrong", [forward_pass, None, 3, len])
+def test_what_is_no_block_kernel_is_refused(wrong):
+  """Compiled code would read the record of another kernel as a block."""
+
+  @dataclasses.dataclass(frozen=True)
+  class Wrong(RegretMinimizer):
+    observe = wrong
+
+  solver = spiel_cfr.FullWidthSolver("kuhn_poker", Wrong())
+  with pytest.raises(errors.ArgumentError, match="no block kernel"):
+    solver.run(1)
+
+
+def test_parameters_without_a_tie_tolerance_are_refused():
+  @dataclasses.dataclass(frozen=True)
+  class Empty(RegretMinimizer):
+    observe = match_regrets
+
+    def parameters(self, iterations, game):
+      return np.zeros((len(iterations), 0))
+
+  with pytest.raises(errors.ArgumentError, match="tie tolerance"):
+    spiel_cfr.FullWidthSolver("kuhn_poker", Empty()).run(1)
+
+
+def test_strategies_of_another_shape_are_refused():
+  solver = spiel_cfr.CFRPlusSolver("kuhn_poker")
+  solver.run(2)
+  for wrong in (np.ones(3), np.ones((2, solver.compiled_game.end)), 1.0):
+    with pytest.raises(errors.PolicyError, match="has the shape"):
+      solver.init_from_strategy(wrong)

@@ -53,6 +53,7 @@ class SolverArrays:
     deferred: float64 (players, 2). In each row 0, and the weight with which a player's strategy is still to be added to
       the average in the subtrees.
     locked: the sequences whose probabilities stay, and these probabilities.
+    predict: the minimizer's kernel `predict`.
   """
 
   def __init__(
@@ -77,8 +78,9 @@ class SolverArrays:
       play_values=np.zeros(game.num_players if correlated else 0),
       locked=np.zeros(game.num_infosets, np.uint8),
     )
-    predicts = minimizer.predict is not None
-    self.walk = PartWalk(partition, predicts=predicts, dtype=game.dtype)
+    # Read once: steps that predict need the workspace for it.
+    self.predict = minimizer.predict
+    self.walk = PartWalk(partition, predicts=self.predict is not None, dtype=game.dtype)
     self.numbers = IterationNumbers(2 * game.num_players + 1, game.num_players)
     self.deferred = np.zeros((game.num_players, 2))
     self.lock(np.zeros(0, np.int64))

@@ -31,7 +31,7 @@ from spiel_cfr.cfr.loops.subtrees import LocalSubtrees, Subtrees, Turn
 from spiel_cfr.cfr.loops.summing import sum_gradients, sum_values, taper
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, Visit, Workspace
-from spiel_cfr.games.sequence_form.blocks import Block
+from spiel_cfr.games.sequence_form.blocks import Block, block_kernel_address
 from spiel_cfr.games.sequence_form.shared_infosets import (
   SharedBackward,
   observe_shared,
@@ -170,8 +170,8 @@ class Loop:
     """Makes this row the numbers of the current iteration."""
     arrays = self.arrays
     if len(row) != len(arrays.numbers.row):
-      arrays.numbers = IterationNumbers(len(row), self._game.num_players)
       self._chains.clear()
+      arrays.numbers = IterationNumbers(len(row), self._game.num_players)
     arrays.numbers.row[:] = row
 
   def lock(self, sequences: Int64s) -> None:
@@ -251,7 +251,7 @@ class Loop:
 
   def _update(self, visit: Visit) -> list[Step]:
     """Returns the steps in which a player observes its gradient and chooses its next strategy."""
-    walk, predict, steps = self.arrays.walk, self._minimizer.predict, []
+    walk, predict, steps = self.arrays.walk, self.arrays.predict, []
     if predict is not None:
       steps.append(walk.copy_to_prediction(visit))
     steps += walk.collect(visit)
@@ -302,7 +302,7 @@ class Loop:
     if game.shared_infosets is not None:
       # Their levels count the groups of all players.
       tree = Tree(game.groups, game.parent)
-    return Backward(tree, kernel.of(self._dtype).address, block)
+    return Backward(tree, block_kernel_address(kernel, self._dtype), block)
 
   def _average(self, visit: Visit, weights: Float64s) -> Step:
     """Returns the forward pass."""

@@ -296,12 +296,14 @@ class PartWalk:
     for player, own in enumerate(part.sequences):
       place, length = part.place(player), part.own_length(player)
       reach, stop = workspace.sequence_form[player], min(place.stop, length)
-      np.divide(
-        sequence_form[own.start + place.start : own.start + stop],
-        1.0 if totals is None else totals[player],
-        out=reach[place.start : stop],
-        dtype=np.float64,
-      )
+      # What is not finite is found in the values that come of it.
+      with np.errstate(all="ignore"):
+        np.divide(
+          sequence_form[own.start + place.start : own.start + stop],
+          1.0 if totals is None else totals[player],
+          out=reach[place.start : stop],
+          dtype=np.float64,
+        )
       if number:
         reach[length : place.stop] = self.trunk.sequence_form[player][part.entries[player]]
 

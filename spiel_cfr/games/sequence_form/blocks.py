@@ -33,7 +33,9 @@ leaves is of no consequence. In `infoset_state` it may only read there.
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Uint16s
 from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.records import Count, Doubles, DoubleTable, Line, Shorts, Table
@@ -86,6 +88,20 @@ _ZERO = np.uint64(0)
 def block_kernel(function: Any) -> StepKernel:
   """Decorator that compiles a function of a `Block`, here or in a user's own file, for float64 and for float32."""
   return StepKernel(function, Block)
+
+
+def block_kernel_address(kernel: Any, dtype: npt.DTypeLike) -> int:
+  """Returns the address of a block kernel in a precision.
+
+  Raises:
+    ArgumentError: it is no block kernel; compiled code would read the record of another kernel as a block.
+  """
+  if not isinstance(kernel, StepKernel) or kernel.record is not Block:
+    raise errors.ArgumentError(
+      f"{getattr(kernel, '__qualname__', kernel)!s} is no block kernel. Decorate a function of a Block with "
+      "spiel_cfr.regret_minimizers.block_kernel."
+    )
+  return kernel.of(dtype).address
 
 
 def as_scale(values: Float64s) -> Uint16s:

@@ -7,7 +7,7 @@ import numpy as np
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Uint16s
 from spiel_cfr._numba.records import Line
 from spiel_cfr._numba.steps import Step, StepKernel, step
-from spiel_cfr.games.sequence_form.blocks import CHUNK, Block
+from spiel_cfr.games.sequence_form.blocks import CHUNK, Block, block_kernel_address
 from spiel_cfr.games.sequence_form.tree_passes import (
   Backward,
   Scratch,
@@ -104,4 +104,4 @@ def backward(
     scratch=lines,
     parameters=_NO_NUMBERS if parameters is None else parameters,
   )
-  return backward_pass.on(Backward(tree, kernel.of(dtype).address, block), dtype)
+  return backward_pass.on(Backward(tree, block_kernel_address(kernel, dtype), block), dtype)
