@@ -38,7 +38,7 @@ _SUMS = ("cumulative", "tapered")
 
 
 class _Run(NamedTuple):
-  """What belongs to a run: the loop, which has the state, and how many iterations it does at a time."""
+  """A run of a solver: the loop, which has the state, and the numbers of its iterations."""
 
   loop: Loop
   schedule: IterationSchedule
@@ -60,7 +60,7 @@ class FullWidthSolver(Solver):
     alternating_updates: whether a player sees the strategies to which those before it have just updated.
     averaging: how strategies are averaged.
     precision: the relative rounding error of what is remembered from one iteration to the next.
-    theory: what whoever has made the solver knows of its steps; None if nothing.
+    theory: the theory of its steps, if the function that made the solver has one.
   """
 
   theory: object = None
@@ -166,12 +166,12 @@ class FullWidthSolver(Solver):
 
   @property
   def iteration(self) -> int:  # type: ignore[override]
-    """How many iterations have been done."""
+    """The number of iterations so far."""
     return int(self._runtime.loop.arrays.state.counts[0])
 
   @property
   def nodes_touched(self) -> int:
-    """How many states a recursive implementation would have visited: all, once per player that updates alone."""
+    """The number of states that a recursive implementation visits: all, once per player that updates alone."""
     walks = self.compiled_game.num_players if self.alternating_updates else 1
     if self._opponents == "best_response":
       # For each player, one for its best response and one to learn.

@@ -160,7 +160,7 @@ class GradientSolver(Solver, Generic[S]):
 
   @property
   def iteration(self) -> int:  # type: ignore[override]
-    """How many iterations have been done."""
+    """The number of iterations so far."""
     return self.state.iteration
 
   @property

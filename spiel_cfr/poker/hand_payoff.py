@@ -107,7 +107,7 @@ class PokerTerminals(Payoff):
 
   @property
   def num_leaves(self) -> int:
-    """How many terminals there are, each a pair of vectors over hands."""
+    """The number of terminals, each a pair of vectors over hands."""
     return len(self._terminals)
 
   def leaves(self, player: int) -> Leaves:

@@ -82,7 +82,7 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
       find_version = self._source.version
       version = None if find_version is None else find_version()
       self._fill(self._source.probabilities())
-      # Not before the array is full: whoever asks again after an error, or in another thread, would take it for new.
+      # Not before the array is full: a call after an error, or in another thread, would take it for new.
       self._version = version
 
   @property

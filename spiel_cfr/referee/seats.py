@@ -116,7 +116,7 @@ class Seats:
       played = self.distribution(state, mover, infostate, legal)
       return legal[pick(played, 0, len(played), luck(mover))]
 
-    # A bot in whose place somebody else plays need not know.
+    # A bot in whose place another one plays need not know.
     told = [None if each == player else bot for each, bot in enumerate(self._told)]
     state = play(view, choose, told)
     self.states += 1

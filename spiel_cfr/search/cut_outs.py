@@ -68,7 +68,7 @@ class SubgameSolver:
 
   @property
   def is_program(self) -> bool:
-    """Whether subgames are solved exactly, by a linear program."""
+    """True if subgames are solved exactly, by a linear program."""
     return self.name == "lp"
 
   def solve(self, cut: CutOut) -> Float64s:

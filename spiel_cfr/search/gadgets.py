@@ -55,7 +55,7 @@ class Gadget:
 
   @property
   def is_safe(self) -> bool:
-    """Whether the gadget keeps margins from being negative."""
+    """True if the gadget keeps margins from being negative."""
     return self.front != "deal"
 
   def follows(self, dealt: Float64s, mass: Float64s) -> Float64s:

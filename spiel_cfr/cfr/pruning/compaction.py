@@ -40,7 +40,7 @@ class Group(NamedTuple):
 
 
 class Compacted(NamedTuple):
-  """What is left of a game.
+  """The rest of a game.
 
   Attributes:
     game: the game that is left, with sequences and infosets numbered anew.

@@ -106,7 +106,7 @@ class Window:
 
 @dataclasses.dataclass
 class _Run:
-  """What belongs to a run: the solver of the whole game, and the window once it is open."""
+  """A run: the solver of the whole game, and the window once it is open."""
 
   solver: FullWidthSolver
   state: PrunedState

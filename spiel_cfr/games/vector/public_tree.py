@@ -80,7 +80,7 @@ class PublicTree(abc.ABC):
   @property
   @abc.abstractmethod
   def num_types(self) -> tuple[int, int]:
-    """How many types each player has in the whole game."""
+    """The number of types of each player in the whole game."""
 
   @property
   @abc.abstractmethod
@@ -107,7 +107,7 @@ class PublicTree(abc.ABC):
 
   @functools.cached_property
   def width(self) -> Int64s:
-    """How many infosets each player has at a node of each kind, shape (players, kinds)."""
+    """The number of infosets of each player at a node of each kind, shape (players, kinds)."""
     return np.array(
       [[1 + int(own[player].max(initial=-1)) for own in self.classes] for player in PLAYERS]
     )
@@ -145,17 +145,17 @@ class PublicTree(abc.ABC):
 
   @property
   def num_nodes(self) -> int:
-    """How many nodes there are, terminals not counted."""
+    """The number of nodes, terminals not counted."""
     return len(self.player)
 
   @property
   def num_terminals(self) -> int:
-    """How many terminals there are."""
+    """The number of terminals."""
     return len(self.terminal_kind)
 
   @functools.cached_property
   def num_actions(self) -> Int32s:
-    """How many edges each node has."""
+    """The number of edges of each node."""
     return np.diff(self.first_edge).astype(np.int32)
 
   @functools.cached_property
@@ -181,7 +181,7 @@ class PublicTree(abc.ABC):
 
   @property
   def num_sequences(self) -> Int64s:
-    """How many sequences begin at each node: one for each action and infoset; none where chance moves."""
+    """The number of sequences that begin at each node: one for each action and infoset; 0 at chance nodes."""
     width = self.width[np.maximum(self.player, 0), self.kind]
     return np.where(self.player < 0, 0, self.num_actions * width)
 

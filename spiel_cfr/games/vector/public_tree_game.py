@@ -97,14 +97,14 @@ class PublicTreeGame(CompiledGame):
 
   @property
   def view(self) -> GameView:
-    """How the public tree was walked; see `CompiledGame.view`."""
+    """The view by which the public tree was walked; see `CompiledGame.view`."""
     if self._view is None:
       self._view = view_of_string(self)
     return self._view
 
   @property
   def num_threads(self) -> int | None:
-    """How many threads share the parts; None of a game that solvers take as a whole."""
+    """The number of threads that share the parts; None of a game that solvers take as a whole."""
     return self._num_threads
 
   @property
@@ -129,7 +129,7 @@ class PublicTreeGame(CompiledGame):
 
   @property
   def num_leaves(self) -> int:
-    """How many terminals there are, each a pair of vectors over types."""
+    """The number of terminals, each a pair of vectors over types."""
     return self.num_terminals
 
   @functools.cached_property
