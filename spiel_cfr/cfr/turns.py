@@ -1,8 +1,8 @@
 """Threads that use the same solver take turns.
 
-Methods that read or write the state are turns, see `in_turn`. So is each slice of iterations: a thread that asks a solver
-that runs in another thread waits for about a tenth of a second, or for one iteration, and sees the state after a whole
-number of them. A turn may take others inside, as callbacks in the middle of a run do.
+Methods that read or write the state are turns, see `in_turn`. So is each slice of iterations: a thread that asks a
+solver that runs in another thread waits for about a tenth of a second, or for one iteration, and sees the state after a
+whole number of them. A turn may take others inside, as callbacks in the middle of a run do.
 """
 
 import functools
