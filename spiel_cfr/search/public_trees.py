@@ -5,8 +5,8 @@ At a public state each player has a list of private states. Arrays over them are
     ranges                  the probability that the player plays to each private state
     counterfactual values   payoffs times the probability that chance and the other player come there
 
-Two forms implement the interface: listed histories (`public_states`), where the pairs of private states are sparse, and
-vector form (`vector_states`, and `rivers` for hands of cards), where they are all pairs. Payoffs are those of the game
+Three trees implement the interface: `listed_states`, where the pairs of private states are sparse, `vector_states`, and
+`rivers` for hands of cards, where they are all pairs. Payoffs are those of the game
 less half of what the players' returns sum to, so that what one player gets the other one loses.
 """
 

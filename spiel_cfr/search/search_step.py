@@ -94,7 +94,8 @@ def search_step(
       unsolved += len(batch)
     else:
       solved += map(_Solved, batch, cut.entries_by_subgame(len(batch)))
-  # Where an action of the opponent has no answer yet, it can do more than its bounds say: margins are not asked for.
+  # Where an action of the opponent has no answer yet, its value may exceed the bounds: margins may be negative, and
+  # nothing is refused.
   is_open = any(before.is_open(state.number) for state in states)
   after = before.playing(played, answered=is_open)
   kept, smallest = len(solved), float("nan")

@@ -27,7 +27,7 @@ from spiel_cfr.search.cut_outs import SubgameSolver
 from spiel_cfr.search.gadgets import GADGETS, Gadget, find_gadget
 from spiel_cfr.search.public_state_values import PublicStateValues, solve_above
 from spiel_cfr.search.public_states import check_game
-from spiel_cfr.search.public_trees import AnyPublicState, Pair
+from spiel_cfr.search.public_trees import AnyPublicState, Pair, Start
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -38,7 +38,8 @@ class Bounds:
     searcher: the player who is solved again.
     limits: float64 (the opponent's private states,). The largest counterfactual values, such as those of
       `Solution.values`, in the scale of the searcher's range.
-    gadget: one of `GADGETS`, or a `Gadget`; by default as of `resolve`.
+    gadget: one of `GADGETS`, or a `Gadget`; by default "safe" for a linear program, "follow" for a solver that iterates
+      and in vector form.
   """
 
   searcher: int
@@ -99,16 +100,14 @@ class Subgame:
       )
     self.public_state, self._tree = public_state, public_state.tree
     self.ranges = _checked(public_state, ranges)
-    self._leaf_values = leaf_values
-    self._gadget, self._searcher = GADGETS["unsafe"], 0
-    limits: Float64s = np.zeros(len(self.ranges[1]))
+    self._bounds, self._leaf_values, self._searcher = bounds, leaf_values, 0
+    self._limits: Float64s = np.zeros(len(self.ranges[1]))
     if bounds is not None:
       if leaf_values is not None:
         raise errors.ArgumentError(
           "Bounds are for subgames that go on to the end, without leaf_values."
         )
       self._searcher = bounds.searcher
-      self._gadget = find_gadget(bounds.gadget, picks=self._tree.picks)
       limits = np.asarray(bounds.limits, np.float64)
       opponent = 1 - self._searcher
       if limits.shape != self.ranges[opponent].shape or not np.isfinite(limits).all():
@@ -117,18 +116,27 @@ class Subgame:
           f"{opponent}, not {arguments.shortened(bounds.limits)}."
         )
       mass = self._tree.chance_mass(public_state.number, opponent, self.ranges[self._searcher])
-      limits = np.divide(limits, mass, out=np.zeros_like(limits), where=mass > 0)
-    start = self._tree.start(public_state.number, self.ranges, self._searcher, self._gadget, limits)
+      self._limits = np.divide(limits, mass, out=np.zeros_like(limits), where=mass > 0)
+    self._begin(iterates=False)
+
+  def _begin(self, iterates: bool) -> tuple[Gadget, Start]:
+    """Returns the gadget, by default one that suits a linear program or a solver that iterates, and the beginning."""
+    gadget = GADGETS["unsafe"]
+    if self._bounds is not None:
+      gadget = find_gadget(self._bounds.gadget, picks=self._tree.picks, iterates=iterates)
+    number = self.public_state.number
+    start = self._tree.start(number, self.ranges, self._searcher, gadget, self._limits)
     if start is None:
       raise errors.ArgumentError(
-        f"{public_state!r} has probability 0 with these ranges, so there is nothing to solve."
+        f"{self.public_state!r} has probability 0 with these ranges, so there is nothing to solve."
       )
-    self._start = start
+    return gadget, start
 
   @functools.cached_property
   def game(self) -> CompiledGame:
-    """The subgame as a game, with its gadget in front, for solvers and evaluation; see `subgame`."""
-    return self._tree.cut_out([self._start], self._gadget).game
+    """The subgame as a game, with its gadget in front, as a linear program takes it; see `subgame`."""
+    gadget, start = self._begin(iterates=False)
+    return self._tree.cut_out([start], gadget).game
 
   def solve(self, solver: str | None = None, iterations: int = 1000) -> Solution:
     """Solves the subgame.
@@ -150,18 +158,20 @@ class Subgame:
     solver = solver or ("lp" if tree.picks else "dcfr")
     arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
     solves = SubgameSolver(solver, iterations)
-    with_bounds = self._gadget.is_safe
-    cut = tree.cut_out([self._start], self._gadget, program=solves.is_program and with_bounds)
+    gadget, start = self._begin(iterates=not solves.is_program)
+    with_bounds = gadget.is_safe
+    cut = tree.cut_out([start], gadget, program=solves.is_program and with_bounds)
     both = solves.is_program and not with_bounds
     found = solve_lp(cut.game).sequence_form if both else solves.solve(cut)
     strategies, uniform = np.full(len(tree.owned(0)), np.nan), tree.uniform()
     for player in (self._searcher,) if with_bounds else (0, 1):
       strategies[cut.there[player]] = uniform[cut.there[player]]
       cut.write(found, strategies, player)
-    return Solution(tree.behavioral_form(strategies), self._values(strategies))
+    values = self._values(strategies, with_bounds)
+    return Solution(tree.behavioral_form(strategies), values)
 
-  def _values(self, strategies: Float64s) -> Pair:
-    """Returns the values of both players' private states."""
+  def _values(self, strategies: Float64s, with_bounds: bool) -> Pair:
+    """Returns the values of both players' private states; with bounds only the searcher has a strategy."""
     tree, number, begins = (
       self._tree,
       self.public_state.number,
@@ -170,7 +180,7 @@ class Subgame:
     played = np.where(np.isnan(strategies), tree.uniform(), strategies)
     faced = [tree.blueprint(played, searcher, begins) for searcher in (0, 1)]
     values = [faced[1 - player].values(number) for player in (0, 1)]
-    if self._gadget.is_safe:
+    if with_bounds:
       searcher = self._searcher
       utilities = faced[searcher].action_values()
       response = (utilities == tree.per_infoset(utilities, np.maximum)).astype(np.float64)

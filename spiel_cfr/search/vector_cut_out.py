@@ -6,7 +6,7 @@ that do not follow each other can be one game, in which chance says which of the
 each as if it were alone.
 
 Where the opponent follows with some probability (`Gadget.mixed`), each of its types is there twice: one that chooses,
-and one that would lose more by taking what is offered than anybody can in the game, and so goes on.
+and one whose offer is worse than any outcome of the game, so that it always goes on.
 """
 
 import functools

@@ -11,7 +11,7 @@ from partly_seen_games import PartlySeenGame
 
 import spiel_cfr
 from spiel_cfr import errors, poker, search
-from spiel_cfr.search import local_search, search_bot
+from spiel_cfr.search import local_search, search_bot, subgames
 from spiel_cfr.search.rivers import RiverTree
 
 _DICE = "liars_dice(dice_sides=3)"
@@ -217,3 +217,21 @@ def test_bad_arguments_are_named():
     search.Subgame(tree[0], ones(tree, 0), search.Bounds(0, np.ones(1)), values)
   with pytest.raises(errors.ArgumentError, match="solver"):
     search.Subgame(state, good).solve("magic")
+
+
+def test_gadgets_of_bounds_suit_the_solver(monkeypatch):
+  """ "safe" keeps its promise in a linear program only, so solvers that iterate take "follow"."""
+  tree = search.public_states("kuhn_poker")
+  state = next(state for state in tree if len(state.private_states(0)) > 1)
+  taken, find = [], subgames.find_gadget
+
+  def noted(*arguments, **named):
+    taken.append(find(*arguments, **named))
+    return taken[-1]
+
+  monkeypatch.setattr(subgames, "find_gadget", noted)
+  limits = np.ones(len(state.private_states(1)))
+  subgame = search.Subgame(state, ones(tree, state.number), search.Bounds(0, limits))
+  for solver, expected in (("lp", "safe"), ("dcfr", "follow")):
+    subgame.solve(solver, 10)
+    assert taken[-1] == search.GADGETS[expected], solver

@@ -63,7 +63,8 @@ class PublicTree(abc.ABC):
     kind: int32 (nodes,). Number of the types that are possible.
     first_edge: int64 (nodes + 1,). The first edge below each node, then the number of edges.
     action: int32 (edges,). OpenSpiel's action, unless `moves` says otherwise; in the order of legal actions.
-    child: int32 (edges,). The node below each edge, or -1 - k for terminal k.
+    child: int32 (edges,). The node below each edge, or -1 - k for terminal k. In hold'em also `hand_tree.ABSENT`, for
+      an edge that can't be taken.
   """
 
   player: Any
