@@ -32,7 +32,6 @@ def floats(number: Any, dimensions: int = 1) -> Any:
 
 FLOATS = floats(types.float64)
 FLOAT_TABLE = floats(types.float64, 2)
-SHORTS = types.Array(types.uint16, 1, "C")
 INDICES = types.Array(types.uint32, 1, "C")
 INDEX_TABLE = types.Array(types.uint32, 2, "C")
 COUNTS = types.Array(types.uint64, 1, "C")

@@ -30,6 +30,6 @@ def advance_against_best_responses(game: CompiledGame, loop: Loop, rows: Float64
       loop.gather()
       updated[own] = loop.arrays.state.strategy[own]
     loop.arrays.set_strategy(updated)
-    loop.count(rows[number])
+    loop.count()
 
   whole_steps(iterate, len(rows))

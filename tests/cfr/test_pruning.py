@@ -143,7 +143,7 @@ def test_what_is_noted_changes_no_bit(name, kind, alternating, monkeypatch):
 
 
 def deciding(game):
-  """Which infosets have something to decide, shape (infosets,)."""
+  """Returns the infosets with several actions, a mask of shape (infosets,)."""
   result = np.zeros(game.num_infosets, bool)
   for _, _, count, _, infoset, _ in game.decisions.groups.astype(int).tolist():
     result[infoset : infoset + count] = True

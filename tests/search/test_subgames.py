@@ -134,7 +134,7 @@ def test_leaf_values_take_the_place_of_what_follows(form):
 
 
 def test_values_know_how_likely_deals_are():
-  """Where suits are not told apart, two cards of one rank are less likely than two of different ranks."""
+  """With suits merged, a pair of equal ranks is less likely than a pair of different ranks."""
   game = spiel_cfr.compile_game("leduc_poker(suit_isomorphism=True)")
   tree = search.public_states(game)
   values, before = search.SolvedValues(tree.natural_cut()), tree.blueprint(tree.uniform(), 0)

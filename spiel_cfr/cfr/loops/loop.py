@@ -122,7 +122,7 @@ class Loop:
         self.arrays.deferred[:, 1] = upcoming
       if adds:
         self._subtrees.gather_averages()
-      self.count(rows[number])
+      self.count()
 
     whole_steps(iterate, len(rows))
     self._subtrees.check()
@@ -133,7 +133,7 @@ class Loop:
     for turn in turns:
       self.subtree(1, self.arrays.walk.workspaces[0], turn)
       self.trunk(turn)
-    Chain(taper(self.arrays))
+    self._taper()
     self.arrays.deferred[:] = 0.0
 
   def _take_turn(self, turn: Turn) -> None:
@@ -160,11 +160,16 @@ class Loop:
     self._complete_averages()
     self._subtrees.check()
 
-  def count(self, row: Float64s) -> None:
+  def count(self) -> None:
     """Adds to tapered sums, if the numbers of the iteration say so, and counts it."""
-    self.set_numbers(row)
-    Chain(taper(self.arrays)).run()
+    self._taper().run()
     self.arrays.state.counts[0] += np.uint64(1)
+
+  def _taper(self) -> Chain:
+    """Returns the steps that add to tapered sums at the end of an iteration."""
+    if "taper" not in self._chains:
+      self._chains["taper"] = Chain(taper(self.arrays))
+    return self._chains["taper"]
 
   def set_numbers(self, row: Float64s) -> None:
     """Makes this row the numbers of the current iteration."""
@@ -205,7 +210,7 @@ class Loop:
     """Returns an iteration in a game that is one part."""
     if turns not in self._chains:
       steps = [each for turn in turns for each in self.trunk(turn).steps]
-      self._chains[turns] = Chain([*steps, *taper(self.arrays)])
+      self._chains[turns] = Chain([*steps, *self._taper().steps])
     return self._chains[turns]
 
   def trunk(self, turn: Turn) -> Chain:
