@@ -50,6 +50,17 @@ class SlowWindow:
           reach = policies.sequence_form(game, self.strategy)
         self.faced[tree.root : tree.end] += weight * reach[tree.root : tree.end]
 
+  def agree(self, state, frozen, visited):
+    """Checks that a solver has the same numbers where it visits, and goes on from its own."""
+    for tree in self.game.treeplexes:
+      for rows, infosets in tree.blocks():
+        there = visited[tree.first_infoset :][infosets] & ~frozen[rows]
+        at = rows[there]
+        regrets = state.action_state[0]
+        for own, found in ((self.regrets, regrets), (self.strategy, state.strategy)):
+          np.testing.assert_allclose(own[at], found[at], atol=1e-9)
+          own[at] = found[at]
+
   def _match(self, rows, infosets, gained, frozen, visited):
     live = ~frozen[rows] & visited[infosets]
     regrets = self.regrets[rows] + gained
