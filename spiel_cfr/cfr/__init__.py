@@ -1,5 +1,6 @@
 """Solvers: a regret minimizer, a weighting and an order of updates on one shared loop."""
 
+from spiel_cfr.cfr.average_rule import Average, AverageRule, average_kernel
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver
 from spiel_cfr.cfr.full_width_solver import FullWidthSolver
@@ -34,6 +35,8 @@ __all__ = [
   "APCFRPlusSolver",
   "APDCFRPlusSolver",
   "AdaptiveOptimisticCFRSolver",
+  "Average",
+  "AverageRule",
   "Averaging",
   "BestResponsePruningSolver",
   "CFRBRSolver",
@@ -59,5 +62,6 @@ __all__ = [
   "TabularCFRSolver",
   "TremblingHandSolver",
   "WarmStart",
+  "average_kernel",
   "transfer",
 ]

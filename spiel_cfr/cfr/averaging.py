@@ -1,4 +1,4 @@
-"""How strategies are averaged: what iterations weigh, which strategies count, and what else is summed up on the way."""
+"""Averages of strategies: the weights of iterations, the strategies that count, and other sums over iterations."""
 
 import dataclasses
 from typing import Literal, get_args
@@ -8,6 +8,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
+from spiel_cfr.cfr.average_rule import Average, AverageRule
 from spiel_cfr.cfr.recipes import described
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.schedules import Weights, as_weights
@@ -42,27 +43,50 @@ class Averaging:
       which the first is added now and then, at about a tenth of the cost of an iteration.
     correlated: whether to keep what `coarse_correlated_gap` takes: with more than two players a third array, to which
       an iteration adds a vector. Only with simultaneous updates, counted before.
+    rule: how an average of your own is brought up to date, see `AverageRule`; None for the weighted sum. It is neither
+      tapered nor correlated, and does not count the strategies "faced".
 
   Raises:
-    ArgumentError: the power is not a finite number, or negative; or `counted` is not one of the names.
+    ArgumentError: the power is not a finite number, or negative; `counted` is not one of the names; `rule` is no
+      `AverageRule` with an average kernel, or is tapered, correlated or of the strategies "faced".
   """
 
   weights: Weights = 0.0
   counted: Counted = "before"
   tapered: bool = False
   correlated: bool = False
+  rule: AverageRule | None = None
 
   def __post_init__(self) -> None:
     object.__setattr__(self, "weights", as_weights(self.weights, "weights"))
     arguments.one_of(self.counted, "counted", get_args(Counted))
+    if self.rule is None:
+      return
+    kernel = getattr(self.rule, "add", None)
+    if not isinstance(self.rule, AverageRule) or getattr(kernel, "record", None) is not Average:
+      raise errors.ArgumentError(
+        "rule must be an AverageRule, whose `add` is decorated with average_kernel, not "
+        f"{arguments.shortened(self.rule)}."
+      )
+    if self.tapered or self.correlated or self.counted == "faced":
+      raise errors.ArgumentError(
+        f"An average by the rule {self.rule} can't be tapered or correlated, and counts strategies 'before' or 'after' "
+        "the update. Restarts taper averages; take a solver without them."
+      )
 
   def check(self, game: CompiledGame, alternating: bool) -> None:
-    """Checks that sums can tell how far play is from a coarse correlated equilibrium, if they are to.
+    """Checks that iterations of a game can keep such averages.
 
     Raises:
-      ArgumentError: averages take strategies that were not all played at once, but in turn.
-      AbstractionError: the game is an abstraction that loses something.
+      ArgumentError: correlated averages take strategies that were not all played at once, but in turn.
+      AbstractionError: averages are correlated, and the game is an abstraction that loses something.
+      UnsupportedGameError: there is a rule, and the game is in parts.
     """
+    if self.rule is not None and game.partition is not None:
+      raise errors.UnsupportedGameError(
+        f"{game} is in parts, whose averages are weighted sums: a rule such as {self.rule} needs the game as a whole. "
+        "Compile it with partitioned=False."
+      )
     if not self.correlated:
       return
     if alternating or self.counted == "after":

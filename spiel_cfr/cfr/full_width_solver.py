@@ -5,36 +5,35 @@ computes the utilities and averages the strategies; `cfr.loops.loop` does that a
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, require
+from spiel_cfr._numba.arrays import AnyFloats, Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
-from spiel_cfr.cfr import warm_start
+from spiel_cfr.cfr import locks, warm_start
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr_br import advance_against_best_responses
 from spiel_cfr.cfr.iteration_schedule import IterationSchedule
 from spiel_cfr.cfr.loops import FullWidthState, Loop, make_loop
-from spiel_cfr.cfr.solver import MOST_ITERATIONS, Solver
+from spiel_cfr.cfr.loops.resume import resume_from
+from spiel_cfr.cfr.loops.state import check_numbers, check_sums
+from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.substitute_regrets import PolicyValues, WarmStart
 from spiel_cfr.cfr.turns import in_turn
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
 from spiel_cfr.policies import forms, open_spiel
-from spiel_cfr.policies.locked import Mask, locked_part, locked_sequences
+from spiel_cfr.policies.locked import Mask, locked_sequences
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, WarmForm
 
 # Whom players learn against: the others' current strategies, or best responses to all current strategies.
 Opponents = Literal["current", "best_response"]
-
-# What averages are made of.
-_SUMS = ("cumulative", "tapered")
 
 
 class _Run(NamedTuple):
@@ -130,34 +129,22 @@ class FullWidthSolver(Solver):
 
   @property
   def state(self) -> FullWidthState:
-    self._runtime.loop.gather()
     return self._runtime.loop.arrays.state
+
+  def gathered_state(self) -> FullWidthState:
+    self._runtime.loop.gather()
+    return self.state
 
   def refresh(self) -> None:
     super().refresh()
     loop = self._runtime.loop
-    loop.lock(locked_sequences(self.compiled_game, self._runtime.loop.arrays.state.locked))
+    loop.lock(locked_sequences(self.compiled_game, self.state.locked))
     loop.arrays.reach()
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
-    self.check_numbers(state)
-    for name in _SUMS:
-      forms.check_sums(self.compiled_game, state[name])
-
-  def check_numbers(self, state: Mapping[str, Any]) -> None:
-    """Checks a state but for its sums of strategies, which are complete outside of pruning's windows only.
-
-    Raises:
-      ValueError: no iterations lead to it.
-    """
     super()._check_state(state)
-    for name in ("strategy", "action_state", "infoset_state", "gradients", "play_values", *_SUMS):
-      require(np.isfinite(state[name]), f"{name} is finite")
-    iteration, last_addition = (int(count) for count in state["counts"])
-    require(iteration <= MOST_ITERATIONS, "the iteration is possible")
-    for number in (state["average_start"], state["warm_iterations"], last_addition):
-      require(0 <= number <= iteration, "what counts iterations was before")
-    forms.check_behavioral_form(self.compiled_game, state["strategy"])
+    check_numbers(self.compiled_game, state)
+    check_sums(self.compiled_game, state)
 
   @property
   def game(self) -> pyspiel.Game:
@@ -167,7 +154,7 @@ class FullWidthSolver(Solver):
   @property
   def iteration(self) -> int:  # type: ignore[override]
     """The number of iterations so far."""
-    return int(self._runtime.loop.arrays.state.counts[0])
+    return int(self.state.counts[0])
 
   @property
   def nodes_touched(self) -> int:
@@ -188,45 +175,36 @@ class FullWidthSolver(Solver):
 
   def _advance(self, count: int) -> None:
     self._iterate(count)
-    self.check_finite(self._runtime.loop.arrays.values())
-
-  def _iterate(self, count: int) -> None:
-    """Does iterations in one call of compiled code."""
-    run, numbers = self._runtime, self.iteration_numbers(count)
-    if self._opponents == "current":
-      run.loop.advance(self.alternating_updates, numbers)
-    else:
-      advance_against_best_responses(self.compiled_game, run.loop, numbers)
-
-  def check_finite(self, values: Sequence[float]) -> None:
-    """Checks what players expect: whatever is not finite at any infoset makes its way up to the root.
-
-    Raises:
-      NotFiniteError: they are not finite.
-    """
+    # Whatever is not finite at any infoset makes its way up to the root.
+    values = self._runtime.loop.arrays.values()
     if not all(map(math.isfinite, values)):
       raise errors.NotFiniteError(
         f"After {self.iteration:,} iterations the value of the game is {values} for its players: the "
         f"strategies or regrets of {self.minimizer} have left the range of floating-point numbers."
       )
 
-  def iteration_numbers(self, count: int) -> Float64s:
-    """Returns what depends on the iteration, for the next ones."""
-    return self._runtime.schedule.next(self._runtime.loop.arrays.state, count)
+  def _iterate(self, count: int) -> None:
+    """Does iterations in one call of compiled code."""
+    loop, schedule = self._runtime
+    numbers = schedule.next(self.state, count)
+    if self._opponents == "current":
+      loop.advance(self.alternating_updates, numbers)
+    else:
+      advance_against_best_responses(self.compiled_game, loop, numbers)
 
   @in_turn
   def sums(self) -> AnyFloats:
     """Returns what the average policy is a multiple of, shape (sequences,); before any iteration, the current one."""
-    state = self.state
+    state = self.gathered_state()
     return state.sums() if state.cumulative[0] else self.current_sequence_form()
 
   def current_probabilities(self) -> Float64s:
-    strategy = self.state.strategy
+    strategy = self.gathered_state().strategy
     forms.check_finite(strategy)
     return strategy.astype(np.float64)
 
   def current_sequence_form(self) -> Float64s:
-    self._runtime.loop.gather()
+    self.gathered_state()
     return self._runtime.loop.arrays.sequence_form().astype(np.float64)
 
   def average_probabilities(self) -> Float64s:
@@ -242,18 +220,16 @@ class FullWidthSolver(Solver):
   @in_turn
   def infoset_numbers(self, line: int) -> Float64s:
     """Returns a line of what the minimizer keeps of infosets, in the game's order, shape (infosets,)."""
-    self._runtime.loop.gather()
+    self.gathered_state()
     result: Float64s = self._runtime.loop.arrays.infoset_numbers()[line]
     return result
 
   def cumulative_regrets(self) -> Float64s | None:
     if not self.minimizer.keeps_regrets:
       return None
-    self._runtime.loop.gather()
-    result = np.zeros(self.compiled_game.end)
-    for own, block in self._runtime.loop.arrays.action_blocks():
-      result[own] = block[0]
-    return result[self.compiled_game.all_action_sequences]
+    self.gathered_state()
+    regrets: Float64s = self._runtime.loop.arrays.action_numbers()[0]
+    return regrets[self.compiled_game.all_action_sequences]
 
   @in_turn
   def init_from_strategy(self, sequence_form: Float64s) -> None:
@@ -266,20 +242,15 @@ class FullWidthSolver(Solver):
       RestartError: the minimizer can't go on from a strategy.
       PolicyError: the array has another shape.
     """
-    end = self.compiled_game.end
-    if np.shape(sequence_form) != (end,):
-      raise errors.PolicyError(
-        f"A policy of this game in sequence form has the shape ({end},), not {np.shape(sequence_form)}."
-      )
-    state = self.state
-    parameters = self._runtime.schedule.parameters(np.array([max(1, self.iteration)]))[0]
-    self._runtime.loop.init_from_strategy(sequence_form, parameters)
+    state, (loop, schedule) = self.gathered_state(), self._runtime
+    parameters = schedule.parameters(np.array([max(1, self.iteration)]))[0]
+    resume_from(self.compiled_game, loop, self.minimizer, sequence_form, parameters)
     state.begin_average()
 
   @property
   def warm_iterations(self) -> int:
     """For how many of the iterations the policy counts from which it has started warm; 0 if it has not."""
-    return self._runtime.loop.arrays.state.warm_iterations
+    return self.state.warm_iterations
 
   @in_turn
   def warm_start(
@@ -298,12 +269,8 @@ class FullWidthSolver(Solver):
   @in_turn
   def begin_warm(self, found: PolicyValues, chosen: WarmStart, keep_average: bool) -> None:
     """Begins anew as `cfr.warm_start.plan` has planned it."""
-    count, schedule = chosen.iterations, self._runtime.schedule
-    weights = schedule.weights_of(np.arange(1, count + 1))
-    parameters = schedule.parameters(np.array([count]))[0]
     self.reset()
-    warm_start.begin_from(self._runtime.loop, self.minimizer, found, chosen, parameters)
-    self.state.begin_warm(count, weights.sum() * found.sequence_form if keep_average else None)
+    warm_start.begin_from(*self._runtime, self.minimizer, found, chosen, keep_average)
     self._loads += 1
 
   def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
@@ -324,34 +291,21 @@ class FullWidthSolver(Solver):
     """
     if self.iteration:
       raise errors.LockError(f"{self!r} has run. Lock a policy before the first iteration.")
-    if self.compiled_game.shared_infosets is not None:
-      raise errors.LockError(
-        f"In {self.compiled_game} infosets are shared (imperfect recall), and one can't be locked without the others. "
-        "Take buckets that remember the player's own actions, or the full game."
-      )
-    if self._opponents == "best_response":
-      raise errors.LockError(
-        f"{self!r} can't lock a policy, to which best responses would not keep. Take CFRPlusSolver."
-      )
-    self._lock(*locked_part(self.compiled_game, policy, infostates))
+    against_best = self._opponents == "best_response"
+    self._lock(
+      *locks.part_to_lock(repr(self), self.compiled_game, policy, infostates, against_best)
+    )
 
   @in_turn
   def lock_as(self, other: "FullWidthSolver") -> None:
     """Locks what is locked in another solver of the same game, before the first iteration of this one."""
-    if other.state.locked.any():
-      self._lock(other.state.locked, other.state.strategy)
+    state = other.gathered_state()
+    if state.locked.any():
+      self._lock(state.locked, state.strategy)
 
   def _lock(self, locked: Mask, probabilities: AnyFloats) -> None:
-    state = self.state
+    state = self.gathered_state()
     state.locked |= locked
     sequences = locked_sequences(self.compiled_game, locked)
     state.strategy[sequences] = probabilities[sequences]
     self.refresh()
-
-  @in_turn
-  def with_locked(self, probabilities: Float64s) -> Float64s:
-    """Returns a behavioural form in which what is locked is what it is."""
-    state, result = self.state, np.array(probabilities)
-    locked = locked_sequences(self.compiled_game, state.locked)
-    result[locked] = state.strategy[locked]
-    return result

@@ -60,6 +60,11 @@ class IterationSchedule:
     check_weights(weights, len(iterations), total, self._most_weight)
     return weights
 
+  def total_weight(self, count: int) -> float:
+    """Returns what the strategies of the first iterations weigh; 1 by a rule, whose average is no sum of weights."""
+    weights = self.weights_of(np.arange(1, count + 1))
+    return float(weights.sum()) if self._averaging.rule is None else 1.0
+
   def _next_parameters(self, done: int, count: int) -> Float64s:
     """Returns the minimizer's parameters, quickly where it is called for a few iterations after the other."""
     first = done - self._rows_from

@@ -108,6 +108,8 @@ class Restarted(Solver):
   def reset(self) -> None:
     before, game = self.__dict__.get("_runtime"), self.compiled_game
     solver = FullWidthSolver(game, **self._arguments)
+    # Messages name the solver that the caller has made.
+    solver.recipe = self.recipe
     if before is not None:
       solver.lock_as(before.solver)
     state = RestartedState(
@@ -125,6 +127,10 @@ class Restarted(Solver):
     state = self._runtime.state
     state.solver = self._runtime.solver.state
     return state
+
+  def gathered_state(self) -> RestartedState:
+    self._runtime.solver.gathered_state()
+    return self.state
 
   def refresh(self) -> None:
     super().refresh()
@@ -178,7 +184,7 @@ class Restarted(Solver):
     """Looks for better strategies, and does what they mean."""
     solver, state = self._runtime.solver, self._runtime.state
     control, now = state.control, solver.iteration
-    solver.state.add_to_tapered()
+    solver.gathered_state().add_to_tapered()
     # The tapered average is the first to be better than what was before, and the plain one hardly ever alone is.
     candidates = [solver.sums()] if control.trial else self._candidates()
     evaluations = 0
@@ -193,10 +199,10 @@ class Restarted(Solver):
     if control.trial != began:
       state.trial_scores[:] = np.inf
     if action == restart_rule.RESTART:
-      copy_into(state.saved, solver.state)
+      copy_into(state.saved, solver.gathered_state())
       solver.init_from_strategy(state.best)
     elif action == restart_rule.ROLL_BACK:
-      copy_into(solver.state, state.saved)
+      copy_into(solver.gathered_state(), state.saved)
       solver.state.count_as(now)
       solver.refresh()
     control.schedule(now, now - solver.state.average_start)

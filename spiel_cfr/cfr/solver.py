@@ -71,6 +71,10 @@ class Solver(abc.ABC):
   def state(self) -> Any:
     """All that changes from one iteration to the next, see `solver_state`; whoever writes to it calls `refresh`."""
 
+  def gathered_state(self) -> Any:
+    """Returns the state, after bringing it up to date where other processes have a part of it."""
+    return self.state
+
   @in_turn
   @abc.abstractmethod
   def reset(self) -> None:
@@ -316,13 +320,13 @@ class Solver(abc.ABC):
     state = configuration.pop(_STATE)
     self.__dict__.update(configuration)
     self.reset()
-    assign(self.state, state)
+    assign(self.gathered_state(), state)
     self.refresh()
 
   @in_turn
   def state_dict(self) -> dict[str, Any]:
     """Returns a copy of the state, by name."""
-    return as_dict(self.state)
+    return as_dict(self.gathered_state())
 
   @in_turn
   def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -331,14 +335,14 @@ class Solver(abc.ABC):
     Raises:
       CheckpointMismatchError: it is of another solver, or of none. This one is then as it was.
     """
-    check_fits(self.state, state, self.recipe.name)
+    check_fits(self.gathered_state(), state, self.recipe.name)
     try:
       self._check_state(state)
     except ValueError as error:
       raise errors.CheckpointMismatchError(
         f"That is no state of {self.recipe.name}: {error}."
       ) from None
-    assign(self.state, state)
+    assign(self.gathered_state(), state)
     self.refresh()
 
   def _check_state(self, state: Mapping[str, Any]) -> None:

@@ -13,7 +13,10 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr import recipes
-from spiel_cfr.cfr.loops import Loop
+from spiel_cfr.cfr.iteration_schedule import IterationSchedule
+from spiel_cfr.cfr.locks import with_locked
+from spiel_cfr.cfr.loops import FullWidthState, Loop
+from spiel_cfr.cfr.loops.resume import resume_from
 from spiel_cfr.cfr.substitute_regrets import (
   AMPLE,
   MOST,
@@ -41,8 +44,8 @@ class Startable(Protocol):
   minimizer: RegretMinimizer
   alternating_updates: bool
 
-  def with_locked(self, probabilities: Float64s) -> Float64s:
-    """Returns a behavioural form in which what is locked is what it is."""
+  def gathered_state(self) -> FullWidthState:
+    """Returns the state."""
 
 
 @runtime_checkable
@@ -108,7 +111,7 @@ def plan(
     NotFiniteError: what the policy is worth is not finite.
   """
   game, minimizer = solver.compiled_game, solver.minimizer
-  probabilities = solver.with_locked(read_policy(game, policy))
+  probabilities = with_locked(game, solver.gathered_state(), read_policy(game, policy))
   if form is not None:
     arguments.one_of(form, "form", ("substitute", "proportional"))
   chosen = _supported(minimizer, form)
@@ -144,22 +147,27 @@ def _supported(minimizer: RegretMinimizer, form: WarmForm | None) -> WarmForm:
 
 def begin_from(
   loop: Loop,
+  schedule: IterationSchedule,
   minimizer: RegretMinimizer,
   found: PolicyValues,
   chosen: WarmStart,
-  parameters: Float64s,
+  keep_average: bool,
 ) -> None:
-  """Brings a loop from before its first iteration to where `plan` says, with a minimizer's last parameters."""
-  game, is_substitute = found.game, chosen.form == "substitute"
+  """Brings a loop from before its first iteration to where `plan` says."""
+  game, count, is_substitute = found.game, chosen.iterations, chosen.form == "substitute"
+  weight = schedule.total_weight(count)
+  parameters = schedule.parameters(np.array([count]))[0]
   regrets, _ = found.regrets_at(substitute if is_substitute else proportional, chosen.scale)
-  state = minimizer.warm_action_state(regrets, chosen.iterations, game)
+  state = minimizer.warm_action_state(regrets, count, game)
   loop.arrays.set_action_state(state)
   if is_substitute:
     positive = np.where(state[0] > game.spread(tie_tolerances(game)), state[0], 0.0)
     loop.arrays.set_strategy(forms.behavioral_form(game, positive))
   else:
     loop.arrays.set_strategy(found.probabilities)
-    loop.init_from_strategy(found.sequence_form, parameters)
+    resume_from(game, loop, minimizer, found.sequence_form, parameters)
+  loop.gather()
+  loop.arrays.state.begin_warm(count, weight * found.sequence_form if keep_average else None)
 
 
 def transfer(

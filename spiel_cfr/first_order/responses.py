@@ -5,8 +5,9 @@ from typing import NamedTuple
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._numba.steps import Chain, StepKernel
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.sequence_form.blocks import new_scratch
 from spiel_cfr.games.sequence_form.single_passes import backward, reach
-from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch
+from spiel_cfr.games.sequence_form.tree_passes import Tree
 
 
 class OwnTree(NamedTuple):

@@ -16,7 +16,7 @@ import spiel_cfr
 from spiel_cfr import CFRPlusSolver, FullWidthSolver, Pruned, RegretMatching, errors
 from spiel_cfr.cfr.pruning import pruned as pruned_module
 from spiel_cfr.cfr.pruning.compaction import PrunableGame
-from spiel_cfr.cfr.pruning.pruned import Window
+from spiel_cfr.cfr.pruning.window import Window
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.counterfactual_values import (
   backward_pass,

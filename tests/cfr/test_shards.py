@@ -16,7 +16,7 @@ import spiel_cfr
 from spiel_cfr import RegretMatching, errors
 from spiel_cfr._numba.steps import Chain
 from spiel_cfr.cfr.loops import sharded_subtrees
-from spiel_cfr.cfr.loops.loop import Loop
+from spiel_cfr.cfr.loops.parts_loop import PartsLoop
 
 _SOLVERS: dict[str, Any] = {
   "cfr": spiel_cfr.CFRSolver,
@@ -66,7 +66,7 @@ either = pytest.mark.parametrize("compiled", [_game, _dice])
 
 def _arrays(solver: Any) -> dict[str, bytes]:
   names = ("strategy", "cumulative", "action_state", "infoset_state", "tapered", "counts")
-  state = solver.state
+  state = solver.gathered_state()
   return {name: getattr(state, name).tobytes() for name in names}
 
 
@@ -179,7 +179,7 @@ class _Torn(Here):
     self.deaths = 0
     self._calls = 0
     self._left: int | None = None
-    subtree = Loop.subtree
+    subtree = PartsLoop.subtree
 
     def dying(loop: Any, *arguments: Any) -> Any:
       if self._left is not None:
@@ -190,7 +190,7 @@ class _Torn(Here):
         return Chain([])
       return subtree(loop, *arguments)
 
-    monkeypatch.setattr(Loop, "subtree", dying)
+    monkeypatch.setattr(PartsLoop, "subtree", dying)
 
   def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
     self._calls += 1

@@ -10,7 +10,8 @@ from spiel_cfr._numba.arrays import floats
 from spiel_cfr._numba.kernels import kernel
 from spiel_cfr._numba.simd import MOST_LANES, load, store
 from spiel_cfr._numba.steps import Chain
-from spiel_cfr.games.sequence_form.tree_passes import Forward, Tree, forward_pass, new_scratch
+from spiel_cfr.games.sequence_form.blocks import new_scratch
+from spiel_cfr.games.sequence_form.tree_passes import Forward, Tree, forward_pass
 from spiel_cfr.poker.public_game import compile_public_game
 from spiel_cfr.regret_minimizers import regularizers
 

@@ -66,7 +66,7 @@ def same(solver, plain):
   plain = spiel_cfr.CFRPlusSolver(plain)
   plain.run(solver.iteration)
   names = "strategy", "cumulative", "action_state"
-  return all(getattr(solver.state, name).tobytes() == getattr(plain.state, name).tobytes() for name in names)
+  return all(getattr(solver.gathered_state(), name).tobytes() == getattr(plain.state, name).tobytes() for name in names)
 """
 
 _SHARED = """

@@ -4,9 +4,9 @@ import numpy as np
 
 from spiel_cfr._numba.simd import LANES
 from spiel_cfr._numba.steps import Chain
-from spiel_cfr.games.sequence_form.blocks import as_scale
+from spiel_cfr.games.sequence_form.blocks import as_scale, new_scratch
 from spiel_cfr.games.sequence_form.single_passes import backward
-from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch
+from spiel_cfr.games.sequence_form.tree_passes import Tree
 
 
 def run_kernel(kernel, count, strategy, utility, state, local, parameters):

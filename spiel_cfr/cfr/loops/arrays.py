@@ -224,6 +224,13 @@ class SolverArrays:
         own = part.infosets[visit.player]
         yield own, self.infoset_state(visit)[:, : own.stop - own.start]
 
+  def action_numbers(self) -> Float64s:
+    """Returns a copy of `action_state` in the game's order, shape (lines, sequences)."""
+    result = np.zeros((self._minimizer.action_lines, self.game.end))
+    for own, block in self.action_blocks():
+      result[:, own] = block
+    return result
+
   def set_action_state(self, values: Float64s) -> None:
     """Writes `action_state`, given in the game's order, shape (lines, sequences)."""
     for own, block in self.action_blocks():

@@ -23,8 +23,9 @@ from spiel_cfr._numba.steps import Chain
 from spiel_cfr._util.time_slices import whole_steps
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.loops.arrays import SolverArrays
-from spiel_cfr.cfr.loops.loop import Loop
-from spiel_cfr.cfr.loops.subtrees import Subtrees, Turn
+from spiel_cfr.cfr.loops.loop import Turn
+from spiel_cfr.cfr.loops.parts_loop import PartsLoop
+from spiel_cfr.cfr.loops.subtrees import Subtrees
 from spiel_cfr.games.compiled.trunk_and_subtrees import Shards
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
@@ -205,7 +206,7 @@ class _Worker:
     game, minimizer = map(pickle.loads, source)
     partition = dataclasses.replace(game.partition, num_threads=1)
     # As long as the arrays of the whole game; but memory that is never written to is only an address.
-    self._loop = Loop(game, minimizer, Averaging(), partition)
+    self._loop = PartsLoop(game, minimizer, Averaging(), partition)
     # The last visit; -1 if that is not known.
     self._serial = -1
 

@@ -1,11 +1,16 @@
 """The state of a full-width solver: everything that changes from one iteration to the next."""
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, Uint64s
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Uint64s, require
 from spiel_cfr.cfr.averaging import ADDITION
+from spiel_cfr.cfr.solver import MOST_ITERATIONS
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.policies import forms
 from spiel_cfr.policies.locked import Mask
 
 
@@ -79,3 +84,36 @@ class FullWidthState:
     more = iteration - int(self.counts[0])
     self.counts += np.uint64(more)
     self.average_start += more
+
+
+def check_numbers(game: CompiledGame, state: Mapping[str, Any]) -> None:
+  """Checks a state by name, but for its sums of strategies, which are complete outside of pruning's windows only.
+
+  Raises:
+    ValueError: no iterations lead to it.
+  """
+  for name in (
+    "strategy",
+    "cumulative",
+    "tapered",
+    "action_state",
+    "infoset_state",
+    "gradients",
+    "play_values",
+  ):
+    require(np.isfinite(state[name]), f"{name} is finite")
+  iteration, last_addition = (int(count) for count in state["counts"])
+  require(iteration <= MOST_ITERATIONS, "the iteration is possible")
+  for number in (state["average_start"], state["warm_iterations"], last_addition):
+    require(0 <= number <= iteration, "what counts iterations was before")
+  forms.check_behavioral_form(game, state["strategy"])
+
+
+def check_sums(game: CompiledGame, state: Mapping[str, Any]) -> None:
+  """Checks the sums of strategies of a state by name.
+
+  Raises:
+    ValueError: they are no sums of sequence forms.
+  """
+  for name in ("cumulative", "tapered"):
+    forms.check_sums(game, state[name])

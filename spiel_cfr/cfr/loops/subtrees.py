@@ -2,14 +2,11 @@
 
 import abc
 from collections.abc import Callable
-from typing import TypeAlias
 
 from spiel_cfr._numba.steps import Chain
 from spiel_cfr.cfr.loops.arrays import SolverArrays
+from spiel_cfr.cfr.loops.loop import Turn
 from spiel_cfr.games.compiled.trunk_and_subtrees import Workspace
-
-# The players that update at once.
-Turn: TypeAlias = tuple[int, ...]
 
 
 class Subtrees(abc.ABC):
@@ -17,7 +14,7 @@ class Subtrees(abc.ABC):
 
   @abc.abstractmethod
   def visit(self, turn: Turn) -> None:
-    """Runs `Loop.subtree` in each subtree."""
+    """Runs `PartsLoop.subtree` in each subtree."""
 
   def gather(self) -> None:  # noqa: B027
     """Brings the arrays of subtrees up to date in this process; the caller may write to them."""
@@ -35,7 +32,7 @@ class LocalSubtrees(Subtrees):
   def __init__(
     self, arrays: SolverArrays, subtree: Callable[[int, Workspace, Turn], Chain]
   ) -> None:
-    """Takes the arrays and `Loop.subtree`."""
+    """Takes the arrays and `PartsLoop.subtree`."""
     self._walk, self._subtree = arrays.walk, subtree
 
   def visit(self, turn: Turn) -> None:

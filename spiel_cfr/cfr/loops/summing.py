@@ -1,4 +1,4 @@
-"""Sums that only some averages need: tapered sums of strategies, and sums for correlated play."""
+"""Steps that only some averages need: tapered sums of strategies, sums for correlated play, averages by a rule."""
 
 from typing import NamedTuple
 
@@ -6,6 +6,8 @@ import numpy as np
 
 from spiel_cfr._numba.records import Counts, Doubles, Line
 from spiel_cfr._numba.steps import Step, step
+from spiel_cfr.cfr.average_rule import Average, AverageRule
+from spiel_cfr.cfr.averaging import Counted
 from spiel_cfr.cfr.loops.arrays import SolverArrays
 from spiel_cfr.games.compiled.trunk_and_subtrees import Visit
 
@@ -69,3 +71,14 @@ def sum_values(arrays: SolverArrays, visit: Visit) -> list[Step]:
   total = arrays.state.play_values[visit.player : visit.player + 1]
   record = Sum(total, visit.utility[root : root + 1], weights)
   return [add_before.on(record, arrays.game.dtype)]
+
+
+def add_by_rule(
+  arrays: SolverArrays, visit: Visit, rule: AverageRule, counted: Counted, forward_pass: Step
+) -> list[Step]:
+  """Returns a player's forward pass, and before or after it the step that brings its average up to date by a rule."""
+  own, after = arrays.place(visit), int(counted == "after")
+  weight = arrays.numbers.weights[visit.player, after : after + 1]
+  record = Average(arrays.state.cumulative[own], visit.sequence_form[own], weight)
+  step = rule.add.on(record, arrays.game.dtype)
+  return [forward_pass, step] if after else [step, forward_pass]

@@ -31,7 +31,9 @@ from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.full_width_solver import FullWidthSolver
 from spiel_cfr.cfr.loops import FullWidthState
+from spiel_cfr.cfr.loops.state import check_numbers
 from spiel_cfr.cfr.pruning.compaction import Compacted, PrunableGame
+from spiel_cfr.cfr.pruning.window import Window
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.solver_state import copy_into, inside
 from spiel_cfr.policies import forms
@@ -75,33 +77,6 @@ class PrunedState:
   window_end: int
   nodes: int = 0
   rollbacks: int = 0
-
-
-class Window:
-  """A solver of what is left of a game, which keeps the state of a solver of the whole game up to date."""
-
-  def __init__(self, left: Compacted, whole: FullWidthSolver) -> None:
-    self.left, self._state = left, whole.state
-    self._solver = FullWidthSolver(left.game, **whole.constructor_arguments())
-    own, state, infosets = self._solver.state, self._state, np.arange(len(left.infosets))
-    # Arrays of the small game and of the whole one, and the places in each that belong together.
-    self._pairs: list[tuple[AnyFloats, AnyFloats, Any, Any]] = [
-      (own.strategy, state.strategy, left.places, left.sequences),
-      (own.cumulative, state.cumulative, left.places, left.sequences),
-      (own.action_state, state.action_state, left.places, left.sequences),
-      (own.infoset_state, state.infoset_state, infosets, left.infosets),
-    ]
-    for small, large, here, there in self._pairs:
-      small[..., here] = large[..., there]
-    own.counts[:] = state.counts
-    self._solver.refresh()
-
-  def advance(self, count: int) -> None:
-    """Runs iterations."""
-    self._solver._advance(count)
-    for small, large, here, there in self._pairs:
-      large[..., there] = small[..., here]
-    self._state.counts[:] = self._solver.state.counts
 
 
 @dataclasses.dataclass
@@ -171,6 +146,8 @@ class Pruned(Solver):
 
   def reset(self) -> None:
     solver = FullWidthSolver(self.compiled_game, **self._pruned)
+    # Messages name the solver that the caller has made.
+    solver.recipe = self.recipe
     frozen = np.zeros(self.compiled_game.end, bool)
     state = PrunedState(solver.state, copy.deepcopy(solver.state), frozen, self.shortest)
     self._runtime = _Run(solver, state)
@@ -366,7 +343,7 @@ class Pruned(Solver):
     super()._check_state(state)
     own, opened, frozen = inside(state, "solver"), inside(state, "opened"), state["frozen"]
     for each in (own, opened):
-      self._runtime.solver.check_numbers(each)
+      check_numbers(self.compiled_game, each)
     began, done, end = int(opened["counts"][0]), int(own["counts"][0]), state["window_end"]
     require(began <= done <= end <= began + _IDLE * _LONGEST, "the window is possible")
     require(min(state["nodes"], state["rollbacks"]) >= 0, "nothing is counted below 0")
@@ -387,7 +364,12 @@ def _noted(solver: FullWidthSolver, rule: Rule) -> Noted:
   weights, is_plus = averaging.weights, minimizer == RegretMatching.plus()
   remembers = minimizer == RegretMatching() or isinstance(minimizer, ThresholdedHedge)
   is_known = (is_plus and rule == "best_response") or (remembers and weights == Power(0.0))
-  if not (is_known and isinstance(weights, Power)) or averaging.tapered or averaging.correlated:
+  if (
+    not (is_known and isinstance(weights, Power))
+    or averaging.tapered
+    or averaging.correlated
+    or averaging.rule
+  ):
     raise errors.PruningError(
       f"{minimizer} with {averaging} can't be pruned by the rule {rule!r}, which is sound with CFR, and Hedge with a "
       'threshold, by either rule, and with CFR+ by "best_response"; with plain averages, whose weights are those of '

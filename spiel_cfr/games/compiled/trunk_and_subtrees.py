@@ -19,8 +19,9 @@ from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr._numba.steps import Step
 from spiel_cfr.games.compiled.forced_moves import Decisions
 from spiel_cfr.games.payoffs.payoff import Payoff
+from spiel_cfr.games.sequence_form.blocks import new_scratch
 from spiel_cfr.games.sequence_form.single_passes import reach
-from spiel_cfr.games.sequence_form.tree_passes import Tree, new_scratch
+from spiel_cfr.games.sequence_form.tree_passes import Tree
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COLUMNS, FIRST_SEQUENCE
 
 PLAYERS = (0, 1)

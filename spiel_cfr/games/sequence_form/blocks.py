@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Uint16s
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Uint16s, aligned_zeros
 from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.records import Count, Doubles, DoubleTable, Line, Shorts, Table
 from spiel_cfr._numba.simd import MOST_LANES, full, load, load_short, store, where_greater, width
@@ -80,6 +80,26 @@ class Block(NamedTuple):
   infoset: Count = 0
   size: Count = 0
   actions: Count = 0
+
+
+class Scratch(NamedTuple):
+  """The workspace of block kernels, one for each thread.
+
+  Attributes:
+    value: shape (`CHUNK`,). `Block.value`.
+    lines: shape (`SCRATCH_LINES`, `CHUNK`). `Block.scratch`.
+  """
+
+  value: AnyFloats
+  lines: AnyFloats
+
+
+def new_scratch(dtype: npt.DTypeLike = np.float64) -> Scratch:
+  """Returns the workspace of one thread."""
+  return Scratch(
+    aligned_zeros(CHUNK, dtype=dtype),
+    aligned_zeros(SCRATCH_LINES, CHUNK, dtype=dtype),
+  )
 
 
 _ZERO = np.uint64(0)

@@ -7,14 +7,18 @@ import numpy as np
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Uint16s
 from spiel_cfr._numba.records import Line
 from spiel_cfr._numba.steps import Step, StepKernel, step
-from spiel_cfr.games.sequence_form.blocks import CHUNK, Block, block_kernel_address
+from spiel_cfr.games.sequence_form.blocks import (
+  CHUNK,
+  Block,
+  Scratch,
+  block_kernel_address,
+  new_scratch,
+)
 from spiel_cfr.games.sequence_form.tree_passes import (
   Backward,
-  Scratch,
   Tree,
   backward_pass,
   group_at,
-  new_scratch,
 )
 
 _ZERO, _CHUNK = np.uint64(0), np.uint64(CHUNK)

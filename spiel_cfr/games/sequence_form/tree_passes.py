@@ -6,10 +6,9 @@ Each is a step (`_numba.steps`): a kernel and a record of the arrays that it rea
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from spiel_cfr._numba import arrays
-from spiel_cfr._numba.arrays import AnyFloats, Uint64s
+from spiel_cfr._numba.arrays import Uint64s
 from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.records import Address, CountTable, Doubles, Indices, Line, call
 from spiel_cfr._numba.simd import (
@@ -23,7 +22,7 @@ from spiel_cfr._numba.simd import (
   width,
 )
 from spiel_cfr._numba.steps import step
-from spiel_cfr.games.sequence_form.blocks import CHUNK, SCRATCH_LINES, Block
+from spiel_cfr.games.sequence_form.blocks import CHUNK, Block
 from spiel_cfr.games.sequence_form.treeplex import (
   ACTIONS,
   COUNT,
@@ -50,26 +49,6 @@ class Tree(NamedTuple):
 
   def __reduce__(self) -> tuple[Any, ...]:
     return arrays.unpickled, (Tree, *self)
-
-
-class Scratch(NamedTuple):
-  """The workspace of block kernels, one for each thread.
-
-  Attributes:
-    value: shape (`CHUNK`,). See `blocks.Block`.
-    lines: shape (`SCRATCH_LINES`, `CHUNK`). `Block.scratch`.
-  """
-
-  value: AnyFloats
-  lines: AnyFloats
-
-
-def new_scratch(dtype: npt.DTypeLike = np.float64) -> Scratch:
-  """Returns the workspace of one thread."""
-  return Scratch(
-    arrays.aligned_zeros(CHUNK, dtype=dtype),
-    arrays.aligned_zeros(SCRATCH_LINES, CHUNK, dtype=dtype),
-  )
 
 
 @inlined

@@ -1,0 +1,45 @@
+"""Locks: infosets at which a full-width solver keeps a given strategy."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr.cfr.loops.state import FullWidthState
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.policies import open_spiel
+from spiel_cfr.policies.locked import Mask, locked_part, locked_sequences
+
+
+def part_to_lock(
+  solver: str,
+  game: CompiledGame,
+  policy: open_spiel.AnyPolicy,
+  infostates: Iterable[str] | None,
+  against_best_responses: bool,
+) -> tuple[Mask, Float64s]:
+  """Returns what `policies.locked.locked_part` reads, for a solver of this name before its first iteration.
+
+  Raises:
+    LockError: infosets of the game are shared, or opponents are best responses.
+    PolicyError: there is no such infostate, or no distribution there.
+  """
+  if game.shared_infosets is not None:
+    raise errors.LockError(
+      f"In {game} infosets are shared (imperfect recall), and one can't be locked without the others. Take buckets "
+      "that remember the player's own actions, or the full game."
+    )
+  if against_best_responses:
+    raise errors.LockError(
+      f"{solver} can't lock a policy, to which best responses would not keep. Take CFRPlusSolver."
+    )
+  return locked_part(game, policy, infostates)
+
+
+def with_locked(game: CompiledGame, state: FullWidthState, probabilities: Float64s) -> Float64s:
+  """Returns a copy of a behavioural form in which locked infosets have their strategy in a solver's state."""
+  result = np.array(probabilities)
+  locked = locked_sequences(game, state.locked)
+  result[locked] = state.strategy[locked]
+  return result

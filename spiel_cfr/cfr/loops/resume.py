@@ -1,0 +1,44 @@
+"""A loop that goes on from given strategies."""
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._numba.steps import Chain
+from spiel_cfr.cfr.loops.loop import Loop
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.sequence_form.tree_passes import backward_pass
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, resumption
+
+
+def resume_from(
+  game: CompiledGame,
+  loop: Loop,
+  minimizer: RegretMinimizer,
+  sequence_form: Float64s,
+  parameters: Float64s,
+) -> None:
+  """Makes strategies the current ones of a loop, and the minimizer's state fit them.
+
+  Args:
+    game: the game.
+    loop: the loop.
+    minimizer: the minimizer.
+    sequence_form: shape (sequences,). An infoset that its owner never reaches keeps its strategy.
+    parameters: the minimizer's parameters of the last iteration.
+
+  Raises:
+    RestartError: the minimizer can't go on from a strategy.
+    PolicyError: the array has another shape.
+  """
+  if sequence_form.shape != (game.end,):
+    raise errors.PolicyError(
+      f"A policy of this game in sequence form has the shape ({game.end},), not {sequence_form.shape}."
+    )
+  arrays, kernel = loop.arrays, resumption(minimizer)
+  arrays.adopt(sequence_form)
+  for number, part in enumerate(arrays.parts):
+    for visit, tree in zip(arrays.walk.visits(number), part.every_infoset, strict=True):
+      visit.workspace.scratch.value[:] = 0.0
+      record = loop.backward(visit, kernel, visit.utility)
+      block = record.block._replace(parameters=parameters)
+      Chain([backward_pass.on(record._replace(tree=tree, block=block), game.dtype)]).run()
+  arrays.reach()

@@ -1,0 +1,105 @@
+"""Rules for averages: the average of a user's kernel is what NumPy makes of the same iterates."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import spiel_cfr
+from spiel_cfr import Averaging, FullWidthSolver, RegretMatching, errors
+from spiel_cfr.cfr import AverageRule, average_kernel
+from spiel_cfr.regret_minimizers.schedules import Power
+
+
+@average_kernel
+def move(average):
+  sums, share = average.sums, average.weight[0]
+  for i in range(sums.shape[0]):
+    sums[i] += share * (average.sequence_form[i] - sums[i])
+
+
+@dataclasses.dataclass(frozen=True)
+class MovingAverage(AverageRule):
+  add = move
+
+
+@dataclasses.dataclass(frozen=True)
+class Share(spiel_cfr.regret_minimizers.Schedule):
+  def __call__(self, iterations):
+    return np.maximum(2 / (iterations + 1.0), 0.1)
+
+
+def solver_of(game, counted="before", **arguments):
+  averaging = Averaging(Share(), counted, rule=MovingAverage())
+  return FullWidthSolver(game, RegretMatching.plus(), averaging=averaging, **arguments)
+
+
+@pytest.mark.parametrize("counted", ["before", "after"])
+@pytest.mark.parametrize("alternating", [False, True])
+@pytest.mark.parametrize("name", ["kuhn_poker(players=3)", "liars_dice(dice_sides=2)"])
+def test_averages_follow_the_rule(name, counted, alternating):
+  game = spiel_cfr.compile_game(name)
+  solver = solver_of(game, counted, alternating_updates=alternating)
+  average = np.zeros(game.end)
+  for share in Share()(np.arange(1, 31)):
+    before = solver.current_sequence_form()
+    solver.run(1)
+    strategy = before if counted == "before" else solver.current_sequence_form()
+    average += share * (strategy - average)
+    np.testing.assert_allclose(solver.average_sequence_form(), average, atol=1e-12)
+
+
+def test_solvers_with_a_rule_resume_lock_and_start_warm(tmp_path):
+  solver, other = solver_of("kuhn_poker"), solver_of("kuhn_poker")
+  for each in (solver, other):
+    each.lock({"0": {0: 0.25, 1: 0.75}})
+    each.run(20)
+  solver.save(tmp_path / "solver.npz")
+  loaded = spiel_cfr.Solver.load(tmp_path / "solver.npz", "kuhn_poker")
+  for each in (loaded, other):
+    each.run(20)
+  assert loaded.sums().tobytes() == other.sums().tobytes()
+  assert loaded.average_policy_dict()["0"][0] == pytest.approx(0.25)
+  warm = solver_of("kuhn_poker")
+  warm.warm_start(spiel_cfr.solve_lp("kuhn_poker").policy, 100)
+  warm.run(1)
+  assert warm.nash_conv() < 0.2
+
+
+def test_it_works_in_float32():
+  game = spiel_cfr.games.compile_vector_game("liars_dice(dice_sides=2)", dtype=np.float32)
+  single, double = solver_of(game), solver_of("liars_dice(dice_sides=2)")
+  for each in (single, double):
+    each.run(50)
+  assert single.nash_conv() == pytest.approx(double.nash_conv(), abs=1e-3)
+
+
+class NoRule(AverageRule):
+  add = spiel_cfr.regret_minimizers.block_kernel(lambda block: None)
+
+
+@pytest.mark.parametrize(
+  ("averaging", "match"),
+  [
+    (lambda: Averaging(rule="move"), "average_kernel"),
+    (lambda: Averaging(rule=NoRule()), "average_kernel"),
+    (lambda: Averaging(tapered=True, rule=MovingAverage()), "tapered"),
+    (lambda: Averaging(counted="faced", rule=MovingAverage()), "before"),
+    (lambda: Averaging(correlated=True, rule=MovingAverage()), "correlated"),
+  ],
+)
+def test_what_is_no_rule_is_refused(averaging, match):
+  with pytest.raises(errors.ArgumentError, match=match):
+    averaging()
+
+
+def test_what_takes_no_rule_says_so():
+  parts = spiel_cfr.games.compile_vector_game("liars_dice(dice_sides=2)", partitioned=True)
+  with pytest.raises(errors.UnsupportedGameError, match="parts"):
+    solver_of(parts)
+  with pytest.raises(errors.ArgumentError, match="Restarts"):
+    spiel_cfr.Restarted(solver_of("kuhn_poker"))
+  plain = Averaging(Power(1.0), rule=MovingAverage())
+  solver = FullWidthSolver("leduc_poker", RegretMatching.plus(), averaging=plain)
+  with pytest.raises(errors.PruningError):
+    spiel_cfr.Pruned(solver)
