@@ -329,7 +329,7 @@ def dense_cfr_plus(game: spiel_cfr.poker.PublicGame) -> Step:
         values = payoffs * (reach @ matrix.T if player == 0 else -(reach @ matrix))
         for row, value in zip(above[player], values, strict=True):
           utility[row : row + len(value)] += value
-      for block, infosets in reversed(list(tree.blocks())):
+      for block, infosets in reversed(list(tree.infoset_groups())):
         value = (strategy[block] * utility[block]).sum(axis=0)
         regret[block] = np.maximum(regret[block] + utility[block] - value, 0)
         total = regret[block].sum(axis=0)
@@ -338,7 +338,7 @@ def dense_cfr_plus(game: spiel_cfr.poker.PublicGame) -> Step:
         np.add.at(utility, tree.parent[infosets], value)
       own = slice(tree.root, tree.end)
       average[own] += count * sequence[own]
-      for block, infosets in tree.blocks():
+      for block, infosets in tree.infoset_groups():
         sequence[block] = sequence[tree.parent[infosets]] * strategy[block]
 
   return repeat(iterate)

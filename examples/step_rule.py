@@ -102,7 +102,7 @@ def perturbed(solver: spiel_cfr.Solver, run: int) -> spiel_cfr.Solver:
     noise = np.random.default_rng(run).standard_normal(game.end)
     probabilities = solver.current_probabilities() * (1 + 1e-3 * np.clip(noise, -9, 9))
     for tree in game.treeplexes:
-      for sequences, _ in tree.blocks():
+      for sequences, _ in tree.infoset_groups():
         probabilities[sequences] /= probabilities[sequences].sum(axis=0)
     state[name] = probabilities.astype(state[name].dtype)
     solver.load_state_dict(state)

@@ -21,7 +21,7 @@ from results import start
 
 import spiel_cfr
 from spiel_cfr._numba.arrays import Float64s
-from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect, gradients
+from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.parametric_games import kuhn_bets, leduc_bets, linear_game
 from spiel_cfr.policies import forms
 from spiel_cfr.runs import Powers
@@ -94,7 +94,7 @@ def solve(
       utility[first] = gradients(game, forms.sequence_form(game, played))[first]
       backward_pass(game, expect, utility, strategy=played)
       for tree in game.treeplexes:
-        for rows, _ in tree.blocks():
+        for rows, _ in tree.infoset_groups():
           sums[rows] += utility[rows] - (played[rows] * utility[rows]).sum(axis=0)
   return solver, result
 
@@ -122,9 +122,9 @@ def starts(
 
 def bound(game: spiel_cfr.CompiledGame, regrets: Float64s, iterations: int) -> float:
   """Returns the largest factor up to 1 with which regrets are no larger than iterations may leave them."""
-  result, most = 1.0, game.spread(game.loss_bounds)
+  result, most = 1.0, game.per_sequence(game.loss_bounds)
   for tree in game.treeplexes:
-    for rows, _ in tree.blocks():
+    for rows, _ in tree.infoset_groups():
       allowed = iterations * len(rows) * (2 * most[rows[0]]) ** 2
       squares = np.square(np.maximum(regrets[rows], 0.0)).sum(axis=0)
       result = min(result, (allowed[squares > 0] / squares[squares > 0]).min(initial=1.0))

@@ -128,7 +128,7 @@ def _share_infosets(
     return None
   bucket = np.full(treeplexes[-1].end, -1)
   for treeplex, own in zip(treeplexes, labels, strict=True):
-    for sequences, infosets in treeplex.blocks():
+    for sequences, infosets in treeplex.infoset_groups():
       bucket[sequences] = own[infosets] + (1 + own.max()) * np.arange(len(sequences))[:, None]
   return build_shared_infosets([treeplex.groups for treeplex in treeplexes], bucket)
 

@@ -19,8 +19,8 @@ from spiel_cfr.abstraction.buckets import checked_players
 from spiel_cfr.abstraction.suit_symmetries import number_in_order
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.games.vector.layout import Layout
+from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.poker.hand_tree import hand_tree
 from spiel_cfr.poker.public_game import PublicGame
 

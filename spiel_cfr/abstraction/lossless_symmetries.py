@@ -87,7 +87,7 @@ class _Colours:
     self.infoset_player = np.zeros(count, np.int64)
     for player, tree in enumerate(game.treeplexes):
       self.player[tree.root : tree.end] = player
-      for sequences, infosets in tree.blocks():
+      for sequences, infosets in tree.infoset_groups():
         own = np.arange(infosets.start, infosets.stop) + tree.first_infoset
         self.owner[sequences] = own
         self.infoset_player[own] = player

@@ -19,7 +19,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr.evaluation.best_responses import take_best
-from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect, gradients
+from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.games.openspiel.game_view import ActionFilter
 from spiel_cfr.poker.hand_tree import TERMINALS, first_deal, hand_tree
 from spiel_cfr.poker.public_game import PublicGame

@@ -50,6 +50,6 @@ def unreached_sequences(compiled: CompiledGame, sequence_form: Float64s) -> Bool
   """Returns which sequences are of infosets to which their owner does not play, shape (sequences,)."""
   result = np.zeros(compiled.end, bool)
   for tree in compiled.treeplexes:
-    for sequences, infosets in tree.blocks():
+    for sequences, infosets in tree.infoset_groups():
       result[sequences] = sequence_form[tree.parent[infosets]] == 0
   return result

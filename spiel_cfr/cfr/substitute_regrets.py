@@ -3,7 +3,7 @@
 Brown and Sandholm, "Strategy-Based Warm Starting for Regret Minimization in Games" (2016). Against the policy xbar the
 counterfactual utilities u are carried up from values v(j) that are chosen freely, so that the regrets T (u - v) meet
 two conditions: they are no larger than those that T iterations may leave, and their history costs nothing, that is, the
-values at the roots sum to what xbar expects (see `evaluation.counterfactual_values`). Two choices of v do that:
+values at the roots sum to what xbar expects (see `games.compiled.counterfactual_values`). Two choices of v do that:
 
     substitute:    sum_a max(u(ja) - v(j), 0)^2 = c D_j^2 |A_j|           regrets T (u - v)
     proportional:  v(j) = max_a (u(ja) - rho s_j xbar(a|j))               regrets T rho s_j xbar(a|j)
@@ -23,8 +23,8 @@ import scipy  # its `optimize` is imported when it is used
 from spiel_cfr._numba.arrays import Float64s, aligned, aligned_zeros
 from spiel_cfr._numba.simd import LANES
 from spiel_cfr._numba.steps import StepKernel
-from spiel_cfr.evaluation.counterfactual_values import backward_pass, expected, gradients
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expected, gradients
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, sequence
 from spiel_cfr.regret_minimizers.regret_minimizer import tie_tolerances
 

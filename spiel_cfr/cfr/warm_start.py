@@ -161,7 +161,7 @@ def begin_from(
   state = minimizer.warm_action_state(regrets, count, game)
   loop.arrays.set_action_state(state)
   if is_substitute:
-    positive = np.where(state[0] > game.spread(tie_tolerances(game)), state[0], 0.0)
+    positive = np.where(state[0] > game.per_sequence(tie_tolerances(game)), state[0], 0.0)
     loop.arrays.set_strategy(forms.behavioral_form(game, positive))
   else:
     loop.arrays.set_strategy(found.probabilities)

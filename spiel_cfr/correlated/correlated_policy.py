@@ -28,8 +28,8 @@ from spiel_cfr.correlated.gaps import (
   make_gap,
 )
 from spiel_cfr.evaluation.best_responses import take_best
-from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.tabular_policy import player_to_move

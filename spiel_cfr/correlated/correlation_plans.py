@@ -196,7 +196,7 @@ def _player_sequences(game: CompiledGame, player: int) -> PlayerSequences:
   number = np.zeros(tree.end, np.int64)
   number[places] = np.arange(len(places))
   owner = np.full(len(places), -1)
-  for sequences, infosets in tree.blocks():
+  for sequences, infosets in tree.infoset_groups():
     owner[number[sequences]] = np.arange(infosets.start, infosets.stop)
   return PlayerSequences(places, owner, number[tree.parent.astype(np.int64)])
 

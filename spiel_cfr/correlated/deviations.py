@@ -203,7 +203,7 @@ class _Layout:
     # The infoset and the action of each sequence.
     owner, action = np.full((2, game.end), NONE)
     for tree in game.treeplexes:
-      for own, _ in tree.blocks():
+      for own, _ in tree.infoset_groups():
         owner[own] = len(self.sequences) + np.arange(own.shape[1])
         action[own] = np.arange(len(own))[:, None]
         self.sequences += own.T.tolist()

@@ -19,7 +19,7 @@ from spiel_cfr.cfr.turns import in_turn
 from spiel_cfr.correlated.deviations import full_name
 from spiel_cfr.correlated.gaps import CorrelatedGap, measure
 from spiel_cfr.correlated.regrets import DeviationRegrets
-from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect
+from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms
 

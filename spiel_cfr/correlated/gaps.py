@@ -33,8 +33,8 @@ from spiel_cfr.correlated.deviations import NONE, Memories, full_name
 from spiel_cfr.correlated.regrets import DeviationRegrets
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.evaluation.best_responses import take_best
-from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COUNT
 from spiel_cfr.policies import open_spiel

@@ -23,7 +23,7 @@ def take_best(block: Block) -> None:
 
 
 @block_kernel
-def respond(block: Block) -> None:
+def choose_best(block: Block) -> None:
   """An infoset is worth its best action; `strategy` becomes the first of those."""
   value, chosen = block.value, block.scratch[0]
   for i in range(block.size):

@@ -12,9 +12,9 @@ from spiel_cfr._numba.steps import Chain, Step
 from spiel_cfr.evaluation.best_responses import (
   Expectation,
   Remainder,
+  choose_best,
   expect_value,
   play_to_the_end,
-  respond,
   take_best,
 )
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, PartWalk, Visit, Workspace
@@ -97,7 +97,7 @@ class Evaluator:
         expect_value.on(expected),
         *walk.collect(visit),
         backward(
-          take_best if responses is None else respond,
+          take_best if responses is None else choose_best,
           part.trees[player],
           utility,
           strategy=None if responses is None else responses[part.sequences[player]],

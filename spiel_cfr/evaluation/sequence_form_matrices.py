@@ -97,7 +97,7 @@ def _treeplex(compiled: CompiledGame, player: int) -> Treeplex:
 
 
 def _sequences(tree: Treeplex) -> Int64s:
-  return np.concatenate([[tree.root], *(block.ravel() for block, _ in tree.blocks())])
+  return np.concatenate([[tree.root], *(block.ravel() for block, _ in tree.infoset_groups())])
 
 
 def _compact(tree: Treeplex) -> Int64s:
@@ -111,7 +111,7 @@ def _compact(tree: Treeplex) -> Int64s:
 def _constraints(tree: Treeplex) -> Any:
   compact = _compact(tree)
   rows, columns, values = [np.zeros(1, np.int64)], [np.zeros(1, np.int64)], [np.ones(1)]
-  for block, infosets in tree.blocks():
+  for block, infosets in tree.infoset_groups():
     infoset = 1 + np.arange(infosets.start, infosets.stop)
     rows += [infoset, np.broadcast_to(infoset, block.shape).ravel()]
     above = tree.parent[infosets].astype(np.int64)

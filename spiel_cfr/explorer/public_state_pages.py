@@ -26,8 +26,8 @@ from spiel_cfr.explorer.page_content import (
   kept_tree,
   number_name,
 )
-from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.games.openspiel.history_list import CHANCE, NONE, TERMINAL
+from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.poker.boards import hand_pairs
 from spiel_cfr.poker.deal import Deal
 from spiel_cfr.poker.hand_tree import TERMINALS, HandTree, first_deal

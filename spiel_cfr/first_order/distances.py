@@ -166,7 +166,7 @@ class DilatedDistance:
       actions = tree.infoset_actions
       ranges = regularizer_range(regularizer, actions)
       self.diameters[player] = backward_sums(tree, self.weights[0, own] * ranges, 1.0)[1]
-      for sequences, _ in tree.blocks():
+      for sequences, _ in tree.infoset_groups():
         self.uniform[sequences] = -np.log(len(sequences)) if entropy else 1 / len(sequences)
 
   def step(
@@ -209,7 +209,7 @@ def backward_sums(tree: Treeplex, own: Float64s, factor: float) -> tuple[Float64
   """Returns v_I = own_I + factor max over a of the sum of v over C(I, a), and the sum of v over the first infosets."""
   below = np.zeros(tree.end - tree.root)
   result = own.astype(np.float64)
-  for sequences, infosets in list(tree.blocks())[::-1]:
+  for sequences, infosets in list(tree.infoset_groups())[::-1]:
     result[infosets] += factor * below[sequences - tree.root].max(axis=0)
     np.add.at(below, tree.parent[infosets].astype(np.int64) - tree.root, result[infosets])
   return result, float(below[0])

@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s
 from spiel_cfr._numba.simd import MOST_LANES
-from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.games.payoffs.payoff import NO_PLAYERS, Payoff, PayoffArrays
 from spiel_cfr.games.payoffs.utility_bounds import Leaves, combined
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.parts import Numbering
+from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.poker.boards import Board, hand_pairs
 from spiel_cfr.poker.deal import Deal
 from spiel_cfr.poker.hand_tree import TERMINALS, HandTree

@@ -14,7 +14,6 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Bools, Float64s, Int32s, Int64s
 from spiel_cfr._util import files
-from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.vector.layout import Cut
 from spiel_cfr.games.vector.public_tree import (
@@ -22,6 +21,7 @@ from spiel_cfr.games.vector.public_tree import (
   IMPOSSIBLE,
   NO_EDGE,
   NOT_FIRST,
+  PLAYERS,
   Above,
   PublicTree,
 )

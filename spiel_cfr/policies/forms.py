@@ -29,7 +29,7 @@ def uniform(compiled: CompiledGame, result: AnyFloats | None = None) -> AnyFloat
   """Returns the uniform policy in behavioural form, aligned; or writes it to an array of zeros."""
   result = aligned_zeros(compiled.end) if result is None else result
   for treeplex in compiled.treeplexes:
-    for sequences, _ in treeplex.blocks():
+    for sequences, _ in treeplex.infoset_groups():
       result[sequences] = 1.0 / len(sequences)
   return result
 
@@ -52,7 +52,7 @@ def behavioral_form(
   """
   result = np.zeros(compiled.end)
   for treeplex in compiled.treeplexes:
-    for sequences, _ in treeplex.blocks():
+    for sequences, _ in treeplex.infoset_groups():
       block = sums[sequences]
       total = block.sum(axis=0)
       check_finite(total)
@@ -67,7 +67,7 @@ def sequence_form(compiled: CompiledGame, probabilities: Float64s) -> Float64s:
   result = aligned_zeros(compiled.end)
   for treeplex in compiled.treeplexes:
     result[treeplex.root] = 1.0
-    for sequences, infosets in treeplex.blocks():
+    for sequences, infosets in treeplex.infoset_groups():
       result[sequences] = probabilities[sequences] * result[treeplex.parent[infosets]]
   return result
 
@@ -128,7 +128,7 @@ def check_sequence_form(compiled: CompiledGame, sequence_form: Float64s, toleran
   require(sequence_form >= 0, "strategies are not negative")
   for tree in compiled.treeplexes:
     require(abs(sequence_form[tree.root] - 1) <= tolerance, "strategies begin with 1")
-    for sequences, infosets in tree.blocks():
+    for sequences, infosets in tree.infoset_groups():
       above = sequence_form[tree.parent[infosets]]
       apart = np.abs(sequence_form[sequences].sum(axis=0) - above)
       require(apart <= tolerance, "strategies are played to their end")

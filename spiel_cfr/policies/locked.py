@@ -56,5 +56,5 @@ def locked_sequences(compiled: CompiledGame, locked: Mask) -> Int64s:
   if locked.any():
     for tree in compiled.treeplexes:
       own = locked[tree.first_infoset : tree.first_infoset + tree.num_infosets] > 0
-      result += [block[:, own[infosets]].ravel() for block, infosets in tree.blocks()]
+      result += [block[:, own[infosets]].ravel() for block, infosets in tree.infoset_groups()]
   return np.concatenate(result)

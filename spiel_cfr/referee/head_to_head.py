@@ -9,7 +9,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
-from spiel_cfr.evaluation import counterfactual_values
+from spiel_cfr.games.compiled import counterfactual_values
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms
 from spiel_cfr.referee.reading import Anything, read_anything

@@ -9,7 +9,7 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
-from spiel_cfr.evaluation import counterfactual_values
+from spiel_cfr.games.compiled import counterfactual_values
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.evaluate import Evaluated
 from spiel_cfr.explorer import Exploration, explore

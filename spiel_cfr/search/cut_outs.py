@@ -39,7 +39,7 @@ class CutOut:
   def write(self, solution: Float64s, entries: Float64s, player: int) -> None:
     """Writes a player's solution, in sequence form, to entries of the whole, wherever the player plays to."""
     totals = np.zeros(self.game.end)
-    for sequences, _ in self.game.treeplexes[player].blocks():
+    for sequences, _ in self.game.treeplexes[player].infoset_groups():
       totals[sequences] = solution[sequences].sum(axis=0)
     here, there = self.here[player], self.there[player]
     plays = totals[here] > _PLAYED

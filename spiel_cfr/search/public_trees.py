@@ -360,7 +360,7 @@ class BehavioralTree(AnyPublicTree[State]):
   def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:
     result = np.zeros_like(numbers)
     for tree in self.game.treeplexes:
-      for sequences, _ in tree.blocks():
+      for sequences, _ in tree.infoset_groups():
         result[sequences] = reduce.reduce(numbers[sequences], axis=0)
     return result
 

@@ -14,12 +14,12 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.evaluation.best_responses import take_best
-from spiel_cfr.evaluation.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.evaluation.evaluate import evaluate
-from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
+from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.parts import PayoffBuilder
+from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
 from spiel_cfr.poker.choice_front import FRONT, GO_ON, with_choice
 from spiel_cfr.poker.hand_payoff import PokerTerminals

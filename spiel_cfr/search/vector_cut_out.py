@@ -19,11 +19,10 @@ from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, Integers, Uint16s,
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.infosets import Infosets
-from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.games.sequence_form.blocks import as_scale
 from spiel_cfr.games.vector.deals import RULED_OUT, Deals
 from spiel_cfr.games.vector.layout import Layout
-from spiel_cfr.games.vector.public_tree import CHANCE
+from spiel_cfr.games.vector.public_tree import CHANCE, PLAYERS
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
 from spiel_cfr.games.vector.typed_terminals import TypedTerminals, loss_bounds
 from spiel_cfr.games.vector.typed_tree import TypedTree

@@ -182,7 +182,7 @@ def _strategy_norms(tree: Treeplex) -> Float64s:
   """(16): B of each infoset."""
   norm = np.zeros(tree.num_infosets)
   below = np.zeros(tree.end)
-  for sequences, infosets in reversed(list(tree.blocks())):
+  for sequences, infosets in reversed(list(tree.infoset_groups())):
     squared = 1 + below[sequences].max(axis=0)
     norm[infosets] = np.sqrt(squared)
     np.add.at(below, tree.parent[infosets], squared)
@@ -195,7 +195,7 @@ def _gammas(tree: Treeplex) -> Float64s:
   children = np.bincount(tree.parent, minlength=tree.end)
   at_observation = np.zeros(tree.end)
   at_observation[tree.root] = 1.0
-  for sequences, infosets in tree.blocks():
+  for sequences, infosets in tree.infoset_groups():
     parent = tree.parent[infosets]
     gamma[infosets] = at_observation[parent] / np.sqrt(children[parent])
     at_observation[sequences] = gamma[infosets] / (2 * np.sqrt(len(sequences)))
@@ -230,7 +230,7 @@ def largest_sum(tree: Treeplex, terms: Float64s, at_observations: np.ufunc = np.
       `np.maximum` for one of them.
   """
   below = np.zeros(tree.end)
-  for sequences, infosets in reversed(list(tree.blocks())):
+  for sequences, infosets in reversed(list(tree.infoset_groups())):
     best = terms[infosets] + below[sequences].max(axis=0)
     at_observations.at(below, tree.parent[infosets], best)
   return float(below[tree.root])

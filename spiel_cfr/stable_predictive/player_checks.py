@@ -80,7 +80,7 @@ class PlayerChecks(abc.ABC):
     self.own, self.relative = own_infosets(self.tree), rounding
     self.blocks: list[tuple[Int64s, slice, Int64s]] = [
       (sequences, infosets, self.tree.parent[infosets].astype(np.int64))
-      for sequences, infosets in self.tree.blocks()
+      for sequences, infosets in self.tree.infoset_groups()
     ]
     self.regret = self.weights = self.gains = self._played_total = 0.0
     self.value, self.best_local, self._played = np.zeros((3, self.tree.num_infosets))
@@ -363,7 +363,7 @@ def _movement(tree: Treeplex, before: Float64s, after: Float64s) -> float:
   """M: the largest l1 movement of an infoset, summed over the levels of a player's decisions."""
   largest = np.zeros(tree.depth)
   level = depths(tree)
-  for sequences, infosets in tree.blocks():
+  for sequences, infosets in tree.infoset_groups():
     moved = np.abs(after[sequences] - before[sequences]).sum(axis=0)
     np.maximum.at(largest, level[infosets], moved)
   return float(largest.sum())

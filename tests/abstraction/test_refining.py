@@ -89,7 +89,7 @@ def test_missing_actions_are_answered_as_the_nearest():
   made = RefinedActions.filtered(game, call_only)
   sums = spiel_cfr.CFRPlusSolver(made.small).average_sequence_form()
   for tree in made.small.treeplexes:
-    for sequences, _ in tree.blocks():
+    for sequences, _ in tree.infoset_groups():
       sums[sequences[:-1]], sums[sequences[-1]] = 0.0, 1.0
   policy = spiel_cfr.policies.CompiledTabularPolicy(game, made.to_whole(sums))
   state = game.game.new_initial_state()

@@ -120,7 +120,7 @@ def test_solvers_do_what_the_theorem_says(seed, part, stretches):
     spiel_cfr.RegretMatching.plus(),
     alternating_updates=False,
   )
-  rows = [next(iter(tree.blocks()))[0].ravel() for tree in solver.compiled_game.treeplexes]
+  rows = [next(iter(tree.infoset_groups()))[0].ravel() for tree in solver.compiled_game.treeplexes]
   order = np.concatenate(rows)
   c = needed / part
   length = int((c / (kappa * b)) ** 2)

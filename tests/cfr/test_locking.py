@@ -29,7 +29,7 @@ def constrained_value(compiled, held, probabilities):
   for player, tree in enumerate(compiled.treeplexes):
     places = {int(s): i for i, s in enumerate(spiel_cfr.evaluation.sequences(compiled, player))}
     matrix = [spiel_cfr.evaluation.constraint_matrix(compiled, player).toarray()]
-    for block, infosets in tree.blocks():
+    for block, infosets in tree.infoset_groups():
       for i in range(block.shape[1]):
         if not held[tree.first_infoset + infosets.start + i]:
           continue

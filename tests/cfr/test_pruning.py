@@ -18,7 +18,7 @@ from spiel_cfr.cfr.pruning import pruned as pruned_module
 from spiel_cfr.cfr.pruning.compaction import PrunableGame
 from spiel_cfr.cfr.pruning.window import Window
 from spiel_cfr.evaluation.best_responses import take_best
-from spiel_cfr.evaluation.counterfactual_values import (
+from spiel_cfr.games.compiled.counterfactual_values import (
   backward_pass,
   expect,
   gradients,
@@ -75,7 +75,7 @@ def noted_values(game, values):
 
   def carried(worth):
     for tree in game.treeplexes:
-      for sequences, infosets in reversed(list(tree.blocks())):
+      for sequences, infosets in reversed(list(tree.infoset_groups())):
         own = values[tree.first_infoset :][infosets]
         own = worth[sequences[0]] if len(sequences) == 1 else own
         np.add.at(worth, tree.parent[infosets], own)
@@ -96,7 +96,7 @@ def rows_at(game, wanted):
   """Which sequences are at these infosets."""
   result = np.zeros(game.end, bool)
   for tree in game.treeplexes:
-    for sequences, infosets in tree.blocks():
+    for sequences, infosets in tree.infoset_groups():
       result[sequences] = wanted[tree.first_infoset :][infosets]
   return result
 
@@ -105,7 +105,7 @@ def below(game, wanted):
   """Which sequences follow these, themselves not counted."""
   result = np.zeros(game.end, bool)
   for tree in game.treeplexes:
-    for sequences, infosets in tree.blocks():
+    for sequences, infosets in tree.infoset_groups():
       parent = tree.parent[infosets]
       result[sequences] = (wanted | result)[parent]
   return result
@@ -219,10 +219,10 @@ def test_what_comes_back_has_played_a_best_response(name, kind, caution, monkeyp
     weighed = (solver.iteration + 1) * regrets if kind == "cfr+" else regrets
     gap = gap_of_regrets(game, weighed)
     assert total * again.nash_conv() <= gap + price + 1e-9 * total
-    missing = below(game, solver.state.frozen) & (game.spread(np.ones(game.num_infosets)) > 0)
+    missing = below(game, solver.state.frozen) & (game.per_sequence(np.ones(game.num_infosets)) > 0)
     missing[game.decisions.forced] = False
     for tree in game.treeplexes:
-      for sequences, infosets in tree.blocks():
+      for sequences, infosets in tree.infoset_groups():
         if len(sequences) == 1:
           continue
         z = values[tree.first_infoset :][infosets]
@@ -275,7 +275,7 @@ def test_what_is_left_of_a_game_is_worth_the_same(name):
     dropped = rng.random(game.end) < share
     real = np.zeros(game.end, bool)
     for tree in game.treeplexes:
-      for sequences, _ in tree.blocks():
+      for sequences, _ in tree.infoset_groups():
         real[sequences] = True
         # An infoset has something left to play.
         dropped[sequences[0]] = False
@@ -299,7 +299,7 @@ def test_what_is_left_of_a_game_is_worth_the_same(name):
     # Infosets that are left out, and not below what is pruned, have one action left, or are worth nothing to anybody.
     actions_left = np.zeros(game.num_infosets, int)
     for tree in game.treeplexes:
-      for sequences, infosets in tree.blocks():
+      for sequences, infosets in tree.infoset_groups():
         actions_left[tree.first_infoset :][infosets] = (~dropped[sequences]).sum(axis=0)
     reached = ~(dropped | below(game, dropped))
     several = rows_at(game, (actions_left > 1) & ~left.seen) & reached & real
@@ -359,7 +359,7 @@ def test_what_nobody_looked_at_is_brought_up_to_date(name, daring):
       continue
     for sums in (solver.average_sequence_form(), parts(brought_back(solver)[0])[1]):
       for tree in game.treeplexes:
-        for sequences, infosets in tree.blocks():
+        for sequences, infosets in tree.infoset_groups():
           above = sums[tree.parent[infosets]]
           np.testing.assert_allclose(sums[sequences].sum(axis=0), above, rtol=1e-9, atol=1e-9)
     unseen += solver.num_pruned
@@ -409,7 +409,7 @@ def test_below_what_is_pruned_nothing_need_be_remembered(name, kind, daring):
     dropped = below(game, solver.state.frozen)
     dropped[game.decisions.forced] = False
     for tree in game.treeplexes:
-      for sequences, infosets in tree.blocks():
+      for sequences, infosets in tree.infoset_groups():
         gone = dropped[sequences[0]]
         noise = 1e6 * rng.standard_normal(gone.sum())
         values[tree.first_infoset :][infosets][gone] = noise

@@ -341,7 +341,7 @@ def test_regret_matching_goes_on_from_a_strategy():
   found = solver.current_probabilities()
   unreached = 0
   for tree in game.treeplexes:
-    for sequences, infosets in tree.blocks():
+    for sequences, infosets in tree.infoset_groups():
       reach = target[tree.parent[infosets]]
       expected = np.where(
         reach > 0, target[sequences] / np.where(reach > 0, reach, 1), strategy[sequences]
@@ -367,12 +367,12 @@ def test_regularized_leaders_would_choose_the_strategy_themselves(regularizer):
   solver.run(7)
   target = policies.uniform(game)
   for tree in game.treeplexes:
-    for sequences, _ in tree.blocks():
+    for sequences, _ in tree.infoset_groups():
       target[sequences] = np.array([0.3, 0.7])[:, None]
   solver.init_from_strategy(policies.sequence_form(game, target))
   regret = solver.state.action_state[0]
   for tree in game.treeplexes:
-    for sequences, infosets in tree.blocks():
+    for sequences, infosets in tree.infoset_groups():
       step = steps[tree.first_infoset :][infosets]
       low, high = step * regret[sequences]
       expected = np.log(0.7 / 0.3) if regularizer == "entropy" else 0.4

@@ -212,7 +212,7 @@ def test_whole_solvers_on_a_matrix_game(make, rule, weight):
   current, average = solver.current_probabilities(), solver.average_probabilities()
   weights = [weight(t) for t in range(1, _ROUNDS + 1)]
   for player, tree in enumerate(solver.compiled_game.treeplexes):
-    ((sequences, _),) = tree.blocks()
+    ((sequences, _),) = tree.infoset_groups()
     assert current[sequences].ravel() == pytest.approx(strategies[player][-1], abs=1e-12)
     expected = np.average(strategies[player][:-1], axis=0, weights=weights)
     assert average[sequences].ravel() == pytest.approx(expected, abs=1e-12)

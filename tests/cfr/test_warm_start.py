@@ -15,7 +15,7 @@ import spiel_cfr
 from spiel_cfr import FullWidthSolver, TabularCFRSolver, catalogue, errors, policies
 from spiel_cfr.cfr.substitute_regrets import policy_values, proportional, substitute
 from spiel_cfr.evaluation.best_responses import take_best
-from spiel_cfr.evaluation.counterfactual_values import (
+from spiel_cfr.games.compiled.counterfactual_values import (
   backward_pass,
   expected,
   gradients,
@@ -140,7 +140,7 @@ def test_substitutes_are_what_they_are_said_to_be(number):
   assert abs(price) < 1e-9
   for tree in game.treeplexes:
     own = found.weights[0, tree.first_infoset : tree.first_infoset + tree.num_infosets]
-    for sequences, infosets in tree.blocks():
+    for sequences, infosets in tree.infoset_groups():
       squares = (np.maximum(regrets[sequences], 0) ** 2).sum(axis=0)
       expected = scale * own[infosets] ** 2 * len(sequences)
       np.testing.assert_allclose(squares, expected, rtol=1e-9, atol=1e-15)

@@ -112,7 +112,7 @@ def pure_profiles(game, count):
   for _ in range(count):
     profile = np.zeros(game.end)
     for tree in game.treeplexes:
-      for names, _ in tree.blocks():
+      for names, _ in tree.infoset_groups():
         profile[rng.permuted(names, axis=0)[0]] = 1.0
     profiles.append(profile)
   return profiles
@@ -195,7 +195,7 @@ def test_three_players_are_told_one_profile():
   for place in (0, 1):
     profile = np.zeros(game.end)
     for tree in game.treeplexes:
-      for names, _ in tree.blocks():
+      for names, _ in tree.infoset_groups():
         profile[names[place]] = 1.0
     plays.append(profile)
   policy = correlated.MixturePolicy(game, plays, [1, 3])

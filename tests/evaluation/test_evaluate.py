@@ -36,7 +36,7 @@ def random_policy(compiled, seed, pure=0.5):
   generator = np.random.default_rng(seed)
   mixed = policies.behavioral_form(compiled, generator.random(compiled.end))
   for treeplex in compiled.treeplexes:
-    for sequences, _ in treeplex.blocks():
+    for sequences, _ in treeplex.infoset_groups():
       actions, infosets = sequences.shape
       chosen = generator.integers(actions, size=infosets)
       deterministic = np.arange(actions)[:, None] == chosen

@@ -33,7 +33,7 @@ def divergence(compiled, distance, regularizer, x, z):
   reach = policies.sequence_form(compiled, x)
   total = 0.0
   for tree in compiled.treeplexes:
-    for sequences, infosets in tree.blocks():
+    for sequences, infosets in tree.infoset_groups():
       own, other = x[sequences], z[sequences]
       if regularizer == "entropy":
         some = own > 0
@@ -54,7 +54,7 @@ def prox(compiled, distance, regularizer, utility, center, scale):
   step = distance.step(utility, start, scale)
   found = np.zeros(compiled.end)
   for treeplex in compiled.treeplexes:
-    for sequences, _ in treeplex.blocks():
+    for sequences, _ in treeplex.infoset_groups():
       found[sequences] = np.exp(step.center[sequences]) if entropy else step.center[sequences]
   np.testing.assert_allclose(policies.sequence_form(compiled, found), step.point, atol=1e-12)
   return found, step.values.sum()
@@ -71,7 +71,7 @@ def test_on_a_simplex_there_is_a_closed_form(regularizer, weights, scale):
   utility = scale * rng.normal(size=compiled.end)
   found, _ = prox(compiled, distance, regularizer, utility, center, scale)
   for tree in compiled.treeplexes:
-    sequences = next(tree.blocks())[0][:, 0]
+    sequences = next(tree.infoset_groups())[0][:, 0]
     share = 1 / (scale * distance.weights[0, tree.first_infoset])
     if regularizer == "entropy":
       expected = center[sequences] * np.exp(utility[sequences] * share)
@@ -140,7 +140,7 @@ def test_small_weights_are_not_enough():
     z = x.copy()
     # A change at the first infosets alone moves everything below.
     for tree in compiled.treeplexes:
-      sequences = next(tree.blocks())[0]
+      sequences = next(tree.infoset_groups())[0]
       z[sequences] = z[sequences][::-1]
     moved = policies.sequence_form(compiled, x) - policies.sequence_form(compiled, z)
     ratios.append(divergence(compiled, distance, "euclidean", x, z) / (moved @ moved / 2))
@@ -154,7 +154,7 @@ def test_diameters_are_the_largest_distances(regularizer, weights):
   distance = DilatedDistance(compiled, regularizer, weights)
   uniform = policies.uniform(compiled)
   for player, tree in enumerate(compiled.treeplexes):
-    columns = [block[:, i] for block, _ in tree.blocks() for i in range(block.shape[1])]
+    columns = [block[:, i] for block, _ in tree.infoset_groups() for i in range(block.shape[1])]
     assert np.prod([len(column) for column in columns]) < 5000
     largest = 0.0
     for choice in itertools.product(*columns):

@@ -93,7 +93,7 @@ def pure_strategies(compiled, tree):
   """Yields the sequence forms of a player's reduced pure strategies, shape (sequences of the player,)."""
   infosets = [
     (block[:, i], int(tree.parent[own.start + i]))
-    for block, own in tree.blocks()
+    for block, own in tree.infoset_groups()
     for i in range(block.shape[1])
   ]
 
@@ -157,7 +157,7 @@ def test_domwu_on_a_matrix_game():
     solver.run(1)
     current = solver.current_sequence_form()
     for player, tree in enumerate(solver.compiled_game.treeplexes):
-      found = current[next(tree.blocks())[0][:, 0]]
+      found = current[next(tree.infoset_groups())[0][:, 0]]
       np.testing.assert_allclose(found, points[player], atol=1e-12)
   assert np.abs(points[0] - 1 / 3).max() > 0.01
 

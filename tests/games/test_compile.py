@@ -73,7 +73,7 @@ def check_layout(compiled):
   seen = np.zeros(compiled.end, bool)
   for treeplex in compiled.treeplexes:
     seen[treeplex.root] = True
-    for sequences, infosets in treeplex.blocks():
+    for sequences, infosets in treeplex.infoset_groups():
       assert sequences[0, 0] % 8 == 0
       assert seen[treeplex.parent[infosets]].all(), "a parent comes after its child"
       assert not seen[sequences].any(), "two infosets share a sequence"

@@ -45,7 +45,7 @@ _SOLVERS = {
 def check_forced(game, sequence_form):
   """Checks that what is played to is played on from: exactly, where there is no choice."""
   for tree in game.treeplexes:
-    for sequences, infosets in tree.blocks():
+    for sequences, infosets in tree.infoset_groups():
       above = sequence_form[tree.parent[infosets]]
       np.testing.assert_allclose(sequence_form[sequences].sum(axis=0), above, rtol=0, atol=1e-12)
       if len(sequences) == 1:

@@ -116,7 +116,7 @@ def test_bounds_hold_whatever_is_played(game):
       strategy = policies.behavioral_form(game, rng.random(game.end) ** 30)
       utility = aligned_zeros(game.end)
       game.payoff.gradient_into(player, policies.sequence_form(game, strategy), utility)
-      for sequences, infosets in reversed(list(tree.blocks())):
+      for sequences, infosets in reversed(list(tree.infoset_groups())):
         best = utility[sequences].max(axis=0)
         np.add.at(utility, tree.parent[infosets], best)
         assert (np.abs(utility[sequences]).max(axis=0) <= found[infosets] + 1e-9).all()

@@ -31,8 +31,8 @@ def compile_as(form, game):
   def build(leaf_sequences, leaf_payoffs, treeplexes, states):
     if form == LeafRows.form:
       return LeafRows.build(leaf_sequences, leaf_payoffs, treeplexes)
-    blocks = private_types.find_blocks(leaf_sequences, treeplexes, states)
-    return TypedPatterns.build(blocks, leaf_payoffs, treeplexes)
+    tensors = private_types.find_tensors(leaf_sequences, treeplexes, states)
+    return TypedPatterns.build(tensors, leaf_payoffs, treeplexes)
 
   with unittest.mock.patch.object(from_arrays, "build_payoff", build):
     return spiel_cfr.compile_game(game)
@@ -128,7 +128,7 @@ def random_strategy(compiled, seed):
   sequence = aligned_zeros(compiled.end)
   for treeplex in compiled.treeplexes:
     sequence[treeplex.root] = 1.0
-    for sequences, infosets in treeplex.blocks():
+    for sequences, infosets in treeplex.infoset_groups():
       weights = rng.random(sequences.shape) * (rng.random(sequences.shape) > 0.2) + 1e-3
       reach = sequence[treeplex.parent[infosets]]
       sequence[sequences] = reach * (weights / weights.sum(axis=0)).round(2)
@@ -148,7 +148,7 @@ def assert_gradients_agree(rows, typed):
     expected = gradient(rows, player, sequence, np.full(rows.end, np.nan))
     found = gradient(typed, player, sequence, np.full(typed.end, np.nan))
     assert np.abs(expected[own]).max() > 0
-    for sequences, _ in rows.treeplexes[player].blocks():
+    for sequences, _ in rows.treeplexes[player].infoset_groups():
       np.testing.assert_allclose(found[sequences], expected[sequences], atol=1e-14 * scale, rtol=0)
     # Nobody else's sequences are touched.
     others = np.delete(np.arange(rows.end), own)
@@ -415,7 +415,7 @@ def test_types_of_leduc_poker_are_neighbours():
   for treeplex, own in zip(compiled.treeplexes, compiled.infosets, strict=True):
     in_layout = np.empty(len(own.infostates), object)
     in_layout[own.position] = own.infostates
-    for _, infosets in treeplex.blocks():
+    for _, infosets in treeplex.infoset_groups():
       publics, cards = [], []
       for infostate in in_layout[infosets]:
         card = re.search(r"\[Private: (\d)\]", infostate)

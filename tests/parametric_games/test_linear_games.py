@@ -13,7 +13,7 @@ from scipy import optimize
 
 import spiel_cfr
 from spiel_cfr import TabularCFRSolver, errors, policies
-from spiel_cfr.evaluation.counterfactual_values import backward_pass, gradients
+from spiel_cfr.games.compiled.counterfactual_values import backward_pass, gradients
 from spiel_cfr.games.sequence_form.blocks import block_kernel, expected_value, lanes
 from spiel_cfr.parametric_games import kuhn_bets, leduc_bets, linear_game, optimize_parameters
 
@@ -50,7 +50,7 @@ def value_by_linear_program(game):
   def constraints(tree):
     rows = [np.zeros(tree.end - tree.root)]
     rows[0][0] = 1.0
-    for sequences, infosets in tree.blocks():
+    for sequences, infosets in tree.infoset_groups():
       for column, parent in zip(sequences.T, tree.parent[infosets], strict=True):
         row = np.zeros(tree.end - tree.root)
         row[column - tree.root], row[int(parent) - tree.root] = 1.0, -1.0

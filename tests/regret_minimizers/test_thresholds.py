@@ -119,7 +119,7 @@ def test_fewer_actions_are_played_in_a_game():
   for solver in (plain, dropping):
     solver.run(300)
   used = np.concatenate(
-    [rows.ravel() for tree in plain.compiled_game.treeplexes for rows, _ in tree.blocks()]
+    [rows.ravel() for tree in plain.compiled_game.treeplexes for rows, _ in tree.infoset_groups()]
   )
   assert (plain.current_probabilities()[used] > 0).all()
   assert (dropping.current_probabilities()[used] == 0).mean() > 0.01

@@ -31,7 +31,7 @@ def assert_probability_vectors(solver: Any) -> None:
   for probabilities in (solver.current_probabilities(), solver.average_probabilities()):
     assert np.isfinite(probabilities).all()
     for treeplex in solver.compiled_game.treeplexes:
-      for sequences, _ in treeplex.blocks():
+      for sequences, _ in treeplex.infoset_groups():
         assert (probabilities[sequences] >= 0).all()
         assert np.abs(probabilities[sequences].sum(axis=0) - 1).max() <= _TOLERANCE
   for name, array in solver.state_dict().items():

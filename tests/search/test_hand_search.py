@@ -12,10 +12,10 @@ from open_spiel.python import policy as open_spiel_policy
 import spiel_cfr
 from spiel_cfr import errors, poker, search
 from spiel_cfr.evaluation.best_responses import take_best
-from spiel_cfr.evaluation.counterfactual_values import backward_pass, gradients
 from spiel_cfr.evaluation.evaluate import evaluate
 from spiel_cfr.evaluation.linear_program import maximin_strategy
 from spiel_cfr.evaluation.sequence_form_matrices import payoff_matrix
+from spiel_cfr.games.compiled.counterfactual_values import backward_pass, gradients
 from spiel_cfr.poker import ranges
 from spiel_cfr.policies import forms
 from spiel_cfr.search import SearchBot
@@ -154,13 +154,15 @@ def test_bounds_hold_behind_a_gadget(gadget):
     worth = gradients(behind, forms.sequence_form(behind, drawn))
     for utility in (worth.copy(), -worth):
       backward_pass(behind, take_best, utility)
-      assert (np.abs(utility) <= behind.spread(behind.loss_bounds) + 1e-12)[played_at(behind)].all()
+      assert (np.abs(utility) <= behind.per_sequence(behind.loss_bounds) + 1e-12)[
+        played_at(behind)
+      ].all()
 
 
 def played_at(game):
   """Returns the sequences that are actions."""
   return np.concatenate(
-    [block.ravel() for tree in game.treeplexes for block, _ in tree.blocks()]
+    [block.ravel() for tree in game.treeplexes for block, _ in tree.infoset_groups()]
   ).astype(int)
 
 

@@ -28,7 +28,7 @@ class _Plain:
     self.tree, self.regularizer = tree, regularizer
     self.delta, self.power = delta, power
     self.sequences = [None] * tree.num_infosets
-    for block, infosets in tree.blocks():
+    for block, infosets in tree.infoset_groups():
       for column, j in enumerate(range(infosets.start, infosets.stop)):
         self.sequences[j] = block[:, column]
     self.parent = tree.parent.astype(int).tolist()
@@ -284,7 +284,7 @@ def test_vector_forms_do_the_same_given_the_same_bounds(form):
   solver.run(10)
   expected = _agrees(plain, iterations=10, delta=0.001).current_sequence_form()
   for tree in plain.treeplexes:
-    for used, _ in tree.blocks():
+    for used, _ in tree.infoset_groups():
       found = solver.current_sequence_form()[used]
       np.testing.assert_allclose(
         found, expected[used], atol=min(1e-10 * form.tolerance / 1e-9, 1e-5)

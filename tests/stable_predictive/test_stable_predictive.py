@@ -21,7 +21,7 @@ def _children(tree, sequence):
 def _sequences(tree):
   """The sequences of each infoset."""
   result = [None] * tree.num_infosets
-  for block, infosets in tree.blocks():
+  for block, infosets in tree.infoset_groups():
     for column, j in enumerate(range(infosets.start, infosets.stop)):
       result[j] = block[:, column]
   return result
@@ -147,13 +147,13 @@ def test_counterfactual_utilities_never_exceed_their_bounds(game):
   for _ in range(20):
     pure = policies.uniform(game)
     for tree in game.treeplexes:
-      for sequences, _ in tree.blocks():
+      for sequences, _ in tree.infoset_groups():
         chosen = rng.integers(len(sequences), size=sequences.shape[1])
         pure[sequences] = chosen == np.arange(len(sequences))[:, None]
     sequence = policies.sequence_form(game, pure)
     for player, tree in enumerate(game.treeplexes):
       utility = _gradient(game, player, sequence)
-      for sequences, infosets in reversed(list(tree.blocks())):
+      for sequences, infosets in reversed(list(tree.infoset_groups())):
         value = (pure[sequences] * utility[sequences]).sum(axis=0)
         np.add.at(utility, tree.parent[infosets], value)
       assert (np.abs(utility[tree.root : tree.end]) <= bounds[player] + 1e-12).all()
@@ -164,7 +164,7 @@ def test_bounds_of_kuhn_poker():
   game = spiel_cfr.compile_game("kuhn_poker")
   for player, tree in enumerate(game.treeplexes):
     bounds = counterfactual_bounds(game.payoff.leaves(player), game.treeplexes, player)
-    for sequences, infosets in tree.blocks():
+    for sequences, infosets in tree.infoset_groups():
       if player == 0 and infosets.start == 0:
         assert bounds[sequences[1] - tree.root] == pytest.approx(2 * 2 / 6)  # bet, and be called
     assert bounds[0] >= 0.5

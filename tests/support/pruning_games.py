@@ -9,7 +9,7 @@ import spiel_cfr
 from spiel_cfr import FullWidthSolver, Pruned, RegretMatching
 from spiel_cfr._numba.arrays import aligned_zeros
 from spiel_cfr.evaluation.best_responses import take_best
-from spiel_cfr.evaluation.counterfactual_values import backward_pass
+from spiel_cfr.games.compiled.counterfactual_values import backward_pass
 from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
 
 GAMES = {
@@ -63,6 +63,6 @@ def gap_of_regrets(game, regrets):
   """The sum over players of max_x <R, x>, the first term of the identity of `counterfactual_values`."""
   carried = aligned_zeros(game.end)
   for tree in game.treeplexes:
-    for sequences, _ in tree.blocks():
+    for sequences, _ in tree.infoset_groups():
       carried[sequences] = regrets[sequences]
   return backward_pass(game, take_best, carried).sum()

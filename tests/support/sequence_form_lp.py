@@ -47,7 +47,7 @@ def _shape(tree):
   below, above = scipy.sparse.lil_matrix((size, num_v)), scipy.sparse.lil_matrix((size, num_v))
   above[0, 0] = 1.0
   real = [0]
-  for sequences, infosets in tree.blocks():
+  for sequences, infosets in tree.infoset_groups():
     numbers = 1 + np.arange(infosets.start, infosets.stop)
     for row in sequences - tree.root:
       above[row, numbers] = 1.0
@@ -60,7 +60,7 @@ def _flow(tree):
   """Returns the equations of a sequence form."""
   matrix = scipy.sparse.lil_matrix((1 + tree.num_infosets, tree.end - tree.root))
   matrix[0, 0] = 1.0
-  for sequences, infosets in tree.blocks():
+  for sequences, infosets in tree.infoset_groups():
     numbers = 1 + np.arange(infosets.start, infosets.stop)
     for row in sequences - tree.root:
       matrix[numbers, row] = 1.0

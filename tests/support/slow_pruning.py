@@ -4,7 +4,7 @@ import numpy as np
 
 from spiel_cfr import policies
 from spiel_cfr.evaluation.best_responses import take_best
-from spiel_cfr.evaluation.counterfactual_values import backward_pass, gradients
+from spiel_cfr.games.compiled.counterfactual_values import backward_pass, gradients
 from spiel_cfr.regret_minimizers.regret_minimizer import tie_tolerances
 
 
@@ -35,7 +35,7 @@ class SlowWindow:
       for player, tree in enumerate(game.treeplexes):
         reach, utility = policies.sequence_form(game, self.strategy), np.zeros(game.end)
         game.payoff.gradient_into(player, reach, utility)
-        for rows, infosets in reversed(list(tree.blocks())):
+        for rows, infosets in reversed(list(tree.infoset_groups())):
           value = (self.strategy[rows] * utility[rows]).sum(axis=0)
           np.add.at(utility, tree.parent[infosets], value)
           self._match(
@@ -53,7 +53,7 @@ class SlowWindow:
   def agree(self, state, frozen, visited):
     """Checks that a solver has the same numbers where it visits, and goes on from its own."""
     for tree in self.game.treeplexes:
-      for rows, infosets in tree.blocks():
+      for rows, infosets in tree.infoset_groups():
         there = visited[tree.first_infoset :][infosets] & ~frozen[rows]
         at = rows[there]
         regrets = state.action_state[0]
@@ -79,7 +79,7 @@ class SlowWindow:
     backward_pass(game, take_best, best)
     below = np.zeros(game.end, bool)
     for tree in game.treeplexes:
-      for rows, infosets in tree.blocks():
+      for rows, infosets in tree.infoset_groups():
         own = tree.first_infoset + np.arange(infosets.start, infosets.stop)
         skipped = (frozen | below)[tree.parent[infosets]]
         below[rows] = skipped

@@ -89,7 +89,7 @@ class SolverArrays:
     """Writes the first strategies, which are uniform, and the first numbers of the minimizer."""
     forms.uniform(self.game, self.state.strategy)
     initial = self._minimizer.initial_infoset_state(self.game)
-    for own, block in self.infoset_blocks():
+    for own, block in self.infoset_state_parts():
       block[:] = initial[:, own]
     self.reach()
 
@@ -211,13 +211,13 @@ class SolverArrays:
     own = self.parts[visit.number].infosets[visit.player]
     return _lines(self.state.infoset_state, self._minimizer.infoset_lines, own)
 
-  def action_blocks(self) -> Iterator[tuple[slice, AnyFloats]]:
+  def action_state_parts(self) -> Iterator[tuple[slice, AnyFloats]]:
     """Yields sequences, and their numbers in `action_state`: a view of shape (lines, sequences)."""
     for number, part in enumerate(self.parts):
       for visit in self.walk.visits(number)[: 1 if part.shared_places else None]:
         yield part.sequences[visit.player], self.action_state(visit)
 
-  def infoset_blocks(self) -> Iterator[tuple[slice, Float64s]]:
+  def infoset_state_parts(self) -> Iterator[tuple[slice, Float64s]]:
     """Yields infosets, and their numbers in `infoset_state`: a view of shape (lines, infosets)."""
     for number, part in enumerate(self.parts):
       for visit in self.walk.visits(number)[: 1 if part.shared_places else None]:
@@ -227,19 +227,19 @@ class SolverArrays:
   def action_numbers(self) -> Float64s:
     """Returns a copy of `action_state` in the game's order, shape (lines, sequences)."""
     result = np.zeros((self._minimizer.action_lines, self.game.end))
-    for own, block in self.action_blocks():
+    for own, block in self.action_state_parts():
       result[:, own] = block
     return result
 
   def set_action_state(self, values: Float64s) -> None:
     """Writes `action_state`, given in the game's order, shape (lines, sequences)."""
-    for own, block in self.action_blocks():
+    for own, block in self.action_state_parts():
       block[:] = values[:, own]
 
   def infoset_numbers(self) -> Float64s:
     """Returns a copy of `infoset_state` in the game's order, shape (lines, infosets)."""
     result = np.zeros((self._minimizer.infoset_lines, self.game.num_infosets))
-    for own, block in self.infoset_blocks():
+    for own, block in self.infoset_state_parts():
       result[:, own] = block
     return result
 

@@ -26,7 +26,7 @@ from spiel_cfr.cfr.loops.arrays import SolverArrays
 from spiel_cfr.cfr.loops.loop import Turn
 from spiel_cfr.cfr.loops.parts_loop import PartsLoop
 from spiel_cfr.cfr.loops.subtrees import Subtrees
-from spiel_cfr.games.compiled.trunk_and_subtrees import Shards
+from spiel_cfr.games.compiled.shards import Shards
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 

@@ -14,8 +14,8 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, Uint32s, aligned_zeros
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.evaluation.best_responses import take_best
-from spiel_cfr.evaluation.counterfactual_values import backward_pass
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.counterfactual_values import backward_pass
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.payoffs.build_payoff import merged_leaves
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows
@@ -87,9 +87,9 @@ class PrunableGame:
       for first, stride, count, actions, infoset, _ in deciding.groups.astype(np.int64).tolist()
       for own in [slice(infoset, infoset + count)]
     ]
-    self.owner = game.spread(np.arange(game.num_infosets, dtype=np.float64)).astype(np.int64)
+    self.owner = game.per_sequence(np.arange(game.num_infosets, dtype=np.float64)).astype(np.int64)
     # Each player's sequences, infoset by infoset.
-    rows = [[own.T.ravel() for own, _ in tree.blocks()] for tree in game.treeplexes]
+    rows = [[own.T.ravel() for own, _ in tree.infoset_groups()] for tree in game.treeplexes]
     self._rows = [np.concatenate([np.zeros(0, np.int64), *own]) for own in rows]
     # Both players' sequences at each leaf, shape (2, leaves), and its payoffs, shape (leaves, 2).
     every = np.arange(game.end, dtype=np.uint32)

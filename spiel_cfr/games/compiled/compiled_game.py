@@ -282,15 +282,15 @@ class CompiledGame(abc.ABC):
     if self.shared_infosets is None:
       return result
     # Utilities of shared infosets are pooled.
-    sums = pooled(self.shared_infosets, self.spread(result))
-    blocks = [tree.blocks() for tree in self.treeplexes]
+    sums = pooled(self.shared_infosets, self.per_sequence(result))
+    blocks = [tree.infoset_groups() for tree in self.treeplexes]
     return np.concatenate([sums[own[0]] for own, _ in itertools.chain(*blocks)])
 
-  def spread(self, numbers: Float64s) -> Float64s:
+  def per_sequence(self, numbers: Float64s) -> Float64s:
     """Returns, for each sequence, the number of its infoset; shapes (infosets,) to (sequences,)."""
     result, begin = np.zeros(self.end), 0
     for treeplex in self.treeplexes:
-      for sequences, infosets in treeplex.blocks():
+      for sequences, infosets in treeplex.infoset_groups():
         result[sequences] = numbers[begin:][infosets]
       begin += treeplex.num_infosets
     return result

@@ -51,7 +51,7 @@ def without_forced_moves(every: Decisions, treeplexes: Sequence[Treeplex]) -> De
     groups = tree.groups[tree.groups[:, ACTIONS] > 1]
     kept.append(Treeplex(tree.root, tree.end, tree.first_infoset, groups, chosen[tree.parent]))
     owner = np.full(len(chosen), -1)
-    for sequences, infosets in kept[-1].blocks():
+    for sequences, infosets in kept[-1].infoset_groups():
       owner[sequences] = np.arange(infosets.start, infosets.stop)
     states.append(public_states(leaves, player, owner, len(tree.parent)))
   ends = np.append(0, np.cumsum(decides))

@@ -1,4 +1,4 @@
-"""Games cut into a trunk and subtrees that meet in the trunk only, and how to go through them.
+"""Partitions of games into a trunk and subtrees that meet in the trunk only, and visits to these parts.
 
 Where chance splits a game into many subtrees, a solver can go through them one at a time with the same small workspace,
 or through several at once. What several threads leave at the trunk is added in the order of the subtrees, whoever
@@ -8,7 +8,7 @@ computed it, so that results don't depend on the number of threads.
 import concurrent.futures
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +18,13 @@ from spiel_cfr._numba.line_steps import Copy, Pick, add_to_line, copy_line, gath
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr._numba.steps import Step
 from spiel_cfr.games.compiled.forced_moves import Decisions
+from spiel_cfr.games.compiled.shards import Shards
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.blocks import new_scratch
 from spiel_cfr.games.sequence_form.single_passes import reach
 from spiel_cfr.games.sequence_form.tree_passes import Tree
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COLUMNS, FIRST_SEQUENCE
 
-PLAYERS = (0, 1)
 _NO_GROUPS = np.zeros((0, COLUMNS), np.uint64)
 
 
@@ -74,25 +74,6 @@ class Part:
   def place(self, player: int) -> slice:
     """Returns where a player's sequences and entries are in its arrays; the root of a whole game or trunk is first."""
     return self.shared_places[player] if self.shared_places else slice(0, self.length(player))
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Shards:
-  """Processes that go through the subtrees. Its pickle is None, since they belong to this process.
-
-  Attributes:
-    executors: one for each shard, with a single process.
-    game: the game, for the processes, pickled.
-    barrier_every: after how many updates of a player they hand over what they remember, if nobody asks before.
-  """
-
-  executors: Sequence[concurrent.futures.Executor]
-  game: bytes
-  barrier_every: int
-
-  def __reduce__(self) -> Any:
-    """Pickles as None."""
-    return type(None), ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

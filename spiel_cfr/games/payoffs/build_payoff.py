@@ -8,7 +8,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
 from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows
 from spiel_cfr.games.payoffs.payoff import Payoff
-from spiel_cfr.games.payoffs.private_types import find_blocks
+from spiel_cfr.games.payoffs.private_types import find_tensors
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
@@ -33,14 +33,14 @@ def build_payoff(
   Returns:
     The payoff.
   """
-  blocks = find_blocks(leaf_sequences, treeplexes, states)
+  tensors = find_tensors(leaf_sequences, treeplexes, states)
   num_leaves = np.count_nonzero(leaf_payoffs)
   # A vector of a pattern takes about as long as a leaf, from the cache. Patterns that hardly repeat don't fit there.
-  if 0 < blocks.num_vectors <= num_leaves:
-    payoff: Payoff = TypedPatterns.build(blocks, leaf_payoffs, treeplexes)
+  if 0 < tensors.num_vectors <= num_leaves:
+    payoff: Payoff = TypedPatterns.build(tensors, leaf_payoffs, treeplexes)
     if payoff.num_bytes <= num_leaves * (8 + 4 * (len(treeplexes) - 1)):
       return payoff
-  blocks.restore(leaf_sequences)
+  tensors.restore(leaf_sequences)
   return LeafRows.build(leaf_sequences, leaf_payoffs, treeplexes)
 
 

@@ -160,7 +160,7 @@ class Payoff(abc.ABC):
     bounds = utility_bounds.counterfactual_bounds(self.leaves(player), treeplexes, player)
     tree = treeplexes[player]
     result = np.zeros(tree.num_infosets)
-    for sequences, infosets in tree.blocks():
+    for sequences, infosets in tree.infoset_groups():
       result[infosets] = bounds[sequences - tree.root].max(axis=0)
     return result
 
@@ -179,7 +179,7 @@ class Payoff(abc.ABC):
     Chain([self.gradient_step(player, np.ones(len(totals)), totals, positive)]).run()
     tree = treeplexes[player]
     result = np.zeros(tree.num_infosets)
-    for sequences, infosets in reversed(list(tree.blocks())):
+    for sequences, infosets in reversed(list(tree.infoset_groups())):
       result[infosets] = totals[sequences].max(axis=0)
       np.add.at(totals, tree.parent[infosets], result[infosets])
     return result

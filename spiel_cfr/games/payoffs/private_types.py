@@ -55,23 +55,23 @@ def public_states(leaf_sequences: Uint32s, player: int, owner: Int64s, num_infos
 
 
 @dataclasses.dataclass(frozen=True)
-class Blocks:
-  """The leaves by block: all that have sequences in the same rows.
+class LeafTensors:
+  """The leaves by tensor: a tensor has all leaves with sequences in the same rows, a dimension for each player.
 
   A row is the sequences of one action at all infosets of one public state.
 
   Attributes:
     first: shape (sequences,): the first sequence in the row of each.
     width: shape (sequences,): how many sequences, or types, are in the row of each; 0 for padding.
-    rows: shape (players, blocks): the first sequence of each row.
-    block: shape (leaves,): the block of each leaf.
+    rows: shape (players, tensors): the first sequence of each row.
+    tensor: shape (leaves,): the tensor of each leaf.
     types: shape (players, leaves): the places of each leaf's sequences in their rows.
   """
 
   first: Uint32s
   width: Int64s
   rows: Int64s
-  block: Uint32s
+  tensor: Uint32s
   types: Uint32s
 
   @property
@@ -89,12 +89,12 @@ class Blocks:
     """Turns types, which have taken their place, back into sequences."""
     for own, rows in zip(leaf_sequences, self.rows.astype(np.uint32), strict=True):
       for some in pieces(len(own)):
-        own[some] += rows[self.block[some]]
+        own[some] += rows[self.tensor[some]]
 
 
-def find_blocks(
+def find_tensors(
   leaf_sequences: Uint32s, treeplexes: Sequence[Treeplex], states: Sequence[Int64s]
-) -> Blocks:
+) -> LeafTensors:
   """Finds out which leaves differ in types only.
 
   Args:
@@ -103,22 +103,22 @@ def find_blocks(
     states: of each player, the public state of each infoset, in layout order.
 
   Returns:
-    The leaves by block.
+    The leaves by tensor.
   """
   first = np.arange(treeplexes[-1].end, dtype=np.uint32)
   width = np.zeros(treeplexes[-1].end, np.int64)
   for treeplex, state in zip(treeplexes, states, strict=True):
     width[treeplex.root] = 1
-    for sequences, infosets in treeplex.blocks():
+    for sequences, infosets in treeplex.infoset_groups():
       starts = np.flatnonzero(np.append(True, np.diff(state[infosets]) != 0))
       lengths = np.diff(np.append(starts, sequences.shape[1]))
       first[sequences] = np.repeat(sequences[:, starts], lengths, axis=1)
       width[sequences] = np.repeat(lengths, lengths)
-  rows, block = distinct_columns(leaf_sequences, first)
+  rows, tensor = distinct_columns(leaf_sequences, first)
   for own in leaf_sequences:
     for some in pieces(len(own)):
       own[some] -= first[own[some]]
-  return Blocks(first, width, rows, block, leaf_sequences)
+  return LeafTensors(first, width, rows, tensor, leaf_sequences)
 
 
 def parts(width: Int64s) -> Int64s:
@@ -146,40 +146,40 @@ class Entries:
   squares: Float64s
 
 
-def find_entries(blocks: Blocks, player: int, payoffs: Float64s) -> Entries:
+def find_entries(tensors: LeafTensors, player: int, payoffs: Float64s) -> Entries:
   """Finds a player's entries in the leaves, given its payoffs, shape (leaves,)."""
-  others = [other for other in range(len(blocks.rows)) if other != player]
+  others = [other for other in range(len(tensors.rows)) if other != player]
   outer, cut = others[:-1], [player, *others[-2:]]
   # An entry for each tuple of parts of the rows that are cut.
-  num_parts = {other: parts(blocks.width[blocks.rows[other]]) for other in cut}
+  num_parts = {other: parts(tensors.width[tensors.rows[other]]) for other in cut}
   num_entries = np.prod(list(num_parts.values()), axis=0)
   first_entry = np.cumsum(num_entries) - num_entries
-  block = np.repeat(np.arange(len(num_entries)), num_entries)
-  rest = np.arange(len(block)) - first_entry[block]
-  first, width = blocks.rows[:, block], blocks.width[blocks.rows[:, block]]
+  tensor = np.repeat(np.arange(len(num_entries)), num_entries)
+  rest = np.arange(len(tensor)) - first_entry[tensor]
+  first, width = tensors.rows[:, tensor], tensors.width[tensors.rows[:, tensor]]
   for other in reversed(cut):
-    rest, part = np.divmod(rest, num_parts[other][block])
+    rest, part = np.divmod(rest, num_parts[other][tensor])
     first[other] += LANES * part
     width[other] = np.minimum(LANES, width[other] - LANES * part)
 
   entry = np.zeros(len(payoffs), np.uint32)
   for some in pieces(len(entry)):
-    here = blocks.block[some]
+    here = tensors.tensor[some]
     for other in cut:
       entry[some] *= num_parts[other][here].astype(np.uint32)
-      entry[some] += blocks.types[other, some] // LANES
+      entry[some] += tensors.types[other, some] // LANES
     entry[some] += first_entry[here].astype(np.uint32)
-  leaves_of = np.bincount(entry, minlength=len(block))
+  leaves_of = np.bincount(entry, minlength=len(tensor))
   first_leaf = np.cumsum(leaves_of) - leaves_of
   leaves = np.argsort(entry)
   del entry
   leaves = leaves.astype(np.uint32)
 
-  def tensors(batch: Int64s, size: int) -> Float64s:
+  def payoffs_of(batch: Int64s, size: int) -> Float64s:
     """Returns the payoffs of some entries with `size` squares each, shape (entries, elements)."""
     these = leaves[spread(first_leaf[batch], leaves_of[batch])]
     place = np.repeat(np.arange(len(batch)), leaves_of[batch])
-    types = blocks.types[:, these].astype(np.int64)
+    types = tensors.types[:, these].astype(np.int64)
     types[cut] %= LANES
     square = np.zeros(len(these), np.int64)
     for other in outer:
@@ -188,7 +188,7 @@ def find_entries(blocks: Blocks, player: int, payoffs: Float64s) -> Entries:
     cells[place, square, types[others[-1]], types[player]] = payoffs[these]
     return cells.reshape(len(batch), -1)
 
-  pattern, factors, patterns = _factorize(tensors, np.prod(width[outer], axis=0))
+  pattern, factors, patterns = _factorize(payoffs_of, np.prod(width[outer], axis=0))
   lines = [pattern]
   for other in outer:
     lines += [width[other], first[other]]

@@ -161,12 +161,12 @@ def _add_squares(
     square = (marked >> _ONE) * _SQUARE
     product = full(0.0)
     for lane in range(_SEVEN):
-      block = load(patterns, square + lane * _LANES)
-      product = add_multiple(product, block, sequence_form[other + lane])
+      cells = load(patterns, square + lane * _LANES)
+      product = add_multiple(product, cells, sequence_form[other + lane])
     # Where a player has no more than seven types, as with eight cards one of which is public, the rest is 0.
     if marked & _ONE:
-      block = load(patterns, square + _SEVEN * _LANES)
-      product = add_multiple(product, block, sequence_form[other + _SEVEN])
+      cells = load(patterns, square + _SEVEN * _LANES)
+      product = add_multiple(product, cells, sequence_form[other + _SEVEN])
     total = add_multiple(total, product, factor * sequence_form[first + outer])
   return total
 

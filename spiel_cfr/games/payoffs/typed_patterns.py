@@ -2,8 +2,8 @@
 
 Take the leaves that differ in nothing but the types of the players. Their payoffs, chance's probability included, are a
 small tensor with a dimension for each player, and games have few such tensors that are not multiples of each other: who
-wins depends on the types, how much on the rest. So each such pattern is stored once, and for each block of leaves which
-pattern it is, where the types' sequences are, and the factor. Liar's dice with one die a player has 4,095 blocks of 36
+wins depends on the types, how much on the rest. So each such pattern is stored once. A tensor is stored as its pattern's
+number, a factor, and the places of the types' sequences. Liar's dice with one die a player has 4,095 tensors of 36
 leaves each, and 12 patterns for each player.
 
 Nothing here knows of cards. What is a type is read off the leaves (`private_types`), and whether this form pays is a
@@ -21,7 +21,7 @@ from spiel_cfr._numba.simd import LANES
 from spiel_cfr._util import files
 from spiel_cfr.games.payoffs import payoff_columns as column
 from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays, rows_of
-from spiel_cfr.games.payoffs.private_types import Blocks, find_entries
+from spiel_cfr.games.payoffs.private_types import LeafTensors, find_entries
 from spiel_cfr.games.payoffs.typed_gradient import several_player_gradient, two_player_gradient
 from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
@@ -59,17 +59,17 @@ class TypedPatterns(Payoff):
 
   @classmethod
   def build(
-    cls, blocks: Blocks, leaf_payoffs: Float64s, treeplexes: Sequence[Treeplex]
+    cls, tensors: LeafTensors, leaf_payoffs: Float64s, treeplexes: Sequence[Treeplex]
   ) -> "TypedPatterns":
-    """Builds it from the leaves by block, and payoffs of shape (leaves, players)."""
+    """Builds it from the leaves by tensor, and payoffs of shape (leaves, players)."""
     rows: list[Rows] = []
     places: list[Int64s] = []
     squares: list[Float64s] = []
     num_places = num_squares = 0
     for player, tree in enumerate(treeplexes):
       own = np.arange(tree.root, tree.end)
-      starts = own[(blocks.width[own] > 0) & ((own - blocks.first[own]) % LANES == 0)]
-      entries = find_entries(blocks, player, leaf_payoffs[:, player])
+      starts = own[(tensors.width[own] > 0) & ((own - tensors.first[own]) % LANES == 0)]
+      entries = find_entries(tensors, player, leaf_payoffs[:, player])
       entries.lines[:, column.PATTERN] += num_places
       lengths = np.diff(np.append(np.searchsorted(entries.rows, starts), len(entries.rows)))
       num_leaves = int(np.count_nonzero(leaf_payoffs[:, player]))
@@ -278,7 +278,7 @@ def _check_rows(rows: Rows, tree: Treeplex) -> None:
   written = np.zeros(tree.end - tree.root, bool)
   written[spread(starts - tree.root, np.minimum(np.diff(starts, append=tree.end), LANES))] = True
   require(written[0], "rows have all sequences")
-  for sequences, _ in tree.blocks():
+  for sequences, _ in tree.infoset_groups():
     require(written[sequences - tree.root], "rows have all sequences")
 
 

@@ -67,7 +67,7 @@ def _backward_pass(
   which an entry can be reached.
   """
   done: list[tuple[list[Int64s], Float64s]] = []
-  for sequences, infosets in list(tree.blocks())[::-1]:
+  for sequences, infosets in list(tree.infoset_groups())[::-1]:
     first, last = sequences[0, 0], sequences[-1, -1]
     place = np.zeros(last - first + 1, np.int64)
     place[sequences - first] = np.arange(sequences.shape[1])

@@ -87,12 +87,12 @@ class Treeplex:
     An action that is the only one is no choice; what comes before it is, or the empty sequence.
     """
     result = np.arange(self.root, self.end, dtype=np.uint32)
-    for sequences, infosets in self.blocks():
+    for sequences, infosets in self.infoset_groups():
       if len(sequences) == 1:
         result[sequences[0] - self.root] = result[self.parent[infosets] - self.root]
     return result
 
-  def blocks(self) -> Iterator[tuple[Int64s, slice]]:
+  def infoset_groups(self) -> Iterator[tuple[Int64s, slice]]:
     """Yields each group's sequences, shape (actions, infosets), and its infosets within this player's."""
     for first, stride, count, actions, infoset, _ in self.groups.astype(np.int64).tolist():
       sequences = first + stride * np.arange(actions)[:, None] + np.arange(count)

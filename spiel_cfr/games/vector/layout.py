@@ -14,9 +14,8 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Int32s, Int64s, Integers, Uint64s
 from spiel_cfr._numba.simd import MOST_LANES
-from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.games.sequence_form.treeplex import COLUMNS
-from spiel_cfr.games.vector.public_tree import PublicTree
+from spiel_cfr.games.vector.public_tree import PLAYERS, PublicTree
 
 
 class Cut(NamedTuple):

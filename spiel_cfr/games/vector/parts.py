@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cfr._numba.arrays import Int32s, Int64s, Integers, Uint32s, Uint64s, spread
-from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Part
+from spiel_cfr.games.compiled.trunk_and_subtrees import Part
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.tree_passes import Tree
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, FIRST_INFOSET, FIRST_SEQUENCE
 from spiel_cfr.games.vector.layout import Layout
-from spiel_cfr.games.vector.public_tree import Above
+from spiel_cfr.games.vector.public_tree import PLAYERS, Above
 
 
 class Numbering(NamedTuple):

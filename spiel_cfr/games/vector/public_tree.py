@@ -23,9 +23,9 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int32s, Int64s, spread
 from spiel_cfr._util import files
-from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.games.openspiel.game_view import GameView
 
+PLAYERS = (0, 1)
 # The player to move at a chance node.
 CHANCE = -1
 # The edge above a player's first node: the empty sequence.

@@ -17,7 +17,7 @@ from spiel_cfr.games.compiled.enumerated_game import view_of_string
 from spiel_cfr.games.compiled.forced_moves import Decisions
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.infosets import Infosets
-from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS, Partition
+from spiel_cfr.games.compiled.trunk_and_subtrees import Partition
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.treeplex import (
@@ -30,7 +30,7 @@ from spiel_cfr.games.sequence_form.treeplex import (
 from spiel_cfr.games.vector.infoset_list import list_infosets
 from spiel_cfr.games.vector.layout import Cut, Layout
 from spiel_cfr.games.vector.parts import Parts, PayoffBuilder, parents, whole_numbering
-from spiel_cfr.games.vector.public_tree import PublicTree
+from spiel_cfr.games.vector.public_tree import PLAYERS, PublicTree
 
 
 class PublicTreeGame(CompiledGame):

@@ -9,12 +9,11 @@ import numpy.typing as npt
 
 from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, Integers, spread
 from spiel_cfr._numba.simd import LANES, MOST_LANES
-from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.games.payoffs.private_types import leading, rounded
 from spiel_cfr.games.payoffs.typed_patterns import Rows, SquareRows, TypedPatterns
 from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.parts import Numbering
-from spiel_cfr.games.vector.public_tree import NO_EDGE
+from spiel_cfr.games.vector.public_tree import NO_EDGE, PLAYERS
 from spiel_cfr.games.vector.typed_tree import TypedTree
 
 

@@ -100,7 +100,7 @@ def _check_policy(context: Context, solver: Any, which: str) -> None:
   assert probabilities.shape == (game.end,)
   rounding = _ROUNDING if context.form.tolerance < _SINGLE else _SINGLE
   for treeplex in game.treeplexes:
-    for sequences, _ in treeplex.blocks():
+    for sequences, _ in treeplex.infoset_groups():
       assert (probabilities[sequences] >= 0).all()
       sums = probabilities[sequences].sum(axis=0)
       np.testing.assert_allclose(sums, 1, atol=rounding)
