@@ -64,6 +64,7 @@ IndexTable = Annotated[Uint32s, Field("uint32", 2)]
 Counts = Annotated[Uint64s, Field("uint64", 1)]
 CountTable = Annotated[Uint64s, Field("uint64", 2)]
 Count = Annotated[int, Field("uint64", 0)]
+Double = Annotated[float, Field("float64", 0)]
 # The address of a kernel that takes a record.
 Address = Annotated[int, Field("uint64", 0)]
 
@@ -211,7 +212,7 @@ def _write(record: Any, dtype: np.dtype[Any], words: list[int]) -> None:
     if not isinstance(field, Field):
       _write(value, dtype, words)
     elif not field.dimensions:
-      words.append(int(value))
+      words.append(np.array(value, field.dtype).view(np.uint64).item())
     else:
       wanted = dtype if field.dtype is None else np.dtype(field.dtype)
       if not (

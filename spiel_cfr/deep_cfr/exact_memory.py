@@ -9,66 +9,56 @@ samples that there ever were, without loss; no sample is forgotten, and none is 
 """
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
-from spiel_cfr._numba.arrays import COUNT, COUNTS, FLOATS, Bools, Float64s, Uint64s, borrowed
-from spiel_cfr._numba.kernels import kernel
+from spiel_cfr._numba.arrays import Bools, Float64s
+from spiel_cfr._numba.records import Doubles
+from spiel_cfr._numba.steps import Chain, step
 from spiel_cfr.deep_cfr.features import Encoder, all_features
 from spiel_cfr.deep_cfr.network import Rows
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.openspiel.histories import HISTORIES, Histories
 from spiel_cfr.games.openspiel.infoset_features import Float32s
 from spiel_cfr.mccfr.compiled_engine import CompiledEngine
-from spiel_cfr.mccfr.infoset_table import ENTRIES, Entries
-from spiel_cfr.mccfr.sampling_rules import SAMPLER, Sampler
-from spiel_cfr.mccfr.traversal import (
-  REACHED,
-  WORKSPACE,
-  Workspace,
-  begin_traversal,
-  traverse,
-)
-from spiel_cfr.mccfr.updates import average_all
+from spiel_cfr.mccfr.infoset_table import Entries
+from spiel_cfr.mccfr.traversal import Workspace, begin_traversal, traverse, valued
+from spiel_cfr.mccfr.updates import FullAverage, average_all
 
 
-@kernel(
-  types.void(
-    HISTORIES, SAMPLER, COUNT, COUNT, types.float64, COUNTS, ENTRIES, FLOATS, FLOATS, WORKSPACE
-  )
-)
-def sample_advantages(
-  histories: Histories,
-  sampler: Sampler,
-  player: int,
-  num_traversals: int,
-  weight: float,
-  counters: Uint64s,
-  entries: Entries,
-  sums: Float64s,
-  visits: Float64s,
-  workspace: Workspace,
-) -> None:
-  """Runs traversals for one player while all strategies stay.
+class Collect(NamedTuple):
+  """The arguments of `collect`.
 
-  A sample is v(h, a) - v(h), without the weight that makes up for the player's own exploration. Adds `weight` times it
-  to `sums`, and `weight` to `visits` at action 0 of its infoset; both are of shape (sequences,). The other arguments
-  are those of `mccfr.traversal.traverse`.
+  Attributes:
+    entries: the estimates.
+    workspace: the workspace of the traversal.
+    numbers: float64. The first one is the weight of a sample.
+    sums: float64 (entries,). The sums of weight times sample.
+    visits: float64 (entries,). At action 0: the sum of the weights.
   """
-  histories, entries = borrowed(histories), borrowed(entries)
-  workspace, counters = borrowed(workspace), borrowed(counters)
-  for _ in range(num_traversals):
-    begin_traversal(0.0, workspace)
-    traverse(False, histories, sampler, player, counters, entries, workspace)
-    for i in range(workspace.position[REACHED]):
-      begin = np.uint64(workspace.reached[i])
-      end = begin + np.uint64(entries.touched[begin])
-      entries.touched[begin] = 0
-      visits[begin] += weight
-      for entry in range(begin, end):
-        sums[entry] += weight / entries.reach[begin] * entries.increment[entry]
-        entries.increment[entry] = 0.0
+
+  entries: Entries
+  workspace: Workspace
+  numbers: Doubles
+  sums: Doubles
+  visits: Doubles
+
+
+@step(Collect, single=False)
+def collect(record: Collect) -> None:
+  """Adds the samples of a traversal to the sums, in place of an update.
+
+  A sample is v(h, a) - v(h), without the weight that makes up for the player's own exploration.
+  """
+  entries, workspace, weight = record.entries, record.workspace, record.numbers[0]
+  for i in range(valued(workspace)):
+    begin = np.uint64(workspace.reached[i])
+    end = begin + np.uint64(entries.touched[begin])
+    entries.touched[begin] = 0
+    record.visits[begin] += weight
+    for entry in range(begin, end):
+      record.sums[entry] += weight / entries.reach[begin] * entries.increment[entry]
+      entries.increment[entry] = 0.0
 
 
 class InfosetRows:
@@ -147,18 +137,11 @@ class ExactSamples:
     here = rows.entries_of(player)
     if forgets:
       memory.sums[here] = memory.visits[here] = 0.0
-    sample_advantages(
-      engine.histories,
-      engine.sampler,
-      player,
-      num_traversals,
-      weight,
-      engine.counters,
-      engine.table.entries,
-      memory.sums,
-      memory.visits,
-      engine.workspace,
-    )
+    record = engine.traversal(player)
+    sums = Collect(record.entries, record.workspace, engine.numbers, memory.sums, memory.visits)
+    steps = begin_traversal.on(record), traverse.on(record), collect.on(sums)
+    rows_of_numbers = np.full((num_traversals, 1), weight)
+    Chain(steps).repeat(rows_of_numbers, engine.numbers[:1], np.zeros(1, np.uint64))
     return self.means(player)
 
   def means(self, player: int) -> Rows:
@@ -175,8 +158,10 @@ class ExactSamples:
 
   def average(self, weight: float) -> None:
     """Adds all strategies to their averages."""
-    table = self.engine.table
-    average_all(len(self._rows.players), table.num_infosets, weight, table.entries)
+    engine = self.engine
+    engine.numbers[0] = weight
+    record = FullAverage(engine.table.entries, engine.numbers, len(self._rows.players))
+    Chain([average_all.on(record)]).run()
 
 
 def matched(advantages: Float64s, mask: Bools, tie: float, greedy: bool) -> Float64s:

@@ -1,4 +1,4 @@
-"""What Monte Carlo solvers keep of each infoset, in arrays that may grow.
+"""The table of a Monte Carlo solver: regrets, strategies and averages of its infosets, in arrays that may grow.
 
 Unlike in sequence form, the actions of an infoset stand side by side: a sample touches few infosets, far apart. Entry
 i of the arrays is the empty sequence of player i; the actions of the infosets follow.
@@ -10,67 +10,59 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import (
-  FLOAT_TABLE,
-  FLOATS,
-  INDICES,
-  Float64s,
-  Uint32s,
-  Uint64s,
-  require,
-  tuple_type,
-)
+from spiel_cfr._numba.arrays import Float64s, Uint64s, require
+from spiel_cfr._numba.records import Doubles, DoubleTable, Indices
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.mccfr.random_draws import ITERATIONS
 
 
 class Entries(NamedTuple):
-  """The arrays. The first three are over infosets, the others over sequences.
+  """The arrays of a table. In "at action 0" the other actions of the infoset have no meaning there.
 
   Attributes:
-    first: the sequence of an infoset's action 0.
-    num_actions: how many actions the infoset has.
-    parent: the sequence of the infoset's owner above.
-    regret: cumulative regrets, as the minimizer has discounted them.
-    strategy: the current strategy.
-    cumulative: weighted sum of strategies; the average strategy in proportion.
-    increment: regrets that the traversal under way has estimated.
-    touched: at action 0, how many actions the infoset has if that traversal has valued them, otherwise 0.
-    reach: workspace; after a traversal, at action 0 of what it has valued, the weight of its estimates.
-    caught_up: shape (2, sequences), at action 0: the logarithms in `updates.Batch` up to which `regret` is discounted.
-    baseline: shape (players, sequences): what the action is expected to bring each player.
+    first: uint32 (infosets,). The entry of each infoset's action 0.
+    num_actions: uint32 (infosets,). The number of actions.
+    parent: uint32 (infosets,). The entry of the owner's sequence above.
+    regret: float64 (entries,). Cumulative regrets, as the minimizer has discounted them.
+    strategy: float64 (entries,). The current strategy.
+    cumulative: float64 (entries,). The weighted sum of strategies; the average strategy in proportion.
+    increment: float64 (entries,). The regrets that the traversal under way has estimated.
+    touched: uint32 (entries,). At action 0: the number of actions if that traversal has valued them, otherwise 0.
+    reach: float64 (entries,). Workspace; at action 0 of an infoset that a traversal has valued: the weight of its
+      estimates.
+    caught_up: float64 (2, entries). At action 0: the sums of logarithms up to which `regret` is discounted, see
+      `SamplingState.logarithms`.
+    baseline: float64 (players, entries). The expected payoff of each player after an action; (0, players) without
+      baselines.
   """
 
-  first: Uint32s
-  num_actions: Uint32s
-  parent: Uint32s
-  regret: Float64s
-  strategy: Float64s
-  cumulative: Float64s
-  increment: Float64s
-  touched: Uint32s
-  reach: Float64s
-  caught_up: Float64s
-  baseline: Float64s
+  first: Indices
+  num_actions: Indices
+  parent: Indices
+  regret: Doubles
+  strategy: Doubles
+  cumulative: Doubles
+  increment: Doubles
+  touched: Indices
+  reach: Doubles
+  caught_up: DoubleTable
+  baseline: DoubleTable
 
 
-# What sums of probabilities may differ from 1 by.
+# The most by which sums of probabilities may differ from 1.
 _TOLERANCE = 1e-6
 _MOST_LOGARITHM = 300.0
 _OVER_INFOSETS = ("first", "num_actions", "parent")
-ENTRIES = tuple_type(
-  Entries, *[INDICES] * 3, *[FLOATS] * 4, INDICES, FLOATS, FLOAT_TABLE, FLOAT_TABLE
-)
 
 
 @dataclasses.dataclass
 class SamplingState:
-  """All that changes from one iteration to the next. On the state engine, the last five are empty: its table has them.
+  """The state of a sampling solver. On the state engine the last five are empty, since its table has them.
 
   Attributes:
     counters: see `random_draws.new_counters`.
-    logarithms: the iteration up to which these go, and the sums of the logarithms of all discounts of positive and of
-      negative regrets, shape (3,).
+    logarithms: float64 (3,). A number of iterations, and the sums of the logarithms of their discounts, of positive and
+      of negative regrets.
     regret, strategy, cumulative, caught_up, baseline: see `Entries`.
   """
 
@@ -84,12 +76,12 @@ class SamplingState:
 
 
 class Table:
-  """Entries of infosets in order of their first appearance.
+  """The infosets met so far, in order of their first appearance.
 
   Attributes:
     entries: the arrays; longer than needed, and replaced when they become too short.
-    num_infosets: how many infosets there are so far.
-    num_sequences: how many sequences, empty ones included.
+    num_infosets: the number of infosets so far.
+    num_sequences: the number of sequences, empty ones included.
   """
 
   def __init__(self, num_players: int, has_baseline: bool = False) -> None:
@@ -142,18 +134,18 @@ class Table:
     self.entries = entries._replace(**grown)
 
   def check(self, state: Mapping[str, Any]) -> None:
-    """Raises ValueError where a state that is to replace the arrays, of their shapes, is nothing samples lead to."""
+    """Raises ValueError if samples can't lead to a state, whose arrays have the shapes of these."""
     done, logarithms = int(state["counters"][ITERATIONS]), state["logarithms"]
     require(logarithms[0] == done and np.isfinite(logarithms).all(), "discounts are up to date")
     for name in ("regret", "cumulative", "baseline", "caught_up"):
       require(np.isfinite(state[name]), f"{name} is finite")
     self.check_averages(state["strategy"], state["cumulative"])
-    # What has not been caught up with is a product of discounts, which must be a number.
+    # The product of discounts since the last visit must be a number.
     idle = logarithms[1:, None] - state["caught_up"]
     require(idle <= _MOST_LOGARITHM, "sums of logarithms are possible")
 
   def check_averages(self, strategy: Float64s, cumulative: Float64s) -> None:
-    """Raises ValueError where strategies are no distributions, or sums of them are negative."""
+    """Raises ValueError if strategies are no distributions, or sums of them are negative."""
     require(cumulative >= 0, "averages are not negative")
     require((strategy >= 0) & (strategy <= 1 + _TOLERANCE), "probabilities are between 0 and 1")
     first = self.entries.first[: self.num_infosets]

@@ -1,4 +1,4 @@
-"""What samples are drawn with: counters of random numbers, and the rules that say what is explored.
+"""Random draws: numbers of a stream, outcomes, and the probabilities with which actions are explored.
 
 Random numbers are a function of a key and a count (SplitMix64; Steele, Lea and Flood 2014, "Fast Splittable
 Pseudorandom Number Generators"), so that all there is to remember of the stream is a position.
@@ -26,7 +26,8 @@ _MULTIPLIER_1, _MULTIPLIER_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049
 _SHIFT_1, _SHIFT_2, _SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
 _TO_53_BITS, _FROM_53_BITS = np.uint64(11), 2.0**-53
 # Compiled code knows integers of a fixed size only.
-_BY_STRATEGY, _BY_EXPLORING_STRATEGY = int(Rule.BY_STRATEGY), int(Rule.BY_EXPLORING_STRATEGY)
+_EVERY_ACTION, _BY_STRATEGY = int(Rule.EVERY_ACTION), int(Rule.BY_STRATEGY)
+_BY_EXPLORING_STRATEGY = int(Rule.BY_EXPLORING_STRATEGY)
 
 
 def new_counters(key: int) -> Uint64s:
@@ -35,9 +36,13 @@ def new_counters(key: int) -> Uint64s:
 
 
 def new_key(seed: int | np.random.Generator | None) -> int:
-  """Returns a key of random numbers, None: from NumPy's global state; raises ArgumentError where that is no seed."""
+  """Returns a key of random numbers; None draws it from NumPy's global state.
+
+  Raises:
+    ArgumentError: the seed is none.
+  """
   if seed is None:
-    # OpenSpiel's solvers draw from there, and who seeds it expects that to decide.
+    # OpenSpiel's solvers draw from there, so that `np.random.seed` decides.
     return int(np.random.randint(1 << 64, dtype=np.uint64))  # noqa: NPY002
   if not isinstance(seed, np.random.Generator):
     try:
@@ -69,7 +74,7 @@ def fill_uniform(counters: Uint64s, numbers: Float64s) -> None:
 
 
 def pick(probabilities: Sequence[float], begin: int, count: int, uniform: float) -> int:
-  """Returns which of `count` outcomes a uniform number in [0, 1) stands for; never one of probability 0."""
+  """Returns the outcome, of `count`, that a uniform number in [0, 1) stands for; never one of probability 0."""
   chosen = begin - begin
   total = 0.0
   for outcome in range(count):
@@ -81,6 +86,15 @@ def pick(probabilities: Sequence[float], begin: int, count: int, uniform: float)
   return chosen
 
 
+compiled_pick = inlined(pick)
+
+
+@inlined
+def draw(probabilities: Float64s, begin: int, count: int, counters: Uint64s) -> Any:
+  """Draws one of `count` outcomes, whose probabilities are from `begin` on."""
+  return compiled_pick(probabilities, begin, count, next_uniform(counters))
+
+
 def explore(
   rule: int,
   sampler: Sampler,
@@ -90,11 +104,24 @@ def explore(
   actions: int,
   probabilities: MutableSequence[float],
 ) -> bool:
-  """Fills `probabilities`, from 0 on, with those that a `Rule` other than `EVERY_ACTION` explores actions with.
+  """Writes the probabilities with which a `Rule` explores the actions of an infoset.
 
-  The infoset's `actions` numbers are from `first` on in its strategy, and in the weighted sums of its strategies.
-  Returns whether each action is drawn by itself, or one of them from the distribution.
+  Args:
+    rule: the rule.
+    sampler: its epsilon, beta and tau.
+    strategy: the strategies of all infosets.
+    cumulative: the weighted sums of these strategies.
+    first: the place of the infoset's action 0 in both.
+    actions: the number of its actions.
+    probabilities: the elements from 0 on are written.
+
+  Returns:
+    Whether each action is drawn by itself; otherwise one of them is drawn from the distribution.
   """
+  if rule == _EVERY_ACTION:
+    for action in range(actions):
+      probabilities[action] = 1.0
+    return True
   if rule == _BY_STRATEGY:
     for action in range(actions):
       probabilities[action] = strategy[first + action]
@@ -114,6 +141,4 @@ def explore(
   return True
 
 
-# For compiled traversals; the engine that works on states calls the functions themselves.
-compiled_pick = inlined(pick)
 compiled_explore = inlined(explore)

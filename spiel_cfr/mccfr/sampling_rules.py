@@ -1,15 +1,13 @@
-"""What a Monte Carlo solver samples: which actions a traversal explores, and what a visit weighs in averages."""
+"""Rules of sampling: the actions that a traversal explores, and the weight of a visit in averages."""
 
 import enum
 from typing import NamedTuple
 
-from numba import types
-
-from spiel_cfr._numba.arrays import tuple_type
+from spiel_cfr._numba.records import Count, Double
 
 
 class AverageType(enum.Enum):
-  """What it weighs in the average of player i that a traversal for player p meets one of i's infosets.
+  """The weight, in the average of player i, of a visit to one of i's infosets in a traversal for player p.
 
   The first two are OpenSpiel's, where i = p + 1.
 
@@ -26,7 +24,7 @@ class AverageType(enum.Enum):
 
 
 class Rule(enum.IntEnum):
-  """How many actions are explored, and which.
+  """The actions that are explored at a decision.
 
   Attributes:
     EVERY_ACTION: all of them.
@@ -43,37 +41,26 @@ class Rule(enum.IntEnum):
 
 
 class Sampler(NamedTuple):
-  """What a Monte Carlo solver does, whatever the game and the minimizer; chance is sampled by its own probabilities.
+  """The sampling of a Monte Carlo solver, for any game and minimizer; chance is sampled by its own probabilities.
 
   Attributes:
     own: the rule for the player whose regrets a traversal estimates.
     others: the rule for the other players.
-    epsilon: of the rules, as far as they use it.
-    beta: likewise.
-    tau: likewise.
+    epsilon: the number of that name in the rules `BY_EXPLORING_STRATEGY` and `BY_AVERAGE`.
+    beta: the number of that name in the rule `BY_AVERAGE`.
+    tau: the number of that name in the rule `BY_AVERAGE`.
     repeats_draws: whether the traversals of all players in an iteration draw the same random numbers.
-    average_type: how visits are weighted, the value of an `AverageType`.
+    average_type: the weight of visits, the value of an `AverageType`.
     averages_own: whether a traversal averages the strategies of its own player, or of the next one.
-    baseline_rate: how far a baseline moves to a new value, 0 for none.
+    baseline_rate: the share of the way that a baseline moves to a new value; 0 for no baselines.
   """
 
-  own: int
-  others: int
-  epsilon: float = 0.0
-  beta: float = 0.0
-  tau: float = 0.0
-  repeats_draws: bool = False
-  average_type: int = AverageType.SIMPLE.value
-  averages_own: bool = False
-  baseline_rate: float = 0.0
-
-
-SAMPLER = tuple_type(
-  Sampler,
-  *[types.int64] * 2,
-  *[types.float64] * 3,
-  types.boolean,
-  types.int64,
-  types.boolean,
-  types.float64,
-)
+  own: Count
+  others: Count
+  epsilon: Double = 0.0
+  beta: Double = 0.0
+  tau: Double = 0.0
+  repeats_draws: Count = False
+  average_type: Count = AverageType.SIMPLE.value
+  averages_own: Count = False
+  baseline_rate: Double = 0.0

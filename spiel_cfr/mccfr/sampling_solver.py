@@ -1,9 +1,10 @@
-"""Monte Carlo CFR: a sampler, a way to average, a regret minimizer, on compiled games or OpenSpiel's states.
+"""Monte Carlo CFR with any sampler, on compiled games or on OpenSpiel's states.
 
 Every iteration makes one traversal per player, and players update in turn.
 """
 
 import copy
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ from spiel_cfr.mccfr.sampled_policy import (
 )
 from spiel_cfr.mccfr.sampling_rules import Sampler
 from spiel_cfr.mccfr.state_engine import StateEngine
-from spiel_cfr.mccfr.updates import Batch
+from spiel_cfr.mccfr.updates import check_minimizer, update_steps
 from spiel_cfr.policies import open_spiel
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
@@ -95,13 +96,7 @@ class SamplingSolver(MonteCarloSolver):
     """
     self._max_infosets = arguments.positive_integer(max_infosets, "max_infosets")
     self._weights = as_weights(average_weights, "average_weights")
-    chosen = RegretMatching() if minimizer is None else minimizer
-    if not isinstance(chosen, RegretMatching) or chosen.discounts(np.arange(1, 2)) is None:
-      raise errors.ArgumentError(
-        f"{chosen} can't be used with Monte Carlo solvers, which need RegretMatching without "
-        "predictions, that keeps negative regrets or forgets them."
-      )
-    self.minimizer = chosen
+    self.minimizer = check_minimizer(RegretMatching() if minimizer is None else minimizer)
     super().__init__(game, sampler, seed, engine, max_nodes)
     self.reset()
 
@@ -143,7 +138,7 @@ class SamplingSolver(MonteCarloSolver):
         'hold: make it with engine="compiled".'
       )
     # Brings the sums of logarithms up to the iterations done, however those were divided into runs.
-    self._next_batch(0)
+    self._next_numbers(0)
     return super().state_dict()
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
@@ -152,10 +147,11 @@ class SamplingSolver(MonteCarloSolver):
     self._engine.table.check(state)
 
   def _advance(self, count: int) -> None:
-    self._engine.run(self._next_batch(count))
+    updates = functools.partial(update_steps, self.minimizer, self._tie)
+    self._engine.run(self._next_numbers(count), updates)
 
-  def _next_batch(self, count: int) -> Batch:
-    """Returns what the engine has to know of the next iterations."""
+  def _next_numbers(self, count: int) -> Float64s:
+    """Returns the numbers of the next iterations, shape (iterations, 3); see `traversal.AVERAGE_WEIGHT`."""
     sums = self.state.logarithms
     done, known = int(self.state.counters[ITERATIONS]), int(sums[0])
     iterations = np.arange(known + 1, done + count + 1)
@@ -166,13 +162,7 @@ class SamplingSolver(MonteCarloSolver):
     sums[:] = done, *logarithms[0]
     weights = evaluated(self._weights, iterations[done - known :])
     check_weights(weights, count, float(self._engine.table.entries.cumulative[0]))
-    return Batch(
-      logarithms=logarithms[1:],
-      weights=weights,
-      discounting=bool(logarithms.any()),
-      forgets_negative=self.minimizer.forgets_negative,
-      tie=self._tie,
-    )
+    return np.hstack([weights[:, None], logarithms[1:]])
 
   @property
   def num_infosets(self) -> int:
@@ -224,12 +214,12 @@ class SamplingSolver(MonteCarloSolver):
 
   def cumulative_regrets(self) -> Float64s:
     # Brings the sums of logarithms up to the iterations done.
-    self._next_batch(0)
+    self._next_numbers(0)
     regrets = regrets_now(self._engine.table, self.state.logarithms[1:])
     return in_order(self.compiled_game, self._engine, regrets)
 
   def _look_at(self, infosets: Iterable[tuple[int, str]]) -> list[Snapshot]:
     if self._compiled is not None:
       return super()._look_at(infosets)
-    self._next_batch(0)
+    self._next_numbers(0)
     return met_snapshots(self._engine, self.state.logarithms[1:], infosets)  # type: ignore[arg-type]

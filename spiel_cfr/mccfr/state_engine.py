@@ -1,17 +1,19 @@
-"""Samples a game through OpenSpiel's states, so that it need not fit into memory: for games too large to compile.
+"""The engine that samples OpenSpiel's states, for games too large to compile.
 
-The traversal is that of compiled games. It runs until it comes to a history whose row is not there, and goes on once
-this engine has asked OpenSpiel for it. Rows are kept of the histories above, and of the children of these, only.
+The traversal is that of compiled games. It stops at each history whose row is missing, and goes on once this engine has
+asked OpenSpiel for it. Rows are kept only of the histories above, and of their children.
 """
 
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Int64s, Uint64s
+from spiel_cfr._numba.arrays import Float64s, Int64s, Uint64s
+from spiel_cfr._numba.steps import Chain, Step
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.histories import CHANCE, TERMINAL, Histories
 from spiel_cfr.games.openspiel.state_checks import (
@@ -22,20 +24,21 @@ from spiel_cfr.games.openspiel.state_checks import (
   unknown_player,
 )
 from spiel_cfr.mccfr.infoset_table import Table
-from spiel_cfr.mccfr.random_draws import ITERATIONS, POSITION
+from spiel_cfr.mccfr.random_draws import ITERATIONS
 from spiel_cfr.mccfr.sampling_rules import AverageType, Rule, Sampler
 from spiel_cfr.mccfr.traversal import (
-  AVERAGE,
   DEPTH,
   LISTED,
   NODE,
   OVER,
   REACHED,
-  WEIGHT,
+  Traversal,
+  averaged_player,
+  begin_traversal,
   new_workspace,
-  sample_on,
+  traverse,
 )
-from spiel_cfr.mccfr.updates import Batch, average_all
+from spiel_cfr.mccfr.updates import FullAverage, average_all
 
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
@@ -50,7 +53,7 @@ class ImperfectRecallWarning(UserWarning):
 
 
 class _Listed(NamedTuple):
-  """A history whose row is listed, on the way to the one under way.
+  """A listed history on the way to the one under way.
 
   Attributes:
     state: the state, which becomes its own last child that can be explored.
@@ -72,10 +75,10 @@ class _Listed(NamedTuple):
 
 
 class StateEngine:
-  """Samples a game through OpenSpiel's states; knows the infosets that it has met.
+  """The samples of a game's states, and the infosets that they have met.
 
   Attributes:
-    infostates: a player's information state strings -> the infoset's number in `table`.
+    infostates: for each player, information state string -> number of the infoset in `table`.
     actions: the legal actions at each infoset.
   """
 
@@ -93,16 +96,23 @@ class StateEngine:
     self._full = sampler.average_type == AverageType.FULL.value
     self._warned = False
     self._next_player = 0
+    self._numbers = np.zeros(3)
     self._workspace = new_workspace(_DEPTH, max(1, view.game.num_distinct_actions()), _ROOM)
     # Rows of nodes, and of a single chance node and terminal history: those are read once, right away.
     self._histories = Histories(
       np.zeros((_ROOM, 4), np.uint32), np.zeros(_ROOM), np.zeros((1, view.num_players))
     )
+    self._chains: dict[int, Chain] = {}
+    self._in_chains: tuple[Any, ...] = (None,) * 3
     self._path: list[_Listed] = []
     self._averages: list[tuple[slice, bytes]] = []
 
-  def run(self, batch: Batch) -> None:
-    """Does the iterations of a batch.
+  def __getstate__(self) -> dict[str, Any]:
+    """Returns what copies have: all but the chains, which work on the arrays of this engine."""
+    return self.__dict__ | {"_chains": {}}
+
+  def run(self, rows: Float64s, updates: Callable[[Traversal], list[Step]]) -> None:
+    """Runs an iteration for each row of numbers; see `CompiledEngine.run`.
 
     Raises:
       GameTooLargeError: there are more than `max_infosets` infosets.
@@ -110,40 +120,51 @@ class StateEngine:
       InvalidPayoffError: see `ReturnsCheck`.
     """
     num_players = self.view.num_players
-    for iteration, weight in enumerate(batch.weights.tolist()):
+    for row in rows:
+      self._numbers[:] = row
       # Not 0 where an iteration was interrupted.
       while self._next_player < num_players:
-        if self._next_player == 0:
-          self._start = self.counters[POSITION]
-        elif self._sampler.repeats_draws:
-          self.counters[POSITION] = self._start
-        self._traverse(self._next_player, weight, batch, iteration)
+        self._traverse(self._next_player, updates)
       self._next_player = 0
       if self._full:
-        average_all(num_players, self.table.num_infosets, weight, self.table.entries)
+        record = FullAverage(self.table.entries, self._numbers, num_players)
+        Chain([average_all.on(record)]).run()
       self.counters[ITERATIONS] += np.uint64(1)
 
-  def _traverse(self, player: int, weight: float, batch: Batch, iteration: int) -> None:
+  def _traversal(self, player: int) -> Traversal:
+    """Returns the arguments of the traversals for a player."""
+    return Traversal(
+      self._histories,
+      self.table.entries,
+      self._workspace,
+      self.counters,
+      self._numbers,
+      self._sampler,
+      player,
+      averaged_player(self._sampler, player, self.view.num_players),
+      waits=True,
+    )
+
+  def _chain(self, player: int, updates: Callable[[Traversal], list[Step]]) -> Chain:
+    """Returns the steps that go on with a traversal, and update once it is over."""
+    arrays = self._histories, self.table.entries, self._workspace
+    # Arrays that have grown are others.
+    if any(old is not new for old, new in zip(self._in_chains, arrays, strict=True)):
+      self._chains.clear()
+      self._in_chains = arrays
+    if player not in self._chains:
+      record = self._traversal(player)
+      self._chains[player] = Chain([traverse.on(record), *updates(record)])
+    return self._chains[player]
+
+  def _traverse(self, player: int, updates: Callable[[Traversal], list[Step]]) -> None:
     """Runs one traversal. If it is interrupted, it leaves infosets not seen before, and baselines, but no regrets."""
-    before, workspace = self.counters.copy(), self._workspace
-    workspace.position[:] = 0
-    workspace.pending[[WEIGHT, AVERAGE]] = 1.0, weight
-    averaged = -1
-    if not self._full:
-      averaged = player if self._sampler.averages_own else (player + 1) % self.view.num_players
+    before, record = self.counters.copy(), self._traversal(player)
+    begin_traversal.function(record)
     try:
-      self._list(0, player, averaged)
-      while not sample_on.unchecked(
-        self._histories,
-        self._sampler,
-        player,
-        batch,
-        iteration,
-        self.counters,
-        self.table.entries,
-        self._workspace,
-      ):
-        self._list(self._workspace.position.item(NODE), player, averaged)
+      while self._workspace.position[NODE] != OVER:
+        self._list(self._workspace.position.item(NODE), player, record.averaged)
+        self._chain(player, updates).run()
     finally:
       if self._workspace.position[NODE] == OVER:
         self._next_player += 1
@@ -154,7 +175,7 @@ class StateEngine:
       self._averages.clear()
 
   def _undo(self, counters: Uint64s) -> None:
-    """Takes back what a traversal that is not over has added; these are the counters before it."""
+    """Takes back the additions of a traversal that is not over; `counters` are those before it."""
     entries, workspace = self.table.entries, self._workspace
     for here, before in reversed(self._averages):
       entries.cumulative[here] = np.frombuffer(before)
@@ -164,7 +185,7 @@ class StateEngine:
     self.counters[:] = counters
 
   def _list(self, node: int, player: int, averaged: int) -> None:
-    """Writes the row of the history that a traversal for a player, who averages another's strategies, has come to."""
+    """Writes the row of the history at which a traversal waits."""
     state, sequences, end = self._state_of(node)
     mover, kind, moves = state.current_player(), TERMINAL, list[int]()
     entry, is_kept = 0, False
@@ -218,7 +239,7 @@ class StateEngine:
       nodes, probabilities = _grown(nodes, node + 1), _grown(probabilities, outcomes)
       self._histories = Histories(nodes, probabilities, returns)
     workspace = self._workspace
-    if workspace.position.item(DEPTH) >= len(workspace.frames):
+    if workspace.position.item(DEPTH) + 1 >= len(workspace.frames):
       names = ("frames", "weights", "explored", "values")
       deeper = {name: _grown(getattr(workspace, name)) for name in names}
       self._workspace = workspace = workspace._replace(**deeper)
@@ -265,7 +286,7 @@ class StateEngine:
     self.infostates[player][infostate] = infoset
     self.actions.append(self._known_actions.setdefault(tuple(legal), legal))
     if self._full:
-      # What it would have added to its average had it been known from the start.
+      # The average that it would have had it been met at the start.
       first, cumulative = table.entries.first.item(infoset), table.entries.cumulative
       cumulative[first : first + len(legal)] = cumulative[parent] / len(legal)
     return infoset

@@ -1,87 +1,122 @@
-"""The end of a traversal: regret matching where it has been, and full averages."""
+"""The end of a traversal, as steps: discounts and regret matching at the infosets valued, and full averages.
+
+`update_steps` is the place of the regret minimizer: it returns kernels that take the estimates of a traversal.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
-from spiel_cfr._numba.arrays import (
-  COUNT,
-  FLOAT_TABLE,
-  FLOATS,
-  Float64s,
-  Uint32s,
-  tuple_type,
+from spiel_cfr import errors
+from spiel_cfr._numba.records import Count, Double, Doubles
+from spiel_cfr._numba.steps import Step, step
+from spiel_cfr.mccfr.infoset_table import Entries
+from spiel_cfr.mccfr.traversal import (
+  AVERAGE_WEIGHT,
+  NEGATIVE,
+  POSITIVE,
+  Traversal,
+  Workspace,
+  valued,
 )
-from spiel_cfr._numba.kernels import inlined, kernel
-from spiel_cfr.mccfr.infoset_table import ENTRIES, Entries
+from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
-class Batch(NamedTuple):
-  """What depends on the iteration, for some iterations in a row.
+class Update(NamedTuple):
+  """The arguments of an update at the infosets that a traversal has valued.
 
   Attributes:
-    logarithms: shape (iterations, 2): sums of the logarithms of all that positive and negative regrets have been
-      multiplied by, the iteration's own factors included.
-    weights: shape (iterations,): what strategies weigh in the average.
-    discounting: whether any of these is not 0.
+    entries: the estimates, and what the minimizer keeps.
+    workspace: the workspace of the traversal.
+    numbers: float64. The numbers of the iteration.
     forgets_negative: see `RegretMatching`.
     tie: regrets up to this count as 0.
   """
 
-  logarithms: Float64s
-  weights: Float64s
-  discounting: bool
-  forgets_negative: bool
-  tie: float
+  entries: Entries
+  workspace: Workspace
+  numbers: Doubles
+  forgets_negative: Count
+  tie: Double
 
 
-BATCH = tuple_type(Batch, FLOAT_TABLE, FLOATS, types.boolean, types.boolean, types.float64)
+@step(Update, single=False)
+def discount_regrets(record: Update) -> None:
+  """Multiplies regrets by all discounts since the last visit to their infoset."""
+  entries, numbers, reached = record.entries, record.numbers, record.workspace.reached
+  regret, caught_up = entries.regret, entries.caught_up
+  for i in range(valued(record.workspace)):
+    begin = np.uint64(reached[i])
+    of_positive = np.exp(numbers[POSITIVE] - caught_up[0, begin])
+    of_negative = np.exp(numbers[NEGATIVE] - caught_up[1, begin])
+    for entry in range(begin, begin + np.uint64(entries.touched[begin])):
+      regret[entry] *= of_positive if regret[entry] > record.tie else of_negative
+    caught_up[0, begin], caught_up[1, begin] = numbers[POSITIVE], numbers[NEGATIVE]
 
 
-@inlined
-def match_regrets(
-  reached: Uint32s, count: int, batch: Batch, iteration: int, entries: Entries
-) -> None:
-  """Adds what a traversal has estimated at the first `count` infosets of `reached`, and matches regrets there."""
+@step(Update, single=False)
+def match_regrets(record: Update) -> None:
+  """Adds the estimates to the regrets, and matches these; estimates are then 0 again."""
+  entries, reached = record.entries, record.workspace.reached
   regret, strategy, increment = entries.regret, entries.strategy, entries.increment
-  caught_up, logarithms, tie = entries.caught_up, batch.logarithms, batch.tie
-  for i in range(count):
+  for i in range(valued(record.workspace)):
     begin = np.uint64(reached[i])
     end = begin + np.uint64(entries.touched[begin])
     entries.touched[begin] = 0
-    if batch.discounting:
-      of_positive = np.exp(logarithms[iteration, 0] - caught_up[0, begin])
-      of_negative = np.exp(logarithms[iteration, 1] - caught_up[1, begin])
-      for entry in range(begin, end):
-        regret[entry] *= of_positive if regret[entry] > tie else of_negative
-      caught_up[0, begin], caught_up[1, begin] = logarithms[iteration, 0], logarithms[iteration, 1]
     total = 0.0
     for entry in range(begin, end):
       updated = regret[entry] + increment[entry]
       increment[entry] = 0.0
-      positive = updated if updated > tie else 0.0
-      regret[entry] = positive if batch.forgets_negative else updated
+      positive = updated if updated > record.tie else 0.0
+      regret[entry] = positive if record.forgets_negative else updated
       strategy[entry] = positive
       total += positive
     for entry in range(begin, end):
       strategy[entry] = strategy[entry] / total if total > 0.0 else 1.0 / (end - begin)
 
 
-def _average_all(num_players: int, num_infosets: int, weight: float, entries: Entries) -> None:
-  """Adds every infoset's strategy to its average, weighted by `weight` and own reach."""
-  reach, strategy = entries.reach, entries.strategy
-  cumulative = entries.cumulative
-  for player in range(num_players):
+def check_minimizer(minimizer: RegretMinimizer) -> RegretMatching:
+  """Returns a minimizer that can be used with samples.
+
+  Raises:
+    ArgumentError: it can't.
+  """
+  if not isinstance(minimizer, RegretMatching) or minimizer.discounts(np.arange(1, 2)) is None:
+    raise errors.ArgumentError(
+      f"{minimizer} can't be used with Monte Carlo solvers, which need RegretMatching without "
+      "predictions, that keeps negative regrets or forgets them."
+    )
+  return minimizer
+
+
+def update_steps(minimizer: RegretMatching, tie: float, traversal: Traversal) -> list[Step]:
+  """Returns the steps after a traversal; before it is over, they do nothing."""
+  _, entries, workspace, _, numbers, *_ = traversal
+  record = Update(entries, workspace, numbers, minimizer.forgets_negative, tie)
+  discounts = (minimizer.positive_discount, minimizer.negative_discount) != (1.0, 1.0)
+  return [*([discount_regrets.on(record)] if discounts else []), match_regrets.on(record)]
+
+
+class FullAverage(NamedTuple):
+  """The arguments of `average_all`: `numbers` are those of the iteration."""
+
+  entries: Entries
+  numbers: Doubles
+  num_players: Count
+
+
+@step(FullAverage, single=False)
+def average_all(record: FullAverage) -> None:
+  """Adds every infoset's strategy to its average, weighted by own reach and the weight of the iteration."""
+  entries, weight = record.entries, record.numbers[AVERAGE_WEIGHT]
+  reach, strategy, cumulative = entries.reach, entries.strategy, entries.cumulative
+  for player in range(record.num_players):
     reach[player] = 1.0
     cumulative[player] += weight
-  for infoset in range(num_infosets):
+  for infoset in range(np.uint64(entries.first.shape[0])):
     begin = np.uint64(entries.first[infoset])
     above = reach[entries.parent[infoset]]
     for entry in range(begin, begin + np.uint64(entries.num_actions[infoset])):
       reach[entry] = above * strategy[entry]
       cumulative[entry] += weight * reach[entry]
-
-
-average_all_inlined = inlined(_average_all)
-average_all = kernel(types.void(COUNT, COUNT, types.float64, ENTRIES))(_average_all)

@@ -12,7 +12,8 @@ from rotation import rotated
 
 import spiel_cfr
 from spiel_cfr import policies
-from spiel_cfr.mccfr import state_engine, traversal
+from spiel_cfr._numba.steps import Chain
+from spiel_cfr.mccfr import traversal
 from spiel_cfr.mccfr.sampling_solver import SamplingSolver
 
 
@@ -24,12 +25,15 @@ class _Outcomes:
     self._position = 0
     self.probability = 1.0
 
-  def pick(self, probabilities: Any, begin: int, count: int, _: "_Outcomes") -> Any:
+  def draw(self, probabilities: Any, begin: int, count: int, _: Any) -> Any:
     return np.uint64(self._chosen(probabilities[begin : begin + count].tolist()))
 
   def __lt__(self, probability: float) -> bool:
     """Draws whether something happens."""
     return self._chosen([probability, 1 - probability]) == 0
+
+  def __ge__(self, probability: float) -> bool:
+    return not self < probability
 
   def _chosen(self, probabilities: list[float]) -> int:
     if self._position == len(self._drawn):
@@ -65,19 +69,21 @@ def _expectations(
   engine: Any = solver._engine
   outcomes = _Outcomes()
   saved = [array.copy() for array in engine.table.entries]
-  batch = solver._next_batch(1)
+  engine._numbers[:] = 1.0, 0.0, 0.0
   regrets: dict[int, float] = collections.defaultdict(float)
   averages: dict[int, float] = collections.defaultdict(float)
   total = 0.0
   with pytest.MonkeyPatch.context() as patch:
     # The traversal as Python runs it, without an update at its end.
-    patch.setattr(state_engine.sample_on, "unchecked", _sample_on)
-    for name in ("_resume", "_next_action", "_leave", "compiled_explore"):
+    patch.setattr(Chain, "run", _run)
+    engine._chains.clear()
+    for name in ("pass_by", "average", "rule_of", "enter", "descend", "resume", "leave"):
       patch.setattr(traversal, name, getattr(traversal, name).py_func)
+    patch.setattr(traversal, "compiled_explore", traversal.compiled_explore.py_func)
     patch.setattr(traversal, "next_uniform", lambda counters: outcomes)
-    patch.setattr(traversal, "compiled_pick", outcomes.pick)
+    patch.setattr(traversal, "draw", outcomes.draw)
     for _ in outcomes:
-      engine._traverse(player, 1.0, batch, 0)
+      engine._traverse(player, lambda record: [])
       total += outcomes.probability
       entries = engine.table.entries
       for entry in np.flatnonzero(entries.increment).tolist():
@@ -90,15 +96,13 @@ def _expectations(
   return total, regrets, averages
 
 
-def _sample_on(
-  histories: Any, sampler: Any, player: int, _: Any, __: int, counters: Any, entries: Any, room: Any
-) -> bool:
-  is_over = traversal.traverse.py_func(  # type: ignore[attr-defined]
-    True, histories, sampler, np.uint64(player), counters, entries, room
-  )
-  if is_over:
-    room.position[traversal.NODE] = traversal.OVER
-  return bool(is_over)
+def _run(chain: Chain) -> None:
+  """Runs the traversal of a chain in Python."""
+  (step,) = chain.steps
+  record = step.record.record
+  # As records have them in compiled code.
+  record = record._replace(player=np.uint64(record.player), averaged=np.uint64(record.averaged))
+  traversal.traverse.function(record)
 
 
 def _know_all_infosets(solver: SamplingSolver) -> spiel_cfr.CompiledGame:

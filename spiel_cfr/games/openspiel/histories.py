@@ -11,7 +11,8 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba import arrays
-from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
+from spiel_cfr._numba.arrays import Int64s
+from spiel_cfr._numba.records import Doubles, DoubleTable, IndexTable
 from spiel_cfr.games.openspiel import history_list
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.history_list import HistoryList, Move, in_order
@@ -35,15 +36,12 @@ class Histories(NamedTuple):
     returns: float64 of shape (different outcomes, players): few enough to stay in cache.
   """
 
-  nodes: Uint32s
-  probabilities: Float64s
-  returns: Float64s
+  nodes: IndexTable
+  probabilities: Doubles
+  returns: DoubleTable
 
   def __reduce__(self) -> tuple[Any, ...]:
     return arrays.unpickled, (Histories, *self)
-
-
-HISTORIES = arrays.tuple_type(Histories, arrays.INDEX_TABLE, arrays.FLOATS, arrays.FLOAT_TABLE)
 
 
 def compile_histories(
