@@ -9,6 +9,7 @@ import importlib.metadata
 from spiel_cfr import (  # noqa: F401
   abstraction,
   catalogue,
+  certificates,
   cfr,
   correlated,
   deep_cfr,
@@ -29,6 +30,7 @@ from spiel_cfr import (  # noqa: F401
   stable_predictive,
 )
 from spiel_cfr.bots import PolicyBot
+from spiel_cfr.certificates import certify
 from spiel_cfr.cfr import (
   AdaptiveOptimisticCFRSolver,
   Averaging,
@@ -95,6 +97,7 @@ __all__ = [
   "TabularCFRSolver",
   "best_response",
   "catalogue",
+  "certify",
   "compile_game",
   "errors",
   "estimate_size",

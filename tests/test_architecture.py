@@ -25,6 +25,7 @@ ORDER = (
   "games.compiling",  # the front door: from any game to a compiled one
   "exchange",  # files that other programs read
   "evaluation",  # best responses, NashConv, linear programs
+  "certificates",  # bounds on values that hold exactly
   "regret_minimizers",  # what an infoset does
   "cfr",  # full-width solvers
   "stable_predictive",  # step sizes, and certificates that they keep their promises
