@@ -16,6 +16,7 @@ from spiel_cfr import (  # noqa: F401
   errors,
   evaluation,
   exchange,
+  exploitation,
   explorer,
   first_order,
   games,
@@ -53,6 +54,7 @@ from spiel_cfr.correlated import EFRSolver
 from spiel_cfr.deep_cfr import DeepCFRSolver
 from spiel_cfr.evaluation import best_response, expected_values, exploitability, nash_conv, solve_lp
 from spiel_cfr.exchange import load_policy, save_policy
+from spiel_cfr.exploitation import exploit
 from spiel_cfr.explorer import explore
 from spiel_cfr.games import CompiledGame, load_compiled_game
 from spiel_cfr.games.compiling import compile_game, estimate_size
@@ -102,6 +104,7 @@ __all__ = [
   "errors",
   "estimate_size",
   "expected_values",
+  "exploit",
   "exploitability",
   "explore",
   "judge",
