@@ -10,6 +10,7 @@ import sys
 from fractions import Fraction
 
 import numpy as np
+import poker_games
 import pyspiel
 import pytest
 
@@ -247,3 +248,43 @@ def test_checker_is_short_and_stands_alone(tmp_path):
   spiel_cfr.certify("kuhn_poker", spiel_cfr.CFRSolver("kuhn_poker")).save(tmp_path / "certificate")
   command = [sys.executable, _EXAMPLES / "check_certificate.py", tmp_path / "certificate"]
   assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "True\n"
+
+
+@pytest.mark.parametrize(
+  ("name", "options"),
+  [
+    ("leduc_poker", {"vector_form": True}),
+    ("liars_dice(numdice=2,dice_sides=2)", {"vector_form": True}),
+    ("kuhn_poker", {"vector_form": True}),
+  ],
+)
+def test_floats_with_their_errors_hold_what_integers_do(name, options):
+  compiled = spiel_cfr.compile_game(name, **options)
+  policy = random_policy(compiled, 7, [0.0, 1e-3, 1.0])
+  exact = spiel_cfr.certify(compiled, policy)
+  rough = spiel_cfr.certify(compiled, policy, max_nodes=10)
+  assert (exact.arithmetic, rough.arithmetic) == ("integers", "floats")
+  pairs = [
+    *zip(exact.expected_values, rough.expected_values, strict=True),
+    *zip(exact.best_response_values, rough.best_response_values, strict=True),
+    (exact.value, rough.value),
+  ]
+  for narrow, wide in pairs:
+    assert wide.low < narrow.low and narrow.high < wide.high
+    assert wide.high - wide.low < narrow.high - narrow.low + Fraction(1, 10**9)
+
+
+def test_a_river_with_its_errors_holds_what_integers_do():
+  endgame = poker_games.random_endgame(3, 8).load()
+  vectors = spiel_cfr.poker.compile_public_game(endgame, poker_games.check_or_pot)
+  listed = spiel_cfr.compile_game(
+    endgame, action_filter=poker_games.check_or_pot, vector_form=False
+  )
+  solver = spiel_cfr.CFRPlusSolver(vectors)
+  solver.run(30)
+  rough = spiel_cfr.certify(vectors, solver, max_nodes=10)
+  exact = spiel_cfr.certify(listed, solver.average_policy())
+  # Reaches of hands are no rationals with small denominators: integers bound them by intervals.
+  assert not exact.is_rational and exact.arithmetic == "integers"
+  for narrow, wide in zip(exact.best_response_values, rough.best_response_values, strict=True):
+    assert wide.low < narrow.low and narrow.high < wide.high < narrow.high + Fraction(1, 10**6)
