@@ -9,12 +9,14 @@ import importlib.metadata
 from spiel_cfr import (  # noqa: F401
   abstraction,
   catalogue,
+  certificates,
   cfr,
   correlated,
   deep_cfr,
   errors,
   evaluation,
   exchange,
+  exploitation,
   explorer,
   first_order,
   games,
@@ -29,6 +31,7 @@ from spiel_cfr import (  # noqa: F401
   stable_predictive,
 )
 from spiel_cfr.bots import PolicyBot
+from spiel_cfr.certificates import certify
 from spiel_cfr.cfr import (
   AdaptiveOptimisticCFRSolver,
   Averaging,
@@ -51,6 +54,7 @@ from spiel_cfr.correlated import EFRSolver
 from spiel_cfr.deep_cfr import DeepCFRSolver
 from spiel_cfr.evaluation import best_response, expected_values, exploitability, nash_conv, solve_lp
 from spiel_cfr.exchange import load_policy, save_policy
+from spiel_cfr.exploitation import exploit
 from spiel_cfr.explorer import explore
 from spiel_cfr.games import CompiledGame, load_compiled_game
 from spiel_cfr.games.compiling import compile_game, estimate_size
@@ -95,10 +99,12 @@ __all__ = [
   "TabularCFRSolver",
   "best_response",
   "catalogue",
+  "certify",
   "compile_game",
   "errors",
   "estimate_size",
   "expected_values",
+  "exploit",
   "exploitability",
   "explore",
   "judge",

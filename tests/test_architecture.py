@@ -25,6 +25,7 @@ ORDER = (
   "games.compiling",  # the front door: from any game to a compiled one
   "exchange",  # files that other programs read
   "evaluation",  # best responses, NashConv, linear programs
+  "certificates",  # bounds on values that hold exactly
   "regret_minimizers",  # what an infoset does
   "cfr",  # full-width solvers
   "stable_predictive",  # step sizes, and certificates that they keep their promises
@@ -39,6 +40,7 @@ ORDER = (
   "parametric_games",  # parameters that are best for a player
   "quantal_response",  # what those play who err
   "solving",  # one call that picks a solver and runs it
+  "exploitation",  # responses to a modelled opponent, with a known risk
   "bots",  # a policy as a bot of OpenSpiel's
   "search",  # subgames solved again
   "explorer",  # pages on which one clicks through a solved game

@@ -1,8 +1,10 @@
 """A game's histories under a policy, level by level: for analysis of small games, in NumPy."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from spiel_cfr._numba.arrays import Float64s, Int64s, spread
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -21,6 +23,7 @@ class HistoryWalk:
     first_child: int64 (nodes,). The first child; the others follow.
     num_children: int64 (nodes,). The number of children.
     entry: int64 (nodes,). The infoset's first action among those of all infosets; `NONE` where no player moves.
+    chances: float64. The probabilities of chance's outcomes, see `Histories`.
     returns: float64 (outcomes, players). See `Histories`.
   """
 
@@ -29,7 +32,7 @@ class HistoryWalk:
     found, _ = compile_histories(
       compiled.view, compiled.infostates, compiled.actions, compiled.num_actions, max_nodes
     )
-    self._compiled, self.returns, self._chances = compiled, found.returns, found.probabilities
+    self._compiled, self.returns, self.chances = compiled, found.returns, found.probabilities
     # In 32 bits with a sign, chance and terminals are -1 and -2.
     self.mover = mover = found.nodes[:, MOVER].astype(np.int32).astype(np.int64)
     _, self.index, self.first_child, self.num_children = found.nodes.astype(np.int64).T
@@ -51,14 +54,23 @@ class HistoryWalk:
 
   def probabilities(self, behavioral: Float64s) -> Float64s:
     """Returns the probability of the move that leads to each node, 1 at the root."""
-    entries = self._compiled.to_actions(behavioral)
-    result = np.ones(len(self.mover))
+    result: Float64s = self.along_edges(self._compiled.to_actions(behavioral), self.chances)
+    return result
+
+  def along_edges(self, entries: npt.NDArray[Any], chances: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Returns the number of the move that leads to each node, of any type of numbers; 1 at the root.
+
+    Args:
+      entries: shape (actions,). The number of each action of all infosets.
+      chances: as `chances` of this walk.
+    """
+    result = np.ones(len(self.mover), entries.dtype)
     place = np.arange(len(self.mover)) - self.first_child[self.parent]
     mover = self.mover[self.parent]
     # Nobody has moved to the root.
     mover[0] = TERMINAL
     for moved, start, source in (
-      (mover == CHANCE, self.index, self._chances),
+      (mover == CHANCE, self.index, chances),
       (mover >= 0, self.entry, entries),
     ):
       result[moved] = source[start[self.parent[moved]] + place[moved]]

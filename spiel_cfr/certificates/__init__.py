@@ -1,0 +1,6 @@
+"""Certificates: bounds on values and gains that hold exactly, and that other programs can check."""
+
+from spiel_cfr.certificates.certificate import Certificate, certify
+from spiel_cfr.certificates.fixed_point import Interval
+
+__all__ = ["Certificate", "Interval", "certify"]

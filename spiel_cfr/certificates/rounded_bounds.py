@@ -1,0 +1,94 @@
+"""Bounds of best responses in games in vector form: floating-point numbers, and a bound on their rounding errors.
+
+Every value is a sum of products, and each product passes a number of roundings that is counted here. With K of them, a
+unit roundoff of u = 2^-53 and g(K) = K u / (1 - K u), the error is at most g(K) times the sum of the absolute values of
+the products. docs/theory/certificates.md has the proof and the counts.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr.certificates.fixed_point import Bounds, Interval
+from spiel_cfr.certificates.listed_bounds import PolicyBounds
+from spiel_cfr.evaluation import evaluate
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.sequence_form.treeplex import ACTIONS
+from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
+from spiel_cfr.games.vector.typed_tree import TypedTree
+from spiel_cfr.poker.hand_tree import HandTree
+from spiel_cfr.policies import forms
+
+_ROUNDOFF = Fraction(1, 1 << 53)
+# By how much two payoffs that count as the same multiple of a pattern's largest may differ: `private_types.rounded`.
+_ALIKE = Fraction(1, 10**13)
+# Roundings of a product besides those of sums that grow with the game: chance, payoff, factor, pattern, 16 columns.
+_FEW = 50
+# Sums over hands in a showdown's value, each of all hands of the opponent; see `poker.showdown_kernels`.
+_SUMS_OF_HANDS = 16
+
+
+def is_worth_it(compiled: CompiledGame, max_nodes: int) -> bool:
+  """Returns whether a game is in vector form, and has too many histories to be listed."""
+  if not isinstance(compiled, PublicTreeGame):
+    return False
+  tree = compiled.tree
+  deals = len(tree.deals.weights) if isinstance(tree, TypedTree) else math.prod(tree.num_types)
+  return compiled.num_states * deals > max_nodes
+
+
+def rounded_bounds(compiled: CompiledGame, probabilities: Float64s) -> PolicyBounds:
+  """Bounds the values of a policy in a game in vector form.
+
+  Args:
+    compiled: the game.
+    probabilities: the policy in behavioural form, shape (sequences,).
+
+  Raises:
+    UnsupportedGameError: the game is not in vector form, or computes in float32.
+  """
+  if not isinstance(compiled, PublicTreeGame) or compiled.dtype != np.float64:
+    raise errors.UnsupportedGameError(
+      f"{compiled} is not in vector form with float64, so that no bound on rounding errors is known. Raise max_nodes, "
+      "or compile it with vector_form=True."
+    )
+  played = forms.sequence_form(compiled, forms.behavioral_form(compiled, probabilities))
+  found = evaluate.evaluate(compiled, played)
+  width = _error(compiled)
+  widened = [
+    Bounds.around([Interval(Fraction(each) - width, Fraction(each) + width)]).intervals()[0]
+    for each in [*found.expected_values.tolist(), *found.best_response_values.tolist()]
+  ]
+  # Returns are floats of at most U, two of which are added.
+  slack = 4 * _ROUNDOFF * _largest(compiled)
+  total = None if compiled.constant_sum is None else Fraction(compiled.constant_sum)
+  constant = None if total is None else Interval(total - slack, total + slack)
+  return PolicyBounds(widened[:2], widened[2:], constant, True)
+
+
+def _largest(compiled: CompiledGame) -> Fraction:
+  return max(abs(Fraction(each)) for each in compiled.payoff_range) * (1 + _ROUNDOFF)
+
+
+def _error(compiled: PublicTreeGame) -> Fraction:
+  """Returns how far any computed value is from the exact one, at most."""
+  tree, most_actions = compiled.tree, int(compiled.groups[:, ACTIONS].max())
+  depth = len(tree.levels())
+  roundings = depth * (3 * most_actions + 10) + compiled.end + compiled.num_terminals + _FEW
+  if isinstance(tree, TypedTree):
+    deals = len(tree.deals.weights)
+    pairs = tree.num_types[0] * tree.num_types[1]
+    # No pair of types is likelier than all deals would be if each were as likely as the likeliest.
+    alike = pairs * deals * Fraction(float(tree.weights.max())) * _ALIKE
+    spread, roundings = Fraction(1), roundings + deals
+  else:
+    assert isinstance(tree, HandTree)
+    masses = [Fraction(float(own.sum())) for own in tree.deal.reaches]
+    boards = Fraction(sum(board.probability for board in tree.boards))
+    spread = _SUMS_OF_HANDS * boards * masses[0] * masses[1] / Fraction(tree.deal.total)
+    alike, roundings = Fraction(0), roundings + 4 * len(tree.deal.hands)
+  steps = roundings * _ROUNDOFF
+  return _largest(compiled) * (spread * steps / (1 - steps) + alike)
