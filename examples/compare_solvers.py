@@ -13,7 +13,7 @@ import time
 from absl import app, flags
 from named_solvers import SOLVERS
 from open_spiel.python.algorithms import exploitability as open_spiel_exploitability
-from results import file_name, pyplot, save, start
+from results import draws, file_name, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import CompiledGame
@@ -128,6 +128,7 @@ def judge(game: CompiledGame, solvers: dict[str, spiel_cfr.Solver]) -> None:
   )
 
 
+@draws
 def draw(
   game: CompiledGame,
   table: dict[str, dict[int, float]],
@@ -136,8 +137,7 @@ def draw(
   order: str,
 ) -> None:
   """Draws exploitability against iterations."""
-  plt = pyplot()
-  figure, axes = plt.subplots(figsize=(8, 5.5), layout="constrained")
+  figure, axes = pyplot().subplots(figsize=(8, 5.5), layout="constrained")
   for name, column in table.items():
     axes.plot(
       list(column),

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 
 from absl import app, flags
 from named_solvers import SOLVERS
-from results import file_name, pyplot, save, start
+from results import draws, file_name, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr.__main__ import check_writable
@@ -113,10 +113,10 @@ def main() -> None:
     draw(f"{game.game_string.removesuffix('()')}, {name}", solution.rows, picture)
 
 
+@draws
 def draw(title: str, rows: Sequence[spiel_cfr.runs.Row], path: pathlib.Path) -> None:
   """Draws NashConv against iterations."""
-  plt = pyplot()
-  figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
+  figure, axes = pyplot().subplots(figsize=(7, 4.5), layout="constrained")
   axes.plot([row.iteration for row in rows], [row.nash_conv for row in rows], marker=".")
   axes.set(xscale="log", yscale="log", xlabel="iterations", ylabel="NashConv")
   axes.set_title(title)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from absl import flags
-from results import file_name, pyplot, save, start
+from results import draws, file_name, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import catalogue, runs
@@ -47,12 +47,12 @@ def main() -> None:
     draw(solver, tracker, path.with_suffix(".png"))
 
 
+@draws
 def draw(solver: spiel_cfr.Solver, tracker: runs.Tracker, path: pathlib.Path) -> None:
   """Draws a row an infoset, strategies on the left, regrets on the right, and below the regrets of all infosets."""
-  plt = pyplot()
   shown = dict(list(tracker.infosets.items())[:_MOST_INFOSETS])
   rows = len(shown) + bool(tracker.histograms)
-  figure, grid = plt.subplots(
+  figure, grid = pyplot().subplots(
     rows, 2, figsize=(11, 2.2 * rows), sharex=True, squeeze=False, layout="constrained"
   )
   for (strategies, regrets), ((player, infostate), notes) in zip(grid, shown.items(), strict=False):

@@ -7,7 +7,7 @@ never stopped; the second counts iterations to three exploitabilities, from scra
 """
 
 from absl import flags
-from results import pyplot, save, start
+from results import draws, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import TabularCFRSolver
@@ -101,10 +101,10 @@ def run(solver: spiel_cfr.FullWidthSolver) -> tuple[Curve, list[int | None]]:
   return curve, reached
 
 
+@draws
 def draw(curves: dict[str, Curve], source: float) -> None:
   """Draws a panel for each solver."""
-  plt = pyplot()
-  figure, panels = plt.subplots(
+  figure, panels = pyplot().subplots(
     1, len(SOLVERS), figsize=(4.6 * len(SOLVERS), 4.4), layout="constrained", sharey=True
   )
   for axes, name in zip(panels, SOLVERS, strict=True):

@@ -19,10 +19,10 @@ import spiel_cfr
 ROOT = pathlib.Path(__file__).parent.parent
 
 
-def run(name, *flags, fails=False, typed=None):
-  """Runs an example, with what somebody types in; returns what it printed."""
+def run(name, *flags, fails=False, typed=None, missing=None):
+  """Runs an example, with what somebody types in, and maybe without a package; returns what it printed."""
   path = pathlib.Path("examples", f"{name}.py")
-  status, output, errors = programs.run(path, flags, ROOT, typed, 300)
+  status, output, errors = programs.run(path, flags, ROOT, typed, 300, missing)
   assert (status != 0) == fails, output + errors
   assert "Traceback" not in errors
   return output + errors
@@ -63,43 +63,58 @@ def test_transfer():
 
 @pytest.mark.parametrize(
   "name",
+  sorted(path.stem for path in (ROOT / "examples").glob("*.py") if "DEFINE_" in path.read_text()),
+)
+def test_help_in_a_plain_install(name):
+  # absl's --help exits with 1.
+  assert "flags:" in run(name, "--help", fails=True, missing="matplotlib")
+
+
+@pytest.mark.parametrize(
+  ("name", "flags", "printed"),
   [
-    "abstraction",
-    "refining",
-    "search",
-    "way_of_libratus",
-    "solve",
-    "compare_solvers",
-    "kuhn_poker",
-    "libratus_endgames",
-    "first_order",
-    "mccfr",
-    "n_players",
-    "correlated",
-    "quantal_response",
-    "deep_cfr",
-    "restarts",
-    "step_rule",
-    "list_games",
-    "lower_bound",
-    "plot_traces",
-    "benchmark",
-    "explore",
-    "head_to_head",
-    "judge_agents",
-    "play",
-    "sweep",
-    "track",
-    "pruning",
-    "search",
-    "search_depth",
-    "warm_start",
-    "transfer",
+    ("solve", ["--game=kuhn_poker", "--plot", "--iterations=8"], "all iterations are done"),
+    ("quantal_response", ["--rationality=1"], "QuantalResponse of kuhn_poker"),
+    *(
+      pytest.param(*row, marks=pytest.mark.slow)
+      for row in [
+        ("abstraction", ["--games=kuhn_poker", "--sizes=2", "--iterations=9"], "| curve |"),
+        ("compare_solvers", ["--game=kuhn_poker", "--iterations=8"], "iterations  "),
+        ("convergence_rate", ["--powers=6"], "stable-predictive, the paper's steps"),
+        ("correlated", ["--items=2", "--iterations=9"], "| EFCE |"),
+        ("first_order", ["--games=kuhn", "--iterations=20", "--rounds=1"], "| KOMWU |"),
+        ("head_to_head", ["--deals=2"], "| CFR+ 100 | +0.7439 |"),
+        ("libratus_endgames", ["--iterations=2", "--methods=cfr"], "| cfr |"),
+        ("lower_bound", ["--policies=0", "--episodes=99", "--evaluation_episodes=9"], "| kuhn, 3"),
+        ("mccfr", ["--game=kuhn_poker", "--seconds=0.01"], "external_linear"),
+        ("n_players", ["--games=0", "--iterations=9"], "| Kuhn, 3 players | EFR |"),
+        ("refining", ["--target=9999"], "| at once | 22,464 |"),
+        ("restarts", ["--games=0", "--scale=0.01", "--rounds=1"], "| restarted CFR |"),
+        ("search", ["--games=kuhn", "--iterations=2"], "| kuhn, CFR 2 |"),
+        ("stable_predictive", ["--games=kuhn", "--iterations=10"], "| OFTRL, paper |"),
+        ("tour", [], ""),
+        ("track", ["--iterations=9"], "Wrote "),
+        ("warm_start", ["--game=kuhn_poker", "--iterations=9"], "| CFR+, cold |"),
+        ("way_of_libratus", ["--stack=3", "--iterations=9"], "safe search of round 2"),
+      ]
+    ),
   ],
 )
-def test_help(name):
-  # absl's --help exits with 1.
-  assert "flags:" in run(name, "--help", fails=True)
+def test_without_matplotlib(name, flags, printed, tmp_path):
+  """It is said first that no picture will come, the program does its work, and ends well."""
+  where = (ROOT / "examples" / f"{name}.py").read_text()
+  for flag, path in (
+    ("output_dir", ""),
+    ("picture", "a.png"),
+    ("output", "a.png"),
+    ("policy", "a.json"),
+  ):
+    if re.search(rf'DEFINE_\w+\(\s*"{flag}"', where):
+      flags = [*flags, f"--{flag}={tmp_path / path}"]
+  output = run(name, *flags, missing="matplotlib")
+  assert printed in output
+  assert output.count("There will be no picture: matplotlib is not installed") == 1
+  assert not list(tmp_path.glob("*.png"))
 
 
 @pytest.mark.slow
@@ -578,6 +593,18 @@ def test_plot_traces(tmp_path):
   for text in ("CFRPlusSolver", "CFRSolver", "Nodes touched", "Exploitability", "kuhn_poker"):
     assert f"<!-- {text} -->" in picture
   assert "No such file" in run("plot_traces", str(tmp_path / "nowhere.csv"), fails=True)
+
+
+def test_traces_of_two_games_are_told_apart(tmp_path):
+  paths = {}
+  for game in ("kuhn_poker", "tiny_hanabi"):
+    paths[game] = tmp_path / f"{game}.csv"
+    trace = spiel_cfr.runs.TraceFile(paths[game])
+    spiel_cfr.run(spiel_cfr.CFRSolver(game), 2, traces=[trace], progress=False)
+  flags = f"--output={tmp_path}/a.png", *map(str, paths.values())
+  printed = run("plot_traces", *flags, missing="matplotlib")
+  for game in paths:
+    assert f"| CFRSolver, {game} | 2 | " in printed
 
 
 def test_list_games():
