@@ -12,6 +12,7 @@ import pathlib
 import pickle
 import shutil
 import signal
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -27,6 +28,7 @@ from spiel_cfr.runs.checkpoint_folder import Checkpoints
 from spiel_cfr.runs.folder_lock import locked
 from spiel_cfr.runs.process_executor import ProcessExecutor
 from spiel_cfr.runs.run_loop import StoppingRules
+from spiel_cfr.runs.run_progress import SECONDS_BETWEEN_LINES
 from spiel_cfr.runs.run_schedules import Every, NextDue, Powers, next_due
 from spiel_cfr.runs.sweep_cells import Cell, failed
 from spiel_cfr.runs.trace import TraceContents, read_trace
@@ -270,7 +272,12 @@ def _run(
   futures: dict[concurrent.futures.Future[dict[str, Any]], Cell] = {}
   try:
     with tqdm.tqdm(
-      total=total, initial=total - len(waiting), desc="sweep", unit="run", disable=not progress
+      total=total,
+      initial=total - len(waiting),
+      desc="sweep",
+      unit="run",
+      disable=not progress,
+      mininterval=0.1 if sys.stderr.isatty() else SECONDS_BETWEEN_LINES,
     ) as shown:
       for cell in waiting:
         futures[executor.submit(sweep_cells.run_cell, cell)] = cell
