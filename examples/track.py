@@ -19,7 +19,7 @@ from spiel_cfr import catalogue, runs
 from spiel_cfr._util import files
 
 _GAME = flags.DEFINE_string("game", "kuhn_poker", "any OpenSpiel game, with its parameters")
-_SOLVER = flags.DEFINE_enum("solver", "cfr", list(catalogue.SOLVERS), "which solver")
+_SOLVER = flags.DEFINE_string("solver", "cfr", f"which, of {', '.join(catalogue.SOLVERS)}")
 _TRACK = flags.DEFINE_string("track", "^2", "a regular expression: which infosets to follow")
 _ITERATIONS = flags.DEFINE_integer("iterations", 10_000, "how many iterations", lower_bound=1)
 _SEED = flags.DEFINE_integer("seed", 0, "of the random numbers of solvers that sample")
@@ -31,7 +31,7 @@ _MOST_INFOSETS = 6
 
 def main() -> None:
   files.check_writable(_OUTPUT_DIR.value)
-  samples = issubclass(catalogue.SOLVERS[_SOLVER.value].family, spiel_cfr.mccfr.MonteCarloSolver)
+  samples = issubclass(catalogue.find(_SOLVER.value).family, spiel_cfr.mccfr.MonteCarloSolver)
   seed = {"seed": _SEED.value} if samples else {}
   solver = catalogue.make(_SOLVER.value, _GAME.value, _ITERATIONS.value, **seed)
   tracker = runs.Tracker(_TRACK.value)

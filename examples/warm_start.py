@@ -6,6 +6,8 @@ prints two tables for a game. The first is for CFR, which goes on from its own a
 never stopped; the second counts iterations to three exploitabilities, from scratch and from CFR's 1,000th average.
 """
 
+from collections.abc import Callable
+
 from absl import flags
 from results import draws, pyplot, save, start
 
@@ -13,7 +15,7 @@ import spiel_cfr
 from spiel_cfr import TabularCFRSolver
 from spiel_cfr.runs import Powers
 
-SOLVERS = {
+SOLVERS: dict[str, Callable[[spiel_cfr.CompiledGame], spiel_cfr.FullWidthSolver]] = {
   "CFR+": spiel_cfr.CFRPlusSolver,
   "PCFR+": spiel_cfr.PCFRPlusSolver,
   "DCFR": spiel_cfr.DCFRSolver,
