@@ -6,8 +6,10 @@ import os
 import pathlib
 import re
 import runpy
+import signal
 import subprocess
 import sys
+import time
 
 import explorer_pages
 import poker_games
@@ -160,6 +162,35 @@ def test_sweep(tmp_path):
     assert output.count("There is no solver") == 2
   config.write_text("{")
   assert "error: " in run("sweep", *flags, fails=True)
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_a_sweep(tmp_path):
+  """What is done stands in a table; the rest is named, with how to go on."""
+  folder = tmp_path / "sweep"
+  command = [sys.executable, "examples/sweep.py", "--games=kuhn_poker", "--processes=1"]
+  command += [f"--folder={folder}", "--iterations=10_000_000", "--solvers=no such,cfr"]
+  environment = os.environ | {"PYTHONPATH": str(ROOT)}
+  with subprocess.Popen(
+    command,
+    cwd=ROOT,
+    env=environment,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+    text=True,
+  ) as process:
+    deadline = time.monotonic() + 120
+    while not list(folder.glob("*/trace.csv")) and time.monotonic() < deadline:
+      time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+  assert process.returncode == 130
+  assert errors.splitlines()[-1] == (
+    "Interrupted. The same command goes on from where each run is."
+  )
+  assert "Traceback" not in errors
+  assert "There is no solver 'no such'" in output
+  assert re.search(r"cfr  \(not done\)\n", output)
 
 
 @pytest.mark.slow
