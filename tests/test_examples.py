@@ -702,28 +702,6 @@ def test_explore(tmp_path):
   assert "No such file" in run("explore", *game, "--policy=nowhere.json", fails=True)
 
 
-def test_play(tmp_path):
-  policy = tmp_path / "policy.json"
-  run("solve", "--game=kuhn_poker", "--iterations=64", "--solver=cfr", f"--policy={policy}")
-  flags = ("--game=kuhn_poker", "--seed=3", "--player=0")
-  # A wrong answer, passes until a hand is over, what the policy plays, and the end.
-  typed = "x\npass\n" + "1\np\n" * 6 + "q\n"
-  output = run("play", *flags, f"--policy={policy}", typed=typed)
-  assert "you are player 0" in output
-  assert "give a number from 1 to 2" in output
-  assert "* is what was played" in output
-  assert "hands, " in output.splitlines()[-1]
-  assert output == run("play", *flags, f"--policy={policy}", typed=typed)
-  searched = run("play", *flags, f"--policy={policy}", "--opponent=search", typed=typed)
-  assert "* is what was played" in searched
-  assert "0 hands, +0 in all" in run("play", *flags, "--seconds=1", typed="")
-  solver = spiel_cfr.CFRSolver("kuhn_poker")
-  solver.save(tmp_path / "solver.npz")
-  saved = f"--checkpoint={tmp_path / 'solver.npz'}"
-  assert "you: " in run("play", *flags, saved, "--hands=1", typed="2\n2\n\n\n")
-  assert "error: " in run("play", "--game=leduc_poker", saved, typed="", fails=True)
-
-
 @pytest.mark.slow
 def test_search_depth(tmp_path):
   flags = ("--games=kuhn", "--iterations=0,10", "--rounds=3", "--solved=20")
