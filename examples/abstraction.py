@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from absl import flags
-from results import median_seconds, river_endgame, save, start, turn_endgame
+from results import draws, median_seconds, pyplot, river_endgame, save, start, turn_endgame
 
 import spiel_cfr
 from spiel_cfr.poker import bet_filters
@@ -209,15 +209,11 @@ def table(title: str, curves: Curves) -> str:
   return "\n".join(rows)
 
 
+@draws
 def draw(drawn: dict[str, Curves]) -> None:
-  import matplotlib
-
-  matplotlib.use("Agg")
-  import matplotlib.pyplot as plt
-
   columns = min(2, len(drawn))
   rows = -(-len(drawn) // columns)
-  figure, plots = plt.subplots(
+  figure, plots = pyplot().subplots(
     rows, columns, figsize=(5.6 * columns, 4.2 * rows), layout="constrained", squeeze=False
   )
   for plot in plots.ravel()[len(drawn) :]:

@@ -7,13 +7,12 @@ players), draws it, and ends with what OpenSpiel's own functions say of every fi
 """
 
 import pathlib
-import sys
 import time
 
 from absl import app, flags
-from named_solvers import SOLVERS
+from named_solvers import SOLVERS, find
 from open_spiel.python.algorithms import exploitability as open_spiel_exploitability
-from results import file_name, pyplot, save, start
+from results import draws, file_name, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import CompiledGame
@@ -43,23 +42,14 @@ _PLOT = flags.DEFINE_bool("plot", True, "whether to draw the picture; needs matp
 def main() -> None:
   if not _SOLVERS.value:
     raise app.UsageError(f"--solvers names none; there are {', '.join(SOLVERS)}")
-  unknown = sorted(set(_SOLVERS.value) - set(SOLVERS))
-  if unknown:
-    raise app.UsageError(f"unknown solvers {unknown}; there are {', '.join(SOLVERS)}")
-  try:
-    compare()
-  except (spiel_cfr.errors.SpielCFRError, OSError) as error:
-    sys.exit(f"error: {error}")
-
-
-def compare() -> None:
+  factories = {name: find(name) for name in _SOLVERS.value}
   if _PLOT.value:
     check_writable(picture_of(_GAME.value))
   start = time.perf_counter()
   game = spiel_cfr.compile_game(_GAME.value)
   print(f"{game}\ncompiled in {time.perf_counter() - start:z.2f} s\n", flush=True)
 
-  solvers = {name: SOLVERS[name](game, _ITERATIONS.value) for name in _SOLVERS.value}
+  solvers = {name: make(game, _ITERATIONS.value) for name, make in factories.items()}
   results = {}
   for name, solver in solvers.items():
     print(f"running {name} ...", flush=True)
@@ -128,6 +118,7 @@ def judge(game: CompiledGame, solvers: dict[str, spiel_cfr.Solver]) -> None:
   )
 
 
+@draws
 def draw(
   game: CompiledGame,
   table: dict[str, dict[int, float]],
@@ -136,8 +127,7 @@ def draw(
   order: str,
 ) -> None:
   """Draws exploitability against iterations."""
-  plt = pyplot()
-  figure, axes = plt.subplots(figsize=(8, 5.5), layout="constrained")
+  figure, axes = pyplot().subplots(figsize=(8, 5.5), layout="constrained")
   for name, column in table.items():
     axes.plot(
       list(column),

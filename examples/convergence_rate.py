@@ -8,11 +8,11 @@ CFR stays where it is. The matrix games have mixed equilibria away from the unif
 """
 
 import csv
+import pathlib
 
-import matplotlib.pyplot as plt
 import pyspiel
-from absl import app, flags
-from results import writable
+from absl import flags
+from results import draws, pyplot, save, start, writable
 
 import spiel_cfr
 
@@ -27,14 +27,16 @@ _POWERS = flags.DEFINE_integer("powers", 14, "the largest horizon is 2 to this",
 _OUTPUT = flags.DEFINE_string(
   "output", "results/rate.png", "the picture; a CSV file goes beside it"
 )
+# NashConv times a power of the horizon, by title and power of a panel, and by game.
+Curves = dict[tuple[str, float], dict[str, list[float]]]
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
   games: dict[str, str | pyspiel.Game] = {
     name: pyspiel.create_matrix_game(matrix, [[-entry for entry in row] for row in matrix])
     for name, matrix in _MATRICES.items()
   } | {name: name for name in _GAMES}
-  panels: list[tuple[str, float, dict[str, object] | None]] = [
+  solvers: list[tuple[str, float, dict[str, object] | None]] = [
     (
       f"stable-predictive, the paper's steps, {regularizer}",
       0.75,
@@ -42,28 +44,39 @@ def main(_: list[str]) -> None:
     )
     for regularizer in ("entropy", "euclidean")
   ]
-  panels.append(("CFR", 0.5, None))
+  solvers.append(("CFR", 0.5, None))
   horizons = [2**power for power in range(6, _POWERS.value + 1)]
   path = writable(_OUTPUT.value)
-  figure, grid = plt.subplots(1, len(panels), figsize=(3.6 * len(panels), 4), layout="constrained")
+  curves: Curves = {}
   with path.with_suffix(".csv").open("w", newline="") as file:
     writer = csv.writer(file)
     writer.writerow(["solver", "game", "horizon", "nash_conv"])
-    for axes, (title, rate, settings) in zip(grid, panels, strict=True):
+    for title, rate, settings in solvers:
       for name, source in games.items():
         game = spiel_cfr.compile_game(source)
         gaps = [nash_conv(game, horizon, settings) for horizon in horizons]
         writer.writerows([title, name, *row] for row in zip(horizons, gaps, strict=True))
         scaled = [gap * horizon**rate for gap, horizon in zip(gaps, horizons, strict=True)]
-        axes.plot(horizons, scaled, marker=".", label=name)
+        curves.setdefault((title, rate), {})[name] = scaled
         print(f"{title:42} {name:28} {scaled[0]:z9.3g} ... {scaled[-1]:z9.3g}", flush=True)
-      axes.set(xscale="log", yscale="log", xlabel="horizon T", title=title)
-      axes.set_ylabel("NashConv $T^{3/4}$" if rate == 0.75 else "NashConv $T^{1/2}$")
-      axes.title.set_fontsize(9)
-      axes.grid(which="major", color="0.9")
-  figure.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(games))
-  figure.savefig(path, dpi=80)
-  print(f"Wrote {path}")
+  print(f"Wrote {path.with_suffix('.csv')}")
+  draw(curves, horizons, path)
+
+
+@draws
+def draw(curves: Curves, horizons: list[int], path: pathlib.Path) -> None:
+  """Draws a panel a solver, a line a game."""
+  size = 3.6 * len(curves), 4
+  figure, grid = pyplot().subplots(1, len(curves), figsize=size, layout="constrained")
+  for axes, ((title, rate), lines) in zip(grid, curves.items(), strict=True):
+    for name, scaled in lines.items():
+      axes.plot(horizons, scaled, marker=".", label=name)
+    axes.set(xscale="log", yscale="log", xlabel="horizon T", title=title)
+    axes.set_ylabel("NashConv $T^{3/4}$" if rate == 0.75 else "NashConv $T^{1/2}$")
+    axes.title.set_fontsize(9)
+    axes.grid(which="major", color="0.9")
+  figure.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+  save(figure, path, 80)
 
 
 def nash_conv(
@@ -80,4 +93,4 @@ def nash_conv(
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

@@ -7,10 +7,9 @@ in Extensive-Form Games: Saddle-Point Formulation and Benchmarks", 2019). Withou
 with NashConv as the gap: here some Nash equilibrium, which no theorem promises and which need not be the best.
 """
 
-import matplotlib.pyplot as plt
 import numpy as np
 from absl import flags
-from results import save, start
+from results import draws, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import correlated
@@ -39,7 +38,13 @@ def main() -> None:
   print("| | welfare | smuggler | sheriff | leaving gains |\n| --- | ---: | ---: | ---: | ---: |")
   for (name, (smuggler, sheriff)), gap in zip(values.items(), gaps, strict=True):
     print(f"| {name} | {smuggler + sheriff:z.4f} | {smuggler:z.4f} | {sheriff:z.4f} | {gap:z.0e} |")
-  figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
+  draw(values)
+
+
+@draws
+def draw(values: dict[str, np.ndarray]) -> None:
+  """Draws a bar a concept, of what both players expect."""
+  figure, axes = pyplot().subplots(figsize=(6, 3.6), layout="constrained")
   below = np.zeros(len(values))
   for player, (name, color) in enumerate((("smuggler", "tab:blue"), ("sheriff", "0.6"))):
     heights = np.array([each[player] for each in values.values()])

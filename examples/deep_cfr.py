@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from absl import flags
 from open_spiel.python import policy as open_spiel_policy
-from results import pyplot, save, start
+from results import draws, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr.deep_cfr.network import LeastSquares
@@ -165,6 +165,7 @@ def play() -> None:
     solver.run(max(1, _ITERATIONS.value // 4))
 
 
+@draws
 def draw(title: str, curves: dict[str, list[tuple[int, float, float]]], quality: str) -> None:
   plt = pyplot()
   figure, both = plt.subplots(1, 2, figsize=(11, 4.5), sharey=True, layout="constrained")

@@ -13,11 +13,10 @@ import math
 import pathlib
 import statistics
 import time
+from typing import Any
 
-import matplotlib.pyplot as plt
 from absl import flags
-from matplotlib.axes import Axes
-from results import NAMED_GAMES, median_seconds, start
+from results import NAMED_GAMES, draws, median_seconds, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, Solver, catalogue
@@ -92,7 +91,7 @@ def main() -> None:
     write_csv(path.with_suffix(".csv"), curves)
     draw(path.with_suffix(".png"), curves)
     path.with_suffix(".md").write_text(markdown(curves))
-  print(f"\n{markdown(curves)}\nWrote {path}.csv, .md and .png")
+  print(f"\n{markdown(curves)}\nWrote {path}.csv and .md")
 
 
 def load(name: str) -> CompiledGame:
@@ -145,9 +144,10 @@ def slope(points: list[Point]) -> float:
   return math.log(last[-1] / first[-1]) / math.log(last[0] / first[0])
 
 
+@draws
 def draw(path: pathlib.Path, curves: dict[str, dict[str, list[Point]]]) -> None:
   """Draws a column a game, a row an axis."""
-  figure, grid = plt.subplots(
+  figure, grid = pyplot().subplots(
     len(_AXES),
     len(curves),
     figsize=(3.1 * len(curves) + 1, 8.6),
@@ -163,11 +163,10 @@ def draw(path: pathlib.Path, curves: dict[str, dict[str, list[Point]]]) -> None:
     row[0].set_ylabel("exploitability")
   handles, labels = grid[0, 0].get_legend_handles_labels()
   figure.legend(handles, labels, loc="outside lower center", ncols=6)
-  figure.savefig(path, dpi=80)
-  plt.close(figure)
+  save(figure, path, 80)
 
 
-def draw_panel(axes: Axes, axis: int, of_game: dict[str, list[Point]]) -> None:
+def draw_panel(axes: Any, axis: int, of_game: dict[str, list[Point]]) -> None:
   """Draws one game against one axis."""
   axes.set(xscale="log", yscale="log", xlabel=_AXES[axis])
   for solver, points in of_game.items():

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from absl import flags
-from results import start, writable
+from results import draws, pyplot, save, start, writable
 
 import spiel_cfr
 from spiel_cfr import referee
@@ -70,11 +70,10 @@ def ranks_and_bets(state: Any) -> Any:
   return *(card // suits for card in dealt), text.partition("[Round1")[2]
 
 
+@draws
 def draw(found: referee.HeadToHead, path: pathlib.Path) -> None:
   """Draws the matrix."""
-  import matplotlib.pyplot as plt
-
-  figure, axes = plt.subplots(figsize=(6.5, 5.5), layout="constrained")
+  figure, axes = pyplot().subplots(figsize=(6.5, 5.5), layout="constrained")
   # Numbers can be read where colours are light.
   most = 2 * np.abs(found.scores).max()
   image = axes.imshow(found.scores, cmap="RdBu", vmin=-most, vmax=most)
@@ -85,9 +84,7 @@ def draw(found: referee.HeadToHead, path: pathlib.Path) -> None:
   axes.set_yticks(places, found.names)
   axes.set_title("what the row expects against the column, a game")
   figure.colorbar(image)
-  path.parent.mkdir(parents=True, exist_ok=True)
-  figure.savefig(path, dpi=120)
-  print(f"\n{path}")
+  save(figure, path, 120)
 
 
 if __name__ == "__main__":

@@ -279,16 +279,15 @@ def shown(gap: float | None) -> str:
   return f"{gap:z,.0f}" if gap >= 100 else f"{gap:z.3g}"
 
 
+@results.draws
 def draw(gaps: Gaps, updates: str, path: pathlib.Path) -> None:
   """Draws the paper's methods, a panel an endgame."""
-  import matplotlib.pyplot as plt
-
   names = sorted({run[0] for run in gaps if run[1] == updates})
   if not names:
     return
   columns = min(2, len(names))
   rows = -(-len(names) // columns)
-  figure, grid = plt.subplots(
+  figure, grid = results.pyplot().subplots(
     rows, columns, figsize=(5.5 * columns, 4 * rows), layout="constrained", squeeze=False
   )
   for axes, name in zip(grid.flat, names, strict=False):
@@ -303,9 +302,7 @@ def draw(gaps: Gaps, updates: str, path: pathlib.Path) -> None:
   for axes in list(grid.flat)[len(names) :]:
     axes.axis("off")
   figure.suptitle(f"{updates} updates, as in {_FIGURES[updates]} of Farina et al. (2019)")
-  figure.savefig(path, dpi=90)
-  plt.close(figure)
-  print(f"wrote {path}")
+  results.save(figure, path, 90)
 
 
 if __name__ == "__main__":

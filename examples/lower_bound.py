@@ -3,13 +3,13 @@ r"""What fresh games against learned responses show of NashConv, beside the exac
 python examples/lower_bound.py --picture=results/lower_bound.png
 """
 
+import pathlib
 import time
 from typing import Any
 
-import matplotlib.pyplot as plt
 from absl import flags
 from open_spiel.python import policy as open_spiel_policy
-from results import NAMED_GAMES, start, writable
+from results import NAMED_GAMES, draws, pyplot, save, start, writable
 
 import spiel_cfr
 from spiel_cfr.referee import NashConvBound, nash_conv_lower_bound
@@ -67,7 +67,7 @@ def main() -> None:
       f"{result.estimate:z.3f} | {result.states:,} | {seconds:z.0f} |",
       flush=True,
     )
-  draw(found).savefig(picture, dpi=150)
+  draw(found, picture)
 
 
 def made(game: str, label: str) -> tuple[Any, float | None]:
@@ -90,9 +90,10 @@ def made(game: str, label: str) -> tuple[Any, float | None]:
   return policy, spiel_cfr.nash_conv(compiled, policy)
 
 
-def draw(found: list[tuple[str, float | None, NashConvBound]]) -> Any:
+@draws
+def draw(found: list[tuple[str, float | None, NashConvBound]], path: pathlib.Path) -> None:
   """Draws exact numbers, intervals of what responses gain, and bounds."""
-  figure, axes = plt.subplots(figsize=(8, 0.45 * len(found) + 1.2), layout="constrained")
+  figure, axes = pyplot().subplots(figsize=(8, 0.45 * len(found) + 1.2), layout="constrained")
   for place, (_, exact, result) in enumerate(found):
     low, high = result.interval
     axes.plot(
@@ -110,7 +111,7 @@ def draw(found: list[tuple[str, float | None, NashConvBound]]) -> Any:
   axes.invert_yaxis()
   axes.grid(axis="x", color="0.9")
   axes.legend()
-  return figure
+  save(figure, path, 150)
 
 
 if __name__ == "__main__":

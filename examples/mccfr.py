@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from absl import app, flags
-from results import file_name, pyplot, save, start
+from results import draws, file_name, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, RegretMatching
@@ -74,11 +74,11 @@ def main() -> None:
     draw_comparison(game, results, quality, divisor)
 
 
+@draws
 def draw_comparison(
   game: CompiledGame, results: dict[str, list[spiel_cfr.runs.Row]], quality: str, divisor: int
 ) -> None:
-  plt = pyplot()
-  figure, both = plt.subplots(1, 2, figsize=(11, 5), sharey=True, layout="constrained")
+  figure, both = pyplot().subplots(1, 2, figsize=(11, 5), sharey=True, layout="constrained")
   for axes, column, label in zip(
     both, ("nodes_touched", "solver_seconds"), ("nodes touched", "seconds"), strict=True
   ):

@@ -9,10 +9,9 @@ product of the average strategies, which it need not.
 
 import math
 
-import matplotlib.pyplot as plt
 import pyspiel
 from absl import flags
-from results import save, start
+from results import draws, pyplot, save, start
 
 import spiel_cfr
 
@@ -28,36 +27,50 @@ _NAMED_GAMES: dict[str, str | pyspiel.Game] = {
     [[0.0, 1.1, 0.0], [0, 0, 1], [1, 0, 0]], [[0.0, 0, 1], [1, 0, 0], [0, 1, 0]]
   ),
 }
-_SOLVERS = {"CFR": "0.5", "CFR+": "tab:blue", "EFR": "tab:orange"}
+_COLORS = {"CFR": "0.5", "CFR+": "tab:blue", "EFR": "tab:orange"}
 
 _GAMES = flags.DEFINE_multi_integer(
   "games", list(range(len(_NAMED_GAMES))), f"which of {', '.join(_NAMED_GAMES)}, counted from 0"
 )
 _ITERATIONS = flags.DEFINE_integer("iterations", 2000, "how many each does", lower_bound=1)
 _PICTURE = flags.DEFINE_string("picture", "results/n_players.png", "where the picture goes")
+# Iteration, coarse gap and NashConv, by solver.
+Curves = dict[str, list[tuple[int, float, float]]]
 
 
 def main() -> None:
   names = [list(_NAMED_GAMES)[number] for number in _GAMES.value]
-  figure, grid = plt.subplots(
-    1, len(names), figsize=(3.4 * len(names) + 0.6, 3.6), layout="constrained", squeeze=False
-  )
+  curves: dict[str, Curves] = {}
   print(
     "| game | solver | coarse gap | extensive-form gap | NashConv of the product |\n| --- | --- | ---: | ---: | ---: |"
   )
-  for axes, name in zip(grid[0], names, strict=True):
+  for name in names:
     game = spiel_cfr.compile_game(_NAMED_GAMES[name])
-    for label, color in _SOLVERS.items():
+    for label in _COLORS:
       solver = make(label, game)
       points = []
       for iteration in due():
         solver.run(iteration - solver.iteration)
         points.append((iteration, coarse_gap(solver), solver.nash_conv()))
+      curves.setdefault(name, {})[label] = points
+      _, gap, nash_conv = points[-1]
+      last = f"{solver.gap().gap:z.1e}" if isinstance(solver, spiel_cfr.EFRSolver) else ""
+      print(f"| {name} | {label} | {gap:z.1e} | {last} | {nash_conv:z.1e} |", flush=True)
+  draw(curves)
+
+
+@draws
+def draw(curves: dict[str, Curves]) -> None:
+  """Draws a panel a game, two lines a solver."""
+  figure, grid = pyplot().subplots(
+    1, len(curves), figsize=(3.4 * len(curves) + 0.6, 3.6), layout="constrained", squeeze=False
+  )
+  for axes, (name, of_game) in zip(grid[0], curves.items(), strict=True):
+    for label, points in of_game.items():
+      color = _COLORS[label]
       iterations, gaps, nash_convs = zip(*points, strict=True)
       axes.plot(iterations, gaps, color=color, label=f"{label}, coarse correlated gap")
       axes.plot(iterations, nash_convs, color=color, linestyle=":", label=f"{label}, NashConv")
-      last = f"{solver.gap().gap:z.1e}" if isinstance(solver, spiel_cfr.EFRSolver) else ""
-      print(f"| {name} | {label} | {gaps[-1]:z.1e} | {last} | {nash_convs[-1]:z.1e} |", flush=True)
     axes.set(xscale="log", yscale="log", xlabel="iterations", title=name)
     axes.grid(which="major", color="0.92")
   grid[0, 0].set_ylabel("gap, in the game's units")

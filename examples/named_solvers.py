@@ -54,8 +54,13 @@ class OpenSpielSolver(spiel_cfr.Solver):
 
 # A solver is made for a game and for the number of iterations that it is going to run.
 Factory = Callable[[CompiledGame, int], spiel_cfr.Solver]
-SOLVERS: dict[str, Factory] = {
-  **catalogue.SOLVERS,
+_OPEN_SPIELS: dict[str, Factory] = {
   "open_spiel_cfr": lambda game, iterations: OpenSpielSolver(game, "CFRSolver"),
   "open_spiel_cfr+": lambda game, iterations: OpenSpielSolver(game, "CFRPlusSolver"),
 }
+SOLVERS: dict[str, Factory] = {**catalogue.SOLVERS, **_OPEN_SPIELS}
+
+
+def find(name: str) -> Factory:
+  """Returns what makes the solver of this name; raises ArgumentError if there is none."""
+  return _OPEN_SPIELS[name] if name in _OPEN_SPIELS else catalogue.find(name)

@@ -2,15 +2,17 @@ r"""Draws traces of runs together: NashConv or exploitability against iterations
 
     python examples/plot_traces.py --output=traces.png results/cfr.csv results/cfr_plus.csv
 
-A trace is named by its solver, or by its file where two have the same solver.
+A trace is named by its solver, by its game too where there are several, and by its file where those are the same. What
+each run came to is printed.
 """
 
 import collections
 import pathlib
+import sys
 from typing import Any
 
-import matplotlib.pyplot as plt
 from absl import app, flags
+from results import draws, pyplot, save, writable
 
 import spiel_cfr
 
@@ -28,40 +30,64 @@ def main(arguments: list[str]) -> None:
   paths = [pathlib.Path(argument) for argument in arguments[1:]]
   if not paths:
     raise app.UsageError("name one or more traces")
+  output = writable(_OUTPUT.value)
   try:
     traces = [spiel_cfr.runs.read_trace(path) for path in paths]
   except (OSError, spiel_cfr.errors.SpielCFRError) as error:
-    raise app.UsageError(str(error)) from error
-  labels = [_label(trace.header) for trace in traces]
-  counts = collections.Counter(labels)
+    sys.exit(f"error: {error}")
   exploitability = all(row.exploitability is not None for trace in traces for row in trace.rows)
+  quality, divisor = ("Exploitability", 2) if exploitability else ("NashConv", 1)
   column, axis = _X_AXES[_X.value]
-
-  figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
-  for path, trace, label in zip(paths, traces, labels, strict=True):
-    axes.plot(
-      [getattr(row, column) for row in trace.rows],
-      [row.nash_conv / 2 if exploitability else row.nash_conv for row in trace.rows],
-      label=label if counts[label] == 1 else f"{label}, {path.stem}",
-      marker=".",
-    )
-  axes.set(
-    xscale="log",
-    yscale="log",
-    xlabel=axis,
-    ylabel="Exploitability" if exploitability else "NashConv",
-    title=", ".join(sorted({trace.header["game"].removesuffix("()") for trace in traces})),
-  )
-  axes.grid(which="major", color="0.9")
-  axes.legend()
-  figure.savefig(_OUTPUT.value, dpi=150)
-  print(f"Wrote {_OUTPUT.value}")
+  curves = {
+    label: [(getattr(row, column), row.nash_conv / divisor) for row in trace.rows]
+    for label, trace in zip(labels(paths, traces), traces, strict=True)
+    if trace.rows
+  }
+  print(f"| trace | {axis} | {quality} |\n| --- | ---: | ---: |")
+  for label, points in curves.items():
+    print(f"| {label} | {points[-1][0]:z,.6g} | {points[-1][1]:z.3e} |")
+  draw(curves, axis, quality, ", ".join(sorted(set(map(game_of, traces)))), output)
 
 
-def _label(header: dict[str, Any]) -> str:
-  solver = header["solver"]
+def labels(paths: list[pathlib.Path], traces: list[Any]) -> list[str]:
+  """Returns a name for each trace, no two of them the same: its solver, game and file, as far as they differ."""
+  solvers = [solver_of(trace) for trace in traces]
+  games = [game_of(trace) for trace in traces]
+  if len(set(games)) > 1:
+    solvers = [f"{solver}, {game}" for solver, game in zip(solvers, games, strict=True)]
+  counts = collections.Counter(solvers)
+  return [
+    label if counts[label] == 1 else f"{label}, {path.with_suffix('')}"
+    for label, path in zip(solvers, paths, strict=True)
+  ]
+
+
+def game_of(trace: Any) -> str:
+  return str(trace.header["game"]).removesuffix("()")
+
+
+def solver_of(trace: Any) -> str:
+  solver = trace.header["solver"]
   arguments = ", ".join(f"{name}={value}" for name, value in solver["arguments"].items())
   return f"{solver['class']}({arguments})" if arguments else str(solver["class"])
+
+
+@draws
+def draw(
+  curves: dict[str, list[tuple[float, float]]],
+  axis: str,
+  quality: str,
+  title: str,
+  path: pathlib.Path,
+) -> None:
+  figure, axes = pyplot().subplots(figsize=(8, 5), layout="constrained")
+  for label, points in curves.items():
+    axes.plot(*zip(*points, strict=True), label=label, marker=".")
+  axes.set(xscale="log", yscale="log", xlabel=axis, ylabel=quality)
+  axes.set_title(title, wrap=True)
+  axes.grid(which="major", color="0.9")
+  axes.legend()
+  save(figure, path, 150)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,12 @@ r"""Draws quantal response equilibria of a game: what is played at each infoset,
 The lines are one branch of equilibria from uniform play on. Where it turns back, several points are above each other.
 """
 
-import matplotlib.pyplot as plt
 import numpy as np
 from absl import flags
-from results import save, start
+from results import draws, pyplot, save, start
 
 import spiel_cfr
+from spiel_cfr.quantal_response import QuantalResponse
 
 _GAME = flags.DEFINE_string("game", "kuhn_poker", "a game of OpenSpiel")
 _RATIONALITY = flags.DEFINE_float("rationality", 100.0, "where the path ends", lower_bound=0.0)
@@ -22,12 +22,18 @@ _PICTURE = flags.DEFINE_string("picture", "results/quantal_response.png", "where
 def main() -> None:
   found = spiel_cfr.solve_qre(_GAME.value, _RATIONALITY.value, step=_STEP.value)
   print(found)
+  draw(found)
+
+
+@draws
+def draw(found: QuantalResponse) -> None:
+  """Draws a panel a player: a line an infoset, the probability of its last action."""
   game = found.compiled_game
   rationality = [point.rationality for point in found.path]
   # Of each infoset, the action that OpenSpiel lists last: in poker, to bet or to raise.
   entries = np.array([game.to_actions(point.probabilities) for point in found.path])
   last = np.cumsum(np.concatenate(game.num_actions)) - 1
-  figure, grid = plt.subplots(
+  figure, grid = pyplot().subplots(
     1, game.num_players, figsize=(4.2 * game.num_players, 3.8), layout="constrained", sharey=True
   )
   begin = 0

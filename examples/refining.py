@@ -8,12 +8,11 @@ and kernels are compiled.
 """
 
 import pathlib
-import sys
 from typing import Any
 
 import numpy as np
-from absl import app, flags
-from results import river_endgame, writable
+from absl import flags
+from results import draws, pyplot, river_endgame, save, start, writable
 
 import spiel_cfr
 from spiel_cfr.poker import bet_filters
@@ -24,9 +23,7 @@ _PICTURE = flags.DEFINE_string("picture", "results/refining.png", "where it goes
 Runs = dict[str, spiel_cfr.abstraction.Refined]
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+def main() -> None:
   path = writable(_PICTURE.value) if _PICTURE.value else None
   loaded, title = river_endgame()
   game = spiel_cfr.poker.compile_public_game(loaded.load())
@@ -65,13 +62,9 @@ def table(title: str, runs: Runs) -> str:
   return "\n".join(rows)
 
 
+@draws
 def draw(title: str, runs: Runs, path: pathlib.Path) -> None:
-  import matplotlib
-
-  matplotlib.use("Agg")
-  import matplotlib.pyplot as plt
-
-  figure, (gaps, sizes) = plt.subplots(2, 1, figsize=(5.2, 7), layout="constrained")
+  figure, (gaps, sizes) = pyplot().subplots(2, 1, figsize=(5.2, 7), layout="constrained")
   for name, found in runs.items():
     seconds = [stage.seconds for stage in found.history]
     gaps.plot(seconds, [stage.nash_conv for stage in found.history], ".-", label=name)
@@ -82,9 +75,8 @@ def draw(title: str, runs: Runs, path: pathlib.Path) -> None:
   for plot in (gaps, sizes):
     plot.set_xscale("log")
     plot.grid(alpha=0.3, which="both", linewidth=0.4)
-  figure.savefig(path, dpi=110)
-  print(f"\nWrote {path}", file=sys.stderr)
+  save(figure, path, 110)
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from absl import flags
 from named_solvers import SOLVERS
-from results import chosen, pyplot, save, start, writable
+from results import chosen, draws, pyplot, save, start, writable
 
 import spiel_cfr
 from spiel_cfr.poker import bet_filters
@@ -147,10 +147,10 @@ def evaluate(solver: spiel_cfr.Solver, steps: list[tuple[int, float]], unit: flo
   return curve
 
 
+@draws
 def draw(curves: dict[str, dict[str, Curve]]) -> None:
   """Draws a panel for each game."""
-  plt = pyplot()
-  figure, panels = plt.subplots(
+  figure, panels = pyplot().subplots(
     1, len(curves), figsize=(4.6 * len(curves), 4.6), layout="constrained", squeeze=False
   )
   for axes, (name, lines) in zip(panels[0], curves.items(), strict=True):

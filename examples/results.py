@@ -1,15 +1,17 @@
 """How the example programs start, where they write, which games they choose. This is a module, not a program."""
 
+import functools
 import hashlib
+import importlib.util
 import pathlib
 import re
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
-from absl import app
+from absl import app, flags
 
 import spiel_cfr
 from spiel_cfr.__main__ import check_writable
@@ -31,6 +33,7 @@ NAMED_GAMES = {
 _LONGEST = 80
 # What repeats something so many times.
 Step = Callable[[int], object]
+_Arguments = ParamSpec("_Arguments")
 
 
 def start(main: Callable[[], None]) -> None:
@@ -47,14 +50,35 @@ def start(main: Callable[[], None]) -> None:
   app.run(checked)
 
 
+def draws(draw: Callable[_Arguments, None]) -> Callable[_Arguments, None]:
+  """Decorates a function that draws: without matplotlib it does nothing, and the program says so before it computes."""
+  if importlib.util.find_spec("matplotlib"):
+    return draw
+  _announce_no_picture()
+  return lambda *_, **__: None
+
+
+@functools.cache
+def _announce_no_picture() -> None:
+  def announce() -> None:
+    wanted = getattr(flags.FLAGS, "plot", True) and getattr(flags.FLAGS, "picture", None) != ""
+    if wanted:
+      print(
+        "There will be no picture: matplotlib is not installed (pip install matplotlib).",
+        file=sys.stderr,
+      )
+
+  # Flags are known then.
+  app.call_after_init(announce)
+
+
 def pyplot() -> Any:
-  """Returns matplotlib's; ends the program where it is not installed."""
-  try:
-    import matplotlib.pyplot as plt
-  except ImportError:
-    sys.exit(
-      "No picture without matplotlib: pip install 'spiel_cfr[plot]', or see --help for how to do without."
-    )
+  """Imports and returns matplotlib's pyplot; programs write files and open no windows."""
+  import matplotlib
+
+  matplotlib.use("Agg")
+  import matplotlib.pyplot as plt
+
   return plt
 
 

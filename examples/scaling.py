@@ -17,8 +17,8 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import matplotlib.pyplot as plt
 import pyspiel
+from results import draws, pyplot, save
 
 import spiel_cfr
 
@@ -261,7 +261,7 @@ def measure_all(
   _draw(rows, picture)
   _print_tables(rows, seconds)
   _print_predictions(rows, seconds)
-  print(f"\nWrote {picture} and {picture.with_suffix('.csv')}")
+  print(f"\nWrote {picture.with_suffix('.csv')}")
 
 
 def _write(rows: list[dict[str, Any]], path: pathlib.Path) -> None:
@@ -377,8 +377,9 @@ def _shown(seconds: float | None) -> str:
   return f"{seconds * 1e6:z.3g} us"
 
 
+@draws
 def _draw(rows: list[dict[str, Any]], path: pathlib.Path) -> None:
-  figure, grid = plt.subplots(2, 3, figsize=(14, 8), layout="constrained")
+  figure, grid = pyplot().subplots(2, 3, figsize=(14, 8), layout="constrained")
   for axes, (name, (title, theirs)) in zip(grid.flat, _PANELS.items(), strict=False):
     for index, family in enumerate({row["family"]: None for row in rows}):
       own = [row for row in rows if row["family"] == family]
@@ -402,7 +403,7 @@ def _draw(rows: list[dict[str, Any]], path: pathlib.Path) -> None:
   legend.plot([], [], ":", color="black", label="estimated from the last point")
   legend.plot([], [], "-", color="gray", linewidth=1, label=f"{_GIBIBYTES} GiB")
   legend.legend(loc="center", frameon=False)
-  figure.savefig(path, dpi=120)
+  save(figure, path, 120)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import pathlib
 import sys
 
 from absl import flags
-from results import NAMED_GAMES, markdown, panels, start, writable
+from results import NAMED_GAMES, draws, markdown, panels, save, start, writable
 
 import spiel_cfr
 from spiel_cfr import poker, search
@@ -118,6 +118,7 @@ def load_turn(name: str) -> poker.PublicGame:
   return poker.compile_public_game(endgame.load(), poker.few_bets)
 
 
+@draws
 def draw(path: pathlib.Path, results: dict[str, dict[str, list[float]]]) -> None:
   """Draws a panel a policy: what is left of its exploitability, a bar a gadget."""
   shown = {name: found for name, found in results.items() if found["alone"][0] > 1e-9}
@@ -145,9 +146,7 @@ def draw(path: pathlib.Path, results: dict[str, dict[str, list[float]]]) -> None
   labels = ["one cut", "continual", "one cut, worse than the policy", "continual, worse"]
   figure.legend(handles, labels, loc="outside lower center", ncols=4)
   figure.suptitle("What is left of a policy's exploitability when its subgames are solved again")
-  figure.savefig(path, dpi=90)
-  plt.close(figure)
-  print(f"Wrote {path}")
+  save(figure, path, 90)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from absl import flags
-from results import NAMED_GAMES, markdown, panels, start, writable
+from results import NAMED_GAMES, draws, markdown, panels, save, start, writable
 
 import spiel_cfr
 from spiel_cfr import search
@@ -169,6 +169,7 @@ def since(begin: float) -> float:
   return time.perf_counter() - begin
 
 
+@draws
 def draw(path: pathlib.Path, results: Results) -> None:
   """Draws a panel a game and policy: exploitability against the cut, a line a way to search."""
   by_policy: dict[tuple[str, str], dict[str, dict[str, Cell]]] = {}
@@ -195,9 +196,7 @@ def draw(path: pathlib.Path, results: Results) -> None:
   handles, labels = grid[0, 0].get_legend_handles_labels()
   figure.legend(handles, labels, loc="outside lower center", ncols=8)
   figure.suptitle("Search that stops at a cut, and what is below solved again")
-  figure.savefig(path, dpi=90)
-  plt.close(figure)
-  print(f"Wrote {path}")
+  save(figure, path, 90)
 
 
 if __name__ == "__main__":

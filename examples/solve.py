@@ -23,8 +23,8 @@ import time
 from collections.abc import Sequence
 
 from absl import app, flags
-from named_solvers import SOLVERS
-from results import file_name, pyplot, save, start
+from named_solvers import SOLVERS, find
+from results import draws, file_name, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr.__main__ import check_writable
@@ -33,8 +33,10 @@ from spiel_cfr.__main__ import check_writable
 _EXPLOITABILITY, _MINUTE = 1e-9, 60.0
 
 _GAME = flags.DEFINE_string("game", "leduc_poker", "any OpenSpiel game, with its parameters")
-_SOLVER = flags.DEFINE_enum(
-  "solver", None, list(SOLVERS), "which solver; by default, the one that serves the game best"
+_SOLVER = flags.DEFINE_string(
+  "solver",
+  None,
+  f"which solver, by default the one that serves the game best, of {', '.join(SOLVERS)}",
 )
 _ITERATIONS = flags.DEFINE_integer(
   "iterations", None, "stop after so many; 1000 if a solver is named", lower_bound=1
@@ -81,7 +83,7 @@ def main() -> None:
       target, seconds = 2 * _EXPLOITABILITY, _MINUTE
   else:
     name, iterations = _SOLVER.value, iterations or 1000
-  solver = SOLVERS[name](game, iterations or 1000)
+  solver = find(name)(game, iterations or 1000)
   checkpoints = None
   if _CHECKPOINT_DIR.value is not None:
     checkpoints = spiel_cfr.Checkpoints(
@@ -113,10 +115,10 @@ def main() -> None:
     draw(f"{game.game_string.removesuffix('()')}, {name}", solution.rows, picture)
 
 
+@draws
 def draw(title: str, rows: Sequence[spiel_cfr.runs.Row], path: pathlib.Path) -> None:
   """Draws NashConv against iterations."""
-  plt = pyplot()
-  figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
+  figure, axes = pyplot().subplots(figsize=(7, 4.5), layout="constrained")
   axes.plot([row.iteration for row in rows], [row.nash_conv for row in rows], marker=".")
   axes.set(xscale="log", yscale="log", xlabel="iterations", ylabel="NashConv")
   axes.set_title(title)

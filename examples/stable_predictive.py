@@ -14,12 +14,10 @@ import pathlib
 import time
 from typing import Any
 
-import matplotlib.pyplot as plt
 import pyspiel
 from absl import flags
-from matplotlib.axes import Axes
 from named_solvers import OpenSpielSolver
-from results import NAMED_GAMES, start, writable
+from results import NAMED_GAMES, draws, pyplot, save, start, writable
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, catalogue, policies
@@ -182,11 +180,12 @@ def markdown(order: str, games: dict[str, Curves]) -> str:
   return "\n".join(lines) + "\n"
 
 
+@draws
 def draw(path: pathlib.Path, order: str, games: dict[str, Curves]) -> None:
   """Draws a panel a game, and the legend in the last one."""
   columns = min(4, len(games) + 1)
   rows = -(-(len(games) + 1) // columns)
-  figure, grid = plt.subplots(
+  figure, grid = pyplot().subplots(
     rows, columns, figsize=(4.2 * columns, 3.6 * rows), layout="constrained", squeeze=False
   )
   panels = list(grid.flat)
@@ -199,11 +198,10 @@ def draw(path: pathlib.Path, order: str, games: dict[str, Curves]) -> None:
   }
   panels[len(games)].legend(handles.values(), handles.keys(), loc="center", fontsize=8)
   figure.suptitle(f"Exploitability of the average strategies, {order} updates")
-  figure.savefig(path, dpi=80)
-  plt.close(figure)
+  save(figure, path, 80)
 
 
-def draw_panel(axes: Axes, game: str, curves: Curves) -> None:
+def draw_panel(axes: Any, game: str, curves: Curves) -> None:
   """Draws one game."""
   axes.set(xscale="log", yscale="log", title=game, xlabel="iterations")
   # Below this there is rounding only.

@@ -8,6 +8,7 @@ A configuration is a grid as `spiel_cfr.sweep` takes it, or a list of them, in J
     {"game": ["leduc_poker"], "solver": ["dcfr", "pdcfr+"], "gamma": [1, 2, 3, 4, 5]}
 """
 
+import csv
 import json
 import pathlib
 import sys
@@ -38,24 +39,34 @@ _RAY_ADDRESS = flags.DEFINE_string(
 def main(arguments: list[str]) -> None:
   if len(arguments) > 1:
     raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+  table, status = pathlib.Path(_FOLDER.value, "table.csv"), 0
+  table.unlink(missing_ok=True)
   try:
-    table = sweep()
-    print(f"\n{'game':>28}{'solver':>28}{'iterations':>12}{'NashConv':>12}{'seconds':>10}")
-    for row in table.rows:
-      print(
-        f"{row['game']:>28}{row['solver']:>28}"
-        + (
-          f"  {row['error']}"
-          if row["error"]
-          else f"{row['iteration']:12,}{row['nash_conv']:z12.3g}{row['solver_seconds']:z10.3g}"
-        )
-      )
-    print(f"\nWrote {pathlib.Path(_FOLDER.value, 'table.csv')}")
+    sweep()
   except (spiel_cfr.errors.SpielCFRError, OSError, ValueError) as error:
     sys.exit(f"error: {error}")
+  except KeyboardInterrupt:
+    print("\nInterrupted. The same command goes on from where each run is.", file=sys.stderr)
+    status = 130
+  if table.exists():
+    print_table(table)
+  sys.exit(status)
 
 
-def sweep() -> spiel_cfr.runs.SweepTable:
+def print_table(path: pathlib.Path) -> None:
+  """Prints the results of a sweep; what is not done is named so."""
+  print(f"\n{'game':>28}{'solver':>28}{'iterations':>12}{'NashConv':>12}{'seconds':>10}")
+  with path.open(newline="") as file:
+    for row in csv.DictReader(file):
+      cells = f"  {row['error'] or '(not done)'}"
+      if row["reason"] not in ("", "error"):
+        nash_conv, seconds = float(row["nash_conv"]), float(row["solver_seconds"])
+        cells = f"{int(row['iteration']):12,}{nash_conv:z12.3g}{seconds:z10.3g}"
+      print(f"{row['game']:>28}{row['solver']:>28}{cells}")
+  print(f"\nWrote {path}")
+
+
+def sweep() -> None:
   grid: Any = {"game": _GAMES.value.split(";"), "solver": _SOLVERS.value}
   if _CONFIG.value is not None:
     grid = json.loads(pathlib.Path(_CONFIG.value).read_text())
@@ -69,9 +80,7 @@ def sweep() -> spiel_cfr.runs.SweepTable:
   else:
     executor = spiel_cfr.runs.ProcessExecutor(_PROCESSES.value)
   with executor:
-    return spiel_cfr.sweep(
-      grid, folder=_FOLDER.value, iterations=_ITERATIONS.value, executor=executor
-    )
+    spiel_cfr.sweep(grid, folder=_FOLDER.value, iterations=_ITERATIONS.value, executor=executor)
 
 
 if __name__ == "__main__":

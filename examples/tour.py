@@ -5,9 +5,9 @@ python examples/tour.py --output_dir=docs
 
 import pathlib
 
-import matplotlib.pyplot as plt
 import numpy as np
-from absl import app, flags
+from absl import flags
+from results import draws, pyplot, save, start
 
 import spiel_cfr
 
@@ -35,9 +35,10 @@ def regret_matching(iterations: int) -> tuple[np.ndarray, np.ndarray]:
   return first, np.cumsum(first, axis=0) / np.arange(1, iterations + 1)[:, None]
 
 
+@draws
 def draw_regret_matching(path: pathlib.Path) -> None:
   strategies, averages = regret_matching(4000)
-  figure, axes = plt.subplots(figsize=(8, 3.6), layout="constrained")
+  figure, axes = pyplot().subplots(figsize=(8, 3.6), layout="constrained")
   names, colors = ("rock", "paper", "scissors"), (_BLUE, _ORANGE, _GREEN)
   for action, (name, color) in enumerate(zip(names, colors, strict=True)):
     axes.plot(strategies[:, action], color=color, alpha=0.25, linewidth=0.8)
@@ -48,11 +49,12 @@ def draw_regret_matching(path: pathlib.Path) -> None:
   axes.set_title("The strategy circles, its average settles", loc="left")
   axes.legend(frameon=False, loc="upper right")
   axes.spines[["top", "right"]].set_visible(False)
-  figure.savefig(path, dpi=130)
+  save(figure, path, 130)
 
 
+@draws
 def draw_kuhn(path: pathlib.Path) -> None:
-  figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
+  figure, (left, right) = pyplot().subplots(1, 2, figsize=(10, 3.8), layout="constrained")
   for name, color in (
     ("CFRSolver", _GREY),
     ("CFRPlusSolver", _ORANGE),
@@ -83,16 +85,14 @@ def draw_kuhn(path: pathlib.Path) -> None:
   right.set_title("What the first player expects", loc="left")
   for axes in (left, right):
     axes.spines[["top", "right"]].set_visible(False)
-  figure.savefig(path, dpi=130)
+  save(figure, path, 130)
 
 
-def main(_: list[str]) -> None:
+def main() -> None:
   folder = pathlib.Path(_OUTPUT_DIR.value)
-  folder.mkdir(parents=True, exist_ok=True)
-  for name, draw in (("tour_regret_matching", draw_regret_matching), ("tour_kuhn", draw_kuhn)):
-    draw(folder / f"{name}.png")
-    print(f"Wrote {folder / name}.png")
+  draw_regret_matching(folder / "tour_regret_matching.png")
+  draw_kuhn(folder / "tour_kuhn.png")
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

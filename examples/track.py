@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 from absl import flags
-from results import file_name, pyplot, save, start
+from results import draws, file_name, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import catalogue, runs
 from spiel_cfr._util import files
 
 _GAME = flags.DEFINE_string("game", "kuhn_poker", "any OpenSpiel game, with its parameters")
-_SOLVER = flags.DEFINE_enum("solver", "cfr", list(catalogue.SOLVERS), "which solver")
+_SOLVER = flags.DEFINE_string("solver", "cfr", f"which, of {', '.join(catalogue.SOLVERS)}")
 _TRACK = flags.DEFINE_string("track", "^2", "a regular expression: which infosets to follow")
 _ITERATIONS = flags.DEFINE_integer("iterations", 10_000, "how many iterations", lower_bound=1)
 _SEED = flags.DEFINE_integer("seed", 0, "of the random numbers of solvers that sample")
@@ -31,7 +31,7 @@ _MOST_INFOSETS = 6
 
 def main() -> None:
   files.check_writable(_OUTPUT_DIR.value)
-  samples = issubclass(catalogue.SOLVERS[_SOLVER.value].family, spiel_cfr.mccfr.MonteCarloSolver)
+  samples = issubclass(catalogue.find(_SOLVER.value).family, spiel_cfr.mccfr.MonteCarloSolver)
   seed = {"seed": _SEED.value} if samples else {}
   solver = catalogue.make(_SOLVER.value, _GAME.value, _ITERATIONS.value, **seed)
   tracker = runs.Tracker(_TRACK.value)
@@ -47,12 +47,12 @@ def main() -> None:
     draw(solver, tracker, path.with_suffix(".png"))
 
 
+@draws
 def draw(solver: spiel_cfr.Solver, tracker: runs.Tracker, path: pathlib.Path) -> None:
   """Draws a row an infoset, strategies on the left, regrets on the right, and below the regrets of all infosets."""
-  plt = pyplot()
   shown = dict(list(tracker.infosets.items())[:_MOST_INFOSETS])
   rows = len(shown) + bool(tracker.histograms)
-  figure, grid = plt.subplots(
+  figure, grid = pyplot().subplots(
     rows, 2, figsize=(11, 2.2 * rows), sharex=True, squeeze=False, layout="constrained"
   )
   for (strategies, regrets), ((player, infostate), notes) in zip(grid, shown.items(), strict=False):

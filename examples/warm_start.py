@@ -6,14 +6,16 @@ prints two tables for a game. The first is for CFR, which goes on from its own a
 never stopped; the second counts iterations to three exploitabilities, from scratch and from CFR's 1,000th average.
 """
 
+from collections.abc import Callable
+
 from absl import flags
-from results import pyplot, save, start
+from results import draws, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import TabularCFRSolver
 from spiel_cfr.runs import Powers
 
-SOLVERS = {
+SOLVERS: dict[str, Callable[[spiel_cfr.CompiledGame], spiel_cfr.FullWidthSolver]] = {
   "CFR+": spiel_cfr.CFRPlusSolver,
   "PCFR+": spiel_cfr.PCFRPlusSolver,
   "DCFR": spiel_cfr.DCFRSolver,
@@ -101,10 +103,10 @@ def run(solver: spiel_cfr.FullWidthSolver) -> tuple[Curve, list[int | None]]:
   return curve, reached
 
 
+@draws
 def draw(curves: dict[str, Curve], source: float) -> None:
   """Draws a panel for each solver."""
-  plt = pyplot()
-  figure, panels = plt.subplots(
+  figure, panels = pyplot().subplots(
     1, len(SOLVERS), figsize=(4.6 * len(SOLVERS), 4.4), layout="constrained", sharey=True
   )
   for axes, name in zip(panels, SOLVERS, strict=True):

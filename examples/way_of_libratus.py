@@ -12,8 +12,8 @@ import pathlib
 import re
 from typing import Any
 
-from absl import app, flags
-from results import pyplot, writable
+from absl import flags
+from results import draws, pyplot, save, start, writable
 
 import spiel_cfr
 from spiel_cfr import abstraction, referee, search
@@ -47,9 +47,7 @@ def size(state: Any, action: int) -> float | None:
   return (max(action, stake) - stake) / (2 * stake) if action else None
 
 
-def main(arguments: list[str]) -> None:
-  if len(arguments) > 1:
-    raise app.UsageError(f"unknown arguments: {arguments[1:]}")
+def main() -> None:
   path = writable(pathlib.Path(_OUTPUT_DIR.value, "way_of_libratus.png"))
   game = spiel_cfr.compile_game(_GAME.format(_STACK.value))
   # An abstraction of actions, one of cards on top of it, and what CFR makes of that. Players forget their card in round
@@ -79,17 +77,21 @@ def main(arguments: list[str]) -> None:
     print(f"{step:44} {exploitability:z.5f}")
   print(referee.head_to_head(game, {"bot": bots, "translated": translated}))
   if _PLOT.value:
-    plt = pyplot()
-    figure, axes = plt.subplots(figsize=(8, 3), layout="constrained")
-    colors = ["0.7", "C3", "C3", "C0", "C0", "C2"]
-    bars = axes.barh(list(found), list(found.values()), color=colors)
-    axes.bar_label(bars, fmt="%.3f", padding=4)
-    axes.invert_yaxis()
-    axes.set_xlabel("exploitability, chips a hand")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=90)
-    print(f"Wrote {path}")
+    draw(found, path)
+
+
+@draws
+def draw(found: dict[str, float], path: pathlib.Path) -> None:
+  """Draws a bar a step."""
+  figure, axes = pyplot().subplots(figsize=(8, 3), layout="constrained")
+  colors = ["0.7", "C3", "C3", "C0", "C0", "C2"]
+  bars = axes.barh(list(found), list(found.values()), color=colors)
+  axes.bar_label(bars, fmt="%.3f", padding=4)
+  axes.invert_yaxis()
+  axes.set_xlabel("exploitability, chips a hand")
+  axes.spines[["top", "right"]].set_visible(False)
+  save(figure, path, 90)
 
 
 if __name__ == "__main__":
-  app.run(main)
+  start(main)

@@ -5,6 +5,7 @@ examples/ take absl's flags, as OpenSpiel's do.
 """
 
 import argparse
+import importlib
 import math
 import os
 import pathlib
@@ -12,11 +13,12 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pyspiel
 
 import spiel_cfr
-from spiel_cfr import catalogue, errors
+from spiel_cfr import catalogue, errors, playing
 from spiel_cfr.games.openspiel.game_size import DEFAULT_MAX_BYTES, DEFAULT_MAX_NODES
 
 # Of `compare`, where nothing says when to stop; and the horizon of solvers that want to know theirs.
@@ -25,6 +27,7 @@ _ITERATIONS = 1000
 _INTERRUPTED = 130
 # Of `solve`, as in `spiel_cfr.solve`.
 _EXPLOITABILITY, _SECONDS = 1e-6, 60.0
+_PLAY_SECONDS = 10.0
 # A game with more states is not walked for the list of games.
 _LISTED_STATES = 5000
 
@@ -38,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
   jobs = parser.add_subparsers(title="jobs", required=True, metavar="JOB")
 
   job = _add(jobs, "solve", _solve, "solve a game, and write the policy on request")
-  job.add_argument("game", help='OpenSpiel\'s string of a game, such as "leduc_poker(players=3)"')
+  _take_game(job)
   job.add_argument(
     "--exploitability",
     type=float,
@@ -52,13 +55,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     type=float,
     help=f"stop after so many, compiling included, by default {_SECONDS:zg}",
   )
-  job.add_argument(
-    "--solver", metavar="NAME", help="one of those that `solvers` lists, by default the best"
-  )
+  _take_solver(job)
   job.add_argument("--policy", type=pathlib.Path, metavar="FILE", help="write the policy, as JSON")
 
   job = _add(jobs, "compare", _compare, "run several solvers on a game")
-  job.add_argument("game", help="OpenSpiel's string of a game")
+  _take_game(job)
   job.add_argument("--solvers", default="cfr,cfr+,dcfr,pcfr+,adaptive", metavar="NAME,NAME")
   job.add_argument(
     "--iterations",
@@ -70,20 +71,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
   job = _add(
     jobs, "explore", _explore, "solve a game, and write a page on which one clicks through it"
   )
-  job.add_argument("game", help="OpenSpiel's string of a game")
-  job.add_argument("--seconds", type=float, default=60.0, help="solve for so many at most")
+  _take_game(job)
+  _take_solver(job)
+  job.add_argument(
+    "--exploitability",
+    type=float,
+    metavar="TARGET",
+    help="solve to this, by default a thousandth of the largest payoff",
+  )
+  job.add_argument("--seconds", type=float, default=_SECONDS, help="solve for so many at most")
   job.add_argument(
     "--output", type=pathlib.Path, default=pathlib.Path("explore.html"), metavar="FILE"
   )
 
+  job = _add(jobs, "play", _play, "play a game against a policy, in the terminal")
+  _take_game(job)
+  job.add_argument(
+    "--policy", type=pathlib.Path, metavar="FILE", help="the policy, as `solve --policy` writes it"
+  )
+  job.add_argument(
+    "--checkpoint", type=pathlib.Path, metavar="FILE", help="a saved solver, whose policy it is"
+  )
+  _take_solver(job)
+  job.add_argument(
+    "--seconds", type=float, default=_PLAY_SECONDS, help="solve for so many where there is neither"
+  )
+  job.add_argument(
+    "--search", action="store_true", help="the others solve again what follows their decisions"
+  )
+  job.add_argument(
+    "--player", type=int, help="your seat, from 0; by default a seat further each hand"
+  )
+  job.add_argument("--hands", type=int, help="end after so many; by default with q")
+  job.add_argument("--seed", type=int, help="of the cards and of the others' draws")
+
   job = _add(jobs, "size", _size, "estimate how large a game is, without walking it")
-  job.add_argument("game", help="OpenSpiel's string of a game")
+  _take_game(job)
 
   _add(jobs, "games", _games, "list OpenSpiel's games, which can be solved, and how large they are")
   _add(jobs, "solvers", _solvers, "list the solvers")
 
   chosen = parser.parse_args(arguments)
   try:
+    for name in chosen.imported:
+      _import(name)
     return chosen.run(chosen) or 0
   except (errors.SpielCFRError, OSError) as error:
     print(f"error: {error}", file=sys.stderr)
@@ -101,7 +132,37 @@ def _add(
 ) -> argparse.ArgumentParser:
   job = jobs.add_parser(name, help=summary, description=summary)
   job.set_defaults(run=run)
+  job.add_argument(
+    "--import",
+    dest="imported",
+    action="append",
+    default=[],
+    metavar="MODULE",
+    help="import this first, a module or a file such as my_game.py, which registers a game of your own",
+  )
   return job
+
+
+def _take_game(job: argparse.ArgumentParser) -> None:
+  job.add_argument("game", help='OpenSpiel\'s string of a game, such as "leduc_poker(players=3)"')
+
+
+def _take_solver(job: argparse.ArgumentParser) -> None:
+  job.add_argument(
+    "--solver", metavar="NAME", help="one of those that `solvers` lists, by default the best"
+  )
+
+
+def _import(name: str) -> None:
+  """Imports a module by its name, or a file, from its folder."""
+  path = pathlib.Path(name)
+  if path.suffix == ".py":
+    sys.path.insert(0, str(path.parent.resolve()))
+    name = path.stem
+  try:
+    importlib.import_module(name)
+  except ImportError as error:
+    raise errors.ArgumentError(f"--import={path}: {error}.") from error
 
 
 def _solve(chosen: argparse.Namespace) -> int:
@@ -152,11 +213,34 @@ def _explore(chosen: argparse.Namespace) -> None:
   check_writable(chosen.output)
   game = spiel_cfr.compile_game(chosen.game)
   print(game, flush=True)
-  # A thousandth of the largest payoff is more than one sees.
-  target = 1e-3 * max(map(abs, game.payoff_range))
-  solution = spiel_cfr.solve(game, exploitability=target, seconds=chosen.seconds, progress=True)
+  target = chosen.exploitability
+  if target is None:
+    # More than one sees.
+    target = 1e-3 * max(map(abs, game.payoff_range))
+  solution = spiel_cfr.solve(
+    game, exploitability=target, seconds=chosen.seconds, solver=chosen.solver
+  )
   print(solution)
   print(spiel_cfr.explore(solution, chosen.output))
+
+
+def _play(chosen: argparse.Namespace) -> None:
+  policy: Any
+  if chosen.policy is not None:
+    policy = spiel_cfr.load_policy(chosen.game, chosen.policy)
+  elif chosen.checkpoint is not None:
+    policy = spiel_cfr.Solver.load(chosen.checkpoint, chosen.game)
+  else:
+    policy = spiel_cfr.solve(chosen.game, seconds=chosen.seconds, solver=chosen.solver)
+    print(f"{policy}\n")
+  playing.play(
+    chosen.game,
+    policy,
+    player=chosen.player,
+    hands=chosen.hands,
+    search=chosen.search,
+    seed=chosen.seed,
+  )
 
 
 def _size(chosen: argparse.Namespace) -> None:

@@ -13,6 +13,7 @@ solver is going to run, it makes the solver; only solvers with a horizon look at
 import dataclasses
 import difflib
 import inspect
+import re
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -66,14 +67,19 @@ class Entry:
 
 
 def find(name: str) -> Entry:
-  """Returns the entry of this name; raises ArgumentError if there is none."""
-  if name not in SOLVERS:
-    meant = difflib.get_close_matches(str(name), SOLVERS, 1)
-    question = f" Did you mean {meant[0]!r}?" if meant else ""
+  """Returns the entry of this name: "cfr+", or "CFR+", "cfrplus" and the class's name, "CFRPlusSolver".
+
+  Raises:
+    ArgumentError: there is none.
+  """
+  key = _key(str(name))
+  if key not in _KEYS:
+    near = difflib.get_close_matches(key, SOLVERS, 3, cutoff=0.5)
+    question = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     raise errors.ArgumentError(
-      f"There is no solver {name!r}.{question} There are: {', '.join(SOLVERS)}."
+      f"There is no solver {name!r}.{question} `python -m spiel_cfr solvers` lists all of them."
     )
-  return SOLVERS[name]
+  return SOLVERS[_KEYS[key]]
 
 
 def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
@@ -233,3 +239,17 @@ SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
     ),
   }
 )
+
+
+def _key(name: str) -> str:
+  """Returns a name without what spellings differ in: case, spaces, underscores, "plus" for "+", "Solver" at the end."""
+  plain = re.sub(r"[^a-z0-9+]", "", name.lower())
+  return plain.removesuffix("solver").replace("plus", "+")
+
+
+# The names of `SOLVERS` by their keys and by those of their classes, where an entry is the class as it is.
+_KEYS = {
+  _key(entry.solver.__name__): name
+  for name, entry in SOLVERS.items()
+  if not entry.arguments and entry.wrapper is None
+} | {_key(name): name for name in SOLVERS}

@@ -1,5 +1,7 @@
 """The catalogue has every solver there is."""
 
+import pickle
+
 import pytest
 
 import spiel_cfr
@@ -59,8 +61,48 @@ def test_arguments_go_before_those_of_the_entry():
 
 
 def test_unknown_names_are_an_error():
-  with pytest.raises(errors.ArgumentError, match=r"'cfrr'.*cfr\+"):
+  with pytest.raises(errors.ArgumentError, match=r"'cfrr'.*'cfr'"):
     catalogue.make("cfrr", "kuhn_poker", 1)
+
+
+@pytest.mark.parametrize(
+  ("name", "spellings"),
+  [
+    ("cfr+", ["CFRPlusSolver", "CFR+", "cfrplus", "CFR Plus"]),
+    ("hspcfr+", ["HSPCFRPlusSolver"]),
+    ("restarted", ["RestartedCFRSolver", "Restarted"]),
+    ("egt", ["ExcessiveGapSolver", "EGT"]),
+    ("stable_predictive", ["StablePredictiveCFRSolver", "stable-predictive"]),
+    ("external_sampling", ["ExternalSamplingSolver"]),
+  ],
+)
+def test_spellings(name, spellings):
+  for spelling in spellings:
+    assert catalogue.find(spelling) is catalogue.SOLVERS[name]
+
+
+def test_every_name_is_found_as_it_is_spelled():
+  assert [catalogue.find(name) for name in catalogue.SOLVERS] == list(catalogue.SOLVERS.values())
+
+
+def test_few_names_are_suggested():
+  with pytest.raises(errors.ArgumentError) as error:
+    catalogue.find("PCFRR+")
+  assert "'pcfr+'" in str(error.value)
+  assert len(str(error.value)) < 160
+
+
+def test_functions_with_names_of_classes():
+  """`isinstance` tells what they made, they are pickled by name, and classes can't be derived from them."""
+  solver = spiel_cfr.CFRPlusSolver("kuhn_poker")
+  assert isinstance(solver, spiel_cfr.CFRPlusSolver)
+  assert not isinstance(solver, spiel_cfr.CFRSolver)
+  assert not isinstance(7, spiel_cfr.CFRSolver)
+  assert pickle.loads(pickle.dumps(spiel_cfr.CFRSolver)) is spiel_cfr.CFRSolver
+  with pytest.raises(errors.ArgumentError, match=r"CFRSolver is a function .* FullWidthSolver"):
+
+    class Mine(spiel_cfr.CFRSolver):
+      pass
 
 
 def test_nobody_changes_the_catalogue():

@@ -6,8 +6,10 @@ import os
 import pathlib
 import re
 import runpy
+import signal
 import subprocess
 import sys
+import time
 
 import explorer_pages
 import poker_games
@@ -19,10 +21,10 @@ import spiel_cfr
 ROOT = pathlib.Path(__file__).parent.parent
 
 
-def run(name, *flags, fails=False, typed=None):
-  """Runs an example, with what somebody types in; returns what it printed."""
+def run(name, *flags, fails=False, typed=None, missing=None):
+  """Runs an example, with what somebody types in, and maybe without a package; returns what it printed."""
   path = pathlib.Path("examples", f"{name}.py")
-  status, output, errors = programs.run(path, flags, ROOT, typed, 300)
+  status, output, errors = programs.run(path, flags, ROOT, typed, 300, missing)
   assert (status != 0) == fails, output + errors
   assert "Traceback" not in errors
   return output + errors
@@ -63,43 +65,58 @@ def test_transfer():
 
 @pytest.mark.parametrize(
   "name",
+  sorted(path.stem for path in (ROOT / "examples").glob("*.py") if "DEFINE_" in path.read_text()),
+)
+def test_help_in_a_plain_install(name):
+  # absl's --help exits with 1.
+  assert "flags:" in run(name, "--help", fails=True, missing="matplotlib")
+
+
+@pytest.mark.parametrize(
+  ("name", "flags", "printed"),
   [
-    "abstraction",
-    "refining",
-    "search",
-    "way_of_libratus",
-    "solve",
-    "compare_solvers",
-    "kuhn_poker",
-    "libratus_endgames",
-    "first_order",
-    "mccfr",
-    "n_players",
-    "correlated",
-    "quantal_response",
-    "deep_cfr",
-    "restarts",
-    "step_rule",
-    "list_games",
-    "lower_bound",
-    "plot_traces",
-    "benchmark",
-    "explore",
-    "head_to_head",
-    "judge_agents",
-    "play",
-    "sweep",
-    "track",
-    "pruning",
-    "search",
-    "search_depth",
-    "warm_start",
-    "transfer",
+    ("solve", ["--game=kuhn_poker", "--plot", "--iterations=8"], "all iterations are done"),
+    ("quantal_response", ["--rationality=1"], "QuantalResponse of kuhn_poker"),
+    *(
+      pytest.param(*row, marks=pytest.mark.slow)
+      for row in [
+        ("abstraction", ["--games=kuhn_poker", "--sizes=2", "--iterations=9"], "| curve |"),
+        ("compare_solvers", ["--game=kuhn_poker", "--iterations=8"], "iterations  "),
+        ("convergence_rate", ["--powers=6"], "stable-predictive, the paper's steps"),
+        ("correlated", ["--items=2", "--iterations=9"], "| EFCE |"),
+        ("first_order", ["--games=kuhn", "--iterations=20", "--rounds=1"], "| KOMWU |"),
+        ("head_to_head", ["--deals=2"], "| CFR+ 100 | +0.7439 |"),
+        ("libratus_endgames", ["--iterations=2", "--methods=cfr"], "| cfr |"),
+        ("lower_bound", ["--policies=0", "--episodes=99", "--evaluation_episodes=9"], "| kuhn, 3"),
+        ("mccfr", ["--game=kuhn_poker", "--seconds=0.01"], "external_linear"),
+        ("n_players", ["--games=0", "--iterations=9"], "| Kuhn, 3 players | EFR |"),
+        ("refining", ["--target=9999"], "| at once | 22,464 |"),
+        ("restarts", ["--games=0", "--scale=0.01", "--rounds=1"], "| restarted CFR |"),
+        ("search", ["--games=kuhn", "--iterations=2"], "| kuhn, CFR 2 |"),
+        ("stable_predictive", ["--games=kuhn", "--iterations=10"], "| OFTRL, paper |"),
+        ("tour", [], ""),
+        ("track", ["--iterations=9"], "Wrote "),
+        ("warm_start", ["--game=kuhn_poker", "--iterations=9"], "| CFR+, cold |"),
+        ("way_of_libratus", ["--stack=3", "--iterations=9"], "safe search of round 2"),
+      ]
+    ),
   ],
 )
-def test_help(name):
-  # absl's --help exits with 1.
-  assert "flags:" in run(name, "--help", fails=True)
+def test_without_matplotlib(name, flags, printed, tmp_path):
+  """It is said first that no picture will come, the program does its work, and ends well."""
+  where = (ROOT / "examples" / f"{name}.py").read_text()
+  for flag, path in (
+    ("output_dir", ""),
+    ("picture", "a.png"),
+    ("output", "a.png"),
+    ("policy", "a.json"),
+  ):
+    if re.search(rf'DEFINE_\w+\(\s*"{flag}"', where):
+      flags = [*flags, f"--{flag}={tmp_path / path}"]
+  output = run(name, *flags, missing="matplotlib")
+  assert printed in output
+  assert output.count("There will be no picture: matplotlib is not installed") == 1
+  assert not list(tmp_path.glob("*.png"))
 
 
 @pytest.mark.slow
@@ -145,6 +162,35 @@ def test_sweep(tmp_path):
     assert output.count("There is no solver") == 2
   config.write_text("{")
   assert "error: " in run("sweep", *flags, fails=True)
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_a_sweep(tmp_path):
+  """What is done stands in a table; the rest is named, with how to go on."""
+  folder = tmp_path / "sweep"
+  command = [sys.executable, "examples/sweep.py", "--games=kuhn_poker", "--processes=1"]
+  command += [f"--folder={folder}", "--iterations=10_000_000", "--solvers=no such,cfr"]
+  environment = os.environ | {"PYTHONPATH": str(ROOT)}
+  with subprocess.Popen(
+    command,
+    cwd=ROOT,
+    env=environment,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+    text=True,
+  ) as process:
+    deadline = time.monotonic() + 120
+    while not list(folder.glob("*/trace.csv")) and time.monotonic() < deadline:
+      time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+  assert process.returncode == 130
+  assert errors.splitlines()[-1] == (
+    "Interrupted. The same command goes on from where each run is."
+  )
+  assert "Traceback" not in errors
+  assert "There is no solver 'no such'" in output
+  assert re.search(r"cfr  \(not done\)\n", output)
 
 
 @pytest.mark.slow
@@ -580,6 +626,18 @@ def test_plot_traces(tmp_path):
   assert "No such file" in run("plot_traces", str(tmp_path / "nowhere.csv"), fails=True)
 
 
+def test_traces_of_two_games_are_told_apart(tmp_path):
+  paths = {}
+  for game in ("kuhn_poker", "tiny_hanabi"):
+    paths[game] = tmp_path / f"{game}.csv"
+    trace = spiel_cfr.runs.TraceFile(paths[game])
+    spiel_cfr.run(spiel_cfr.CFRSolver(game), 2, traces=[trace], progress=False)
+  flags = f"--output={tmp_path}/a.png", *map(str, paths.values())
+  printed = run("plot_traces", *flags, missing="matplotlib")
+  for game in paths:
+    assert f"| CFRSolver, {game} | 2 | " in printed
+
+
 def test_list_games():
   output = run("list_games", "--max_nodes=20000", "kuhn_poker", "goofspiel", "chess", "2048")
   assert "kuhn_poker: solved, 58 states, 12 infosets" in output
@@ -642,28 +700,6 @@ def test_explore(tmp_path):
   assert header["nash_conv"] == pytest.approx(spiel_cfr.nash_conv("kuhn_poker", table))
   assert "solver" in run("explore", *game, "--vector_form")
   assert "No such file" in run("explore", *game, "--policy=nowhere.json", fails=True)
-
-
-def test_play(tmp_path):
-  policy = tmp_path / "policy.json"
-  run("solve", "--game=kuhn_poker", "--iterations=64", "--solver=cfr", f"--policy={policy}")
-  flags = ("--game=kuhn_poker", "--seed=3", "--player=0")
-  # A wrong answer, passes until a hand is over, what the policy plays, and the end.
-  typed = "x\npass\n" + "1\np\n" * 6 + "q\n"
-  output = run("play", *flags, f"--policy={policy}", typed=typed)
-  assert "you are player 0" in output
-  assert "give a number from 1 to 2" in output
-  assert "* is what was played" in output
-  assert "hands, " in output.splitlines()[-1]
-  assert output == run("play", *flags, f"--policy={policy}", typed=typed)
-  searched = run("play", *flags, f"--policy={policy}", "--opponent=search", typed=typed)
-  assert "* is what was played" in searched
-  assert "0 hands, +0 in all" in run("play", *flags, "--seconds=1", typed="")
-  solver = spiel_cfr.CFRSolver("kuhn_poker")
-  solver.save(tmp_path / "solver.npz")
-  saved = f"--checkpoint={tmp_path / 'solver.npz'}"
-  assert "you: " in run("play", *flags, saved, "--hands=1", typed="2\n2\n\n\n")
-  assert "error: " in run("play", "--game=leduc_poker", saved, typed="", fails=True)
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """The main jobs from the command line, and how they say what is wrong."""
 
+import io
 import json
 import pathlib
 import re
@@ -22,7 +23,7 @@ def test_as_a_module():
   done = subprocess.run(
     [sys.executable, "-m", "spiel_cfr", "--help"], capture_output=True, text=True, check=True
   )
-  for job in ("solve", "compare", "explore", "size", "games", "solvers"):
+  for job in ("solve", "compare", "explore", "play", "size", "games", "solvers"):
     assert re.search(rf"\n +{job} ", done.stdout)
 
 
@@ -138,6 +139,68 @@ def test_ctrl_c_while_a_game_is_walked_is_one_line(capsys, monkeypatch):
   monkeypatch.setattr(spiel_cfr, "compile_game", walk)
   assert __main__.main(["compare", "kuhn_poker"]) == 130
   assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_play(tmp_path, capsys, monkeypatch):
+  def run(*arguments, typed, status=0):
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    assert __main__.main(["play", *arguments]) == status
+    return capsys.readouterr()
+
+  policy = tmp_path / "policy.json"
+  output(capsys, "solve", "kuhn_poker", "--iterations=64", "--solver=cfr", f"--policy={policy}")
+  flags = ("kuhn_poker", "--seed=3", "--player=0")
+  # A wrong answer, passes until a hand is over, what the policy plays, and the end.
+  typed = "x\npass\n" + "1\np\n" * 6 + "q\n"
+  played = run(*flags, f"--policy={policy}", typed=typed).out
+  assert "you are player 0" in played
+  assert "give a number from 1 to 2" in played
+  assert "* is what was played" in played
+  assert "hands, " in played.splitlines()[-1]
+  assert played == run(*flags, f"--policy={policy}", typed=typed).out
+  assert "* is what was played" in run(*flags, f"--policy={policy}", "--search", typed=typed).out
+  assert "0 hands, +0 in all" in run(*flags, "--seconds=1", typed="").out
+  solver = spiel_cfr.CFRSolver("kuhn_poker")
+  solver.save(tmp_path / "solver.npz")
+  saved = f"--checkpoint={tmp_path / 'solver.npz'}"
+  assert "you: " in run(*flags, saved, "--hands=1", typed="2\n2\n\n\n").out
+  assert "error: " in run("leduc_poker", saved, typed="", status=1).err
+  assert "player must be" in run("kuhn_poker", saved, "--player=2", typed="", status=1).err
+
+
+def test_a_game_of_ones_own(tmp_path, capsys):
+  """Every job takes a module that registers it, by its file or by its name."""
+  name = "game_of_their_own"
+  path = tmp_path / f"{name}.py"
+  path.write_text(
+    "import pyspiel\n"
+    "from open_spiel.python.games import kuhn_poker\n"
+    "old = kuhn_poker._GAME_TYPE\n"
+    "fields = ('dynamics', 'chance_mode', 'information', 'utility', 'reward_model', 'max_num_players',\n"
+    "  'min_num_players', 'provides_information_state_string', 'provides_information_state_tensor',\n"
+    "  'provides_observation_string', 'provides_observation_tensor', 'provides_factored_observation_string')\n"
+    f"kind = pyspiel.GameType(short_name='{name}', long_name='Kuhn again',\n"
+    "  **{field: getattr(old, field) for field in fields})\n"
+    "class Game(kuhn_poker.KuhnPokerGame):\n"
+    "  def __init__(self, params=None):\n"
+    "    pyspiel.Game.__init__(self, kind, kuhn_poker._GAME_INFO, params or {})\n"
+    "pyspiel.register_game(kind, Game)\n"
+  )
+  page = f"--output={tmp_path / 'page.html'}"
+  for job in (["solve"], ["compare", "--solvers=cfr"], ["explore", page], ["size"]):
+    found = output(capsys, job[0], name, f"--import={path}", *job[1:])
+    assert " states" in found
+  assert __main__.main(["solve", name, "--import=no_such_module"]) == 1
+  assert capsys.readouterr().err == (
+    "error: --import=no_such_module: No module named 'no_such_module'.\n"
+  )
+
+
+def test_explore_takes_a_solver_and_a_target(capsys, tmp_path):
+  path = f"--output={tmp_path / 'page.html'}"
+  found = output(capsys, "explore", "kuhn_poker", "--solver=CFR+", "--exploitability=1e-4", path)
+  assert "CFRPlusSolver: as was asked for" in found
+  assert float(re.search(r"exploitability ([\d.e-]+)", found).group(1)) <= 1e-4
 
 
 def test_version(capsys):

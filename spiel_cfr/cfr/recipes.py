@@ -10,7 +10,7 @@ import functools
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 import pyspiel
@@ -46,18 +46,39 @@ def described(base: C) -> C:
   return base
 
 
-def recorded(make: Callable[P, R]) -> Callable[P, R]:
-  """Decorator of functions that make solvers of a game: the solver's `recipe` is then this function."""
+class recorded(Generic[P, R]):
+  """Decorator of functions that make solvers of a game: the solver's `recipe` is then this function.
 
-  @functools.wraps(make)
-  def noting(*arguments: P.args, **named: P.kwargs) -> R:
-    result = make(*arguments, **named)
+  The functions have the names of OpenSpiel's classes. So `isinstance` knows what they made, and deriving is refused.
+  """
+
+  def __init__(self, make: Callable[P, R]) -> None:
+    functools.update_wrapper(self, make)
+    self._make = make
+    self._name = make.__name__
+    register(self._name, self)
+
+  def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
+    result = self._make(*arguments, **named)
     solver: Any = result
-    solver.recipe = recipe_of(make, arguments, named)
+    solver.recipe = recipe_of(self._make, arguments, named)
     return result
 
-  register(make.__name__, noting)
-  return noting
+  def __instancecheck__(self, solver: object) -> bool:
+    recipe = getattr(solver, "recipe", None)
+    return isinstance(recipe, Recipe) and recipe.name == self._name
+
+  def __mro_entries__(self, bases: tuple[Any, ...]) -> NoReturn:
+    raise errors.ArgumentError(
+      f"{self._name} is a function that configures a solver, and can't be derived from. Give FullWidthSolver a "
+      "RegretMinimizer of your own instead, or derive from spiel_cfr.Solver: docs/extending.md shows how."
+    )
+
+  def __reduce__(self) -> str:
+    return self._name
+
+  def __repr__(self) -> str:
+    return f"<function {self._name}>"
 
 
 def recipe_of(

@@ -125,7 +125,8 @@ def run(
       that is due; infinity is never.
     traces: such as `TraceFile`s; they are closed when the run ends, however it does.
     checkpoints: where to keep checkpoints, and when; one more is left when the run stops.
-    progress: whether to write to standard error: a line that changes on a terminal, a line per evaluation elsewhere.
+    progress: whether to write to standard error: a line that changes on a terminal; elsewhere the first and the last
+      evaluation, and between them at most one in five seconds.
 
   Raises:
     ArgumentError: there is no stopping rule, or one that makes no sense; or an argument is of another kind.

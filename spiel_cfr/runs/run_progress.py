@@ -1,19 +1,25 @@
-"""What a run shows while it goes on: tqdm's bar on a terminal, a line per evaluation elsewhere."""
+"""Progress of a run on standard error: tqdm's bar on a terminal, a few lines elsewhere."""
 
 import sys
+import time
 
 import tqdm
 
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.runs.trace import Row, Trace
 
+# Between two lines in a file, but for the last.
+SECONDS_BETWEEN_LINES = 5.0
+
 
 class Progress(Trace):
-  """Writes to standard error how a run is doing."""
+  """Writes to standard error how a run is doing: in a file, its first and last evaluations, and few between them."""
 
   def __init__(self, iterations: int | None) -> None:
     self._iterations = iterations
     self._last: Row | None = None
+    self._written: Row | None = None
+    self._next_line = 0.0
 
   def start(self, solver: Solver) -> None:
     self._name = solver.recipe.name
@@ -33,17 +39,17 @@ class Progress(Trace):
   def write(self, row: Row) -> None:
     self._last = row
     self._bar.set_postfix_str(_quality(row), refresh=False)
-    if self._bar.disable:
+    if self._bar.disable and time.monotonic() >= self._next_line:
       self._write_line(row)
 
   def close(self) -> None:
-    """Leaves the last evaluation behind in place of the bar."""
-    was_shown = not self._bar.disable
+    """Leaves the last evaluation behind, in place of the bar if there was one."""
     self._bar.close()
-    if self._last is not None and was_shown:
+    if self._last is not None and self._last is not self._written:
       self._write_line(self._last)
 
   def _write_line(self, row: Row) -> None:
+    self._written, self._next_line = row, time.monotonic() + SECONDS_BETWEEN_LINES
     print(
       f"{self._name}: iteration {row.iteration:,}, {_quality(row)}, solver {row.solver_seconds:z.3g} s, "
       f"evaluation {row.evaluation_seconds:z.3g} s",

@@ -12,6 +12,7 @@ import pathlib
 import pickle
 import shutil
 import signal
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -27,6 +28,7 @@ from spiel_cfr.runs.checkpoint_folder import Checkpoints
 from spiel_cfr.runs.folder_lock import locked
 from spiel_cfr.runs.process_executor import ProcessExecutor
 from spiel_cfr.runs.run_loop import StoppingRules
+from spiel_cfr.runs.run_progress import SECONDS_BETWEEN_LINES
 from spiel_cfr.runs.run_schedules import Every, NextDue, Powers, next_due
 from spiel_cfr.runs.sweep_cells import Cell, failed
 from spiel_cfr.runs.trace import TraceContents, read_trace
@@ -140,7 +142,7 @@ def sweep(
     GameError: a game can't be compiled.
     FolderInUseError: another sweep uses the folder.
     OSError: the folder can't be written to.
-    KeyboardInterrupt: Ctrl-C was pressed; the runs have left checkpoints.
+    KeyboardInterrupt: Ctrl-C was pressed; the runs have left checkpoints, and `table.csv` has what is done.
   """
   rules = StoppingRules(iterations, target_nash_conv, target_exploitability, seconds)
   if checkpoint_every is None:
@@ -156,23 +158,27 @@ def sweep(
       f"executor must be a concurrent.futures.Executor, not {arguments.shortened(executor)}."
     )
   folder = pathlib.Path(os.path.abspath(arguments.path(folder, "folder")))
+  varied = {name: None for combination in combinations for name in combination}
   with locked(folder):
     try:
       rows, waiting = _prepare(combinations, rules, evaluate_at, checkpoint_every, folder)
-      results = _run(waiting, executor, progress, len(rows))
+      table = SweepTable((*varied, *sweep_cells.RESULTS, "folder"), rows)
+      try:
+        _run(waiting, rows, executor, progress)
+      finally:
+        _write_table(table, folder / _TABLE)
     finally:
       shutil.rmtree(folder / _GAMES, ignore_errors=True)
-    for row in rows:
-      row.update(results.get(row["folder"], {}))
-    varied = {name: None for combination in combinations for name in combination}
-    table = SweepTable((*varied, *sweep_cells.RESULTS, "folder"), rows)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, table.columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table.rows)
-    with files.replacing(folder / _TABLE) as file:
-      file.write(text.getvalue().encode())
   return table
+
+
+def _write_table(table: SweepTable, path: pathlib.Path) -> None:
+  text = io.StringIO()
+  writer = csv.DictWriter(text, table.columns, lineterminator="\n")
+  writer.writeheader()
+  writer.writerows(table.rows)
+  with files.replacing(path) as file:
+    file.write(text.getvalue().encode())
 
 
 def _combinations(grid: Grid | Sequence[Grid]) -> Iterator[dict[str, Any]]:
@@ -254,23 +260,28 @@ def _write(game: CompiledGame, path: pathlib.Path) -> str:
 
 def _run(
   waiting: Sequence[Cell],
+  rows: Sequence[dict[str, Any]],
   executor: concurrent.futures.Executor | None,
   progress: bool,
-  total: int,
-) -> dict[str, dict[str, Any]]:
-  """Runs cells, and returns the result of each by its folder."""
+) -> None:
+  """Runs cells, and adds the result of each to the rows of its folder as soon as it is there."""
   if not waiting:
-    return {}
+    return
   for cell in waiting:
     files.make_folder(cell.folder)
   own = executor is None
   if executor is None:
     executor = ProcessExecutor(min(os.cpu_count() or 1, len(waiting)))
-  results: dict[str, dict[str, Any]] = {}
+  num_failed = 0
   futures: dict[concurrent.futures.Future[dict[str, Any]], Cell] = {}
   try:
     with tqdm.tqdm(
-      total=total, initial=total - len(waiting), desc="sweep", unit="run", disable=not progress
+      total=len(rows),
+      initial=len(rows) - len(waiting),
+      desc="sweep",
+      unit="run",
+      disable=not progress,
+      mininterval=0.1 if sys.stderr.isatty() else SECONDS_BETWEEN_LINES,
     ) as shown:
       for cell in waiting:
         futures[executor.submit(sweep_cells.run_cell, cell)] = cell
@@ -278,19 +289,23 @@ def _run(
         cell = futures[future]
         error = future.exception()
         # Where there is one, the process that ran it has ended, or nobody was there to run it.
-        results[cell.folder] = future.result() if error is None else failed(error)
-        num_failed = sum(bool(result["error"]) for result in results.values())
+        result = future.result() if error is None else failed(error)
+        for row in rows:
+          if row["folder"] == cell.folder:
+            row.update(result)
+        num_failed += bool(result["error"])
         shown.set_postfix_str(f"{num_failed} failed" if num_failed else "", refresh=False)
         shown.update()
   except BaseException:
     for future in futures:
       future.cancel()
     # What Ctrl-C sends: runs end after a whole number of iterations.
-    for process in multiprocessing.active_children() if own else []:
+    for process in (
+      multiprocessing.active_children() if isinstance(executor, ProcessExecutor) else []
+    ):
       with contextlib.suppress(ProcessLookupError):
         os.kill(cast("int", process.pid), signal.SIGINT)
     raise
   finally:
     if own:
       executor.shutdown(cancel_futures=True)
-  return results

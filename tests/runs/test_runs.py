@@ -19,6 +19,7 @@ import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.time_slices import Slices
+from spiel_cfr.runs import run_progress
 from spiel_cfr.runs.run_progress import Progress
 
 
@@ -240,15 +241,18 @@ def test_slices_take_about_a_tenth_of_a_second() -> None:
   assert 100 <= longest <= 400
 
 
-def test_progress_is_lines_in_a_file(leduc: Any, capsys: Any) -> None:
-  spiel_cfr.run(spiel_cfr.CFRSolver(leduc), 4)
+def test_progress_is_few_lines_in_a_file(leduc: Any, capsys: Any, monkeypatch: Any) -> None:
+  clock = iter([0.0, 0.0, 4.0, 5.0, 5.0, 6.0, 7.0])
+  monkeypatch.setattr(run_progress.time, "monotonic", lambda: next(clock))
+  spiel_cfr.run(spiel_cfr.CFRSolver(leduc), 8)
   lines = capsys.readouterr().err.splitlines()
-  assert [line.split(",")[0] for line in lines[-3:]] == [
+  # Evaluations 1, 2, 4 and 8 come after 0, 4, 5 and 6 seconds.
+  assert [line.split(",")[0] for line in lines] == [
     "CFRSolver: iteration 1",
-    "CFRSolver: iteration 2",
     "CFRSolver: iteration 4",
+    "CFRSolver: iteration 8",
   ]
-  assert all("exploitability" in line and "evaluation" in line for line in lines[-3:])
+  assert all("exploitability" in line and "evaluation" in line for line in lines)
 
 
 @pytest.mark.parametrize("place", ["terminal", "notebook"])

@@ -15,7 +15,12 @@ from typing import Any, NoReturn
 
 
 def run(
-  path: pathlib.Path, flags: Sequence[str], cwd: pathlib.Path, typed: str | None, timeout: int
+  path: pathlib.Path,
+  flags: Sequence[str],
+  cwd: pathlib.Path,
+  typed: str | None,
+  timeout: int,
+  missing: str | None = None,
 ) -> tuple[int, str, str]:
   """Runs a program.
 
@@ -25,6 +30,7 @@ def run(
     cwd: in which folder.
     typed: what somebody types in.
     timeout: after how many seconds it is ended.
+    missing: a package that can't be imported, as if it were not installed.
 
   Returns:
     Its exit status, output and errors.
@@ -41,6 +47,7 @@ def run(
       "cwd": str(cwd),
       "files": list(map(str, files)),
       "timeout": timeout,
+      "missing": missing,
     }
     print(json.dumps(order), file=server.stdin, flush=True)
     status = int(server.stdout.readline())
@@ -84,6 +91,9 @@ def _become(order: dict[str, Any]) -> NoReturn:
     with open(path, how) as file:
       os.dup2(file.fileno(), number)
   os.chdir(order["cwd"])
+  for name in list(sys.modules):
+    if name.partition(".")[0] == order["missing"]:
+      sys.modules[name] = None  # type: ignore[assignment]
   sys.argv = order["argv"]
   sys.path[0] = os.path.dirname(sys.argv[0])
   status = 1

@@ -27,6 +27,7 @@ from executors import Here
 
 import spiel_cfr
 from spiel_cfr import errors, policies
+from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.deep_cfr.network import LeastSquares
 from spiel_cfr.games import compile_vector_game
 from spiel_cfr.mccfr.sampling_rules import Rule, Sampler
@@ -78,7 +79,7 @@ def cases() -> Iterator[Case]:
       if not inspect.isabstract(thing):
         for method, function in _methods(thing):
           yield from _cases_of(f"{name}.{method}", thing, method, function)
-    elif inspect.isfunction(thing):
+    elif inspect.isfunction(thing) or isinstance(thing, recorded):
       yield from _cases_of(name, None, thing, thing)
 
 

@@ -1,0 +1,131 @@
+"""A game against a policy, in the terminal: hands with a person at one seat and bots at the others."""
+
+from typing import Any
+
+import numpy as np
+import pyspiel
+from open_spiel.python.algorithms.evaluate_bots import evaluate_bots
+
+from spiel_cfr._util import arguments
+from spiel_cfr.bots import PolicyBot
+from spiel_cfr.games.openspiel.loading import load_game
+from spiel_cfr.policies.open_spiel import AnyPolicy
+from spiel_cfr.search import SearchBot
+
+
+class _Quit(Exception):
+  """The person has had enough."""
+
+
+class _Person(pyspiel.Bot):  # type: ignore[misc]
+  """A person at the terminal as one of OpenSpiel's bots."""
+
+  def __init__(self, player: int) -> None:
+    super().__init__()
+    self._player = player
+
+  def player_id(self) -> int:
+    return self._player
+
+  def restart_at(self, state: Any) -> None:
+    pass
+
+  def inform_action(self, state: Any, player: int, action: int) -> None:
+    """Prints what another player does; what chance does shows in what the person sees."""
+    if player != self._player and player >= 0:
+      print(f"  player {player}: {state.action_to_string(player, action)}")
+
+  def step(self, state: Any) -> int:
+    actions = state.legal_actions(self._player)
+    if not actions:
+      return int(pyspiel.INVALID_ACTION)
+    names = [str(state.action_to_string(self._player, action)) for action in actions]
+    print(f"\n{state.information_state_string(self._player)}")
+    print("  ".join(f"[{number}] {name}" for number, name in enumerate(names, 1)))
+    while True:
+      answer = _ask("you: ").lower()
+      by_name = [name.lower().startswith(answer) for name in names]
+      if answer.isdigit() and 1 <= int(answer) <= len(actions):
+        return int(actions[int(answer) - 1])
+      if answer and sum(by_name) == 1:
+        return int(actions[by_name.index(True)])
+      print(f"Please give a number from 1 to {len(actions)}, the name of an action, or q.")
+
+
+def _ask(question: str) -> str:
+  """Returns a line that was typed in."""
+  try:
+    answer = input(question).strip()
+  except (EOFError, KeyboardInterrupt):
+    raise _Quit from None
+  if answer.lower() in ("q", "quit"):
+    raise _Quit
+  return answer
+
+
+def play(
+  game: str | pyspiel.Game,
+  policy: AnyPolicy,
+  *,
+  player: int | None = None,
+  hands: int | None = None,
+  search: bool = False,
+  seed: int | None = None,
+) -> None:
+  """Plays hands in the terminal, until `q` is typed.
+
+  Args:
+    game: OpenSpiel's string of the game, or the game; moves that are simultaneous are made in turns.
+    policy: what the others play, as `PolicyBot` takes it.
+    player: where the person sits, from 0; None for a seat further each hand.
+    hands: end after so many.
+    search: whether the others search from the policy, see `SearchBot`.
+    seed: of the cards and of the others' draws.
+
+  Raises:
+    ArgumentError: there is no such player, or the number of hands or the seed makes no sense.
+    GameError: see `compile_game`.
+    PolicyError: the policy has no probabilities for a decision.
+  """
+  game = load_game(game)
+  players = game.num_players()
+  if player is not None:
+    player = arguments.integer(player, "player", 0, players - 1)
+  if hands is not None:
+    hands = arguments.positive_integer(hands, "hands")
+  rng = np.random.default_rng(None if seed is None else arguments.integer(seed, "seed", 0))
+  seeds = rng.integers(2**31, size=players + 1).tolist()
+  kind = SearchBot if search else PolicyBot
+  bots = [kind(policy, each, seed=seeds[each]) for each in range(players)]
+  chance = np.random.RandomState(seeds[-1])
+  total, hand = 0.0, 0
+  try:
+    while hands is None or hand < hands:
+      me = hand % players if player is None else player
+      print(f"\n--- hand {hand + 1}: you are player {me}; q ends ---")
+      state = game.new_initial_state()
+      returns = evaluate_bots(state, [*bots[:me], _Person(me), *bots[me + 1 :]], chance)
+      hand += 1
+      total += returns[me]
+      print(f"\n{state}\nreturns: {', '.join(f'{value:zg}' for value in returns)}")
+      print(f"you: {returns[me]:+zg}, {total:+zg} after {hand} hands")
+      if _ask("p for what the policy plays here, return for the next hand: ").lower() == "p":
+        _replay(state, bots)
+  except _Quit:
+    pass
+  print(f"\n{hand} hands, {total:+zg} in all.")
+
+
+def _replay(state: Any, bots: list[pyspiel.Bot]) -> None:
+  """Prints what the policy plays at every decision of a hand."""
+  again = state.get_game().new_initial_state()
+  for action in state.history():
+    player = again.current_player()
+    if player >= 0:
+      words = ", ".join(
+        f"{'*' if each == action else ''}{again.action_to_string(player, each)} {chance:z.1%}"
+        for each, chance in bots[player].get_policy(again)
+      )
+      print(f"  player {player} at {again.information_state_string(player)!r}: {words}")
+    again.apply_action(action)
+  print("  * is what was played.")
