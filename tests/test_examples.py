@@ -518,6 +518,25 @@ def test_libratus_endgames(tmp_path, monkeypatch):
     assert (again == rows) == (path != cut)
 
 
+@pytest.mark.slow
+def test_stable_predictive(tmp_path, monkeypatch):
+  monkeypatch.syspath_prepend(str(ROOT / "examples"))
+  printed = run("stable_predictive", "--games=kuhn", "--iterations=100", f"--output_dir={tmp_path}")
+  assert printed.count("half of the infosets play no action more than") == 2
+  tables = list(importlib.import_module("tables").printed_tables(printed))
+  heads = [
+    f"{order}{rest}"
+    for order in ("simultaneous", "alternating")
+    for rest in (", after 10 / 100 iterations", ", processor seconds for 1,000 iterations")
+  ]
+  assert [columns for columns, *_ in tables] == [[head, "kuhn"] for head in heads]
+  for _, *rows in tables[::2]:
+    cells = dict(rows)
+    for name in ("CFR", "CFR+"):
+      assert cells[f"OpenSpiel's {name}"] == cells[name]
+  assert all(float(row[1]) > 0 for _, *rows in tables[1::2] for row in rows)
+
+
 def test_libratus_endgames_without_a_file(tmp_path):
   output = run(
     "libratus_endgames", "--iterations=2", "--methods=cfr", "--noplot", f"--output_dir={tmp_path}"
