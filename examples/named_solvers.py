@@ -59,15 +59,11 @@ class OpenSpielSolver(spiel_cfr.Solver):
 
   def current_probabilities(self) -> npt.NDArray[np.float64]:
     """Returns the current policy in behavioural form."""
-    return self._read("current_policy")
+    return policies.from_policy(self.compiled_game, self._solver.current_policy())
 
   def average_probabilities(self) -> npt.NDArray[np.float64]:
     """Returns the average policy in behavioural form."""
-    return self._read("average_policy")
-
-  def _read(self, name: str) -> npt.NDArray[np.float64]:
-    prefix = "tabular_" if self.alternating_updates else ""
-    return policies.from_policy(self.compiled_game, getattr(self._solver, prefix + name)())
+    return policies.from_policy(self.compiled_game, self._solver.average_policy())
 
 
 # A solver is made for a game and for the number of iterations that it is going to run.

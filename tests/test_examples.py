@@ -326,6 +326,9 @@ def test_compare_solvers(tmp_path):
     "iterations; players update in turn, but at once in restarted_stable_predictive\n" in output
   )
   assert list(rows) == ["1", "2", "4", "8", "16", "32", "64"]
+  (last,) = re.findall(r"^ last iter +(.*)$", output, re.MULTILINE)
+  assert len(last.split()) == 6
+  assert last.split()[0] == last.split()[3] != rows["64"][0]
   assert "so its line never rises" in output
   for row in rows.values():
     cfr, plus, _, open_spiel_cfr, open_spiel_plus, _ = row
@@ -400,19 +403,19 @@ def test_no_two_games_share_a_file():
   assert max(map(len, names)) < 100
 
 
-def test_kuhn_poker():
-  """In a Python of its own, like nobody else here."""
-  output = subprocess.run(
-    [sys.executable, "examples/kuhn_poker.py"],
-    cwd=ROOT,
-    env=os.environ | {"PYTHONPATH": str(ROOT)},
-    capture_output=True,
-    text=True,
-    timeout=300,
-    check=True,
-  ).stdout
-  assert "WRONG" not in output
+@pytest.mark.parametrize("solver", ["cfr+", "adaptive"])
+def test_kuhn_poker(tmp_path, solver):
+  tree = tmp_path / "tree.png"
+  output = run("kuhn_poker", f"--solver={solver}", "--iterations=20000", f"--tree={tree}")
+  assert f"iterations of {solver}: exploitability" in output
+  table = re.findall(
+    r"^ +([12])  (jack|queen|king) .* (\d\.\d{4}) +(\d\.\d{4})$", output, re.MULTILINE
+  )
+  assert len(table) == 12
+  assert all(abs(float(passes) + float(bets) - 1) < 2e-4 for *_, passes, bets in table)
+  assert ("2", "king", "0.0000", "1.0000") in table
   assert output.count("  ok ") == 13
+  assert tree.read_bytes().startswith(b"\x89PNG")
 
 
 def test_kuhn_poker_says_what_is_wrong():
@@ -636,11 +639,13 @@ def test_mccfr(tmp_path):
 def test_track(tmp_path, solver):
   flags = (f"--solver={solver}", "--iterations=100", f"--output_dir={tmp_path}")
   run("track", "--track=^0", *flags)
-  lines = (tmp_path / f"track_{solver}_kuhn_poker.jsonl").read_text().splitlines()
-  notes = [json.loads(line) for line in lines]
+  path = tmp_path / f"track_{solver}_kuhn_poker.jsonl"
+  notes = [json.loads(line) for line in path.read_text().splitlines()]
   assert {note["infostate"] for note in notes} == {"0", "0p", "0b", "0pb"}
   assert {note["iteration"] for note in notes} >= {1, 2, 100}
-  assert (tmp_path / f"track_{solver}_kuhn_poker.png").stat().st_size > 10_000
+  assert path.with_suffix(".png").stat().st_size > 10_000
+  run("track", *flags, "--noplot")
+  assert len({json.loads(line)["infostate"] for line in path.read_text().splitlines()}) == 12
 
 
 def test_mccfr_says_what_is_wrong(tmp_path):
