@@ -3,7 +3,8 @@ r"""Solves one game with several solvers, ours and OpenSpiel's, and lets OpenSpi
     python examples/compare_solvers.py --game=leduc_poker --solvers=cfr,cfr+,dcfr,open_spiel_cfr+ --iterations=1000
 
 prints the exploitability after 1, 2, 4, ... iterations (NashConv where the game is not a constant-sum game of two
-players), draws it, and ends with what OpenSpiel's own functions say of every final average policy.
+players), that of the last iterate in place of the average, and draws it. It ends with what OpenSpiel's own functions
+say of every final average policy.
 """
 
 import pathlib
@@ -53,7 +54,7 @@ def main() -> None:
   results = {}
   for name, solver in solvers.items():
     print(f"running {name} ...", flush=True)
-    results[name] = spiel_cfr.run(solver, _ITERATIONS.value, progress=False)
+    results[name] = spiel_cfr.run(solver, _ITERATIONS.value, evaluate_current=True, progress=False)
 
   quality, divisor = ("exploitability", 2) if game.is_two_player_constant_sum else ("NashConv", 1)
   table = {
@@ -66,6 +67,9 @@ def main() -> None:
   for iteration in next(iter(table.values())):
     cells = (f"{column[iteration]:z.3e}".rjust(max(len(name), 9)) for name, column in table.items())
     print(f"{iteration:10,}", *cells, sep="  ")
+  last = {name: (each.last.current_nash_conv or 0.0) / divisor for name, each in results.items()}
+  cells = (f"{value:z.3e}".rjust(max(len(name), 9)) for name, value in last.items())
+  print(" last iter", *cells, sep="  ")
   cells = (f"{value:z.3f}".rjust(max(len(name), 9)) for name, value in seconds.items())
   print("   seconds", *cells, sep="  ")
   if "restarted" in solvers:

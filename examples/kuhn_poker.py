@@ -1,50 +1,64 @@
 r"""Solves Kuhn poker, shows its equilibrium infoset by infoset, and checks what theory says of it.
 
-    python examples/kuhn_poker.py
+    python examples/kuhn_poker.py --solver=cfr+ --picture=results/kuhn_tree.png
 
 Kuhn (1950) found all equilibria. With a free number alpha from 0 to 1/3, the first player bets a jack with probability
 alpha and a king with 3 alpha, never bets a queen first, and calls a bet with the queen with alpha + 1/3. The second
 player's equilibrium strategy is unique: it bets a jack after a check with 1/3, never bets a queen, always bets a king;
 facing a bet it folds the jack, calls with the queen with 1/3 and with the king always. The first player loses 1/18.
+
+The table has both actions of every infoset: "pass" is to check, or to fold to a bet; "bet" is to bet, or to call. The
+picture is the game tree: a node's colour is its infoset, a line's width is the probability of the action.
 """
 
 import sys
+from typing import Any
 
+import pyspiel
 from absl import app, flags
+from results import draws, pyplot, save, writable
 
 import spiel_cfr
+from spiel_cfr import catalogue
 
+_SOLVER = flags.DEFINE_string("solver", "cfr+", f"which, of {', '.join(catalogue.SOLVERS)}")
 _ITERATIONS = flags.DEFINE_integer("iterations", 100_000, "how many iterations", lower_bound=1)
 _TOLERANCE = flags.DEFINE_float(
   "tolerance", 1e-3, "how far a probability may be from theory's", 0.0
 )
+_PICTURE = flags.DEFINE_string("picture", "", "where a picture of the game tree goes")
 
 _CARDS = {"0": "jack", "1": "queen", "2": "king"}
 _SITUATIONS = {
-  "": ("first to act", "bets"),
-  "p": ("after a check", "bets"),
-  "b": ("facing a bet", "calls"),
-  "pb": ("checked, facing a bet", "calls"),
+  "": "first to act",
+  "p": "after a check",
+  "b": "facing a bet",
+  "pb": "checked, facing a bet",
 }
 
 
 def main(arguments: list[str]) -> None:
   if len(arguments) > 1:
     raise app.UsageError(f"unknown arguments: {arguments[1:]}")
-  solver = spiel_cfr.CFRPlusSolver("kuhn_poker")
+  if _PICTURE.value:
+    writable(_PICTURE.value)
+  solver = catalogue.make(_SOLVER.value, "kuhn_poker", _ITERATIONS.value)
   solver.run(_ITERATIONS.value)
+  policy = solver.average_policy_dict()
   # In each infoset, the probability of action 1: to bet, or to call.
-  active = {infostate: entry[1] for infostate, entry in solver.average_policy_dict().items()}
-  values = spiel_cfr.expected_values(solver.compiled_game, solver.average_policy())
+  active = {infostate: entry[1] for infostate, entry in policy.items()}
+  values = spiel_cfr.expected_values(solver.compiled_game, policy)
   print(
-    f"Kuhn poker after {solver.iteration:,} iterations of CFR+: exploitability "
-    f"{solver.exploitability():z.1e}\n"
+    f"Kuhn poker after {solver.iteration:,} iterations of {_SOLVER.value}: exploitability "
+    f"{solver.exploitability():z.1e}\n\n  player  card   situation                  pass     bet"
   )
-  for infostate in sorted(active, key=lambda key: (len(key) % 2 == 0, key[1:], key[0])):
+  for infostate in sorted(policy, key=lambda key: (len(key) % 2 == 0, key[1:], key[0])):
     card, history = infostate[0], infostate[1:]
     player = 2 if len(history) == 1 else 1
-    where, does = _SITUATIONS[history]
-    print(f"  player {player}, {_CARDS[card]:5}, {where:21}  {does:5} {active[infostate]:z.4f}")
+    passes, bets = policy[infostate].values()
+    print(f"  {player:6}  {_CARDS[card]:5}  {_SITUATIONS[history]:21}  {passes:z8.4f} {bets:z7.4f}")
+  if _PICTURE.value:
+    draw(policy, values[0], _PICTURE.value)
 
   alpha = active["0"]
   print(f"\nalpha, the free choice of the first player, is {alpha:z.4f} here. Theory says:")
@@ -68,6 +82,46 @@ def main(arguments: list[str]) -> None:
     print(f"  {'ok   ' if good else 'WRONG'} {claim:53} {found:z8.4f}  (theory {expected:z.4f})")
   if not all(holds):
     sys.exit("Not an equilibrium to this tolerance: run more iterations.")
+
+
+@draws
+def draw(policy: dict[str, dict[int, float]], value: float, path: str) -> None:
+  """Draws the game tree, from chance's deals at the top to the first player's winnings."""
+  plt = pyplot()
+  figure, axes = plt.subplots(figsize=(16, 6), layout="constrained")
+  colors = {infostate: plt.cm.tab20(number) for number, infostate in enumerate(sorted(policy))}
+  leaves = iter(range(1000))
+
+  def place(state: Any) -> tuple[float, float]:
+    """Draws what is below a state, and then the state; returns where it is."""
+    depth = -float(len(state.history()))
+    if state.is_terminal():
+      spot = float(next(leaves)), depth
+      axes.text(*spot, f"{state.returns()[0]:+.0f}", ha="center", va="top", fontsize=8)
+      return spot
+    name = "" if state.is_chance_node() else state.information_state_string()
+    weights = dict(state.chance_outcomes()) if state.is_chance_node() else policy[name]
+    below = [(action, place(state.child(action))) for action in weights]
+    spot = sum(x for _, (x, _) in below) / len(below), depth
+    for action, (x, y) in below:
+      width = 0.4 + 3 * weights[action]
+      axes.plot([spot[0], x], [depth, y], color="0.6", linewidth=width, zorder=1)
+      label = _CARDS[str(action)] if state.is_chance_node() else "pb"[action]
+      axes.text((spot[0] + x) / 2, (depth + y) / 2, label, fontsize=7, ha="center")
+    color = "black" if state.is_chance_node() else colors[name]
+    axes.scatter(
+      *spot, s=60, color=color, marker="s^"[state.current_player()] if name else "D", zorder=2
+    )
+    axes.text(spot[0] + 0.2, depth, name, fontsize=7, va="bottom")
+    return spot
+
+  place(pyspiel.load_game("kuhn_poker").new_initial_state())
+  axes.axis("off")
+  axes.set_title(
+    f"Kuhn poker after {_SOLVER.value}: p passes, b bets; squares: player 1, triangles: player 2; "
+    f"leaves: what player 1 wins, {value:z.4f} on average"
+  )
+  save(figure, path, 110)
 
 
 if __name__ == "__main__":

@@ -6,28 +6,31 @@ r"""The experiment of Farina et al. (2019) on endgames of no-limit hold'em: its 
 The paper's four endgames, subgame1.txt to subgame4.txt, are at https://github.com/Sandholm-Lab/LibratusEndgames. Bets
 are the paper's: the first of a round half the pot, the pot or all-in, later ones the pot or all-in. The program prints
 and draws the saddle-point gap (NashConv) of the average strategies in thousandths of a big blind a game (mbb/g) against
-iterations, for simultaneous updates (the paper's Figures 2 and 3) and for alternating ones (Figures 4 and 5);
-exploitability is half of it. A run that was stopped goes on where it was, and what output_dir has the numbers of is not
-run again.
+iterations and seconds, for simultaneous updates (the paper's Figures 2 and 3) and for alternating ones (Figures 4 and
+5); exploitability is half of it. The table also has the gap of the last iterate. A run that was stopped goes on from
+its checkpoint, and a run with a complete trace in output_dir is not repeated.
 
     python examples/libratus_endgames.py --subgame_file=subgame3.txt --methods=dcfr --updates=alternating --page
 
 also writes a page on which one clicks through what the best of the methods does with each hand.
 """
 
-import csv
+import dataclasses
 import functools
 import pathlib
 import shutil
 import sys
 from collections.abc import Callable
+from typing import cast, get_args
 
 import results
 from absl import app, flags
 
 import spiel_cfr
-from spiel_cfr import catalogue
+from spiel_cfr import catalogue, runs
+from spiel_cfr._util import files
 from spiel_cfr.poker import bet_filters
+from spiel_cfr.regret_minimizers.regularizers import Regularizer
 
 _SUBGAME_FILE = flags.DEFINE_multi_string(
   "subgame_file", [], "a file in the LibratusEndgames format, repeat for several"
@@ -46,6 +49,9 @@ _METHODS = flags.DEFINE_list(
   "from cfr, cfr+, dcfr; oftrl, as in the paper's figures, with all factors; "
   "and ours: bounded, whose steps the theory allows; adaptive and uniform, whose steps come from the run",
 )
+_REGULARIZERS = flags.DEFINE_list(
+  "regularizer", ["entropy"], "of OFTRL: entropy, euclidean, or both"
+)
 _STACK = flags.DEFINE_integer("stack", 20_000, "chips that each player began the match with")
 _BIG_BLIND = flags.DEFINE_integer("big_blind", 100, "chips of the big blind")
 _FLOAT32 = flags.DEFINE_bool(
@@ -61,8 +67,14 @@ _TURN = 3
 _HORIZON = 1000
 _SHOWN = (10, 100, 300, 1000)
 _FIGURES = {"simultaneous": "Figures 2 and 3", "alternating": "Figures 4 and 5"}
-# The paper's methods.
-_COLORS = {"cfr": "tab:blue", "dcfr": "tab:red", "oftrl": "tab:purple", "oftrl tuned": "black"}
+# What is drawn: the paper's methods, and our default.
+_COLORS = {
+  "cfr": "tab:blue",
+  "dcfr": "tab:red",
+  "oftrl": "tab:purple",
+  "oftrl tuned": "black",
+  "oftrl adaptive": "tab:green",
+}
 # In the catalogue; all of them take either order of updates.
 _ENTRIES = {
   "cfr": "cfr_simultaneous",
@@ -73,12 +85,15 @@ _ENTRIES = {
   "bounded": "stable_predictive_paper",
 }
 
-# Gaps by iteration, of (endgame, order of updates, method).
-Gaps = dict[tuple[str, str, str], dict[int, float]]
+# Evaluations by endgame and method, for one order of updates; gaps in mbb/g.
+Found = dict[str, dict[str, list[runs.Row]]]
 
 
 def steps_of_the_figures(
-  game: spiel_cfr.poker.PublicGame, alternating_updates: bool, factor: float
+  game: spiel_cfr.poker.PublicGame,
+  alternating_updates: bool,
+  factor: float,
+  regularizer: Regularizer,
 ) -> spiel_cfr.Solver:
   """OFTRL with steps `factor` kappa_j, kappa = T^(-1/4), payoffs in chips times the file's reaches; nothing is proven.
 
@@ -92,6 +107,7 @@ def steps_of_the_figures(
     kappa=_HORIZON**-0.25,
     steps=factor * 3 * largest_norm * game.tree.deal.total,
     loss_bounds="payoffs",
+    regularizer=regularizer,
     alternating_updates=alternating_updates,
   )
 
@@ -100,23 +116,33 @@ def makers() -> dict[str, Callable[..., spiel_cfr.Solver]]:
   """Returns how to make each method that is asked for, given a game and `alternating_updates`."""
   found: dict[str, Callable[..., spiel_cfr.Solver]] = {}
   for name in _METHODS.value:
-    if name == "oftrl":
-      for factor in _FACTORS.value:
-        label = "oftrl" if float(factor) == 1 else f"oftrl x{factor}"
-        found[label] = functools.partial(steps_of_the_figures, factor=float(factor))
-    elif name in _ENTRIES:
-      entry = catalogue.SOLVERS[_ENTRIES[name]]
-      label = name if "cfr" in name else f"oftrl {name}"
-      found[label] = functools.partial(entry, iterations=_HORIZON)
-    else:
+    if name not in ("oftrl", *_ENTRIES):
       raise app.UsageError(f"unknown method {name!r}; there are oftrl, {', '.join(_ENTRIES)}")
+    for regularizer in cast(list[Regularizer], _REGULARIZERS.value):
+      of = "" if regularizer == "entropy" else f" {regularizer}"
+      if name == "oftrl":
+        for factor in _FACTORS.value:
+          label = f"oftrl{of}" if float(factor) == 1 else f"oftrl{of} x{factor}"
+          found[label] = functools.partial(
+            steps_of_the_figures, factor=float(factor), regularizer=regularizer
+          )
+      elif "cfr" in name:
+        found[name] = functools.partial(catalogue.SOLVERS[_ENTRIES[name]], iterations=_HORIZON)
+      else:
+        entry = functools.partial(catalogue.SOLVERS[_ENTRIES[name]], regularizer=regularizer)
+        found[f"oftrl{of} {name}"] = functools.partial(entry, iterations=_HORIZON)
   return found
 
 
+def shown_points() -> list[int]:
+  """Returns the iterations that are columns of the table: the last one among them."""
+  return [at for at in _SHOWN if at < _ITERATIONS.value] + [_ITERATIONS.value]
+
+
 def next_point(iteration: int) -> float:
-  """Returns when the next evaluation is due: at powers of 10^(1/8), and where the table looks."""
-  power = spiel_cfr.runs.Powers(10 ** (1 / 8))(iteration)
-  return min(at for at in (*_SHOWN, power) if at > iteration)
+  """Returns when the next evaluation is due: at powers of 10^(1/5), and where the table looks."""
+  power = runs.Powers(10 ** (1 / 5))(iteration)
+  return min(at for at in (*shown_points(), power) if at > iteration)
 
 
 def main(arguments: list[str]) -> None:
@@ -124,37 +150,37 @@ def main(arguments: list[str]) -> None:
     raise app.UsageError(f"unknown arguments: {arguments[1:]}")
   if not set(_UPDATES.value) <= set(_FIGURES):
     raise app.UsageError(f"--updates takes {' and '.join(_FIGURES)}")
-  methods = makers()
-  folder = pathlib.Path(_OUTPUT_DIR.value)
-  numbers = results.writable(folder / "endgames.csv")
+  if not set(_REGULARIZERS.value) <= set(get_args(Regularizer)):
+    raise app.UsageError(f"--regularizer takes {' and '.join(get_args(Regularizer))}")
+  methods, folder = makers(), pathlib.Path(_OUTPUT_DIR.value)
+  found: dict[str, Found] = {updates: {} for updates in _UPDATES.value}
   try:
+    files.check_writable(folder)
     for name, endgame in endgames().items():
-      solve(name, endgame, methods, numbers)
+      for updates, rows in solve(name, endgame, methods, folder).items():
+        found[updates][name] = rows
   except (spiel_cfr.errors.SpielCFRError, OSError) as error:
     sys.exit(f"error: {error}")
-  gaps = known_gaps(numbers)
-  for updates in _UPDATES.value:
-    print(
-      f"\n{updates} updates: NashConv, mbb/g, after {' / '.join(map(str, _SHOWN))} iterations\n"
-    )
-    print(markdown(gaps, updates))
+  for updates, gaps in found.items():
+    print(f"\n{updates} updates: NashConv in mbb/g after so many iterations, that of the last")
+    print(f"iterate instead of the average, and the solver's seconds\n\n{table(gaps, updates)}")
     if _PLOT.value:
       draw(gaps, updates, folder / f"endgames_{updates}.png")
 
 
 def endgames() -> dict[str, spiel_cfr.poker.Endgame]:
   """Returns the endgames of all files by what they are called, or the one that is built in."""
-  files = [pathlib.Path(name) for name in _SUBGAME_FILE.value]
+  paths = [pathlib.Path(name) for name in _SUBGAME_FILE.value]
   if _SUBGAME_FOLDER.value:
-    files += sorted(pathlib.Path(_SUBGAME_FOLDER.value).glob("*.txt"))
-    if not files:
+    paths += sorted(pathlib.Path(_SUBGAME_FOLDER.value).glob("*.txt"))
+    if not paths:
       sys.exit(f"error: there is no file *.txt in {_SUBGAME_FOLDER.value}")
-  if not files:
+  if not paths:
     endgame, name = results.river_endgame()
     return {name: endgame}
   return {
-    file.stem: spiel_cfr.load_endgame(file, stack=_STACK.value, big_blind=_BIG_BLIND.value)
-    for file in files
+    path.stem: spiel_cfr.load_endgame(path, stack=_STACK.value, big_blind=_BIG_BLIND.value)
+    for path in paths
   }
 
 
@@ -162,14 +188,9 @@ def solve(
   name: str,
   endgame: spiel_cfr.poker.Endgame,
   methods: dict[str, Callable[..., spiel_cfr.Solver]],
-  numbers: pathlib.Path,
-) -> None:
-  """Runs the methods on one endgame; each gap is written when it is known."""
-  gaps = known_gaps(numbers)
-  runs = [(updates, method) for updates in _UPDATES.value for method in methods]
-  runs = [run for run in runs if _ITERATIONS.value not in gaps.get((name, *run), {})]
-  if not runs:
-    return
+  folder: pathlib.Path,
+) -> Found:
+  """Runs the methods on one endgame, with a trace each; returns its rows by order of updates and method."""
   game = spiel_cfr.poker.compile_public_game(
     endgame.load(),
     bet_filters.few_bets,
@@ -178,129 +199,109 @@ def solve(
   )
   print(f"{name}: board {endgame.board}, pot {endgame.pot}\n{game}", flush=True)
   print(f"each solver takes about {game.memory_estimate() / 1e6:z,.0f} MB", flush=True)
+  found: Found = {}
   best: tuple[float, spiel_cfr.Solver] | None = None
-  for updates, method in runs:
-    solver = methods[method](game, alternating_updates=updates == "alternating")
-    checkpoints = spiel_cfr.Checkpoints(
-      numbers.parent / "unfinished" / f"{name} {updates} {method}",
-      every=lambda iteration: next_point(max(iteration, 99)),
-      keep=1,
-    )
-    checkpoints.resume(solver)
-    done = solver.iteration
-    keep = Keep(numbers, endgame, (name, updates, method))
-    run = spiel_cfr.run(
-      solver,
-      _ITERATIONS.value,
-      evaluate_at=next_point,
-      traces=[keep],
-      checkpoints=checkpoints,
-      progress=False,
-    )
-    if run.reason == "interrupt":
-      sys.exit("stopped; the same command goes on from here")
-    shutil.rmtree(checkpoints.folder)
-    milliseconds = 1000 * run.last.solver_seconds / max(1, _ITERATIONS.value - done)
-    gap = endgame.milli_big_blinds(run.last.nash_conv)
-    print(
-      f"  {updates:12} {method:16} {gap:z10.4g} mbb/g {milliseconds:z8.2f} ms an iteration",
-      flush=True,
-    )
-    if best is None or run.last.nash_conv < best[0]:
-      best = run.last.nash_conv, solver
-    del solver
+  for updates in _UPDATES.value:
+    for method, make in methods.items():
+      trace = folder / f"{name} {updates} {method}.csv"
+      rows = runs.read_trace(trace).rows if trace.exists() else []
+      if not any(row.iteration == _ITERATIONS.value for row in rows):
+        solver = make(game, alternating_updates=updates == "alternating")
+        rows = run(solver, trace)
+        if best is None or rows[-1].nash_conv < best[0]:
+          best = rows[-1].nash_conv, solver
+        del solver
+      own = [in_mbb(row, endgame) for row in rows if row.iteration <= _ITERATIONS.value]
+      found.setdefault(updates, {})[method] = own
+      print(f"  {updates:12} {method:16} {own[-1].nash_conv:z10.4g} mbb/g", flush=True)
   if _PAGE.value and best is not None:
-    print(spiel_cfr.explore(best[1], numbers.parent / f"endgame_{name}.html", title=name))
-
-
-class Keep(spiel_cfr.runs.Trace):
-  """Adds each evaluation to a file at once, so that nothing is lost when a run is killed."""
-
-  def __init__(
-    self, path: pathlib.Path, endgame: spiel_cfr.poker.Endgame, run: tuple[str, str, str]
-  ) -> None:
-    """Takes the file, and what is run: endgame, order of updates, method."""
-    self._path, self._endgame, self._run = path, endgame, run
-
-  def start(self, solver: spiel_cfr.Solver) -> None:
-    """Has nothing to take up."""
-
-  def write(self, row: spiel_cfr.runs.Row) -> None:
-    """Adds a line."""
-    gap = self._endgame.milli_big_blinds(row.nash_conv)
-    with self._path.open("a", newline="") as file:
-      csv.writer(file).writerow([*self._run, row.iteration, f"{gap:z.6g}"])
-
-  def close(self) -> None:
-    """Has nothing to close."""
-
-
-def known_gaps(path: pathlib.Path) -> Gaps:
-  """Returns what has been written so far; of two lines about the same the later one counts."""
-  gaps: Gaps = {}
-  if path.exists():
-    with path.open(newline="") as file:
-      for *run, iteration, gap in csv.reader(file):
-        name, updates, method = run
-        gaps.setdefault((name, updates, method), {})[int(iteration)] = float(gap)
-  return {run: dict(sorted(column.items())) for run, column in gaps.items()}
-
-
-def with_tuned(gaps: Gaps, name: str, updates: str) -> dict[str, dict[int, float]]:
-  """Returns the methods of an endgame as the paper shows them: of the factors the best one is "tuned"."""
-  found = {run[2]: column for run, column in gaps.items() if run[:2] == (name, updates)}
-  tuned = {method: column for method, column in found.items() if method.startswith("oftrl x")}
-  if tuned:
-    # Not all may have gone as far.
-    last = min(max(column) for column in tuned.values())
-    best = min(tuned, key=lambda method: tuned[method].get(last, float("inf")))
-    found[f"oftrl tuned ({best.removeprefix('oftrl ')})"] = found[best]
+    print(spiel_cfr.explore(best[1], folder / f"endgame_{name}.html", title=name))
   return found
 
 
-def markdown(gaps: Gaps, updates: str) -> str:
-  """Returns a table: a row a method, a column an endgame."""
-  names = list(dict.fromkeys(run[0] for run in gaps if run[1] == updates))
-  methods = sorted({run[2] for run in gaps if run[1] == updates})
-  lines = [f"| {updates} | {' | '.join(names)} |", "| --- " * (len(names) + 1) + "|"]
-  for method in methods:
-    columns = [gaps.get((name, updates, method), {}) for name in names]
-    cells = [
-      " / ".join(shown(column.get(at)) for at in _SHOWN) if column else "" for column in columns
-    ]
-    lines.append(f"| {method} | {' | '.join(cells)} |")
-  return "\n".join(lines)
+def run(solver: spiel_cfr.Solver, trace: pathlib.Path) -> list[runs.Row]:
+  """Runs a solver, from its checkpoint if it was stopped before; returns all rows of its trace."""
+  checkpoints = spiel_cfr.Checkpoints(
+    trace.parent / "unfinished" / trace.stem,
+    every=lambda iteration: next_point(max(iteration, 99)),
+    keep=1,
+  )
+  checkpoints.resume(solver)
+  done = spiel_cfr.run(
+    solver,
+    _ITERATIONS.value,
+    evaluate_at=next_point,
+    evaluate_current=True,
+    traces=[runs.TraceFile(trace)],
+    checkpoints=checkpoints,
+    progress=False,
+  )
+  if done.reason == "interrupt":
+    sys.exit("stopped; the same command goes on from here")
+  shutil.rmtree(checkpoints.folder)
+  return runs.read_trace(trace).rows
 
 
-def shown(gap: float | None) -> str:
-  """Returns a cell's number, or a dash for what was not run."""
-  if gap is None:
-    return "-"
+def in_mbb(row: runs.Row, endgame: spiel_cfr.poker.Endgame) -> runs.Row:
+  """Returns an evaluation in thousandths of a big blind."""
+  assert row.current_nash_conv is not None
+  return dataclasses.replace(
+    row,
+    nash_conv=endgame.milli_big_blinds(row.nash_conv),
+    current_nash_conv=endgame.milli_big_blinds(row.current_nash_conv),
+  )
+
+
+def with_tuned(gaps: dict[str, list[runs.Row]]) -> dict[str, list[runs.Row]]:
+  """Returns the methods of an endgame as the paper shows them: of the factors the best one is "tuned"."""
+  tuned = [method for method in gaps if method.startswith("oftrl x")]
+  if not tuned:
+    return gaps
+  best = min(tuned, key=lambda method: gaps[method][-1].nash_conv)
+  return gaps | {f"oftrl tuned ({best.removeprefix('oftrl ')})": gaps[best]}
+
+
+def table(found: Found, updates: str) -> str:
+  """Returns a row for each endgame and method: gaps at some iterations, of the last iterate, seconds."""
+  points = shown_points()
+  rows = {}
+  for name, methods in found.items():
+    for method, own in methods.items():
+      at = {row.iteration: row.nash_conv for row in own}
+      cells = [shown(at[point]) for point in points]
+      cells += [shown(own[-1].current_nash_conv or 0.0), f"{own[-1].solver_seconds:z,.1f}"]
+      rows[f"{name} | {method}"] = cells
+  columns = ["method", *map("{:,}".format, points), "last iterate", "seconds"]
+  return results.markdown(updates, columns, rows)
+
+
+def shown(gap: float) -> str:
+  """Returns a cell's number."""
   return f"{gap:z,.0f}" if gap >= 100 else f"{gap:z.3g}"
 
 
 @results.draws
-def draw(gaps: Gaps, updates: str, path: pathlib.Path) -> None:
-  """Draws the paper's methods, a panel an endgame."""
-  names = sorted({run[0] for run in gaps if run[1] == updates})
-  if not names:
+def draw(found: Found, updates: str, path: pathlib.Path) -> None:
+  """Draws a row for each endgame: against iterations, and against seconds."""
+  if not found:
     return
-  columns = min(2, len(names))
-  rows = -(-len(names) // columns)
   figure, grid = results.pyplot().subplots(
-    rows, columns, figsize=(5.5 * columns, 4 * rows), layout="constrained", squeeze=False
+    len(found), 2, figsize=(11, 3.2 * len(found)), layout="constrained", squeeze=False
   )
-  for axes, name in zip(grid.flat, names, strict=False):
-    for method, column in with_tuned(gaps, name, updates).items():
-      base = method.partition(" (")[0]
-      if base in _COLORS:
-        axes.plot(list(column), list(column.values()), label=method, color=_COLORS[base])
-    axes.set(xscale="log", yscale="log", title=name, xlabel="iterations")
-    axes.set_ylabel("saddle-point gap (NashConv), mbb/g")
-    axes.grid(which="major", color="0.9")
-    axes.legend()
-  for axes in list(grid.flat)[len(names) :]:
-    axes.axis("off")
+  for pair, (name, methods) in zip(grid, found.items(), strict=True):
+    for method, rows in with_tuned(methods).items():
+      color = _COLORS.get(method.partition(" (")[0])
+      if color is None:
+        continue
+      gaps = [row.nash_conv for row in rows]
+      pair[0].plot([row.iteration for row in rows], gaps, label=method, color=color)
+      pair[1].plot([row.solver_seconds for row in rows], gaps, color=color)
+    pair[0].set(title=name, xlabel="iterations", ylabel="NashConv, mbb/g")
+    pair[1].set(title=name, xlabel="seconds")
+    pair[0].legend(fontsize=8)
+    for axes in pair:
+      axes.set(xscale="log", yscale="log")
+      axes.grid(which="major", color="0.9")
   figure.suptitle(f"{updates} updates, as in {_FIGURES[updates]} of Farina et al. (2019)")
   results.save(figure, path, 90)
 

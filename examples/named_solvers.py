@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyspiel
+from open_spiel.python.algorithms import cfr as open_spiel_cfr
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, catalogue, errors, policies
@@ -14,15 +15,28 @@ from spiel_cfr import CompiledGame, catalogue, errors, policies
 class OpenSpielSolver(spiel_cfr.Solver):
   """One of OpenSpiel's own solvers, so that it runs in the same loop as ours."""
 
-  def __init__(self, game: CompiledGame, name: str) -> None:
-    """Makes OpenSpiel's C++ solver of this name."""
-    self.compiled_game, self._name = game, name
+  def __init__(self, game: CompiledGame, name: str, alternating_updates: bool = True) -> None:
+    """Makes OpenSpiel's solver of this name.
+
+    Args:
+      game: the game.
+      name: "CFRSolver" or "CFRPlusSolver".
+      alternating_updates: True for the C++ solver, which updates in turn only; False for the Python one, which can
+        update all players at once, about a hundred times slower.
+    """
+    self.compiled_game, self._name, self.alternating_updates = game, name, alternating_updates
     self.reset()
 
   def reset(self) -> None:
     """Goes back to before the first iteration."""
     self.iteration = 0
-    self._solver = getattr(pyspiel, self._name)(self.compiled_game.game)
+    game, plus = self.compiled_game.game, self._name == "CFRPlusSolver"
+    if self.alternating_updates:
+      self._solver = getattr(pyspiel, self._name)(game)
+    else:
+      self._solver = open_spiel_cfr._CFRSolver(
+        game, alternating_updates=False, linear_averaging=plus, regret_matching_plus=plus
+      )
 
   @property
   def state(self) -> Any:
@@ -45,11 +59,11 @@ class OpenSpielSolver(spiel_cfr.Solver):
 
   def current_probabilities(self) -> npt.NDArray[np.float64]:
     """Returns the current policy in behavioural form."""
-    return policies.from_policy(self.compiled_game, self._solver.tabular_current_policy())
+    return policies.from_policy(self.compiled_game, self._solver.current_policy())
 
   def average_probabilities(self) -> npt.NDArray[np.float64]:
     """Returns the average policy in behavioural form."""
-    return policies.from_policy(self.compiled_game, self._solver.tabular_average_policy())
+    return policies.from_policy(self.compiled_game, self._solver.average_policy())
 
 
 # A solver is made for a game and for the number of iterations that it is going to run.
@@ -57,6 +71,10 @@ Factory = Callable[[CompiledGame, int], spiel_cfr.Solver]
 _OPEN_SPIELS: dict[str, Factory] = {
   "open_spiel_cfr": lambda game, iterations: OpenSpielSolver(game, "CFRSolver"),
   "open_spiel_cfr+": lambda game, iterations: OpenSpielSolver(game, "CFRPlusSolver"),
+  "open_spiel_cfr_simultaneous": lambda game, iterations: OpenSpielSolver(game, "CFRSolver", False),
+  "open_spiel_cfr+_simultaneous": lambda game, iterations: OpenSpielSolver(
+    game, "CFRPlusSolver", False
+  ),
 }
 SOLVERS: dict[str, Factory] = {**catalogue.SOLVERS, **_OPEN_SPIELS}
 

@@ -4,26 +4,32 @@ r"""Compares stable-predictive optimistic CFR with regret matching and its relat
 
 For every game and order of updates it runs CFR, CFR+, DCFR, PCFR+, adaptive optimistic descent, and stable-predictive
 OFTRL with adaptive steps, weighed linearly and uniformly, without and with restarts, with those of the paper,
-and with the best multiple 10^k of the paper's; and OpenSpiel's own CFR and CFR+ in C++, which update in turn. It prints
-what OpenSpiel says of every final policy, and writes a picture and a Markdown table for each order of updates, and a
-CSV file with every number.
+and with the best multiple 10^k of the paper's; and OpenSpiel's own CFR and CFR+, in C++ where players update in turn
+and in Python where they update at once. It prints what OpenSpiel says of every final policy. For each order of updates
+it writes a picture and two Markdown tables, of exploitability and of processor seconds; a CSV file has every number.
 """
 
 import csv
 import pathlib
+import statistics
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import pyspiel
 from absl import flags
 from named_solvers import OpenSpielSolver
-from results import NAMED_GAMES, draws, pyplot, save, start, writable
+from results import NAMED_GAMES, draws, markdown, pyplot, save, start, writable
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, catalogue, policies
+from spiel_cfr.stable_predictive.paper_steps import PaperSteps
+from spiel_cfr.stable_predictive.stable_predictive_cfr import steps_of
 
 _FACTORS = [10.0**k for k in range(1, 7)]
 _TABLE_ITERATIONS = (10, 100, 1000, 10000)
+# Histories, from which on an iteration of OpenSpiel's in Python takes seconds.
+_LARGE = 100_000
 _SLOPES = {"$T^{-1/2}$": -0.5, "$T^{-3/4}$": -0.75, "$T^{-1}$": -1.0}
 _STYLES = {
   "CFR": ("0.6", "-"),
@@ -59,13 +65,22 @@ _UPDATES = flags.DEFINE_multi_enum(
 _OPEN_SPIEL_ITERATIONS = flags.DEFINE_integer(
   "open_spiel_iterations",
   100,
-  "how many OpenSpiel's own solvers do, an iteration of which takes longer",
+  "how many OpenSpiel's own solvers do, which are slower; a tenth of it in Python in games with more histories than "
+  f"{_LARGE:,}",
   lower_bound=1,
 )
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where pictures, tables and CSV go")
 
-# Iteration -> exploitability, by the name of the curve.
-Curves = dict[str, dict[int, float]]
+
+class Curve(NamedTuple):
+  """What a solver has come to: exploitability by iteration, and the processor seconds of all iterations."""
+
+  points: dict[int, float]
+  seconds: float
+
+
+# By the name of the solver.
+Curves = dict[str, Curve]
 
 
 def main() -> None:
@@ -84,8 +99,11 @@ def main() -> None:
   write_csv(folder / "stable_predictive.csv", results)
   for order, games in results.items():
     draw(folder / f"stable_predictive_{order}.png", order, games)
-    (folder / f"stable_predictive_{order}.md").write_text(table := markdown(order, games))
-    print(f"\n{order} updates: exploitability\n\n{table}")
+    tables = f"{exploitabilities(order, games)}\n{seconds(order, games)}"
+    (folder / f"stable_predictive_{order}.md").write_text(tables)
+    print(
+      f"\n{order} updates: exploitability, and processor seconds for 1,000 iterations\n\n{tables}"
+    )
   print(f"Wrote {folder}/stable_predictive*")
 
 
@@ -95,14 +113,28 @@ def compare(game: CompiledGame, alternating: bool) -> Curves:
   print(f"  {'OpenSpiel: NashConv of the final policy':45} how far ours is from it", flush=True)
   for label, candidates in solvers(game, alternating).items():
     found = [curve(solver) for solver in candidates]
-    best = min(range(len(found)), key=lambda k: found[k][candidates[k].iteration])
+    best = min(range(len(found)), key=lambda k: found[k].points[candidates[k].iteration])
     factor = f" 10^{best + 1}" if len(found) > 1 else ""
     curves[f"{label}{factor}"] = found[best]
     average = candidates[best].average_probabilities()
     verdict = pyspiel.nash_conv(game.game, policies.to_pyspiel(game, average))
     difference = abs(verdict - candidates[best].nash_conv())
     print(f"    {label + factor:32} {verdict:z10.4e} {difference:z9.1e}", flush=True)
+    if label == "OFTRL, paper":
+      print(f"      {why_slow(candidates[0])}")
   return curves
+
+
+def why_slow(solver: spiel_cfr.Solver) -> str:
+  """Returns how far from uniform the current strategy is after all iterations, and what the steps guarantee."""
+  theory = steps_of(solver)
+  assert isinstance(theory, PaperSteps)
+  odds = [max(each.current) / min(each.current) for each in solver.snapshots()]
+  return (
+    f"why: steps of kappa / (3 D) hardly move; after {solver.iteration:,} iterations half of the infosets play no "
+    f"action more than {statistics.median(odds):z.3g} times as often as another; guaranteed is a NashConv of "
+    f"{theory.guarantee(solver.iteration):z.2g}"
+  )
 
 
 def solvers(game: CompiledGame, alternating: bool) -> dict[str, list[spiel_cfr.Solver]]:
@@ -118,9 +150,8 @@ def solvers(game: CompiledGame, alternating: bool) -> dict[str, list[spiel_cfr.S
   made = {
     label: [catalogue.make(name + suffix, game, _ITERATIONS.value)] for label, name in names.items()
   }
-  if alternating:
-    made["OpenSpiel's CFR"] = [OpenSpielSolver(game, "CFRSolver")]
-    made["OpenSpiel's CFR+"] = [OpenSpielSolver(game, "CFRPlusSolver")]
+  made["OpenSpiel's CFR"] = [OpenSpielSolver(game, "CFRSolver", alternating)]
+  made["OpenSpiel's CFR+"] = [OpenSpielSolver(game, "CFRPlusSolver", alternating)]
   constant = {"horizon": _ITERATIONS.value}
   settings: dict[str, list[dict[str, Any]]] = {
     "OFTRL, linear": [{}],
@@ -140,44 +171,69 @@ def solvers(game: CompiledGame, alternating: bool) -> dict[str, list[spiel_cfr.S
   return made
 
 
-def curve(solver: spiel_cfr.Solver) -> dict[int, float]:
+def curve(solver: spiel_cfr.Solver) -> Curve:
   """Runs a solver; exploitability at powers of 10^(1/8) and at the iterations of the table."""
-  theirs = isinstance(solver, OpenSpielSolver)
-  end = min(_ITERATIONS.value, _OPEN_SPIEL_ITERATIONS.value) if theirs else _ITERATIONS.value
   # To read a policy of OpenSpiel's takes longer than an iteration.
-  steps = 1 if theirs else 8
+  end, steps = _ITERATIONS.value, 8
+  if isinstance(solver, OpenSpielSolver):
+    end, steps = min(end, _OPEN_SPIEL_ITERATIONS.value), 1
+    if not solver.alternating_updates and solver.compiled_game.num_states > _LARGE:
+      end = max(1, end // 10)
   due = {round(10 ** (k / steps)) for k in range(steps * 9)} | {end}
-  result = {}
+  points, seconds = {}, 0.0
+  solver.prepare()
   for iteration in sorted(number for number in due if number <= end):
+    begin = time.process_time()
     solver.run(iteration - solver.iteration)
-    result[iteration] = solver.exploitability()
-  return result
+    seconds += time.process_time() - begin
+    points[iteration] = solver.exploitability()
+  return Curve(points, seconds)
 
 
 def write_csv(path: pathlib.Path, results: dict[str, dict[str, Curves]]) -> None:
   """Writes every number."""
   with path.open("w", newline="") as file:
     writer = csv.writer(file)
-    writer.writerow(["updates", "game", "solver", "iteration", "exploitability"])
+    writer.writerow(["updates", "game", "solver", "iteration", "exploitability", "seconds in all"])
     for order, games in results.items():
       for game, curves in games.items():
-        for solver, points in curves.items():
-          writer.writerows([order, game, solver, *point] for point in points.items())
+        for solver, (points, seconds) in curves.items():
+          writer.writerows([order, game, solver, *point, seconds] for point in points.items())
 
 
-def markdown(order: str, games: dict[str, Curves]) -> str:
-  """Returns a table: a row a solver, a column a game, exploitability at 10 / 100 / 1000 / 10000 iterations."""
+def exploitabilities(order: str, games: dict[str, Curves]) -> str:
+  """Returns a table: a row a solver, a column a game, exploitability after some iterations."""
   # The best factors differ from game to game, and stand in the cells.
+  at = [point for point in _TABLE_ITERATIONS if point <= _ITERATIONS.value]
+
+  def cell(name: str, curve: Curve) -> str:
+    shown = " / ".join(f"{curve.points[point]:z.1e}" for point in at if point in curve.points)
+    factor = name.partition(" 10^")[2]
+    return f"{shown} (10^{factor})" if factor else shown
+
+  return table(f"{order}, after {' / '.join(map('{:,}'.format, at))} iterations", games, cell)
+
+
+def seconds(order: str, games: dict[str, Curves]) -> str:
+  """Returns a table: a row a solver, a column a game, processor seconds for 1,000 iterations."""
+  return table(
+    f"{order}, processor seconds for 1,000 iterations",
+    games,
+    lambda _, curve: f"{1000 * curve.seconds / max(curve.points):z.2g}",
+  )
+
+
+def table(head: str, games: dict[str, Curves], cell: Callable[[str, Curve], str]) -> str:
+  """Returns a table with a row for each solver and a column for each game."""
   rows: dict[str, dict[str, str]] = {}
   for game, curves in games.items():
-    for solver, points in curves.items():
-      name, _, factor = solver.partition(" 10^")
-      cell = " / ".join(f"{points[i]:z.1e}" for i in _TABLE_ITERATIONS if i in points)
-      rows.setdefault(name, {})[game] = cell + (f" (10^{factor})" if factor else "")
-  lines = [f"| {order} updates | {' | '.join(games)} |", "| --- " * (len(games) + 1) + "|"]
-  for name, cells in rows.items():
-    lines.append(f"| {name} | {' | '.join(cells.get(game, '') for game in games)} |")
-  return "\n".join(lines) + "\n"
+    for name, found in curves.items():
+      rows.setdefault(name.partition(" 10^")[0], {})[game] = cell(name, found)
+  return markdown(
+    head,
+    list(games),
+    {name: [cells.get(game, "") for game in games] for name, cells in rows.items()},
+  )
 
 
 @draws
@@ -206,7 +262,7 @@ def draw_panel(axes: Any, game: str, curves: Curves) -> None:
   axes.set(xscale="log", yscale="log", title=game, xlabel="iterations")
   # Below this there is rounding only.
   floor = 1e-15
-  for solver, points in curves.items():
+  for solver, (points, _) in curves.items():
     label = solver.partition(" 10^")[0]
     color, line = _STYLES[label]
     axes.plot(
@@ -220,8 +276,8 @@ def draw_panel(axes: Any, game: str, curves: Curves) -> None:
       label=label,
       linewidth=1.2,
     )
-  start, top = 1.0, max(value for points in curves.values() for value in points.values())
-  end = max(max(points) for points in curves.values())
+  start, top = 1.0, max(value for points, _ in curves.values() for value in points.values())
+  end = max(max(points) for points, _ in curves.values())
   for text, slope in _SLOPES.items():
     axes.plot(
       [start, end], [top, top * (end / start) ** slope], color="0.85", linewidth=0.8, zorder=0

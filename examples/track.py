@@ -3,7 +3,9 @@ r"""Watches infosets while a solver runs: strategies, cumulative regrets, and ho
     python examples/track.py --game=kuhn_poker --track='^2' --solver=cfr --iterations=10000
 
 draws what Kuhn's king does under CFR, and writes snapshots of the infosets whose names the regular expression finds to
-a file, one JSON object a line. Any solver of the catalogue will do; those that keep no regrets have strategies only.
+a file, one JSON object a line; without --track, of all infosets. The last row of the picture compares the last strategy
+with the average: the probability of every action of every infoset, and exploitability (NashConv where the game is not a
+constant-sum game of two players). Any solver of the catalogue will do; those that keep no regrets have strategies only.
 """
 
 import json
@@ -20,13 +22,15 @@ from spiel_cfr._util import files
 
 _GAME = flags.DEFINE_string("game", "kuhn_poker", "any OpenSpiel game, with its parameters")
 _SOLVER = flags.DEFINE_string("solver", "cfr", f"which, of {', '.join(catalogue.SOLVERS)}")
-_TRACK = flags.DEFINE_string("track", "^2", "a regular expression: which infosets to follow")
+_TRACK = flags.DEFINE_string(
+  "track", "", "a regular expression: which infosets to follow; by default all"
+)
 _ITERATIONS = flags.DEFINE_integer("iterations", 10_000, "how many iterations", lower_bound=1)
 _SEED = flags.DEFINE_integer("seed", 0, "of the random numbers of solvers that sample")
 _OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where picture and file go")
 _PLOT = flags.DEFINE_bool("plot", True, "whether to draw; needs matplotlib")
 # Where there is room for in a picture.
-_MOST_INFOSETS = 6
+_MOST_INFOSETS = 12
 
 
 def main() -> None:
@@ -35,8 +39,13 @@ def main() -> None:
   seed = {"seed": _SEED.value} if samples else {}
   solver = catalogue.make(_SOLVER.value, _GAME.value, _ITERATIONS.value, **seed)
   tracker = runs.Tracker(_TRACK.value)
-  spiel_cfr.run(
-    solver, _ITERATIONS.value, evaluate_at=runs.Powers(1.1), traces=[tracker], progress=False
+  result = spiel_cfr.run(
+    solver,
+    _ITERATIONS.value,
+    evaluate_at=runs.Powers(1.1),
+    evaluate_current=True,
+    traces=[tracker],
+    progress=False,
   )
   kind, game = f"track_{_SOLVER.value}", solver.compiled_game.game_string
   path = pathlib.Path(_OUTPUT_DIR.value, file_name(kind, game, ".jsonl"))
@@ -44,16 +53,18 @@ def main() -> None:
   path.write_text("".join(json.dumps(note._asdict()) + "\n" for note in notes))
   print(f"Wrote {path}")
   if _PLOT.value:
-    draw(solver, tracker, path.with_suffix(".png"))
+    draw(solver, tracker, result.rows, path.with_suffix(".png"))
 
 
 @draws
-def draw(solver: spiel_cfr.Solver, tracker: runs.Tracker, path: pathlib.Path) -> None:
-  """Draws a row an infoset, strategies on the left, regrets on the right, and below the regrets of all infosets."""
+def draw(
+  solver: spiel_cfr.Solver, tracker: runs.Tracker, evaluations: list[runs.Row], path: pathlib.Path
+) -> None:
+  """Draws a row an infoset, strategies on the left, regrets on the right, and below what is true of all infosets."""
   shown = dict(list(tracker.infosets.items())[:_MOST_INFOSETS])
-  rows = len(shown) + bool(tracker.histograms)
+  rows = len(shown) + bool(tracker.histograms) + 1
   figure, grid = pyplot().subplots(
-    rows, 2, figsize=(11, 2.2 * rows), sharex=True, squeeze=False, layout="constrained"
+    rows, 2, figsize=(11, 2.2 * rows), squeeze=False, layout="constrained"
   )
   for (strategies, regrets), ((player, infostate), notes) in zip(grid, shown.items(), strict=False):
     iterations = [note.iteration for note in notes]
@@ -76,11 +87,13 @@ def draw(solver: spiel_cfr.Solver, tracker: runs.Tracker, path: pathlib.Path) ->
     regrets.set(yscale="symlog" if max(-low, high) > 10.0 else "linear", ylabel="cumulative regret")
     regrets.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
   if tracker.histograms:
-    draw_histograms(figure, grid[-1], tracker)
+    draw_histograms(figure, grid[-2], tracker)
+  draw_last_and_average(grid[-1], solver, evaluations)
   for axes in grid.ravel():
-    axes.set_xscale("log")
     axes.spines[["top", "right"]].set_visible(False)
-  for axes in grid[-1]:
+  for axes in grid.ravel()[:-2]:
+    axes.set(xscale="log", xlim=(1, evaluations[-1].iteration))
+  for axes in grid[-2]:
     axes.set_xlabel("iterations")
   left_out = len(tracker.infosets) - len(shown)
   figure.suptitle(
@@ -104,6 +117,29 @@ def draw_histograms(figure: Any, pair: Any, tracker: runs.Tracker) -> None:
     axes.set(yscale="log", ylabel="|regret| / iterations")
     axes.set_title(f"{side} regrets of all infosets", fontsize=9, loc="left")
   figure.colorbar(mesh, ax=pair[1], label="part of all actions")
+
+
+def draw_last_and_average(pair: Any, solver: spiel_cfr.Solver, evaluations: list[runs.Row]) -> None:
+  """Draws every action's probability in the last and in the average strategy, and how good both are over time."""
+  everywhere = solver.snapshots()
+  averages = [probability for each in everywhere for probability in each.average]
+  last = [probability for each in everywhere for probability in each.current]
+  pair[0].plot([0, 1], [0, 1], color="0.8", linewidth=0.8)
+  pair[0].scatter(averages, last, s=12, alpha=0.5)
+  pair[0].set(xlabel="average strategy", ylabel="last strategy")
+  pair[0].set_title("probability of every action of all infosets", fontsize=9, loc="left")
+  constant_sum = solver.compiled_game.is_two_player_constant_sum
+  iterations, divisor = [row.iteration for row in evaluations], 2 if constant_sum else 1
+  # Below this there is rounding only, and a logarithmic axis has no 0.
+  curves = {
+    "average": [max(row.nash_conv / divisor, 1e-16) for row in evaluations],
+    "last": [max((row.current_nash_conv or 0.0) / divisor, 1e-16) for row in evaluations],
+  }
+  for name, curve in curves.items():
+    pair[1].plot(iterations, curve, label=name)
+  pair[1].set(xscale="log", yscale="log", xlabel="iterations")
+  pair[1].set_ylabel("exploitability" if constant_sum else "NashConv")
+  pair[1].legend(fontsize=8)
 
 
 def action_names(

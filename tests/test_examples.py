@@ -372,6 +372,9 @@ def test_compare_solvers(tmp_path):
     "iterations; players update in turn, but at once in restarted_stable_predictive\n" in output
   )
   assert list(rows) == ["1", "2", "4", "8", "16", "32", "64"]
+  (last,) = re.findall(r"^ last iter +(.*)$", output, re.MULTILINE)
+  assert len(last.split()) == 6
+  assert last.split()[0] == last.split()[3] != rows["64"][0]
   assert "so its line never rises" in output
   for row in rows.values():
     cfr, plus, _, open_spiel_cfr, open_spiel_plus, _ = row
@@ -446,19 +449,19 @@ def test_no_two_games_share_a_file():
   assert max(map(len, names)) < 100
 
 
-def test_kuhn_poker():
-  """In a Python of its own, like nobody else here."""
-  output = subprocess.run(
-    [sys.executable, "examples/kuhn_poker.py"],
-    cwd=ROOT,
-    env=os.environ | {"PYTHONPATH": str(ROOT)},
-    capture_output=True,
-    text=True,
-    timeout=300,
-    check=True,
-  ).stdout
-  assert "WRONG" not in output
+@pytest.mark.parametrize("solver", ["cfr+", "adaptive"])
+def test_kuhn_poker(tmp_path, solver):
+  tree = tmp_path / "tree.png"
+  output = run("kuhn_poker", f"--solver={solver}", "--iterations=20000", f"--picture={tree}")
+  assert f"iterations of {solver}: exploitability" in output
+  table = re.findall(
+    r"^ +([12])  (jack|queen|king) .* (\d\.\d{4}) +(\d\.\d{4})$", output, re.MULTILINE
+  )
+  assert len(table) == 12
+  assert all(abs(float(passes) + float(bets) - 1) < 2e-4 for *_, passes, bets in table)
+  assert ("2", "king", "0.0000", "1.0000") in table
   assert output.count("  ok ") == 13
+  assert tree.read_bytes().startswith(b"\x89PNG")
 
 
 def test_kuhn_poker_says_what_is_wrong():
@@ -534,37 +537,65 @@ def test_libratus_endgames(tmp_path, monkeypatch):
     f"--subgame_folder={files}",
     "--stack=1600",
     "--iterations=150",
-    "--methods=cfr,dcfr,oftrl",
+    "--methods=cfr,oftrl",
     "--factors=1,1000",
+    "--regularizer=entropy,euclidean",
     f"--output_dir={out}",
   ]
   output = run(*command, "--page")
   assert output.count("each solver takes about") == 2
+  of_oftrl = ["oftrl", "oftrl x1000", "oftrl euclidean", "oftrl euclidean x1000"]
   for number, updates in enumerate(("simultaneous", "alternating")):
     columns, *rows = list(importlib.import_module("tables").printed_tables(output))[number]
-    assert columns == [updates, "river0", "river1"]
-    assert [row[0] for row in rows] == ["cfr", "dcfr", "oftrl", "oftrl x1000"]
+    assert columns == [updates, "method", "10", "100", "150", "last iterate", "seconds"]
+    assert [row[:2] for row in rows] == [
+      [river, method] for river in ("river0", "river1") for method in ("cfr", *of_oftrl)
+    ]
+    assert all(len(row) == len(columns) and all(row) for row in rows)
     assert (out / f"endgames_{updates}.png").read_bytes().startswith(b"\x89PNG")
   assert (out / "endgame_river0.html").stat().st_size > 10_000
 
-  # Killed before the last number of one method was written: it goes on from its last checkpoint.
-  numbers = out / "endgames.csv"
-  lines = numbers.read_text().splitlines(keepends=True)
-  numbers.write_text(
-    "".join(line for line in lines if not line.startswith("river1,alternating,cfr,150,"))
-  )
-  again = run(*command)
-  assert again.count(" mbb/g ") == 1
-  assert sorted(numbers.read_text().splitlines(keepends=True))[-1] == sorted(lines)[-1]
-  assert {line for line in numbers.read_text().splitlines(keepends=True)} == set(lines)
+  # Stopped before the last rows of one method: it goes on from there to the same numbers.
+  numbers = {path: spiel_cfr.runs.read_trace(path).rows for path in out.glob("*.csv")}
+  assert len(numbers) == 20
+  cut = out / "river1 alternating cfr.csv"
+  cut.write_text("".join(cut.read_text().splitlines(keepends=True)[:-2]))
+  run(*command)
+  for path, rows in numbers.items():
+    again = spiel_cfr.runs.read_trace(path).rows
+    assert [row.nash_conv for row in again] == [row.nash_conv for row in rows]
+    assert (again == rows) == (path != cut)
+
+
+@pytest.mark.slow
+def test_stable_predictive(tmp_path, monkeypatch):
+  monkeypatch.syspath_prepend(str(ROOT / "examples"))
+  printed = run("stable_predictive", "--games=kuhn", "--iterations=100", f"--output_dir={tmp_path}")
+  assert printed.count("half of the infosets play no action more than") == 2
+  tables = list(importlib.import_module("tables").printed_tables(printed))
+  heads = [
+    f"{order}{rest}"
+    for order in ("simultaneous", "alternating")
+    for rest in (", after 10 / 100 iterations", ", processor seconds for 1,000 iterations")
+  ]
+  assert [columns for columns, *_ in tables] == [[head, "kuhn"] for head in heads]
+  for _, *rows in tables[::2]:
+    cells = dict(rows)
+    for name in ("CFR", "CFR+"):
+      assert cells[f"OpenSpiel's {name}"] == cells[name]
+  assert all(float(row[1]) > 0 for _, *rows in tables[1::2] for row in rows)
 
 
 def test_libratus_endgames_without_a_file(tmp_path):
   output = run(
     "libratus_endgames", "--iterations=2", "--methods=cfr", "--noplot", f"--output_dir={tmp_path}"
   )
-  assert "| simultaneous | river 4s8hTc9h2s |" in output
-  assert "| alternating | river 4s8hTc9h2s |" in output
+  for updates in ("simultaneous", "alternating"):
+    assert f"| {updates} | method | 2 | last iterate | seconds |" in output
+  assert (
+    len(re.findall(r"^\| river 4s8hTc9h2s \| cfr \| [\d,]+ \| [\d,]+ \|", output, re.MULTILINE))
+    == 2
+  )
 
 
 def test_libratus_endgames_names_mistakes(tmp_path):
@@ -666,11 +697,13 @@ def test_mccfr(tmp_path):
 def test_track(tmp_path, solver):
   flags = (f"--solver={solver}", "--iterations=100", f"--output_dir={tmp_path}")
   run("track", "--track=^0", *flags)
-  lines = (tmp_path / f"track_{solver}_kuhn_poker.jsonl").read_text().splitlines()
-  notes = [json.loads(line) for line in lines]
+  path = tmp_path / f"track_{solver}_kuhn_poker.jsonl"
+  notes = [json.loads(line) for line in path.read_text().splitlines()]
   assert {note["infostate"] for note in notes} == {"0", "0p", "0b", "0pb"}
   assert {note["iteration"] for note in notes} >= {1, 2, 100}
-  assert (tmp_path / f"track_{solver}_kuhn_poker.png").stat().st_size > 10_000
+  assert path.with_suffix(".png").stat().st_size > 10_000
+  run("track", *flags, "--noplot")
+  assert len({json.loads(line)["infostate"] for line in path.read_text().splitlines()}) == 12
 
 
 def test_mccfr_says_what_is_wrong(tmp_path):

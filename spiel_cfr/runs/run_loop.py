@@ -102,6 +102,7 @@ def run(
   target_exploitability: float | None = None,
   seconds: float | None = None,
   evaluate_at: NextDue = Powers(2),  # noqa: B008
+  evaluate_current: bool = False,
   traces: Iterable[Trace] = (),
   checkpoints: Checkpoints | None = None,
   progress: bool = True,
@@ -123,6 +124,8 @@ def run(
       infinity leaves it to Ctrl-C.
     evaluate_at: when to evaluate: `Every(n)`, `Powers(base)`, or another function from an iteration to the next one
       that is due; infinity is never.
+    evaluate_current: whether each evaluation also measures the current strategy, the last iterate:
+      `Row.current_nash_conv`.
     traces: such as `TraceFile`s; they are closed when the run ends, however it does.
     checkpoints: where to keep checkpoints, and when; one more is left when the run stops.
     progress: whether to write to standard error: a line that changes on a terminal; elsewhere the first and the last
@@ -191,7 +194,7 @@ def run(
         reason = "seconds"
 
       if not rows or rows[-1].iteration != solver.iteration:
-        row = _evaluate(solver, solver_seconds, evaluation_seconds)
+        row = _evaluate(solver, solver_seconds, evaluation_seconds, evaluate_current)
         evaluation_seconds = row.evaluation_seconds
         rows.append(row)
         for listener in listeners:
@@ -226,10 +229,15 @@ def _checked(solver: Any, traces: Any, checkpoints: Any) -> list[Trace]:
   return found
 
 
-def _evaluate(solver: Solver, solver_seconds: float, evaluation_seconds: float) -> Row:
+def _evaluate(
+  solver: Solver, solver_seconds: float, evaluation_seconds: float, evaluate_current: bool
+) -> Row:
   """Evaluates a solver that has taken so long, after other evaluations that have."""
   begin = time.perf_counter()
-  nash_conv = solver.nash_conv()
+  nash_conv, game = solver.nash_conv(), solver.compiled_game
+  current = (
+    evaluate.original_nash_conv(game, solver.current_sequence_form()) if evaluate_current else None
+  )
   return Row(
     # Not what also answers calls, as OpenSpiel's samplers do, and has the solver with it.
     int(solver.iteration),
@@ -237,6 +245,7 @@ def _evaluate(solver: Solver, solver_seconds: float, evaluation_seconds: float) 
     evaluation_seconds + time.perf_counter() - begin,
     solver.nodes_touched,
     nash_conv,
-    nash_conv / 2 if solver.compiled_game.is_two_player_constant_sum else None,
+    nash_conv / 2 if game.is_two_player_constant_sum else None,
+    current,
     solver.trace_columns(),
   )

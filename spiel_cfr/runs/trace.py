@@ -21,7 +21,7 @@ from spiel_cfr._util.environment import machine, versions
 from spiel_cfr.cfr.solver import Solver
 
 _KIND = "trace of spiel_cfr"
-_FORMAT = 3
+_FORMAT = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Row:
     nodes_touched: how many states a recursive implementation would have visited.
     nash_conv: what the players would gain by best responses, summed, in the game's own units.
     exploitability: half of that in constant-sum games of two players, None elsewhere.
+    current_nash_conv: NashConv of the current strategy, the last iterate; None unless the run was asked for it.
     more: what else the solver has to say, see `Solver.trace_columns`.
   """
 
@@ -44,6 +45,7 @@ class Row:
   nodes_touched: int
   nash_conv: float
   exploitability: float | None
+  current_nash_conv: float | None = None
   more: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
   def columns(self) -> dict[str, Any]:
@@ -111,7 +113,7 @@ def read_trace(path: str | os.PathLike[str]) -> TraceContents:
 
 def _to_row(values: dict[str, Any]) -> Row:
   for name, value in values.items():
-    if value is None and name == "exploitability":
+    if value is None and name in ("exploitability", "current_nash_conv"):
       continue
     if type(value) not in (int, float) or not math.isfinite(value):
       raise ValueError(f"{name} is {value!r}, no finite number")

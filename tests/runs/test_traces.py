@@ -49,6 +49,18 @@ def test_files_are_plain(kuhn: Any, tmp_path: pathlib.Path) -> None:
   np.testing.assert_array_equal(table["nash_conv"], [row.nash_conv for row in rows])
 
 
+def test_the_last_iterate_is_a_column_where_it_is_asked_for(
+  kuhn: Any, tmp_path: pathlib.Path
+) -> None:
+  path, solver = tmp_path / "trace.csv", spiel_cfr.CFRPlusSolver(kuhn)
+  traces = [spiel_cfr.runs.TraceFile(path)]
+  result = spiel_cfr.run(solver, 50, traces=traces, progress=False, evaluate_current=True)
+  assert result.last.current_nash_conv == spiel_cfr.nash_conv(kuhn, solver.current_policy())
+  assert result.last.current_nash_conv != result.last.nash_conv
+  assert spiel_cfr.runs.read_trace(path).rows == result.rows
+  assert run(spiel_cfr.CFRPlusSolver(kuhn), 5)[-1].current_nash_conv is None
+
+
 def test_a_resumed_run_goes_on_in_the_same_trace(kuhn: Any, tmp_path: pathlib.Path) -> None:
   path = tmp_path / "trace.csv"
   solver = spiel_cfr.CFRSolver(kuhn)
