@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Bools, Float64s, Int32s, Int64s
+from spiel_cfr._numba.arrays import Bools, Float64s, Int32s, Int64s, spread
 from spiel_cfr._util import files
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.vector.layout import Cut
@@ -147,63 +147,58 @@ class HandTree(PublicTree):
 
 
 def hand_tree(deal: Deal, nodes: list[PublicNode], boards: list[Board]) -> HandTree:
-  """Returns the public tree of some betting on some boards."""
-  on_level = {board.level: list[int]() for board in boards}
-  for index, node in enumerate(nodes):
-    on_level.get(node.level, []).append(index)
-  number = np.full((len(boards), len(nodes)), ABSENT, np.int32)
-  # The board of each level on the way to a board, its own included.
-  way: list[dict[int, int]] = []
-  num_nodes = num_terminals = 0
-  for kind, board in enumerate(boards):
-    way.append({**(way[board.parent] if kind else {}), board.level: kind})
-    for index in on_level[board.level]:
-      if nodes[index].kind in TERMINALS:
-        number[kind, index] = -1 - num_terminals
-        num_terminals += 1
-      else:
-        number[kind, index] = num_nodes
-        num_nodes += 1
-  # Boards that follow a board, by level.
-  below: list[dict[int, list[int]]] = [{} for _ in boards]
-  for kind, board in enumerate(boards):
-    if board.parent != kind:
-      below[board.parent].setdefault(board.level, []).append(kind)
+  """Returns the public tree of some betting on some boards, which come after their parents."""
+  level, parent = (np.array([getattr(own, name) for own in boards]) for name in ("level", "parent"))
+  is_end = np.array([node.kind in TERMINALS for node in nodes])
+  is_there = level[:, None] == [node.level for node in nodes]
+  inner, end = is_there & ~is_end, is_there & is_end
+  number = np.full(is_there.shape, ABSENT, np.int32)
+  number[inner], number[end] = np.arange(inner.sum()), -1 - np.arange(end.sum())
+  # The boards that follow each board, end to end; one of each level; and the boards on the way to each.
+  following = 1 + np.argsort(parent[1:], kind="stable")
+  count = np.bincount(parent[1:], minlength=len(boards))
+  begin = np.cumsum(count) - count
+  below, way = np.full((2, len(boards), 2 + level.max()), -1)
+  below[parent[1:], level[1:]] = np.arange(1, len(boards))
+  for board, before in enumerate(parent.tolist()):
+    way[board] = way[before]
+    way[board, level[board]] = board
 
-  players, kinds, first_edge, actions, children = [], [], [0], list[int](), list[int]()
-  ends: list[tuple[int, float, bool]] = []
-  above: list[list[tuple[int, int]]] = [[], []]
-  for kind, board in enumerate(boards):
-    for index in on_level[board.level]:
-      node = nodes[index]
-      last = [NO_EDGE, NO_EDGE]
-      for player, own in enumerate(node.last):
-        if own is not None:
-          acted = number[way[kind][nodes[own[0]].level], own[0]]
-          last[player] = first_edge[acted] + own[1]
-      if node.kind in TERMINALS:
-        above[1].append((last[0], last[1]))
-        ends.append((kind, node.payoff, node.kind is Kind.FOLD))
-        continue
-      above[0].append((last[0], last[1]))
-      players.append(node.player if node.kind is Kind.DECISION else CHANCE)
-      kinds.append(kind)
-      for place, child in enumerate(node.children):
-        level = nodes[child].level
-        there = [kind] if level == board.level else below[kind].get(level, [])
-        actions += there if node.kind is Kind.CHANCE else [node.actions[place]]
-        children += [int(number[each, child]) for each in there] or [ABSENT]
-      first_edge.append(len(actions))
+  is_chance = np.array([node.kind is Kind.CHANCE for node in nodes])
+  num_edges = np.where(is_chance, count[:, None], [len(node.children) for node in nodes])[inner]
+  first = np.zeros(is_there.shape, np.int64)
+  first[inner] = np.cumsum(num_edges) - num_edges
+  action, child = np.full((2, num_edges.sum()), ABSENT, np.int32)
+  above = Above(*(np.full((2, kind.sum()), NO_EDGE, np.int32) for kind in (inner, end)))
+  for index, node in enumerate(nodes):
+    here = np.flatnonzero(is_there[:, index])
+    own = number[here, index]
+    for player, last in enumerate(node.last):
+      if last is not None:
+        acted = first[way[here, nodes[last[0]].level], last[0]] + last[1]
+        above[int(is_end[index])][player, np.where(own < 0, -1 - own, own)] = acted
+    if is_chance[index]:
+      edges = spread(first[here, index], count[here])
+      action[edges] = after = following[spread(begin[here], count[here])]
+      child[edges] = number[after, node.children[0]]
+    for place, each in enumerate(node.actions):
+      edges, below_it = first[here, index] + place, node.children[place]
+      action[edges] = each
+      there = here if nodes[below_it].level == node.level else below[here, nodes[below_it].level]
+      child[edges] = np.where(there < 0, ABSENT, number[there, below_it])
+  board_of, node_of = np.nonzero(inner)
+  terminal_board, terminal_node = np.nonzero(end)
+  player = [node.player if node.kind is Kind.DECISION else CHANCE for node in nodes]
   return HandTree(
-    player=np.array(players, np.int8),
-    kind=np.array(kinds, np.int32),
-    first_edge=np.array(first_edge, np.int64),
-    action=np.array(actions, np.int32),
-    child=np.array(children, np.int32),
-    edges_above=Above(*(np.array(own, np.int32).reshape(-1, 2).T.copy() for own in above)),
-    terminal_board=np.array([end[0] for end in ends], np.int32),
-    payoff=np.array([end[1] for end in ends]),
-    is_fold=np.array([end[2] for end in ends], bool),
+    player=np.array(player, np.int8)[node_of],
+    kind=board_of.astype(np.int32),
+    first_edge=np.append(0, np.cumsum(num_edges)),
+    action=action,
+    child=child,
+    edges_above=above,
+    terminal_board=terminal_board.astype(np.int32),
+    payoff=np.array([node.payoff for node in nodes])[terminal_node],
+    is_fold=np.array([node.kind is Kind.FOLD for node in nodes])[terminal_node],
     number=number,
     deal=deal,
     nodes=nodes,
