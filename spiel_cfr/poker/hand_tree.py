@@ -172,6 +172,8 @@ def hand_tree(deal: Deal, nodes: list[PublicNode], boards: list[Board]) -> HandT
   above = Above(*(np.full((2, kind.sum()), NO_EDGE, np.int32) for kind in (inner, end)))
   for index, node in enumerate(nodes):
     here = np.flatnonzero(is_there[:, index])
+    if not len(here):
+      continue
     own = number[here, index]
     for player, last in enumerate(node.last):
       if last is not None:
@@ -188,9 +190,9 @@ def hand_tree(deal: Deal, nodes: list[PublicNode], boards: list[Board]) -> HandT
       child[edges] = np.where(there < 0, ABSENT, number[there, below_it])
   board_of, node_of = np.nonzero(inner)
   terminal_board, terminal_node = np.nonzero(end)
-  player = [node.player if node.kind is Kind.DECISION else CHANCE for node in nodes]
+  movers = [node.player if node.kind is Kind.DECISION else CHANCE for node in nodes]
   return HandTree(
-    player=np.array(player, np.int8)[node_of],
+    player=np.array(movers, np.int8)[node_of],
     kind=board_of.astype(np.int32),
     first_edge=np.append(0, np.cumsum(num_edges)),
     action=action,

@@ -9,10 +9,10 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
-from spiel_cfr.games.compiled import counterfactual_values
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.evaluate import Evaluated
 from spiel_cfr.explorer import Exploration, explore
+from spiel_cfr.games.compiled import counterfactual_values
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy

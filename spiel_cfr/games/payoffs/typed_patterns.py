@@ -2,8 +2,8 @@
 
 Take the leaves that differ in nothing but the types of the players. Their payoffs, chance's probability included, are a
 small tensor with a dimension for each player, and games have few such tensors that are not multiples of each other: who
-wins depends on the types, how much on the rest. So each such pattern is stored once. A tensor is stored as its pattern's
-number, a factor, and the places of the types' sequences. Liar's dice with one die a player has 4,095 tensors of 36
+wins depends on the types, how much on the rest. So each such pattern is stored once. A tensor is the number of its
+pattern, a factor, and the places of the types' sequences. Liar's dice with one die a player has 4,095 tensors of 36
 leaves each, and 12 patterns for each player.
 
 Nothing here knows of cards. What is a type is read off the leaves (`private_types`), and whether this form pays is a
