@@ -1,1 +1,1 @@
-"""What any library has: arguments, files, Ctrl-C, memory, the machine."""
+"""Helpers of any library: arguments, files, Ctrl-C, memory, the machine."""

@@ -1,4 +1,4 @@
-"""What a result may depend on besides the program: versions of packages, and the machine."""
+"""The environment of a result: versions of packages, and the machine."""
 
 import importlib.metadata
 import os

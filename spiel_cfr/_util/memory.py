@@ -1,4 +1,4 @@
-"""How much memory the process has, so that what grows without a known bound can stop in time."""
+"""Memory of the process, by which work without a known bound stops in time."""
 
 import contextlib
 import ctypes

@@ -1,6 +1,6 @@
 """Divides iterations into slices that take about a tenth of a second, and keeps those whole that are written in Python.
 
-Compiled code notices neither Ctrl-C nor a clock, so nobody may call it for longer than that.
+Compiled code notices neither Ctrl-C nor a clock, so that no call of it may take longer.
 """
 
 import concurrent.futures

@@ -1,4 +1,4 @@
-"""Which infosets are to play alike: what makes an abstraction.
+"""Buckets of an abstraction: sets of infosets that play alike.
 
     buckets = make_buckets(game, lambda infostate: infostate.replace("private:2", "private:3"))
 
@@ -36,7 +36,7 @@ class Buckets:
 
   @property
   def num_buckets(self) -> int:
-    """How many buckets all players have."""
+    """Number of buckets of all players."""
     return sum(len(np.unique(own)) for own in self.labels)
 
   def only(self, game: CompiledGame, players: Iterable[int]) -> "Buckets":

@@ -27,7 +27,7 @@ from spiel_cfr.poker.public_game import PublicGame
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HandBuckets:
-  """Which hands play alike in a poker game in vector form, and which boards. `hand_buckets` and `lossless` make them.
+  """Buckets of hands, and of boards, in a poker game in vector form. `hand_buckets` and `lossless` make them.
 
   Attributes:
     stands_for: int64 of shape (boards,): which board stands for each, by number; itself, unless boards are equal.
@@ -127,7 +127,7 @@ def hand_buckets(game: PublicGame, labels: Sequence[Any]) -> HandBuckets:
     for number, (board, array) in enumerate(zip(boards, each, strict=True)):
       known = _checked(array, len(board.hands[player]))
       if number:
-        # Nobody forgets the bucket before.
+        # Players remember the bucket before.
         above = own[board.parent][game.tree.lanes(player, board.parent, number)]
         known = above * (1 + int(known.max(initial=0))) + known
       own.append(number_in_order(known))

@@ -1,4 +1,4 @@
-"""What hands are alike by: features of private hands, given the hands that the other player may hold.
+"""Features of private hands, given the hands that the other player may hold.
 
 - equity: the probability to win the showdown, a tie counting as half;
 - equities against clusters of the other's hands (opponent cluster hand strength, OCHS: Johanson, Burch, Valenzano and

@@ -55,7 +55,7 @@ class Stage:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Refined(SolvedPolicy):
-  """What `solve_refining` has found.
+  """The result of `solve_refining`.
 
   Attributes:
     compiled_game: the whole game.

@@ -20,7 +20,7 @@ from spiel_cfr.poker.hand_tree import HandTree
 
 
 class Symmetry(NamedTuple):
-  """What a permutation of suits does.
+  """A permutation of suits.
 
   Attributes:
     cards: where each card goes, shape (cards,).

@@ -1,8 +1,8 @@
-"""A mediator that one can use: it recommends actions as play goes on, to whoever has done what it was told.
+"""Correlated policies, and the mediator that recommends their actions during play.
 
-What it recommends at an infoset is drawn given what has been recommended to all so far, so that all recommendations
-together are what a correlation plan, or a mixture of profiles, says. A player who takes another action, or acts without
-asking, is told no more; the others are told what they would have been.
+The mediator draws each recommendation given all earlier ones, so that recommendations follow a correlation plan or a
+mixture of profiles. A player who takes another action, or acts without asking, gets no more recommendations; the other
+players get theirs as before.
 """
 
 import abc
@@ -36,7 +36,7 @@ from spiel_cfr.policies.tabular_policy import player_to_move
 
 
 class CorrelatedPolicy(abc.ABC):
-  """How all players play together, by recommendations that are not independent.
+  """Base class of correlated policies: joint distributions of recommendations to all players.
 
   Sequences are numbered as in solvers' arrays.
 
@@ -48,11 +48,11 @@ class CorrelatedPolicy(abc.ABC):
 
   @abc.abstractmethod
   def _weights(self, told: Sequence[int], player: int, sequences: Int64s) -> Float64s:
-    """Returns what `next_recommendations` does, up to a factor and rounding."""
+    """Returns the probabilities of `next_recommendations`, up to a factor and rounding."""
 
   @abc.abstractmethod
   def sequence_form(self) -> Float64s:
-    """Returns how likely each sequence is to be recommended, shape (sequences,)."""
+    """Returns the probability that each sequence is recommended, shape (sequences,)."""
 
   @functools.cached_property
   def _rows(self) -> list[dict[str, int]]:
@@ -131,7 +131,7 @@ class PlanPolicy(CorrelatedPolicy):
     return self._plan[self._pairs.index_of(player, number[sequences], others)]
 
   def sequence_form(self) -> Float64s:
-    """Returns what the plan has beside the empty sequence."""
+    """Returns the entries of the plan that pair a sequence with the other player's empty one."""
     result = np.zeros(self.compiled_game.end)
     for player, own in enumerate(self._pairs.players):
       numbers = np.arange(len(own.places))
@@ -216,7 +216,7 @@ class MixturePolicy(CorrelatedPolicy):
     return play.gap(kind)
 
   def _normal_form_gap(self) -> CorrelatedGap:
-    """What a player gains is the sum of what best responses gain, one to all profiles in which it is told the same."""
+    """Sums a player's gains from best responses, one to all profiles that recommend it the same strategy."""
     game = self.compiled_game
     check_exact(game)
     own_sequences = np.split(
@@ -324,9 +324,9 @@ class Mediator:
 
 
 class MediatedBot(pyspiel.Bot):  # type: ignore[misc]
-  """Does what a mediator says, which all players' bots share. For `pyspiel.evaluate_bots` and whatever takes a bot.
+  """A bot that follows a mediator, which the bots of all players share. For `pyspiel.evaluate_bots` and the like.
 
-  Any of them can be replaced by another bot: who never asks is told nothing, and the others go on.
+  Another bot can take the place of any of them: it gets no recommendations, and the others get theirs as before.
   """
 
   def __init__(self, mediator: Mediator, player: int) -> None:
@@ -353,7 +353,7 @@ class MediatedBot(pyspiel.Bot):  # type: ignore[misc]
     self._mediator.restart()
 
   def restart_at(self, state: Any) -> None:
-    """Does the same."""
+    """Begins another play, like `restart`."""
     self.restart()
 
   def step(self, state: Any) -> int:

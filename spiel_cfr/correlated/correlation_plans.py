@@ -1,4 +1,4 @@
-"""What a mediator of two players can do, as a polytope: correlation plans over relevant pairs of sequences.
+"""Correlation plans of two players: a polytope over relevant pairs of sequences.
 
 Infosets I of player 0 and J of player 1 are connected if a history passes both. A pair of sequences is relevant if one
 of them is empty, or if they end at connected infosets. A correlation plan xi has a number at each relevant pair: the

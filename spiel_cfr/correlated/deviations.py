@@ -226,7 +226,7 @@ class _Layout:
       _check_size(game, name, 4 * (len(self.rows) + len(self.list_parent)))
 
   def _add_sequences(self, infoset: int, up: int, with_triggers: bool) -> None:
-    """An infoset remembers what the one above does, and, last, what was recommended there."""
+    """Adds the memories of the infoset above, and last that of its recommendation."""
     own, last = int(self.sequence_above[infoset]), int(self.action_above[infoset])
     if up != NONE:
       self.rows += [
@@ -242,7 +242,7 @@ class _Layout:
     self.rows.append(_Memory(own, NONE, last, 0))
 
   def _add_lists(self, infoset: int, up: int, is_inner: bool) -> None:
-    """It remembers all lists of actions above."""
+    """Adds a memory for each list of actions above an infoset."""
     before = [int(self.sequence_above[infoset])]
     if up != NONE:
       first, last = self.list_begin[up : up + 2]

@@ -1,15 +1,16 @@
-"""How far play is from correlated equilibria of all kinds, exactly: what a player would gain by deviating from it.
+"""Exact gaps from correlated equilibria of all kinds: the gains of players who deviate.
 
-Play is a distribution over profiles of strategies, such as a run's iterations. Somebody draws one and recommends to
-each player, wherever it comes to, an action drawn from its strategy there. A player who deviates
+Play is a distribution over profiles of strategies, such as a run's iterations. A mediator draws a profile and
+recommends to each player, at every infoset that it reaches, an action drawn from its strategy there. A player who
+deviates
 
     coarse                 decides at the start, and hears nothing
     extensive-form coarse  may stop to follow at any infoset, without having seen what is recommended there
     extensive-form         may stop to follow at any infoset, having seen it
     agent-form coarse      deviates at one infoset, without having seen it, and follows again
     agent-form             deviates at one infoset, having seen it, and follows again
-    behavioural            does at any infoset whatever it likes, and is told what is recommended all the while
-    normal-form            is told its strategy, all of it, before the game
+    behavioural            plays any action at any infoset, and hears all recommendations on the way
+    normal-form            hears its whole strategy before the game
 
 and the gap is what the best such deviators gain, summed over players: 0 in an equilibrium of that kind. The first five
 and the last are what OpenSpiel's `cce_dist`, `EFCCEDist`, `EFCEDist`, `AFCCEDist`, `AFCEDist` and `ce_dist` find by
@@ -90,12 +91,12 @@ MEASURED: Mapping[str, tuple[str, ...]] = types.MappingProxyType(
 
 
 class CorrelatedGap(NamedTuple):
-  """What players would gain by leaving a correlated equilibrium that is none.
+  """A gap from a kind of correlated equilibrium.
 
   Attributes:
-    gap: the sum of what each would gain, nobody's gain counting as less than 0.
-    player_improvements: what each would gain, shape (players,); negative where even the best deviation loses.
-    expected_values: what each expects, shape (players,).
+    gap: the sum of the players' gains, a negative gain counting as 0.
+    player_improvements: float64 (players,). The gain of each player's best deviation; negative if all of them lose.
+    expected_values: float64 (players,). The expected payoff of each player.
     kind: a name in `KINDS`, or "normal-form".
   """
 
@@ -201,7 +202,7 @@ def measure(
   kind = kind or measured[0]
   if kind == NORMAL_FORM:
     raise errors.ArgumentError(
-      f"{play!r} keeps sums, and whoever is told a whole strategy takes the strategies themselves: "
+      f"{play!r} keeps sums, and the normal-form gap takes the strategies themselves: "
       "MixturePolicy(game, profiles).gap('normal-form')."
     )
   arguments.one_of(kind, "kind", tuple(KINDS))
@@ -222,7 +223,7 @@ def check_exact(game: CompiledGame) -> None:
   """Raises AbstractionError where deviations in the full game are not those in an abstraction."""
   if not game.is_exact:
     raise errors.AbstractionError(
-      f"In {game} nobody sees what deviations gain in the full game. Take that, or a lossless abstraction of it."
+      f"{game} does not tell what deviations gain in the full game. Take that, or a lossless abstraction of it."
     )
 
 

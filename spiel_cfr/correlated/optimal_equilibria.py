@@ -124,7 +124,7 @@ class Deviations:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class OptimalEquilibrium:
-  """What `optimal_equilibrium` has found.
+  """An optimal equilibrium.
 
   Attributes:
     policy: the mediator.

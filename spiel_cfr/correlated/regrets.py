@@ -215,7 +215,7 @@ def choose(
 ) -> None:
   """Chooses strategies from the root down; `reach` becomes the probability of each node.
 
-  Regrets of no more than `ties`, shape (infosets,), count as 0. If nobody `learns`, strategies stay as they are.
+  Regrets of no more than `ties`, shape (infosets,), count as 0. Without `learns`, strategies stay as they are.
   """
   lists, most = strategy.shape[0], 1
   for group in range(groups.shape[0]):

@@ -1,4 +1,4 @@
-"""The exact average of many networks' strategies, for games in which nobody can list the infosets."""
+"""The exact average of many networks' strategies, for games with too many infosets to list."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

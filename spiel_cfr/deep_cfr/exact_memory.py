@@ -104,7 +104,7 @@ class InfosetRows:
 
 @dataclasses.dataclass
 class ExactMemory:
-  """What a solver remembers of a compiled game besides its networks, in arrays over the entries of its table.
+  """Sums of samples at each infoset of a compiled game, in arrays over the entries of a table.
 
   Attributes:
     sums: of weight times sample.

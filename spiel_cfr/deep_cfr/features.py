@@ -1,4 +1,4 @@
-"""What networks see of infosets: vectors of numbers.
+"""Features of infosets: the vectors of numbers that networks take.
 
 By default these are OpenSpiel's information state tensors. Where two infosets have the same tensor no network can tell
 them apart, and where two states of one infoset have different ones there is nothing to look up by; both are refused.
@@ -82,7 +82,7 @@ def all_features(compiled: CompiledGame, encoder: Encoder) -> Float32s:
   if encoder.features == "one_hot":
     most = max(map(len, compiled.infostates))
     numbers = np.concatenate([np.arange(len(own)) for own in compiled.infostates])
-    # Pages of zeros that nobody writes to take no memory.
+    # Pages of zeros take no memory until they are written to.
     one_hot = np.zeros((len(numbers), most), np.float32)
     one_hot[np.arange(len(numbers)), numbers] = 1.0
     return one_hot

@@ -31,7 +31,7 @@ _Waiting = tuple[Any, tuple[int, int]]
 
 @dataclasses.dataclass
 class SampledMemory:
-  """What a solver on states remembers besides its networks.
+  """Samples and past networks of a solver on states.
 
   Attributes:
     past_parameters: of all players' networks after each iteration, shape (iterations, players, networks, parameters).

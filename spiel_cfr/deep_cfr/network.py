@@ -1,4 +1,4 @@
-"""What learns a number for each action from the features of an infoset.
+"""Approximators: functions that learn a number for each action from the features of an infoset.
 
 An `Approximator` is fitted to rows (features, targets, weights). `LeastSquares` does that exactly; a `Network` is a
 pair of functions, `init` and `apply`, which Adam fits with JAX and optax. These two packages are the optional extra
@@ -26,7 +26,7 @@ _GROWING, _SHRINKING = 0.15, 0.5
 
 
 class Rows(NamedTuple):
-  """What is fitted.
+  """Training data of an approximator.
 
   Attributes:
     features: float32, shape (rows, features).
@@ -42,7 +42,7 @@ class Rows(NamedTuple):
 
 
 class Training(NamedTuple):
-  """How a network is fitted.
+  """Training parameters of a network.
 
   Attributes:
     steps: how many steps Adam makes.
@@ -59,7 +59,7 @@ class Training(NamedTuple):
 
 @described
 class Approximator(abc.ABC):
-  """What can be fitted. Parameters are one flat array, so that solvers can keep them.
+  """Base class of approximators. Parameters are one flat array, so that solvers can keep them.
 
   Attributes:
     wants_scaling: whether it learns best where targets are about 1.
@@ -240,7 +240,7 @@ def libraries() -> types.SimpleNamespace:
 
 
 class _Functions(NamedTuple):
-  """What is compiled for a network and its sizes."""
+  """Compiled functions of a network, for one number of features and of outputs."""
 
   fresh: Callable[..., Any]
   fit: Callable[..., Any]

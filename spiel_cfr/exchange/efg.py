@@ -25,7 +25,7 @@ _DIGITS = 1000
 
 
 class _Names:
-  """What infosets and actions are called, the same wherever they are met.
+  """Names of infosets and actions, the same wherever they are met.
 
   OpenSpiel numbers labels in the order in which it meets them and sorts the actions of a node by these numbers, but not
   what follows them; so actions are written in that order.

@@ -1,4 +1,4 @@
-"""What infosets are called in lists, where there is room for few words.
+"""Labels of infosets: short names for lists.
 
 A player knows the moves that all histories of an infoset have in common, as `Q · Pass · Bet` in Kuhn poker, and these
 name it. Where that is not so (moves are learned of later, or histories are not on the page), an infoset goes by those

@@ -1,4 +1,4 @@
-"""What moves are called on a page: cards by rank and suit, bets by their size, all else as its game calls it."""
+"""Names of moves on a page: cards by rank and suit, bets by their size, other moves as the game names them."""
 
 import re
 from typing import Any

@@ -101,7 +101,7 @@ def _trimmed(array: Float64s) -> npt.NDArray[np.float32]:
 
 
 def _in_steps(array: Float64s) -> npt.NDArray[np.uint16]:
-  """Returns numbers from 0 to 1 as integers; NaN, where nobody comes, as 0."""
+  """Returns numbers from 0 to 1 as integers; NaN, of hands that never come there, as 0."""
   steps = np.rint(np.nan_to_num(array.ravel()).clip(0, 1) * _ONE)
   return np.asarray(steps, np.uint16)
 

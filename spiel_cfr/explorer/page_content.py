@@ -1,4 +1,4 @@
-"""What a page of the explorer shows, as arrays, whatever form the game has.
+"""Content of a page of the explorer, as arrays, for every form of game.
 
 A page has a tree, of histories or of public states, and what players do in it: a table of infosets, or ranges of hands.
 All probabilities are those of one policy, all values are expected utilities in the game's own units.
@@ -95,7 +95,7 @@ class HandRange:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PublicState:
-  """What players do at a public state.
+  """A public state: ranges, strategies and values of hands.
 
   Attributes:
     board: names of the public cards.
@@ -116,7 +116,7 @@ class PublicState:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Content:
-  """What a page shows.
+  """Content of a page.
 
   Attributes:
     header: what was solved, by what and how well; JSON.
@@ -137,7 +137,7 @@ class Content:
 
   @property
   def num_infosets(self) -> int:
-    """How many infosets it has; in vector form, hands at public states."""
+    """Number of infosets; in vector form, of hands at public states."""
     if self.infosets is not None:
       return len(self.infosets.player)
     return sum(state.probability.shape[1] for state in self.public_states or ())

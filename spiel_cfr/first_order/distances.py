@@ -123,7 +123,7 @@ _PROX: dict[Regularizer, StepKernel] = {"entropy": prox_entropy, "euclidean": pr
 
 
 class Step(NamedTuple):
-  """What a proximal step leads to. Sequences of players who take none are 0.
+  """Result of a proximal step. Sequences of players who take none are 0.
 
   Attributes:
     point: the argmax in sequence form, shape (sequences,).

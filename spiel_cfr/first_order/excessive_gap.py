@@ -104,7 +104,7 @@ class ExcessiveGapSolver(GradientSolver[ExcessiveGapState]):
 
   @property
   def bound(self) -> float:
-    """What NashConv is at most, from the second iteration on: mu_0 O_0 + mu_1 O_1."""
+    """Upper bound of NashConv from the second iteration on: mu_0 O_0 + mu_1 O_1."""
     return float(self.state.smoothing @ self.distance.diameters)
 
   @in_turn

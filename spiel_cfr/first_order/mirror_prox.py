@@ -80,7 +80,7 @@ class MirrorProxSolver(GradientSolver[MirrorProxState]):
 
   @property
   def bound(self) -> float:
-    """What NashConv of the average is at most: 1 / (sum of the steps); infinite before the first iteration."""
+    """Upper bound of the average's NashConv: 1 / (sum of the steps); infinite before the first iteration."""
     steps = float(self.state.cumulative[0])
     return 1.0 / steps if steps else math.inf
 

@@ -1,4 +1,4 @@
-"""What a player answers to utilities: a block kernel from the leaves up, then the strategy in sequence form."""
+"""Responses of a player to utilities: a block kernel from the leaves up, then the strategy in sequence form."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""What Monte Carlo solvers have in common: random numbers of a key, and a game that is compiled or walked as it is."""
+"""Base class of Monte Carlo solvers: random numbers of a key, and a game that is compiled or walked as it is."""
 
 from collections.abc import Callable
 from typing import Any, Literal, TypedDict, get_args
@@ -37,7 +37,7 @@ class Options(TypedDict, total=False):
 
 
 class Iterations(int):
-  """How many iterations a solver has done. Called, it does one more: OpenSpiel has a method of that name.
+  """Number of iterations done. Called, it does one more: OpenSpiel has a method of that name.
 
   Attributes:
     one_more: does one iteration.
@@ -46,7 +46,7 @@ class Iterations(int):
   one_more: Callable[[], None]
 
   def __call__(self) -> None:
-    """Does one iteration: a traversal for each player, and an update of what it has estimated."""
+    """Runs one iteration: a traversal and an update for each player."""
     self.one_more()
 
 
@@ -125,7 +125,7 @@ class MonteCarloSolver(Solver):
 
   @property
   def view(self) -> GameView:
-    """How the game is walked."""
+    """The view of the game that traversals walk."""
     return self.compiled_game.view if self._view is None else self._view
 
   @property
@@ -139,14 +139,14 @@ class MonteCarloSolver(Solver):
 
   @property
   def iteration(self) -> Iterations:  # type: ignore[override]
-    """How many iterations have been done; `iteration()` does one more."""
+    """Number of iterations done; `iteration()` does one more."""
     done = Iterations(self.state.counters[ITERATIONS])
     done.one_more = self.evaluate_and_update_policy
     return done
 
   @property
   def nodes_touched(self) -> int:
-    """How many nodes, chance and terminal ones included, the traversals have visited."""
+    """Number of nodes that the traversals have visited, chance and terminal ones included."""
     return int(self.state.counters[VISITED])
 
   def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What a table of infosets plays: policies of the infosets that samples have met, and a look at one of them."""
+"""Policies of a table of infosets, and snapshots of infosets that samples have met."""
 
 import copy
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ Which = Literal["cumulative", "strategy"]
 
 
 def regrets_now(table: Table, logarithms: Float64s) -> Float64s:
-  """Returns the cumulative regrets of a table, shape (sequences,), by the logarithms of `Batch` up to now."""
+  """Returns the cumulative regrets of a table, shape (entries,), with all discounts up to these sums of logarithms."""
   entries, met = table.entries, slice(0, table.num_infosets)
   first, counts = entries.first[met].astype(np.int64), entries.num_actions[met].astype(np.int64)
   idle = np.exp(logarithms[:, None] - entries.caught_up[:, first])
@@ -38,7 +38,7 @@ def regrets_now(table: Table, logarithms: Float64s) -> Float64s:
 def met_snapshots(
   engine: StateEngine, logarithms: Float64s, infosets: Iterable[tuple[int, str]]
 ) -> list[Snapshot]:
-  """Returns what infosets do that an engine has met, for a game that is not compiled; see `Solver.snapshot`."""
+  """Returns snapshots of infosets that an engine has met, for a game that is not compiled; see `Solver.snapshot`."""
   entries, num_players, result = engine.table.entries, len(engine.infostates), []
   regrets = regrets_now(engine.table, logarithms)
   for player, infostate in infosets:
@@ -68,13 +68,13 @@ def met_snapshots(
 
 
 def sampled_form(compiled: CompiledGame, engine: Engine, which: Which) -> Float64s:
-  """Returns what a table plays in a compiled game in behavioural form, shape (sequences,); uniform where unknown."""
+  """Returns the policy of a table in behavioural form, shape (sequences,); uniform at infosets not met."""
   entries = in_order(compiled, engine, getattr(engine.table.entries, which))
   return forms.behavioral_form(compiled, compiled.from_actions(entries))
 
 
 def in_order(compiled: CompiledGame, engine: Engine, values: Float64s) -> Float64s:
-  """Returns values of a table's entries for every entry of `CompiledGame.actions`; 0 where it has not been."""
+  """Returns values of a table's entries in the order of `CompiledGame.actions`; 0 at infosets not met."""
   if isinstance(engine, CompiledEngine):
     result: Float64s = values[compiled.num_players + compiled.shared_entries]
     return result
@@ -91,7 +91,7 @@ def in_order(compiled: CompiledGame, engine: Engine, values: Float64s) -> Float6
 
 
 def sampled_dict(engine: Engine, which: Which) -> open_spiel.PolicyDict:
-  """Returns what is played where the engine has been, as infostate -> action -> probability."""
+  """Returns the policy at infosets met, as infostate -> action -> probability."""
   result: open_spiel.PolicyDict = {}
   sums = getattr(engine.table.entries, which)
   for player, infostates in enumerate(engine.infostates):
@@ -102,7 +102,7 @@ def sampled_dict(engine: Engine, which: Which) -> open_spiel.PolicyDict:
 
 
 def _normalized(sums: Float64s) -> list[float]:
-  """Returns what is in proportion to sums that are not negative; uniform where they are all zero."""
+  """Returns sums divided by their total; uniform if all are 0."""
   total = sums.sum()
   result: list[float] = (sums / total if total > 0 else np.full(len(sums), 1 / len(sums))).tolist()
   return result

@@ -55,7 +55,7 @@ class SamplingSolver(MonteCarloSolver):
   On the state engine, `run` raises GameTooLargeError when it has met more than `max_infosets` infosets.
 
   Attributes:
-    minimizer: what every infoset does.
+    minimizer: the regret minimizer of every infoset.
   """
 
   _runtime: _Run
@@ -166,12 +166,12 @@ class SamplingSolver(MonteCarloSolver):
 
   @property
   def num_infosets(self) -> int:
-    """How many infosets there are, or on the state engine, how many have been met."""
+    """Number of infosets; on the state engine, of those met."""
     return self._engine.table.num_infosets
 
   @property
   def num_bytes(self) -> int:
-    """Memory of what is kept of the infosets, their names not counted."""
+    """Memory of the table, without the names of infosets."""
     return self._engine.table.num_bytes
 
   def average_policy(self, unreached: Unreached = "uniform") -> open_spiel_policy.Policy:

@@ -1,7 +1,7 @@
-"""The forms that a policy takes inside: arrays over the sequences of all players.
+"""Behavioural form and sequence form of a policy: arrays over the sequences of all players.
 
-In behavioural form there is, for each sequence, the probability of its action at its infoset; in sequence form, the
-probability that the owner plays to the sequence. Padding is 0.
+Behavioural form has, for each sequence, the probability of its action at its infoset; sequence form has the probability
+that the owner plays to the sequence. Padding is 0.
 """
 
 import math
@@ -18,7 +18,7 @@ from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COUNT, FIRST_SEQUENC
 
 
 def check_finite(numbers: npt.NDArray[Any]) -> None:
-  """Raises NotFiniteError where numbers that a policy is made of are NaN or infinite."""
+  """Raises NotFiniteError if a number of a policy is NaN or infinite."""
   if not np.isfinite(numbers).all():
     raise errors.NotFiniteError(
       "The policy has become NaN or infinite: payoffs, weights or steps were too large for floating-point numbers."
@@ -42,7 +42,7 @@ def behavioral_form(
   Args:
     compiled: the game.
     sums: shape (sequences,).
-    otherwise: what is played where they are all zero, in behavioural form; by default the uniform strategy.
+    otherwise: behavioural form of the strategy at infosets whose sums are all 0; by default the uniform one.
 
   Returns:
     Behavioural form, shape (sequences,).
@@ -89,7 +89,7 @@ def check_behavioral_form(compiled: CompiledGame, probabilities: npt.NDArray[Any
 
 
 def shared_strategy(compiled: CompiledGame, sums: Float64s, strategy: Float64s) -> Float64s:
-  """Returns the behavioural form of what shared infosets play together; `strategy` where all sums of a bucket are 0.
+  """Returns the strategy that shared infosets have in common; `strategy` where all sums of a bucket are 0.
 
   All of shape (sequences,); the result is the same at all infosets of a bucket.
   """
@@ -98,7 +98,7 @@ def shared_strategy(compiled: CompiledGame, sums: Float64s, strategy: Float64s) 
 
 
 def normalized(compiled: CompiledGame, sums: AnyFloats) -> AnyFloats:
-  """Returns sums of sequence forms, shape (sequences,), as the sequence form that they are a multiple of; a copy."""
+  """Returns sums of sequence forms, shape (sequences,), divided by their weights; a copy."""
   result = sums.copy()
   for treeplex in compiled.treeplexes:
     result[treeplex.root : treeplex.end] /= result[treeplex.root]

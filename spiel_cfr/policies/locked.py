@@ -1,4 +1,4 @@
-"""Parts of policies that stay fixed: which infosets they are."""
+"""Locked infosets: the parts of policies that stay fixed."""
 
 from collections.abc import Iterable, Mapping
 
@@ -21,7 +21,7 @@ def locked_part(
 
   Returns:
     1 at the infosets of the part, shape (infosets,) in layout order; and the policy in behavioural form, shape
-    (sequences,), of which only these infosets are anybody's business.
+    (sequences,), which has a meaning at these infosets only.
 
   Raises:
     PolicyError: there is no such infostate, no distribution there, or no telling where.

@@ -1,4 +1,4 @@
-"""Between the arrays of the solvers and OpenSpiel's policies, both ways."""
+"""Conversion between behavioural form and OpenSpiel's policies, both ways."""
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
 PolicyDict = dict[str, dict[int, float]]
-# How far the probabilities at an infoset may sum from 1.
+# The largest difference from 1 of the sum of probabilities at an infoset.
 _TOLERANCE = 1e-6
 
 
@@ -61,8 +61,8 @@ def to_pyspiel(compiled: CompiledGame, probabilities: Float64s) -> pyspiel.Tabul
   )
 
 
-# What can be read as a policy: OpenSpiel's in Python or C++, a dictionary, a bot, a solver, what a solver has found; or
-# one of these for each player.
+# Anything that can be read as a policy: one of OpenSpiel's in Python or C++, a dictionary, a bot, a solver, a result;
+# or a list of one for each player.
 AnyPolicy = Any
 
 
@@ -72,7 +72,7 @@ def is_same_game(game: CompiledGame, other: CompiledGame) -> bool:
 
 
 def policy_of(given: Any) -> Any:
-  """Returns the policy of a solver, the average one, or of what has been found; anything else as it is."""
+  """Returns the average policy of a solver, or the policy of a result; anything else as it is."""
   if isinstance(given, HasAveragePolicy):
     return given.average_policy()
   found = getattr(given, "policy", None)
@@ -221,7 +221,7 @@ def _told(bot: pyspiel.Bot, state: Any) -> Any:
 def _names(
   compiled: CompiledGame, policy: open_spiel_policy.TabularPolicy, player: int
 ) -> Iterable[str]:
-  """Returns what a tabular policy calls a player's infosets, in order of discovery."""
+  """Returns a tabular policy's names of a player's infosets, in order of discovery."""
   kind, infostates = policy.game_type, compiled.infostates[player]
   if kind is None or kind.dynamics != pyspiel.GameType.Dynamics.SIMULTANEOUS:
     return infostates

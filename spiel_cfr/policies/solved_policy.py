@@ -1,4 +1,4 @@
-"""What calls that solve a game have in common: strategies in sequence form, handed out as policies."""
+"""Base class of results: strategies in sequence form, handed out as policies."""
 
 import functools
 

@@ -72,7 +72,7 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     return self._compiled
 
   def _fill(self, probabilities: Float64s) -> None:
-    """Writes a behavioural form into the array of OpenSpiel's shape; what is no legal action becomes 0."""
+    """Writes a behavioural form into the array of OpenSpiel's shape; illegal actions get 0."""
     self._array[:] = 0.0
     self._array[self._compiled.action_cells] = self._compiled.to_actions(probabilities)
 
@@ -170,7 +170,7 @@ def _restored(
 
 
 def player_to_move(state: Any, player_id: int | None = None) -> int:
-  """Returns who a policy is asked about at a state.
+  """Returns the player whose policy is asked for at a state.
 
   Raises:
     PolicyError: no player is to move, or another one is.

@@ -1,4 +1,4 @@
-"""How good is what was trained elsewhere: judged exactly, against others, and by sampling where a game is too large."""
+"""Evaluation of policies from elsewhere: exact, against each other, and by sampling in games that are too large."""
 
 from spiel_cfr.referee.head_to_head import HeadToHead, head_to_head
 from spiel_cfr.referee.judge import judge

@@ -1,4 +1,4 @@
-"""What policies expect against each other, exactly."""
+"""Exact expected payoffs of policies against each other."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from spiel_cfr.referee.reading import Anything, read_anything
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class HeadToHead:
-  """What policies expect against each other, in the game's units, a game.
+  """Expected payoffs of policies against each other, in the game's units per game.
 
   Attributes:
     names: of the policies.
@@ -30,7 +30,7 @@ class HeadToHead:
 
   @property
   def scores(self) -> Float64s:
-    """What the policy of the row expects against that of the column, averaged over both seats."""
+    """Expected payoff of the row's policy against the column's, averaged over both seats."""
     found: Float64s = (self.values[0] + self.values[1].T) / 2
     return found
 

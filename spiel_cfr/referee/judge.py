@@ -1,4 +1,4 @@
-"""The call that says how good any policy is."""
+"""The call that evaluates any policy."""
 
 import weakref
 
@@ -26,7 +26,7 @@ def judge(
   batch_size: int = 4096,
   value: float | None = None,
 ) -> Verdict:
-  """Says exactly how good a policy is, whatever chooses the actions.
+  """Evaluates a policy exactly: a table, a function, a network, a bot or a solver.
 
       >>> import numpy as np
       >>> def always_first(tensors, legal_actions):

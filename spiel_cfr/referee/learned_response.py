@@ -37,7 +37,7 @@ _MEAN_COUNTS_AS = 5
 
 @dataclasses.dataclass(frozen=True)
 class NashConvBound:
-  """What is known of a policy's NashConv. All values are in the game's own units.
+  """Bounds of a policy's NashConv, in the game's own units.
 
   Attributes:
     bound: NashConv is at least this, with the probability `confidence`; 0 where nothing was shown.
@@ -159,7 +159,7 @@ def nash_conv_lower_bound(
 
 
 class _Infoset:
-  """What the learner knows of an infoset: per action how often it was played, and the sum of what that was worth.
+  """An infoset of the learner: for each action the number of plays, and the sum of their values.
 
   Attributes:
     totals: what each has brought: the returns of games that went on as the policy, and `value` of infosets below.

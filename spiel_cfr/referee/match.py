@@ -39,7 +39,7 @@ Contestant: TypeAlias = Any
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Match:
-  """What the contestant got.
+  """Results of a match.
 
   Attributes:
     scores: in the game's units, less what the baseline knows to be luck, shape (deals, 2): as player 0, as player 1.
@@ -51,12 +51,12 @@ class Match:
 
   @property
   def mean(self) -> float:
-    """What the contestant gets a game."""
+    """Mean payoff of the contestant per game."""
     return float(self.scores.mean())
 
   @property
   def standard_error(self) -> float:
-    """That of `mean`; infinite of a single deal."""
+    """Standard error of `mean`; infinite for a single deal."""
     count = len(self.scores)
     # The two games of a deal depend on each other.
     deals = self.scores.mean(axis=1)
@@ -91,7 +91,7 @@ def play_match(
   baseline: Baseline | None = None,
   seed: int = 0,
 ) -> Match:
-  """Plays a game of two players many times, and says what the contestant gets.
+  """Plays a game of two players many times.
 
   Args:
     game: of any size. Where moves are simultaneous, bots see its turn-based form.

@@ -1,4 +1,4 @@
-"""What can be said of a mean after samples, with a probability that holds for any number of samples.
+"""Bounds of a mean after samples, with a probability that holds for any number of samples.
 
 Nothing is taken to be normal. The bound is a bet (Waudby-Smith and Ramdas 2024, "Estimating means of bounded random
 variables by betting", section 4): who claims that the mean is m sells, for each sample X, stakes that pay X - m. With

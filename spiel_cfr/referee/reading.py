@@ -1,4 +1,4 @@
-"""From whatever chooses actions to a policy as arrays."""
+"""Policies as arrays, read from functions, agents, bots and solvers."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, get_args
@@ -34,7 +34,7 @@ def read_anything(
   answers: Answers = "probabilities",
   batch_size: int = 4096,
 ) -> Float64s:
-  """Returns the behavioural form of whatever `judge` takes, shape (sequences,), with its errors."""
+  """Returns the behavioural form of anything that `judge` takes, shape (sequences,), with its errors."""
   arguments.one_of(observes, "observes", get_args(Observes))
   arguments.one_of(answers, "answers", get_args(Answers))
   batch_size = arguments.positive_integer(batch_size, "batch_size")

@@ -89,7 +89,7 @@ class Seats:
     return result
 
   def play(self, player: int, respond: Respond, luck: Callable[[int], float]) -> list[float]:
-    """Plays a game in which one player responds, -1 for nobody; returns what each player gets.
+    """Plays a game in which one player responds, or none for -1; returns the payoff of each player.
 
     Where it has no response the policy plays, uniformly for a bot that does not tell it. `luck` returns the next random
     number of chance, or of a player.
@@ -159,7 +159,7 @@ def play(
 
 
 def asked(question: Callable[..., Any], state: Any, *more: Any) -> Any:
-  """Returns a bot's answer; whatever it raises becomes a PolicyError that says where."""
+  """Returns a bot's answer; any exception becomes a PolicyError that names the history."""
   try:
     return question(state, *more)
   except errors.SpielCFRError:

@@ -1,4 +1,4 @@
-"""What there is to say of a policy that was judged."""
+"""The verdict on a policy: its value, its exploitability, and the infosets at which it loses."""
 
 import dataclasses
 import functools
@@ -19,7 +19,7 @@ from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy
 
 
 class InfosetGain(NamedTuple):
-  """What a best response gains at an infoset.
+  """The gain of a best response at an infoset.
 
   Attributes:
     gain: a game, in the game's units, see `Verdict.gains`.
@@ -38,7 +38,7 @@ class InfosetGain(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Verdict(Evaluated):
-  """How good a policy is, exactly.
+  """Exact evaluation of a policy.
 
   Attributes:
     compiled_game: the game as arrays.
@@ -65,7 +65,7 @@ class Verdict(Evaluated):
 
   @property
   def guaranteed(self) -> Float64s | None:
-    """What each player's policy gets at least, shape (2,); None but in constant-sum games of two players."""
+    """The payoff that each player's policy guarantees, shape (2,); None outside constant-sum games of two players."""
     if not self.compiled_game.is_two_player_constant_sum:
       return None
     found: Float64s = (self.compiled_game.constant_sum or 0.0) - self.best_response_values[::-1]
@@ -73,7 +73,7 @@ class Verdict(Evaluated):
 
   @property
   def value_gaps(self) -> Float64s | None:
-    """How much less each player's policy guarantees than perfect play would, shape (2,); None without a `value`.
+    """The value of the game less `guaranteed`, for each player, shape (2,); None without a `value`.
 
     They are not negative, but for rounding, and sum to NashConv.
     """
@@ -84,7 +84,7 @@ class Verdict(Evaluated):
 
   @functools.cached_property
   def gains(self) -> Float64s:
-    """What a best response gains at each infoset, a game; shape (infosets,), all players' in order of discovery.
+    """The gain of a best response at each infoset, per game; shape (infosets,), all players' in order of discovery.
 
     With x the player's sequence form, p its probabilities, and u(ja) what action a of infoset j is worth if its owner
     plays a best response from there on, times how likely chance and the others lead there,
@@ -138,7 +138,7 @@ class Verdict(Evaluated):
 
   @functools.cached_property
   def _starts(self) -> Int64s:
-    """Where the actions of each infoset begin in order of discovery."""
+    """The first action of each infoset, in order of discovery."""
     counts = np.concatenate(self.compiled_game.num_actions)
     result: Int64s = np.cumsum(counts) - counts
     return result

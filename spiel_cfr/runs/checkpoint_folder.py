@@ -20,7 +20,7 @@ _NAME = re.compile(r"iteration-\d+\.npz")
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoints:
-  """Where a run keeps checkpoints, and when.
+  """The folder and the schedule of a run's checkpoints.
 
       checkpoints = Checkpoints("results/leduc", every=10_000)
       checkpoints.resume(solver)
@@ -47,7 +47,7 @@ class Checkpoints:
 
   @property
   def schedule(self) -> NextDue:
-    """When checkpoints are due."""
+    """The schedule of checkpoints."""
     return self.every if callable(self.every) else Every(self.every)
 
   def paths(self) -> list[pathlib.Path]:

@@ -1,7 +1,7 @@
 """A lock on a folder, so that no two runs write into one.
 
-The operating system holds the lock for the process and lets go of it when the process ends, however it does; so there
-is no such thing as a lock that somebody who was killed has left behind. The file stays, and only says who held it last.
+The operating system holds the lock for the process, and releases it when the process ends, also when it is killed. The
+file stays, and only names the last holder.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Processes of this machine as an executor: one that is killed costs its own task alone, which is then tried again.
 
-In a `concurrent.futures.ProcessPoolExecutor` the death of one process ends them all, and nobody can say whose fault it
-was. Here each process is a pool by itself.
+In a `concurrent.futures.ProcessPoolExecutor` the death of one process ends them all, and nothing tells which call was
+at fault. Here each process is a pool by itself.
 """
 
 import concurrent.futures

@@ -1,4 +1,4 @@
-"""Ray as an executor, so that what runs on the processes of one machine runs on a cluster."""
+"""Executors on a cluster of Ray."""
 
 import concurrent.futures
 from collections.abc import Callable
@@ -55,10 +55,10 @@ class RayExecutor(concurrent.futures.Executor):
     return future
 
   def actors(self, count: int) -> list["RayActor"]:
-    """Starts actors of Ray: executors of one process each, so that calls meet what earlier ones have left; see `shard`.
+    """Starts actors of Ray, each an executor of one process that keeps what calls leave in it; see `shard`.
 
     They end with this executor. Each gets a core of its own as long as all machines are there; the others then take in
-    those of a machine that is not.
+    those of a machine that is lost.
 
     Raises:
       ArgumentError: `count` is not an integer from 1 to 100,000.
@@ -80,17 +80,12 @@ class RayExecutor(concurrent.futures.Executor):
       )
     # An actor that asks for a core would wait for ever once there are fewer than actors; of one that asks for nothing,
     # not even a byte, Ray chooses the machine by chance. A call whose machine is gone is made again until Ray knows.
-    options = {
-      "num_cpus": 0,
-      "memory": 1,
-      "max_restarts": _RETRIES,
-      "max_task_retries": -1,
-    }
+    make = self.ray.remote(_Actor)
+    options = {"num_cpus": 0, "memory": 1, "max_restarts": _RETRIES, "max_task_retries": -1}
     made = []
     for _, node in cores[:count]:
       place = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=True)
-      actor = self.ray.remote(_Actor).options(scheduling_strategy=place, **options)
-      made.append(RayActor(self.ray, actor.remote()))
+      made.append(RayActor(self.ray, make.options(scheduling_strategy=place, **options).remote()))
     self._actors += made
     return made
 
@@ -111,28 +106,24 @@ class RayExecutor(concurrent.futures.Executor):
       self.ray.wait(left, num_returns=len(left))
     self._references.clear()
     for actor in self._actors:
-      actor.shutdown(wait, cancel_futures=cancel_futures)
+      actor.shutdown()
 
 
 class RayActor(concurrent.futures.Executor):
-  """A process of Ray's, somewhere; if it dies, another one that knows nothing of its past. See `RayExecutor.actors`."""
+  """A process of Ray's. If it dies, a new one takes its place. See `RayExecutor.actors`."""
 
   def __init__(self, ray: Any, actor: Any) -> None:
     self._ray, self._actor = ray, actor
-    self._last: list[Any] = []
 
   def submit(
     self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
   ) -> concurrent.futures.Future[Any]:
     """Calls a function in the process, after all earlier calls."""
-    self._last = [self._actor.call.remote(fn, args, kwargs)]
-    future: concurrent.futures.Future[Any] = self._last[0].future()
+    future: concurrent.futures.Future[Any] = self._actor.call.remote(fn, args, kwargs).future()
     return future
 
   def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-    """Ends the process, once its calls are done or at once."""
-    if self._last and wait and not cancel_futures:
-      self._ray.wait(self._last)
+    """Ends the process at once."""
     self._ray.kill(self._actor)
 
 

@@ -29,7 +29,7 @@ StopReason = Literal["iterations", "target", "seconds", "interrupt"]
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class RunResult:
-  """How a run ended.
+  """Result of a run.
 
   Attributes:
     reason: which rule stopped it: "iterations", "target", "seconds" or, after Ctrl-C, "interrupt".
@@ -62,7 +62,7 @@ class RunResult:
 
 @dataclasses.dataclass(frozen=True)
 class StoppingRules:
-  """What stops a run, whichever comes first; see `run`.
+  """Stopping rules of a run, of which the first to apply counts; see `run`.
 
   Raises:
     ArgumentError: there is none, or one that makes no sense.

@@ -35,9 +35,9 @@ from spiel_cfr.runs.trace import TraceContents, read_trace
 
 Grid = Mapping[str, Sequence[Any]]
 
-# The first is hidden, since it is removed in the end, whatever is in it.
+# The first is hidden, since it is removed in the end with all its files.
 _GAMES, _TABLE = ".compiled_games", "table.csv"
-# How many checkpoints a run with a known end leaves on its way, if nobody says.
+# The number of checkpoints of a run with a known end, by default.
 _CHECKPOINTS = 10
 
 
@@ -288,7 +288,7 @@ def _run(
       for future in concurrent.futures.as_completed(futures):
         cell = futures[future]
         error = future.exception()
-        # Where there is one, the process that ran it has ended, or nobody was there to run it.
+        # An error means that the process of the run has ended, or that the executor could not start it.
         result = future.result() if error is None else failed(error)
         for row in rows:
           if row["folder"] == cell.folder:

@@ -161,6 +161,6 @@ def read_result(folder: pathlib.Path) -> dict[str, Any] | None:
 
 
 def _as_numbers(result: dict[str, Any]) -> dict[str, Any]:
-  """Where exploitability is not defined it is NaN in tables, None in files."""
+  """Replaces an undefined exploitability: NaN in tables, None in files."""
   exploitability = result["exploitability"]
   return result | {"exploitability": math.nan if exploitability is None else exploitability}

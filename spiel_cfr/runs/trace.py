@@ -58,7 +58,7 @@ _NAMES = tuple(field.name for field in dataclasses.fields(Row) if field.name != 
 
 
 class TraceContents(NamedTuple):
-  """What a trace file holds: what was run, and on what; and the evaluations."""
+  """Contents of a trace file: a header with the solver and the machine, and the evaluations."""
 
   header: dict[str, Any]
   rows: list[Row]

@@ -1,4 +1,4 @@
-"""What infosets do over time: snapshots of some of them, and how the regrets of all are distributed."""
+"""Infosets over time: snapshots of some of them, and histograms of the regrets of all."""
 
 import re
 
@@ -16,7 +16,7 @@ _MAGNITUDES = np.geomspace(1e-8, 1.0, 33)
 
 
 class Tracker(Trace):
-  """Notes at each evaluation of a run what infosets do, whatever the solver is.
+  """A trace that takes snapshots of infosets at each evaluation of a run, for every solver.
 
       tracker = runs.Tracker("^2")  # Kuhn's king
       run(CFRSolver("kuhn_poker"), 10_000, evaluate_at=runs.Powers(1.1), traces=[tracker])

@@ -3,7 +3,6 @@
 import concurrent.futures
 import contextlib
 import functools
-import gc
 import pathlib
 import pickle
 from typing import Any
@@ -64,6 +63,12 @@ def _dice(**options: Any) -> spiel_cfr.games.VectorGame:
 either = pytest.mark.parametrize("compiled", [_game, _dice])
 
 
+@pytest.fixture(autouse=True)
+def _few_between_barriers(monkeypatch: pytest.MonkeyPatch) -> None:
+  """Seven updates are no whole number of iterations."""
+  monkeypatch.setattr(sharded_subtrees, "_BETWEEN_BARRIERS", 7)
+
+
 def _arrays(solver: Any) -> dict[str, bytes]:
   names = ("strategy", "cumulative", "action_state", "infoset_state", "tapered", "counts")
   state = solver.gathered_state()
@@ -87,8 +92,7 @@ def _check_shards(
   make: Any = spiel_cfr.CFRPlusSolver,
 ) -> None:
   """Checks 12 iterations."""
-  # Seven updates are no whole number of iterations.
-  game = spiel_cfr.runs.shard(plain, Here(), num_shards, 7)
+  game = spiel_cfr.runs.shard(plain, Here(), num_shards)
   solver = _solved(game, make, 5)
   # A slice of its own, and single steps.
   solver.run(4)
@@ -118,7 +122,7 @@ def test_single_precision(compiled: Any) -> None:
 
 
 def test_several_solvers_at_a_time() -> None:
-  """More than a process keeps open, in turns."""
+  """A process keeps one, and takes another in its place."""
   game = spiel_cfr.runs.shard(_game(), Here(), 2)
   solvers = [make(game) for make in _SOLVERS.values()]
   for solver in solvers * 2:
@@ -207,7 +211,8 @@ class _Torn(Here):
 def test_what_was_begun_is_done_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
   expected = _solved(_game(), _SOLVERS[name])
   torn = _Torn(monkeypatch)
-  game = spiel_cfr.runs.shard(_game(), torn, 2, barrier_every=5)
+  monkeypatch.setattr(sharded_subtrees, "_BETWEEN_BARRIERS", 5)
+  game = spiel_cfr.runs.shard(_game(), torn, 2)
   assert _alike(_solved(game, _SOLVERS[name]), expected)
   assert torn.deaths >= 8
 
@@ -219,7 +224,7 @@ class _Forgetful(Here):
 
   def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
     if self.calls % 3 == 0:
-      sharded_subtrees._WORKERS.clear()
+      sharded_subtrees._SERVED.clear()
     self.calls += 1
     return super().submit(fn, *args, **kwargs)
 
@@ -228,10 +233,13 @@ class _Forgetful(Here):
   ("name", "barrier_every"),
   [("cfr+", 1), ("cfr+", 3), ("simultaneous", 3), ("adaptive", 1000), ("tapered", 1000)],
 )
-def test_processes_that_forget(name: str, barrier_every: int) -> None:
+def test_processes_that_forget(
+  name: str, barrier_every: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
   """Each is given the last barrier, and does again what it has done since."""
+  monkeypatch.setattr(sharded_subtrees, "_BETWEEN_BARRIERS", barrier_every)
   executor = _Forgetful()
-  game = spiel_cfr.runs.shard(_game(), executor, num_shards=3, barrier_every=barrier_every)
+  game = spiel_cfr.runs.shard(_game(), executor, num_shards=3)
   assert _alike(_solved(game, _SOLVERS[name]), _solved(_game(), _SOLVERS[name]))
   assert executor.calls > 60
 
@@ -240,14 +248,17 @@ def test_nobody_is_asked_twice_for_the_same(monkeypatch: pytest.MonkeyPatch) -> 
   """Processes that live are sent reach probabilities only, and hand over at barriers only."""
   # How many visits, whether there is a barrier after them, and whether they are sent what they are to remember.
   orders: list[tuple[int, bool, bool]] = []
-  serve = sharded_subtrees._Worker.serve
 
-  def noted(worker: Any, order: Any) -> Any:
-    orders.append((len(order.visits), order.barrier, order.arrays is not None))
-    return serve(worker, order)
+  class Noting(Here):
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+      _, _, _, visits, barrier, arrays, source = args
+      # A process that has never served the solver asks for the game first.
+      if orders or source is not None:
+        orders.append((len(visits), barrier, arrays is not None))
+      return super().submit(fn, *args, **kwargs)
 
-  monkeypatch.setattr(sharded_subtrees._Worker, "serve", noted)
-  game = spiel_cfr.runs.shard(_game(), Here(), num_shards=1, barrier_every=10)
+  monkeypatch.setattr(sharded_subtrees, "_BETWEEN_BARRIERS", 10)
+  game = spiel_cfr.runs.shard(_game(), Noting(), num_shards=1)
   solver = spiel_cfr.CFRPlusSolver(game)
   solver._advance(12)
   # Two updates an iteration.
@@ -277,7 +288,7 @@ def test_executors_that_fail_for_good(iterations: int) -> None:
       raise RuntimeError("closed")
 
   executor = Failing()
-  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.runs.shard(_game(), executor, 2, barrier_every=4))
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.runs.shard(_game(), executor, 2))
   failures = 0
   while solver.iteration < 12:
     before = solver.iteration
@@ -313,8 +324,8 @@ def test_barriers_that_fail_in_the_middle_of_a_run() -> None:
     refused = 0
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
-      (order,) = args
-      if order.barrier and not order.visits:
+      _, _, _, visits, barrier, _, _ = args
+      if barrier and not visits:
         self.refused += 1
         raise RuntimeError("no")
       return super().submit(fn, *args, **kwargs)
@@ -330,14 +341,11 @@ def test_barriers_that_fail_in_the_middle_of_a_run() -> None:
   assert _alike(solver, expected)
 
 
-def test_processes_forget_solvers_that_are_no_more() -> None:
-  sharded_subtrees._WORKERS.clear()
+def test_a_process_keeps_one_solver() -> None:
   game = spiel_cfr.runs.shard(_game(), Here(), num_shards=3)
-  solvers = [_solved(game, iterations=1) for _ in range(2)]
-  assert len(sharded_subtrees._WORKERS) == 6
-  del solvers[0]
-  gc.collect()
-  assert len(sharded_subtrees._WORKERS) == 3
+  for _ in range(2):
+    _solved(game, iterations=1)
+    assert len(sharded_subtrees._SERVED) == 1
 
 
 def test_copies_have_no_executor() -> None:
@@ -366,8 +374,6 @@ def test_refusals() -> None:
     spiel_cfr.runs.shard("leduc_poker", Here())  # type: ignore[arg-type]
   with pytest.raises(errors.ArgumentError, match="num_shards"):
     spiel_cfr.runs.shard(_game(), Here(), 0)
-  with pytest.raises(errors.ArgumentError, match="barrier_every"):
-    spiel_cfr.runs.shard(_game(), Here(), barrier_every=0)
   with (
     concurrent.futures.ThreadPoolExecutor() as threads,
     pytest.raises(errors.ArgumentError, match="RayExecutor"),

@@ -92,7 +92,7 @@ import threading
 game = spiel_cfr.poker.compile_public_game(sys.argv[2], partitioned=True)
 
 with spiel_cfr.runs.RayExecutor() as executor:
-  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.runs.shard(game, executor, num_shards=2, barrier_every=50))
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.runs.shard(game, executor, num_shards=2))
   solver.run(30)
   actor = executor._actors[1]
   pid = actor.submit(os.getpid).result()
@@ -122,7 +122,7 @@ def nodes():
   return [actor.submit(here).result() for actor in executor._actors]
 
 with spiel_cfr.runs.RayExecutor() as executor:
-  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.runs.shard(game, executor, num_shards=3, barrier_every=50))
+  solver = spiel_cfr.CFRPlusSolver(spiel_cfr.runs.shard(game, executor, num_shards=3))
   solver.run(50)
   before = nodes()
   show(len(set(before)), "machines", same(solver, game))

@@ -15,26 +15,19 @@ def shard(
   game: CompiledGame,
   executor: concurrent.futures.Executor,
   num_shards: int | None = None,
-  barrier_every: int = 100,
 ) -> CompiledGame:
-  """Returns the same game, whose full-width solvers share the subtrees among an executor's processes, on any machines.
+  """Returns the same game, whose full-width solvers share its subtrees among the processes of an executor.
 
-  The trunk stays in this process. In each update of a player it sends reach probabilities, and the processes return
-  what the sequences of the trunk are worth, which is added in the order of the subtrees: the same bits for any number
-  of shards, processes and threads. See docs/sharding.md.
-
-  If a process is killed, another one takes what it remembered at the last barrier, and does the updates since again.
+  Iterations give the same bits for any number of shards, processes and threads, also when processes or machines die.
+  A process keeps the arrays of the solver that it has served last. See docs/sharding.md.
 
   Args:
     game: a game in parts, see `compile_vector_game` and `poker.compile_public_game`.
     executor: `RayExecutor`, or any other with a method `actors` as there.
-    num_shards: among how many processes the subtrees are divided; as many as this machine has cores by default.
-    barrier_every: after how many updates of a player the processes hand over what they remember. They also do so
-      whenever somebody looks at the solver.
+    num_shards: the number of processes; by default, of the cores of this machine.
 
   Raises:
-    ArgumentError: the executor can't say which process a call goes to, `num_shards` is not an integer from 1 to
-      100,000, or `barrier_every` not one from 1 to 1,000,000.
+    ArgumentError: the executor has no `actors`, or `num_shards` is not an integer from 1 to 100,000.
     UnsupportedGameError: the game is not in parts.
     ShardError: the executor has too few processes.
   """
@@ -52,7 +45,6 @@ def shard(
   if num_shards is None:
     num_shards = os.cpu_count() or 1
   num_shards = arguments.integer(num_shards, "num_shards", 1, 100_000)
-  barrier_every = arguments.integer(barrier_every, "barrier_every", 1, 1_000_000)
   if game.partition is None:
     raise errors.UnsupportedGameError(
       f"{game} is not in parts, so it has no subtrees to share. Compile it with partitioned=True, by "
@@ -61,5 +53,5 @@ def shard(
   # Before processes start, since it may fail.
   pickled = pickle.dumps(game)
   executors = actors(min(num_shards, len(game.partition.parts) - 1))
-  shards = Shards(executors, pickled, barrier_every)
+  shards = Shards(executors, pickled)
   return game.with_partition(dataclasses.replace(game.partition, shards=shards))

@@ -13,12 +13,10 @@ class Shards:
   Attributes:
     executors: one for each shard, with a single process.
     game: the game, for the processes, pickled.
-    barrier_every: after how many updates of a player they hand over what they remember, if nobody asks before.
   """
 
   executors: Sequence[concurrent.futures.Executor]
   game: bytes
-  barrier_every: int
 
   def __reduce__(self) -> Any:
     """Pickles as None."""

@@ -1,4 +1,4 @@
-"""How large a game is: estimated from random descents before anybody walks it, and watched while it is walked.
+"""Size of a game: estimated from random descents before a walk, and watched during the walk.
 
 A descent chooses uniformly among the moves of every state, chance's too. If those it met before had b_1, ..., b_d
 moves, a state at depth d stands for b_1 ... b_d states, and the sum over a descent is an unbiased estimate of their
@@ -46,19 +46,19 @@ ADVICE = (
 
 @dataclasses.dataclass(frozen=True)
 class SizeEstimate:
-  """How large a game is, by estimate; infinite where the numbers overflow.
+  """Estimated size of a game; infinite if the numbers overflow.
 
   Attributes:
-    states: how many there are.
+    states: number of states.
     error: the standard error of `states`, as a share of it.
-    terminals: how many of them are terminal.
-    infosets: how many each player has.
-    bytes: what the compiled game takes.
-    seconds: how long compiling takes on this machine.
-    descents: how many there have been.
-    fewest_states: a number of states that the game has with a probability of 99.9%, whatever it is like. By Markov's
-      inequality an unbiased estimate of what is positive is a times too large with a probability of 1 / a at most, and
-      the smallest of k of them with 1 / a^k.
+    terminals: number of terminal states.
+    infosets: number of infosets of each player.
+    bytes: memory of the compiled game.
+    seconds: time to compile it on this machine.
+    descents: number of descents.
+    fewest_states: a lower bound of the number of states, with a probability of 99.9% for any game. By Markov's
+      inequality an unbiased estimate of a positive number is a times too large with a probability of 1 / a at most, and
+      the smallest of k estimates with 1 / a^k.
   """
 
   states: float

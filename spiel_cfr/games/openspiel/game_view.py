@@ -1,4 +1,4 @@
-"""How a game is looked at by everybody who walks it.
+"""The view of a game that all walks share: its legal actions, chance outcomes and infostates.
 
 Enumeration, histories for sampling, the state engine, the public tree and look-ups of policies all ask a `GameView`
 what is legal, what chance does and how an infostate is called, never the game itself. So a game that is compiled with
@@ -88,7 +88,7 @@ class GameView:
     return make, (self.game, self.action_filter)
 
   def __deepcopy__(self, memo: Any) -> "GameView":
-    """Returns the view itself: nobody changes it."""
+    """Returns the view itself, since it never changes."""
     return self
 
   def with_returns(self, returns: ReturnsFunction) -> "GameView":
@@ -108,9 +108,9 @@ class GameView:
 
   @property
   def declared_sum(self) -> float | None:
-    """What the game says that all players' returns sum to, NaN if a constant that it does not name; None if nothing.
+    """The sum of all players' returns by the game's type; NaN for an unnamed constant, None if it may vary.
 
-    Where returns are not the game's own, it says nothing of them.
+    It is None if the view replaces the returns.
     """
     utility, kind = pyspiel.GameType.Utility, self.game.get_type().utility
     if self._returns is not None or kind not in (utility.ZERO_SUM, utility.CONSTANT_SUM):
@@ -199,7 +199,7 @@ class GameView:
     return state
 
   def named(self, state: Any, player: int) -> str:
-    """Returns what a player calls a state, whoever is to move."""
+    """Returns a player's name of a state, also when another player is to move."""
     if self._name is None:
       known: str = state.information_state_string(player)
       return known

@@ -1,4 +1,4 @@
-"""What networks see of the infosets of a game that is compiled, as rows of numbers."""
+"""Features of the infosets of a compiled game, as rows of numbers."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ def infoset_features(
   encode: Callable[[Any, int], Float32s],
   size: int,
 ) -> Float32s:
-  """Walks all states of a game, and asks what is seen of them.
+  """Walks all states of a game, and encodes their infosets.
 
   `infostates` are each player's, in order of discovery. `encode` takes a state and the player who is to move there, and
   returns numbers of shape (size,).

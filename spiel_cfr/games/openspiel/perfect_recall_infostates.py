@@ -10,7 +10,7 @@ _Step: TypeAlias = tuple[int, Any, tuple[str, ...], tuple[str, ...]]
 
 
 class OwnHistory:
-  """Names infosets by what their owner has observed and done, in order, so that nobody forgets.
+  """Names of infosets made of their owner's observations and actions in order, which gives perfect recall.
 
   A player observes at each decision of any player; an observation equal to the one before it is left out, because
   otherwise players would learn how many moves they have not seen.

@@ -1,4 +1,4 @@
-"""What games promise to those who walk them, and the errors for those that break their word; each quotes the state."""
+"""Checks of the promises of OpenSpiel's games, and errors for broken ones; each error quotes the state."""
 
 import math
 from collections.abc import Sequence
@@ -136,7 +136,7 @@ def inconsistent_actions(
 
 
 def unknown_player(state: Any) -> errors.UnsupportedGameError:
-  """Returns the error for a state where somebody is to move who is neither a player nor chance."""
+  """Returns the error for a state at which neither a player nor chance is to move."""
   return errors.UnsupportedGameError(
     f"After the history [{state.history_str()}], player {state.current_player()} is to move, which is neither a "
     "player nor chance."

@@ -1,4 +1,4 @@
-"""The one walk over a game's states, through OpenSpiel's State and Game API only."""
+"""The walk that compiles a game: all states once, through OpenSpiel's State and Game API only."""
 
 import array
 import dataclasses
@@ -31,7 +31,7 @@ _CHECK_EVERY = 1 << 12
 
 @dataclasses.dataclass
 class Enumeration:
-  """What the walk brought home, in order of discovery.
+  """Infosets and leaves of a game, in order of discovery.
 
   That order is the one of OpenSpiel's `TabularPolicy`: histories sorted as strings, depth first.
 
@@ -43,10 +43,10 @@ class Enumeration:
     num_actions: int64 (infosets,) per player.
     leaf_sequences: uint32 (players, leaves), no two columns alike.
     leaf_payoffs: float64 (leaves, players): summed over the histories with these sequences, weighted by chance.
-    num_states: how many states there are.
-    num_terminals: how many of them are terminal.
-    payoff_range: smallest and largest return that any player can get.
-    constant_sum: what the players' returns sum to, or None where they don't always sum to the same.
+    num_states: number of states.
+    num_terminals: number of terminal states.
+    payoff_range: smallest and largest return of any player.
+    constant_sum: the sum of the players' returns; None if it varies.
   """
 
   infostates: list[list[str]]
