@@ -33,7 +33,6 @@ def floats(number: Any, dimensions: int = 1) -> Any:
 FLOATS = floats(types.float64)
 FLOAT_TABLE = floats(types.float64, 2)
 INDICES = types.Array(types.uint32, 1, "C")
-INDEX_TABLE = types.Array(types.uint32, 2, "C")
 COUNTS = types.Array(types.uint64, 1, "C")
 COUNT_TABLE = types.Array(types.uint64, 2, "C")
 COUNT = types.uint64
@@ -42,14 +41,6 @@ COUNT = types.uint64
 _AT_A_TIME = 1 << 14
 # Doubles in a cache line. Blocks of infosets begin on one.
 LINE = 8
-
-
-def tuple_type(cls: type, *fields: Any) -> Any:
-  """Returns the numba type of a `NamedTuple` class whose fields have these types."""
-  # Numba tells tuples of one type from others.
-  alike = len(set(fields)) == 1
-  make: Any = types.NamedUniTuple if alike else types.NamedTuple
-  return make(fields[0], len(fields), cls) if alike else make(fields, cls)
 
 
 def aligned_zeros(*shape: int, dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
@@ -154,32 +145,6 @@ def described(value: Any) -> str:
 def inside_kernels(function: Callable[..., Any]) -> Any:
   """Decorator of a function that tells numba the types and how to generate the code of what it stands for."""
   return extending.intrinsic(function)
-
-
-@inside_kernels
-def borrowed(typing_context: Any, array: Any) -> Any:
-  """Returns the same array, or tuple of arrays, without its owner, inside kernels only.
-
-  numba counts references to the owner of every array that it puts into a tuple, with an atomic operation each, more
-  than a small block kernel costs. Borrowed arrays cost none. They must not live longer than the array: pass them to
-  other kernels, loose or in a `NamedTuple`, and don't return or keep them.
-  """
-
-  def without_owner(context: Any, builder: Any, of_type: Any, value: Any) -> Any:
-    if not isinstance(of_type, types.Array):
-      for place, inner in enumerate(of_type.types):
-        lent = without_owner(context, builder, inner, builder.extract_value(value, place))
-        value = builder.insert_value(value, lent, place)
-      return value
-    result = context.make_array(of_type)(context, builder, value)
-    for owner in ("meminfo", "parent"):
-      setattr(result, owner, cgutils.get_null_value(getattr(result, owner).type))
-    return result._getvalue()
-
-  def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    return without_owner(context, builder, signature.args[0], arguments[0])
-
-  return array(array), generate
 
 
 def pieces(length: int) -> Iterator[slice]:

@@ -9,7 +9,7 @@ import contextlib
 import functools
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any, ClassVar, Self
 
@@ -25,9 +25,6 @@ from spiel_cfr._numba.numba_internals import (
   python_entry,
   without_wrappers,
 )
-
-# numba's own annotations don't cover it.
-tuples: Any = types.BaseTuple
 
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 _ANNOUNCE_AFTER_SECONDS = 0.7
@@ -196,9 +193,6 @@ def _check(wanted: Any) -> Callable[[Any], bool]:
   """Returns a function that says whether compiled code can be given a value where its signature has this type."""
   if isinstance(wanted, types.Array):
     return functools.partial(_is_array, numpy_dtype(wanted.dtype), wanted.ndim)
-  if isinstance(wanted, tuples):
-    cls = getattr(wanted, "instance_class", tuple)
-    return functools.partial(_is_tuple, cls, tuple(map(_check, wanted.types)))
   numbers: Any = bool | int | np.bool_ | np.integer
   if not isinstance(wanted, types.Integer):
     numbers |= float | np.floating
@@ -211,14 +205,6 @@ def _is_array(dtype: np.dtype[Any], dimensions: int, value: Any) -> bool:
     and value.dtype == dtype
     and value.ndim == dimensions
     and value.flags.carray
-  )
-
-
-def _is_tuple(cls: Any, checks: Sequence[Callable[[Any], bool]], value: Any) -> bool:
-  return (
-    isinstance(value, cls)
-    and len(value) == len(checks)
-    and all(fits(item) for fits, item in zip(checks, value, strict=True))
   )
 
 

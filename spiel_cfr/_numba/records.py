@@ -29,6 +29,7 @@ from numba.extending import models
 from spiel_cfr._numba.arrays import (
   AnyFloats,
   Float64s,
+  Int64s,
   Uint16s,
   Uint32s,
   Uint64s,
@@ -62,6 +63,7 @@ Shorts = Annotated[Uint16s, Field("uint16", 1)]
 Indices = Annotated[Uint32s, Field("uint32", 1)]
 IndexTable = Annotated[Uint32s, Field("uint32", 2)]
 Counts = Annotated[Uint64s, Field("uint64", 1)]
+Longs = Annotated[Int64s, Field("int64", 1)]
 CountTable = Annotated[Uint64s, Field("uint64", 2)]
 Count = Annotated[int, Field("uint64", 0)]
 Double = Annotated[float, Field("float64", 0)]

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Int64s
+from spiel_cfr._numba.records import Longs
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
 FORCED, PARTIAL, TRIGGERED, FOLLOWED, RECALLED = (
@@ -108,18 +108,18 @@ class Memories(NamedTuple):
     list_played: the sequence that it ends with, shape (lists,).
   """
 
-  begin: Int64s
-  node: Int64s
-  internal: Int64s
-  offset: Int64s
-  above: Int64s
-  trigger: Int64s
-  infoset_above: Int64s
-  action_above: Int64s
-  sequence_above: Int64s
-  list_begin: Int64s
-  list_parent: Int64s
-  list_played: Int64s
+  begin: Longs
+  node: Longs
+  internal: Longs
+  offset: Longs
+  above: Longs
+  trigger: Longs
+  infoset_above: Longs
+  action_above: Longs
+  sequence_above: Longs
+  list_begin: Longs
+  list_parent: Longs
+  list_played: Longs
 
 
 def make_memories(game: CompiledGame, name: str) -> Memories:

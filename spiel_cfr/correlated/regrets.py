@@ -10,14 +10,15 @@ The next strategy is a fixed point of all deviations at I, each weighed by its r
 probability of its memory under what the player is about to play above: Morrill et al. (2021), algorithm 1.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import COUNT_TABLE, FLOATS, Float64s, Int64s, Uint64s, tuple_type
-from spiel_cfr._numba.kernels import inlined, kernel
+from spiel_cfr._numba.arrays import Float64s, Int64s, Uint64s
+from spiel_cfr._numba.kernels import inlined
+from spiel_cfr._numba.records import Count, CountTable, Double, Doubles
+from spiel_cfr._numba.steps import Chain, step
 from spiel_cfr.correlated.deviations import Memories, make_memories
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.treeplex import (
@@ -31,9 +32,6 @@ from spiel_cfr.regret_minimizers.regret_minimizer import TIE
 
 # Beside 1.
 _SLIGHT = 1e-16
-INTEGERS = types.Array(types.int64, 1, "C")
-_TABLE = types.Array(types.float64, 2, "C")
-MEMORIES = tuple_type(Memories, *[INTEGERS] * 12)
 
 
 @inlined
@@ -49,17 +47,33 @@ def infosets_of(groups: Uint64s, group: int) -> tuple[Any, ...]:
   )
 
 
-@kernel(types.void(COUNT_TABLE, MEMORIES, *[FLOATS] * 4, types.float64))
-def add_regrets(
-  groups: Uint64s,
-  memories: Memories,
-  reach: Float64s,
-  strategy: Float64s,
-  utility: Float64s,
-  regrets: Float64s,
-  weight: float,
-) -> None:
-  """Adds the regrets of an iteration of some weight; `reach` is the probability of each node."""
+class Added(NamedTuple):
+  """The arguments of `add_regrets`.
+
+  Attributes:
+    groups: uint64 (groups, 6). See `treeplex.Treeplex`.
+    memories: the places of the regrets.
+    reach: float64 (nodes,). The probability of each node.
+    strategy: float64 (sequences,). The strategies.
+    utility: float64 (sequences,). The counterfactual utilities.
+    regrets: float64 (regrets,). The sums.
+    weight: the weight of the iteration.
+  """
+
+  groups: CountTable
+  memories: Memories
+  reach: Doubles
+  strategy: Doubles
+  utility: Doubles
+  regrets: Doubles
+  weight: Double
+
+
+@step(Added, single=False)
+def add_regrets(record: Added) -> None:
+  """Adds the regrets of an iteration of some weight."""
+  groups, memories, reach, regrets = record.groups, record.memories, record.reach, record.regrets
+  strategy, utility, weight = record.strategy, record.utility, record.weight
   for group in range(groups.shape[0]):
     first, stride, count, actions, infoset = infosets_of(groups, group)
     for i in range(count):
@@ -203,20 +217,33 @@ def _fixed_point(
     result[a] /= total
 
 
-@kernel(types.void(COUNT_TABLE, MEMORIES, *[FLOATS] * 4, types.boolean))
-def choose(
-  groups: Uint64s,
-  memories: Memories,
-  ties: Float64s,
-  regrets: Float64s,
-  strategy: Float64s,
-  reach: Float64s,
-  learns: bool,
-) -> None:
-  """Chooses strategies from the root down; `reach` becomes the probability of each node.
+class Choice(NamedTuple):
+  """The arguments of `choose`.
 
-  Regrets of no more than `ties`, shape (infosets,), count as 0. Without `learns`, strategies stay as they are.
+  Attributes:
+    groups: uint64 (groups, 6). See `treeplex.Treeplex`.
+    memories: the places of the regrets.
+    ties: float64 (infosets,). Regrets of no more than this count as 0.
+    regrets: float64 (regrets,). The sums of regrets.
+    strategy: float64 (sequences,). The strategies; they stay as they are without `learns`.
+    reach: float64 (nodes,). It becomes the probability of each node.
+    learns: whether strategies are chosen.
   """
+
+  groups: CountTable
+  memories: Memories
+  ties: Doubles
+  regrets: Doubles
+  strategy: Doubles
+  reach: Doubles
+  learns: Count
+
+
+@step(Choice, single=False)
+def choose(record: Choice) -> None:
+  """Chooses strategies from the root down, and computes the probability of each node."""
+  groups, memories, ties, regrets = record.groups, record.memories, record.ties, record.regrets
+  strategy, reach, learns = record.strategy, record.reach, record.learns
   lists, most = strategy.shape[0], 1
   for group in range(groups.shape[0]):
     most = max(most, infosets_of(groups, group)[3])
@@ -289,7 +316,8 @@ class DeviationRegrets:
   ) -> None:
     """Overwrites strategies with what regrets lead to, or leaves them as they are, and `reach`."""
     reach[[tree.root for tree in self.game.treeplexes]] = 1.0
-    choose(self.game.groups, self.memories, self._ties, regrets, strategy, reach, learns)
+    record = Choice(self.game.groups, self.memories, self._ties, regrets, strategy, reach, learns)
+    Chain([choose.on(record)]).run()
 
   def add(
     self,
@@ -300,4 +328,5 @@ class DeviationRegrets:
     weight: float = 1.0,
   ) -> None:
     """Adds what strategies regret, of which `choose` has found `reach`, given what each sequence was worth."""
-    add_regrets(self.game.groups, self.memories, reach, strategy, utility, regrets, weight)
+    record = Added(self.game.groups, self.memories, reach, strategy, utility, regrets, weight)
+    Chain([add_regrets.on(record)]).run()
