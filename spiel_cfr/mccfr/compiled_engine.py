@@ -1,14 +1,13 @@
 """The engine that samples a compiled game: a chain of steps over the tree of its histories."""
 
 import copy
-import functools
 from collections.abc import Callable
 from typing import Self
 
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s, Uint64s
+from spiel_cfr._numba.arrays import Float64s, Uint64s
 from spiel_cfr._numba.steps import Chain, Step
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.histories import compile_histories
@@ -30,7 +29,6 @@ class CompiledEngine:
   """The samples of a compiled game. `begun` returns an engine that can run, with `table` and what follows it.
 
   Attributes:
-    infostates: for each player, information state string -> number of the infoset in `table`.
     table: the table.
     counters: see `random_draws.new_counters`.
     numbers: float64 (3,). The numbers of the current iteration.
@@ -70,16 +68,6 @@ class CompiledEngine:
       max_nodes,
       compiled.shared_entries,
     )
-    numbers = iter(self._numbers().tolist())
-    self.infostates = [dict(zip(own, numbers, strict=False)) for own in compiled.infostates]
-
-  def _numbers(self) -> np.ndarray:
-    """Returns the number of every infoset in a table; those that share entries have the same."""
-    counts = np.concatenate(self.compiled_game.num_actions)
-    if not len(counts):
-      return counts
-    firsts = np.minimum.reduceat(self.compiled_game.shared_entries, np.cumsum(counts) - counts)
-    return np.unique(firsts, return_inverse=True)[1]
 
   def begun(self, counters: Uint64s) -> Self:
     """Returns an engine for the same game before its first iteration, which advances these counters."""
@@ -90,21 +78,6 @@ class CompiledEngine:
     result.numbers, result._chain = np.zeros(3), None
     result._workspace = new_workspace(self._depth, actions, table.num_infosets)
     return result
-
-  @functools.cached_property
-  def _places(self) -> list[dict[str, int]]:
-    """For each player, information state string -> place among the player's infosets."""
-    return [{key: place for place, key in enumerate(own)} for own in self.compiled_game.infostates]
-
-  def actions_of(self, player: int, infostate: str) -> tuple[list[int], Int64s]:
-    """Returns an infoset's legal actions, and the entry of the table that each has."""
-    compiled, place = self.compiled_game, self._places[player][infostate]
-    counts = compiled.num_actions[player]
-    begin = int(counts[:place].sum())
-    own = slice(begin, begin + int(counts[place]))
-    before = sum(map(len, compiled.actions[:player]))
-    entries = compiled.num_players + compiled.shared_entries[before:][own]
-    return compiled.actions[player][own].tolist(), entries
 
   def traversal(self, player: int) -> Traversal:
     """Returns the arguments of the traversals for a player."""

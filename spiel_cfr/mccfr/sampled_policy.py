@@ -90,7 +90,7 @@ def in_order(compiled: CompiledGame, engine: Engine, values: Float64s) -> Float6
   return result
 
 
-def sampled_dict(engine: Engine, which: Which) -> open_spiel.PolicyDict:
+def sampled_dict(engine: StateEngine, which: Which) -> open_spiel.PolicyDict:
   """Returns the policy at infosets met, as infostate -> action -> probability."""
   result: open_spiel.PolicyDict = {}
   sums = getattr(engine.table.entries, which)
@@ -111,7 +111,7 @@ def _normalized(sums: Float64s) -> list[float]:
 class SampledPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
   """A policy for the infosets that a solver has met, uniform elsewhere; it moves with the solver."""
 
-  def __init__(self, view: GameView, engine: Engine, which: Which, turns: Turns) -> None:
+  def __init__(self, view: GameView, engine: StateEngine, which: Which, turns: Turns) -> None:
     super().__init__(view.open_spiel_game(), list(range(view.num_players)))
     self._view, self._engine, self._which, self._turns = view, engine, which, turns
 

@@ -19,6 +19,7 @@ from spiel_cfr.cfr.off_path import Unreached
 from spiel_cfr.cfr.snapshot import Snapshot
 from spiel_cfr.cfr.solver import MOST_ITERATIONS
 from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.mccfr.compiled_engine import CompiledEngine
 from spiel_cfr.mccfr.infoset_table import SamplingState
 from spiel_cfr.mccfr.monte_carlo_solver import DEFAULT_MAX_NODES, EngineName, MonteCarloSolver
 from spiel_cfr.mccfr.random_draws import ITERATIONS, new_counters
@@ -180,15 +181,17 @@ class SamplingSolver(MonteCarloSolver):
     It can be called on any state where a player is to move; `to_tabular()`, on states, walks the whole game.
     `copy.copy` keeps it as it is.
     """
-    if self.engine == "states" and unreached == "uniform":
-      return SampledPolicy(self.view, self._runtime.engine, "cumulative", self._turns)
+    engine = self._engine
+    if isinstance(engine, StateEngine) and unreached == "uniform":
+      return SampledPolicy(self.view, engine, "cumulative", self._turns)
     if unreached != "uniform":
       return super().average_policy(unreached)
     return self._hand_out("average", self.average_probabilities, self._version)
 
   def current_policy(self) -> open_spiel_policy.Policy:
-    if self.engine == "states":
-      return SampledPolicy(self.view, self._runtime.engine, "strategy", self._turns)
+    engine = self._engine
+    if isinstance(engine, StateEngine):
+      return SampledPolicy(self.view, engine, "strategy", self._turns)
     return super().current_policy()
 
   def average_probabilities(self) -> Float64s:
@@ -200,16 +203,18 @@ class SamplingSolver(MonteCarloSolver):
   # On the state engine, policies and infostates are those of where it has been.
 
   def average_policy_dict(self) -> open_spiel.PolicyDict:
-    if self.engine == "compiled":
+    if isinstance(self._engine, CompiledEngine):
       return super().average_policy_dict()
     return sampled_dict(self._engine, "cumulative")
 
   def current_policy_dict(self) -> open_spiel.PolicyDict:
-    if self.engine == "compiled":
+    if isinstance(self._engine, CompiledEngine):
       return super().current_policy_dict()
     return sampled_dict(self._engine, "strategy")
 
   def infostates(self) -> list[list[str]]:
+    if isinstance(self._engine, CompiledEngine):
+      return super().infostates()
     return [list(infostates) for infostates in self._engine.infostates]
 
   def cumulative_regrets(self) -> Float64s:

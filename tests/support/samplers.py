@@ -1,6 +1,6 @@
 """The Monte Carlo solvers as tests go through them, and small games."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -67,22 +67,33 @@ SMALL_GAMES = {
 
 def tables(solver: SamplingSolver) -> dict[str, list[list[float]]]:
   """Returns everything a solver keeps of the infosets that it has changed or met."""
-  entries = solver._engine.table.entries
-  result = {}
-  for player, infostates in enumerate(solver._engine.infostates):
-    for infostate, infoset in infostates.items():
-      first = entries.first[infoset]
-      here = slice(first, first + entries.num_actions[infoset])
-      result[f"{player} {infostate}"] = [
-        array[..., here].tolist()
-        for array in (
-          entries.regret,
-          entries.strategy,
-          entries.cumulative,
-          entries.baseline,
-        )
-      ]
+  entries, result = solver._engine.table.entries, {}
+  for name, here in _entries(solver):
+    result[name] = [
+      array[..., here].tolist()
+      for array in (entries.regret, entries.strategy, entries.cumulative, entries.baseline)
+    ]
   return result
+
+
+def _entries(solver: SamplingSolver) -> Iterator[tuple[str, slice]]:
+  """Yields player and infostate of each infoset, and the entries of its actions."""
+  engine: Any = solver._engine
+  if solver.engine == "states":
+    first, counts = engine.table.entries.first, engine.table.entries.num_actions
+    for player, infostates in enumerate(engine.infostates):
+      for infostate, infoset in infostates.items():
+        yield f"{player} {infostate}", slice(first[infoset], first[infoset] + counts[infoset])
+    return
+  game = solver.compiled_game
+  begin = 0
+  for player, (infostates, counts) in enumerate(
+    zip(game.infostates, game.num_actions, strict=True)
+  ):
+    for infostate, count in zip(infostates, counts.tolist(), strict=True):
+      first = game.num_players + game.shared_entries[begin : begin + count].min()
+      begin += count
+      yield f"{player} {infostate}", slice(first, first + count)
 
 
 def assert_engines_agree(make: Make, game: Any, iterations: int, tolerance: float = 0.0) -> None:
