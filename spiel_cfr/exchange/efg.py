@@ -51,20 +51,16 @@ class _Names:
     actions = self._view.legal_actions(state)
     known = self._labels.get((player, infostate))
     if known is None:
-      words = [state.action_to_string(player, action) for action in actions]
-      if len(set(words)) < len(words):
-        words = [f"{word} ({action})" for word, action in zip(words, actions, strict=True)]
-      known = self._labels[player, infostate] = dict(zip(actions, words, strict=True))
+      words = {action: state.action_to_string(player, action) for action in actions}
+      known = self._labels[player, infostate] = distinct(words)
     ordered = self._in_order(known, 0)
     labels = " ".join(_quoted(known[action]) for action in ordered)
     return f'p "" {player + 1} {number} {_quoted(infostate)} {{ {labels} }} 0', ordered
 
   def chance(self, state: Any) -> tuple[str, list[int]]:
-    """Returns the same of a node at which chance moves."""
+    """Returns the line of a node at which chance moves, and the outcomes in its order."""
     outcomes = dict(self._view.chance_outcomes(state))
-    words = {action: state.action_to_string(-1, action) for action in outcomes}
-    if len(set(words.values())) < len(words):
-      words = {action: f"{word} ({action})" for action, word in words.items()}
+    words = distinct({action: state.action_to_string(-1, action) for action in outcomes})
     ordered = self._in_order(words, 1)
     chances = _exact_chances(tuple(outcomes[action] for action in ordered))
     pairs = zip(ordered, chances, strict=True)
@@ -127,9 +123,20 @@ def save_efg(game: AnyGame, path: str | os.PathLike[str], max_nodes: int = 10_00
       file.write(line.encode() + b"\n")
 
 
+def distinct(words: dict[int, str]) -> dict[int, str]:
+  """Returns words for actions, with the numbers of the actions if two words are the same."""
+  if len(set(words.values())) == len(words):
+    return words
+  return {action: f"{word} ({action})" for action, word in words.items()}
+
+
+def one_line(text: str) -> str:
+  """Returns a text as it may stand between quotation marks of the format."""
+  return " ".join(text.split()).replace("\\", "/").replace('"', "'")
+
+
 def _quoted(text: str) -> str:
-  """Returns a text as the format has it: on one line, without what would end it."""
-  return '"' + " ".join(text.split()).replace("\\", "/").replace('"', "'") + '"'
+  return f'"{one_line(text)}"'
 
 
 @functools.lru_cache(1000)

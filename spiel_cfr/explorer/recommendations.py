@@ -1,10 +1,10 @@
-"""A game with a mediator in it, for the explorer: what is told is a move, and to obey is a policy.
+"""A game with a mediator in it, for the explorer: recommendations are moves, and obedience is a policy.
 
-At each decision the mediator draws, as a move of chance, what the player is told, given all that has been told so far;
-then the player does that, or something else. Who has done something else is told no more, and the others do as they are
-told, in one move of chance. So a best response to players who obey is the best way to leave the mediator, having seen
-what it said, and NashConv is what leaving gains them: 0 in an extensive-form correlated equilibrium (von Stengel and
-Forges 2008, definition 2.2).
+At each decision the mediator draws a recommendation as a move of chance, given all earlier ones; then the player
+follows it, or takes another action. A player who has taken another action gets no more recommendations. For the other
+players the recommendation and the action then become one move of chance. So a best response to players who obey is the best
+way to leave the mediator, having seen its recommendation, and NashConv is the players' gain from leaving: 0 in an
+extensive-form correlated equilibrium (von Stengel and Forges 2008, definition 2.2).
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,13 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.correlated.correlated_policy import CorrelatedPolicy, next_recommendations
 from spiel_cfr.evaluation import evaluate
+from spiel_cfr.exchange.efg import distinct, one_line
 from spiel_cfr.explorer.move_names import MoveNames
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import compile_game
 from spiel_cfr.policies import forms
 
-# What is told less often is rounding.
+# Recommendations of a smaller probability are rounding.
 _NEVER = 1e-12
 
 
@@ -100,12 +101,9 @@ class _Writer:
     return self._chance(drawn)
 
   def _words(self, state: Any, actions: Sequence[int]) -> list[str]:
-    """Returns what moves are called, each otherwise, as the format has it: on one line, without what would end it."""
-    words = [" ".join(self._namer.name(state, action).split()) for action in actions]
-    words = [word.replace("\\", "/").replace('"', "'") for word in words]
-    if len(set(words)) < len(words):
-      words = [f"{word} ({action})" for word, action in zip(words, actions, strict=True)]
-    return words
+    """Returns a name of each move, no two alike."""
+    names = {action: one_line(self._namer.name(state, action)) for action in actions}
+    return list(distinct(names).values())
 
   def _chance(self, moves: list[tuple[str, float, _Node]]) -> list[_Node]:
     numbers = self._chance_numbers
