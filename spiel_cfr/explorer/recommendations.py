@@ -2,9 +2,11 @@
 
 At each decision the mediator draws a recommendation as a move of chance, given all earlier ones; then the player
 follows it, or takes another action. A player who has taken another action gets no more recommendations. For the other
-players the recommendation and the action then become one move of chance. So a best response to players who obey is the best
-way to leave the mediator, having seen its recommendation, and NashConv is the players' gain from leaving: 0 in an
-extensive-form correlated equilibrium (von Stengel and Forges 2008, definition 2.2).
+players the recommendation and the action then become one move of chance.
+
+So a best response to players who obey is the best way to leave the mediator, having seen its recommendation, and
+NashConv is the players' gain from leaving: 0 in an extensive-form correlated equilibrium (von Stengel and Forges 2008,
+definition 2.2).
 """
 
 from collections.abc import Sequence
