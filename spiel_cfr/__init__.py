@@ -3,35 +3,21 @@
 Here is what most programs need; all else is in the rooms below, as `spiel_cfr.poker.few_bets`.
 """
 
+# ruff: noqa: F403, F405 - names of `late_imports`
 import importlib.metadata
+import importlib.util
+from typing import TYPE_CHECKING, Any
 
 # What shows itself when one completes `spiel_cfr.`
 from spiel_cfr import (  # noqa: F401
-  abstraction,
-  catalogue,
-  certificates,
   cfr,
-  correlated,
-  deep_cfr,
   errors,
   evaluation,
-  exchange,
-  exploitation,
-  explorer,
-  first_order,
   games,
-  mccfr,
-  parametric_games,
   poker,
   policies,
-  referee,
   regret_minimizers,
-  runs,
-  search,
-  stable_predictive,
 )
-from spiel_cfr.bots import PolicyBot
-from spiel_cfr.certificates import certify
 from spiel_cfr.cfr import (
   AdaptiveOptimisticCFRSolver,
   Averaging,
@@ -50,22 +36,31 @@ from spiel_cfr.cfr import (
   Solver,
   TabularCFRSolver,
 )
-from spiel_cfr.correlated import EFRSolver
-from spiel_cfr.deep_cfr import DeepCFRSolver
+from spiel_cfr.cfr.recipes import import_later
 from spiel_cfr.evaluation import best_response, expected_values, exploitability, nash_conv, solve_lp
-from spiel_cfr.exchange import load_policy, save_policy
-from spiel_cfr.exploitation import exploit
-from spiel_cfr.explorer import explore
 from spiel_cfr.games import CompiledGame, load_compiled_game
 from spiel_cfr.games.compiling import compile_game, estimate_size
-from spiel_cfr.mccfr import ExternalSamplingSolver, OutcomeSamplingSolver
 from spiel_cfr.poker import load_endgame
-from spiel_cfr.quantal_response import solve_qre
-from spiel_cfr.referee import judge
 from spiel_cfr.regret_minimizers import RegretMatching, RegretMinimizer
-from spiel_cfr.runs import Checkpoints, run, sweep
-from spiel_cfr.solving import Solution, solve
-from spiel_cfr.stable_predictive import StablePredictiveCFRSolver
+
+if TYPE_CHECKING:
+  from spiel_cfr.late_imports import *
+else:
+
+  def __getattr__(name: str) -> Any:
+    """Imports a room, or a name of `late_imports`."""
+    if not name.startswith("_") and importlib.util.find_spec(f"spiel_cfr.{name}"):
+      return importlib.import_module(f"spiel_cfr.{name}")
+    if name not in __all__:
+      raise AttributeError(f"module 'spiel_cfr' has no attribute {name!r}")
+    return getattr(importlib.import_module("spiel_cfr.late_imports"), name)
+
+  def __dir__() -> list[str]:
+    return sorted({*globals(), *importlib.import_module("spiel_cfr.late_imports").__all__})
+
+
+# Checkpoints of any solver can be loaded, wherever its class is.
+import_later(lambda: importlib.import_module("spiel_cfr.late_imports"))
 
 __version__ = importlib.metadata.version("spiel_cfr")
 

@@ -19,6 +19,7 @@ import pyspiel
 
 import spiel_cfr
 from spiel_cfr import catalogue, errors, playing
+from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_size import DEFAULT_MAX_BYTES, DEFAULT_MAX_NODES
 
 # Of `compare`, where nothing says when to stop; and the horizon of solvers that want to know theirs.
@@ -248,6 +249,7 @@ def _size(chosen: argparse.Namespace) -> None:
 
 
 def _games(_: argparse.Namespace) -> None:
+  loading.register_python_games()
   names = pyspiel.registered_names()
   width = max(map(len, names)) + 2
   for name in names:

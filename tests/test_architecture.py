@@ -5,6 +5,8 @@ import functools
 import itertools
 import pathlib
 import re
+import subprocess
+import sys
 import tomllib
 
 _ROOT = pathlib.Path(__file__).parent.parent
@@ -47,11 +49,14 @@ ORDER = (
   "referee",  # how good policies from elsewhere are
   "playing",  # hands against a policy, in the terminal
   "games",  # says what is in its folders
+  "late_imports",  # what is public, and imported when it is first asked for
   "__init__",  # what is public
   "__main__",  # the command line
 )
 # Packages that need not be installed are imported where they are used.
 _OPTIONAL = ("jax", "matplotlib", "optax", "ray")
+# So is what takes long to import and few programs need.
+_LATE = ("open_spiel.python.games",)
 _MOST_LINES = 400
 
 
@@ -174,7 +179,7 @@ def test_imports_stand_at_the_top():
     for node in ast.walk(function)
     if isinstance(node, ast.Import | ast.ImportFrom)
     for name in imported(node, module)
-    if name.split(".")[0] not in _OPTIONAL
+    if name.split(".")[0] not in _OPTIONAL and name not in _LATE
   }
   assert not hidden
 
@@ -188,7 +193,24 @@ def test_nothing_is_imported_by_name():
     for name in [getattr(node, "id", getattr(node, "attr", None))]
     if name in ("import_module", "__import__")
   }
-  assert found == {("spiel_cfr.__main__", "import_module")}
+  # The package imports the rooms of `late_imports` when they are asked for.
+  assert found == {("spiel_cfr.__main__", "import_module"), (_PACKAGE, "import_module")}
+
+
+def test_what_is_imported_late_is_whole():
+  """Every public name is there, and a first solve imports no room of `late_imports`."""
+  code = """if True:
+    import sys, spiel_cfr
+    spiel_cfr.CFRPlusSolver("kuhn_poker").run(1)
+    late = {"abstraction", "deep_cfr", "mccfr", "search", "solving"}
+    assert not late & {name.removeprefix("spiel_cfr.") for name in sys.modules}
+    assert all(hasattr(spiel_cfr, name) for name in {*spiel_cfr.__all__, *late, *dir(spiel_cfr)})
+    from spiel_cfr import late_imports
+    names = {name for name in late_imports.__all__ if "spiel_cfr." + name not in sys.modules}
+    assert names <= {*spiel_cfr.__all__}
+    assert not hasattr(spiel_cfr, "no_such_name")
+  """
+  subprocess.run([sys.executable, "-c", code], check=True, cwd=_ROOT)
 
 
 def test_optional_packages_are_extras():

@@ -68,6 +68,16 @@ def one_of(value: Any, name: str, known: Sequence[str], more: str = "") -> None:
     raise errors.ArgumentError(f"{name} must be one of {names}{more}, not {shortened(value)}.")
 
 
+def of_type(value: Any, name: str, kind: type) -> None:
+  """Checks that a value is of a class, or of one that is derived from it.
+
+  Raises:
+    ArgumentError: it is not.
+  """
+  if not isinstance(value, kind):
+    raise errors.ArgumentError(f"{name} must be of type {kind.__name__}, not {shortened(value)}.")
+
+
 def precision(value: Any) -> np.dtype[Any]:
   """Returns float64 or float32, as which `value` was given."""
   try:

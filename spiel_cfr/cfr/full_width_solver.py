@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import AnyFloats, Float64s
@@ -45,13 +44,6 @@ class _Run(NamedTuple):
 
 class FullWidthSolver(Solver):
   """CFR with any regret minimizer: each iteration goes through the whole game.
-
-      solver = CFRPlusSolver(pyspiel.load_game("leduc_poker"))
-      for _ in range(1000):
-        solver.evaluate_and_update_policy()
-      solver.average_policy()
-
-  and `run(1000)` does the same, faster.
 
   Attributes:
     compiled_game: the game as arrays.
@@ -90,14 +82,8 @@ class FullWidthSolver(Solver):
       AbstractionError: correlated sums are asked for in an abstraction that is not lossless.
       InvalidPayoffError: the payoffs are too large or too small to compute with.
     """
-    for name, value, kind in (
-      ("minimizer", minimizer, RegretMinimizer),
-      ("averaging", averaging, Averaging),
-    ):
-      if not isinstance(value, kind):
-        raise errors.ArgumentError(
-          f"{name} must be of type {kind.__name__}, not {arguments.shortened(value)}."
-        )
+    arguments.of_type(minimizer, "minimizer", RegretMinimizer)
+    arguments.of_type(averaging, "averaging", Averaging)
     arguments.one_of(opponents, "opponents", get_args(Opponents))
     self.compiled_game = game = compile_game(game)
     self.minimizer = minimizer
@@ -145,11 +131,6 @@ class FullWidthSolver(Solver):
     super()._check_state(state)
     check_numbers(self.compiled_game, state)
     check_sums(self.compiled_game, state)
-
-  @property
-  def game(self) -> pyspiel.Game:
-    """The game, sequential, as OpenSpiel has it."""
-    return self.compiled_game.game
 
   @property
   def iteration(self) -> int:  # type: ignore[override]
@@ -274,21 +255,6 @@ class FullWidthSolver(Solver):
     self._loads += 1
 
   def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
-    """Keeps a part of the policy fixed: regret is minimized around it (node locking).
-
-    The average tends to an equilibrium of the game in which these infosets have no choice. NashConv still counts what
-    their owner would gain by playing otherwise. Minimizers that predict take locked infosets for free ones when they
-    do, which leaves their guarantees as they are: those hold for any prediction.
-
-    Args:
-      policy: what is to be played there: anything that `policies.from_policy` reads, or a mapping from these
-        infostates.
-      infostates: where; by default everywhere in a mapping.
-
-    Raises:
-      LockError: iterations have been done, infosets of the game are shared, or opponents are best responses.
-      PolicyError: there is no such infostate, or no distribution there.
-    """
     if self.iteration:
       raise errors.LockError(f"{self!r} has run. Lock a policy before the first iteration.")
     against_best = self._opponents == "best_response"

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, require
@@ -152,11 +151,6 @@ class GradientSolver(Solver, Generic[S]):
           f"After {self.iteration:,} iterations of {type(self).__name__} the players' values are {roots.tolist()}: "
           "steps or payoffs were too large for floating-point numbers. Take smaller steps."
         )
-
-  @property
-  def game(self) -> pyspiel.Game:
-    """The game, sequential, as OpenSpiel has it."""
-    return self.compiled_game.game
 
   @property
   def iteration(self) -> int:  # type: ignore[override]

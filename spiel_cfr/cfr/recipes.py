@@ -38,6 +38,8 @@ class Recipe(NamedTuple):
 _DESCRIBED: list[type[Any]] = [RegretMinimizer, Schedule]
 # All that makes solvers, by name; of several of one name the last, as in notebooks.
 _MAKERS: dict[str, Callable[..., Any]] = {}
+# Imports of more solvers, see `import_later`.
+_IMPORTS: list[Callable[[], Any]] = []
 
 
 def described(base: C) -> C:
@@ -97,6 +99,11 @@ def register(name: str, make: Callable[..., Any]) -> None:
   _MAKERS[name] = make
 
 
+def import_later(imports: Callable[[], Any]) -> None:
+  """Has `make` import more solvers when a recipe has a name that is not known yet."""
+  _IMPORTS.append(imports)
+
+
 def description(recipe: Recipe) -> dict[str, Any]:
   """Returns a recipe as JSON has it.
 
@@ -113,6 +120,8 @@ def make(description: Mapping[str, Any], game: Any) -> Any:
     KeyError: nothing of that name makes solvers here.
     TypeError: it takes other arguments.
   """
+  while description[NAME] not in _MAKERS and _IMPORTS:
+    _IMPORTS.pop()()
   maker = _MAKERS[description[NAME]]
   signature = inspect.signature(maker)
   arguments = {_GAME: game} if _GAME in signature.parameters else {}

@@ -1,10 +1,12 @@
 """What an infoset does at some time: the regrets, strategies and reach that a solver has there."""
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies import forms
 
@@ -83,3 +85,22 @@ def snapshots(
       )
     )
   return result
+
+
+def owner_of(names: Sequence[Sequence[str]], infostate: str, player: int | None) -> int:
+  """Returns the player with an infoset of this name among each player's `names`; `player` says whose is meant.
+
+  Raises:
+    ArgumentError: no player has one, or several have.
+  """
+  if player is not None:
+    player = arguments.integer(player, "player", 0, len(names) - 1)
+  owners = [
+    owner for owner, own in enumerate(names) if player in (None, owner) and infostate in own
+  ]
+  if len(owners) != 1:
+    raise errors.ArgumentError(
+      f"{len(owners) or 'No'} players have an infoset {arguments.shortened(infostate)}, where one must have it: "
+      "solver.infostates() lists those of each player, or those met yet; player= says whose is meant."
+    )
+  return owners[0]

@@ -17,7 +17,7 @@ from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr import solver_files
 from spiel_cfr.cfr.off_path import Unreached, completed
 from spiel_cfr.cfr.recipes import Recipe, description, recipe_of, register
-from spiel_cfr.cfr.snapshot import Snapshot, snapshots
+from spiel_cfr.cfr.snapshot import Snapshot, owner_of, snapshots
 from spiel_cfr.cfr.solver_state import as_dict, assign, check_fits
 from spiel_cfr.cfr.turns import Turns, in_turn, inherit_turns
 from spiel_cfr.evaluation import evaluate
@@ -65,6 +65,11 @@ class Solver(abc.ABC):
     solver._turns, solver._slices = Turns(), Slices()
     solver.recipe = recipe_of(cls, arguments, named)
     return solver
+
+  @property
+  def game(self) -> pyspiel.Game:
+    """The game, sequential, as OpenSpiel has it."""
+    return self.compiled_game.game
 
   @property
   @abc.abstractmethod
@@ -231,18 +236,7 @@ class Solver(abc.ABC):
     Raises:
       ArgumentError: there is no such infoset, or none met yet, or several players have one.
     """
-    names = self.infostates()
-    if player is not None:
-      player = arguments.integer(player, "player", 0, len(names) - 1)
-    owners = [
-      owner for owner, own in enumerate(names) if player in (None, owner) and infostate in own
-    ]
-    if len(owners) != 1:
-      raise errors.ArgumentError(
-        f"{len(owners) or 'No'} players have an infoset {arguments.shortened(infostate)}, where one must have it: "
-        "solver.infostates() lists those of each player, or those met yet; player= says whose is meant."
-      )
-    return self._look_at([(owners[0], infostate)])[0]
+    return self._look_at([(owner_of(self.infostates(), infostate, player), infostate)])[0]
 
   @in_turn
   def snapshots(self, pattern: str | re.Pattern[str] = "") -> list[Snapshot]:
@@ -289,7 +283,22 @@ class Solver(abc.ABC):
 
   @in_turn
   def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
-    """Keeps a part of the policy fixed, see `FullWidthSolver.lock`; all other solvers raise LockError."""
+    """Keeps a part of the policy fixed: regret is minimized around it (node locking).
+
+    The average tends to an equilibrium of the game in which these infosets have no choice. NashConv still counts what
+    their owner would gain by playing otherwise. Minimizers that predict take locked infosets for free ones when they
+    do, which leaves their guarantees as they are: those hold for any prediction.
+
+    Args:
+      policy: what is to be played there: anything that `policies.from_policy` reads, or a mapping from these
+        infostates.
+      infostates: where; by default everywhere in a mapping.
+
+    Raises:
+      LockError: the solver is no full-width solver, iterations have been done, infosets of the game are shared, or
+        opponents are best responses.
+      PolicyError: there is no such infostate, or no distribution there.
+    """
     raise errors.LockError(
       f"{self!r} can't lock a policy. Take a full-width solver, such as CFRPlusSolver."
     )

@@ -41,7 +41,13 @@ from spiel_cfr.regret_minimizers.regret_minimizer import (
   WarmForm,
   parameter_rows,
 )
-from spiel_cfr.regret_minimizers.schedules import Discount, Numbers, checked, evaluated
+from spiel_cfr.regret_minimizers.schedules import (
+  Discount,
+  Numbers,
+  checked,
+  discounted_sum,
+  evaluated,
+)
 
 
 @block_kernel
@@ -180,18 +186,10 @@ class RegretMatching(RegretMinimizer):
 
   def warm_action_state(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
     """Returns regrets times the sum of what is left of each iteration's, for either sign."""
-    positive, negative = self._sums(iterations)
+    arguments.positive_integer(iterations, "iterations")
+    positive = discounted_sum(self.positive_discount, iterations)
+    negative = 0.0 if self.forgets_negative else discounted_sum(self.negative_discount, iterations)
     return (regrets * np.where(regrets > 0.0, positive, negative))[None]
-
-  def _sums(self, iterations: int) -> tuple[float, float]:
-    """Returns what is left, in all, of positive and of negative regrets that were 1 in each iteration."""
-    numbers = np.arange(1, arguments.positive_integer(iterations, "iterations") + 1)
-    positive = negative = 0.0
-    for factor in evaluated(self.positive_discount, numbers).tolist():
-      positive = positive * factor + 1.0
-    for factor in evaluated(self.negative_discount, numbers).tolist():
-      negative = 0.0 if self.forgets_negative else negative * factor + 1.0
-    return positive, negative
 
   def discounts(self, iterations: Int64s) -> Float64s | None:
     """Returns what positive and negative regrets are multiplied by first, shape (iterations, 2).

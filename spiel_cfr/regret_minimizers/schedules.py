@@ -225,3 +225,11 @@ class FallingPower(Schedule):
     with np.errstate(over="ignore", invalid="ignore"):
       result: Float64s = np.exp(self.gamma * logarithms - fallen + past)
     return result
+
+
+def discounted_sum(discount: Numbers, iterations: int) -> float:
+  """Returns the sum after some iterations that each multiply it by a discount and then add 1."""
+  result = 0.0
+  for factor in evaluated(discount, np.arange(1, iterations + 1)).tolist():
+    result = result * factor + 1.0
+  return result

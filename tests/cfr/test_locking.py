@@ -217,3 +217,12 @@ def test_mistakes():
   solver.run(1)
   with pytest.raises(errors.LockError, match="before the first iteration"):
     solver.lock({"0": {0: 1.0}})
+
+
+@pytest.mark.parametrize("wrap", [spiel_cfr.Restarted, spiel_cfr.Pruned])
+def test_messages_name_the_solver_that_was_made(wrap):
+  solver = wrap(spiel_cfr.CFRPlusSolver("kuhn_poker"))
+  assert solver._runtime.solver.recipe.name == wrap.__name__
+  solver.run(1)
+  with pytest.raises(errors.LockError, match=rf"<{wrap.__name__} of "):
+    solver.lock({"0": {0: 1.0}})

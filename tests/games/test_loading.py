@@ -1,6 +1,7 @@
 """What `load_game` takes, what it refuses, and that nothing a string says can end the process."""
 
 import concurrent.futures
+import pickle
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ from python_games import game_type
 
 from spiel_cfr import errors
 from spiel_cfr.games.openspiel import loading
+from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
 
 _WALKABLE = pyspiel.GameType.Dynamics.SEQUENTIAL
@@ -459,3 +461,13 @@ def test_any_string_gives_a_game_or_a_named_error(string):
     outcome = _outcome(string)
   hypothesis.event(outcome)
   assert outcome == "game" or issubclass(getattr(errors, outcome), errors.SpielCFRError)
+
+
+def test_games_in_python_are_unpickled_in_a_fresh_process(tmp_path):
+  """Where nothing has registered them before: the pickle of a game around one is OpenSpiel's string."""
+  view = GameView(load_game("misere(game=python_kuhn_poker())"))
+  (tmp_path / "view").write_bytes(pickle.dumps(view))
+  code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb')).game)"
+  command = [sys.executable, "-c", code, str(tmp_path / "view")]
+  done = subprocess.run(command, check=True, capture_output=True, text=True)
+  assert done.stdout.strip() == str(view.game)

@@ -149,7 +149,9 @@ def instance(cls: type) -> Any:
 
 def rooms() -> list[types.ModuleType]:
   """Returns what has public names: the top level, the rooms, and the modules that are public as they are."""
-  found = [spiel_cfr, *(value for value in vars(spiel_cfr).values() if hasattr(value, "__all__"))]
+  # Those that are imported when they are asked for, too.
+  named = [getattr(spiel_cfr, name) for name in dir(spiel_cfr)]
+  found = [spiel_cfr, *(value for value in named if hasattr(value, "__all__"))]
   return [*found, spiel_cfr.catalogue, spiel_cfr.errors]
 
 
@@ -158,7 +160,8 @@ def _public() -> Iterator[tuple[str, Any]]:
   seen: set[int] = set()
   for room in rooms():
     prefix = room.__name__.partition(".")[2]
-    for name, thing in vars(room).items():
+    for name in dir(room):
+      thing = getattr(room, name)
       listed = getattr(room, "__all__", None)
       own = not name.startswith("_") and getattr(thing, "__module__", "") == room.__name__
       if isinstance(thing, types.ModuleType) or not (own if listed is None else name in listed):
@@ -189,7 +192,7 @@ def _maker(cls: type) -> Any:
 
 
 # What wrappers and certificates call of the solver inside, and search of public trees, with numbers that are checked.
-_INTERNAL = {"iteration_numbers", "infoset_numbers", "num_private_states", "chance_mass"}
+_INTERNAL = {"infoset_numbers", "num_private_states", "chance_mass"}
 _INTERNAL |= {"blueprint", "start", "first_histories", "places", "by_private_state"}
 
 

@@ -210,8 +210,8 @@ FAULTS = (
   Fault(
     "alternating updates face the strategies of the iteration before",
     _ITERATIONS,
-    "      steps = [each for turn in turns for each in self.trunk(turn).steps]",
-    "      steps = self.trunk(tuple(self.arrays.walk.players)).steps",
+    "      steps = [each for turn in turns for each in self.update(turn).steps]",
+    "      steps = self.update(tuple(self.arrays.walk.players)).steps",
     _OPEN_SPIEL,
   ),
   Fault(

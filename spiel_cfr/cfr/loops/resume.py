@@ -1,5 +1,7 @@
 """A loop that goes on from given strategies."""
 
+import numpy as np
+
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._numba.steps import Chain
@@ -29,9 +31,9 @@ def resume_from(
     RestartError: the minimizer can't go on from a strategy.
     PolicyError: the array has another shape.
   """
-  if sequence_form.shape != (game.end,):
+  if np.shape(sequence_form) != (game.end,):
     raise errors.PolicyError(
-      f"A policy of this game in sequence form has the shape ({game.end},), not {sequence_form.shape}."
+      f"A policy of this game in sequence form has the shape ({game.end},), not {np.shape(sequence_form)}."
     )
   arrays, kernel = loop.arrays, resumption(minimizer)
   arrays.adopt(sequence_form)

@@ -85,7 +85,8 @@ class GameView:
   def __reduce__(self) -> tuple[Any, ...]:
     """Copies and pickles as a call, since OpenSpiel's functions can't be pickled."""
     make = functools.partial(GameView, infostate=self._infostate, returns=self._returns)
-    return make, (self.game, self.action_filter)
+    mark = loading.PythonGames() if "python_" in str(self.game) else None
+    return _unpickled, (make, mark, self.game, self.action_filter)
 
   def __deepcopy__(self, memo: Any) -> "GameView":
     """Returns the view itself, since it never changes."""
@@ -361,3 +362,7 @@ class RestrictedState:
 
   def __str__(self) -> str:
     return str(self._state)
+
+
+def _unpickled(make: Callable[..., GameView], _: Any, *arguments: Any) -> GameView:
+  return make(*arguments)

@@ -13,8 +13,8 @@ Source: OpenSpiel, `game_parameters.cc` and `spiel.cc` (what a game string is), 
 import difflib
 import math
 import random
+from typing import Any
 
-import open_spiel.python.games  # noqa: F401 (registers OpenSpiel's Python games)
 import pyspiel
 
 from spiel_cfr import errors
@@ -51,6 +51,8 @@ def load_game(game: str | pyspiel.Game, *, names_infostates: bool = True) -> pys
     GameError: a game object can't be played.
   """
   if isinstance(game, str):
+    if "python_" in game:
+      register_python_games()
     _check_name(game.partition("(")[0])
     if CAN_FORK and ("(" in game or not _game_types()[game].default_loadable):
       _probe(game, names_infostates)
@@ -68,6 +70,19 @@ def load_game(game: str | pyspiel.Game, *, names_infostates: bool = True) -> pys
     cause = error.__cause__ if isinstance(error, _StuckError) else error
     raise errors.GameError(f"{_shorten(str(game))} can't be played: {_detail(error)}") from cause
   return sequential
+
+
+def register_python_games() -> None:
+  """Registers OpenSpiel's games in Python, `python_...`, whose import takes as long as a tenth of this library's."""
+  import open_spiel.python.games  # noqa: F401
+
+
+class PythonGames:
+  """A mark in a pickle: OpenSpiel's games in Python are registered before what follows is unpickled."""
+
+  def __reduce__(self) -> Any:
+    """Unpickles as a call."""
+    return register_python_games, ()
 
 
 def can_be_loaded_again(game: pyspiel.Game) -> bool:
@@ -112,6 +127,8 @@ def _game_types() -> dict[str, pyspiel.GameType]:
 
 
 def _check_name(name: str) -> None:
+  if name not in pyspiel.registered_names():
+    register_python_games()
   known = pyspiel.registered_names()
   if name not in known:
     close = difflib.get_close_matches(name[:100], known, cutoff=0.5)

@@ -35,15 +35,21 @@ class TypedPatterns(Payoff):
   """Payoffs as multiples of few patterns over private types.
 
   A pattern is a tensor whose last dimension is the player's own, and the one before the last other player's, both
-  padded to `LANES`: a square for each combination of the others' types. Rows longer than a vector are cut. Whatever
-  part of a player's own row meets parts of rows of the last two other players, and full rows of the others, is an
-  entry: `others`, of shape (entries, 2 * (players - 1)), has its pattern, then for each other player but the last, the
-  width and the first sequence of its row, then the first sequence of the last one's; `values` has its factor.
+  padded to `LANES`: a square for each combination of the others' types. Rows longer than a vector are cut. An entry is
+  the part of a player's own row that meets parts of rows of the last two other players, and full rows of the others.
+  `values` has its factor; `others`, of shape (entries, 2 * (players - 1)), these numbers, of other players q and r:
 
-  `patterns` has the squares, end to end. With two players a pattern is one square, and is named by its number. With
-  more, many squares are alike, and are kept once: `squares` is a list of them in which each pattern has neighbouring
-  places, and the first of these names it. The list has twice the number of a square, plus one if anything in its last
-  column is not zero.
+      two players      pattern, first of r
+      three players    pattern, width of q, first of q, first of r
+
+  and so on, where `first` is the first sequence of a row, and `width` its number of sequences.
+
+  `patterns` has the squares, end to end. With two players a pattern is one square, and has its number. With more, many
+  squares are alike, and each is kept once. `squares` lists those of each pattern, whose number is its first place in
+  the list. An element is 2 * (number of the square), plus 1 if its last column has anything but zeros. Two patterns
+  that share a square, with two types of q:
+
+      squares    0 2 2 5    pattern 0 is the squares 0 and 1, pattern 2 the squares 1 and 2; 2 has a last column
 
   A run of rows has two more columns, see `payoff_columns`. With two players, rows of a run with one or two entries have
   the same patterns in them. Rows are then sorted to that end, unless there are too many patterns to stay in a cache.
