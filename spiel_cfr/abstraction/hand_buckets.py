@@ -20,7 +20,7 @@ from spiel_cfr.abstraction.suit_symmetries import number_in_order
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
-from spiel_cfr.games.vector.layout import Layout
+from spiel_cfr.games.vector.layout import lay_out
 from spiel_cfr.poker.hand_tree import hand_tree
 from spiel_cfr.poker.public_game import PublicGame
 
@@ -82,7 +82,7 @@ def merge_hands(full: PublicGame, buckets: HandBuckets) -> PublicGame:
     for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
   ]
   tree = hand_tree(before.deal, before.nodes, boards)
-  layout = Layout(tree, tree.cut())
+  layout = lay_out(tree, full.num_threads is not None)
   sequences, copies = np.zeros((2, full.end), np.uint32)
   roots = full.layout.roots[: len(PLAYERS)]
   sequences[roots], copies[roots] = layout.roots[: len(PLAYERS)], 1

@@ -38,6 +38,7 @@ class Deal:
     board: the public cards that are there from the beginning.
     one_action: whether one action of chance deals both hands, as in endgames, or one card each.
     path: what has been played after the hands were dealt, where the game begins later than at its root.
+    streets: the number of public cards of each later deal.
   """
 
   num_ranks: int
@@ -47,6 +48,7 @@ class Deal:
   board: tuple[int, ...] = ()
   one_action: bool = False
   path: tuple[int, ...] = ()
+  streets: tuple[int, ...] = ()
 
   @property
   def num_cards(self) -> int:
@@ -104,7 +106,6 @@ def find_deal(game: pyspiel.Game, path: Sequence[int] = (), dealt: Sequence[int]
 
   Raises:
     UnsupportedGameError: the game is not a poker game of two players that this package knows.
-    ImperfectRecallError: public cards are going to be dealt more than once, as before the turn.
   """
   name, parameters = game.get_type().short_name, game.get_parameters()
   if game.num_players() != 2 or name not in ("kuhn_poker", "leduc_poker", "universal_poker"):
@@ -119,7 +120,7 @@ def find_deal(game: pyspiel.Game, path: Sequence[int] = (), dealt: Sequence[int]
       raise errors.UnsupportedGameError(
         "The vector form needs Leduc's suits: it does not take suit_isomorphism=True."
       )
-    return _uniform(3, 2, 1)
+    return dataclasses.replace(_uniform(3, 2, 1), streets=(1,))
   loading.check_pot(game)
   hand_size = parameters["numHoleCards"]
   if hand_size not in (1, 2):
@@ -129,16 +130,13 @@ def find_deal(game: pyspiel.Game, path: Sequence[int] = (), dealt: Sequence[int]
   num_ranks, num_suits = parameters["numRanks"], parameters["numSuits"]
   board = sorted([*cards.parse_cards(parameters["boardCards"], num_suits), *dealt])
   counts = itertools.accumulate(map(int, parameters["numBoardCards"].split()))
-  if len({count for count in counts if count > len(board)}) > 1:
-    raise errors.ImperfectRecallError(
-      "Public cards are dealt more than once, and OpenSpiel's information states don't say in "
-      "which order they came. Solve an endgame that begins before the last of these deals."
-    )
+  later = sorted({len(board), *(count for count in counts if count > len(board))})
+  streets = tuple(np.diff(later).tolist())
   if not parameters["handReaches"]:
     if parameters["boardCards"]:
       raise errors.UnsupportedGameError("The vector form takes boardCards with handReaches only.")
     whole = _uniform(num_ranks, num_suits, hand_size, board)
-    return dataclasses.replace(whole, board=tuple(board), path=tuple(path))
+    return dataclasses.replace(whole, board=tuple(board), path=tuple(path), streets=streets)
   given = np.array(parameters["handReaches"].split(), np.float64).reshape(2, -1)
   everything = cards.all_hands(NUM_CARDS, 2)
   order = np.lexsort(cards.file_hands().T[::-1])
@@ -151,6 +149,7 @@ def find_deal(game: pyspiel.Game, path: Sequence[int] = (), dealt: Sequence[int]
     tuple(board),
     one_action=True,
     path=tuple(path),
+    streets=streets,
   )
 
 

@@ -16,7 +16,6 @@ from spiel_cfr._numba.arrays import Bools, Float64s, Int32s, Int64s, spread
 from spiel_cfr._util import files
 from spiel_cfr.games.compiled.trunk_and_subtrees import PLAYERS
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.vector.layout import Cut
 from spiel_cfr.games.vector.public_tree import (
   CHANCE,
   IMPOSSIBLE,
@@ -27,6 +26,7 @@ from spiel_cfr.games.vector.public_tree import (
 )
 from spiel_cfr.poker.boards import Board
 from spiel_cfr.poker.deal import NUM_CARDS, Deal
+from spiel_cfr.poker.hand_tables import HandTables
 from spiel_cfr.poker.public_tree import Kind, PublicNode
 
 TERMINALS = Kind.FOLD, Kind.SHOWDOWN
@@ -87,12 +87,10 @@ class HandTree(PublicTree):
     """The most that a player can win or lose."""
     return float(np.abs(self.payoff).max())
 
-  def cut(self) -> Cut | None:
-    """Returns a part for each board of the last deal of public cards; None where none are dealt."""
-    levels = np.array([board.level for board in self.boards])
-    is_last = (levels == levels.max()) & (levels > 0)
-    part = np.where(is_last, np.cumsum(is_last), 0).astype(np.int32)
-    return Cut(part[self.kind], part[self.terminal_kind]) if is_last.any() else None
+  @functools.cached_property
+  def tables(self) -> HandTables:
+    """The hands of all boards as kernels read them."""
+    return HandTables(self.deal, self.boards, self.lanes)
 
   def place(self, board: int, node: int) -> int:
     """Returns the node of a public state, or -1 - k of terminal k, as `Layout.sequences_above` takes it."""
@@ -177,7 +175,7 @@ def hand_tree(deal: Deal, nodes: list[PublicNode], boards: list[Board]) -> HandT
       if last is not None:
         acted = first[way[here, nodes[last[0]].level], last[0]] + last[1]
         above[int(is_end[index])][player, np.where(own < 0, -1 - own, own)] = acted
-    if is_chance[index]:
+    if is_chance[index] and len(here):
       edges = spread(first[here, index], count[here])
       action[edges] = after = following[spread(begin[here], count[here])]
       child[edges] = number[after, node.children[0]]
@@ -188,9 +186,9 @@ def hand_tree(deal: Deal, nodes: list[PublicNode], boards: list[Board]) -> HandT
       child[edges] = np.where(there < 0, ABSENT, number[there, below_it])
   board_of, node_of = np.nonzero(inner)
   terminal_board, terminal_node = np.nonzero(end)
-  player = [node.player if node.kind is Kind.DECISION else CHANCE for node in nodes]
+  players = [node.player if node.kind is Kind.DECISION else CHANCE for node in nodes]
   return HandTree(
-    player=np.array(player, np.int8)[node_of],
+    player=np.array(players, np.int8)[node_of],
     kind=board_of.astype(np.int32),
     first_edge=np.append(0, np.cumsum(num_edges)),
     action=action,

@@ -28,6 +28,7 @@ from spiel_cfr.poker.deal import find_deal
 from spiel_cfr.poker.hand_payoff import PokerTerminals
 from spiel_cfr.poker.hand_tree import HandTree, hand_tree
 from spiel_cfr.poker.public_tree import check_random_deals, walk_public_tree
+from spiel_cfr.poker.street_names import StreetNames
 
 CHECKED_DEALS = 10_000
 # From this many hands on a player, `compile_game` chooses the vector form.
@@ -60,7 +61,7 @@ class PublicGame(PublicTreeGame):
       num_states=tree.num_nodes + tree.num_terminals,
       num_terminals=tree.num_terminals,
     )
-    super().__init__(facts, tree, tree.cut(), dtype, num_threads, view, original, map_from_original)
+    super().__init__(facts, tree, dtype, num_threads, view, original, map_from_original)
 
   def __reduce__(self) -> tuple[Any, ...]:
     """Pickles what it was made of."""
@@ -108,7 +109,7 @@ def is_worth_it(game: pyspiel.Game) -> bool:
     deal = find_deal(game)
   except errors.UnsupportedGameError:
     return False
-  return len(deal.hands) >= WORTHWHILE_HANDS
+  return len(deal.hands) >= WORTHWHILE_HANDS or len(deal.streets) > 1
 
 
 def compile_public_game(
@@ -135,7 +136,6 @@ def compile_public_game(
 
   Raises:
     UnsupportedGameError: the game is another, or OpenSpiel plays it in a way that the vector form can't hold.
-    ImperfectRecallError: public cards are dealt more than once, as before the turn.
     GameTooLargeError: the game has too many public states, or sequences.
     ArgumentError: the filter returns no legal action, or another argument makes no sense.
     GameError: the string can't be loaded.
@@ -144,15 +144,12 @@ def compile_public_game(
   num_threads = arguments.positive_integer(num_threads, "num_threads")
   loaded = game if isinstance(game, pyspiel.Game) else loading.load_game(game)
   deal = find_deal(loaded)
-  view = GameView(loaded, action_filter)
+  view = GameView(loaded, action_filter, infostate=StreetNames.of(deal))
   nodes = walk_public_tree(view, deal)
   check_random_deals(loaded, deal, nodes, CHECKED_DEALS, np.random.default_rng(0))
   tree = hand_tree(deal, nodes, list_boards(deal, nodes))
-  has_subtrees = len(tree.boards) > 1
   if partitioned is None:
-    partitioned = has_subtrees and int(tree.num_sequences.sum()) > LARGE
-  if partitioned and not has_subtrees:
-    raise errors.ArgumentError("No public cards are dealt, so the game can't be partitioned.")
+    partitioned = int(tree.num_sequences.sum()) > LARGE
   if not partitioned and num_threads > 1:
     raise errors.ArgumentError(
       "Threads are for partitioned games; this one is not, but partitioned=True may make it one."
