@@ -83,6 +83,11 @@ class HandTree(PublicTree):
     return len(self.deal.hands), len(self.deal.hands)
 
   @property
+  def is_merged(self) -> bool:
+    """Whether boards stand for others, or hands have one infoset together."""
+    return any(board.copies > 1 or not board.tells_all_apart for board in self.boards)
+
+  @property
   def largest_payoff(self) -> float:
     """The most that a player can win or lose."""
     return float(np.abs(self.payoff).max())

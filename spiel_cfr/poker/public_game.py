@@ -74,6 +74,11 @@ class PublicGame(PublicTreeGame):
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:
     """Each player's infosets; an abstraction has the names of the whole game."""
+    if self._map is None and self.tree.is_merged:
+      raise errors.UnsupportedGameError(
+        f"{self.name} was compiled with merge_suits=True, so its infosets are of many boards and hands and have no "
+        "names. Read strategies with game.layout.sequences(node), or compile it without."
+      )
     if self._map is None:
       return super().infosets
     result = []
@@ -119,6 +124,7 @@ def compile_public_game(
   partitioned: bool | None = None,
   dtype: npt.DTypeLike = np.float64,
   num_threads: int = 1,
+  merge_suits: bool = False,
 ) -> PublicGame:
   """Compiles a poker game in vector form, without listing deals.
 
@@ -130,6 +136,8 @@ def compile_public_game(
       memory and can be done by several threads. By default they do in large games.
     dtype: what solvers compute with and keep: float64, or float32 for half the memory and about half the time.
     num_threads: how many threads solvers of a partitioned game use. Results do not depend on it.
+    merge_suits: whether boards and hands that differ by suits alone are one, which takes less time and memory for the
+      same values, see `suit_symmetries`. Policies by name are not to be had then.
 
   Returns:
     The compiled game, for any full-width solver.
@@ -147,7 +155,7 @@ def compile_public_game(
   view = GameView(loaded, action_filter, infostate=StreetNames.of(deal))
   nodes = walk_public_tree(view, deal)
   check_random_deals(loaded, deal, nodes, CHECKED_DEALS, np.random.default_rng(0))
-  tree = hand_tree(deal, nodes, list_boards(deal, nodes))
+  tree = hand_tree(deal, nodes, list_boards(deal, nodes, merged=merge_suits))
   if partitioned is None:
     partitioned = int(tree.num_sequences.sum()) > LARGE
   if not partitioned and num_threads > 1:

@@ -10,9 +10,13 @@ from open_spiel.python.algorithms import exploitability
 
 import spiel_cfr
 from spiel_cfr import errors
+from spiel_cfr.evaluation.evaluate import evaluate
+from spiel_cfr.poker import ranges
 from spiel_cfr.poker.deal import find_deal
 from spiel_cfr.poker.public_game import compile_public_game
+from spiel_cfr.poker.public_tree import Kind
 from spiel_cfr.poker.street_names import StreetNames
+from spiel_cfr.policies import forms
 
 _START = "universal_poker(numPlayers=2,"
 _GAMES = {
@@ -31,6 +35,13 @@ _GAMES = {
   "two cards": _START
   + "betting=nolimit,bettingAbstraction=fcpa,numRounds=3,blind=1 1,firstPlayer=1 1 1,numSuits=2,"
   "numRanks=3,numHoleCards=2,numBoardCards=0 1 1,stack=4 4)",
+  "three suits": _START
+  + "betting=limit,numRounds=3,blind=1 1,firstPlayer=1 1 1,numSuits=3,numRanks=3,numHoleCards=1,"
+  "numBoardCards=0 1 1,raiseSize=2 4 4,maxRaises=1 1 1)",
+  # Two cards at once, then one.
+  "three at once": _START
+  + "betting=limit,numRounds=3,blind=1 1,firstPlayer=1 1 1,numSuits=3,numRanks=2,"
+  "numHoleCards=1,numBoardCards=0 2 1,raiseSize=2 4 4,maxRaises=1 1 1)",
   # A round without a card between the deals, and two cards at once.
   "four rounds": _START
   + "betting=limit,numRounds=4,blind=1 2,firstPlayer=1 1 1 1,numSuits=1,numRanks=6,"
@@ -143,3 +154,61 @@ def test_flops_of_hold_em_are_those_of_the_list(streets):
   action_filter = _bets_on(*streets)
   listed = _listed(endgame.game_string(), action_filter)
   _compare(compile_public_game(endgame.load(), action_filter), listed, iterations=8)
+
+
+def _same_play(merged, whole, iterations=20):
+  """Compares strategies of all hands before the first deal, values and NashConv to 1e-9."""
+  assert merged.num_infosets < whole.num_infosets
+  solvers = [spiel_cfr.CFRPlusSolver(game) for game in (merged, whole)]
+  for solver in solvers:
+    solver.run(iterations)
+  sums = [solver.average_sequence_form() for solver in solvers]
+  values = [evaluate(solver.compiled_game, own) for solver, own in zip(solvers, sums, strict=True)]
+  np.testing.assert_allclose(
+    values[0].best_response_values, values[1].best_response_values, rtol=0, atol=1e-9
+  )
+  np.testing.assert_allclose(
+    values[0].expected_values, values[1].expected_values, rtol=0, atol=1e-9
+  )
+  for node in merged.tree.on_board(0, Kind.DECISION):
+    found, expected = (
+      forms.behavioral_form(solver.compiled_game, own)[
+        solver.compiled_game.layout.sequences(solver.compiled_game.tree.place(0, node))
+      ]
+      for solver, own in zip(solvers, sums, strict=True)
+    )
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["Rhode Island", "two cards", "three suits", "three at once"])
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_suits_that_are_equal_are_one(name, partitioned):
+  whole = compile_public_game(_GAMES[name], partitioned=partitioned)
+  merged = compile_public_game(_GAMES[name], partitioned=partitioned, merge_suits=True)
+  _same_play(merged, whole)
+  # What abstraction finds in the whole game is the same.
+  small = spiel_cfr.abstraction.abstract(whole, spiel_cfr.abstraction.lossless(whole))
+  assert small.num_infosets == merged.num_infosets
+  assert sum(board.copies for board in merged.tree.boards) == len(whole.tree.boards)
+  with pytest.raises(errors.UnsupportedGameError, match="merge_suits"):
+    merged.rows  # noqa: B018
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+  ("ranges_of", "board", "boards"),
+  [
+    # Clubs and spades; then they are told apart by the turn, or not.
+    (("AA,KQs", "QQ,AKo"), "Td9d6h", 1 + 36 + 13 * 48 + 23 * 35),
+    # Three suits; two where the turn is of one of them.
+    (("AA", "KK"), "9d8d7d", 1 + 23 + 10 * 22 + 13 * 35),
+    # A hand that is there in one suit only.
+    (("AA,AcKc", "KK"), "Td9d6h", 1 + 49 + 49 * 48),
+  ],
+)
+def test_flops_have_as_many_runouts_as_suits_let_differ(ranges_of, board, boards):
+  game = ranges.endgame(*ranges_of, board=board, pot=200, stack=900).load()
+  merged = compile_public_game(game, _bets_on(0), merge_suits=True)
+  assert len(merged.tree.boards) == boards
+  if boards < 2000 and board == "Td9d6h":
+    _same_play(merged, compile_public_game(game, _bets_on(0)), iterations=5)
