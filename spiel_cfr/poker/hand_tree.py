@@ -212,14 +212,14 @@ def hand_tree(deal: Deal, nodes: list[PublicNode], boards: list[Board]) -> HandT
 def first_deal(deal: Deal, board: Board, player: int, hand: int) -> list[int]:
   """Returns the actions of chance that deal a player this hand and leave the board, first when sorted as strings."""
   own = deal.hands[hand].tolist()
-  gone = {*own, *board.cards}
+  possible = board.hands[1 - player]
+  possible = possible[~np.isin(deal.hands[possible], own).any(axis=1)]
   if not deal.one_action:
     own.sort(key=str)
-    left = sorted(set(range(deal.num_cards)) - gone, key=str)
-    other = left[: deal.hand_size]
+    first = deal.hands[possible[np.argmin(deal.string_order[possible])]]
+    other = sorted(first.tolist(), key=str)
     return deal.actions(*((own, other) if player == 0 else (other, own)))
-  candidates = deal.hands[board.hands[1 - player]]
-  others = candidates[~np.isin(candidates, own).any(axis=1)]
+  others = deal.hands[possible]
   both = [np.broadcast_to(own, others.shape), others]
   digits = np.hstack(both if player == 0 else both[::-1])
   codes = digits @ NUM_CARDS ** np.arange(digits.shape[1])[::-1]

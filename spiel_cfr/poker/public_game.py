@@ -24,7 +24,8 @@ from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.parts import PayoffBuilder
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
 from spiel_cfr.poker.boards import list_boards
-from spiel_cfr.poker.deal import find_deal
+from spiel_cfr.poker.deal import endgame_in_full_game, find_deal
+from spiel_cfr.poker.endgames import Endgame
 from spiel_cfr.poker.hand_payoff import PokerTerminals
 from spiel_cfr.poker.hand_tree import HandTree, hand_tree
 from spiel_cfr.poker.public_tree import check_random_deals, walk_public_tree
@@ -118,7 +119,7 @@ def is_worth_it(game: pyspiel.Game) -> bool:
 
 
 def compile_public_game(
-  game: str | pyspiel.Game,
+  game: str | pyspiel.Game | Endgame,
   action_filter: ActionFilter | None = None,
   *,
   partitioned: bool | None = None,
@@ -129,7 +130,8 @@ def compile_public_game(
   """Compiles a poker game in vector form, without listing deals.
 
   Args:
-    game: `kuhn_poker`, `leduc_poker` or `universal_poker` with two players, or such a game's string.
+    game: `kuhn_poker`, `leduc_poker` or `universal_poker` with two players, or such a game's string; or an endgame, as
+      part of hold'em with every size of bet, for filters such as `bet_sizes`.
     action_filter: called with a state and its legal actions; returns those to keep. It sees the states of an
       arbitrary deal, and must not look at private cards.
     partitioned: whether solvers go through what follows each deal of public cards one at a time, which takes little
@@ -150,8 +152,11 @@ def compile_public_game(
   """
   dtype = arguments.precision(dtype)
   num_threads = arguments.positive_integer(num_threads, "num_threads")
-  loaded = game if isinstance(game, pyspiel.Game) else loading.load_game(game)
-  deal = find_deal(loaded)
+  if isinstance(game, Endgame):
+    loaded, deal = endgame_in_full_game(game)
+  else:
+    loaded = game if isinstance(game, pyspiel.Game) else loading.load_game(game)
+    deal = find_deal(loaded)
   view = GameView(loaded, action_filter, infostate=StreetNames.of(deal))
   nodes = walk_public_tree(view, deal)
   check_random_deals(loaded, deal, nodes, CHECKED_DEALS, np.random.default_rng(0))

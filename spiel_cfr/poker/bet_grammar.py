@@ -31,13 +31,14 @@ SizesByStreet: TypeAlias = Sizes | Mapping[str, Sizes]
 STREETS = ("preflop", "flop", "turn", "river")
 _FOLD, _CALL = 0, 1
 _NUMBER = r"(\d+\.?\d*|\.\d+)"
-_FORMS = {
-  "pot": re.compile(rf"{_NUMBER}%"),
-  "times": re.compile(rf"{_NUMBER}x"),
-  "chips": re.compile(r"(\d+)c(?:(\d+)r)?"),
-  "geometric": re.compile(rf"(\d+)?e(?:{_NUMBER}%)?"),
-  "all-in": re.compile("a"),
-}
+_POT = re.compile(rf"{_NUMBER}%")
+_TIMES = re.compile(rf"{_NUMBER}x")
+_CHIPS = re.compile(r"(\d+)c(?:(\d+)r)?")
+_GEOMETRIC = re.compile(rf"(\d+)?e(?:{_NUMBER}%)?")
+# Bets and raises of a street, with the chips that the player has put in, and calls, checks and folds.
+_MOVE = re.compile(r"[cf]|r\d+")
+# Of OpenSpiel's information state: the pot after a call, the chips that both have left, and the moves of each street.
+_TOLD = re.compile(r"\[Pot: (\d+)\]\[Money: (\d+) (\d+)\].*\[Sequences: ([^\]]*)\]")
 _MOST = 100
 # A comparison of shares of the pot, for numbers that are equal but for rounding.
 _ROUNDING = 1e-12
@@ -48,7 +49,7 @@ class Size:
   """One size.
 
   Attributes:
-    kind: a key of `_FORMS`.
+    kind: "pot", "times", "chips", "geometric" or "all-in".
     number: the share of the pot, the factor, the chips, or the number of streets, 0 for all that are left.
     limit: of "chips" the raises up to which it is there, of "geometric" the largest share of the pot.
   """
@@ -87,8 +88,6 @@ class Betting:
       return self.before + int(size.number) if self.num_bets <= size.limit else None
     if size.kind == "geometric":
       streets = max((size.number or self.streets_left) - max(self.num_bets - 1, 0), 1)
-      if self.num_bets:
-        streets = max((size.number or self.streets_left) - self.num_bets + 1, 1)
       behind = self.largest - self.before
       share = ((2 * behind / self.pot + 1) ** (1 / streets) - 1) / 2
       return self.before + _rounded(self.pot * min(share, size.limit))
@@ -116,39 +115,45 @@ class BetSizes:
   merge: float
 
   def __call__(self, state: Any, actions: list[int]) -> list[int]:
-    """Returns the legal actions that are kept."""
-    told = state.information_state_string()
-    rounds = re.search(r"\[Sequences: ([^\]]*)\]", told)[1].split("|")
-    money = re.search(r"\[Money: (\d+) (\d+)\]", told)
-    kept = [action for action in actions if action == _CALL]
-    if money[1] != money[2]:
-      kept += [action for action in actions if action == _FOLD]
+    """Returns the legal actions that are kept.
+
+    Raises:
+      UnsupportedGameError: not every size of bet is an action of the game.
+    """
+    parameters = state.get_game().get_parameters()
+    found = _TOLD.findall(state.information_state_string())
+    if parameters.get("bettingAbstraction") != "fullgame" or not found:
+      raise errors.UnsupportedGameError(
+        f"bet_sizes chooses among all sizes of bets, which are no actions of {state.get_game().get_type().short_name} "
+        "as it was loaded. Give compile_public_game an Endgame, or load universal_poker with "
+        "betting=nolimit,bettingAbstraction=fullgame."
+      )
+    ((pot, first_money, second_money, told),) = found
+    # Nobody folds to a check.
+    kept = [_FOLD] if first_money != second_money and _FOLD in actions else []
+    kept.append(_CALL)
     if actions[-1] <= _CALL:
-      return sorted(kept)
-    after_call = int(re.search(r"\[Pot: (\d+)\]", told)[1])
-    moves, earlier = _MOVE.findall(rounds[-1]), _MOVE.findall("".join(rounds[:-1]))
-    raised = [int(move[1:]) for move in earlier if move[0] == "r"]
-    # What each has put in before this street, in OpenSpiel's bets too.
-    start = 0
-    if len(rounds) > 1:
-      blinds = state.get_game().get_parameters()["blind"].split()
-      start = raised[-1] if raised else max(map(int, blinds))
-    num_bets = sum(move[0] == "r" for move in moves)
+      return kept
+    *earlier, now = (_MOVE.findall(own) for own in told.split("|"))
+    raised = [int(move[1:]) for move in itertools.chain(*earlier) if move[0] == "r"]
+    # The chips that each player has put in before this street, and the bet there, in OpenSpiel's numbers of bets.
+    blinds = map(int, parameters["blind"].split())
+    start = (raised[-1] if raised else max(blinds)) if earlier else 0
     betting = Betting(
-      pot=after_call,
-      before=after_call // 2 - start,
+      pot=int(pot),
+      before=int(pot) // 2 - start,
       smallest=next(action for action in actions if action > _CALL) - start,
       largest=actions[-1] - start,
-      num_bets=num_bets,
-      streets_left=state.get_game().get_parameters()["numRounds"] - len(rounds) + 1,
+      num_bets=sum(move[0] == "r" for move in now),
+      streets_left=parameters["numRounds"] - len(earlier),
     )
-    street, position = STREETS[len(rounds) - 1], len(moves) % 2
+    street, position = STREETS[len(earlier)], len(now) % 2
     sizes = (self.raises if betting.before else self.bets)[street][position]
-    last = _MOVE.findall(rounds[-2]) if len(rounds) > 1 else []
-    # Who acts first has called the last bet of the street before.
-    if not moves and street in self.donk and len(last) % 2 and any("r" in move for move in last):
+    last = earlier[-1] if earlier else []
+    # The player who acts first has called the last bet of the street before.
+    if not now and street in self.donk and len(last) % 2 and len(last) > last.count("c"):
       sizes = self.donk[street][position]
-    return sorted([*kept, *(start + amount for amount in self._amounts(betting, sizes))])
+    return [*kept, *(start + amount for amount in self._amounts(betting, sizes))]
 
   def _amounts(self, betting: Betting, sizes: Sequence[Size]) -> list[int]:
     """Returns the amounts of bets or raises."""
@@ -172,9 +177,6 @@ class BetSizes:
         result.append(amount)
         above = share
     return result
-
-
-_MOVE = re.compile(r"[cf]|r\d+")
 
 
 def bet_sizes(
@@ -206,19 +208,13 @@ def bet_sizes(
   Raises:
     ArgumentError: a text is no list of sizes; the message says which part. Or a number is negative.
   """
-  numbers = [
-    arguments.real_number(number, name)
-    for name, number in zip(
-      ("add_all_in", "force_all_in", "merge"), (add_all_in, force_all_in, merge), strict=True
-    )
-  ]
-  if min(numbers) < 0:
-    raise errors.ArgumentError(f"add_all_in, force_all_in and merge must not be negative: {numbers}.")
   return BetSizes(
     _by_street(bets, "bets"),
     _by_street(raises, "raises"),
     {} if donk is None else _by_street(donk, "donk"),
-    *numbers,
+    arguments.real_number(add_all_in, "add_all_in", 0.0),
+    arguments.real_number(force_all_in, "force_all_in", 0.0),
+    arguments.real_number(merge, "merge", 0.0),
   )
 
 
@@ -226,14 +222,22 @@ def _by_street(given: SizesByStreet, name: str) -> dict[str, tuple[tuple[Size, .
   if isinstance(given, Mapping):
     for street in given:
       if street not in STREETS:
-        raise errors.ArgumentError(f"{name} has the street {street!r}; streets are {', '.join(STREETS)}.")
-    found = {street: given.get(street, "") for street in STREETS if street in given or name != "donk"}
+        raise errors.ArgumentError(
+          f"{name} has the street {street!r}; streets are {', '.join(STREETS)}."
+        )
+    found = {
+      street: given.get(street, "") for street in STREETS if street in given or name != "donk"
+    }
   else:
     found = dict.fromkeys(STREETS, given)
   result = {}
   for street, sizes in found.items():
     pair = (sizes, sizes) if isinstance(sizes, str) else sizes
-    if not isinstance(pair, Sequence) or len(pair) != 2 or not all(isinstance(own, str) for own in pair):
+    if (
+      not isinstance(pair, Sequence)
+      or len(pair) != 2
+      or not all(isinstance(own, str) for own in pair)
+    ):
       raise errors.ArgumentError(
         f"{name} must be a text such as '33%, 75%, a', or a pair of texts for OOP and IP, not {sizes!r}."
       )
@@ -249,32 +253,33 @@ def _parse(text: str, name: str) -> list[Size]:
     parts.pop()
   result = []
   for number, part in enumerate(parts, 1):
-    size, problem = _size(part.lower(), is_raise=name == "raises")
-    if size is None:
+    size = _size(part.lower(), is_raise=name == "raises")
+    if isinstance(size, str):
       raise errors.ArgumentError(
-        f"{name}: {part!r}, part {number} of {text!r}, is no size of a bet: {problem}."
+        f"{name}: {part!r}, part {number} of {text!r}, is no size of a bet: {size}."
       )
     result.append(size)
   return result
 
 
-def _size(part: str, is_raise: bool) -> tuple[Size | None, str]:
-  """Returns a size, or None and what is wrong."""
-  for kind, form in _FORMS.items():
-    if found := form.fullmatch(part):
-      break
-  else:
-    return None, "write 70%, 2.5x, 100c, 20c3r, e, 2e, 2e200% or a"
-  number, limit = (*(own and float(own) for own in found.groups()), None, None)[:2]
-  if kind in ("times", "chips") and not is_raise and (kind == "times" or limit is not None):
-    return None, "that is for raises"
-  if kind == "times" and number <= 1:
-    return None, "a raise is more than 1x of the bet before"
-  counts = {"chips": limit, "geometric": number}.get(kind)
-  if counts is not None and not 1 <= counts <= _MOST:
-    return None, f"a number of raises or streets is from 1 to {_MOST}"
-  if kind == "pot":
-    return Size(kind, number / 100), ""
-  if kind == "geometric":
-    return Size(kind, number or 0, math.inf if limit is None else limit / 100), ""
-  return Size(kind, number or 0, math.inf if limit is None else limit), ""
+def _size(part: str, is_raise: bool) -> Size | str:
+  """Returns a size, or what is wrong."""
+  if part == "a":
+    return Size("all-in")
+  if match := _POT.fullmatch(part):
+    return Size("pot", float(match[1]) / 100)
+  if match := _TIMES.fullmatch(part):
+    if not is_raise:
+      return "that is for raises"
+    return Size("times", float(match[1])) if float(match[1]) > 1 else "a raise is more than 1x"
+  if match := _CHIPS.fullmatch(part):
+    if match[2] and not is_raise:
+      return "that is for raises"
+    if match[2] and not 1 <= int(match[2]) <= _MOST:
+      return f"a number of raises is from 1 to {_MOST}"
+    return Size("chips", float(match[1]), float(match[2] or math.inf))
+  if match := _GEOMETRIC.fullmatch(part):
+    if match[1] and not 1 <= int(match[1]) <= _MOST:
+      return f"a number of streets is from 1 to {_MOST}"
+    return Size("geometric", float(match[1] or 0), float(match[2] or math.inf) / 100)
+  return "write 70%, 2.5x, 100c, 20c3r, e, 2e, 2e200% or a"
