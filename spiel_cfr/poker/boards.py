@@ -70,11 +70,13 @@ def list_boards(deal: Deal, nodes: list[PublicNode], *, merged: bool = False) ->
   """
   num_dealt = {node.level: node.num_cards for node in nodes if node.kind is Kind.CHANCE}
   levels = [0, *(level + 1 for level in sorted(num_dealt))]
-  ways, num_sequences = 1, 0
+  ways, num_sequences, num_left = 1, 0, deal.num_cards - len(deal.board)
+  most = int((deal.reaches > 0).sum(axis=1).max())
   for level in levels:
     actions = sum(len(node.actions) for node in nodes if node.level == level)
-    num_sequences += actions * ways * len(deal.hands)
-    ways *= math.comb(deal.num_cards, num_dealt.get(level, 0))
+    num_sequences += actions * ways * most
+    ways *= math.comb(num_left, num_dealt.get(level, 0))
+    num_left -= num_dealt.get(level, 0)
   if num_sequences > _MOST_SEQUENCES:
     raise errors.GameTooLargeError(
       f"The game has about {num_sequences:,} sequences, more than {_MOST_SEQUENCES:,}. Begin "

@@ -24,11 +24,12 @@ from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.parts import PayoffBuilder
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
 from spiel_cfr.poker.boards import list_boards
-from spiel_cfr.poker.deal import endgame_in_full_game, find_deal
+from spiel_cfr.poker.deal import Deal, endgame_in_full_game, find_deal
 from spiel_cfr.poker.endgames import Endgame
+from spiel_cfr.poker.game_estimate import GameEstimate, estimate_boards
 from spiel_cfr.poker.hand_payoff import PokerTerminals
 from spiel_cfr.poker.hand_tree import HandTree, hand_tree
-from spiel_cfr.poker.public_tree import check_random_deals, walk_public_tree
+from spiel_cfr.poker.public_tree import Kind, PublicNode, check_random_deals, walk_public_tree
 from spiel_cfr.poker.street_names import StreetNames
 
 CHECKED_DEALS = 10_000
@@ -146,21 +147,17 @@ def compile_public_game(
 
   Raises:
     UnsupportedGameError: the game is another, or OpenSpiel plays it in a way that the vector form can't hold.
-    GameTooLargeError: the game has too many public states, or sequences.
+    GameTooLargeError: the game has too many public states, or sequences, or takes more memory than is free.
     ArgumentError: the filter returns no legal action, or another argument makes no sense.
     GameError: the string can't be loaded.
   """
   dtype = arguments.precision(dtype)
   num_threads = arguments.positive_integer(num_threads, "num_threads")
-  if isinstance(game, Endgame):
-    loaded, deal = endgame_in_full_game(game)
-  else:
-    loaded = game if isinstance(game, pyspiel.Game) else loading.load_game(game)
-    deal = find_deal(loaded)
-  view = GameView(loaded, action_filter, infostate=StreetNames.of(deal))
-  nodes = walk_public_tree(view, deal)
-  check_random_deals(loaded, deal, nodes, CHECKED_DEALS, np.random.default_rng(0))
-  tree = hand_tree(deal, nodes, list_boards(deal, nodes, merged=merge_suits))
+  view, deal, nodes = _walk(game, action_filter)
+  check_random_deals(view.game, deal, nodes, CHECKED_DEALS, np.random.default_rng(0))
+  boards = list_boards(deal, nodes, merged=merge_suits)
+  estimate_boards(nodes, boards, dtype).check_memory()
+  tree = hand_tree(deal, nodes, boards)
   if partitioned is None:
     partitioned = int(tree.num_sequences.sum()) > LARGE
   if not partitioned and num_threads > 1:
@@ -168,6 +165,34 @@ def compile_public_game(
       "Threads are for partitioned games; this one is not, but partitioned=True may make it one."
     )
   return PublicGame(view, tree, dtype, num_threads if partitioned else None)
+
+
+def estimate(
+  game: str | pyspiel.Game | Endgame,
+  action_filter: ActionFilter | None = None,
+  *,
+  dtype: npt.DTypeLike = np.float64,
+  merge_suits: bool = False,
+) -> GameEstimate:
+  """Returns the size of what `compile_public_game` would make of the same arguments, in a second or two."""
+  _, deal, nodes = _walk(game, action_filter)
+  # Boards without showdowns need not be ranked.
+  inner = [node for node in nodes if node.kind is not Kind.SHOWDOWN]
+  boards = list_boards(deal, inner, merged=merge_suits)
+  return estimate_boards(nodes, boards, arguments.precision(dtype))
+
+
+def _walk(
+  game: str | pyspiel.Game | Endgame, action_filter: ActionFilter | None
+) -> tuple[GameView, Deal, list[PublicNode]]:
+  """Walks the betting of a game."""
+  if isinstance(game, Endgame):
+    loaded, deal = endgame_in_full_game(game)
+  else:
+    loaded = game if isinstance(game, pyspiel.Game) else loading.load_game(game)
+    deal = find_deal(loaded)
+  view = GameView(loaded, action_filter, infostate=StreetNames.of(deal))
+  return view, deal, walk_public_tree(view, deal)
 
 
 def has_many_hands(game: pyspiel.Game) -> bool:
