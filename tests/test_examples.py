@@ -717,6 +717,20 @@ def test_track_says_what_is_wrong(tmp_path):
   assert "no infoset that 'xyz' finds" in output
 
 
+def test_flop(tmp_path):
+  checkpoint = tmp_path / "turn.npz"
+  turn = "--board=Td9d6hQc", "--oop=AA,KQs", "--ip=QQ,A9s", "--bets=50%,a", "--raises=a"
+  printed = run("flop", *turn, "--iterations=20", "--target=0", f"--checkpoint={checkpoint}")
+  assert re.search(r"49 boards, .* about \d MB", printed)
+  assert re.search(r"20 iterations, .* s: exploitability \d\d?\.\d{3} % of the pot", printed)
+  assert re.search(r"OOP +check +bet 100 +bet 900\nall hands ", printed)
+  printed = run("flop", *turn, "--iterations=40", f"--checkpoint={checkpoint}")
+  assert "going on after 20 iterations" in printed
+  assert "40 iterations" in printed
+  assert "EV: OOP" in run("flop", *turn, "--iterations=20", "--threads=2", "--nomerge_suits")
+  assert "part 2 of '50%,b'" in run("flop", *turn[:3], "--bets=50%,b", fails=True)
+
+
 def test_explore(tmp_path):
   page, policy, trace = (tmp_path / name for name in ("page.html", "policy.json", "cfr.csv"))
   solve = ("--game=kuhn_poker", "--solver=cfr", "--iterations=64")

@@ -12,6 +12,7 @@ except ImportError:  # There is none on Windows.
   resource = None  # type: ignore[assignment]
 
 _STATM = "/proc/self/statm"
+_MEMINFO = "/proc/meminfo"
 
 
 def resident_bytes() -> int:
@@ -24,6 +25,16 @@ def resident_bytes() -> int:
       return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def available_bytes() -> int | None:
+  """Returns the memory that the machine has left for programs; None where the system does not say."""
+  try:
+    with open(_MEMINFO) as file:
+      found = [line.split()[1] for line in file if line.startswith("MemAvailable:")]
+    return 1024 * int(found[0]) if found else None
+  except OSError:
+    return None
 
 
 def give_back() -> None:

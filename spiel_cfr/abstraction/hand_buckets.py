@@ -7,6 +7,7 @@ iterations take less time than those of the whole game.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,13 +17,14 @@ import numpy.typing as npt
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s
 from spiel_cfr.abstraction.buckets import checked_players
-from spiel_cfr.abstraction.suit_symmetries import number_in_order
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.vector.layout import Layout
+from spiel_cfr.games.vector.layout import lay_out
 from spiel_cfr.games.vector.public_tree import PLAYERS
-from spiel_cfr.poker.hand_tree import hand_tree
+from spiel_cfr.poker.deal import Deal
+from spiel_cfr.poker.hand_tree import HandTree, hand_tree
 from spiel_cfr.poker.public_game import PublicGame
+from spiel_cfr.poker.suit_symmetries import Symmetry, number_in_order, symmetries
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -60,7 +62,7 @@ class HandBuckets:
 
 def check_whole_public_game(game: CompiledGame) -> PublicGame:
   """Returns a game in vector form that is no abstraction itself; raises UnsupportedGameError where it is another."""
-  if not isinstance(game, PublicGame) or game.original is not game:
+  if not isinstance(game, PublicGame) or game.original is not game or game.tree.is_merged:
     raise errors.UnsupportedGameError(f"{game} is not what compile_public_game returns.")
   return game
 
@@ -82,7 +84,7 @@ def merge_hands(full: PublicGame, buckets: HandBuckets) -> PublicGame:
     for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
   ]
   tree = hand_tree(before.deal, before.nodes, boards)
-  layout = Layout(tree, tree.cut())
+  layout = lay_out(tree, full.num_threads is not None)
   sequences, copies = np.zeros((2, full.end), np.uint32)
   roots = full.layout.roots[: len(PLAYERS)]
   sequences[roots], copies[roots] = layout.roots[: len(PLAYERS)], 1
@@ -95,6 +97,43 @@ def merge_hands(full: PublicGame, buckets: HandBuckets) -> PublicGame:
         sequences[own], copies[own] = first[:, None] + classes, 1
   made = AbstractionMap(sequences, copies, buckets.is_lossless)
   return PublicGame(full.view, tree, full.dtype, full.num_threads, full, made)
+
+
+def equal_hands(tree: HandTree) -> tuple[Int64s, tuple[list[Int64s], list[Int64s]]]:
+  """Finds what symmetries of a game's deal take to each other.
+
+  Returns:
+    For each board, the number of the board that stands for it; and per player, for each board, the classes of its hands
+    there, as in `Board.classes`.
+  """
+  found = symmetries(tree.deal)
+  number_of = {board.cards: number for number, board in enumerate(tree.boards)}
+  stands_for = np.zeros(len(tree.boards), np.int64)
+  classes: tuple[list[Int64s], list[Int64s]] = ([], [])
+  for number, board in enumerate(tree.boards):
+    images = [number_of[_moved(each, board.cards, tree.deal)] for each in found]
+    first = min(images)
+    stands_for[number] = first
+    there = [each for each, image in zip(found, images, strict=True) if image == first]
+    for player, own in enumerate(classes):
+      hands = board.hands[player]
+      # Of all hands that one could be there, the first is the same for all that are alike.
+      least = np.min([each.hands[hands] for each in there], axis=0)
+      if first == number:
+        own.append(number_in_order(least))
+        continue
+      before = tree.boards[first].hands[player]
+      by_hand = np.argsort(before)
+      places = by_hand[np.searchsorted(before, least, sorter=by_hand)]
+      own.append(own[first][places])
+  return stands_for, classes
+
+
+def _moved(symmetry: Symmetry, board: tuple[int, ...], deal: Deal) -> tuple[int, ...]:
+  """Returns where a symmetry takes a board, the cards of each deal in ascending order."""
+  ends = [0, *itertools.accumulate(deal.streets, initial=len(deal.board))]
+  streets = [symmetry.moved(board[begin:end]) for begin, end in itertools.pairwise(ends)]
+  return tuple(itertools.chain.from_iterable(streets))
 
 
 def hand_buckets(game: PublicGame, labels: Sequence[Any]) -> HandBuckets:

@@ -21,12 +21,12 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint64s, aligned_zeros
 from spiel_cfr.abstraction.abstract_game import abstract
 from spiel_cfr.abstraction.buckets import Buckets
-from spiel_cfr.abstraction.hand_buckets import HandBuckets
-from spiel_cfr.abstraction.suit_symmetries import equal_hands, number_in_order
+from spiel_cfr.abstraction.hand_buckets import HandBuckets, equal_hands
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.poker.public_game import PublicGame
+from spiel_cfr.poker.suit_symmetries import number_in_order
 
 # Gradients that differ by less are rounding: of the number itself, and of the largest.
 _RELATIVE, _ABSOLUTE = 1e-10, 1e-14
@@ -40,7 +40,7 @@ def lossless(game: AnyGame) -> Buckets | HandBuckets:
       small = abstract(game, lossless(game))
 
   Actions of an infoset that have the same colour become one, which plays them equally often. Of poker in vector form,
-  public cards and hands are found that differ by suits alone, see `suit_symmetries`.
+  public cards and hands are found that differ by suits alone, see `poker.suit_symmetries`.
 
   Raises:
     UnsupportedGameError: the game is an abstraction itself.

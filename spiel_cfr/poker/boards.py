@@ -7,6 +7,7 @@ know hands, treeplexes know classes.
 import dataclasses
 import itertools
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import Deal
 from spiel_cfr.poker.public_tree import Kind, PublicNode
+from spiel_cfr.poker.suit_symmetries import Symmetry, number_in_order, symmetries
 
 # Sequences are numbered by 32 bits.
 _MOST_SEQUENCES = 1 << 32
@@ -35,6 +37,7 @@ class Board:
     classes: int64 (hands,) per player: the class of each hand, from 0 without gaps, in order of the first hand of each.
     reaches: float64 (hands,) per player: what each hand weighs.
     parent: the number of the board before the last deal of public cards; its own at the beginning.
+    copies: the number of boards that it stands for; `probability` is that of all of them.
   """
 
   cards: tuple[int, ...]
@@ -45,6 +48,7 @@ class Board:
   classes: tuple[Int64s, Int64s]
   reaches: tuple[Float64s, Float64s]
   parent: int = 0
+  copies: int = 1
 
   @property
   def tells_all_apart(self) -> bool:
@@ -52,36 +56,59 @@ class Board:
     return all(own.max(initial=-1) == len(own) - 1 for own in self.classes)
 
 
-def list_boards(deal: Deal, nodes: list[PublicNode]) -> list[Board]:
+def list_boards(deal: Deal, nodes: list[PublicNode], *, merged: bool = False) -> list[Board]:
   """Lists the boards of a public tree: the one at the beginning, then all that chance can deal.
+
+  Args:
+    deal: how the game deals.
+    nodes: its betting.
+    merged: whether one board stands for all that differ by suits alone, and hands there that do have one infoset; see
+      `suit_symmetries`.
 
   Raises:
     GameTooLargeError: there are more sequences than can be numbered.
   """
   num_dealt = {node.level: node.num_cards for node in nodes if node.kind is Kind.CHANCE}
   levels = [0, *(level + 1 for level in sorted(num_dealt))]
-  ways, num_sequences = 1, 0
+  ways, num_sequences, num_left = 1, 0, deal.num_cards - len(deal.board)
+  most = int((deal.reaches > 0).sum(axis=1).max())
   for level in levels:
     actions = sum(len(node.actions) for node in nodes if node.level == level)
-    num_sequences += actions * ways * len(deal.hands)
-    ways *= math.comb(deal.num_cards, num_dealt.get(level, 0))
+    num_sequences += actions * ways * most
+    ways *= math.comb(num_left, num_dealt.get(level, 0))
+    num_left -= num_dealt.get(level, 0)
   if num_sequences > _MOST_SEQUENCES:
     raise errors.GameTooLargeError(
       f"The game has about {num_sequences:,} sequences, more than {_MOST_SEQUENCES:,}. Begin "
       "later, or keep fewer actions with an action filter."
     )
   with_showdown = {node.level for node in nodes if node.kind is Kind.SHOWDOWN}
-  boards = [_board(deal, deal.board, 0, 1.0, 0 in with_showdown)]
+  # The symmetries that leave each board where it is.
+  fixed = [symmetries(deal) if merged else []]
+  boards = [_board(deal, deal.board, 0, 1.0, 0 in with_showdown, 0, fixed[0])]
   for level in levels[1:]:
     count = num_dealt[level - 1]
     for parent, above in [each for each in enumerate(boards) if each[1].level == level - 1]:
       left = [card for card in range(deal.num_cards) if card not in above.cards]
-      probability = above.probability / math.comb(len(left) - 2 * deal.hand_size, count)
+      ways = math.comb(len(left) - 2 * deal.hand_size, count)
       for dealt in itertools.combinations(left, count):
-        cards_there = (*above.cards, *dealt)
-        board = _board(deal, cards_there, level, probability, level in with_showdown, parent)
+        images = [each.moved(dealt) for each in fixed[parent]] or [dealt]
+        if dealt != min(images):
+          continue
+        here = [each for each, image in zip(fixed[parent], images, strict=False) if image == dealt]
+        board = _board(
+          deal,
+          (*above.cards, *dealt),
+          level,
+          above.probability * len(set(images)) / ways,
+          level in with_showdown,
+          parent,
+          here,
+          above.copies * len(set(images)),
+        )
         if len(board.hands[0]):
           boards.append(board)
+          fixed.append(here)
   return boards
 
 
@@ -91,11 +118,13 @@ def _board(
   level: int,
   probability: float,
   has_showdown: bool,
-  parent: int = 0,
+  parent: int,
+  fixed: Sequence[Symmetry],
+  copies: int = 1,
 ) -> Board:
   """Returns a board; it has no hands where no pair of hands can see it."""
   possible = (deal.reaches > 0) & ~np.isin(deal.hands, known).any(axis=1)
-  hands, strengths, reaches = [], [], []
+  hands, strengths, classes, reaches = [], [], [], []
   for player in (0, 1):
     # Counted in integers: a hand whose opponents all hold one of its cards must come out at exactly 0.
     opponents = deal.compatible_mass(possible[1 - player].astype(np.int64))
@@ -106,6 +135,9 @@ def _board(
     order = np.argsort(strength, kind="stable")
     hands.append(own[order])
     strengths.append(strength[order])
+    # Of all hands that symmetries take one to, the first is the same for all that are alike.
+    images = [each.hands[hands[player]] for each in fixed] or [hands[player]]
+    classes.append(number_in_order(np.min(images, axis=0)))
     reaches.append(deal.reaches[player, hands[player]])
   return Board(
     known,
@@ -113,9 +145,10 @@ def _board(
     probability,
     (hands[0], hands[1]),
     (strengths[0], strengths[1]),
-    (np.arange(len(hands[0])), np.arange(len(hands[1]))),
+    (classes[0], classes[1]),
     (reaches[0], reaches[1]),
     parent,
+    copies,
   )
 
 

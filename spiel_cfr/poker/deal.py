@@ -21,6 +21,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import cards
+from spiel_cfr.poker.endgames import Endgame
 
 NUM_SUITS = len(cards.SUITS)
 NUM_CARDS = NUM_SUITS * len(cards.RANKS)
@@ -38,6 +39,7 @@ class Deal:
     board: the public cards that are there from the beginning.
     one_action: whether one action of chance deals both hands, as in endgames, or one card each.
     path: what has been played after the hands were dealt, where the game begins later than at its root.
+    streets: the number of public cards of each later deal.
   """
 
   num_ranks: int
@@ -47,6 +49,7 @@ class Deal:
   board: tuple[int, ...] = ()
   one_action: bool = False
   path: tuple[int, ...] = ()
+  streets: tuple[int, ...] = ()
 
   @property
   def num_cards(self) -> int:
@@ -67,6 +70,12 @@ class Deal:
   def total(self) -> float:
     """The sum of the products of reaches over all pairs of hands that share no card."""
     return float(self.reaches[0] @ self.compatible_mass(self.reaches[1]))
+
+  @functools.cached_property
+  def string_order(self) -> Int64s:
+    """The place of each hand where hands are sorted as texts of their cards, as histories are; shape (hands,)."""
+    texts = [sorted(map(str, hand)) for hand in self.hands.tolist()]
+    return np.argsort(sorted(range(len(texts)), key=texts.__getitem__))
 
   def compatible_mass(self, weights: Float64s) -> Float64s:
     """Returns, for each hand, the sum of the weights of the hands that share no card with it; shape (hands,)."""
@@ -104,7 +113,6 @@ def find_deal(game: pyspiel.Game, path: Sequence[int] = (), dealt: Sequence[int]
 
   Raises:
     UnsupportedGameError: the game is not a poker game of two players that this package knows.
-    ImperfectRecallError: public cards are going to be dealt more than once, as before the turn.
   """
   name, parameters = game.get_type().short_name, game.get_parameters()
   if game.num_players() != 2 or name not in ("kuhn_poker", "leduc_poker", "universal_poker"):
@@ -119,7 +127,7 @@ def find_deal(game: pyspiel.Game, path: Sequence[int] = (), dealt: Sequence[int]
       raise errors.UnsupportedGameError(
         "The vector form needs Leduc's suits: it does not take suit_isomorphism=True."
       )
-    return _uniform(3, 2, 1)
+    return dataclasses.replace(_uniform(3, 2, 1), streets=(1,))
   loading.check_pot(game)
   hand_size = parameters["numHoleCards"]
   if hand_size not in (1, 2):
@@ -129,29 +137,49 @@ def find_deal(game: pyspiel.Game, path: Sequence[int] = (), dealt: Sequence[int]
   num_ranks, num_suits = parameters["numRanks"], parameters["numSuits"]
   board = sorted([*cards.parse_cards(parameters["boardCards"], num_suits), *dealt])
   counts = itertools.accumulate(map(int, parameters["numBoardCards"].split()))
-  if len({count for count in counts if count > len(board)}) > 1:
-    raise errors.ImperfectRecallError(
-      "Public cards are dealt more than once, and OpenSpiel's information states don't say in "
-      "which order they came. Solve an endgame that begins before the last of these deals."
-    )
+  later = sorted({len(board), *(count for count in counts if count > len(board))})
+  streets = tuple(np.diff(later).tolist())
   if not parameters["handReaches"]:
     if parameters["boardCards"]:
       raise errors.UnsupportedGameError("The vector form takes boardCards with handReaches only.")
     whole = _uniform(num_ranks, num_suits, hand_size, board)
-    return dataclasses.replace(whole, board=tuple(board), path=tuple(path))
+    return dataclasses.replace(whole, board=tuple(board), path=tuple(path), streets=streets)
   given = np.array(parameters["handReaches"].split(), np.float64).reshape(2, -1)
-  everything = cards.all_hands(NUM_CARDS, 2)
-  order = np.lexsort(cards.file_hands().T[::-1])
-  live = ~np.isin(everything, board).any(axis=1)
-  return Deal(
-    num_ranks,
-    num_suits,
-    everything[live],
-    np.ascontiguousarray(given[:, order][:, live]),
-    tuple(board),
+  whole = _uniform(num_ranks, num_suits, hand_size, board)
+  return dataclasses.replace(
+    whole,
+    reaches=_in_order(given, whole.hands),
+    board=tuple(board),
     one_action=True,
     path=tuple(path),
+    streets=streets,
   )
+
+
+def endgame_in_full_game(endgame: Endgame) -> tuple[pyspiel.Game, Deal]:
+  """Returns hold'em with every size of bet, and the deal of an endgame of it.
+
+  A raise to half of the pot and a call before the flop, and checks on later streets, lead to the endgame. Unlike in
+  `Endgame.load`, where the blinds make the pot and no bet is smaller, the smallest bet is one chip.
+  """
+  game = pyspiel.load_game(
+    "universal_poker(betting=nolimit,bettingAbstraction=fullgame,numPlayers=2,numRounds=4,blind=1 1,"
+    "firstPlayer=1 1 1 1,numSuits=4,numRanks=13,numHoleCards=2,numBoardCards=0 3 1 1,"
+    f"stack={endgame.stack} {endgame.stack})"
+  )
+  board, half = cards.parse_cards(endgame.board), endgame.pot // 2
+  path = [half if half > 1 else 1, 1, *sorted(board[:3])]
+  for card in board[3:]:
+    path += [1, 1, card]
+  deal = find_deal(game, path, board)
+  return game, dataclasses.replace(deal, reaches=_in_order(endgame.reaches, deal.hands))
+
+
+def _in_order(reaches: Float64s, hands: Int64s) -> Float64s:
+  """Returns the reaches of some hands, given those of all in the order of `cards.file_hands`; shape (2, hands)."""
+  order = np.lexsort(cards.file_hands().T[::-1])
+  live = np.searchsorted(cards.all_hands(NUM_CARDS, 2) @ [NUM_CARDS, 1], hands @ [NUM_CARDS, 1])
+  return np.ascontiguousarray(reaches[:, order[live]])
 
 
 def _uniform(num_ranks: int, num_suits: int, hand_size: int, dead: Sequence[int] = ()) -> Deal:

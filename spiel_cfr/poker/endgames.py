@@ -1,9 +1,9 @@
 """Endgames of no-limit hold'em in the public LibratusEndgames format, as games of OpenSpiel.
 
-The format is that of github.com/Sandholm-Lab/LibratusEndgames: a line each for `-round` (3 turn, 4 river), `-board`
-(cards), `-pot` (chips; each player has put in half) and `-reach` (1,326 weights of the hands of the player who acts
-first in the round, then 1,326 of the other; hands in lexicographic order of cards, whose ranks ascend and whose suits
-go spades, hearts, diamonds, clubs).
+The format is that of github.com/Sandholm-Lab/LibratusEndgames: a line each for `-round` (3 turn, 4 river; here 2 flop
+too), `-board` (cards), `-pot` (chips; each player has put in half) and `-reach` (1,326 weights of the hands of the
+player who acts first in the round, then 1,326 of the other; hands in lexicographic order of cards, whose ranks ascend
+and whose suits go spades, hearts, diamonds, clubs).
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ class Endgame:
   """What an endgame file says, and the stakes of the match it is from.
 
   Attributes:
-    board: the public cards, as in `"7s9h9cTc2d"`: four on the turn, five on the river.
+    board: the public cards, as in `"7s9h9cTc2d"`: three on the flop, four on the turn, five on the river.
     pot: chips in the pot, half of it from each player.
     reaches: float64 of shape (2, 1326), in the order of the file.
     stack: chips of each player when the match began, those in the pot included.
@@ -59,9 +59,9 @@ class Endgame:
       object.__setattr__(self, "reaches", np.array(self.reaches, np.float64))
     except (errors.ArgumentError, TypeError, ValueError) as error:
       raise errors.EndgameError(f"This is no endgame: {error}") from None
-    if len(board) not in (4, 5):
+    if len(board) not in (3, 4, 5):
       raise errors.EndgameError(
-        f"The board {self.board} has {len(board)} cards; the turn has 4, the river 5."
+        f"The board {self.board} has {len(board)} cards; the flop has 3, the turn 4, the river 5."
       )
     if self.pot % 2 or self.pot // 2 >= self.stack:
       raise errors.EndgameError(
@@ -90,7 +90,7 @@ class Endgame:
 
   @property
   def round(self) -> int:
-    """3 for the turn, 4 for the river."""
+    """2 for the flop, 3 for the turn, 4 for the river."""
     return len(cards.parse_cards(self.board)) - 1
 
   def __repr__(self) -> str:

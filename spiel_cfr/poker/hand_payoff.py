@@ -1,22 +1,19 @@
 """The payoffs of a poker game in vector form: folds and showdowns, settled for all hands at once."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s
+from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, spread
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.games.payoffs.payoff import NO_PLAYERS, Payoff, PayoffArrays
 from spiel_cfr.games.payoffs.utility_bounds import Leaves, combined
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.parts import Numbering
-from spiel_cfr.games.vector.public_tree import PLAYERS
-from spiel_cfr.poker.boards import Board, hand_pairs
-from spiel_cfr.poker.deal import Deal
+from spiel_cfr.poker.boards import hand_pairs
 from spiel_cfr.poker.hand_tree import TERMINALS, HandTree
 from spiel_cfr.poker.showdown_kernels import (
   BOARD_COLUMNS,
@@ -65,45 +62,47 @@ class PokerTerminals(Payoff):
       numberings: each player's, of the sequences above these terminals.
       terminals: int64, the numbers of these terminals.
     """
-    boards = np.unique(tree.terminal_kind[terminals]).tolist()
+    tables = tree.tables
+    boards, line = np.unique(tree.terminal_kind[terminals], return_inverse=True)
+    edges = above[:, terminals]
+    before = np.stack([layout.row_kind(own) for own in edges])
+    levels = 1 + np.array([*(board.level for board in tree.boards), -1])
+    kinds = tree.terminal_kind[terminals]
+    all_apart = np.array([tree.boards[number].tells_all_apart for number in boards], bool)
+    in_order = (before == kinds).all(axis=0) & all_apart[line]
+    lanes = np.where(in_order, IN_ORDER, tables.lanes[[[0], [1]], kinds, levels[before]])
+    firsts = [each.row(layout, edges[each.player]) for each in numberings]
+    chances = np.array([tree.boards[number].probability for number in boards], np.float64)
+    worth = tree.payoff[terminals] * chances[line] / tree.deal.total
+    # Folds before showdowns on each board, and those in order first; each kind is filled up to whole vectors with its
+    # last terminal again, at no payoff.
+    group = 4 * line + 2 * ~tree.is_fold[terminals] + ~in_order
+    order = np.argsort(group, kind="stable")
+    counts = np.bincount(group, minlength=4 * len(boards))
+    filled = -(-counts // MOST_LANES) * MOST_LANES
+    place, count = spread(np.zeros_like(filled), filled), np.repeat(counts, filled)
+    chosen = order[np.repeat(np.cumsum(counts) - counts, filled) + np.minimum(place, count - 1)]
+    ends = np.append(0, np.cumsum(filled))
     table = np.zeros((2 + len(boards), BOARD_COLUMNS), np.uint64)
-    rows, values = _Pieces(np.uint32), _Pieces(np.float64)
-    listed, payoffs, count = [np.zeros((4, 0), np.int64)], [np.zeros(0)], 0
-    for line, number in enumerate(boards, 2):
-      board, here = tree.boards[number], terminals[tree.terminal_kind[terminals] == number]
-      table[line, :8] = _describe_board(tree.deal, board, rows, values)
-      edges = above[:, here]
-      before = np.stack([layout.row_kind(own) for own in edges])
-      in_order = (before == number).all(axis=0) & board.tells_all_apart
-      lanes = np.full(before.shape, IN_ORDER, np.int64)
-      for player, own in enumerate(before):
-        for kind in np.unique(own[~in_order]).tolist():
-          lanes[player, ~in_order & (own == kind)] = rows.add(tree.lanes(player, kind, number))
-      firsts = [each.row(layout, edges[each.player]) for each in numberings]
-      columns = np.concatenate([firsts, lanes])
-      worth = tree.payoff[here] * board.probability / tree.deal.total
-      for column, is_fold in ((8, True), (10, False)):
-        table[line, column] = count
-        for group in (in_order, ~in_order):
-          chosen = np.flatnonzero(group & (tree.is_fold[here] == is_fold))
-          # Vectors are filled up with the last terminal again, at no payoff.
-          filled = np.append(chosen, chosen[-1:].repeat(-len(chosen) % MOST_LANES))
-          listed.append(columns[:, filled])
-          payoffs += [worth[chosen], np.zeros(len(filled) - len(chosen))]
-          count += len(filled)
-        table[line, column + 1] = count
+    table[2:, :8] = tables.boards[boards]
+    table[2:, 8:] = ends[4 * np.arange(len(boards))[:, None] + [0, 2, 2, 4]]
     for player, numbering in enumerate(numberings):
       table[player, :2] = numbering.bounds(layout)
-    most = max((len(hands) for number in boards for hands in tree.boards[number].hands), default=0)
-    table[0, 2:5] = values.add(np.concatenate(payoffs)), most, tree.deal.num_cards + 2
+    table[0, 2:4] = table[2:, :2].max(initial=0), tree.deal.num_cards + 2
     arrays = PayoffArrays(
       players=NO_PLAYERS,
       runs=table,
-      rows=rows.joined(),
-      others=np.concatenate(listed, axis=1).astype(np.uint32),
-      values=values.joined(),
+      rows=tables.rows,
+      others=np.ascontiguousarray(np.concatenate([firsts, lanes])[:, chosen], np.uint32),
+      values=tables.reaches,
+      patterns=np.where(place < count, worth[chosen], 0.0),
     )
     return cls(arrays, tree, layout, above, terminals)
+
+  @functools.cached_property
+  def _single_arrays(self) -> PayoffArrays:
+    patterns = self.arrays.patterns.astype(np.float32)
+    return self.arrays._replace(values=self._tree.tables.single_reaches, patterns=patterns)
 
   @property
   def num_leaves(self) -> int:
@@ -203,55 +202,3 @@ class PokerTerminals(Payoff):
     others[hands[1 - player]] = deal.reaches[1 - player, hands[1 - player]] ** power
     own = deal.reaches[player, hands[player]] ** power
     return np.asarray(own * deal.compatible_mass(others)[hands[player]] / deal.total**power)
-
-
-def _describe_board(
-  deal: Deal, board: Board, rows: "_Pieces", values: "_Pieces"
-) -> tuple[int, ...]:
-  """Writes down a board's hands; returns the columns of the table before those of its terminals."""
-  counts = [len(hands) for hands in board.hands]
-  described = [rows.add(_describe_hands(player, deal, board)) for player in PLAYERS]
-  # Kernels read whole vectors.
-  reaches = [values.add(board.reaches[player], np.zeros(MOST_LANES)) for player in PLAYERS]
-  levels = np.unique(np.concatenate(board.strengths))
-  starts = [
-    np.append(np.searchsorted(board.strengths[player], levels), counts[player])
-    for player in PLAYERS
-  ]
-  return *counts, *described, *reaches, rows.add(*starts), len(levels)
-
-
-def _describe_hands(player: int, deal: Deal, board: Board) -> Int64s:
-  """Returns a player's hands as `terminal_gradient` needs them, shape (HAND_LINES, hands)."""
-  own, other = board.hands[player], board.hands[1 - player]
-  lanes = np.full(len(deal.hands), len(other))
-  if deal.hand_size == 2:
-    # Taking off what both cards hold takes off the same hand twice, so it is added again.
-    lanes[other] = np.arange(len(other))
-    low, high = deal.hands[own].T
-    return np.stack([low, high, low, high, lanes[own]])
-  # The place after the last card is written to and never read; the next is read and never written to.
-  card = deal.hands[own, 0]
-  unread, unwritten = np.full((2, len(own)), [[deal.num_cards], [deal.num_cards + 1]])
-  return np.stack([card, unread, card, unwritten, lanes[own]])
-
-
-class _Pieces:
-  """Arrays to be joined end to end."""
-
-  def __init__(self, dtype: type) -> None:
-    self._dtype = dtype
-    self._arrays: list[npt.NDArray[Any]] = []
-    self._length = 0
-
-  def add(self, *arrays: npt.ArrayLike) -> int:
-    """Adds arrays and returns where the first begins."""
-    start = self._length
-    for array in arrays:
-      self._arrays.append(np.asarray(array, self._dtype).reshape(-1))
-      self._length += self._arrays[-1].size
-    return start
-
-  def joined(self) -> npt.NDArray[Any]:
-    """Returns all of them."""
-    return np.concatenate([np.zeros(0, self._dtype), *self._arrays])

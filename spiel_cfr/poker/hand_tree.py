@@ -15,7 +15,6 @@ import numpy as np
 from spiel_cfr._numba.arrays import Bools, Float64s, Int32s, Int64s, spread
 from spiel_cfr._util import files
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.vector.layout import Cut
 from spiel_cfr.games.vector.public_tree import (
   CHANCE,
   IMPOSSIBLE,
@@ -27,6 +26,7 @@ from spiel_cfr.games.vector.public_tree import (
 )
 from spiel_cfr.poker.boards import Board
 from spiel_cfr.poker.deal import NUM_CARDS, Deal
+from spiel_cfr.poker.hand_tables import HandTables
 from spiel_cfr.poker.public_tree import Kind, PublicNode
 
 TERMINALS = Kind.FOLD, Kind.SHOWDOWN
@@ -83,16 +83,19 @@ class HandTree(PublicTree):
     return len(self.deal.hands), len(self.deal.hands)
 
   @property
+  def is_merged(self) -> bool:
+    """Whether boards stand for others, or hands have one infoset together."""
+    return any(board.copies > 1 or not board.tells_all_apart for board in self.boards)
+
+  @property
   def largest_payoff(self) -> float:
     """The most that a player can win or lose."""
     return float(np.abs(self.payoff).max())
 
-  def cut(self) -> Cut | None:
-    """Returns a part for each board of the last deal of public cards; None where none are dealt."""
-    levels = np.array([board.level for board in self.boards])
-    is_last = (levels == levels.max()) & (levels > 0)
-    part = np.where(is_last, np.cumsum(is_last), 0).astype(np.int32)
-    return Cut(part[self.kind], part[self.terminal_kind]) if is_last.any() else None
+  @functools.cached_property
+  def tables(self) -> HandTables:
+    """The hands of all boards as kernels read them."""
+    return HandTables(self.deal, self.boards, self.lanes)
 
   def place(self, board: int, node: int) -> int:
     """Returns the node of a public state, or -1 - k of terminal k, as `Layout.sequences_above` takes it."""
@@ -179,7 +182,7 @@ def hand_tree(deal: Deal, nodes: list[PublicNode], boards: list[Board]) -> HandT
       if last is not None:
         acted = first[way[here, nodes[last[0]].level], last[0]] + last[1]
         above[int(is_end[index])][player, np.where(own < 0, -1 - own, own)] = acted
-    if is_chance[index]:
+    if is_chance[index] and len(here):
       edges = spread(first[here, index], count[here])
       action[edges] = after = following[spread(begin[here], count[here])]
       child[edges] = number[after, node.children[0]]
@@ -190,9 +193,9 @@ def hand_tree(deal: Deal, nodes: list[PublicNode], boards: list[Board]) -> HandT
       child[edges] = np.where(there < 0, ABSENT, number[there, below_it])
   board_of, node_of = np.nonzero(inner)
   terminal_board, terminal_node = np.nonzero(end)
-  movers = [node.player if node.kind is Kind.DECISION else CHANCE for node in nodes]
+  players = [node.player if node.kind is Kind.DECISION else CHANCE for node in nodes]
   return HandTree(
-    player=np.array(movers, np.int8)[node_of],
+    player=np.array(players, np.int8)[node_of],
     kind=board_of.astype(np.int32),
     first_edge=np.append(0, np.cumsum(num_edges)),
     action=action,
@@ -211,14 +214,14 @@ def hand_tree(deal: Deal, nodes: list[PublicNode], boards: list[Board]) -> HandT
 def first_deal(deal: Deal, board: Board, player: int, hand: int) -> list[int]:
   """Returns the actions of chance that deal a player this hand and leave the board, first when sorted as strings."""
   own = deal.hands[hand].tolist()
-  gone = {*own, *board.cards}
+  possible = board.hands[1 - player]
+  possible = possible[~np.isin(deal.hands[possible], own).any(axis=1)]
   if not deal.one_action:
     own.sort(key=str)
-    left = sorted(set(range(deal.num_cards)) - gone, key=str)
-    other = left[: deal.hand_size]
+    first = deal.hands[possible[np.argmin(deal.string_order[possible])]]
+    other = sorted(first.tolist(), key=str)
     return deal.actions(*((own, other) if player == 0 else (other, own)))
-  candidates = deal.hands[board.hands[1 - player]]
-  others = candidates[~np.isin(candidates, own).any(axis=1)]
+  others = deal.hands[possible]
   both = [np.broadcast_to(own, others.shape), others]
   digits = np.hstack(both if player == 0 else both[::-1])
   codes = digits @ NUM_CARDS ** np.arange(digits.shape[1])[::-1]

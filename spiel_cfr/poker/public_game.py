@@ -24,10 +24,13 @@ from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.parts import PayoffBuilder
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
 from spiel_cfr.poker.boards import list_boards
-from spiel_cfr.poker.deal import find_deal
+from spiel_cfr.poker.deal import Deal, endgame_in_full_game, find_deal
+from spiel_cfr.poker.endgames import Endgame
+from spiel_cfr.poker.game_estimate import GameEstimate, estimate_boards
 from spiel_cfr.poker.hand_payoff import PokerTerminals
 from spiel_cfr.poker.hand_tree import HandTree, hand_tree
-from spiel_cfr.poker.public_tree import check_random_deals, walk_public_tree
+from spiel_cfr.poker.public_tree import Kind, PublicNode, check_random_deals, walk_public_tree
+from spiel_cfr.poker.street_names import StreetNames
 
 CHECKED_DEALS = 10_000
 # From this many hands on a player, `compile_game` chooses the vector form.
@@ -60,7 +63,7 @@ class PublicGame(PublicTreeGame):
       num_states=tree.num_nodes + tree.num_terminals,
       num_terminals=tree.num_terminals,
     )
-    super().__init__(facts, tree, tree.cut(), dtype, num_threads, view, original, map_from_original)
+    super().__init__(facts, tree, dtype, num_threads, view, original, map_from_original)
 
   def __reduce__(self) -> tuple[Any, ...]:
     """Pickles what it was made of."""
@@ -73,6 +76,11 @@ class PublicGame(PublicTreeGame):
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:
     """Each player's infosets; an abstraction has the names of the whole game."""
+    if self._map is None and self.tree.is_merged:
+      raise errors.UnsupportedGameError(
+        f"{self.name} was compiled with merge_suits=True, so its infosets are of many boards and hands and have no "
+        "names. Read strategies with game.layout.sequences(node), or compile it without."
+      )
     if self._map is None:
       return super().infosets
     result = []
@@ -108,56 +116,83 @@ def is_worth_it(game: pyspiel.Game) -> bool:
     deal = find_deal(game)
   except errors.UnsupportedGameError:
     return False
-  return len(deal.hands) >= WORTHWHILE_HANDS
+  return len(deal.hands) >= WORTHWHILE_HANDS or len(deal.streets) > 1
 
 
 def compile_public_game(
-  game: str | pyspiel.Game,
+  game: str | pyspiel.Game | Endgame,
   action_filter: ActionFilter | None = None,
   *,
   partitioned: bool | None = None,
   dtype: npt.DTypeLike = np.float64,
   num_threads: int = 1,
+  merge_suits: bool = False,
 ) -> PublicGame:
   """Compiles a poker game in vector form, without listing deals.
 
   Args:
-    game: `kuhn_poker`, `leduc_poker` or `universal_poker` with two players, or such a game's string.
+    game: `kuhn_poker`, `leduc_poker` or `universal_poker` with two players, or such a game's string; or an endgame, as
+      part of hold'em with every size of bet, for filters such as `bet_sizes`.
     action_filter: called with a state and its legal actions; returns those to keep. It sees the states of an
       arbitrary deal, and must not look at private cards.
     partitioned: whether solvers go through what follows each deal of public cards one at a time, which takes little
       memory and can be done by several threads. By default they do in large games.
     dtype: what solvers compute with and keep: float64, or float32 for half the memory and about half the time.
     num_threads: how many threads solvers of a partitioned game use. Results do not depend on it.
+    merge_suits: whether boards and hands that differ by suits alone are one, which takes less time and memory for the
+      same values, see `suit_symmetries`. Policies by name are not to be had then.
 
   Returns:
     The compiled game, for any full-width solver.
 
   Raises:
     UnsupportedGameError: the game is another, or OpenSpiel plays it in a way that the vector form can't hold.
-    ImperfectRecallError: public cards are dealt more than once, as before the turn.
-    GameTooLargeError: the game has too many public states, or sequences.
+    GameTooLargeError: the game has too many public states, or sequences, or takes more memory than is free.
     ArgumentError: the filter returns no legal action, or another argument makes no sense.
     GameError: the string can't be loaded.
   """
   dtype = arguments.precision(dtype)
   num_threads = arguments.positive_integer(num_threads, "num_threads")
-  loaded = game if isinstance(game, pyspiel.Game) else loading.load_game(game)
-  deal = find_deal(loaded)
-  view = GameView(loaded, action_filter)
-  nodes = walk_public_tree(view, deal)
-  check_random_deals(loaded, deal, nodes, CHECKED_DEALS, np.random.default_rng(0))
-  tree = hand_tree(deal, nodes, list_boards(deal, nodes))
-  has_subtrees = len(tree.boards) > 1
+  view, deal, nodes = _walk(game, action_filter)
+  check_random_deals(view.game, deal, nodes, CHECKED_DEALS, np.random.default_rng(0))
+  boards = list_boards(deal, nodes, merged=merge_suits)
+  estimate_boards(nodes, boards, dtype).check_memory()
+  tree = hand_tree(deal, nodes, boards)
   if partitioned is None:
-    partitioned = has_subtrees and int(tree.num_sequences.sum()) > LARGE
-  if partitioned and not has_subtrees:
-    raise errors.ArgumentError("No public cards are dealt, so the game can't be partitioned.")
+    partitioned = int(tree.num_sequences.sum()) > LARGE
   if not partitioned and num_threads > 1:
     raise errors.ArgumentError(
       "Threads are for partitioned games; this one is not, but partitioned=True may make it one."
     )
   return PublicGame(view, tree, dtype, num_threads if partitioned else None)
+
+
+def estimate(
+  game: str | pyspiel.Game | Endgame,
+  action_filter: ActionFilter | None = None,
+  *,
+  dtype: npt.DTypeLike = np.float64,
+  merge_suits: bool = False,
+) -> GameEstimate:
+  """Returns the size of what `compile_public_game` would make of the same arguments, in a second or two."""
+  _, deal, nodes = _walk(game, action_filter)
+  # Boards without showdowns need not be ranked.
+  inner = [node for node in nodes if node.kind is not Kind.SHOWDOWN]
+  boards = list_boards(deal, inner, merged=merge_suits)
+  return estimate_boards(nodes, boards, arguments.precision(dtype))
+
+
+def _walk(
+  game: str | pyspiel.Game | Endgame, action_filter: ActionFilter | None
+) -> tuple[GameView, Deal, list[PublicNode]]:
+  """Walks the betting of a game."""
+  if isinstance(game, Endgame):
+    loaded, deal = endgame_in_full_game(game)
+  else:
+    loaded = game if isinstance(game, pyspiel.Game) else loading.load_game(game)
+    deal = find_deal(loaded)
+  view = GameView(loaded, action_filter, infostate=StreetNames.of(deal))
+  return view, deal, walk_public_tree(view, deal)
 
 
 def has_many_hands(game: pyspiel.Game) -> bool:

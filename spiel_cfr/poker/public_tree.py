@@ -100,11 +100,10 @@ def walk_public_tree(view: GameView, deal: Deal) -> list[PublicNode]:
     if state.is_terminal():
       nodes.append(_terminal(pair, level, path, last))
     elif state.is_chance_node():
-      count = 0
-      while pair[0].is_chance_node():
+      count = deal.streets[level]
+      for _ in range(count):
         card = _first_card(pair, deal)
         pair = pair[0].child(card), pair[1].child(card)
-        count += 1
       node = PublicNode(Kind.CHANCE, level, path, num_cards=count, last=last)
       nodes.append(node)
       node.children.append(visit(pair, level + 1, (*path, *[DEALT] * count), last))

@@ -75,7 +75,7 @@ def endgame(
   Args:
     first: the range of the player who acts first in the round.
     second: the range of the other.
-    board: four or five cards, as in `"7s9h9cTc"`: the turn or the river.
+    board: three to five cards, as in `"7s9h9cTc"`: the flop, the turn or the river.
     pot: chips in the pot, half of it from each player.
     stack: chips that each player still has besides.
     big_blind: chips of the big blind, the unit of `Endgame.milli_big_blinds`.

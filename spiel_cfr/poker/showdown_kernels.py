@@ -27,8 +27,7 @@ from spiel_cfr.games.payoffs.payoff import Gradient, PayoffArrays
 # Columns of the payoff's table from row 2 on, a row per board: how many hands each player has; where in `rows` each
 # player's hands are described; where in `values` the reaches of each player's hands are; where in `rows` the levels
 # of strength are, and how many; the first and one past the last terminal of folds, and of showdowns. Rows 0 and 1 hold
-# each player's root and end; then row 0 where in `values` the terminals' payoffs are, the most hands, and the places of
-# cards.
+# each player's root and end; then row 0 the most hands, and the places of cards. Payoffs of terminals are `patterns`.
 BOARD_COLUMNS = 12
 # Instead of where a row's lanes are: they are 0, 1, 2 and so on. All terminals of a vector have this, or none.
 IN_ORDER = np.uint32(0xFFFFFFFF)
@@ -218,9 +217,9 @@ def terminal_gradient(record: Gradient) -> None:
   """Adds up the terminals of every board, a vector of them at a time; see `PokerTerminals`."""
   player, arrays = record.player, record.arrays
   sequence_form, utility = record.sequence_form, record.utility
-  table, rows, values = arrays.runs, arrays.rows, arrays.values
+  table, rows, payoffs = arrays.runs, arrays.rows, arrays.patterns
   lanes, opponent = width(utility), _ONE - player
-  payoffs, most, places = table[0, 2], table[0, 3], table[0, 4]
+  most, places = table[0, 2], table[0, 3]
   sign = 1.0 - 2.0 * player
   for i in range(table[player, 0], table[player, 1]):
     utility[i] = 0.0
@@ -238,7 +237,7 @@ def terminal_gradient(record: Gradient) -> None:
       is_fold = terminal < table[board, 9]
       something = False
       for k in range(lanes):
-        payoff[k] = values[payoffs + terminal + k] * (sign if is_fold else 1.0)
+        payoff[k] = payoffs[terminal + k] * (sign if is_fold else 1.0)
         something |= payoff[k] != 0.0
       if not something:
         # Terminals that only fill up wider vectors.

@@ -119,8 +119,10 @@ class RiverTree(BehavioralTree[River]):
       ArgumentError: no public cards are dealt.
     """
     self.game, nodes = game, game.tree.nodes
-    boards = range(1, len(game.tree.boards))
+    last = game.tree.boards[-1].level
+    boards = [number for number, board in enumerate(game.tree.boards) if board.level == last]
     firsts = [node.children[0] for node in nodes if node.kind is Kind.CHANCE]
+    firsts = [first for first in firsts if nodes[first].level == last]
     self.places = [(0, 0)] if is_river else [(board, first) for first in firsts for board in boards]
     if not self.places:
       raise errors.ArgumentError(
@@ -268,7 +270,7 @@ class _Subgame(PublicTreeGame):
       num_states=tree.num_nodes + tree.num_terminals,
       num_terminals=tree.num_terminals,
     )
-    super().__init__(facts, tree, tree.cut(), np.float64, None, None)
+    super().__init__(facts, tree, np.float64, None, None)
 
   @property
   def view(self) -> GameView:

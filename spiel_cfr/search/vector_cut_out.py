@@ -60,7 +60,7 @@ class VectorSubgame(PublicTreeGame):
       num_terminals=len(tree.matrix),
       open_spiel_version=None,
     )
-    super().__init__(facts, tree, None, np.float64, None, None)
+    super().__init__(facts, tree, np.float64, None, None)
     self._public, self._nodes = public, nodes
     self._added = tree.num_nodes - len(nodes)
 

@@ -10,10 +10,10 @@ import pytest
 import spiel_cfr
 from spiel_cfr import policies
 from spiel_cfr._numba.arrays import aligned_zeros
-from spiel_cfr.abstraction import suit_symmetries
+from spiel_cfr.abstraction import hand_buckets
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.openspiel import game_view
-from spiel_cfr.poker import ranges
+from spiel_cfr.poker import ranges, suit_symmetries
 from spiel_cfr.poker.boards import list_boards
 from spiel_cfr.poker.deal import find_deal
 from spiel_cfr.poker.hand_tree import hand_tree
@@ -47,7 +47,7 @@ def test_rivers_that_are_equal_are_one(name):
   deal = find_deal(_endgame(name))
   nodes = walk_public_tree(game_view.GameView(_endgame(name), poker_games.check_or_pot), deal)
   tree = hand_tree(deal, nodes, list_boards(deal, nodes))
-  stands_for, classes = suit_symmetries.equal_hands(tree)
+  stands_for, classes = hand_buckets.equal_hands(tree)
   *_, before, after = _ENDGAMES[name]
   assert (len(tree.boards) - 1, len(np.unique(stands_for)) - 1) == (before, after)
   for player, own in enumerate(classes):

@@ -132,9 +132,10 @@ def test_bounds_hold_whatever_is_played(game):
 def test_evaluation_takes_multiples_and_parts_alike(dtype):
   """Whatever a player's sequence form is multiplied by, and however the game is gone through."""
   values = []
-  for options in ({"partitioned": False}, {"partitioned": True}):
-    game = _turn_endgame(**options)
-    sums = _random_sequence_form(game, 1)
+  whole = _turn_endgame(partitioned=False)
+  drawn = policies.behavioral_form(whole, _random_sequence_form(whole, 1))
+  for game in (whole, _turn_endgame(partitioned=True)):
+    sums = policies.sequence_form(game, game.from_actions(whole.to_actions(drawn)))
     for factor, tree in zip((3.0, 0.25), game.treeplexes, strict=True):
       sums[tree.root : tree.end] *= factor
     found = evaluate.evaluate(game, sums.astype(dtype), responses=True)

@@ -83,7 +83,7 @@ def test_reaches_are_those_of_open_spiel():
     ({"board": "4s8hTc9h4s"}, "twice"),
     ({"board": "4s8hTc9x2s"}, "9x"),
     ({"board": "4s8hTc9h"}, "round 4"),
-    ({"board": "4s8hTc"}, "3 cards"),
+    ({"board": "4s8h"}, "2 cards"),
     ({"round": "3"}, "round 3"),
     ({"round": "river"}, "river"),
     ({"pot": "401"}, "even"),

@@ -1,43 +1,96 @@
-"""The public tree of hold'em takes public cards that are dealt several times, one after the other."""
+"""Public cards that are dealt several times, one deal after the other: the same game as OpenSpiel's, in vector form."""
+
+import functools
 
 import numpy as np
+import poker_games
+import pyspiel
 import pytest
+from open_spiel.python.algorithms import exploitability
 
 import spiel_cfr
-from spiel_cfr.games.openspiel import loading
-from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.poker.boards import list_boards
-from spiel_cfr.poker.deal import Deal
-from spiel_cfr.poker.hand_tree import HandTree, hand_tree
-from spiel_cfr.poker.public_game import PublicGame
-from spiel_cfr.poker.public_tree import walk_public_tree
+from spiel_cfr import errors
+from spiel_cfr.evaluation.evaluate import evaluate
+from spiel_cfr.poker import ranges
+from spiel_cfr.poker.deal import find_deal
+from spiel_cfr.poker.public_game import compile_public_game
+from spiel_cfr.poker.public_tree import Kind
+from spiel_cfr.poker.street_names import StreetNames
+from spiel_cfr.policies import forms
 
-# A card, then another one, from a deck of five.
-_TWO_DEALS = (
-  "universal_poker(betting=limit,numPlayers=2,numRounds=3,blind=1 2,firstPlayer=1 1 1,numSuits=1,numRanks=5,"
-  "numHoleCards=1,numBoardCards=0 1 1,raiseSize=2 2 2,maxRaises=1 1 1)"
-)
+_START = "universal_poker(numPlayers=2,"
+_GAMES = {
+  # A card, then another one, from a deck of five.
+  "one card": _START
+  + "betting=limit,numRounds=3,blind=1 2,firstPlayer=1 1 1,numSuits=1,numRanks=5,numHoleCards=1,"
+  "numBoardCards=0 1 1,raiseSize=2 2 2,maxRaises=1 1 1)",
+  # Rhode Island hold'em with six cards.
+  "Rhode Island": _START
+  + "betting=limit,numRounds=3,blind=1 1,firstPlayer=1 1 1,numSuits=2,numRanks=3,"
+  "numHoleCards=1,numBoardCards=0 1 1,raiseSize=2 4 4,maxRaises=1 1 1)",
+  # All-in on every street, stacks that differ.
+  "no limit": _START
+  + "betting=nolimit,bettingAbstraction=fcpa,numRounds=3,blind=1 2,firstPlayer=2 1 1,numSuits=1,"
+  "numRanks=6,numHoleCards=1,numBoardCards=0 1 1,stack=5 9)",
+  "two cards": _START
+  + "betting=nolimit,bettingAbstraction=fcpa,numRounds=3,blind=1 1,firstPlayer=1 1 1,numSuits=2,"
+  "numRanks=3,numHoleCards=2,numBoardCards=0 1 1,stack=4 4)",
+  "three suits": _START
+  + "betting=limit,numRounds=3,blind=1 1,firstPlayer=1 1 1,numSuits=3,numRanks=3,numHoleCards=1,"
+  "numBoardCards=0 1 1,raiseSize=2 4 4,maxRaises=1 1 1)",
+  # Two cards at once, then one.
+  "three at once": _START
+  + "betting=limit,numRounds=3,blind=1 1,firstPlayer=1 1 1,numSuits=3,numRanks=2,"
+  "numHoleCards=1,numBoardCards=0 2 1,raiseSize=2 4 4,maxRaises=1 1 1)",
+  # A round without a card between the deals, and two cards at once.
+  "four rounds": _START
+  + "betting=limit,numRounds=4,blind=1 2,firstPlayer=1 1 1 1,numSuits=1,numRanks=6,"
+  "numHoleCards=1,numBoardCards=0 2 0 1,raiseSize=2 2 2 2,maxRaises=1 0 0 1)",
+}
 
 
-def _infostate(state, player):
-  """Names infosets; OpenSpiel's own information states do not say in which order the public cards came."""
-  first, second, *public = state.history()
-  return f"{player} has {(first, second)[player]}: {public}"
+@functools.cache
+def _listed(game, action_filter=None):
+  loaded = pyspiel.load_game(game)
+  names = StreetNames.of(find_deal(loaded))
+  return spiel_cfr.compile_game(
+    loaded, infostate=names, action_filter=action_filter, vector_form=False
+  )
 
 
-@pytest.fixture(scope="module")
-def view() -> GameView:
-  return GameView(loading.load_game(_TWO_DEALS, names_infostates=False), infostate=_infostate)
+def _compare(vector, listed, iterations=20):
+  """Compares iterates, values and best responses to 1e-9."""
+  assert list(vector.rows) == list(listed.rows)
+  ours, theirs = (spiel_cfr.CFRPlusSolver(game) for game in (vector, listed))
+  for count in (1, 4, iterations - 5):
+    for solver in (ours, theirs):
+      solver.run(count)
+    for name in ("average_sequence_form", "current_probabilities"):
+      found, expected = (
+        each.compiled_game.to_actions(getattr(each, name)()) for each in (ours, theirs)
+      )
+      np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+    values = [spiel_cfr.expected_values(vector, each.average_policy()) for each in (ours, theirs)]
+    np.testing.assert_allclose(*values, rtol=0, atol=1e-9)
+    assert ours.nash_conv() == pytest.approx(theirs.nash_conv(), abs=1e-9)
+  return ours
 
 
-@pytest.fixture(scope="module")
-def tree(view: GameView) -> HandTree:
-  deal = Deal(5, 1, np.arange(5)[:, None], np.ones((2, 5)))
-  nodes = walk_public_tree(view, deal)
-  return hand_tree(deal, nodes, list_boards(deal, nodes))
+@pytest.mark.parametrize("name", list(_GAMES))
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_iterates_are_those_of_the_list(name, partitioned):
+  game = _GAMES[name]
+  vector = compile_public_game(game, partitioned=partitioned)
+  solver = _compare(vector, _listed(game))
+  if not partitioned and name == "one card":
+    expected = exploitability.nash_conv(
+      vector.view.open_spiel_game(), solver.average_policy(), use_cpp_br=False
+    )
+    assert solver.nash_conv() == pytest.approx(expected, abs=1e-9)
 
 
-def test_boards_follow_boards(tree):
+def test_boards_follow_boards():
+  tree = compile_public_game(_GAMES["one card"]).tree
   assert [board.level for board in tree.boards] == [0] + 5 * [1] + 20 * [2]
   for board in tree.boards[1:]:
     before = tree.boards[board.parent]
@@ -47,7 +100,8 @@ def test_boards_follow_boards(tree):
   assert tree.boards[-1].probability == pytest.approx(1 / 6)
 
 
-def test_hands_are_found_on_all_boards_before(tree):
+def test_hands_are_found_on_all_boards_before():
+  tree = compile_public_game(_GAMES["one card"]).tree
   last = len(tree.boards) - 1
   hands = tree.types[last][0]
   for before in (last, tree.boards[last].parent, 0):
@@ -55,18 +109,106 @@ def test_hands_are_found_on_all_boards_before(tree):
   assert not tree.lanes(0, -1, last).any()
 
 
-@pytest.mark.parametrize("num_threads", [None, 2])
-def test_iterates_are_those_of_the_list(view, tree, num_threads):
-  vector = PublicGame(view, tree, np.float64, num_threads)
-  listed = spiel_cfr.compile_game(_TWO_DEALS, infostate=_infostate, vector_form=False)
-  assert list(vector.rows) == list(listed.rows)
-  if num_threads:
-    assert len(vector.partition.parts) == 1 + 20
-  ours, theirs = (spiel_cfr.CFRPlusSolver(game) for game in (vector, listed))
-  for solver in (ours, theirs):
-    solver.run(20)
-  found, expected = (
-    each.compiled_game.to_actions(each.average_sequence_form()) for each in (ours, theirs)
+def test_names_keep_the_order_of_streets():
+  game = pyspiel.load_game(_GAMES["one card"])
+  names = StreetNames.of(find_deal(game))
+  assert StreetNames.of(find_deal(pyspiel.load_game("leduc_poker"))) is None
+
+  def after(*public):
+    state = game.new_initial_state()
+    # Both hands; a call and a check; then a card and two checks.
+    for action in (0, 1, 1, 1, public[0], *((1, 1, public[1]) if len(public) > 1 else ())):
+      state.apply_action(action)
+    return state
+
+  turn, river, other = after(2), after(2, 3), after(3, 2)
+  assert names(turn, 0) == turn.information_state_string(0)
+  assert river.information_state_string(0) == other.information_state_string(0)
+  assert names(river, 0) != names(other, 0)
+  assert names(river, 0).endswith("[Dealt: 4c 5c]")
+
+
+def test_a_policy_by_open_spiels_names_can_not_tell_two_rivers_apart():
+  game = compile_public_game(_GAMES["one card"])
+  uniform = spiel_cfr.policies.uniform(game)
+  assert uniform.shape == (game.end,)
+  known = {name.partition("[Dealt")[0]: [(1, 1.0)] for name in game.rows}
+  with pytest.raises(errors.PolicyError, match=r"Dealt"):
+    spiel_cfr.nash_conv(game, known)
+
+
+def _bets_on(*streets):
+  """An action filter that keeps one bet, of the pot, on some streets, by the number of public cards dealt before."""
+
+  def action_filter(state, actions):
+    dealt = sum(move.player < 0 for move in state.full_history()) - 1
+    return poker_games.check_or_pot(state, actions) if dealt in streets else [1]
+
+  return action_filter
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("streets", [(0,), (0, 2)])
+def test_flops_of_hold_em_are_those_of_the_list(streets):
+  endgame = poker_games.random_endgame(1, 2, "Td9d6h")
+  action_filter = _bets_on(*streets)
+  listed = _listed(endgame.game_string(), action_filter)
+  _compare(compile_public_game(endgame.load(), action_filter), listed, iterations=8)
+
+
+def _same_play(merged, whole, iterations=20):
+  """Compares strategies of all hands before the first deal, values and NashConv to 1e-9."""
+  assert merged.num_infosets < whole.num_infosets
+  solvers = [spiel_cfr.CFRPlusSolver(game) for game in (merged, whole)]
+  for solver in solvers:
+    solver.run(iterations)
+  sums = [solver.average_sequence_form() for solver in solvers]
+  values = [evaluate(solver.compiled_game, own) for solver, own in zip(solvers, sums, strict=True)]
+  np.testing.assert_allclose(
+    values[0].best_response_values, values[1].best_response_values, rtol=0, atol=1e-9
   )
-  np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
-  assert ours.nash_conv() == pytest.approx(theirs.nash_conv(), abs=1e-9)
+  np.testing.assert_allclose(
+    values[0].expected_values, values[1].expected_values, rtol=0, atol=1e-9
+  )
+  for node in merged.tree.on_board(0, Kind.DECISION):
+    found, expected = (
+      forms.behavioral_form(solver.compiled_game, own)[
+        solver.compiled_game.layout.sequences(solver.compiled_game.tree.place(0, node))
+      ]
+      for solver, own in zip(solvers, sums, strict=True)
+    )
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["Rhode Island", "two cards", "three suits", "three at once"])
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_suits_that_are_equal_are_one(name, partitioned):
+  whole = compile_public_game(_GAMES[name], partitioned=partitioned)
+  merged = compile_public_game(_GAMES[name], partitioned=partitioned, merge_suits=True)
+  _same_play(merged, whole)
+  # What abstraction finds in the whole game is the same.
+  small = spiel_cfr.abstraction.abstract(whole, spiel_cfr.abstraction.lossless(whole))
+  assert small.num_infosets == merged.num_infosets
+  assert sum(board.copies for board in merged.tree.boards) == len(whole.tree.boards)
+  with pytest.raises(errors.UnsupportedGameError, match="merge_suits"):
+    merged.rows  # noqa: B018
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+  ("ranges_of", "board", "boards"),
+  [
+    # Clubs and spades; then they are told apart by the turn, or not.
+    (("AA,KQs", "QQ,AKo"), "Td9d6h", 1 + 36 + 13 * 48 + 23 * 35),
+    # Three suits; two where the turn is of one of them.
+    (("AA", "KK"), "9d8d7d", 1 + 23 + 10 * 22 + 13 * 35),
+    # A hand that is there in one suit only.
+    (("AA,AcKc", "KK"), "Td9d6h", 1 + 49 + 49 * 48),
+  ],
+)
+def test_flops_have_as_many_runouts_as_suits_let_differ(ranges_of, board, boards):
+  game = ranges.endgame(*ranges_of, board=board, pot=200, stack=900).load()
+  merged = compile_public_game(game, _bets_on(0), merge_suits=True)
+  assert len(merged.tree.boards) == boards
+  if boards < 2000 and board == "Td9d6h":
+    _same_play(merged, compile_public_game(game, _bets_on(0)), iterations=5)

@@ -17,6 +17,10 @@ from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.games.sequence_form.treeplex import COLUMNS
 from spiel_cfr.games.vector.public_tree import PLAYERS, PublicTree
 
+# Sequences of a part, whose arrays then stay in a cache, and how many parts there are at least.
+PART_SEQUENCES = 500_000
+FEWEST_PARTS = 8
+
 
 class Cut(NamedTuple):
   """The part of each node and terminal: 0 for the trunk, which is above all others.
@@ -170,6 +174,12 @@ class Layout:
     self.first_infosets[player] = np.append(infosets, num_infosets)[np.append(0, ends)]
     self.roots.append(end + MOST_LANES)
     return num_infosets
+
+
+def lay_out(tree: PublicTree, in_parts: bool) -> Layout:
+  """Returns the layout of a game, in parts if solvers are to go through it subtree by subtree."""
+  most = max(1, min(PART_SEQUENCES, int(tree.num_sequences.sum()) // FEWEST_PARTS))
+  return Layout(tree, public_subtrees(tree, most) if in_parts else None)
 
 
 def public_subtrees(tree: PublicTree, most: int) -> Cut:

@@ -28,7 +28,7 @@ from spiel_cfr.games.sequence_form.treeplex import (
   Treeplex,
 )
 from spiel_cfr.games.vector.infoset_list import list_infosets
-from spiel_cfr.games.vector.layout import Cut, Layout
+from spiel_cfr.games.vector.layout import Layout, lay_out
 from spiel_cfr.games.vector.parts import Parts, PayoffBuilder, parents, whole_numbering
 from spiel_cfr.games.vector.public_tree import PLAYERS, PublicTree
 
@@ -51,7 +51,6 @@ class PublicTreeGame(CompiledGame):
     self,
     facts: GameFacts,
     tree: PublicTree,
-    cut: Cut | None,
     dtype: npt.DTypeLike,
     num_threads: int | None,
     view: GameView | None,
@@ -63,7 +62,6 @@ class PublicTreeGame(CompiledGame):
     Args:
       facts: the game in a few numbers.
       tree: its public tree.
-      cut: the parts of its layout; None for one part.
       dtype: what solvers compute with.
       num_threads: how many threads share the parts, at most as many as there are subtrees; without threads solvers
         take the game as a whole.
@@ -75,7 +73,7 @@ class PublicTreeGame(CompiledGame):
       ArgumentError: there are threads, but no subtrees.
     """
     self.tree, self._view, self._dtype = tree, view, np.dtype(dtype)
-    self.layout = layout = Layout(tree, cut)
+    self.layout = layout = lay_out(tree, num_threads is not None)
     treeplexes = tuple(
       Treeplex(
         root=layout.roots[player],

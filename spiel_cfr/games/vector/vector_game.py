@@ -32,16 +32,14 @@ from spiel_cfr.games.vector.deals import (
   one_per_pair,
   try_out,
 )
-from spiel_cfr.games.vector.layout import Layout, public_subtrees
+from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
 from spiel_cfr.games.vector.typed_terminals import TypedTerminals, loss_bounds
 from spiel_cfr.games.vector.typed_tree import PUBLIC_TREE, TypedTree
 from spiel_cfr.games.vector.walk_in_processes import walk_typed_tree
 
-# Sequences of a part, whose arrays then stay in a cache, and from how many on a game is cut into parts.
-PART_SEQUENCES = 500_000
+# Sequences from which on a game is cut into parts.
 LARGE = 4_000_000
-FEWEST_PARTS = 8
 # States, of all deals, up to which all deals are walked, also those that give both players the same types; and from
 # which several processes do it.
 MOST_STATES = 20_000_000
@@ -68,9 +66,7 @@ class VectorGame(PublicTreeGame):
     view: GameView | None = None,
   ) -> None:
     """Takes what is known of the game; without threads it is not cut into parts, without a view it is loaded again."""
-    most = max(1, min(PART_SEQUENCES, int(tree.num_sequences.sum()) // FEWEST_PARTS))
-    cut = None if num_threads is None else public_subtrees(tree, most)
-    super().__init__(facts, tree, cut, dtype, num_threads, view)
+    super().__init__(facts, tree, dtype, num_threads, view)
 
   def __reduce__(self) -> tuple[Any, ...]:
     """Pickles what it was made of; a game that OpenSpiel can't load again stays behind."""

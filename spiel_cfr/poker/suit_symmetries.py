@@ -1,9 +1,10 @@
 """Suits that are worth the same: public cards and hands that differ by them alone play alike.
 
 A permutation of the suits is a symmetry of a deal if it leaves the public cards at the beginning where they are, as a
-set, and gives each player's hands the reaches that they have. Symmetries take boards to boards. Of each orbit of them
-the first stands for all, as often as there are boards; and there hands are alike if a symmetry that leaves the board
-where it is takes one to the other (Waugh, "A Fast and Optimal Hand Isomorphism Algorithm", 2013, numbers such hands).
+set, and gives each player's hands the reaches that they have. Symmetries take boards to boards, street by street. Of
+each orbit of them the first stands for all, as often as there are boards; and there hands are alike if a symmetry that
+leaves the board where it is takes one to the other (Waugh, "A Fast and Optimal Hand Isomorphism Algorithm", 2013,
+numbers such hands).
 
 Nothing is lost: where all play alike what symmetries take to each other, so do best responses.
 """
@@ -16,7 +17,6 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Int64s
 from spiel_cfr.poker.deal import Deal
-from spiel_cfr.poker.hand_tree import HandTree
 
 
 class Symmetry(NamedTuple):
@@ -29,6 +29,10 @@ class Symmetry(NamedTuple):
 
   cards: Int64s
   hands: Int64s
+
+  def moved(self, dealt: Sequence[int]) -> tuple[int, ...]:
+    """Returns where the cards of one deal go, in ascending order."""
+    return tuple(sorted(self.cards[list(dealt)].tolist()))
 
 
 def symmetries(deal: Deal) -> list[Symmetry]:
@@ -46,36 +50,6 @@ def symmetries(deal: Deal) -> list[Symmetry]:
     if np.array_equal(deal.reaches[:, hands], deal.reaches):
       result.append(Symmetry(moved, hands))
   return result
-
-
-def equal_hands(tree: HandTree) -> tuple[Int64s, tuple[list[Int64s], list[Int64s]]]:
-  """Finds what symmetries of a game's deal take to each other.
-
-  Returns:
-    For each board, the number of the board that stands for it; and per player, for each board, the classes of its hands
-    there, as in `Board.classes`.
-  """
-  found = symmetries(tree.deal)
-  number_of = {frozenset(board.cards): number for number, board in enumerate(tree.boards)}
-  stands_for = np.zeros(len(tree.boards), np.int64)
-  classes: tuple[list[Int64s], list[Int64s]] = ([], [])
-  for number, board in enumerate(tree.boards):
-    images = [number_of[frozenset(each.cards[list(board.cards)].tolist())] for each in found]
-    first = min(images)
-    stands_for[number] = first
-    there = [each for each, image in zip(found, images, strict=True) if image == first]
-    for player, own in enumerate(classes):
-      hands = board.hands[player]
-      # Of all hands that one could be there, the first is the same for all that are alike.
-      least = np.min([each.hands[hands] for each in there], axis=0)
-      if first == number:
-        own.append(number_in_order(least))
-        continue
-      before = tree.boards[first].hands[player]
-      by_hand = np.argsort(before)
-      places = by_hand[np.searchsorted(before, least, sorter=by_hand)]
-      own.append(own[first][places])
-  return stands_for, classes
 
 
 def number_in_order(labels: Sequence[int] | Int64s) -> Int64s:

@@ -1,0 +1,145 @@
+r"""Solves hold'em from the flop, the turn or the river on, with ranges and bets as people write them.
+
+    python examples/flop.py --board=Td9d6h --oop="66+,A8s+" --ip="QQ-22" --pot=200 --stack=900 --bets="50%,a" --raises=a
+
+prints the memory that it takes before it takes it, then how far the solution is from an equilibrium, and at the end
+what both players play at their first decisions, by class of hands. Ctrl-C ends it with what there is; with --checkpoint
+the same command goes on later.
+"""
+
+import pathlib
+import time
+from typing import Any
+
+import numpy as np
+from absl import flags
+from results import start
+
+import spiel_cfr
+from spiel_cfr import poker
+from spiel_cfr.evaluation.evaluate import evaluate
+from spiel_cfr.poker import cards, ranges
+from spiel_cfr.poker.public_tree import Kind
+from spiel_cfr.policies import forms
+
+_BOARD = flags.DEFINE_string("board", "Td9d6h", "three to five public cards")
+_OOP = flags.DEFINE_string("oop", "66+,A8s+", "the range of the player who acts first")
+_IP = flags.DEFINE_string("ip", "QQ-22", "the range of the other")
+_POT = flags.DEFINE_integer("pot", 200, "chips in the pot", lower_bound=2)
+_STACK = flags.DEFINE_integer("stack", 900, "chips that each player has left", lower_bound=1)
+_BETS = flags.DEFINE_string("bets", "50%,a", "sizes of first bets on a street, see poker.bet_sizes")
+_RAISES = flags.DEFINE_string("raises", "a", "sizes of raises")
+_DONK = flags.DEFINE_string("donk", None, "sizes of donk bets; as other bets by default")
+_ADD_ALL_IN = flags.DEFINE_float("add_all_in", 0.0, "up to how many pots all-in is added", 0.0)
+_FORCE_ALL_IN = flags.DEFINE_float("force_all_in", 0.0, "up to what is left a bet is all-in", 0.0)
+_MERGE = flags.DEFINE_float("merge", 0.0, "how close sizes are merged", 0.0)
+_TARGET = flags.DEFINE_float("target", 0.5, "exploitability to reach, in percent of the pot", 0.0)
+_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "the most iterations", lower_bound=1)
+_THREADS = flags.DEFINE_integer("threads", 1, "threads that share the subtrees", lower_bound=1)
+_MERGE_SUITS = flags.DEFINE_bool("merge_suits", True, "whether suits that are equal are one")
+_CHECKPOINT = flags.DEFINE_string("checkpoint", None, "where the solver is kept, to go on later")
+
+# Iterations between two looks at the exploitability, which takes as long as two of them.
+_EVERY = 20
+
+
+def solve_flop() -> None:
+  endgame = ranges.endgame(
+    _OOP.value, _IP.value, board=_BOARD.value, pot=_POT.value, stack=_STACK.value
+  )
+  sizes = poker.bet_sizes(
+    _BETS.value,
+    _RAISES.value,
+    donk=_DONK.value,
+    add_all_in=_ADD_ALL_IN.value,
+    force_all_in=_FORCE_ALL_IN.value,
+    merge=_MERGE.value,
+  )
+  options: dict[str, Any] = {"dtype": "float32", "merge_suits": _MERGE_SUITS.value}
+  print(poker.estimate(endgame, sizes, **options), flush=True)
+  if _THREADS.value > 1:
+    options |= {"partitioned": True, "num_threads": _THREADS.value}
+  began = time.perf_counter()
+  game = poker.compile_public_game(endgame, sizes, **options)
+  print(f"compiled in {time.perf_counter() - began:.1f} s", flush=True)
+  solver = spiel_cfr.DCFRSolver(game)
+  if _CHECKPOINT.value and pathlib.Path(_CHECKPOINT.value).exists():
+    solver.restore(_CHECKPOINT.value)
+    print(f"going on after {solver.iteration} iterations")
+  try:
+    iterate(solver)
+  except KeyboardInterrupt:
+    print(f"\nstopped after {solver.iteration} iterations", flush=True)
+  if _CHECKPOINT.value:
+    solver.save(_CHECKPOINT.value)
+    print(f"kept in {_CHECKPOINT.value}")
+  if solver.iteration:
+    report(solver)
+
+
+def iterate(solver: Any) -> None:
+  """Iterates until the target is reached, and says how far it is."""
+  spent = 0.0
+  while solver.iteration < _ITERATIONS.value:
+    began = time.perf_counter()
+    solver.run(min(_EVERY, _ITERATIONS.value - solver.iteration))
+    spent += time.perf_counter() - began
+    share = 100 * solver.exploitability() / _POT.value
+    print(
+      f"{solver.iteration:6} iterations, {spent:7.1f} s: exploitability {share:.3f} % of the pot",
+      flush=True,
+    )
+    if share <= _TARGET.value:
+      return
+
+
+def report(solver: Any) -> None:
+  """Prints the players' EV, and what both play at their first decisions."""
+  game = solver.compiled_game
+  tree, deal = game.tree, game.tree.deal
+  sums = solver.average_sequence_form()
+  oop, ip = evaluate(game, sums).expected_values + _POT.value / 2
+  print(f"EV: OOP {oop:.2f}, IP {ip:.2f} chips of a pot of {_POT.value}")
+  played = forms.behavioral_form(game, sums)
+  # The first decision, and that after a check there.
+  first = tree.nodes[0]
+  nodes = [
+    0,
+    *(child for action, child in zip(first.actions, first.children, strict=True) if action == 1),
+  ]
+  for name, number in zip(("OOP", "IP after a check"), nodes, strict=True):
+    node = tree.nodes[number]
+    if node.kind is not Kind.DECISION:
+      continue
+    board = tree.boards[0]
+    hands, reaches = deal.hands[board.hands[node.player]], board.reaches[node.player]
+    chances = played[game.layout.sequences(tree.place(0, number))]
+    actions = [word(action) for action in node.actions]
+    print(f"\n{name:18}" + "".join(f"{action:>10}" for action in actions))
+    classes = np.array([hand_class(hand) for hand in hands.tolist()])
+    for label in [None, *dict.fromkeys(sorted(classes, key=strength, reverse=True))]:
+      own = np.full(len(hands), True) if label is None else classes == label
+      mean = chances[:, own] @ reaches[own] / reaches[own].sum()
+      print(f"{label or 'all hands':18}" + "".join(f"{100 * chance:9.1f}%" for chance in mean))
+
+
+def word(action: int) -> str:
+  """Returns the name of an action, with the chips that a bet puts in on the flop."""
+  return {0: "fold", 1: "check"}.get(action, f"bet {action - _POT.value // 2}")
+
+
+def hand_class(hand: list[int]) -> str:
+  """Returns, say, AKs of two cards."""
+  low, high = sorted(hand)
+  suited = "" if low // 4 == high // 4 else "s" if low % 4 == high % 4 else "o"
+  return cards.RANKS[high // 4] + cards.RANKS[low // 4] + suited
+
+
+def strength(label: str) -> tuple[bool, int, int, bool]:
+  """Orders classes of hands: pairs first, then by rank."""
+  high, low = (cards.RANKS.index(rank) for rank in label[:2])
+  return high == low, high, low, label.endswith("s")
+
+
+if __name__ == "__main__":
+  start(solve_flop)

@@ -1,0 +1,88 @@
+"""The hands of every board as `showdown_kernels` reads them: written once, for all parts of a game."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint64s
+from spiel_cfr._numba.simd import MOST_LANES
+from spiel_cfr.games.vector.public_tree import PLAYERS
+from spiel_cfr.poker.boards import Board
+from spiel_cfr.poker.deal import Deal
+
+
+class HandTables:
+  """The hands of all boards.
+
+  Attributes:
+    rows: uint32. Descriptions of hands, lanes, and hands by strength, end to end.
+    reaches: float64. The reaches of the hands of each board and player, end to end.
+    boards: uint64 (boards, 8). The first columns of a board's row in the table of `terminal_gradient`.
+    lanes: int64 (players, boards, levels + 1). The places in `rows` of the lanes of a board's hands in rows of an
+      earlier level, from column 1 on; in column 0, of the empty sequence.
+  """
+
+  def __init__(
+    self, deal: Deal, boards: list[Board], lanes: Callable[[int, int, int], Int64s]
+  ) -> None:
+    """Writes the tables; `lanes` is `PublicTree.lanes`."""
+    self._rows: list[npt.NDArray[Any]] = []
+    self._length = 0
+    reaches: list[Float64s] = []
+    most = max(len(hands) for board in boards for hands in board.hands)
+    levels = 1 + max(board.level for board in boards)
+    self.boards: Uint64s = np.zeros((len(boards), 8), np.uint64)
+    self.lanes = np.full((len(PLAYERS), len(boards), 1 + levels), self._add(np.zeros(most)))
+    num_reaches = 0
+    for number, board in enumerate(boards):
+      places = []
+      for player in PLAYERS:
+        way = [number]
+        while boards[way[-1]].parent != way[-1]:
+          way.append(boards[way[-1]].parent)
+        for before in way:
+          place = self._add(lanes(player, before, number))
+          self.lanes[player, number, 1 + boards[before].level] = place
+        places.append(num_reaches)
+        # Kernels read whole vectors.
+        reaches += [board.reaches[player], np.zeros(MOST_LANES)]
+        num_reaches += len(board.reaches[player]) + MOST_LANES
+      described = [self._add(_describe_hands(player, deal, board)) for player in PLAYERS]
+      strengths = np.unique(np.concatenate(board.strengths))
+      starts = [np.append(np.searchsorted(own, strengths), len(own)) for own in board.strengths]
+      counts = [len(hands) for hands in board.hands]
+      levels_of = self._add(np.concatenate(starts))
+      self.boards[number] = *counts, *described, *places, levels_of, len(strengths)
+    self.rows = np.concatenate(self._rows)
+    self.reaches = np.concatenate(reaches)
+    del self._rows
+
+  def _add(self, numbers: npt.ArrayLike) -> int:
+    """Adds numbers to `rows`; returns where they begin."""
+    start = self._length
+    self._rows.append(np.asarray(numbers, np.uint32).reshape(-1))
+    self._length += len(self._rows[-1])
+    return start
+
+  @functools.cached_property
+  def single_reaches(self) -> AnyFloats:
+    """`reaches` in float32."""
+    return self.reaches.astype(np.float32)
+
+
+def _describe_hands(player: int, deal: Deal, board: Board) -> Int64s:
+  """Returns a player's hands as `terminal_gradient` needs them, shape (HAND_LINES, hands)."""
+  own, other = board.hands[player], board.hands[1 - player]
+  lanes = np.full(len(deal.hands), len(other))
+  if deal.hand_size == 2:
+    # Taking off what both cards hold takes off the same hand twice, so it is added again.
+    lanes[other] = np.arange(len(other))
+    low, high = deal.hands[own].T
+    return np.stack([low, high, low, high, lanes[own]])
+  # The place after the last card is written to and never read; the next is read and never written to.
+  card = deal.hands[own, 0]
+  unread, unwritten = np.full((2, len(own)), [[deal.num_cards], [deal.num_cards + 1]])
+  return np.stack([card, unread, card, unwritten, lanes[own]])
