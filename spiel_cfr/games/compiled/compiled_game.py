@@ -213,7 +213,7 @@ class CompiledGame(abc.ABC):
     return self.treeplexes[-1].end
 
   @property
-  def infostates(self) -> tuple[list[str], ...]:
+  def infostates(self) -> tuple[Sequence[str], ...]:
     """Each player's information state strings, in order of discovery."""
     return tuple(own.infostates for own in self.infosets)
 
