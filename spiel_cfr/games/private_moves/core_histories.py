@@ -182,7 +182,7 @@ def _with_room(record: Walk, group: int, max_bytes: int) -> Any:
   if used + more > max_bytes:
     infosets = [side.counts[core_walk.NUM_INFOSETS] for side in (record.side0, record.side1)]
     raise errors.GameTooLargeError(
-      f"After {record.counts[core_walk.HISTORIES]:,} histories and {infosets[0]:,} + {infosets[1]:,} infosets, the arrays "
+      f"After {record.counts[core_walk.HISTORIES]:,} histories and {infosets[0]:,} + {infosets[1]:,} infosets, arrays "
       f"need {used + more:,} bytes, more than max_bytes={max_bytes:,}. Raise the limit if there is the memory."
     )
   longer = {name: _twice_as_long(array, name in _SIDEWAYS) for name, array in arrays.items()}

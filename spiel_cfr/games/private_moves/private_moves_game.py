@@ -162,16 +162,17 @@ def compile_private_moves_game(
     raise errors.PrivateMovesError(
       f"{loaded} has {view.num_players} players; private moves form is for two. compile_game lists its histories."
     )
-  return _compiled(view, keys, max_worlds, max_bytes, progress)
-
-
-def _compiled(
-  view: GameView, keys: WorldKeys | None, max_worlds: int, max_bytes: int, progress: bool
-) -> PrivateMovesGame:
   worlds, parts = _find(view, keys, max_worlds, max_bytes, progress)
   facts = _facts(view, worlds)
   del worlds
   memory.give_back()
+  return _walked(view, facts, parts, max_bytes, progress)
+
+
+def _walked(
+  view: GameView, facts: GameFacts, parts: Split, max_bytes: int, progress: bool
+) -> PrivateMovesGame:
+  """Returns the game, given its cores and sights."""
   found = walk_core_histories(parts, max_bytes, progress)
   first, second = (
     PlayerInfosets(own.parent, legal[own.seen].astype(np.int32), own.met, own.chance_path)
