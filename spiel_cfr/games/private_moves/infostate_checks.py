@@ -110,5 +110,6 @@ def check_infostates(view: GameView, keys: WorldKeys) -> None:
       state.apply_action(move)
       if state.move_number() > _LONGEST:
         raise errors.PrivateMovesError(
-          f"A random history has not ended after {_LONGEST:,} moves; games in private moves form are shorter."
+          f"A random history has not ended after {_LONGEST:,} moves, and begins with {state.history()[:20]}. Games in "
+          "private moves form are shorter."
         )

@@ -1,8 +1,11 @@
 """Compiles a game of private moves: two treeplexes, and rectangles of sequences for its payoffs."""
 
+import collections
 import dataclasses
 import functools
 import hashlib
+import random
+import time
 from typing import Any
 
 import numpy as np
@@ -16,7 +19,7 @@ from spiel_cfr.games.compiled.enumerated_game import view_of_string
 from spiel_cfr.games.compiled.game_facts import GameFacts, walked_facts
 from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel import loading
-from spiel_cfr.games.openspiel.game_size import DEFAULT_MAX_BYTES
+from spiel_cfr.games.openspiel.game_size import DEFAULT_MAX_BYTES, estimate_classes
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
 from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE
 from spiel_cfr.games.private_moves.core_histories import CoreHistories, walk_core_histories
@@ -25,12 +28,14 @@ from spiel_cfr.games.private_moves.infoset_states import InfosetStates, OfInfose
 from spiel_cfr.games.private_moves.infostate_checks import check_infostates
 from spiel_cfr.games.private_moves.rectangles import Rectangles, Rows
 from spiel_cfr.games.private_moves.world_checks import check_worlds
-from spiel_cfr.games.private_moves.world_keys import CANDIDATES, WorldKeys
+from spiel_cfr.games.private_moves.world_keys import WorldKeys, candidates
 from spiel_cfr.games.private_moves.worlds import TERMINAL, Worlds, find_worlds
 from spiel_cfr.games.sequence_form.treeplex import Placement, build_treeplex
 
 DEFAULT_MAX_WORLDS = 2_000_000
 _PLAYERS = (0, 1)
+# At how many states of random histories `compile_game` looks first, and for how long.
+_LOOKS, _SECONDS = 5_000, 2.0
 
 
 class PrivateMovesGame(CompiledGame):
@@ -117,6 +122,30 @@ class PrivateMovesGame(CompiledGame):
     return f"{self.num_states:,} states, {super().size} in private moves form"
 
 
+def is_worth_it(view: GameView) -> bool:
+  """Returns whether `compile_game` should try the form by itself: where random histories soon meet worlds again."""
+  if view.num_players != 2 or not view.game.get_type().provides_observation_string:
+    return False
+  keys, choice, until = candidates(view.game)[0], random.Random(0), time.perf_counter() + _SECONDS
+  met: collections.Counter[Any] = collections.Counter()
+  try:
+    while met.total() < _LOOKS:
+      state = view.new_initial_state()
+      while not state.is_terminal():
+        if time.perf_counter() > until:
+          return False
+        seen = (keys.seen(state, player) for player in _PLAYERS)
+        met[keys.core(state), state.current_player(), *seen] += 1
+        if state.is_chance_node():
+          moves = [action for action, _ in view.chance_outcomes(state)]
+        else:
+          moves = view.legal_actions(state)
+        state.apply_action(choice.choice(moves))
+  except pyspiel.SpielError:
+    return False
+  return estimate_classes(met) < DEFAULT_MAX_WORLDS
+
+
 def compile_private_moves_game(
   game: str | pyspiel.Game,
   action_filter: ActionFilter | None = None,
@@ -158,9 +187,20 @@ def compile_private_moves_game(
   max_bytes = arguments.positive_integer(max_bytes, "max_bytes")
   loaded = loading.load_game(game, names_infostates=infostate is None)
   view = GameView(loaded, action_filter, infostate=infostate)
+  return compile_view(view, max_worlds, max_bytes, progress, keys)
+
+
+def compile_view(
+  view: GameView,
+  max_worlds: int,
+  max_bytes: int,
+  progress: bool,
+  keys: WorldKeys | None = None,
+) -> PrivateMovesGame:
+  """Compiles the game that a view shows: see `compile_private_moves_game`, also for the errors."""
   if view.num_players != 2:
     raise errors.PrivateMovesError(
-      f"{loaded} has {view.num_players} players; private moves form is for two. compile_game lists its histories."
+      f"{view.game} has {view.num_players} players; private moves form is for two. compile_game lists its histories."
     )
   worlds, parts = _find(view, keys, max_worlds, max_bytes, progress)
   facts = _facts(view, worlds)
@@ -193,7 +233,7 @@ def _find(
 ) -> tuple[Worlds, Split]:
   """Returns worlds and their split by the given keys, or by the first of the candidates that fit."""
   refused = []
-  for each in CANDIDATES if keys is None else [keys]:
+  for each in candidates(view.game) if keys is None else [keys]:
     try:
       check_infostates(view, each)
       worlds = find_worlds(view, each, max_worlds, max_bytes, progress)

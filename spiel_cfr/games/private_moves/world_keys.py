@@ -1,8 +1,8 @@
 """Keys of worlds: what makes two histories of a game equal for all that follows.
 
 A *world* is a core, which is the truth (the board and the player to move), and what each player has seen of it. Keys
-are read off OpenSpiel's states. `CANDIDATES` are tried in turn, because some games leave the number of moves out of
-their strings, and others have no observation strings.
+are read off OpenSpiel's states. Several are tried in turn, because some games leave the number of moves out of their
+strings, and others have no observation strings.
 """
 
 import dataclasses
@@ -57,7 +57,7 @@ def _information(state: Any, player: int) -> Hashable:
 
 
 # The coarsest first: the fewer cores and sights there are, the smaller the compiled game.
-CANDIDATES = (
+_BY_OBSERVATIONS = (
   WorldKeys(_board, _observation, "str(state), and observation strings"),
   WorldKeys(
     _board_and_moves, _observation, "str(state) with the number of moves, and observation strings"
@@ -70,5 +70,13 @@ CANDIDATES = (
   WorldKeys(
     _board_and_observations, _observation, "str(state) with observation strings, and these"
   ),
-  WorldKeys(_board, _information, "str(state), and information state strings"),
 )
+_BY_INFORMATION = (WorldKeys(_board, _information, "str(state), and information state strings"),)
+
+
+def candidates(game: Any) -> tuple[WorldKeys, ...]:
+  """Returns the keys that are tried on an OpenSpiel game, in order: those for which it has strings."""
+  kind = game.get_type()
+  return _BY_OBSERVATIONS * bool(kind.provides_observation_string) + _BY_INFORMATION * bool(
+    kind.provides_information_state_string
+  )
