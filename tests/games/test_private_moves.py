@@ -13,6 +13,7 @@ from private_moves_games import PrivateMovesGame
 
 import spiel_cfr
 from spiel_cfr import errors
+from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games import WorldKeys, compile_private_moves_game
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.policies import forms
@@ -256,7 +257,7 @@ def test_published_sizes_and_values(name):
   infostate, infosets, histories, (value, first, second) = _PUBLISHED[name]
   game = spiel_cfr.compile_game(loading.load_game(name), infostate=infostate)
   assert (game.num_infosets, game.num_terminals) == (infosets, histories)
-  found = spiel_cfr.evaluate(game, forms.sequence_form(game, forms.uniform(game)))
+  found = evaluate.evaluate(game, forms.sequence_form(game, forms.uniform(game)))
   assert found.expected_values[0] == pytest.approx(value, abs=1e-9)
   assert found.best_response_values == pytest.approx([first, second], abs=1e-6)
   solver = spiel_cfr.CFRPlusSolver(game)

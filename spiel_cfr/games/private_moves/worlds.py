@@ -137,8 +137,8 @@ def find_worlds(
       count = len(search.numbers)
       if count > max_worlds:
         raise errors.GameTooLargeError(
-          f"The game has more than {max_worlds:,} worlds by these keys: {keys}. Choose smaller parameters, or raise the "
-          "limit if there is the time (about 30 microseconds a world)."
+          f"The game has more than {max_worlds:,} worlds by these keys: {keys}. Choose smaller parameters, or raise "
+          "the limit if there is the time (about 30 microseconds a world)."
         )
       if count - bar.n >= _CHECK_EVERY:
         if memory.resident_bytes() - before > max_bytes:

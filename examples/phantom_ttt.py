@@ -1,0 +1,40 @@
+r"""Solves phantom tic-tac-toe, a game of 9,829,101,024 histories, with a certificate: both players' best responses.
+
+    python examples/phantom_ttt.py --exploitability=0.001
+    python examples/phantom_ttt.py --game="dark_hex(board_size=3)" --infostate=history
+
+Infosets of dark hex are those of the literature with `--infostate=history`: OpenSpiel's strings contain the number of
+moves, and forget it later. See docs/private_moves.md.
+"""
+
+import time
+
+from absl import app, flags
+
+import spiel_cfr
+
+_GAME = flags.DEFINE_string("game", "phantom_ttt", "a game of private moves, with its parameters")
+_INFOSTATE = flags.DEFINE_enum("infostate", None, ["history"], "how infosets are told apart")
+_SOLVER = flags.DEFINE_string("solver", "cfr+", "any of the catalogue that is full-width")
+_EXPLOITABILITY = flags.DEFINE_float("exploitability", 1e-3, "where to stop", lower_bound=0.0)
+_SECONDS = flags.DEFINE_float("seconds", 600.0, "where to stop at last", lower_bound=0.0)
+
+
+def main(_: list[str]) -> None:
+  start = time.perf_counter()
+  game = spiel_cfr.games.compile_private_moves_game(_GAME.value, infostate=_INFOSTATE.value)
+  print(f"{game}\n{game.num_core_histories:,} core histories, {time.perf_counter() - start:.0f} s")
+  solution = spiel_cfr.solve(
+    game,
+    exploitability=_EXPLOITABILITY.value,
+    seconds=_SECONDS.value,
+    solver=spiel_cfr.catalogue.make(_SOLVER.value, game, 1_000),
+  )
+  print("| iterations | seconds | exploitability |\n| --- | --- | --- |")
+  for row in solution.rows:
+    print(f"| {row.iteration:,} | {row.solver_seconds:.1f} | {row.nash_conv / 2:z.5f} |")
+  print(solution)
+
+
+if __name__ == "__main__":
+  app.run(main)
