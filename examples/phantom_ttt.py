@@ -1,9 +1,9 @@
 r"""Solves phantom tic-tac-toe, a game of 9,829,101,024 histories, with a certificate: both players' best responses.
 
     python examples/phantom_ttt.py --exploitability=0.001
-    python examples/phantom_ttt.py --game="dark_hex(board_size=3)" --infostate=history
+    python examples/phantom_ttt.py --game="dark_hex(board_size=3)" --history
 
-Infosets of dark hex are those of the literature with `--infostate=history`: OpenSpiel's strings contain the number of
+Infosets of dark hex are those of the literature with `--history`: OpenSpiel's strings contain the number of
 moves, and forget it later. See docs/private_moves.md.
 """
 
@@ -14,7 +14,7 @@ from absl import app, flags
 import spiel_cfr
 
 _GAME = flags.DEFINE_string("game", "phantom_ttt", "a game of private moves, with its parameters")
-_INFOSTATE = flags.DEFINE_enum("infostate", None, ["history"], "how infosets are told apart")
+_HISTORY = flags.DEFINE_bool("history", False, "whether infosets are own observations and actions")
 _SOLVER = flags.DEFINE_string("solver", "cfr+", "any of the catalogue that is full-width")
 _EXPLOITABILITY = flags.DEFINE_float("exploitability", 1e-3, "where to stop", lower_bound=0.0)
 _SECONDS = flags.DEFINE_float("seconds", 600.0, "where to stop at last", lower_bound=0.0)
@@ -22,7 +22,9 @@ _SECONDS = flags.DEFINE_float("seconds", 600.0, "where to stop at last", lower_b
 
 def main(_: list[str]) -> None:
   start = time.perf_counter()
-  game = spiel_cfr.games.compile_private_moves_game(_GAME.value, infostate=_INFOSTATE.value)
+  game = spiel_cfr.games.compile_private_moves_game(
+    _GAME.value, infostate="history" if _HISTORY.value else None
+  )
   print(f"{game}\n{game.num_core_histories:,} core histories, {time.perf_counter() - start:.0f} s")
   solution = spiel_cfr.solve(
     game,

@@ -165,6 +165,27 @@ def test_solvers_and_games_are_copied_and_kept(tmp_path):
   assert spiel_cfr.judge(game, solution).exploitability == pytest.approx(solution.exploitability)
 
 
+@pytest.mark.parametrize("observes", ["tensors", "strings", "states"])
+@pytest.mark.parametrize("name", ["Leduc", "abrupt dark hex 2x2"])
+def test_whatever_chooses_actions_is_judged_alike(name, observes):
+  def answer(seen, legal):
+    # A hash of what is seen.
+    if observes == "tensors":
+      keys = (seen @ np.arange(seen.shape[1])) % 7
+    elif observes == "strings":
+      keys = [len(each) % 5 for each in seen]
+    else:
+      keys = [len(each.history()) for each in seen]
+    return legal * (1.0 + np.asarray(keys, float)[:, None] * np.arange(legal.shape[1]))
+
+  found = [
+    spiel_cfr.judge(game, answer, observes=observes, answers="logits", batch_size=9)
+    for game in _pair(name)
+  ]
+  assert found[1].nash_conv == pytest.approx(found[0].nash_conv, abs=1e-12)
+  assert np.allclose(found[1].expected_values, found[0].expected_values, atol=1e-12)
+
+
 def test_compile_game_chooses_the_form_where_histories_are_too_many():
   game = "dark_hex(num_rows=2,num_cols=3)"
   found = spiel_cfr.compile_game(game, infostate="history", max_nodes=2_000)

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import random
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_size import DEFAULT_MAX_BYTES, estimate_classes
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
+from spiel_cfr.games.openspiel.infoset_features import Float32s, tensor_size
 from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE
 from spiel_cfr.games.private_moves.core_histories import CoreHistories, walk_core_histories
 from spiel_cfr.games.private_moves.cores import Split, split
@@ -104,6 +106,32 @@ class PrivateMovesGame(CompiledGame):
       first_sequence=placed.first_sequence,
       stride=placed.stride,
     )
+
+  def first_states(self, player: int | None = None) -> Sequence[Any]:
+    """Returns a state of each infoset, of one player or player by player; each is made when it is asked for."""
+    if player is None:
+      return [state for each in _PLAYERS for state in self.first_states(each)]
+    count = len(self._places[player].position)
+    return OfInfosets(count, functools.partial(self._states.states, self.view, player))
+
+  @functools.cached_property
+  def information_state_tensors(self) -> Float32s:
+    """OpenSpiel's information state tensors, see `CompiledGame`: of `first_states`, other states are not compared."""
+    everything = [self.tensors_of(player, slice(None)) for player in _PLAYERS]
+    result: Float32s = np.concatenate(everything)
+    result.flags.writeable = False
+    return result
+
+  def tensors_of(self, player: int, infosets: slice) -> Float32s:
+    """Returns the tensors of some of a player's infosets, and makes no others.
+
+    Raises:
+      FeaturesError: the game has no tensors.
+    """
+    size = tensor_size(self.view, "Take strings or states.")
+    states = self.first_states(player)[infosets]
+    rows = [state.information_state_tensor(player) for state in states]
+    return np.array(rows, np.float32).reshape(len(rows), size)
 
   @functools.cached_property
   def digest(self) -> str:
