@@ -125,6 +125,10 @@ class PruningError(UnsupportedGameError):
   """A game is to be solved with pruning that is not sound there, or of which there is none for its form."""
 
 
+class PrivateMovesError(UnsupportedGameError):
+  """A game does not fit private moves form, or the keys of its worlds tell too little; the message has histories."""
+
+
 class MissingPackageError(SpielCFRError, ImportError):
   """A package is not installed that only this needs; the message says how to install it."""
 

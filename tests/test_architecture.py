@@ -22,6 +22,7 @@ ORDER = (
   "games.payoffs",  # the forms in which payoffs are kept, and their gradients
   "games.compiled",  # a game as arrays
   "games.vector",  # the same for private types: a public tree, with vectors over types
+  "games.private_moves",  # the same for hidden moves: rectangles of sequences that fit a path of true states
   "poker",  # the same for poker, over vectors of hands
   "policies",  # between arrays and OpenSpiel's policies
   "games.compiling",  # the front door: from any game to a compiled one

@@ -26,6 +26,7 @@ from spiel_cfr.games.openspiel.game_size import (
 )
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
 from spiel_cfr.games.openspiel.walk import enumerate_game
+from spiel_cfr.games.private_moves import private_moves_game
 from spiel_cfr.games.vector.typed_tree import PUBLIC_TREE, restored
 from spiel_cfr.games.vector.vector_game import VectorGame, compile_vector_game, is_worth_it
 from spiel_cfr.poker import public_game
@@ -46,7 +47,8 @@ def compile_game(
   """Walks a game's states once and returns it as arrays.
 
   Games of more than a million states in which chance deals private types, and all else is public, come in vector form,
-  see `games.compile_vector_game`; so does poker with many hands, see `poker.compile_public_game`.
+  see `games.compile_vector_game`; so does poker with many hands, see `poker.compile_public_game`. Games whose histories
+  are too many come in private moves form if they fit it, see `games.compile_private_moves_game`.
 
       >>> compile_game("kuhn_poker")
       <EnumeratedGame kuhn_poker(): 58 states, 6 + 6 infosets, 30 leaves>
@@ -101,6 +103,12 @@ def compile_game(
     # Its traceback would keep all that has been found.
     error.with_traceback(None)
     memory.give_back()
+    if vector_form is None and private_moves_game.is_worth_it(view):
+      try:
+        worlds = min(max_nodes, private_moves_game.DEFAULT_MAX_WORLDS)
+        return private_moves_game.compile_view(view, worlds, max_bytes, progress)
+      except errors.UnsupportedGameError as refused:
+        raise error from refused
     raise error from None
   facts = walked_facts(
     view.game,

@@ -131,7 +131,7 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
   @functools.cached_property
   def states(self) -> list[Any]:
     """One state of each row's infoset: the first in the order of histories."""
-    return self._compiled.first_states()
+    return list(self._compiled.first_states())
 
   @functools.cached_property
   def state_in(self) -> npt.NDArray[np.float64] | None:

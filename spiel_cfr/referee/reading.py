@@ -1,10 +1,11 @@
 """Policies as arrays, read from functions, agents, bots and solvers."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias, get_args
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import pyspiel
+import tqdm
 from open_spiel.python import policy as open_spiel_policy
 from open_spiel.python import rl_agent, rl_environment
 
@@ -42,15 +43,16 @@ def read_anything(
   for player, each in enumerate(open_spiel.one_per_player(policy, compiled.num_players)):
     if isinstance(each, rl_agent.AbstractAgent | pyspiel.Bot):
       _check_seat(each, player, is_alone=each is policy)
-    mask = compiled.legal_actions_mask[compiled.infoset_rows(player)] > 0
     if isinstance(each, rl_agent.AbstractAgent):
-      rows = _ask_agent(compiled, each, player)
+      for batch in _batches(compiled, player, "tensors", batch_size):
+        entries.append(_ask_agent(compiled, each, player, batch))
     elif callable(each) and not isinstance(each, open_spiel_policy.Policy | pyspiel.Policy):
-      rows = _ask_in_batches(compiled, each, player, mask, observes, answers, batch_size)
+      for batch in _batches(compiled, player, observes, batch_size):
+        # The function may write to what it gets.
+        answer = each(batch.seen.copy(), batch.mask.copy())
+        entries.append(_answers(answer, each, batch.name, batch.mask, answers)[batch.mask])
     else:
       entries.append(open_spiel.read_entries(compiled, each, player))
-      continue
-    entries.append(rows[mask])
   return open_spiel.from_entries(compiled, np.concatenate(entries))
 
 
@@ -82,13 +84,14 @@ class FunctionPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
       PolicyError: the function answers with no distribution over the legal actions, or no player is to move.
     """
     player = player_to_move(state, player_id)
-    names, legal = [state.information_state_string(player)], state.legal_actions(player)
+    name = state.information_state_string(player)
+    legal = state.legal_actions(player)
     mask = np.zeros((1, self.game.num_distinct_actions()), bool)
     mask[0, legal] = True
     if isinstance(state, pyspiel.TurnBasedSimultaneousState):
       state = state.simultaneous_game_state()
     answer = self._function(information_state_tensor(state, player)[None], mask.copy())
-    (row,) = _answers(answer, self._function, names, mask, self._answers)
+    (row,) = _answers(answer, self._function, lambda _: name, mask, self._answers)
     return {action: float(row[action]) for action in legal}
 
 
@@ -109,9 +112,49 @@ def _check_seat(agent: rl_agent.AbstractAgent | pyspiel.Bot, player: int, is_alo
     )
 
 
-def _seen_tensors(compiled: CompiledGame, player: int) -> Float32s:
-  """Returns a player's tensors; of simultaneous moves, as agents see them, which do not take turns."""
-  tensors = compiled.information_state_tensors[compiled.infoset_rows(player)]
+class _Batch(NamedTuple):
+  """Some infosets of a player.
+
+  Attributes:
+    names: the infostates of all the player's infosets.
+    begin: the first infoset.
+    seen: what is seen of each infoset.
+    mask: bool (rows, actions of the game). The legal actions.
+  """
+
+  names: Sequence[str]
+  begin: int
+  seen: Any
+  mask: Bools
+
+  def name(self, row: int) -> str:
+    """Returns the infostate of a row."""
+    return self.names[self.begin + row]
+
+
+def _batches(
+  compiled: CompiledGame, player: int, observes: Observes, batch_size: int
+) -> Iterator[_Batch]:
+  """Yields a player's infosets, with a bar if there are many, so that only a batch is in memory at a time."""
+  own = compiled.infosets[player]
+  count, names = len(own.num_actions), own.infostates
+  ends = np.append(0, np.cumsum(own.num_actions))
+  states = compiled.first_states(player) if observes == "states" else ()
+  starts = range(0, count, batch_size)
+  for begin in tqdm.tqdm(starts, desc="asking the policy", delay=1.0, leave=False, disable=None):
+    some = slice(begin, min(begin + batch_size, count))
+    mask = np.zeros((some.stop - begin, compiled.num_distinct_actions), bool)
+    rows = np.repeat(np.arange(len(mask)), own.num_actions[some])
+    mask[rows, own.actions[ends[begin] : ends[some.stop]]] = True
+    seen: Any = _seen_tensors(compiled, player, some) if observes == "tensors" else states[some]
+    if observes == "strings":
+      seen = names[some]
+    yield _Batch(names, begin, seen, mask)
+
+
+def _seen_tensors(compiled: CompiledGame, player: int, infosets: slice) -> Float32s:
+  """Returns tensors of a player; of simultaneous moves, as agents see them, which do not take turns."""
+  tensors = compiled.tensors_of(player, infosets)
   root = compiled.view.new_initial_state()
   if not isinstance(root, pyspiel.TurnBasedSimultaneousState):
     return tensors
@@ -120,13 +163,15 @@ def _seen_tensors(compiled: CompiledGame, player: int) -> Float32s:
   return tensors[:, -size:]
 
 
-def _ask_agent(compiled: CompiledGame, agent: rl_agent.AbstractAgent, player: int) -> Float64s:
-  """Returns what an agent says of its player's infosets, shape (infosets, actions)."""
-  mask = compiled.legal_actions_mask[compiled.infoset_rows(player)] > 0
-  result, players = np.zeros(mask.shape), range(compiled.num_players)
+def _ask_agent(
+  compiled: CompiledGame, agent: rl_agent.AbstractAgent, player: int, batch: _Batch
+) -> Float64s:
+  """Returns what an agent says of the legal actions of some infosets, end to end."""
+  players, result = range(compiled.num_players), [np.zeros(0)]
   # Tabular agents look up the string of a list.
-  for row, tensor in enumerate(_seen_tensors(compiled, player).tolist()):
-    legal, here = np.flatnonzero(mask[row]).tolist(), slice(row, row + 1)
+  for row, tensor in enumerate(batch.seen.tolist()):
+    mask = batch.mask[row : row + 1]
+    legal = np.flatnonzero(mask).tolist()
     step = rl_environment.TimeStep(
       observations={
         "info_state": [tensor if each == player else None for each in players],
@@ -139,38 +184,13 @@ def _ask_agent(compiled: CompiledGame, agent: rl_agent.AbstractAgent, player: in
       step_type=rl_environment.StepType.MID,
     )
     answer = agent.step(step, is_evaluation=True).probs
-    names = compiled.infostates[player][here]
-    result[here] = _answers([answer], agent, names, mask[here], "probabilities")
-  return result
-
-
-def _ask_in_batches(
-  compiled: CompiledGame,
-  function: BatchFunction,
-  player: int,
-  mask: Bools,
-  observes: Observes,
-  answers: Answers,
-  batch_size: int,
-) -> Float64s:
-  """Returns what a function says of a player's infosets, shape (infosets, actions)."""
-  names = compiled.infostates[player]
-  seen: Any = names
-  if observes == "tensors":
-    seen = _seen_tensors(compiled, player)
-  elif observes == "states":
-    seen = compiled.first_states(player)
-  result = np.zeros(mask.shape)
-  for begin in range(0, len(mask), batch_size):
-    batch = slice(begin, begin + batch_size)
-    # The function may write to what it gets.
-    answer = function(seen[batch].copy(), mask[batch].copy())
-    result[batch] = _answers(answer, function, names[batch], mask[batch], answers)
-  return result
+    name = batch._replace(begin=batch.begin + row).name
+    result.append(_answers([answer], agent, name, mask, "probabilities")[mask])
+  return np.concatenate(result)
 
 
 def _answers(
-  answer: Any, source: Any, names: Sequence[str], mask: Bools, answers: Answers
+  answer: Any, source: Any, name: Callable[[int], str], mask: Bools, answers: Answers
 ) -> Float64s:
   """Returns distributions over legal actions, a row an infoset; raises PolicyError where the answer has none."""
   rows = _as_array(answer)
@@ -182,15 +202,15 @@ def _answers(
   if answers == "logits":
     legal = np.where(mask, rows, -np.inf)
     highest = legal.max(axis=1, keepdims=True, initial=-np.inf)
-    _refuse(names, rows, ~np.isfinite(highest[:, 0]), "which are no logits.")
+    _refuse(name, rows, ~np.isfinite(highest[:, 0]), "which are no logits.")
     weights = np.exp(legal - highest)
   else:
     fine = np.isfinite(rows) & (rows >= -_TOLERANCE)
     apart = np.abs(np.where(fine, rows, np.inf).sum(axis=1) - 1)
     softmax = 'Numbers for a softmax over the legal actions are meant by answers="logits".'
-    _refuse(names, rows, ~(apart <= _TOLERANCE), f"which is no distribution. {softmax}")
+    _refuse(name, rows, ~(apart <= _TOLERANCE), f"which is no distribution. {softmax}")
     illegal = np.where(mask, 0.0, rows).max(axis=1, initial=0.0)
-    _refuse(names, rows, illegal > _TOLERANCE, f"and plays actions that are not legal. {softmax}")
+    _refuse(name, rows, illegal > _TOLERANCE, f"and plays actions that are not legal. {softmax}")
     weights = np.where(mask, np.maximum(rows, 0.0), 0.0)
   result: Float64s = weights / weights.sum(axis=1, keepdims=True)
   return result
@@ -209,11 +229,11 @@ def _as_array(answer: Any) -> Float64s:
     ) from error
 
 
-def _refuse(names: Sequence[str], rows: Float64s, bad: Bools, why: str) -> None:
+def _refuse(name: Callable[[int], str], rows: Float64s, bad: Bools, why: str) -> None:
   """Raises PolicyError if any row is bad, and quotes the first."""
   if bad.any():
     row = int(np.flatnonzero(bad)[0])
     raise errors.PolicyError(
-      f"At infostate {names[row]!r}, and at {int(bad.sum()) - 1:,} others of {len(rows):,}, the answer is "
+      f"At infostate {name(row)!r}, and at {int(bad.sum()) - 1:,} others of {len(rows):,}, the answer is "
       f"{rows[row].tolist()}, {why}"
     )

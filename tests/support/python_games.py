@@ -3,8 +3,13 @@
 import pyspiel
 
 
-def game_type(short_name: str, utility: pyspiel.GameType.Utility) -> pyspiel.GameType:
-  """Returns the type of a sequential game with chance, for two players, that has infostate strings and nothing else."""
+def game_type(
+  short_name: str, utility: pyspiel.GameType.Utility, *, observations: bool = False
+) -> pyspiel.GameType:
+  """Returns the type of a sequential game with chance, for two players, that has infostate strings.
+
+  It may have observation strings, and has nothing else.
+  """
   return pyspiel.GameType(
     short_name=short_name,
     long_name=short_name.capitalize(),
@@ -17,6 +22,6 @@ def game_type(short_name: str, utility: pyspiel.GameType.Utility) -> pyspiel.Gam
     min_num_players=2,
     provides_information_state_string=True,
     provides_information_state_tensor=False,
-    provides_observation_string=False,
+    provides_observation_string=observations,
     provides_observation_tensor=False,
   )

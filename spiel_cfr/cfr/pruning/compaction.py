@@ -76,7 +76,7 @@ class PrunableGame:
     elif game.original is not game:
       why = "is an abstraction. Prune its `original`"
     elif not isinstance(game, EnumeratedGame):
-      why = "is compiled in vector form. Compile it with vector_form=False"
+      why = "lists no leaves, as in vector form. Compile it with vector_form=False"
     if why or not isinstance(game, EnumeratedGame):
       raise errors.PruningError(f"{game.name} {why}, or take no pruning.")
     self.game, deciding = game, game.decisions

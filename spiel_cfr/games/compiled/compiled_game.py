@@ -213,7 +213,7 @@ class CompiledGame(abc.ABC):
     return self.treeplexes[-1].end
 
   @property
-  def infostates(self) -> tuple[list[str], ...]:
+  def infostates(self) -> tuple[Sequence[str], ...]:
     """Each player's information state strings, in order of discovery."""
     return tuple(own.infostates for own in self.infosets)
 
@@ -227,7 +227,7 @@ class CompiledGame(abc.ABC):
     """How many actions each infoset has, shape (infosets,) per player, in order of discovery."""
     return tuple(own.num_actions for own in self.infosets)
 
-  def first_states(self, player: int | None = None) -> list[Any]:
+  def first_states(self, player: int | None = None) -> Sequence[Any]:
     """Returns OpenSpiel's first state of every infoset in the order of histories, of one player or player by player."""
     return [state.clone() for state in self._first_states[self.infoset_rows(player)]]
 
@@ -237,12 +237,12 @@ class CompiledGame(abc.ABC):
 
   @functools.cached_property
   def information_state_tensors(self) -> Float32s:
-    """OpenSpiel's information state tensors, shape (infosets, length), read-only, all players' in order of discovery.
-
-    Raises:
-      FeaturesError: the game has none, or several for one infoset.
-    """
+    """OpenSpiel's tensors, shape (infosets, length), read-only. Raises FeaturesError where an infoset has not one."""
     return infoset_tensors(self.view, self.infostates)
+
+  def tensors_of(self, player: int, infosets: slice) -> Float32s:
+    """Returns the tensors of some of a player's infosets; see `information_state_tensors`."""
+    return self.information_state_tensors[self.infoset_rows(player)][infosets]
 
   def infoset_rows(self, player: int | None = None) -> slice:
     """Returns where a player's infosets are when all players' are end to end; for None, all."""

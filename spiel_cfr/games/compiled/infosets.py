@@ -1,6 +1,7 @@
 """The infosets of one player, with their names and actions."""
 
 import dataclasses
+from collections.abc import Sequence
 
 from spiel_cfr._numba.arrays import Int64s, Uint32s
 
@@ -18,7 +19,7 @@ class Infosets:
     stride: uint32 of shape (infosets,): from there to the sequence of the next action.
   """
 
-  infostates: list[str]
+  infostates: Sequence[str]
   actions: Int64s
   num_actions: Int64s
   position: Uint32s

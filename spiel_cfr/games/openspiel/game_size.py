@@ -140,7 +140,7 @@ def estimate_view(
   with np.errstate(over="ignore", invalid="ignore"):
     mean, terminals = np.mean(samples, axis=0).tolist()
     error = float(np.std(samples, axis=0)[0] / (mean * math.sqrt(len(samples))))
-  infosets = tuple(map(_num_classes, met))
+  infosets = tuple(map(estimate_classes, met))
   return SizeEstimate(
     states=mean,
     error=error,
@@ -161,7 +161,7 @@ def _at_least(samples: Float64s) -> float:
   return smallest * math.pow(_RISK, 1 / len(groups))
 
 
-def _num_classes(met: collections.Counter[str]) -> float:
+def estimate_classes(met: collections.Counter[Any]) -> float:
   """Estimates how many classes there are, given how often those have been met that have."""
   times = collections.Counter(met.values())
   return len(met) + (times[1] ** 2 / (2 * times[2]) if times[2] else math.comb(times[1], 2))

@@ -1,0 +1,280 @@
+"""Core histories of a game, walked with arrays that grow, and equal columns merged.
+
+Sequences that are in the same rows are one *class*: orders of failed attempts, say. Rows then hold classes.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import tqdm
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s
+from spiel_cfr._numba.steps import Chain, step
+from spiel_cfr.games.private_moves import core_walk
+from spiel_cfr.games.private_moves.core_walk import Longs, Side, Walk
+from spiel_cfr.games.private_moves.cores import Ints, Split
+
+# The arrays of each group of `core_walk`, by field.
+_SHARED = {
+  core_walk.FRAMES: ("frames", "reach"),
+  core_walk.OFFSETS: ("offsets",),
+  core_walk.CHANCES: ("chance_event", "chance_before"),
+  core_walk.RECTANGLES: ("rows", "payoffs"),
+}
+_OWN = {
+  core_walk.LISTS: ("list_sequence", "list_sight", "list_below"),
+  core_walk.INFOSETS: ("parent", "seen", "sibling", "first_sequence", "met", "chance_path"),
+  core_walk.SEQUENCES: ("child",),
+  core_walk.ROWS: ("row_end",),
+  core_walk.ENTRIES: ("entries",),
+}
+# These have a line a player.
+_SIDEWAYS = ("rows", "payoffs")
+_ROOM = 1 << 10
+# Elements of lists in a call of the kernel, about a fiftieth of a second.
+_WORK = 1 << 20
+
+
+class PlayerRows(NamedTuple):
+  """One player's infosets and rows.
+
+  Attributes:
+    parent: int32 (infosets,). The sequence above each infoset; sequences are numbered as infosets are found, from 0,
+      the empty one.
+    seen: int32 (infosets,). What the player has seen there, by number.
+    met: int32 (infosets,). A sequence of the opponent with which the infoset is a history.
+    chance_path: int32 (infosets,). The chance events of that history.
+    classes: int32 (sequences,). The class of each sequence; class 0 is in no row.
+    row_end: int64 (rows,). One past the last entry of each row.
+    entries: int32 (entries,). The classes of each row.
+  """
+
+  parent: Int32s
+  seen: Int32s
+  met: Int32s
+  chance_path: Int32s
+  classes: Int32s
+  row_end: Int64s
+  entries: Int32s
+
+
+class CoreHistories(NamedTuple):
+  """What the walk finds.
+
+  Attributes:
+    players: of each player.
+    chance_event: int32 (paths,). The last event of each path of chance.
+    chance_before: int32 (paths,). The path before it, or `core_walk.NOTHING`.
+    rows: int32 (2, rectangles). The row of each player.
+    payoffs: float64 (2, rectangles). The return of each player, times the probability of chance.
+    num_histories: how many histories end.
+    num_states: how many histories there are.
+    num_core_histories: how many core histories end.
+  """
+
+  players: tuple[PlayerRows, PlayerRows]
+  chance_event: Int32s
+  chance_before: Int32s
+  rows: Int32s
+  payoffs: Float64s
+  num_histories: int
+  num_states: int
+  num_core_histories: int
+
+
+def walk_core_histories(split: Split, max_bytes: int, progress: bool) -> CoreHistories:
+  """Walks all core histories.
+
+  Args:
+    split: cores and sights.
+    max_bytes: how much memory the arrays may take.
+    progress: whether to show a bar, if standard error is a terminal.
+
+  Raises:
+    GameTooLargeError: they take more.
+    PrivateMovesError: the walk comes to a world that was not found.
+  """
+  record = _begin(split)
+  bar = tqdm.tqdm(
+    desc="walking core histories", unit=" histories", unit_scale=True, delay=1.0, leave=False,
+    disable=None if progress else True,
+  )  # fmt: skip
+  counts = record.counts
+  try:
+    while counts[core_walk.DEPTH]:
+      Chain([core_walk.walk_cores.on(record)]).run()
+      stop = int(counts[core_walk.STOP])
+      bar.update(int(counts[core_walk.HISTORIES]) - bar.n)
+      if stop == core_walk.UNSEEN:
+        raise errors.PrivateMovesError(
+          "A pair of sequences that fit the same path of cores is no history: the keys of worlds tell too little."
+        )
+      if stop not in (core_walk.DONE, core_walk.PAUSED):
+        record = _with_room(record, stop, max_bytes)
+  finally:
+    bar.close()
+  rectangles, paths = counts[[core_walk.NUM_RECTANGLES, core_walk.NUM_CHANCES]]
+  found = CoreHistories(
+    players=(_merged(record.side0), _merged(record.side1)),
+    chance_event=record.chance_event[:paths].copy(),
+    chance_before=record.chance_before[:paths].copy(),
+    rows=record.rows[:, :rectangles].copy(),
+    payoffs=record.payoffs[:, :rectangles].copy(),
+    num_histories=int(counts[core_walk.HISTORIES]),
+    num_states=int(counts[core_walk.HISTORIES] + counts[core_walk.STATES]),
+    num_core_histories=int(counts[core_walk.CORE_HISTORIES]),
+  )
+  return found
+
+
+def _begin(split: Split) -> Walk:
+  """Returns the arguments of the kernel at the root."""
+  sides = []
+  for sights, legal in zip(split.sights, split.legal, strict=True):
+    actions = np.array([len(each) for each in split.action_lists], np.int32)
+    own: dict[str, Any] = {
+      name: np.zeros(_ROOM, np.int32) for each in _OWN.values() for name in each
+    }
+    own["row_end"] = np.zeros(_ROOM, np.int64)
+    own["child"][0] = core_walk.NOTHING
+    counts = np.zeros(core_walk.NUM_SIDE_COUNTS, np.int64)
+    counts[core_walk.NUM_SEQUENCES] = 1
+    num_actions = np.where(legal < 0, 0, actions[legal]).astype(np.int32)
+    sides.append(Side(sights=sights, num_actions=num_actions, counts=counts, **own))
+  most = int(np.diff(split.cores.first_event).max(initial=0))
+  counts = np.zeros(core_walk.NUM_COUNTS, np.int64)
+  counts[core_walk.DEPTH] = 1
+  frames, reach = np.zeros((_ROOM, core_walk.FRAME_COLUMNS), np.int64), np.ones(_ROOM)
+  core_walk.first_frame(frames)
+  room = _ROOM + most
+  return Walk(
+    cores=split.cores,
+    side0=sides[0],
+    side1=sides[1],
+    frames=frames,
+    reach=reach,
+    offsets=np.zeros(room, np.int32),
+    chance_event=np.zeros(_ROOM, np.int32),
+    chance_before=np.zeros(_ROOM, np.int32),
+    rows=np.zeros((2, room), np.int32),
+    payoffs=np.zeros((2, room)),
+    counts=counts,
+    most_work=_WORK,
+  )
+
+
+def _with_room(record: Walk, group: int, max_bytes: int) -> Any:
+  """Returns the arguments of the kernel with the arrays of a group twice as long."""
+  player, place = divmod(group - core_walk.OF_PLAYER, core_walk.NEXT_PLAYER)
+  owner: Any = record
+  names = _SHARED.get(group, ())
+  if not names:
+    owner, names = (record.side0, record.side1)[player], _OWN[core_walk.OF_PLAYER + place]
+  arrays = {name: getattr(owner, name) for name in names}
+  used = sum(
+    array.nbytes
+    for side in (record, record.side0, record.side1)
+    for array in side
+    if isinstance(array, np.ndarray)
+  )
+  more = sum(array.nbytes for array in arrays.values())
+  if used + more > max_bytes:
+    infosets = [side.counts[core_walk.NUM_INFOSETS] for side in (record.side0, record.side1)]
+    raise errors.GameTooLargeError(
+      f"After {record.counts[core_walk.HISTORIES]:,} histories and {infosets[0]:,} + {infosets[1]:,} infosets, arrays "
+      f"need {used + more:,} bytes, more than max_bytes={max_bytes:,}. Raise the limit if there is the memory."
+    )
+  longer = {name: _twice_as_long(array, name in _SIDEWAYS) for name, array in arrays.items()}
+  own = owner._replace(**longer)
+  return own if owner is record else record._replace(**{f"side{player}": own})
+
+
+def _twice_as_long(array: Any, sideways: bool) -> Any:
+  return np.concatenate([array, np.empty_like(array)], axis=1 if sideways else 0)
+
+
+class _Merge(NamedTuple):
+  """The arguments of `merge_columns`.
+
+  Attributes:
+    row_end: int64 (rows,). One past the last entry of each row.
+    entries: int32 (entries,). The sequences of each row; then its classes, without gaps.
+    classes: int32 (sequences,). The class of each sequence, written here.
+    size: int32 (sequences + 1,). The number of sequences of each class.
+    met: int32 (sequences + 1,). Workspace of zeros.
+    target: int32 (sequences + 1,). Workspace.
+    touched: int32 (sequences + 1,). Workspace.
+  """
+
+  row_end: Longs
+  entries: Ints
+  classes: Ints
+  size: Ints
+  met: Ints
+  target: Ints
+  touched: Ints
+
+
+@step(_Merge, single=False)
+def merge_columns(record: _Merge) -> None:
+  """Finds the coarsest classes such that each row is a union of classes, by refinement, row by row.
+
+  A row splits each class that it has a part of: what is in the row becomes a class of its own. Classes are numbered
+  from 1 in the order of rows; class 0 keeps what is in no row.
+  """
+  classes, size, count, target = record.classes, record.size, record.met, record.target
+  touched, entries = record.touched, record.entries
+  # One more than there are, so that a row never has all of class 0.
+  size[0] = classes.shape[0] + 1
+  num_classes, start = 1, 0
+  for row in range(record.row_end.shape[0]):
+    end, some = record.row_end[row], 0
+    for entry in range(start, end):
+      before = classes[entries[entry]]
+      if count[before] == 0:
+        touched[some] = before
+        some += 1
+      count[before] += 1
+    for place in range(some):
+      before = touched[place]
+      target[before] = before
+      if count[before] < size[before]:
+        target[before] = num_classes
+        size[num_classes] = count[before]
+        size[before] -= count[before]
+        num_classes += 1
+      count[before] = 0
+    for entry in range(start, end):
+      classes[entries[entry]] = target[classes[entries[entry]]]
+    start = end
+  start = written = 0
+  for row in range(record.row_end.shape[0]):
+    end = record.row_end[row]
+    for entry in range(start, end):
+      own = classes[entries[entry]]
+      if count[own] != row + 1:
+        count[own] = row + 1
+        entries[written] = own
+        written += 1
+    record.row_end[row] = written
+    start = end
+
+
+def _merged(side: Side) -> PlayerRows:
+  """Returns a player's infosets and rows, with equal columns merged."""
+  infosets, sequences, rows = side.counts[:3].tolist()
+  row_end, classes = side.row_end[:rows], np.zeros(sequences, np.int32)
+  size, count, target, touched = np.zeros((4, sequences + 1), np.int32)
+  merge = _Merge(row_end, side.entries, classes, size, count, target, touched)
+  Chain([merge_columns.on(merge)]).run()
+  num_entries = int(row_end[-1]) if rows else 0
+  return PlayerRows(
+    parent=side.parent[:infosets].copy(),
+    seen=side.seen[:infosets].copy(),
+    met=side.met[:infosets].copy(),
+    chance_path=side.chance_path[:infosets].copy(),
+    classes=classes,
+    row_end=row_end.copy(),
+    entries=side.entries[:num_entries].copy(),
+  )

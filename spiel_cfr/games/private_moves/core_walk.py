@@ -1,0 +1,393 @@
+"""The walk over core histories: both players' infosets, and the rows of sequences whose pairs are all histories.
+
+A *core history* is a path of cores. With it go two lists, of each player's sequences that fit it; every pair is a
+history. Where moves end the game, a *rectangle* pairs a row of player 0 with a row of player 1, at one payoff. A failed
+attempt leaves the core as it is: it makes the mover's list longer, and no new core history.
+
+The kernel stops where an array is full, and goes on when Python has made that longer; a core history whose arrival was
+cut short is arrived at again, which finds the same infosets.
+"""
+
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Int32s, Int64s
+from spiel_cfr._numba.kernels import inlined
+from spiel_cfr._numba.records import Count, Doubles, DoubleTable, Field
+from spiel_cfr._numba.steps import step
+from spiel_cfr.games.private_moves.cores import NO_EVENT, Cores, Ints, Sights
+from spiel_cfr.games.private_moves.worlds import CHANCE, TERMINAL
+
+LongTable = Annotated[Int64s, Field("int64", 2)]
+Longs = Annotated[Int64s, Field("int64", 1)]
+IntTable = Annotated[Int32s, Field("int32", 2)]
+
+# Groups of arrays that grow together: why the kernel stops, as `counts[STOP]`.
+DONE, PAUSED, FRAMES, OFFSETS, CHANCES, RECTANGLES, LISTS, INFOSETS, SEQUENCES, ROWS, ENTRIES = (
+  range(11)
+)
+# Groups from here on are of one player: player 1's number is this much larger.
+OF_PLAYER, NEXT_PLAYER = LISTS, 5
+UNSEEN = 16
+
+# Columns of `frames`.
+_CORE, _NEXT, _OFFSET, _CHANCE_PATH, _BEGIN, _END, _TOP = 0, 1, 2, 3, 4, 6, 8
+FRAME_COLUMNS = 10
+_ARRIVING = -1
+# Elements of `Walk.counts`.
+STOP, DEPTH, NUM_CHANCES, NUM_RECTANGLES, HISTORIES, STATES, CORE_HISTORIES, WORK = range(8)
+NUM_COUNTS = 8
+# Elements of `Side.counts`.
+NUM_INFOSETS, NUM_SEQUENCES, NUM_ROWS, NUM_ENTRIES = range(4)
+NUM_SIDE_COUNTS = 4
+NOTHING = -1
+
+
+class Side(NamedTuple):
+  """One player's sights, lists, infosets and rows. Sequences are numbered as infosets are found, from 0, the empty one.
+
+  Attributes:
+    sights: the player's sights.
+    num_actions: int32 (seen,). The number of actions by what the player has seen.
+    list_sequence: int32 (elements,). The lists of the core histories on the current path, end to end: sequences.
+    list_sight: int32 (elements,). The sight at each of these.
+    list_below: int32 (elements,). The first sequence of the infoset at each, if the player moves.
+    parent: int32 (infosets,). The sequence above each infoset.
+    seen: int32 (infosets,). What the player has seen there.
+    sibling: int32 (infosets,). The next infoset below the same sequence, or `NOTHING`.
+    first_sequence: int32 (infosets,). The sequence of action 0.
+    met: int32 (infosets,). A sequence of the opponent with which the infoset is a history.
+    chance_path: int32 (infosets,). The chance events of that history: an index in `Walk.chance_event`.
+    child: int32 (sequences,). The first infoset below each sequence, or `NOTHING`.
+    row_end: int64 (rows,). One past the last entry of each row.
+    entries: int32 (entries,). The sequences of each row.
+    counts: int64 (4,). How much is used, by the constants above.
+  """
+
+  sights: Sights
+  num_actions: Ints
+  list_sequence: Ints
+  list_sight: Ints
+  list_below: Ints
+  parent: Ints
+  seen: Ints
+  sibling: Ints
+  first_sequence: Ints
+  met: Ints
+  chance_path: Ints
+  child: Ints
+  row_end: Longs
+  entries: Ints
+  counts: Longs
+
+
+class Walk(NamedTuple):
+  """The arguments of `walk_cores`.
+
+  Attributes:
+    cores: the cores.
+    side0: player 0.
+    side1: player 1.
+    frames: int64 (depth, 10). The core histories on the current path.
+    reach: float64 (depth,). The probability of chance on the way to each.
+    offsets: int32. By event of each of these, where the mover's sequences with that event begin in its list.
+    chance_event: int32 (paths,). The last event of each path of chance.
+    chance_before: int32 (paths,). The path before it, or `NOTHING`.
+    rows: int32 (2, rectangles). The row of each player.
+    payoffs: float64 (2, rectangles). The return of each player, times the probability of chance.
+    counts: int64 (8,). By the constants above.
+    most_work: how many elements of lists the kernel goes through before it pauses.
+  """
+
+  cores: Cores
+  side0: Side
+  side1: Side
+  frames: LongTable
+  reach: Doubles
+  offsets: Ints
+  chance_event: Ints
+  chance_before: Ints
+  rows: IntTable
+  payoffs: DoubleTable
+  counts: Longs
+  most_work: Count
+
+
+@inlined
+def _side(record: Walk, player: int) -> Side:
+  return record.side0 if player == 0 else record.side1
+
+
+@inlined
+def _infoset(side: Side, sequence: int, seen: int, met: int, chance_path: int) -> Any:
+  """Returns the infoset below a sequence where its owner has seen something; adds it if it is new."""
+  infoset, last = side.child[sequence], NOTHING
+  while infoset != NOTHING and side.seen[infoset] != seen:
+    last, infoset = infoset, side.sibling[infoset]
+  if infoset != NOTHING:
+    return infoset
+  infoset, first = side.counts[NUM_INFOSETS], side.counts[NUM_SEQUENCES]
+  side.parent[infoset], side.seen[infoset], side.sibling[infoset] = sequence, seen, NOTHING
+  side.first_sequence[infoset] = first
+  side.met[infoset], side.chance_path[infoset] = met, chance_path
+  for action in range(side.num_actions[seen]):
+    side.child[first + action] = NOTHING
+  side.counts[NUM_INFOSETS] += 1
+  side.counts[NUM_SEQUENCES] += side.num_actions[seen]
+  if last == NOTHING:
+    side.child[sequence] = infoset
+  else:
+    side.sibling[last] = infoset
+  return infoset
+
+
+@inlined
+def _move(record: Walk, frame: int, player: int, side: Side) -> Any:
+  """Lets a player move with each sequence of its list: failed attempts join the list, events follow it, in order.
+
+  Returns:
+    The group of arrays that is too short, or `DONE`.
+  """
+  cores, frames, sights = record.cores, record.frames, side.sights
+  core, offset, shift = frames[frame, _CORE], frames[frame, _OFFSET], NEXT_PLAYER * player
+  events = cores.first_event[core + 1] - cores.first_event[core]
+  begin, end = frames[frame, _BEGIN + player], frames[frame, _END + player]
+  other = _side(record, 1 - player)
+  met = other.list_sequence[frames[frame, _BEGIN + 1 - player]]
+  chance_path = frames[frame, _CHANCE_PATH]
+  for event in range(events + 2):
+    record.offsets[offset + event] = 0
+  place, moves = begin, 0
+  while place < end:
+    sight = side.list_sight[place]
+    seen, first, last = sights.seen[sight], sights.first_move[sight], sights.first_move[sight + 1]
+    if side.counts[NUM_INFOSETS] >= side.seen.shape[0]:
+      return INFOSETS + shift
+    if side.counts[NUM_SEQUENCES] + last - first > side.child.shape[0]:
+      return SEQUENCES + shift
+    infoset = _infoset(side, side.list_sequence[place], seen, met, chance_path)
+    below = side.first_sequence[infoset]
+    side.list_below[place] = below
+    for move in range(first, last):
+      event = sights.move_event[move]
+      if event != NO_EVENT:
+        record.offsets[offset + event + 2] += 1
+        moves += 1
+      elif end >= side.list_sequence.shape[0]:
+        return LISTS + shift
+      else:
+        side.list_sequence[end], side.list_sight[end] = (
+          below + move - first,
+          sights.move_sight[move],
+        )
+        end += 1
+    place += 1
+  if end + moves > side.list_sequence.shape[0]:
+    return LISTS + shift
+  record.offsets[offset + 1] = end
+  for event in range(events):
+    record.offsets[offset + event + 2] += record.offsets[offset + event + 1]
+  for place in range(begin, end):
+    sight, below = side.list_sight[place], side.list_below[place]
+    first = sights.first_move[sight]
+    for move in range(first, sights.first_move[sight + 1]):
+      event = sights.move_event[move]
+      if event != NO_EVENT:
+        target = record.offsets[offset + event + 1]
+        record.offsets[offset + event + 1] += 1
+        side.list_sequence[target] = below + move - first
+        side.list_sight[target] = sights.move_sight[move]
+  record.offsets[offset] = end
+  frames[frame, _END + player] = end
+  frames[frame, _TOP + player] = end + moves
+  record.counts[WORK] += end - begin + moves
+  return DONE
+
+
+@inlined
+def _add_row(side: Side, begin: int, end: int) -> Any:
+  """Adds a row of the sequences between two places of a player's lists; there must be room."""
+  counts = side.counts
+  start, row = counts[NUM_ENTRIES], counts[NUM_ROWS]
+  for place in range(end - begin):
+    side.entries[start + place] = side.list_sequence[begin + place]
+  counts[NUM_ENTRIES] += end - begin
+  side.row_end[row] = counts[NUM_ENTRIES]
+  counts[NUM_ROWS] += 1
+  return row
+
+
+@inlined
+def _room_for_rows(side: Side, player: int, rows: int, entries: int) -> Any:
+  """Returns the group of a player's arrays that is too short for more rows and entries, or `DONE`."""
+  if side.counts[NUM_ROWS] + rows > side.row_end.shape[0]:
+    return ROWS + NEXT_PLAYER * player
+  if side.counts[NUM_ENTRIES] + entries > side.entries.shape[0]:
+    return ENTRIES + NEXT_PLAYER * player
+  return DONE
+
+
+@inlined
+def _end(record: Walk, frame: int, mover: int) -> Any:
+  """Adds the rectangles of a core history: one for each event that ends the game with a payoff.
+
+  Returns:
+    The group of arrays that is too short, or `DONE`.
+  """
+  cores, frames, counts = record.cores, record.frames, record.counts
+  core, offset = frames[frame, _CORE], frames[frame, _OFFSET]
+  first, events = cores.first_event[core], cores.first_event[core + 1] - cores.first_event[core]
+  sizes = (
+    frames[frame, _END] - frames[frame, _BEGIN],
+    frames[frame, _END + 1] - frames[frame, _BEGIN + 1],
+  )
+  if counts[NUM_RECTANGLES] + events > record.rows.shape[1]:
+    return RECTANGLES
+  for player in range(2):
+    # The mover's rows are parts of its list, which its moves have made at most that much longer.
+    entries = frames[frame, _TOP + player] - frames[frame, _BEGIN + player]
+    full = _room_for_rows(_side(record, player), player, events + 1, entries)
+    if full != DONE:
+      return full
+  first_rectangle = counts[NUM_RECTANGLES]
+  for event in range(events):
+    after = cores.event_core[first + event]
+    if cores.mover[after] != TERMINAL:
+      continue
+    begin = end = 0
+    size = sizes[0] * sizes[1]
+    if mover != CHANCE:
+      begin, end = record.offsets[offset + event], record.offsets[offset + event + 1]
+      size = (end - begin) * sizes[1 - mover]
+    counts[HISTORIES] += size
+    counts[CORE_HISTORIES] += size > 0
+    if size and (cores.returns[after, 0] != 0.0 or cores.returns[after, 1] != 0.0):
+      rectangle = counts[NUM_RECTANGLES]
+      for player in range(2):
+        side = _side(record, player)
+        if player == mover:
+          row = _add_row(side, begin, end)
+        elif rectangle > first_rectangle:
+          row = record.rows[player, rectangle - 1]
+        else:
+          row = _add_row(side, frames[frame, _BEGIN + player], frames[frame, _END + player])
+        chance = record.reach[frame] * cores.event_probability[first + event]
+        record.rows[player, rectangle] = row
+        record.payoffs[player, rectangle] = cores.returns[after, player] * chance
+      counts[NUM_RECTANGLES] += 1
+  counts[STATES] += sizes[0] * sizes[1]
+  return DONE
+
+
+@inlined
+def _enter(record: Walk, frame: int, player: int, side: Side, event: int, mover: int) -> Any:
+  """Makes a player's list at the core history after an event.
+
+  Returns:
+    The group of arrays that is too short, `UNSEEN`, or `DONE`.
+  """
+  frames, sights = record.frames, side.sights
+  top = frames[frame, _TOP + player]
+  begin, end = frames[frame, _BEGIN + player], frames[frame, _END + player]
+  if player == mover:
+    offset = frames[frame, _OFFSET]
+    begin, end = record.offsets[offset + event], record.offsets[offset + event + 1]
+  size = end - begin
+  if top + size > side.list_sequence.shape[0]:
+    return LISTS + NEXT_PLAYER * player
+  for place in range(size):
+    sight = side.list_sight[begin + place]
+    if player != mover:
+      sight = sights.view_sight[sights.first_view[sight] + event]
+      if sight < 0:
+        return UNSEEN
+    side.list_sequence[top + place] = side.list_sequence[begin + place]
+    side.list_sight[top + place] = sight
+  frames[frame + 1, _BEGIN + player] = top
+  frames[frame + 1, _END + player] = frames[frame + 1, _TOP + player] = top + size
+  record.counts[WORK] += size
+  return DONE
+
+
+@inlined
+def _arrive(record: Walk, frame: int, mover: int) -> Any:
+  """Does what a core history needs before the next ones: the moves of its player, and the ends of the game."""
+  frames = record.frames
+  if mover == CHANCE:
+    return _end(record, frame, mover)
+  begins = frames[frame, _END + mover]
+  full = _move(record, frame, mover, _side(record, mover))
+  if full == DONE:
+    full = _end(record, frame, mover)
+  if full != DONE:
+    # The next arrival begins with the same list.
+    frames[frame, _END + mover] = frames[frame, _TOP + mover] = begins
+  return full
+
+
+@inlined
+def _descend(record: Walk, frame: int, mover: int, event: int) -> Any:
+  """Begins the core history after an event, if any sequence goes there."""
+  cores, frames, counts = record.cores, record.frames, record.counts
+  core, offset = frames[frame, _CORE], frames[frame, _OFFSET]
+  number = cores.first_event[core] + event
+  after = cores.event_core[number]
+  if cores.mover[after] == TERMINAL:
+    return DONE
+  if mover != CHANCE and record.offsets[offset + event] == record.offsets[offset + event + 1]:
+    return DONE
+  if frame + 1 >= frames.shape[0]:
+    return FRAMES
+  if counts[NUM_CHANCES] >= record.chance_event.shape[0]:
+    return CHANCES
+  offset += cores.first_event[core + 1] - cores.first_event[core] + 2
+  if offset + cores.first_event[after + 1] - cores.first_event[after] + 2 > record.offsets.shape[0]:
+    return OFFSETS
+  full = DONE
+  for player in range(2):
+    if full == DONE:
+      full = _enter(record, frame, player, _side(record, player), event, mover)
+  if full == DONE:
+    frames[frame + 1, _CORE], frames[frame + 1, _NEXT] = after, _ARRIVING
+    frames[frame + 1, _OFFSET] = offset
+    frames[frame + 1, _CHANCE_PATH] = frames[frame, _CHANCE_PATH]
+    record.reach[frame + 1] = record.reach[frame] * cores.event_probability[number]
+    if mover == CHANCE:
+      path = counts[NUM_CHANCES]
+      record.chance_event[path] = number
+      record.chance_before[path] = frames[frame, _CHANCE_PATH]
+      frames[frame + 1, _CHANCE_PATH] = path
+      counts[NUM_CHANCES] += 1
+    counts[DEPTH] += 1
+  return full
+
+
+@step(Walk, single=False)
+def walk_cores(record: Walk) -> None:
+  """Goes on with the walk, depth first, until it is done, an array is too short, or there was work enough."""
+  frames, counts, cores = record.frames, record.counts, record.cores
+  counts[STOP] = DONE
+  until = counts[WORK] + np.int64(record.most_work)
+  while counts[DEPTH] > 0 and counts[STOP] == DONE:
+    frame = counts[DEPTH] - 1
+    core, event = frames[frame, _CORE], frames[frame, _NEXT]
+    mover = cores.mover[core]
+    if event == _ARRIVING:
+      counts[STOP] = _arrive(record, frame, mover)
+    elif event < cores.first_event[core + 1] - cores.first_event[core]:
+      counts[STOP] = _descend(record, frame, mover, event)
+    else:
+      counts[DEPTH] -= 1
+      continue
+    if counts[STOP] == DONE:
+      frames[frame, _NEXT] += 1
+      if counts[WORK] > until:
+        counts[STOP] = PAUSED
+
+
+def first_frame(frames: Int64s) -> None:
+  """Begins a walk: the core history of the root, where each player has its empty sequence."""
+  frames[0] = 0
+  frames[0, [_NEXT, _CHANCE_PATH]] = _ARRIVING, NOTHING
+  frames[0, [_END, _END + 1, _TOP, _TOP + 1]] = 1

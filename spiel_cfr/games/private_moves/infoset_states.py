@@ -1,0 +1,161 @@
+"""A state of OpenSpiel's for each infoset, made when it is asked for: a walk of ten billion histories is no way to it.
+
+The walk over core histories notes, of each infoset, a sequence of the opponent and the events of chance with which it
+is a history. Whose move comes next, the states say themselves.
+"""
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar, overload
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Int32s, Int64s, Integers
+from spiel_cfr.games.openspiel.game_view import GameView
+
+_BATCH = 4096
+_T = TypeVar("_T")
+
+
+class PlayerInfosets(NamedTuple):
+  """One player's infosets, in order of discovery.
+
+  Attributes:
+    parent: int32 (infosets,). The sequence above each infoset; sequences are numbered infoset by infoset, from 0, the
+      empty one.
+    legal: int32 (infosets,). The list of legal actions of each, in `InfosetStates.action_lists`.
+    met: int32 (infosets,). A sequence of the opponent with which the infoset is a history.
+    chance_path: int32 (infosets,). The chance events of that history.
+  """
+
+  parent: Int32s
+  legal: Int32s
+  met: Int32s
+  chance_path: Int32s
+
+
+class InfosetStates:
+  """The histories of infosets.
+
+  Attributes:
+    players: the infosets of each player.
+    action_lists: lists of actions.
+    chance_action: int32 (paths,). The last action of each path of chance.
+    chance_before: int32 (paths,). The path before it, or -1.
+  """
+
+  def __init__(
+    self,
+    players: tuple[PlayerInfosets, PlayerInfosets],
+    action_lists: list[tuple[int, ...]],
+    chance_action: Int32s,
+    chance_before: Int32s,
+  ) -> None:
+    """Takes the attributes."""
+    self.players, self.action_lists = players, action_lists
+    self.chance_action, self.chance_before = chance_action, chance_before
+
+  @functools.cached_property
+  def _actions(self) -> Int64s:
+    """The lists of actions as a table, filled up with -1."""
+    table = np.full((len(self.action_lists), max(map(len, self.action_lists))), -1)
+    for row, actions in enumerate(self.action_lists):
+      table[row, : len(actions)] = actions
+    return table
+
+  def num_actions(self, player: int) -> Int64s:
+    """Returns the number of actions of each of a player's infosets."""
+    return np.array([len(actions) for actions in self.action_lists])[self.players[player].legal]
+
+  def actions(self, player: int) -> Int64s:
+    """Returns the legal actions of a player, infoset by infoset, in one array."""
+    flat = self._actions[self.players[player].legal].ravel()
+    return flat[flat >= 0]
+
+  def _first_sequence(self, player: int) -> Int64s:
+    counts = self.num_actions(player)
+    return 1 + np.cumsum(counts) - counts
+
+  @functools.cached_property
+  def _first_sequences(self) -> tuple[Int64s, Int64s]:
+    return self._first_sequence(0), self._first_sequence(1)
+
+  def __getstate__(self) -> dict[str, Any]:
+    """Leaves out what is made again when it is asked for."""
+    made_again = ("_actions", "_first_sequences")
+    return {name: value for name, value in vars(self).items() if name not in made_again}
+
+  def states(self, view: GameView, player: int, infosets: Int64s) -> list[Any]:
+    """Returns a state of each of some infosets of a player."""
+    own = self.players[player]
+    moves = [[], [], self._chance_moves(own.chance_path[infosets])]
+    moves[player] = self._moves(player, own.parent[infosets])
+    moves[1 - player] = self._moves(1 - player, own.met[infosets])
+    result = []
+    for each in zip(*moves, strict=True):
+      state, left = view.new_initial_state(), [iter(own) for own in each]
+      for _ in range(sum(map(len, each))):
+        # Chance is player -1, and the last of the three.
+        state.apply_action(next(left[state.current_player()]))
+      result.append(state)
+    return result
+
+  def _moves(self, player: int, sequences: Integers) -> list[list[int]]:
+    """Returns a player's actions on the way to each of some sequences."""
+    own, first = self.players[player], self._first_sequences[player]
+    columns = []
+    while sequences.any():
+      some = sequences > 0
+      infoset = np.searchsorted(first, sequences[some], side="right") - 1
+      actions = np.full(len(sequences), -1)
+      actions[some] = self._actions[own.legal[infoset], sequences[some] - first[infoset]]
+      columns.append(actions)
+      sequences = sequences.copy()
+      sequences[some] = own.parent[infoset]
+    return _rows(columns, len(sequences))
+
+  def _chance_moves(self, paths: Integers) -> list[list[int]]:
+    """Returns the actions of each of some paths of chance."""
+    columns = []
+    while (paths >= 0).any():
+      columns.append(np.where(paths >= 0, self.chance_action[paths], -1))
+      paths = np.where(paths >= 0, self.chance_before[paths], -1)
+    return _rows(columns, len(paths))
+
+
+def _rows(columns: list[Int64s], count: int) -> list[list[int]]:
+  """Returns rows of actions, without the -1, given columns of which the last comes first."""
+  if not columns:
+    return [[] for _ in range(count)]
+  table = np.stack(columns[::-1], axis=1).tolist()
+  return [[action for action in row if action >= 0] for row in table]
+
+
+class OfInfosets(Sequence[_T]):
+  """Something of each infoset of a player, made when it is asked for, so that millions of infosets take no memory."""
+
+  def __init__(self, count: int, make: Callable[[Int64s], list[_T]]) -> None:
+    """Takes the number of infosets, and what makes a list for some of them."""
+    self._count, self._make = count, make
+
+  def __len__(self) -> int:
+    return self._count
+
+  @overload
+  def __getitem__(self, place: int) -> _T: ...
+  @overload
+  def __getitem__(self, place: slice) -> list[_T]: ...
+  def __getitem__(self, place: int | slice) -> _T | list[_T]:
+    chosen = range(self._count)[place]
+    if isinstance(chosen, int):
+      return self._make(np.array([chosen]))[0]
+    return self._make(np.array(chosen, np.int64))
+
+  def __iter__(self) -> Iterator[_T]:
+    for begin in range(0, self._count, _BATCH):
+      yield from self[begin : begin + _BATCH]
+
+  def __eq__(self, other: object) -> bool:
+    return isinstance(other, Sequence) and list(self) == list(other)
+
+  __hash__ = None  # type: ignore[assignment]

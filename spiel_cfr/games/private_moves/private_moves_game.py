@@ -1,0 +1,290 @@
+"""Compiles a game of private moves: two treeplexes, and rectangles of sequences for its payoffs."""
+
+import collections
+import dataclasses
+import functools
+import hashlib
+import random
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._util import arguments, memory
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.enumerated_game import view_of_string
+from spiel_cfr.games.compiled.game_facts import GameFacts, walked_facts
+from spiel_cfr.games.compiled.infosets import Infosets
+from spiel_cfr.games.openspiel import loading
+from spiel_cfr.games.openspiel.game_size import DEFAULT_MAX_BYTES, estimate_classes
+from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
+from spiel_cfr.games.openspiel.infoset_features import Float32s, tensor_size
+from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE
+from spiel_cfr.games.private_moves.core_histories import CoreHistories, walk_core_histories
+from spiel_cfr.games.private_moves.cores import Split, split
+from spiel_cfr.games.private_moves.infoset_states import InfosetStates, OfInfosets, PlayerInfosets
+from spiel_cfr.games.private_moves.infostate_checks import check_infostates
+from spiel_cfr.games.private_moves.rectangles import Rectangles, Rows
+from spiel_cfr.games.private_moves.world_checks import check_worlds
+from spiel_cfr.games.private_moves.world_keys import WorldKeys, candidates
+from spiel_cfr.games.private_moves.worlds import TERMINAL, Worlds, find_worlds
+from spiel_cfr.games.sequence_form.treeplex import Placement, build_treeplex
+
+DEFAULT_MAX_WORLDS = 2_000_000
+_PLAYERS = (0, 1)
+# At how many states of random histories `compile_game` looks first, and for how long.
+_LOOKS, _SECONDS = 5_000, 2.0
+
+
+class PrivateMovesGame(CompiledGame):
+  """A game in private moves form. Make one with `compile_private_moves_game`.
+
+  Infosets are in the order in which the walk over core histories meets them. Their infostates, and a state of each, are
+  made when they are asked for. `num_states` and `num_terminals` count histories, of which there may be ten billion.
+  """
+
+  def __init__(
+    self, facts: GameFacts, states: InfosetStates, found: CoreHistories, view: GameView
+  ) -> None:
+    """Lays the game out: what the walk has found, and histories of its infosets."""
+    self._states, self.view = states, view
+    self.num_core_histories = found.num_core_histories
+    self._places: list[Placement] = []
+    rows, root, first_infoset = [], 0, 0
+    for player, own in enumerate(found.players):
+      parents, num_actions = own.parent.astype(np.int64), states.num_actions(player)
+      placed = build_treeplex(parents, num_actions, root, first_infoset)
+      tree = placed.treeplex
+      classes = np.zeros(tree.end - tree.root, np.uint32)
+      classes[placed.sequences - tree.root] = own.classes
+      start = np.append(0, own.row_end).astype(np.uint32)
+      of_rectangle = found.rows[player].astype(np.uint32)
+      rows.append(Rows(classes, start, own.entries.astype(np.uint32), of_rectangle))
+      self._places.append(placed._replace(sequences=np.zeros(0, np.uint32)))
+      root, first_infoset = tree.end, first_infoset + len(parents)
+    self._payoff = Rectangles((rows[0], rows[1]), found.payoffs)
+    super().__init__(facts, tuple(placed.treeplex for placed in self._places))
+
+  @functools.cached_property
+  def view(self) -> GameView:
+    """How the game was walked; see `CompiledGame.view`."""
+    return view_of_string(self)
+
+  def __getstate__(self) -> dict[str, Any]:
+    """Leaves a game behind that OpenSpiel can't load again."""
+    state = super().__getstate__()
+    if "view" in state and not loading.can_be_loaded_again(self.view.game):
+      del state["view"]
+    return state
+
+  @property
+  def payoff(self) -> Rectangles:
+    return self._payoff
+
+  @functools.cached_property
+  def infosets(self) -> tuple[Infosets, ...]:
+    """Each player's infosets, with infostates that are made when they are asked for."""
+    return tuple(self._infosets_of(player) for player in _PLAYERS)
+
+  def _infosets_of(self, player: int) -> Infosets:
+    placed = self._places[player]
+
+    def names(infosets: Int64s) -> list[str]:
+      return [
+        self.view.infostate(state) for state in self._states.states(self.view, player, infosets)
+      ]
+
+    return Infosets(
+      infostates=OfInfosets(len(placed.position), names),
+      actions=self._states.actions(player),
+      num_actions=self._states.num_actions(player),
+      position=placed.position,
+      first_sequence=placed.first_sequence,
+      stride=placed.stride,
+    )
+
+  def first_states(self, player: int | None = None) -> Sequence[Any]:
+    """Returns a state of each infoset, of one player or player by player; each is made when it is asked for."""
+    if player is None:
+      return [state for each in _PLAYERS for state in self.first_states(each)]
+    count = len(self._places[player].position)
+    return OfInfosets(count, functools.partial(self._states.states, self.view, player))
+
+  @functools.cached_property
+  def information_state_tensors(self) -> Float32s:
+    """OpenSpiel's information state tensors, see `CompiledGame`: of `first_states`, other states are not compared."""
+    everything = [self.tensors_of(player, slice(None)) for player in _PLAYERS]
+    result: Float32s = np.concatenate(everything)
+    result.flags.writeable = False
+    return result
+
+  def tensors_of(self, player: int, infosets: slice) -> Float32s:
+    """Returns the tensors of some of a player's infosets, and makes no others.
+
+    Raises:
+      FeaturesError: the game has no tensors.
+    """
+    size = tensor_size(self.view, "Take strings or states.")
+    states = self.first_states(player)[infosets]
+    rows = [state.information_state_tensor(player) for state in states]
+    return np.array(rows, np.float32).reshape(len(rows), size)
+
+  @functools.cached_property
+  def digest(self) -> str:
+    """Of the treeplexes, the rectangles and the actions."""
+    digest = hashlib.sha256(repr((self.payoff_range, self._states.action_lists)).encode())
+    arrays = [self._payoff.arrays.values]
+    for own, rows in zip(self._states.players, self._payoff.rows, strict=True):
+      arrays += [own.parent, own.legal, rows.classes, rows.start, rows.entries, rows.of_rectangle]
+    for array in arrays:
+      digest.update(f"{array.dtype.str} {array.shape}".encode())
+      digest.update(array.tobytes())
+    return digest.hexdigest()
+
+  @property
+  def size(self) -> str:
+    return f"{self.num_states:,} states, {super().size} in private moves form"
+
+
+def is_worth_it(view: GameView) -> bool:
+  """Returns whether `compile_game` should try the form by itself: where random histories soon meet worlds again."""
+  if view.num_players != 2 or not view.game.get_type().provides_observation_string:
+    return False
+  keys, choice, until = candidates(view.game)[0], random.Random(0), time.perf_counter() + _SECONDS
+  met: collections.Counter[Any] = collections.Counter()
+  try:
+    while met.total() < _LOOKS:
+      state = view.new_initial_state()
+      while not state.is_terminal():
+        if time.perf_counter() > until:
+          return False
+        seen = (keys.seen(state, player) for player in _PLAYERS)
+        met[keys.core(state), state.current_player(), *seen] += 1
+        if state.is_chance_node():
+          moves = [action for action, _ in view.chance_outcomes(state)]
+        else:
+          moves = view.legal_actions(state)
+        state.apply_action(choice.choice(moves))
+  except pyspiel.SpielError:
+    return False
+  return estimate_classes(met) < DEFAULT_MAX_WORLDS
+
+
+def compile_private_moves_game(
+  game: str | pyspiel.Game,
+  action_filter: ActionFilter | None = None,
+  *,
+  infostate: Infostates | None = None,
+  keys: WorldKeys | None = None,
+  max_worlds: int = DEFAULT_MAX_WORLDS,
+  max_bytes: int = DEFAULT_MAX_BYTES,
+  progress: bool = True,
+) -> PrivateMovesGame:
+  """Compiles a game of two players whose hidden moves leave a small true state, such as phantom tic-tac-toe.
+
+  Phantom tic-tac-toe has 9,829,101,024 histories and takes 1 GB; see docs/private_moves.md.
+
+      >>> compile_private_moves_game("dark_hex(num_rows=2,num_cols=2)")
+      <PrivateMovesGame dark_hex(num_cols=2,num_rows=2): 441 states, 33 + 101 infosets in private moves form>
+
+  Args:
+    game: an OpenSpiel game or its string.
+    action_filter: as of `compile_game`.
+    infostate: as of `compile_game`. In dark hex, "history" makes the infosets of the literature: OpenSpiel's strings
+      contain the number of moves, and forget it later.
+    keys: what identifies a world; by default, several are tried.
+    max_worlds: how many worlds there may be.
+    max_bytes: how much memory worlds, and afterwards the arrays of the walk, may take.
+    progress: whether to show bars, if standard error is a terminal.
+
+  Returns:
+    The compiled game, for any full-width solver.
+
+  Raises:
+    PrivateMovesError: the game is of another kind; the message has two histories that say so.
+    ImperfectRecallError: infostates forget what their owner was told.
+    GameTooLargeError: there are too many worlds, or the arrays take too much memory.
+    ArgumentError: an argument makes no sense, or see `GameView.legal_actions`.
+    GameError: the game can't be loaded or walked.
+  """
+  max_worlds = arguments.positive_integer(max_worlds, "max_worlds")
+  max_bytes = arguments.positive_integer(max_bytes, "max_bytes")
+  loaded = loading.load_game(game, names_infostates=infostate is None)
+  view = GameView(loaded, action_filter, infostate=infostate)
+  return compile_view(view, max_worlds, max_bytes, progress, keys)
+
+
+def compile_view(
+  view: GameView,
+  max_worlds: int,
+  max_bytes: int,
+  progress: bool,
+  keys: WorldKeys | None = None,
+) -> PrivateMovesGame:
+  """Compiles the game that a view shows: see `compile_private_moves_game`, also for the errors."""
+  if view.num_players != 2:
+    raise errors.PrivateMovesError(
+      f"{view.game} has {view.num_players} players; private moves form is for two. compile_game lists its histories."
+    )
+  worlds, parts = _find(view, keys, max_worlds, max_bytes, progress)
+  facts = _facts(view, worlds)
+  del worlds
+  memory.give_back()
+  return _walked(view, facts, parts, max_bytes, progress)
+
+
+def _walked(
+  view: GameView, facts: GameFacts, parts: Split, max_bytes: int, progress: bool
+) -> PrivateMovesGame:
+  """Returns the game, given its cores and sights."""
+  found = walk_core_histories(parts, max_bytes, progress)
+  first, second = (
+    PlayerInfosets(own.parent, legal[own.seen].astype(np.int32), own.met, own.chance_path)
+    for own, legal in zip(found.players, parts.legal, strict=True)
+  )
+  states = InfosetStates(
+    players=(first, second),
+    action_lists=parts.action_lists,
+    chance_action=parts.cores.event_action[found.chance_event],
+    chance_before=found.chance_before,
+  )
+  facts = dataclasses.replace(facts, num_states=found.num_states, num_terminals=found.num_histories)
+  return PrivateMovesGame(facts, states, found, view)
+
+
+def _find(
+  view: GameView, keys: WorldKeys | None, max_worlds: int, max_bytes: int, progress: bool
+) -> tuple[Worlds, Split]:
+  """Returns worlds and their split by the given keys, or by the first of the candidates that fit."""
+  refused = []
+  for each in candidates(view.game) if keys is None else [keys]:
+    try:
+      check_infostates(view, each)
+      worlds = find_worlds(view, each, max_worlds, max_bytes, progress)
+      parts = split(worlds)
+      check_worlds(view, worlds)
+      return worlds, parts
+    except errors.PrivateMovesError as error:
+      refused.append(str(error))
+  raise errors.PrivateMovesError(
+    f"{view.game} does not fit private moves form, or the keys of its worlds tell too little: keys= takes others. "
+    + " ".join(refused)
+  )
+
+
+def _facts(view: GameView, worlds: Worlds) -> GameFacts:
+  """Returns the facts of a game, the numbers of histories left out."""
+  returns: Float64s = worlds.returns[worlds.mover == TERMINAL]
+  low, high, sums = float(returns.min()), float(returns.max()), returns.sum(axis=1)
+  is_constant = np.ptp(sums) <= SUM_TOLERANCE * max(abs(low), abs(high))
+  return walked_facts(
+    view.game,
+    payoff_range=(low, high),
+    constant_sum=float(sums[0]) if is_constant else None,
+    num_states=0,
+    num_terminals=0,
+  )

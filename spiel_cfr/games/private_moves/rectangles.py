@@ -1,0 +1,233 @@
+"""Rectangles as payoffs: pairs of rows of sequences, any two of which meet at one payoff.
+
+With C_q[row, sequence] = 1 where a row of player q has the sequence, and K[row, row'] the sum of the payoffs of the
+rectangles that pair the two rows, the payoff matrix is U = C_0' K C_1, and a gradient is three sparse products:
+
+    sums over the opponent's rows -> sums over rectangles -> spread over the player's rows
+
+Rows hold classes of sequences, see `core_histories`; class 0 is for sequences that are in no row.
+"""
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, spread, unpickled
+from spiel_cfr._numba.records import Count, Doubles, Indices
+from spiel_cfr._numba.steps import Chain, Step, step
+from spiel_cfr.games.payoffs.payoff import NO_PLAYERS, Payoff, PayoffArrays
+from spiel_cfr.games.payoffs.utility_bounds import Leaves, combined
+from spiel_cfr.games.sequence_form.treeplex import Treeplex
+
+# Leaves that `leaves` lists at most: they take 40 bytes each.
+_MOST_LEAVES = 20_000_000
+
+
+class Rows(NamedTuple):
+  """One player's rows.
+
+  Attributes:
+    classes: uint32 (sequences,). The class of each of the player's sequences; 0 for padding, too.
+    start: uint32 (rows + 1,). The first entry of each row.
+    entries: uint32 (entries,). The classes of each row.
+    of_rectangle: uint32 (rectangles,). The row of each rectangle.
+  """
+
+  classes: Indices
+  start: Indices
+  entries: Indices
+  of_rectangle: Indices
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    return unpickled, (Rows, *self)
+
+
+class RectangleGradient(NamedTuple):
+  """The arguments of `rectangle_gradient`.
+
+  Attributes:
+    own: the rows of the player.
+    own_root: the player's first sequence.
+    other: the rows of the opponent.
+    other_root: the opponent's first sequence.
+    payoffs: float64 (rectangles,). What each pair of sequences is worth to the player.
+    sequence_form: float64 (sequences,). The strategy of the opponent.
+    utility: float64 (sequences,). The gradient at the player's sequences, written here.
+    by_class: float64 (classes,). Workspace, as long as the player with more classes needs.
+    by_own_row: float64 (rows,). Workspace.
+    by_other_row: float64 (rows,). Workspace.
+  """
+
+  own: Rows
+  own_root: Count
+  other: Rows
+  other_root: Count
+  payoffs: Doubles
+  sequence_form: Doubles
+  utility: Doubles
+  by_class: Doubles
+  by_own_row: Doubles
+  by_other_row: Doubles
+
+
+@step(RectangleGradient, single=False)
+def rectangle_gradient(record: RectangleGradient) -> None:
+  """Computes a player's gradient at all of its sequences."""
+  own, other, by_class = record.own, record.other, record.by_class
+  sequence_form, utility = record.sequence_form, record.utility
+  for each in range(np.uint64(by_class.shape[0])):
+    by_class[each] = 0.0
+  for sequence in range(np.uint64(other.classes.shape[0])):
+    by_class[other.classes[sequence]] += sequence_form[record.other_root + sequence]
+  for row in range(np.uint64(record.by_other_row.shape[0])):
+    total = 0.0
+    for entry in range(np.uint64(other.start[row]), np.uint64(other.start[row + np.uint64(1)])):
+      total += by_class[other.entries[entry]]
+    record.by_other_row[row] = total
+  for row in range(np.uint64(record.by_own_row.shape[0])):
+    record.by_own_row[row] = 0.0
+  for each in range(np.uint64(record.payoffs.shape[0])):
+    met = record.by_other_row[other.of_rectangle[each]]
+    record.by_own_row[own.of_rectangle[each]] += record.payoffs[each] * met
+  for each in range(np.uint64(by_class.shape[0])):
+    by_class[each] = 0.0
+  for row in range(np.uint64(record.by_own_row.shape[0])):
+    gained = record.by_own_row[row]
+    for entry in range(np.uint64(own.start[row]), np.uint64(own.start[row + np.uint64(1)])):
+      by_class[own.entries[entry]] += gained
+  for sequence in range(np.uint64(own.classes.shape[0])):
+    utility[record.own_root + sequence] = by_class[own.classes[sequence]]
+
+
+class Rectangles(Payoff):
+  """The payoffs of a game in private moves form.
+
+  Attributes:
+    rows: of each player.
+  """
+
+  form = "rectangles"
+  gradient = rectangle_gradient
+
+  def __init__(self, rows: tuple[Rows, Rows], payoffs: Float64s) -> None:
+    """Takes the rows, and what each pair of sequences is worth to each player, shape (2, rectangles)."""
+    none = np.zeros(0, np.uint32)
+    super().__init__(
+      PayoffArrays(NO_PLAYERS, NO_PLAYERS, none, none.reshape(0, 0), payoffs.ravel())
+    )
+    self.rows = rows
+
+  @property
+  def payoffs(self) -> Float64s:
+    """What each pair of sequences is worth to each player, weighted by chance, shape (2, rectangles)."""
+    return self.arrays.values.reshape(2, -1)
+
+  @property
+  def _roots(self) -> tuple[int, int]:
+    return 0, len(self.rows[0].classes)
+
+  @property
+  def num_leaves(self) -> int:
+    """How many pairs of sequences have a payoff for player 0; several where chance has several ways to the pair."""
+    sizes = [self._row_sizes(player)[self.rows[player].of_rectangle] for player in (0, 1)]
+    return int((sizes[0] * sizes[1])[self.payoffs[0] != 0].sum())
+
+  @property
+  def num_bytes(self) -> int:
+    """Memory of the arrays."""
+    return self.payoffs.nbytes + sum(array.nbytes for rows in self.rows for array in rows)
+
+  def gradient_step(
+    self,
+    player: int,
+    sequence_form: AnyFloats,
+    utility: AnyFloats,
+    arrays: PayoffArrays | None = None,
+  ) -> Step:
+    """Returns the step that computes a gradient; `arrays` may have other payoffs as `values`."""
+    own, other = self.rows[player], self.rows[1 - player]
+    payoffs = self.payoffs if arrays is None else arrays.values.reshape(2, -1)
+    classes = max(1 + int(each.classes.max(initial=0)) for each in self.rows)
+    record = RectangleGradient(
+      own=own,
+      own_root=self._roots[player],
+      other=other,
+      other_root=self._roots[1 - player],
+      payoffs=payoffs[player],
+      sequence_form=sequence_form,
+      utility=utility,
+      by_class=np.zeros(classes),
+      by_own_row=np.zeros(len(own.start) - 1),
+      by_other_row=np.zeros(len(other.start) - 1),
+    )
+    return self.gradient.on(record)
+
+  def leaves(self, player: int) -> Leaves:
+    """Lists the pairs of sequences.
+
+    Raises:
+      GameTooLargeError: there are more than 20 million.
+    """
+    if self.num_leaves > _MOST_LEAVES:
+      raise errors.GameTooLargeError(
+        f"This needs a list of all {self.num_leaves:,} pairs of sequences that have a payoff; {_MOST_LEAVES:,} are the "
+        "most that are listed. Solvers and evaluations that need gradients only take the game: CFR and its variants, "
+        "restarts, best responses."
+      )
+    worth = np.flatnonzero(self.payoffs[player])
+    sides = [self._sequences_of(each, worth) for each in (player, 1 - player)]
+    (own, own_sizes), (others, other_sizes) = sides
+    pairs = own_sizes * other_sizes
+    rectangle = np.repeat(np.arange(len(worth)), pairs)
+    place = spread(np.zeros_like(pairs), pairs)
+    first, second = (np.cumsum(sizes) - sizes for sizes in (own_sizes, other_sizes))
+    columns = [
+      own[first[rectangle] + place // other_sizes[rectangle]],
+      others[second[rectangle] + place % other_sizes[rectangle]],
+    ]
+    # In the order of the player's sequences.
+    (theirs, mine), values = combined(columns[::-1], self.payoffs[player, worth][rectangle], np.add)
+    return Leaves(mine.astype(np.uint32), theirs.astype(np.uint32)[None], values)
+
+  def _row_sizes(self, player: int) -> Int64s:
+    """Returns how many sequences each row has."""
+    rows = self.rows[player]
+    counts = np.bincount(rows.classes)
+    ends = np.append(0, np.cumsum(counts[rows.entries]))
+    return np.diff(ends[rows.start])
+
+  def _sequences_of(self, player: int, rectangles: Int64s) -> tuple[Int64s, Int64s]:
+    """Returns the sequences of the rows of some rectangles, end to end, and how many each has."""
+    rows = self.rows[player]
+    chosen = rows.of_rectangle[rectangles]
+    start = rows.start.astype(np.int64)
+    classes = rows.entries[spread(start[chosen], start[chosen + 1] - start[chosen])]
+    members = np.argsort(rows.classes, kind="stable")
+    counts = np.bincount(rows.classes)
+    sequences = (
+      self._roots[player] + members[spread((np.cumsum(counts) - counts)[classes], counts[classes])]
+    )
+    return sequences, self._row_sizes(player)[chosen]
+
+  @functools.cached_property
+  def _totals(self) -> tuple[Float64s, Float64s]:
+    """Of each player, the sum of the sizes of all payoffs that each of its sequences can meet."""
+    end = sum(len(each.classes) for each in self.rows)
+    positive = self.arrays._replace(values=np.abs(self.arrays.values))
+    result = np.zeros(end), np.zeros(end)
+    Chain(
+      self.gradient_step(player, np.ones(end), result[player], positive) for player in (0, 1)
+    ).run()
+    return result
+
+  def infoset_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
+    """Bounds counterfactual utilities by the sum of the payoffs that can follow: `infoset_scales`."""
+    return self.infoset_scales(treeplexes, player)
+
+  def sensitivity(self, treeplexes: Sequence[Treeplex], player: int) -> float:
+    """Bounds the spectral norm of the payoff matrix: the root of the largest row sum times the largest column sum."""
+    rows, columns = (float(each.max(initial=0.0)) for each in self._totals)
+    return float(np.sqrt(rows * columns))

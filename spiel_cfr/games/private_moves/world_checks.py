@@ -1,0 +1,187 @@
+"""Checks of worlds on pairs of histories: equal keys must mean equal futures.
+
+`find_worlds` visits one history of each world, so that a key that leaves something out could pass. All short histories
+and many random ones are compared, state by state, with the histories that found their worlds. Each random history is
+also walked again along its path of cores with other moves, and the two are crossed: player 0 moves as in the first,
+player 1 as in the second. That must be possible, and each player must be told what it was told before.
+"""
+
+import collections
+import random
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Int64s
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.openspiel.state_checks import chance_outcomes
+from spiel_cfr.games.private_moves.infostate_checks import RANDOM, SHORT, InfostateChecks, Memory
+from spiel_cfr.games.private_moves.worlds import CHANCE, Worlds, world_of
+
+
+def check_worlds(view: GameView, worlds: Worlds) -> None:
+  """Compares histories with the worlds that were found.
+
+  Raises:
+    PrivateMovesError: two histories of one world differ, or do not cross; see `InfostateChecks.arrive`, too.
+    ImperfectRecallError: see there.
+  """
+  checks = _Checks(view, worlds)
+  checks.short_histories()
+  choice = random.Random(0)
+  for _ in range(RANDOM):
+    first = checks.walk(lambda here: choice.choice(here.moves))
+    assert first is not None
+    second = checks.walk(_Along(worlds, first.cores, choice))
+    if second is not None:
+      checks.cross(first, second)
+
+
+class _Here(NamedTuple):
+  """A state on a walk.
+
+  Attributes:
+    state: the state.
+    world: its world.
+    moves: what can happen.
+    edges: int64 (moves,). The edges of the world.
+    memory: what players remember.
+  """
+
+  state: Any
+  world: int
+  moves: list[int]
+  edges: Int64s
+  memory: Memory
+
+
+class _Walk(NamedTuple):
+  """A history to its end.
+
+  Attributes:
+    moves: of player 0, player 1 and chance, in order.
+    cores: the cores that the history changes to.
+    memory: what players remember at the end.
+    history: all moves.
+  """
+
+  moves: dict[int, list[int]]
+  cores: list[int]
+  memory: Memory
+  history: list[int]
+
+
+class _Along:
+  """Chooses random moves along a path of cores."""
+
+  def __init__(self, worlds: Worlds, cores: list[int], choice: random.Random) -> None:
+    self._worlds, self._cores, self._choice = worlds, collections.deque(cores), choice
+
+  def __call__(self, here: _Here) -> int | None:
+    """Returns a move that leads to the next core, or one that leaves it as it is; None in a dead end."""
+    after = self._worlds.core_after(here.edges)
+    fits, still = after == self._cores[0], after == self._worlds.core[here.world]
+    if not fits.any() or self._choice.random() < 0.5:
+      fits |= still
+    if not fits.any():
+      return None
+    place = self._choice.choice(np.flatnonzero(fits).tolist())
+    if not still[place]:
+      self._cores.popleft()
+    return here.moves[place]
+
+
+class _Checks:
+  """Walks that are compared with worlds."""
+
+  def __init__(self, view: GameView, worlds: Worlds) -> None:
+    self._view, self._worlds = view, worlds
+    self._infostates = InfostateChecks(view, worlds.keys)
+
+  def short_histories(self) -> None:
+    """Compares the short histories, all that there are."""
+    queue = collections.deque([self._root()])
+    for _ in range(SHORT):
+      if not queue:
+        return
+      here = queue.popleft()
+      queue += filter(None, (self._follow(here, move) for move in here.moves))
+
+  def walk(self, choose: Callable[[_Here], int | None]) -> _Walk | None:
+    """Walks to the end of the game, and compares all states on the way; None if there was nothing to choose."""
+    here: _Here | None = self._root()
+    moves: dict[int, list[int]] = collections.defaultdict(list)
+    cores, history, memory = list[int](), list[int](), Memory()
+    while here is not None:
+      move = choose(here)
+      if move is None:
+        return None
+      mover = here.state.current_player()
+      moves[mover].append(move)
+      history.append(move)
+      core = int(self._worlds.core_after(here.edges)[here.moves.index(move)])
+      if core != self._worlds.core[here.world]:
+        cores.append(core)
+      memory = self._infostates.after(here.memory, mover, move)
+      here = self._follow(here, move)
+    return _Walk(moves, cores, memory, history)
+
+  def cross(self, first: _Walk, second: _Walk) -> None:
+    """Checks that the moves of player 0 in one walk and of player 1 in another along the same cores go together."""
+    left = {mover: collections.deque(moves) for mover, moves in first.moves.items()}
+    left[1] = collections.deque(second.moves[1])
+
+    def choose(here: _Here) -> int | None:
+      own = left.get(here.state.current_player())
+      return own.popleft() if own and own[0] in here.moves else None
+
+    crossed, told = self.walk(choose), (first.memory.told[0], second.memory.told[1])
+    if crossed is None or crossed.cores != first.cores or crossed.memory.told != told:
+      raise errors.PrivateMovesError(
+        f"The histories {first.history} and {second.history} have the same path of cores, but player 0's moves of the "
+        "first do not go together with player 1's of the second, or players are told something else then. Worlds are "
+        f"told by {self._worlds.keys}."
+      )
+
+  def _root(self) -> _Here:
+    return self._arrive(self._view.new_initial_state(), 0, Memory())
+
+  def _arrive(self, state: Any, world: int, memory: Memory) -> _Here:
+    """Compares a state with the history that found its world."""
+    worlds = self._worlds
+    expected = worlds.action_lists[worlds.legal[world]]
+    edges = int(worlds.first_edge[world]) + np.arange(len(expected))
+    if worlds.mover[worlds.core[world]] == CHANCE:
+      outcomes = chance_outcomes(self._view, state)
+      moves = [action for action, _ in outcomes]
+      is_same = [chance for _, chance in outcomes] == worlds.probability[edges].tolist()
+    else:
+      moves, is_same = self._view.legal_actions(state), True
+    if not is_same or tuple(moves) != expected:
+      self._refuse(state, worlds.history(world), f"are followed by {moves} and {list(expected)}")
+    return _Here(state, world, moves, edges, self._infostates.arrive(state, memory))
+
+  def _follow(self, here: _Here, move: int) -> _Here | None:
+    """Compares the state after a move with what was found there, and returns it; None at the end of the game."""
+    worlds, child = self._worlds, here.state.child(move)
+    edge = int(here.edges[here.moves.index(move)])
+    target, other = int(worlds.target[edge]), worlds.history_after(edge)
+    if child.is_terminal() != (target < 0):
+      self._refuse(child, other, "are not both over")
+    if target < 0:
+      returns, expected = list(self._view.returns(child)), worlds.returns[-1 - target].tolist()
+      if returns != expected:
+        self._refuse(child, other, f"return {returns} and {expected}")
+      return None
+    if world_of(worlds, child) != target:
+      self._refuse(child, other, "lead to different worlds")
+    memory = self._infostates.after(here.memory, here.state.current_player(), move)
+    return self._arrive(child, target, memory)
+
+  def _refuse(self, state: Any, other: list[int], difference: str) -> NoReturn:
+    raise errors.PrivateMovesError(
+      f"The histories {state.history()} and {other} {difference}, and should be alike: without the last moves, if not "
+      f"with them, they are one world. Worlds are told by {self._worlds.keys}."
+    )

@@ -1,0 +1,82 @@
+"""Keys of worlds: what makes two histories of a game equal for all that follows.
+
+A *world* is a core, which is the truth (the board and the player to move), and what each player has seen of it. Keys
+are read off OpenSpiel's states. Several are tried in turn, because some games leave the number of moves out of their
+strings, and others have no observation strings.
+"""
+
+import dataclasses
+from collections.abc import Callable, Hashable
+from typing import Any, TypeAlias
+
+CoreKey: TypeAlias = Callable[[Any], Hashable]
+SeenKey: TypeAlias = Callable[[Any, int], Hashable]
+
+
+@dataclasses.dataclass(frozen=True)
+class WorldKeys:
+  """The two functions that identify a world.
+
+  Attributes:
+    core: takes a state; returns the core without the player to move, which is added to it.
+    seen: takes a state and a player; returns what the player has seen. At the player's own decisions it must
+      determine the legal actions; with the player's earlier decisions and actions, it determines the infoset.
+    name: the keys in words, for error messages.
+  """
+
+  core: CoreKey
+  seen: SeenKey
+  name: str
+
+  def __str__(self) -> str:
+    return self.name
+
+
+def _board(state: Any) -> Hashable:
+  return str(state)
+
+
+def _board_and_moves(state: Any) -> Hashable:
+  return str(state), state.move_number()
+
+
+def _board_and_observations(state: Any) -> Hashable:
+  return str(state), state.observation_string(0), state.observation_string(1)
+
+
+def _observation(state: Any, player: int) -> Hashable:
+  return str(state.observation_string(player))
+
+
+def _observation_and_moves(state: Any, player: int) -> Hashable:
+  return state.observation_string(player), state.move_number()
+
+
+def _information(state: Any, player: int) -> Hashable:
+  return str(state.information_state_string(player))
+
+
+# The coarsest first: the fewer cores and sights there are, the smaller the compiled game.
+_BY_OBSERVATIONS = (
+  WorldKeys(_board, _observation, "str(state), and observation strings"),
+  WorldKeys(
+    _board_and_moves, _observation, "str(state) with the number of moves, and observation strings"
+  ),
+  WorldKeys(
+    _board_and_moves,
+    _observation_and_moves,
+    "str(state) and observation strings, both with the number of moves",
+  ),
+  WorldKeys(
+    _board_and_observations, _observation, "str(state) with observation strings, and these"
+  ),
+)
+_BY_INFORMATION = (WorldKeys(_board, _information, "str(state), and information state strings"),)
+
+
+def candidates(game: Any) -> tuple[WorldKeys, ...]:
+  """Returns the keys that are tried on an OpenSpiel game, in order: those for which it has strings."""
+  kind = game.get_type()
+  return _BY_OBSERVATIONS * bool(kind.provides_observation_string) + _BY_INFORMATION * bool(
+    kind.provides_information_state_string
+  )

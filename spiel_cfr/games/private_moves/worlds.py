@@ -1,0 +1,297 @@
+"""The worlds of a game, found through OpenSpiel's states: a few hundred thousand where histories are ten billion.
+
+Histories whose world is equal have the same future. `find_worlds` visits one history of each world; that the others
+are alike is checked by `world_checks`, and where a key breaks its promise, `PrivateMovesError` names two histories.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+import numpy as np
+import pyspiel
+import scipy.sparse
+import scipy.sparse.csgraph
+import tqdm
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._util import memory
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.openspiel.state_checks import (
+  ReturnsCheck,
+  cannot_be_walked,
+  chance_outcomes,
+  check_actions,
+  unknown_player,
+)
+from spiel_cfr.games.private_moves.world_keys import WorldKeys
+
+# Who moves at a core: a player, or one of these.
+CHANCE, TERMINAL = 2, 3
+_MOVERS = {
+  0: 0,
+  1: 1,
+  int(pyspiel.PlayerId.CHANCE): CHANCE,
+  int(pyspiel.PlayerId.TERMINAL): TERMINAL,
+}
+_CHECK_EVERY = 1 << 12
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Worlds:
+  """The graph of worlds. A move of a world is an edge; edges of a world lie together, in the order of its actions.
+
+  Attributes:
+    keys: the keys.
+    numbers: of each world, (core, what player 0 has seen, what player 1 has seen), by number.
+    cores: of each core, its key with the player to move.
+    seen: of each player, the keys of what it has seen.
+    core: int64 (worlds,). The core of each world.
+    sight: int64 (2, worlds). What each player has seen.
+    legal: int64 (worlds,). The list of actions of each world, in `action_lists`.
+    action_lists: lists of actions, those of chance among them.
+    mover: int64 (cores,). A player, `CHANCE` or `TERMINAL`.
+    returns: float64 (cores, 2). What terminal cores return to each player; 0 elsewhere.
+    first_edge: int64 (worlds,). The first edge of each world.
+    source: int64 (edges,). The world before the move.
+    action: int64 (edges,). The action.
+    place: int64 (edges,). The place of the action in the list of actions.
+    target: int64 (edges,). The world after the move; -1 - core where that is terminal.
+    probability: float64 (edges,). The probability of a chance outcome; 1 elsewhere.
+    found_by: int64 (worlds,). The edge by which the world was found; -1 at the root, which is world 0.
+  """
+
+  keys: WorldKeys
+  numbers: dict[tuple[int, int, int], int]
+  cores: dict[Hashable, int]
+  seen: tuple[dict[Hashable, int], dict[Hashable, int]]
+  core: Int64s
+  sight: Int64s
+  legal: Int64s
+  action_lists: list[tuple[int, ...]]
+  mover: Int64s
+  returns: Float64s
+  first_edge: Int64s
+  source: Int64s
+  action: Int64s
+  place: Int64s
+  target: Int64s
+  probability: Float64s
+  found_by: Int64s
+
+  def history(self, world: int) -> list[int]:
+    """Returns the actions of one history of a world."""
+    result = []
+    edge = int(self.found_by[world])
+    while edge >= 0:
+      result.append(int(self.action[edge]))
+      edge = int(self.found_by[self.source[edge]])
+    return result[::-1]
+
+  def history_after(self, edge: int) -> list[int]:
+    """Returns the actions of one history that ends with an edge."""
+    return [*self.history(int(self.source[edge])), int(self.action[edge])]
+
+  def core_after(self, edges: Int64s) -> Int64s:
+    """Returns the core that each of some edges leads to."""
+    target = self.target[edges]
+    return np.where(target < 0, -1 - target, self.core[np.maximum(target, 0)])
+
+
+def world_of(worlds: Worlds, state: Any) -> int | None:
+  """Returns the world of a state that is not terminal, or None if no such world was found."""
+  core = worlds.cores.get((worlds.keys.core(state), state.current_player()), -1)
+  sights = [own.get(worlds.keys.seen(state, player), -1) for player, own in enumerate(worlds.seen)]
+  return worlds.numbers.get((core, sights[0], sights[1]))
+
+
+def find_worlds(
+  view: GameView, keys: WorldKeys, max_worlds: int, max_bytes: int, progress: bool
+) -> Worlds:
+  """Visits a history of each world.
+
+  Args:
+    view: the game, of two players.
+    keys: the keys of worlds.
+    max_worlds: how many worlds there may be.
+    max_bytes: how much the memory of the process may grow.
+    progress: whether to show a bar, if standard error is a terminal.
+
+  Raises:
+    PrivateMovesError: two terminal histories of one core return something else, or a world can come again.
+    GameTooLargeError: there are more worlds, or they take more memory.
+    UnsupportedGameError: a state has no legal action, another player, or raises an exception.
+    InvalidPayoffError: see `ReturnsCheck`.
+  """
+  search = _Search(view, keys)
+  before = memory.resident_bytes()
+  bar = tqdm.tqdm(
+    desc="finding worlds", unit=" worlds", unit_scale=True, delay=1.0, leave=False,
+    disable=None if progress else True,
+  )  # fmt: skip
+  try:
+    while search.stack:
+      search.expand()
+      count = len(search.numbers)
+      if count > max_worlds:
+        raise errors.GameTooLargeError(
+          f"The game has more than {max_worlds:,} worlds by these keys: {keys}. Choose smaller parameters, or raise "
+          "the limit if there is the time (about 30 microseconds a world)."
+        )
+      if count - bar.n >= _CHECK_EVERY:
+        if memory.resident_bytes() - before > max_bytes:
+          raise errors.GameTooLargeError(
+            f"The game has {count:,} worlds and more, which take over max_bytes={max_bytes:,}, by these keys: {keys}."
+          )
+        bar.update(count - bar.n)
+  finally:
+    bar.close()
+  result = search.result()
+  _check_that_games_end(result)
+  return result
+
+
+@contextlib.contextmanager
+def _errors_of(state: Any) -> Iterator[None]:
+  """Turns what a state raises into UnsupportedGameError with its history."""
+  try:
+    yield
+  except (errors.SpielCFRError, MemoryError):
+    raise
+  except Exception as problem:
+    raise cannot_be_walked(state, problem) from problem
+
+
+class _Search:
+  """The worlds found so far, and states whose moves are still to be followed."""
+
+  def __init__(self, view: GameView, keys: WorldKeys) -> None:
+    self._view, self._keys, self._check = view, keys, ReturnsCheck(view)
+    self.numbers: dict[tuple[int, int, int], int] = {}
+    self.stack: list[tuple[int, Any]] = []
+    self._cores: dict[Hashable, int] = {}
+    self._seen: tuple[dict[Hashable, int], dict[Hashable, int]] = ({}, {})
+    self._mover: list[int] = []
+    self._returns: list[tuple[float, float]] = []
+    # By world.
+    self._first_edge: list[int] = []
+    self._legal: list[int] = []
+    self._found_by: list[int] = []
+    self._action_lists: dict[tuple[int, ...], int] = {}
+    # By edge.
+    self._source: list[int] = []
+    self._actions: list[int] = []
+    self._place: list[int] = []
+    self._target: list[int] = []
+    self._probability: list[float] = []
+    # Terminal cores -> the edge by which each was found.
+    self._ends: dict[int, int] = {}
+    root = view.new_initial_state()
+    with _errors_of(root):
+      self._visit(root)
+
+  def expand(self) -> None:
+    """Follows the moves of one state."""
+    world, state = self.stack.pop()
+    with _errors_of(state):
+      if state.is_chance_node():
+        outcomes = chance_outcomes(self._view, state)
+        moves = tuple(action for action, _ in outcomes)
+        chances = [chance for _, chance in outcomes]
+      else:
+        legal = self._view.legal_actions(state)
+        check_actions(self._view, state, legal)
+        moves, chances = tuple(legal), [1.0] * len(legal)
+      self._first_edge[world] = len(self._source)
+      self._legal[world] = self._action_lists.setdefault(moves, len(self._action_lists))
+      for place, (action, chance) in enumerate(zip(moves, chances, strict=True)):
+        self._source.append(world)
+        self._actions.append(action)
+        self._place.append(place)
+        self._probability.append(chance)
+        self._target.append(self._visit(state.child(action)))
+
+  def _visit(self, state: Any) -> int:
+    """Returns the world of a state, or -1 - core of a terminal one."""
+    player = state.current_player()
+    key = self._keys.core(state), player
+    core = self._cores.get(key)
+    is_new = core is None
+    if core is None:
+      if player not in _MOVERS:
+        raise unknown_player(state)
+      core = self._cores[key] = len(self._cores)
+      self._mover.append(_MOVERS[player])
+      self._returns.append((0.0, 0.0))
+    edge = len(self._source) - 1
+    if self._mover[core] == TERMINAL:
+      first, second = returns = self._view.returns(state)
+      if is_new:
+        self._check(state, returns)
+        self._returns[core], self._ends[core] = (first, second), edge
+      elif self._returns[core] != (first, second):
+        raise errors.PrivateMovesError(
+          f"The histories {self._history(self._ends[core])} and {self._history(edge)} end in one core and return "
+          f"{self._returns[core]} and {(first, second)}. The core is told by {self._keys}."
+        )
+      return -1 - core
+    first, second = (
+      own.setdefault(self._keys.seen(state, player), len(own))
+      for player, own in enumerate(self._seen)
+    )
+    numbers = core, first, second
+    world = self.numbers.setdefault(numbers, len(self.numbers))
+    if world == len(self._found_by):
+      self._found_by.append(edge)
+      self._first_edge.append(-1)
+      self._legal.append(-1)
+      self.stack.append((world, state))
+    return world
+
+  def _history(self, edge: int) -> list[int]:
+    result = []
+    while edge >= 0:
+      result.append(self._actions[edge])
+      edge = self._found_by[self._source[edge]]
+    return result[::-1]
+
+  def result(self) -> Worlds:
+    """Returns the graph of worlds."""
+    numbers = np.array(list(self.numbers), np.int64)
+    return Worlds(
+      keys=self._keys,
+      numbers=self.numbers,
+      cores=self._cores,
+      seen=self._seen,
+      core=numbers[:, 0].copy(),
+      sight=numbers[:, 1:].T.copy(),
+      legal=np.array(self._legal, np.int64),
+      action_lists=list(self._action_lists),
+      mover=np.array(self._mover, np.int64),
+      returns=np.array(self._returns, np.float64),
+      first_edge=np.array(self._first_edge, np.int64),
+      source=np.array(self._source, np.int64),
+      action=np.array(self._actions, np.int64),
+      place=np.array(self._place, np.int64),
+      target=np.array(self._target, np.int64),
+      probability=np.array(self._probability, np.float64),
+      found_by=np.array(self._found_by, np.int64),
+    )
+
+
+def _check_that_games_end(worlds: Worlds) -> None:
+  """Refuses graphs with a cycle: a world that comes again can come for ever."""
+  inner = worlds.target >= 0
+  source, target = worlds.source[inner], worlds.target[inner]
+  count = len(worlds.core)
+  graph = scipy.sparse.csr_array((np.ones(len(source), np.int8), (source, target)), (count, count))
+  number, component = scipy.sparse.csgraph.connected_components(graph, connection="strong")
+  again = np.flatnonzero(inner)[component[source] == component[target]]
+  if number < count or (source == target).any():
+    history = worlds.history_after(int(again[0]))
+    raise errors.PrivateMovesError(
+      f"The world after the history {history} can come again, so that the game need not end. Worlds are told by "
+      f"{worlds.keys}: let the core contain what makes the game end, such as the number of moves."
+    )

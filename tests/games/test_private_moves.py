@@ -1,0 +1,286 @@
+"""Games in private moves form are the games that lists of histories are, and what is none is refused by name."""
+
+import copy
+import functools
+import pickle
+import re
+from typing import Any
+
+import numpy as np
+import private_moves_games
+import pytest
+from private_moves_games import PrivateMovesGame
+
+import spiel_cfr
+from spiel_cfr import errors
+from spiel_cfr.evaluation import evaluate
+from spiel_cfr.games import WorldKeys, compile_private_moves_game
+from spiel_cfr.games.openspiel import loading
+from spiel_cfr.policies import forms
+
+# How infosets are told apart, where OpenSpiel's strings forget.
+_GAMES = {
+  "Kuhn": ("kuhn_poker", None),
+  "Leduc": ("leduc_poker", None),
+  "dice": ("liars_dice(dice_sides=3)", None),
+  "dark hex 2x2": ("dark_hex(num_rows=2,num_cols=2)", None),
+  "dark hex 2x2, observations": ("dark_hex(num_rows=2,num_cols=2)", "history"),
+  "dark hex 2x3": ("dark_hex(num_rows=2,num_cols=3)", "history"),
+  "abrupt dark hex 2x2": ("dark_hex(num_rows=2,num_cols=2,gameversion=adh)", None),
+}
+_SEEDS = range(8)
+_SOLVERS = {
+  "CFR": spiel_cfr.CFRSolver,
+  "CFR+": spiel_cfr.CFRPlusSolver,
+  "DCFR": spiel_cfr.DCFRSolver,
+  "PCFR+": spiel_cfr.PCFRPlusSolver,
+}
+_KEYS = WorldKeys(str, lambda state, player: state.observation_string(player), "the test's keys")
+
+
+@functools.cache
+def _pair(name: str) -> tuple[Any, Any]:
+  """Returns a game of `_GAMES` with its histories listed, and in private moves form."""
+  game, infostate = _GAMES[name]
+  return (
+    spiel_cfr.compile_game(game, vector_form=False, infostate=infostate),
+    compile_private_moves_game(game, infostate=infostate),
+  )
+
+
+@functools.cache
+def _random_pair(seed: int, zero_sum: bool = True) -> tuple[Any, Any]:
+  game = PrivateMovesGame(seed, zero_sum=zero_sum)
+  return (
+    spiel_cfr.compile_game(game, vector_form=False),
+    compile_private_moves_game(game, keys=_KEYS),
+  )
+
+
+def _by_name(game: Any, values: Any) -> dict[tuple[str, int], float]:
+  """Returns the number of each action by infostate and action."""
+  result = {}
+  for own in game.infosets:
+    actions = iter(own.actions.tolist())
+    for infostate, first, stride, count in zip(
+      own.infostates, own.first_sequence, own.stride, own.num_actions, strict=True
+    ):
+      for place in range(count):
+        result[infostate, next(actions)] = float(values[int(first) + place * int(stride)])
+  return result
+
+
+def _from_names(game: Any, numbers: dict[tuple[str, int], float]) -> Any:
+  """Returns numbers by infostate and action as an array over sequences."""
+  places = _by_name(game, np.arange(game.end))
+  result = np.zeros(game.end)
+  result[[int(places[key]) for key in numbers]] = list(numbers.values())
+  return result
+
+
+def _assert_alike(listed: Any, private: Any) -> None:
+  """Asserts that two forms have the same facts, infosets and gradients."""
+  for fact in ("num_states", "num_terminals", "payoff_range", "constant_sum", "game_string"):
+    assert getattr(private, fact) == getattr(listed, fact), fact
+  for mine, theirs in zip(private.infosets, listed.infosets, strict=True):
+    assert sorted(mine.infostates) == sorted(theirs.infostates)
+    assert len(set(mine.infostates)) == len(mine.num_actions)
+  random = np.random.default_rng(0)
+  names = _by_name(listed, random.exponential(size=listed.end))
+  strategies = [
+    forms.sequence_form(each, forms.behavioral_form(each, _from_names(each, names)))
+    for each in (listed, private)
+  ]
+  scale = max(map(abs, listed.payoff_range))
+  for player in (0, 1):
+    gradients = []
+    for each, strategy in zip((listed, private), strategies, strict=True):
+      gradient = np.zeros(each.end)
+      each.payoff.gradient_into(player, strategy, gradient)
+      gradients.append(_by_name(each, gradient))
+    for key, value in gradients[0].items():
+      if key[0] in set(listed.infostates[player]):
+        assert gradients[1][key] == pytest.approx(value, abs=1e-12 * scale)
+  if listed.constant_sum is not None:
+    value = spiel_cfr.solve_lp(listed).value
+    assert spiel_cfr.solve_lp(private).value == pytest.approx(value, abs=1e-9 * scale)
+
+
+@pytest.mark.parametrize("name", _GAMES)
+def test_a_game_is_the_same_in_both_forms(name):
+  _assert_alike(*_pair(name))
+
+
+@pytest.mark.parametrize("seed", _SEEDS)
+@pytest.mark.parametrize("zero_sum", [True, False])
+def test_a_random_game_is_the_same_in_both_forms(seed, zero_sum):
+  _assert_alike(*_random_pair(seed, zero_sum))
+
+
+@pytest.mark.parametrize("name", ["Kuhn", "dark hex 2x2", "dark hex 2x3", 1, 2])
+@pytest.mark.parametrize("solver", _SOLVERS)
+def test_iterates_are_those_of_listed_histories(name, solver):
+  pair = _random_pair(name) if isinstance(name, int) else _pair(name)
+  listed, private = (_SOLVERS[solver](each) for each in pair)
+  for iterations in (1, 4, 20):
+    listed.run(iterations)
+    private.run(iterations)
+    found = private.average_policy_dict()
+    for infostate, expected in listed.average_policy_dict().items():
+      assert found[infostate] == pytest.approx(expected, abs=1e-9)
+    assert private.nash_conv() == pytest.approx(listed.nash_conv(), abs=1e-9)
+    # A policy of one form is read in the other.
+    assert spiel_cfr.nash_conv(pair[1], listed.average_policy()) == pytest.approx(
+      listed.nash_conv(), abs=1e-9
+    )
+
+
+@pytest.mark.parametrize("name", _GAMES)
+def test_each_infoset_has_a_state(name):
+  _, private = _pair(name)
+  for player, own in enumerate(private.infosets):
+    actions = np.split(own.actions, np.cumsum(own.num_actions)[:-1])
+    states = private.first_states(player)
+    assert len(states) == len(own.infostates)
+    for state, infostate, legal in zip(states, own.infostates, actions, strict=True):
+      assert state.current_player() == player
+      assert private.view.infostate(state) == infostate
+      assert state.legal_actions() == legal.tolist()
+
+
+def test_solvers_and_games_are_copied_and_kept(tmp_path):
+  _, game = _pair("dark hex 2x3")
+  solver = spiel_cfr.CFRPlusSolver(game)
+  solver.run(10)
+  solver.save(tmp_path / "solver.npz")
+  again = pickle.loads(pickle.dumps(game))
+  assert again.digest == game.digest
+  assert copy.copy(game) is game
+  resumed = spiel_cfr.Solver.load(tmp_path / "solver.npz", again)
+  for each in (solver, resumed):
+    each.run(10)
+  assert np.array_equal(solver.average_probabilities(), resumed.average_probabilities())
+  solution = spiel_cfr.solve(game, exploitability=1e-3, progress=False)
+  assert solution.exploitability <= 1e-3
+  assert spiel_cfr.judge(game, solution).exploitability == pytest.approx(solution.exploitability)
+
+
+@pytest.mark.parametrize("observes", ["tensors", "strings", "states"])
+@pytest.mark.parametrize("name", ["Leduc", "abrupt dark hex 2x2"])
+def test_whatever_chooses_actions_is_judged_alike(name, observes):
+  def answer(seen, legal):
+    # A hash of what is seen.
+    if observes == "tensors":
+      keys = (seen @ np.arange(seen.shape[1])) % 7
+    elif observes == "strings":
+      keys = [len(each) % 5 for each in seen]
+    else:
+      keys = [len(each.history()) for each in seen]
+    return legal * (1.0 + np.asarray(keys, float)[:, None] * np.arange(legal.shape[1]))
+
+  found = [
+    spiel_cfr.judge(game, answer, observes=observes, answers="logits", batch_size=9)
+    for game in _pair(name)
+  ]
+  assert found[1].nash_conv == pytest.approx(found[0].nash_conv, abs=1e-12)
+  assert np.allclose(found[1].expected_values, found[0].expected_values, atol=1e-12)
+
+
+def test_compile_game_chooses_the_form_where_histories_are_too_many():
+  game = "dark_hex(num_rows=2,num_cols=3)"
+  found = spiel_cfr.compile_game(game, infostate="history", max_nodes=2_000)
+  assert isinstance(found, spiel_cfr.games.PrivateMovesGame)
+  assert found.num_states == 104_229
+  # There are 1,797 worlds.
+  with pytest.raises(errors.GameTooLargeError, match="1,000 worlds"):
+    spiel_cfr.compile_game(game, infostate="history", max_nodes=1_000)
+  with pytest.raises(errors.GameTooLargeError):
+    spiel_cfr.compile_game(game, infostate="history", max_nodes=2_000, vector_form=False)
+
+
+_REFUSALS = {
+  "returns depend on failed attempts": "end in one core and return",
+  "failed attempts are seen": "sees a move that leaves the core",
+  "legal actions depend on the other's attempts": "its legal actions differ",
+  "chance depends on what a player has seen": "what chance does depends",
+  "moves depend on what the other has seen": "what a move of player . does depends",
+  "moves depend on what no key tells": "what a move of player . does depends|should be alike",
+  "infostates forget": "The player forgets",
+  "attempts never end": "can come again|has not ended",
+}
+
+
+@pytest.mark.parametrize("flaw", private_moves_games.FLAWS)
+def test_a_flaw_is_refused_by_name(flaw):
+  refusals = []
+  for seed in range(4):
+    game = PrivateMovesGame(seed, flaw, depth=5)
+    try:
+      private = compile_private_moves_game(game, keys=_KEYS)
+    except (errors.PrivateMovesError, errors.ImperfectRecallError) as error:
+      refusals.append(str(error))
+    else:
+      # The flaw is where nobody comes.
+      _assert_alike(spiel_cfr.compile_game(game, vector_form=False), private)
+  assert refusals
+  for refusal in refusals:
+    assert re.search(_REFUSALS[flaw], refusal)
+    assert re.search(r"\[\d+(, \d+)*", refusal)
+
+
+@pytest.mark.parametrize("flaw", [each for each in private_moves_games.FLAWS if "end" not in each])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_flawed_game_is_refused_or_right_whatever_keys_are_tried(flaw, seed):
+  game = PrivateMovesGame(seed, flaw)
+  try:
+    private = compile_private_moves_game(game)
+  except errors.UnsupportedGameError:
+    return
+  _assert_alike(spiel_cfr.compile_game(game, vector_form=False), private)
+
+
+def test_what_does_not_fit_is_refused():
+  with pytest.raises(errors.PrivateMovesError, match="3 players"):
+    compile_private_moves_game("kuhn_poker(players=3)")
+  with pytest.raises(errors.ImperfectRecallError, match='infostate="history"'):
+    compile_private_moves_game("dark_hex(num_rows=2,num_cols=3)")
+  with pytest.raises(errors.GameTooLargeError, match="1,000 worlds"):
+    compile_private_moves_game("phantom_ttt", max_worlds=1_000)
+  with pytest.raises(errors.GameTooLargeError, match="max_bytes=100,000"):
+    compile_private_moves_game("leduc_poker", max_bytes=100_000)
+  with pytest.raises(errors.ArgumentError, match="max_worlds"):
+    compile_private_moves_game("kuhn_poker", max_worlds=0)
+
+
+def test_too_many_pairs_of_sequences_are_not_listed(monkeypatch):
+  _, game = _pair("dark hex 2x3")
+  monkeypatch.setattr("spiel_cfr.games.private_moves.rectangles._MOST_LEAVES", 1_000)
+  with pytest.raises(errors.GameTooLargeError, match="pairs of sequences"):
+    spiel_cfr.solve_lp(game)
+
+
+# Infosets of each player, and terminal histories: published for exp-a-spiel (Rudolph et al. 2025, "Reevaluating Policy
+# Gradient Methods for Imperfect-Information Games").
+_PUBLISHED = {
+  "phantom_ttt": (None, 5_990_669, 9_829_101_024, (0.2968253968, 0.953125, 0.6243386243)),
+  "dark_hex(num_rows=3,num_cols=3)": (
+    "history",
+    6_072_917,
+    9_469_697_760,
+    (1 / 3, 1.0, 0.832804),
+  ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", _PUBLISHED)
+def test_published_sizes_and_values(name):
+  infostate, infosets, histories, (value, first, second) = _PUBLISHED[name]
+  game = spiel_cfr.compile_game(loading.load_game(name), infostate=infostate)
+  assert (game.num_infosets, game.num_terminals) == (infosets, histories)
+  found = evaluate.evaluate(game, forms.sequence_form(game, forms.uniform(game)))
+  assert found.expected_values[0] == pytest.approx(value, abs=1e-9)
+  assert found.best_response_values == pytest.approx([first, second], abs=1e-6)
+  solver = spiel_cfr.CFRPlusSolver(game)
+  solver.run(30)
+  assert solver.exploitability() < 0.02
