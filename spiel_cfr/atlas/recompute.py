@@ -14,7 +14,7 @@ from spiel_cfr.exploitation.guaranteed import GuaranteedStrategies
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import compile_game
 
-_ITERATIONS = 500
+_ITERATIONS = 2_000
 # Games of up to so many entries of sequences get a linear program, and a look at all equilibria.
 _PROGRAM, _ALL_EQUILIBRIA = 30_000, 200
 # Games of up to so many histories get their best correlated equilibrium.
