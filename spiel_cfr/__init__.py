@@ -8,6 +8,7 @@ import importlib.metadata
 # What shows itself when one completes `spiel_cfr.`
 from spiel_cfr import (  # noqa: F401
   abstraction,
+  atlas,
   catalogue,
   certificates,
   cfr,

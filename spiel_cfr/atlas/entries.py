@@ -1,11 +1,14 @@
 """Entries of the atlas: games with numbers that are certain."""
 
 import dataclasses
+import difflib
 import functools
 import importlib.resources
 import json
 from fractions import Fraction
 from typing import Any
+
+import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr.certificates import Interval
@@ -104,7 +107,10 @@ def _by_game() -> dict[str, Entry]:
 
 
 def _canonical(game: str) -> str:
-  return str(loading.load_game(game))
+  """Returns a string that is the same for a game whether defaults of its parameters are written or not."""
+  loading.load_game(game)  # Which says what is wrong with a string.
+  loaded = pyspiel.load_game(game)
+  return f"{loaded.get_type().short_name} {sorted(map(str, loaded.get_parameters().items()))}"
 
 
 def find(game: str) -> Entry:
@@ -122,7 +128,10 @@ def find(game: str) -> Entry:
   """
   entry = _by_game().get(_canonical(game))
   if entry is None:
+    names = [each.game for each in entries()]
+    close = difflib.get_close_matches(game, names, 3, 0.5)
     raise errors.ArgumentError(
-      f"The atlas does not have {game!r}. It has {', '.join(each.game for each in entries())}."
+      f"The atlas does not have {game!r}, but {len(names)} others, such as {', '.join(close or names[:3])}; see "
+      "atlas.entries()."
     )
   return entry
