@@ -52,7 +52,7 @@ def _row(entry: Entry) -> str:
     f"{entry.num_states:,}",
     "" if entry.value is None else certain(entry.value),
     certain(entry.uniform_nash_conv, 9),
-    f"{float(entry.solution_nash_conv.high):.1e} ({entry.solution})",
+    f"{float(entry.solution_nash_conv.high):z.1e} ({entry.solution})",
     unique,
   ]
   return f"| {' | '.join(cells)} |"

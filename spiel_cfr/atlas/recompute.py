@@ -109,7 +109,7 @@ def changes(before: Entry, text: dict[str, Any]) -> list[str]:
   was, now = (float(each.solution_nash_conv.high) for each in (before, after))
   scale = 1e-9 + float(before.uniform_nash_conv.high) * 1e-6
   if max(was, now) > 3 * min(was, now) + scale:
-    result.append(f"{before.game}: NashConv of {before.solution} was {was:g}, is {now:g}")
+    result.append(f"{before.game}: NashConv of {before.solution} was {was:zg}, is {now:zg}")
   if abs((before.best_efce or 0.0) - (after.best_efce or 0.0)) > 1e-6:
     result.append(f"{before.game}: the best EFCE was {before.best_efce}, is {after.best_efce}")
   return result
