@@ -1,12 +1,14 @@
-"""Published values of games that OpenSpiel does not have: the end games of liar's dice of github.com/thomasahle/snyd.
+"""Published numbers besides the values of OpenSpiel's games.
 
-OpenSpiel's liar's dice is another game: its highest face is wild, where here it is the lowest one, or none.
+The end games of liar's dice are those of github.com/thomasahle/snyd. OpenSpiel's liar's dice is another game: its
+highest face is wild, where here it is the lowest one, or none.
 """
 
 import collections
 import itertools
 from fractions import Fraction
 
+import pyspiel
 import pytest
 
 from spiel_cfr.evaluation import solve_lp
@@ -118,3 +120,30 @@ def test_published_stairs_know_one_order_of_the_dice(dice, published, of_the_rul
   for ordered, value in ((True, published), (False, of_the_rule)):
     found = Endgame(dice, 2, "stairs", ordered).value()
     assert found == pytest.approx(float(Fraction(value)), abs=1e-8)
+
+
+# Of classical dark hex if players remember what they see on the board, and not in which order they came to see it.
+_DARK_HEX = [
+  ((2, 2), 42),
+  ((2, 3), 314),
+  ((3, 2), 410),
+  pytest.param((3, 3), 12_556, marks=_SLOW),
+]
+
+
+@pytest.mark.parametrize(("size", "count"), _DARK_HEX)
+def test_infosets_of_dark_hex_with_imperfect_recall(size, count):
+  rows, columns = size
+  game = pyspiel.load_game(f"dark_hex(num_rows={rows},num_cols={columns})")
+  infosets, seen, stack = set(), set(), [game.new_initial_state()]
+  while stack:
+    state = stack.pop()
+    player = state.current_player()
+    infosets.add((player, state.observation_string(player)))
+    for action in state.legal_actions():
+      child = state.child(action)
+      both = child.observation_string(0), child.observation_string(1), child.current_player()
+      if not child.is_terminal() and both not in seen:
+        seen.add(both)
+        stack.append(child)
+  assert len(infosets) == count
