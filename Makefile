@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help demo test test-all lint composition docs dist benchmark clean
+.PHONY: help demo test test-all lint composition atlas docs dist benchmark clean
 
 help:
 	@echo "make demo       compare the solvers on a few games and draw the result"
@@ -13,6 +13,7 @@ help:
 	@echo "make test-all   run all tests (40 minutes on two cores)"
 	@echo "make lint       check format, style and types"
 	@echo "make composition  run every solver on every form of game and write docs/composition.md"
+	@echo "make atlas      compute the atlas of solved games again, print what has changed and write docs/atlas.md"
 	@echo "make docs       build the documentation as a site, in site/"
 	@echo "make dist       build a wheel and an sdist, and install and try them in a new environment"
 	@echo "make benchmark  measure speed"
@@ -37,6 +38,9 @@ lint: $(VENV)/dev.stamp
 
 composition: $(VENV)/all.stamp
 	@PYTHONPATH=tests/support $(BIN)/python -m composition
+
+atlas: $(VENV)/dev.stamp
+	@$(BIN)/python examples/atlas.py
 
 docs: $(VENV)/docs.stamp
 	@$(BIN)/python -m mkdocs --quiet build --strict

@@ -2,6 +2,7 @@
 
 from spiel_cfr import (
   abstraction,
+  atlas,
   catalogue,
   certificates,
   correlated,
@@ -41,6 +42,7 @@ __all__ = [
   "Solution",
   "StablePredictiveCFRSolver",
   "abstraction",
+  "atlas",
   "catalogue",
   "certificates",
   "certify",

@@ -44,6 +44,7 @@ ORDER = (
   "quantal_response",  # what those play who err
   "solving",  # one call that picks a solver and runs it
   "exploitation",  # responses to a modelled opponent, with a known risk
+  "atlas",  # solved games with numbers that are certain
   "bots",  # a policy as a bot of OpenSpiel's
   "search",  # subgames solved again
   "explorer",  # pages on which one clicks through a solved game

@@ -31,8 +31,19 @@ _METHODS = (property, functools.cached_property, classmethod, staticmethod)
 _SLOW = ("deep", "abstraction", "parametric_games", "sharding", "stable_predictive")
 # What pages need that need not be installed.
 _NEEDS = {"deep": "jax", "sharding": "ray"}
-# Names of other packages than OpenSpiel, of what is printed, of a test, and what stands for the name of a room.
-_ELSEWHERE = {"MPIPoolExecutor", "get_executor", "pandas", "read_csv", "x1000", "_Form", "ROOM"}
+# Names of games' parameters, of other packages than OpenSpiel, of what is printed, of a test, and what stands for the
+# name of a room.
+_ELSEWHERE = {
+  "is_misere",
+  "loss_multiplier",
+  "MPIPoolExecutor",
+  "get_executor",
+  "pandas",
+  "read_csv",
+  "x1000",
+  "_Form",
+  "ROOM",
+}
 _WORD = re.compile(r"[A-Za-z_]\w+")
 
 

@@ -25,8 +25,12 @@ from spiel_cfr.policies import forms
 _ROUNDOFF = Fraction(1, 1 << 53)
 # By how much two payoffs that count as the same multiple of a pattern's largest may differ: `private_types.rounded`.
 _ALIKE = Fraction(1, 10**13)
-# Roundings of a product besides those of sums that grow with the game: chance, payoff, factor, pattern, 16 columns.
+# Roundings of a product besides those that grow with the game: payoff, factor, pattern, 16 columns.
 _FEW = 50
+# As how many roundings it counts that a float stands for a rational within 2^-50, and is multiplied.
+_READING = 9
+# By how much sums of returns may differ that count as constant: `vector.tree_pieces`.
+_SAME_SUM = Fraction(2, 10**9)
 # Sums over hands in a showdown's value, each of all hands of the opponent; see `poker.showdown_kernels`.
 _SUMS_OF_HANDS = 16
 
@@ -62,15 +66,22 @@ def rounded_bounds(compiled: CompiledGame, probabilities: Float64s) -> PolicyBou
     Bounds.around([Interval(Fraction(each) - width, Fraction(each) + width)]).intervals()[0]
     for each in [*found.expected_values.tolist(), *found.best_response_values.tolist()]
   ]
-  # Returns are floats of at most U, two of which are added.
-  slack = 4 * _ROUNDOFF * _largest(compiled)
-  total = None if compiled.constant_sum is None else Fraction(compiled.constant_sum)
-  constant = None if total is None else Interval(total - slack, total + slack)
-  return PolicyBounds(widened[:2], widened[2:], constant, True)
+  return PolicyBounds(widened[:2], widened[2:], _constant_sum(compiled), True)
+
+
+def _constant_sum(compiled: PublicTreeGame) -> Interval | None:
+  """Bounds what the returns sum to: exactly 0 where one player's are those of the other with the opposite sign."""
+  if compiled.constant_sum is None:
+    return None
+  tree, total = compiled.tree, Fraction(compiled.constant_sum)
+  if not isinstance(tree, TypedTree) or (tree.matrices[:, 0] == -tree.matrices[:, 1]).all():
+    return Interval(Fraction(0), Fraction(0))
+  slack = _SAME_SUM * _largest(compiled)
+  return Interval(total - slack, total + slack)
 
 
 def _largest(compiled: CompiledGame) -> Fraction:
-  return max(abs(Fraction(each)) for each in compiled.payoff_range) * (1 + _ROUNDOFF)
+  return max(abs(Fraction(each)) for each in compiled.payoff_range) * (1 + _READING * _ROUNDOFF)
 
 
 def _error(compiled: PublicTreeGame) -> Fraction:
@@ -83,7 +94,7 @@ def _error(compiled: PublicTreeGame) -> Fraction:
     pairs = tree.num_types[0] * tree.num_types[1]
     # No pair of types is likelier than all deals would be if each were as likely as the likeliest.
     alike = pairs * deals * Fraction(float(tree.weights.max())) * _ALIKE
-    spread, roundings = Fraction(1), roundings + deals
+    spread, roundings = Fraction(1), roundings + deals + _READING * tree.deals.paths.shape[1]
   else:
     assert isinstance(tree, HandTree)
     masses = [Fraction(float(own.sum())) for own in tree.deal.reaches]

@@ -132,7 +132,8 @@ class OptimalEquilibrium:
     objective: what was maximized.
     value: the best objective. Where `is_exact` is false, no equilibrium has more, and it may be that none has as much.
     expected_values: what each player expects if both obey, shape (players,).
-    gains: what each would gain by its best way to leave the mediator, shape (players,): 0, but for rounding.
+    gains: what each would gain by its best way to leave the mediator, shape (players,): 0, but for rounding, and where
+      a player is committed.
     is_exact: whether the game is triangle-free, so that the plan is a mixture of pure strategies. If not, what the
       mediator tells one player may depend on which infosets it has seen the other at; nobody gains by leaving it then
       either.
@@ -160,6 +161,7 @@ def optimal_equilibrium(
   concept: Concept = "EFCE",
   objective: Objective = "welfare",
   *,
+  committed: int | None = None,
   max_histories: int = 1_000_000,
 ) -> OptimalEquilibrium:
   """Returns the best correlated equilibrium of a game of two players.
@@ -173,6 +175,9 @@ def optimal_equilibrium(
     concept: "EFCE", "EFCCE" or "NFCCE".
     objective: what is maximized: "welfare", the sum of both players' expected utilities; "fairness", the smaller of the
       two; or a player, whose own.
+    committed: a player that obeys whatever it would gain by leaving, as a leader that has committed to the mediator's
+      plan; None if both may leave. With "EFCE" and its own objective, the value is the Stackelberg extensive-form
+      correlated equilibrium, which bounds that of commitment to a mixed strategy (`exploitation.commit`).
     max_histories: how many the game may have.
 
   Raises:
@@ -188,19 +193,23 @@ def optimal_equilibrium(
     objective = arguments.integer(objective, "objective", 0, 1)
   compiled = compile_game(game)
   pairs = RelevantPairs(compiled, arguments.positive_integer(max_histories, "max_histories"))
+  if committed is not None:
+    committed = arguments.integer(committed, "committed", 0, 1)
   deviations = [Deviations(pairs, player, concept) for player in (0, 1)]
-  plan = _solve_program(pairs, deviations, objective)
+  free = [player for player in (0, 1) if player != committed]
+  plan = _solve_program(pairs, deviations, objective, free)
   expected = np.array([payoffs @ plan for payoffs in pairs.payoffs])
-  gains = np.array([each.gain(plan) for each in deviations])
+  gains = np.zeros(2)
+  gains[free] = [deviations[player].gain(plan) for player in free]
   values = {0: expected[0], 1: expected[1], "welfare": expected.sum(), "fairness": expected.min()}
   policy, value = PlanPolicy(pairs, plan), float(values[objective])
   return OptimalEquilibrium(policy, concept, objective, value, expected, gains, pairs.triangle_free)
 
 
 def _solve_program(
-  pairs: RelevantPairs, deviations: list[Deviations], objective: Objective
+  pairs: RelevantPairs, deviations: list[Deviations], objective: Objective, free: list[int]
 ) -> Float64s:
-  """Returns the best plan, shape (pairs,)."""
+  """Returns the best plan that none of some players gains by leaving, shape (pairs,)."""
   # HiGHS measures feasibility in absolute numbers.
   scale = max(map(abs, pairs.game.payoff_range)) or 1.0
   payoffs = np.array(pairs.payoffs) / scale
@@ -208,7 +217,8 @@ def _solve_program(
   equal, right = pairs.constraints
   # Variables: the plan, each player's values, and the smaller of what they expect.
   rows: list[list[Any]] = []
-  for player, each in enumerate(deviations):
+  for player in free:
+    each = deviations[player]
     for on_plan, on_values in (
       (each.immediate / scale, each.later - each.bounds),
       (-each.obedience / scale, each.first),

@@ -241,6 +241,18 @@ def test_many_forgeries_are_refused(tmp_path):
   refuse_forgeries(10_000, tmp_path, 2)
 
 
+@pytest.mark.parametrize(
+  "name", ["leduc_poker", pytest.param("liars_dice", marks=pytest.mark.slow)]
+)
+def test_certificates_of_larger_games_are_checked(name, tmp_path):
+  solver = spiel_cfr.CFRPlusSolver(name)
+  solver.run(100)
+  certificate = spiel_cfr.certify(solver.compiled_game, solver)
+  assert float(certificate.nash_conv.low) == pytest.approx(solver.nash_conv(), abs=1e-12)
+  certificate.save(tmp_path / "certificate")
+  assert check_certificate.check(json.loads((tmp_path / "certificate").read_text()))
+
+
 def test_checker_is_short_and_stands_alone(tmp_path):
   source = (_EXAMPLES / "check_certificate.py").read_text()
   assert len([line for line in source.splitlines() if line.strip()]) <= 60

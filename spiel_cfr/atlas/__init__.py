@@ -1,0 +1,12 @@
+"""An atlas of solved games: sizes, values and exploitabilities with certificates, to check one's own solver against.
+
+>>> from spiel_cfr import atlas
+>>> atlas.find("kuhn_poker").value.low <= -1 / 18
+True
+"""
+
+from spiel_cfr.atlas.entries import Entry, entries, find
+from spiel_cfr.atlas.page import page
+from spiel_cfr.atlas.recompute import changes, recompute
+
+__all__ = ["Entry", "changes", "entries", "find", "page", "recompute"]

@@ -1,0 +1,79 @@
+"""The page of the atlas, in Markdown."""
+
+from collections.abc import Iterable
+
+from spiel_cfr.atlas.entries import Entry
+from spiel_cfr.certificates import Interval
+
+_HEAD = """# The atlas of solved games
+
+```python
+from spiel_cfr import atlas
+
+entry = atlas.find("leduc_poker")
+assert entry.value.low <= -0.0856064240780 <= entry.value.high
+assert entry.num_infosets == (468, 468)
+```
+
+Reference numbers to check a solver against. Values and NashConv have bounds by [certificates](theory/certificates.md),
+which hold exactly. Utilities are in the games' units. `make atlas` computes everything
+again, prints what has changed since, and writes this page.
+
+- *value*: of the game for player 0, where two players have a constant sum. All digits that are shown are certain.
+- *uniform*: NashConv when all play uniformly at random; exploitability is half of it in games of two players.
+- *solution*: NashConv of what a linear program (`lp`) or so many iterations of a solver of the
+  [catalogue](solvers.md) leave.
+- *unique*: whether the equilibrium strategies of players 0 and 1 are unique where they are played.
+- *published*: values from elsewhere, and whether they agree.
+
+To cite a number, name the game's string, the version of OpenSpiel ({version}) and this package.
+
+| game | infosets | histories | value | uniform | solution | unique |
+| --- | --- | --- | --- | --- | --- | --- |
+"""
+
+
+def page(entries: Iterable[Entry], version: str) -> str:
+  """Returns docs/atlas.md; `version` is OpenSpiel's."""
+  listed = list(entries)
+  lines = [_HEAD.replace("{version}", version).rstrip("\n"), *map(_row, listed)]
+  notes = [note for entry in listed for note in _notes(entry)]
+  return "\n".join([*lines, "", "## Facts and published values", "", *notes, ""])
+
+
+def _row(entry: Entry) -> str:
+  infosets = " + ".join(f"{count:,}" for count in entry.num_infosets)
+  unique = ""
+  if entry.unique is not None:
+    unique = ", ".join("yes" if each else "no" for each in entry.unique)
+  cells = [
+    f"`{entry.game}`",
+    infosets,
+    f"{entry.num_states:,}",
+    "" if entry.value is None else certain(entry.value),
+    certain(entry.uniform_nash_conv, 9),
+    f"{float(entry.solution_nash_conv.high):z.1e} ({entry.solution})",
+    unique,
+  ]
+  return f"| {' | '.join(cells)} |"
+
+
+def certain(interval: Interval, most: int = 12) -> str:
+  """Returns the decimals that both bounds have when they are rounded; both bounds where they share none."""
+  for decimals in range(most, 0, -1):
+    low, high = (f"{float(bound):z.{decimals}f}" for bound in interval)
+    if low == high:
+      return low
+  return f"{float(interval.low):z.6f} to {float(interval.high):z.6f}"
+
+
+def _notes(entry: Entry) -> list[str]:
+  result = [*entry.facts]
+  if entry.best_efce is not None:
+    result.append(
+      f"the best extensive-form correlated equilibrium has welfare {entry.best_efce:z.9g}"
+    )
+  for each in entry.published:
+    verdict = "agrees" if entry.agrees else "does not agree"
+    result.append(f"{each.source}: {each.value}, which {verdict}")
+  return [f"- `{entry.game}`: {text}." for text in result]

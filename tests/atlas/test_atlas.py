@@ -1,0 +1,133 @@
+"""The atlas says what is so: its numbers computed again, and its page."""
+
+import json
+import pathlib
+import random
+from fractions import Fraction
+
+import pyspiel
+import pytest
+
+import spiel_cfr
+from spiel_cfr import atlas, errors
+from spiel_cfr.atlas.entries import read_entry
+from spiel_cfr.evaluation import evaluate, solve_lp
+from spiel_cfr.exploitation.guaranteed import GuaranteedStrategies
+
+_DOCS = pathlib.Path(__file__).parents[2] / "docs"
+_FILE = pathlib.Path(atlas.__file__).parent / "atlas.json"
+
+
+def recompute_a_tenth(most_states):
+  """Computes a tenth of the entries again, which differ from run to run."""
+  known = [entry for entry in atlas.entries() if entry.num_states <= most_states]
+  wrong = []
+  for entry in random.SystemRandom().sample(known, len(known) // 10):
+    wrong += atlas.changes(entry, atlas.recompute(entry.game))
+  assert not wrong
+
+
+def test_a_tenth_of_small_games():
+  recompute_a_tenth(500)
+
+
+@pytest.mark.slow
+def test_a_tenth_of_all_games():
+  recompute_a_tenth(10**9)
+
+
+def test_changes_are_seen():
+  entry = atlas.find("kuhn_poker")
+  text = json.loads(_FILE.read_text())[0]
+  numbers = {name: text[name] for name in text if name not in ("game", "facts", "published")}
+  assert atlas.changes(entry, numbers) == []
+  for name, other in (
+    ("num_states", 57),
+    ("value", ["0.1", "0.2"]),
+    ("value", None),
+    ("uniform_nash_conv", ["0.9", "0.9"]),
+    ("solution_nash_conv", ["0.1", "0.1"]),
+    ("unique", [True, True]),
+    ("best_efce", 1.0),
+  ):
+    assert len(atlas.changes(entry, numbers | {name: other})) == 1
+
+
+def test_the_page_is_what_the_file_says():
+  page = (_DOCS / "atlas.md").read_text()
+  version = page.partition("OpenSpiel (")[2].partition(")")[0]
+  assert page == atlas.page(atlas.entries(), version), "run `make atlas`"
+
+
+def test_there_are_eighty_games_and_the_file_is_small():
+  assert len(atlas.entries()) >= 80
+  assert len({entry.game for entry in atlas.entries()}) == len(atlas.entries())
+  assert _FILE.stat().st_size < 200_000
+
+
+def test_published_values_agree():
+  verdicts = [entry.agrees for entry in atlas.entries()]
+  assert verdicts.count(True) > 10 and False not in verdicts
+  wrong = read_entry(
+    json.loads(_FILE.read_text())[0] | {"published": [{"value": "-0.0600", "source": "nowhere"}]}
+  )
+  assert wrong.agrees is False
+
+
+def test_games_are_found_by_any_string():
+  for name in ("leduc_poker", "leduc_poker()", "leduc_poker(players=2)"):
+    assert atlas.find(name).game == "leduc_poker"
+  assert atlas.find("matrix_rps").value.low <= 0
+  with pytest.raises(errors.ArgumentError, match="does not have"):
+    atlas.find("leduc_poker(players=3)")
+  with pytest.raises(errors.UnknownGameError):
+    atlas.find("no_game")
+
+
+def test_values_are_those_of_the_theory():
+  assert (
+    atlas.find("kuhn_poker").value.low <= Fraction(-1, 18) <= atlas.find("kuhn_poker").value.high
+  )
+  for entry in atlas.entries():
+    assert entry.solution_nash_conv.high >= 0 and entry.uniform_nash_conv.high >= 0
+    assert entry.solution_nash_conv.low <= entry.uniform_nash_conv.high + Fraction(1, 10**12)
+    if entry.value is not None and entry.is_rational:
+      assert (
+        0
+        <= entry.value.high - entry.value.low
+        <= entry.solution_nash_conv.high + Fraction(1, 10**20)
+      )
+
+
+def test_sizes_are_open_spiels():
+  for name in ("kuhn_poker", "tiny_hanabi", "matrix_bos"):
+    histories, stack = 0, [spiel_cfr.compile_game(name).view.new_initial_state()]
+    while stack:
+      state = stack.pop()
+      histories += 1
+      if not state.is_terminal():
+        stack += [state.child(action) for action in state.legal_actions()]
+    assert atlas.find(name).num_states == histories
+  assert pyspiel.load_game("kuhn_poker").num_players() == 2
+
+
+def test_the_bluffing_range_of_kuhn_poker():
+  """The first player bets the lowest card with a probability from 0 to 1/3, the highest three times as often."""
+  game = spiel_cfr.compile_game("kuhn_poker")
+  strategies, value = GuaranteedStrategies(game, 0), solve_lp(game).value
+  names = [
+    (name, action)
+    for name, count in zip(game.infostates[0], game.num_actions[0], strict=True)
+    for action in range(count)
+  ]
+  sequences = dict(zip(names, game.all_action_sequences.tolist(), strict=False))
+  for card, most in (("0", 1 / 3), ("1", 0.0), ("2", 1.0)):
+    bounds = []
+    for sign in (-1.0, 1.0):
+      worth = evaluate.aligned_zeros(game.end)
+      worth[sequences[card, 1]] = sign
+      found = strategies.best(worth, value - 1e-10)
+      bounds.append(found[sequences[card, 1]])
+      if card == "0":
+        assert found[sequences["2", 1]] == pytest.approx(3 * bounds[-1], abs=1e-6)
+    assert bounds == pytest.approx([0.0, most], abs=1e-6)
