@@ -61,7 +61,7 @@ def test_explore(capsys, tmp_path):
   path = tmp_path / "new" / "page.html"
   found = output(capsys, "explore", "kuhn_poker", f"--output={path}")
   assert "12 infosets" in found
-  assert "kuhn_poker" in path.read_text()
+  assert "<title>Kuhn Poker" in path.read_text()
   assert __main__.main(["explore", "kuhn_poker", f"--output={tmp_path}"]) == 1
 
 
