@@ -73,6 +73,15 @@ class Solution(SolvedPolicy, Evaluated):
       return "Nash equilibrium"
     return f"{self.correlated_gap.kind} correlated equilibrium"
 
+  @property
+  def value(self) -> float:
+    """What the game is worth to player 0: the middle of `value_bounds`, at most half of their distance off.
+
+    Raises:
+      UnsupportedGameError: the game is not a constant-sum game of two players.
+    """
+    return sum(self.value_bounds) / 2
+
   def _gap(self) -> str:
     if self.compiled_game.is_two_player_constant_sum:
       return f"exploitability {self.exploitability:z.2e}"
@@ -90,8 +99,8 @@ class Solution(SolvedPolicy, Evaluated):
     game = self.compiled_game
     if game.is_two_player_constant_sum:
       low, high = self.value_bounds
-      middle, off = (low + high) / 2, max(0.0, high - low) / 2
-      value = f"{_certain(middle, off)} for player 0, at most {off:z.1e} off"
+      off = max(0.0, high - low) / 2
+      value = f"{_certain(self.value, off)} for player 0, at most {off:z.1e} off"
     else:
       play = self if self.correlated_gap is None else self.correlated_gap
       value = ", ".join(f"{expected:z.6g}" for expected in play.expected_values)

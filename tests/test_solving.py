@@ -24,6 +24,7 @@ def test_leduc_poker():
   game = pyspiel.load_game("leduc_poker")
   assert pyspiel.exploitability(game, in_cpp) == pytest.approx(solution.exploitability, abs=1e-13)
   low, high = solution.value_bounds
+  assert solution.value == (low + high) / 2
   assert high - low == pytest.approx(solution.nash_conv, abs=1e-15)
   assert low <= solution.expected_values[0] <= high
   # Published: the first player loses 0.0856 antes a game.
@@ -62,7 +63,7 @@ def test_every_form(form):
   if not form.enumerated.is_two_player_constant_sum:
     assert "nothing is promised" in str(solution)
     assert "NashConv" in repr(solution)
-    for name in ("exploitability", "value_bounds"):
+    for name in ("exploitability", "value", "value_bounds"):
       with pytest.raises(errors.UnsupportedGameError):
         getattr(solution, name)
 
