@@ -82,6 +82,12 @@ def test_compare_for_equal_times(capsys):
   assert re.search(r"\bcfr +7 ", found)
 
 
+def test_a_size_beyond_numbers_has_no_error(capsys):
+  found = output(capsys, "size", "chess")
+  assert found.startswith("more than 1e308 states, ")
+  assert "nan" not in found
+
+
 def test_lists_and_sizes(capsys):
   names = [line.split("  ")[0] for line in output(capsys, "solvers").splitlines()]
   assert names == list(catalogue.SOLVERS)

@@ -25,6 +25,7 @@ from spiel_cfr.games.openspiel.game_size import (
   estimate_view,
 )
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
+from spiel_cfr.games.openspiel.state_checks import warn_of_doubts
 from spiel_cfr.games.openspiel.walk import enumerate_game
 from spiel_cfr.games.vector.typed_tree import PUBLIC_TREE, restored
 from spiel_cfr.games.vector.vector_game import VectorGame, compile_vector_game, is_worth_it
@@ -102,6 +103,7 @@ def compile_game(
     error.with_traceback(None)
     memory.give_back()
     raise error from None
+  warn_of_doubts(view.game, walk.infostates, walk.payoff_range)
   facts = walked_facts(
     view.game,
     payoff_range=walk.payoff_range,

@@ -28,8 +28,9 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.policies import open_spiel
+from spiel_cfr.policies.open_spiel import asked
 from spiel_cfr.referee.reading import Anything, read_anything
-from spiel_cfr.referee.seats import asked, play
+from spiel_cfr.referee.seats import play
 
 # state -> about what each player will get, or None where that is not known.
 Baseline: TypeAlias = Callable[[Any], Sequence[float] | Float64s | None]
