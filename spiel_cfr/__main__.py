@@ -50,6 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     help=f"stop at this exploitability, by default {_EXPLOITABILITY:zg}, in the game's units; where it is not defined, "
     "at twice this NashConv. The exit status is 1 if it is missed, unless a limit is given and no target",
   )
+  job.add_argument(
+    "--relative", action="store_true", help="TARGET is a share of the range of payoffs"
+  )
   job.add_argument("--iterations", type=int, help="stop after so many")
   job.add_argument(
     "--seconds",
@@ -174,6 +177,7 @@ def _solve(chosen: argparse.Namespace) -> int:
   solution = spiel_cfr.solve(
     chosen.game,
     exploitability=_EXPLOITABILITY if target is None else target,
+    relative=chosen.relative,
     seconds=(math.inf if has_limit else _SECONDS) if seconds is None else seconds,
     iterations=iterations,
     solver=chosen.solver,

@@ -217,7 +217,7 @@ def _title(game_string: str) -> str:
   # The moves of simultaneous games, made one after the other, are theirs.
   inside = re.fullmatch(r"turn_based_simultaneous_game\(game=(.*)\)", game_string)
   name, _, parameters = (inside[1] if inside else game_string).partition("(")
-  known = {each.short_name: each.long_name for each in pyspiel.registered_games()}
+  known: dict[str, str] = {each.short_name: each.long_name for each in pyspiel.registered_games()}
   title, parameters = known.get(name, name), parameters.removesuffix(")")
   if not parameters:
     return title
