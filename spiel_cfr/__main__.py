@@ -19,6 +19,7 @@ import pyspiel
 
 import spiel_cfr
 from spiel_cfr import catalogue, errors, playing
+from spiel_cfr._util import files
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_size import DEFAULT_MAX_BYTES, DEFAULT_MAX_NODES
 
@@ -287,8 +288,7 @@ def _solvers(_: argparse.Namespace) -> None:
 def check_writable(path: pathlib.Path) -> None:
   """Raises OSError before a long run if a file can't be written after it."""
   path.parent.mkdir(parents=True, exist_ok=True)
-  if path.is_dir():
-    raise IsADirectoryError(f"{path} is a folder, not a file.")
+  path = files.destination(path)
   if not os.access(path if path.exists() else path.parent, os.W_OK):
     raise PermissionError(f"{path} can't be written.")
 
