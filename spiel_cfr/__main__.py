@@ -19,6 +19,7 @@ import pyspiel
 
 import spiel_cfr
 from spiel_cfr import catalogue, errors, playing
+from spiel_cfr._util import files
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_size import DEFAULT_MAX_BYTES, DEFAULT_MAX_NODES
 
@@ -49,6 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     metavar="TARGET",
     help=f"stop at this exploitability, by default {_EXPLOITABILITY:zg}, in the game's units; where it is not defined, "
     "at twice this NashConv. The exit status is 1 if it is missed, unless a limit is given and no target",
+  )
+  job.add_argument(
+    "--relative", action="store_true", help="TARGET is a share of the range of payoffs"
   )
   job.add_argument("--iterations", type=int, help="stop after so many")
   job.add_argument(
@@ -174,6 +178,7 @@ def _solve(chosen: argparse.Namespace) -> int:
   solution = spiel_cfr.solve(
     chosen.game,
     exploitability=_EXPLOITABILITY if target is None else target,
+    relative=chosen.relative,
     seconds=(math.inf if has_limit else _SECONDS) if seconds is None else seconds,
     iterations=iterations,
     solver=chosen.solver,
@@ -283,8 +288,7 @@ def _solvers(_: argparse.Namespace) -> None:
 def check_writable(path: pathlib.Path) -> None:
   """Raises OSError before a long run if a file can't be written after it."""
   path.parent.mkdir(parents=True, exist_ok=True)
-  if path.is_dir():
-    raise IsADirectoryError(f"{path} is a folder, not a file.")
+  path = files.destination(path)
   if not os.access(path if path.exists() else path.parent, os.W_OK):
     raise PermissionError(f"{path} can't be written.")
 

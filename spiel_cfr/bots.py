@@ -38,11 +38,16 @@ class DrawingBot(pyspiel.Bot):  # type: ignore[misc]
       ArgumentError: that is no player, no seed or no policy.
     """
     super().__init__()
-    self._player = arguments.integer(player, "player", 0)
+    policy = policy_of(policies)
+    seats = getattr(getattr(policy, "game", None), "num_players", None)
+    self._player = (
+      arguments.integer(player, "player", 0, seats() - 1)
+      if callable(seats)
+      else arguments.integer(player, "player", 0)
+    )
     if not isinstance(seed, np.random.Generator):
       seed = np.random.default_rng(None if seed is None else arguments.integer(seed, "seed", 0))
     self._rng = seed
-    policy = policy_of(policies)
     if isinstance(policy, pyspiel.TabularPolicy):
       policy = policy.policy_table()  # Which can be pickled.
     elif isinstance(policy, open_spiel_policy.Policy) and policy is not policies:

@@ -133,5 +133,9 @@ class MissingPackageError(SpielCFRError, ImportError):
   """A package is not installed that only this needs; the message says how to install it."""
 
 
+class DoubtfulGameWarning(UserWarning):
+  """The game can be solved, and something in it is hardly what its author means; the message says what."""
+
+
 class NoSolutionError(SpielCFRError, ArithmeticError):
   """A linear program was not solved."""

@@ -1,10 +1,12 @@
 """One call that solves a game: picks the solver, runs it, and says how good the result is."""
 
+import bisect
 import contextlib
 import dataclasses
 import math
+import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s
@@ -20,7 +22,7 @@ from spiel_cfr.games.openspiel.game_size import DEFAULT_MAX_NODES
 from spiel_cfr.policies.open_spiel import is_same_game
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.runs.checkpoint_folder import Checkpoints
-from spiel_cfr.runs.run_loop import StopReason, run
+from spiel_cfr.runs.run_loop import RunResult, StopReason, run
 from spiel_cfr.runs.run_schedules import NextDue, Powers
 from spiel_cfr.runs.trace import Row, Trace
 
@@ -29,7 +31,14 @@ _REASONS: dict[StopReason, str] = {
   "seconds": "time is up",
   "iterations": "all iterations are done",
   "interrupt": "Ctrl-C was pressed",
+  "stop_when": "it stalls",
 }
+# A run stalls that has done so many iterations, and in the second half of them has not come to this share of NashConv.
+_STALL_ITERATIONS, _STALL_SHARE = 10_000, 0.8
+# Then this solver begins.
+_AFTER_A_STALL = "adaptive"
+# A share of the range of payoffs below which there is rounding only.
+_ROUNDING = 1e-12
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -41,7 +50,7 @@ class Solution(SolvedPolicy, Evaluated):
     sequence_form: the policy, shape (sequences,).
     expected_values: what each player expects when all play it, shape (players,).
     best_response_values: what each would expect from a best response to the others, shape (players,).
-    iterations: how many the solver has done.
+    iterations: how many have been done, by both solvers if a second one began.
     seconds: how long it all took, compiling the game included.
     reason: what stopped it: "target", "seconds", "iterations" or "interrupt".
     solver: the solver, which can go on.
@@ -73,6 +82,15 @@ class Solution(SolvedPolicy, Evaluated):
       return "Nash equilibrium"
     return f"{self.correlated_gap.kind} correlated equilibrium"
 
+  @property
+  def value(self) -> float:
+    """What the game is worth to player 0: the middle of `value_bounds`, at most half of their distance off.
+
+    Raises:
+      UnsupportedGameError: the game is not a constant-sum game of two players.
+    """
+    return sum(self.value_bounds) / 2
+
   def _gap(self) -> str:
     if self.compiled_game.is_two_player_constant_sum:
       return f"exploitability {self.exploitability:z.2e}"
@@ -90,8 +108,8 @@ class Solution(SolvedPolicy, Evaluated):
     game = self.compiled_game
     if game.is_two_player_constant_sum:
       low, high = self.value_bounds
-      middle, off = (low + high) / 2, max(0.0, high - low) / 2
-      value = f"{_certain(middle, off)} for player 0, at most {off:z.1e} off"
+      off = max(0.0, high - low) / 2
+      value = f"{_certain(self.value, off)} for player 0, at most {off:z.1e} off"
     else:
       play = self if self.correlated_gap is None else self.correlated_gap
       value = ", ".join(f"{expected:z.6g}" for expected in play.expected_values)
@@ -147,6 +165,7 @@ def solve(
   game: AnyGame,
   *,
   exploitability: float = 1e-6,
+  relative: bool = False,
   seconds: float = 60.0,
   iterations: int | None = None,
   solver: str | Solver | None = None,
@@ -166,9 +185,12 @@ def solve(
     game: a compiled game, or what `compile_game` takes.
     exploitability: stop when that of the policy, as best responses certify it, is this or less, in the game's units;
       in other games than constant-sum games of two players, when NashConv is twice this or less.
+    relative: whether that is a share of the range of payoffs, for games in which chips are thousands.
     seconds: stop after this time, compiling the game included.
     iterations: stop after so many, None for no limit.
     solver: None to have one picked, a name in the catalogue, or a solver of the game, which goes on from where it is.
+      If one that was picked stalls, in a constant-sum game of two players and without `traces` and `checkpoints`,
+      another begins; of both, each player's better strategy is returned.
     evaluate_at: when to evaluate the policy, see `run`; None for more and more rarely, or whenever the solver does so.
     traces: see `run`.
     checkpoints: see `run`.
@@ -188,7 +210,11 @@ def solve(
       f"CFRPlusSolver(game), not {arguments.shortened(solver)}."
     )
   compiled = compile_game(game, max_nodes=max_nodes, progress=progress)
+  least, most = compiled.payoff_range
+  target_nash_conv = 2 * exploitability * (most - least if relative else 1.0)
   why = "as was asked for"
+  traces = list(traces)
+  may_stall = solver is None and compiled.is_two_player_constant_sum and not (traces or checkpoints)
   if solver is None:
     solver, why = choose_solver(compiled)
   if isinstance(solver, str):
@@ -196,31 +222,81 @@ def solve(
     solver = catalogue.make(solver, compiled, iterations or 1_000)
   elif not is_same_game(solver.compiled_game, compiled):
     raise errors.ArgumentError(f"{solver!r} is not a solver of {compiled.name}.")
-  result = run(
-    solver,
-    iterations,
-    target_nash_conv=2 * exploitability,
-    seconds=max(0.0, seconds - (time.perf_counter() - start)),
-    evaluate_at=evaluate_at or _when_it_checks(solver),
-    traces=traces,
-    checkpoints=checkpoints,
-    progress=progress,
-  )
+
+  def go(solver: Solver, iterations: int | None, may_stall: bool) -> RunResult:
+    return run(
+      solver,
+      iterations,
+      target_nash_conv=target_nash_conv,
+      seconds=max(0.0, seconds - (time.perf_counter() - start)),
+      stop_when=(lambda rows: _stalls(rows, most - least)) if may_stall else None,
+      evaluate_at=evaluate_at or _when_it_checks(solver),
+      traces=traces,
+      checkpoints=checkpoints,
+      progress=progress,
+    )
+
+  result = go(solver, iterations, may_stall)
+  rows, done = list(result.rows), int(solver.iteration)
   sequence_form = compiled.to_original(solver.average_sequence_form())
+  if result.reason == "stop_when":
+    stalled = f"{_name(solver)} stalls after {done:,} iterations"
+    if progress:
+      print(f"{stalled}: {_AFTER_A_STALL!r} begins.", file=sys.stderr)
+    why = f"{stalled}, so this begins; of both, each player's better strategy is kept"
+    solver = catalogue.make(_AFTER_A_STALL, compiled, 1)
+    result = go(solver, None if iterations is None else max(1, iterations - done), may_stall=False)
+    rows += _continued(result.rows, rows[-1])
+    done += int(solver.iteration)
+    second = compiled.to_original(solver.average_sequence_form())
+    sequence_form = _better(compiled.original, sequence_form, second)
   evaluation = evaluate.evaluate(compiled.original, sequence_form)
   return Solution(
     compiled.original,
     sequence_form,
     evaluation.expected_values,
     evaluation.best_response_values,
-    int(solver.iteration),
+    done,
     time.perf_counter() - start,
     result.reason,
     solver,
     why,
-    tuple(result.rows),
+    tuple(rows),
     _correlated_gap(solver),
   )
+
+
+def _stalls(rows: Sequence[Row], payoff_range: float) -> bool:
+  """Returns whether NashConv has hardly fallen in the second half of many iterations, and not for rounding."""
+  now = rows[-1]
+  if now.iteration < _STALL_ITERATIONS or now.nash_conv <= _ROUNDING * payoff_range:
+    return False
+  before = bisect.bisect_right(rows, now.iteration / 2, key=lambda row: row.iteration)
+  return before > 0 and now.nash_conv > _STALL_SHARE * rows[before - 1].nash_conv
+
+
+def _continued(rows: Sequence[Row], last: Row) -> list[Row]:
+  """Returns the evaluations of a run as those of one that began where another one ended."""
+  return [
+    dataclasses.replace(
+      row,
+      iteration=row.iteration + last.iteration,
+      solver_seconds=row.solver_seconds + last.solver_seconds,
+      evaluation_seconds=row.evaluation_seconds + last.evaluation_seconds,
+      nodes_touched=row.nodes_touched + last.nodes_touched,
+    )
+    for row in rows
+  ]
+
+
+def _better(game: CompiledGame, first: Float64s, second: Float64s) -> Float64s:
+  """Returns each player's better strategy of two policies in sequence form, in a constant-sum game of two players."""
+  scores = [evaluate.scores(game, evaluate.evaluate(game, each)) for each in (first, second)]
+  result = first.copy()
+  for player, tree in enumerate(game.treeplexes):
+    if scores[1][player] < scores[0][player]:
+      result[tree.root : tree.end] = second[tree.root : tree.end]
+  return result
 
 
 def _correlated_gap(solver: Solver) -> CorrelatedGap | None:

@@ -19,6 +19,7 @@ from python_games import game_type
 import spiel_cfr
 from spiel_cfr import RegretMatching, errors
 from spiel_cfr._numba.simd import full, load, store
+from spiel_cfr.games.openspiel import state_checks
 from spiel_cfr.games.openspiel.game_size import estimate_view
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
@@ -866,3 +867,71 @@ def test_games_by_name_are_compiled() -> None:
   for ask in (spiel_cfr.abstraction.lossless, choose_solver):
     with pytest.raises(errors.ArgumentError, match="game"):
       ask(3)
+
+
+class _NeverRestarted(pyspiel.Bot):
+  """Plays uniformly, and leaves out what OpenSpiel calls before a game."""
+
+  def __init__(self):
+    pyspiel.Bot.__init__(self)
+
+  def provides_policy(self):
+    return True
+
+  def get_policy(self, state):
+    return [(action, 1 / len(state.legal_actions())) for action in state.legal_actions()]
+
+  def step(self, state):
+    return state.legal_actions()[0]
+
+
+@pytest.mark.parametrize(
+  "use",
+  [
+    lambda bots: spiel_cfr.nash_conv("kuhn_poker", bots),
+    lambda bots: spiel_cfr.referee.play_match("kuhn_poker", bots, bots, deals=1),
+  ],
+)
+def test_a_bot_that_leaves_a_method_out_is_told_which(use):
+  with pytest.raises(errors.PolicyError, match=r"has no method restart_at\(state\)"):
+    use([_NeverRestarted(), _NeverRestarted()])
+
+
+def test_a_seat_that_a_game_has_not():
+  solver = spiel_cfr.CFRSolver("kuhn_poker")
+  for policy in (solver, solver.average_policy(), spiel_cfr.solve_lp("kuhn_poker")):
+    with pytest.raises(errors.ArgumentError, match="from 0 to 1, not 2"):
+      spiel_cfr.PolicyBot(policy, 2)
+
+
+@pytest.mark.parametrize("objective", ["social", None, 2, True])
+def test_objectives_are_named(objective):
+  with pytest.raises(
+    errors.ArgumentError, match="one of 'welfare', 'fairness' or a player, 0 or 1"
+  ):
+    spiel_cfr.correlated.optimal_equilibrium("kuhn_poker", objective=objective)
+
+
+def test_what_only_constant_sum_games_have():
+  with pytest.raises(errors.UnsupportedGameError, match="need not have a value"):
+    spiel_cfr.solve_lp("kuhn_poker(players=3)")
+
+
+def test_games_that_are_hardly_what_their_author_means():
+  with pytest.warns(errors.DoubtfulGameWarning, match="information state string is empty"):
+    spiel_cfr.compile_game("matching_pennies_3p", infostate=lambda state, player: "")
+  limits = {"min_utility": -1.0, "max_utility": 1.0}
+  with pytest.warns(
+    errors.DoubtfulGameWarning, match="returns are from -2 to 2, .* promise -1 to 1"
+  ):
+    state_checks.warn_of_doubts(_Promising(**limits), [["a"], ["b"]], (-2.0, 2.0))
+
+
+class _Promising:
+  """A game that says what its returns are."""
+
+  def __init__(self, min_utility, max_utility):
+    self.min_utility, self.max_utility = lambda: min_utility, lambda: max_utility
+
+  def get_type(self):
+    return pyspiel.load_game("kuhn_poker").get_type()

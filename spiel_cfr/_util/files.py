@@ -6,14 +6,18 @@ which are the last bytes of the file, is the SHA-256 of all bytes before it. The
 
 import contextlib
 import errno
+import fcntl
+import glob
 import hashlib
 import json
 import math
 import os
 import pathlib
 import secrets
+import stat
 import struct
 import tempfile
+import time
 import zipfile
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, TypeAlias
@@ -27,6 +31,8 @@ from spiel_cfr._util import arguments
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 TEMPORARY = ".tmp"
+# How long a temporary file is not locked after it has been made, at most.
+_MOST_UNLOCKED_SECONDS = 1.0
 _HEADER = "header"
 _DIGEST_BYTES = 64
 _BUFFER_BYTES = 1 << 20
@@ -71,26 +77,64 @@ def write(
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-  """Opens a new file that takes the place of `path` when it is complete and on the disk.
+  """Opens a new file that takes the place of `path` when it is complete and on the disk, with the same permissions.
+
+  Links are followed. What earlier writers of the same name have left behind, who were killed, is removed.
 
   Raises:
     ArgumentError: `path` is none.
     OSError: the file can't be written; `path` is then as it was.
   """
-  path = arguments.path(path, "path")
-  if not path.name:
-    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+  path = destination(path)
+  _remove_leftovers(path)
   temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
   try:
     with open(temporary, "x+b") as file:
+      # Says that the writer is alive, for as long as the file is open.
+      fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+      if path.exists():
+        os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
       yield file
       file.flush()
       os.fsync(file.fileno())
-    os.replace(temporary, path)
-  except BaseException:
+      os.replace(temporary, path)
+  except BaseException as error:
     temporary.unlink(missing_ok=True)
+    if isinstance(error, OSError) and error.filename == str(temporary):
+      raise OSError(error.errno, error.strerror, str(path)) from error
     raise
   _sync_folder(path.parent)
+
+
+def destination(path: str | os.PathLike[str]) -> pathlib.Path:
+  """Returns the file that a path leads to, whether it is there or not.
+
+  Raises:
+    ArgumentError: `path` is none.
+    OSError: it leads to a folder, a device or a pipe, or in a circle.
+  """
+  path = arguments.path(path, "path")
+  found = pathlib.Path(os.path.realpath(path))
+  problem = 0
+  if not path.name or found.is_dir():
+    problem = errno.EISDIR
+  elif found.is_symlink():
+    problem = errno.ELOOP
+  if problem:
+    raise OSError(problem, os.strerror(problem), str(path))
+  if found.exists() and not found.is_file():
+    raise OSError(errno.EINVAL, "Only a regular file can be replaced; this is none", str(path))
+  return found
+
+
+def _remove_leftovers(path: pathlib.Path) -> None:
+  """Removes the temporary files of writers of `path` that have ended."""
+  for each in path.parent.glob(f"{glob.escape(path.name)}.????????{TEMPORARY}"):
+    with contextlib.suppress(OSError), open(each, "rb") as file:
+      fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+      # One that has just been made is not locked yet.
+      if time.time() - os.fstat(file.fileno()).st_mtime > _MOST_UNLOCKED_SECONDS:
+        each.unlink()
 
 
 def make_folder(path: str | os.PathLike[str]) -> None:

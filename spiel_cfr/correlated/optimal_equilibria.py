@@ -189,8 +189,8 @@ def optimal_equilibrium(
     GameError: see `compile_game`.
   """
   arguments.one_of(concept, "concept", get_args(Concept))
-  if objective not in ("welfare", "fairness"):
-    objective = arguments.integer(objective, "objective", 0, 1)
+  if isinstance(objective, bool) or not isinstance(objective, int) or not 0 <= objective <= 1:
+    arguments.one_of(objective, "objective", ("welfare", "fairness"), " or a player, 0 or 1")
   compiled = compile_game(game)
   pairs = RelevantPairs(compiled, arguments.positive_integer(max_histories, "max_histories"))
   if committed is not None:

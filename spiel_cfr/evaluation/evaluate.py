@@ -139,11 +139,11 @@ def best_response(game: AnyGame, policies: open_spiel.AnyPolicy, player: int) ->
 
 
 def check_two_player_constant_sum(compiled: CompiledGame) -> None:
-  """Raises UnsupportedGameError where exploitability is not defined."""
+  """Raises UnsupportedGameError where a game need not have a value, so that exploitability is not defined."""
   if not compiled.is_two_player_constant_sum:
     raise errors.UnsupportedGameError(
-      "Exploitability is defined for constant-sum games of two players; "
-      f"{compiled.name} is not one. Use nash_conv."
+      f"{compiled.name} is not a constant-sum game of two players. Others need not have a value, nor a linear program "
+      "that finds it, and exploitability is not defined there. Use nash_conv, and solve."
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
@@ -89,7 +90,7 @@ def explore(
     path: of the file; its folder must be there.
     game: of a policy that doesn't know its own.
     which: of a solver's policies, "average" or "current".
-    title: of the page; by default the game's string, or its name where that is long.
+    title: of the page; by default what OpenSpiel calls the game, with its parameters where they are short.
     traces: convergence curves by name: trace files, or rows of runs. By default those of `solve`.
     below: a public state of `search.public_states`, or states of OpenSpiel's: the page has only what leads there and
       what follows, with the numbers of the whole game.
@@ -212,9 +213,16 @@ def _read(policies: Any, game: AnyGame | None, which: Which) -> tuple[CompiledGa
 
 
 def _title(game_string: str) -> str:
-  """Returns a game's string, without its parameters where it is longer than a title."""
-  name = game_string.removesuffix("()")
-  return name if len(name) <= _LONGEST_TITLE else f"{name.partition('(')[0]}(…)"
+  """Returns what a game is called, as "Leduc Poker (players=3)"; long parameters are left out."""
+  # The moves of simultaneous games, made one after the other, are theirs.
+  inside = re.fullmatch(r"turn_based_simultaneous_game\(game=(.*)\)", game_string)
+  name, _, parameters = (inside[1] if inside else game_string).partition("(")
+  known: dict[str, str] = {each.short_name: each.long_name for each in pyspiel.registered_games()}
+  title, parameters = known.get(name, name), parameters.removesuffix(")")
+  if not parameters:
+    return title
+  long = len(title) + len(parameters) > _LONGEST_TITLE
+  return f"{title} ({'…' if long else parameters.replace(',', ', ')})"
 
 
 def _header(compiled: CompiledGame, behavioral: Float64s) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """A page of the explorer: one HTML file with its programs, styles and data, which needs no server and no network.
 
 All that comes from games is in compressed data, which the page's program turns into text, never into markup; the title
-alone stands in the markup, escaped. Numbers are rounded to what a reader sees: probabilities to 1/65535, values to four
-digits or more.
+alone stands in the markup, escaped. Probabilities are rounded to 1/65535. Values are float32, more exact than the four
+digits that a reader sees.
 """
 
 import base64
@@ -24,8 +24,6 @@ _ASSETS = importlib.resources.files("spiel_cfr.explorer") / "assets"
 _LIBRARIES = ("htm-preact-3.1.1.js", "uplot-1.6.32.js")
 _PROGRAMS = ("data.js", "views.js", "page.js")
 _STYLES = ("uplot-1.6.32.css", "page.css")
-# Bits of a float32 that are cut off: 11 of the mantissa's 23, so that numbers compress.
-_MASK = np.uint32(0xFFFF_F800)
 # Chance's and players' probabilities are written as 16 bits.
 _ONE = 0xFFFF
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -86,18 +84,14 @@ def _narrow(name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array.astype(np.uint8).ravel()
   if array.dtype.kind == "f":
     # Reaches can be tiny, so they are not rounded to steps of the same size.
-    return _trimmed(array)
+    return _float32(array)
   return array.astype(np.int8 if name in ("mover", "player") else np.int32)
 
 
-def _trimmed(array: Float64s) -> npt.NDArray[np.float32]:
-  """Returns float32 without the last bits; infinities, which float32 makes of huge numbers, become the largest."""
+def _float32(array: Float64s) -> npt.NDArray[np.float32]:
+  """Returns float32; infinities, which float32 makes of huge numbers, become the largest."""
   most = np.finfo(np.float32).max
-  clipped = np.clip(array.ravel(), -most, most).astype(np.float32)
-  # To the nearest, not downward.
-  bits = clipped.view(np.uint32)
-  rounded = np.where(np.isfinite(clipped) & (np.abs(clipped) < most / 2), bits + 0x400, bits)
-  return (rounded.astype(np.uint32) & _MASK).view(np.float32)
+  return np.clip(array.ravel(), -most, most).astype(np.float32)
 
 
 def _in_steps(array: Float64s) -> npt.NDArray[np.uint16]:
@@ -107,7 +101,7 @@ def _in_steps(array: Float64s) -> npt.NDArray[np.uint16]:
 
 
 def _relative(weights: Float64s) -> npt.NDArray[np.float32]:
-  return _trimmed(weights / max(weights.max(initial=0.0), 1e-300))
+  return _float32(weights / max(weights.max(initial=0.0), 1e-300))
 
 
 def _ranges(states: list[PublicState]) -> Arrays:
@@ -126,8 +120,8 @@ def _ranges(states: list[PublicState]) -> Arrays:
   return {
     "counts": np.array(counts, np.int32).ravel(),
     "moves": np.array([move for state in states for move in state.moves], np.int32),
-    "value": joined((_trimmed(own.value) for own in each), np.float32),
-    "action_value": joined((_trimmed(state.action_value) for state in states), np.float32),
+    "value": joined((_float32(own.value) for own in each), np.float32),
+    "action_value": joined((_float32(state.action_value) for state in states), np.float32),
     "hands": joined((own.hands.astype(np.uint16) for own in each), np.uint16),
     "weight": joined((_relative(own.weight) for own in each), np.float32),
     "beside": joined((_relative(own.beside) for own in each), np.float32),

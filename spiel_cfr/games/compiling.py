@@ -25,6 +25,7 @@ from spiel_cfr.games.openspiel.game_size import (
   estimate_view,
 )
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
+from spiel_cfr.games.openspiel.state_checks import warn_of_doubts
 from spiel_cfr.games.openspiel.walk import enumerate_game
 from spiel_cfr.games.private_moves import private_moves_game
 from spiel_cfr.games.vector.typed_tree import PUBLIC_TREE, restored
@@ -110,6 +111,7 @@ def compile_game(
       except errors.UnsupportedGameError as refused:
         raise error from refused
     raise error from None
+  warn_of_doubts(view.game, walk.infostates, walk.payoff_range)
   facts = walked_facts(
     view.game,
     payoff_range=walk.payoff_range,

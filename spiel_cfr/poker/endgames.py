@@ -11,6 +11,7 @@ import math
 import os
 
 import numpy as np
+import numpy.typing as npt
 import pyspiel
 
 from spiel_cfr import errors
@@ -79,8 +80,7 @@ class Endgame:
         f"Reach {hand + 1} of player {player} is {self.reaches[player, hand]}; reaches must be "
         "finite and not negative."
       )
-    hands = cards.file_hands()
-    live = (self.reaches > 0) & ~np.isin(hands, board).any(axis=1)
+    hands, live = cards.file_hands(), self._can_be_dealt()
     shares = (hands[:, None, :, None] == hands[live[1]][None, :, None, :]).any(axis=(2, 3))
     if not (~shares[live[0]]).any():
       raise errors.EndgameError(
@@ -93,10 +93,16 @@ class Endgame:
     """2 for the flop, 3 for the turn, 4 for the river."""
     return len(cards.parse_cards(self.board)) - 1
 
+  def _can_be_dealt(self) -> npt.NDArray[np.bool_]:
+    """Returns which hands have a reach above 0 and no card of the board, shape (2, 1326)."""
+    on_board = np.isin(cards.file_hands(), cards.parse_cards(self.board)).any(axis=1)
+    return np.asarray((self.reaches > 0) & ~on_board)
+
   def __repr__(self) -> str:
     """Returns one line."""
-    hands = " x ".join(str(count) for count in (self.reaches > 0).sum(axis=1).tolist())
-    return f"<Endgame: board {self.board}, pot {self.pot:,}, stack {self.stack:,}, {hands} hands>"
+    hands = " x ".join(str(count) for count in self._can_be_dealt().sum(axis=1).tolist())
+    behind = self.stack - self.pot // 2
+    return f"<Endgame: board {self.board}, pot {self.pot:,}, {behind:,} chips left to each, {hands} hands>"
 
   def game_string(self) -> str:
     """Returns OpenSpiel's string for the endgame, with `bettingAbstraction=fchpa`.

@@ -206,10 +206,29 @@ def read_entries(compiled: CompiledGame, policy: AnyPolicy, player: int) -> Floa
   return np.array(result, np.float64)
 
 
+def asked(question: Callable[..., Any], state: Any, *more: Any) -> Any:
+  """Returns a bot's answer; any exception becomes a PolicyError that names the history."""
+  try:
+    return question(state, *more)
+  except errors.SpielCFRError:
+    raise
+  except Exception as error:
+    name = getattr(question, "__name__", "")
+    if isinstance(error, RuntimeError) and "not implemented" in str(error).lower():
+      raise errors.PolicyError(
+        f"The bot {getattr(question, '__self__', question)!r} has no method {name}(state), which all bots of OpenSpiel "
+        "need that play or are judged here. It may do nothing."
+      ) from error
+    raise errors.PolicyError(
+      f"After the history [{state.history_str()}] the policy has raised {type(error).__name__}: {error}. "
+      f"It is asked at states of {state.get_game()}."
+    ) from error
+
+
 def _told(bot: pyspiel.Bot, state: Any) -> Any:
   """Returns the policy of a bot, which may remember how it came to a state."""
-  bot.restart_at(state)
-  told = bot.get_policy(state)
+  asked(bot.restart_at, state)
+  told = asked(bot.get_policy, state)
   if not told:
     raise errors.PolicyError(
       f"{bot!r} says nothing of what player {state.current_player()} does after the history [{state.history_str()}]. A "

@@ -28,8 +28,9 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.policies import open_spiel
+from spiel_cfr.policies.open_spiel import asked
 from spiel_cfr.referee.reading import Anything, read_anything
-from spiel_cfr.referee.seats import asked, play
+from spiel_cfr.referee.seats import play
 
 # state -> about what each player will get, or None where that is not known.
 Baseline: TypeAlias = Callable[[Any], Sequence[float] | Float64s | None]
@@ -75,10 +76,12 @@ class Match:
   def __repr__(self) -> str:
     low, high = self.interval()
     after, before = self.scores.mean(axis=1).var(), self.returns.mean(axis=1).var()
-    left = after / before if before else 1.0
+    # Without a baseline they are the same.
+    corrected = before > 0 and not np.array_equal(self.scores, self.returns)
+    rest = f"; the baseline leaves {after / before:z.1%} of the variance" if corrected else ""
     return (
       f"<Match of {len(self.scores):,} deals, each in both seats: the contestant gets {self.mean:z.6g} a game, with "
-      f"95% confidence {low:z.6g} to {high:z.6g}; the baseline leaves {left:z.1%} of the variance>"
+      f"95% confidence {low:z.6g} to {high:z.6g}{rest}>"
     )
 
 

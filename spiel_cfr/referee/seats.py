@@ -13,7 +13,7 @@ from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.mccfr.random_draws import pick
-from spiel_cfr.policies.open_spiel import one_per_player
+from spiel_cfr.policies.open_spiel import asked, one_per_player
 
 _CHANCE, _TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 _ROUNDING = 1e-9
@@ -156,16 +156,3 @@ def play(
         asked(bot.inform_action, state, mover, action)
     state.apply_action(action)
   return state
-
-
-def asked(question: Callable[..., Any], state: Any, *more: Any) -> Any:
-  """Returns a bot's answer; any exception becomes a PolicyError that names the history."""
-  try:
-    return question(state, *more)
-  except errors.SpielCFRError:
-    raise
-  except Exception as error:
-    raise errors.PolicyError(
-      f"After the history [{state.history_str()}] the policy has raised {type(error).__name__}: {error}. "
-      f"It is asked at states of {state.get_game()}."
-    ) from error

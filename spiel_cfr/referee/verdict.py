@@ -7,13 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.evaluate import Evaluated
 from spiel_cfr.explorer import Exploration, explore
+from spiel_cfr.explorer.move_names import MoveNames
 from spiel_cfr.games.compiled import counterfactual_values
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy
 
@@ -182,9 +185,26 @@ class Verdict(Evaluated):
         f"NashConv {self.nash_conv:z.6g}: what players gain by best responses, each while the others stay. 0 is a Nash",
         "equilibrium; here a small one does not say what a policy gets against other players than these.",
       ]
+    worst = self.worst(5)
     lines += [
-      f"{each.gain / self.gains.sum():z6.1%} of it is gained at {each.infostate!r:.70}, where player {each.player} "
-      f"plays the best action, {each.best}, with {each.played[each.best]:z.3g}"
-      for each in self.worst(5)
+      f"{each.gain / self.gains.sum():z6.1%} of it is gained where player {each.player} plays the best action, {best}, "
+      f"with {each.played[each.best]:z.3g}: {each.infostate!r}"
+      for each, best in zip(worst, self._best_actions(worst), strict=True)
     ]
     return "\n".join(lines)
+
+  def _best_actions(self, places: list[InfosetGain]) -> list[str]:
+    """Returns the name of the best action at each infoset; its number where no state of the infoset is at hand."""
+    game = self.compiled_game
+    try:
+      # In vector form, to find a state would take a walk of all deals.
+      if isinstance(game, PublicTreeGame):
+        raise errors.NoStatesError
+      names, view = MoveNames(game.game), game.view
+    except errors.NoStatesError:
+      return [str(each.best) for each in places]
+    states = [
+      view.first_states([[each.infostate] * (each.player == i) for i in range(game.num_players)])[0]
+      for each in places
+    ]
+    return [names.name(state, each.best) for state, each in zip(states, places, strict=True)]

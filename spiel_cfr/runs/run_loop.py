@@ -5,7 +5,7 @@ import copy
 import dataclasses
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 from spiel_cfr import errors
@@ -24,7 +24,7 @@ from spiel_cfr.runs.trace import Row, Trace
 # Iterations in a run that only time or Ctrl-C ends.
 _MOST = (1 << 63) - 1
 
-StopReason = Literal["iterations", "target", "seconds", "interrupt"]
+StopReason = Literal["iterations", "target", "seconds", "interrupt", "stop_when"]
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -32,7 +32,7 @@ class RunResult:
   """Result of a run.
 
   Attributes:
-    reason: which rule stopped it: "iterations", "target", "seconds" or, after Ctrl-C, "interrupt".
+    reason: which rule stopped it: "iterations", "target", "seconds", "stop_when" or, after Ctrl-C, "interrupt".
     rows: its evaluations; the last is of the policy that the solver has now.
     best_policy: of an abstraction that may lose something, the best policy that was evaluated, since there policies do
       not get steadily better; None of other games.
@@ -101,6 +101,7 @@ def run(
   target_nash_conv: float | None = None,
   target_exploitability: float | None = None,
   seconds: float | None = None,
+  stop_when: Callable[[Sequence[Row]], bool] | None = None,
   evaluate_at: NextDue = Powers(2),  # noqa: B008
   evaluate_current: bool = False,
   traces: Iterable[Trace] = (),
@@ -122,6 +123,7 @@ def run(
     target_exploitability: stop at an evaluation that finds an exploitability of this or less.
     seconds: stop after this wall-clock time, evaluations included, to about a tenth of a second or one iteration;
       infinity leaves it to Ctrl-C.
+    stop_when: one more rule, beside those above: asked after each evaluation, given all of them.
     evaluate_at: when to evaluate: `Every(n)`, `Powers(base)`, or another function from an iteration to the next one
       that is due; infinity is never.
     evaluate_current: whether each evaluation also measures the current strategy, the last iterate:
@@ -205,6 +207,8 @@ def run(
           best_policy = copy.copy(solver.average_policy())
         if row.nash_conv <= rules.target:
           reason = "target"
+        elif reason is None and stop_when is not None and stop_when(rows):
+          reason = "stop_when"
       if checkpoints and (reason is not None or solver.iteration == checkpoint_due):
         checkpoints.save(solver)
   return RunResult(reason, rows, best_policy)

@@ -142,7 +142,7 @@ def test_histories(window, kuhn):
   from selenium.webdriver.common.keys import Keys
 
   page = Page(window, kuhn)
-  assert page.text("h1") == "kuhn_poker"
+  assert page.text("h1") == "Kuhn Poker"
   assert "12 of 12 infosets" in page.text("#found")
   assert "−0.05556" in page.text(".tiles.top")
   assert page.count("#node tbody tr") == 3
@@ -269,6 +269,13 @@ def test_ranges(window, leduc):
 
   page = Page(window, leduc)
   assert "186 of 186 public states" in page.text("#found")
+  # A value has the same digits wherever it stands.
+  for player, tile in enumerate(page.texts(".top .tile b")[:2]):
+    assert f"EV P{player} {tile}" in page.text("#node .facts")
+    assert f"Range EV {tile} " in page.text(f".range[data-player='{player}'] .facts")
+  page.click("[data-coloring='equity']")
+  assert page.text(".range .legend").startswith("equity 0% 100%")
+  page.click("[data-coloring='strategy']")
   assert page.count(".range") == 2
   assert page.count(".range[data-player='0'] .cell") == 6
   page.click(".range[data-player='0'] .cell", 0)
@@ -311,7 +318,7 @@ def test_ranges(window, leduc):
 def test_a_chosen_hand_stays_in_view(window, river, size):
   with screen(window, *size):
     page = Page(window, river)
-    assert page.text("h1") == "universal_poker(…)"
+    assert page.text("h1") == "Universal Poker (…)"
     assert "handReaches=…" in page.text("footer")
     assert page.text(".board").startswith("Board 7♠ 9♥ 9♣ T♣ 2♦")
     for player, cell in ((0, "12-12"), (1, "0-1")):
@@ -388,7 +395,7 @@ def test_a_mediator(window, tmp_path):
   game = "sheriff(item_penalty=1.0,item_value=5.0,max_bribe=1,max_items=2,num_rounds=1,sheriff_penalty=1.0)"
   found = spiel_cfr.correlated.optimal_equilibrium(game)
   page = Page(window, spiel_cfr.explore(found.policy, tmp_path / "page.html").path)
-  assert page.text("h1") == "sheriff(…)"
+  assert page.text("h1") == "Sheriff (…)"
   assert "a mediator who is obeyed" in page.text("header")
   assert "NashConv 0" in page.text(".tiles.top")
   order = page.texts("#node tbody .move")[0].removeprefix("P0 is told ")

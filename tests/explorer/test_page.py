@@ -34,7 +34,7 @@ def test_numbers_survive(tmp_path):
   for section, table in (("tree", expected.tree), ("infosets", expected.infosets)):
     for name, array in page[section].items():
       wanted = getattr(table, name).ravel()
-      np.testing.assert_allclose(array, wanted, rtol=3e-4, atol=1e-12, err_msg=name)
+      np.testing.assert_allclose(array, wanted, rtol=1e-7, atol=1e-12, err_msg=name)
   assert page["infostates"] == expected.infosets.infostates
   assert page["names"] == expected.names
   header = page["header"]
@@ -56,8 +56,8 @@ def test_ranges_survive(tmp_path):
       end = hands + len(own.hands)
       assert states["hands"][hands:end].tolist() == own.hands.tolist()
       weight = own.weight / own.weight.max()
-      np.testing.assert_allclose(states["weight"][hands:end], weight, rtol=3e-4)
-      np.testing.assert_allclose(states["value"][hands:end], own.value, rtol=3e-4, atol=1e-12)
+      np.testing.assert_allclose(states["weight"][hands:end], weight, rtol=1e-7)
+      np.testing.assert_allclose(states["value"][hands:end], own.value, rtol=1e-7, atol=1e-12)
       equity = np.nan_to_num(own.equity)
       np.testing.assert_allclose(states["equity"][hands:end] / 65535, equity, atol=1e-5)
       hands = end
@@ -65,7 +65,7 @@ def test_ranges_survive(tmp_path):
     chances = states["probability"][actions:end] / 65535
     np.testing.assert_allclose(chances, state.probability.ravel(), atol=1e-5)
     values = state.action_value.ravel()
-    np.testing.assert_allclose(states["action_value"][actions:end], values, rtol=3e-4, atol=1e-12)
+    np.testing.assert_allclose(states["action_value"][actions:end], values, rtol=1e-7, atol=1e-12)
     assert states["is_best"][actions:end].tolist() == state.is_best.ravel().tolist()
     actions = end
   assert (hands, actions) == (len(states["hands"]), len(states["probability"]))
@@ -119,7 +119,7 @@ def test_policies_of_any_kind(tmp_path, solution):
   assert "current policy" in current["header"]["policy"]
   table = fresh.current_policy_dict()
   wanted = [chance for infostate in current["infostates"] for chance in table[infostate].values()]
-  np.testing.assert_allclose(current["infosets"]["probability"], wanted, rtol=3e-4)
+  np.testing.assert_allclose(current["infosets"]["probability"], wanted, rtol=1e-7)
 
 
 def test_below_a_public_state(tmp_path):

@@ -60,7 +60,7 @@ def test_what_the_page_says(tmp_path):
   found = correlated.optimal_equilibrium(SHERIFF)
   page = spiel_cfr.explore(found.policy, tmp_path / "page.html")
   content = explorer_pages.read(page.path)
-  assert content["header"]["title"] == "sheriff(…)"
+  assert content["header"]["title"] == "Sheriff (…)"
   assert content["header"]["game"] == SHERIFF
   assert content["header"]["policy"].startswith("a mediator who is obeyed")
   np.testing.assert_allclose(content["header"]["values"], found.expected_values, atol=1e-9)

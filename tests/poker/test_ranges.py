@@ -100,3 +100,11 @@ def test_bad_hands_are_named(changes, error):
 
 def test_examples_in_docstrings():
   assert doctest.testmod(ranges).failed == 0
+
+
+def test_an_endgame_says_what_was_passed():
+  """The stack of `endgame`, and hands that share no card with the board."""
+  endgame = ranges.endgame("AA,77", "KK", board="7s9h9cTc2d", pot=2000, stack=9000)
+  assert (
+    repr(endgame) == "<Endgame: board 7s9h9cTc2d, pot 2,000, 9,000 chips left to each, 9 x 6 hands>"
+  )

@@ -89,6 +89,8 @@ def test_sampling_finds_what_is_expected(leduc, policies):
     low, high = match.interval(0.99)
     assert low < match.interval()[0] < match.mean < match.interval()[1] < high
     assert "with 95% confidence" in repr(match)
+    assert "the baseline leaves" in repr(match)
+  assert "baseline" not in repr(referee.play_match("leduc_poker", late, uniform, deals=3))
 
 
 def test_the_exact_baseline_leaves_nothing_to_luck(leduc, policies):

@@ -1,5 +1,7 @@
 """Whatever chooses actions is judged as OpenSpiel judges it."""
 
+import re
+
 import numpy as np
 import pyspiel
 import pytest
@@ -112,10 +114,23 @@ def test_a_fault_shows_where_it_is_punished():
   assert verdict.value_gaps == pytest.approx([0, verdict.nash_conv], abs=1e-9)
   assert {(each.player, each.best) for each in verdict.worst()} == {(0, 1)}
   assert sum(each.gain for each in verdict.worst()) == pytest.approx(verdict.nash_conv)
-  assert "52.9% of it is gained at '0', where player 0 plays the best action, 1, with 0" in str(
+  assert "52.9% of it is gained where player 0 plays the best action, Bet, with 0: '0'" in str(
     verdict
   )
   assert not spiel_cfr.judge("kuhn_poker", solved).worst()
+
+
+@pytest.mark.parametrize("vector_form", [False, True])
+def test_long_infostates_are_told_apart(vector_form):
+  """They are whole; actions have names where a state is at hand."""
+  solver = spiel_cfr.CFRSolver(spiel_cfr.compile_game("leduc_poker", vector_form=vector_form))
+  solver.run(5)
+  lines = str(spiel_cfr.judge(solver.compiled_game, solver)).splitlines()[-5:]
+  assert len(set(lines)) == 5
+  infostates = [re.search(r"'(\[Observer.*)'$", line)[1] for line in lines]
+  assert set(infostates) <= set(solver.average_policy_dict())
+  action = r"\d" if vector_form else "(Fold|Call|Raise)"
+  assert all(re.search(f"best action, {action}, with", line) for line in lines)
 
 
 def test_every_way_to_hand_a_policy_over(leduc):

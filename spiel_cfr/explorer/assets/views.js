@@ -138,6 +138,7 @@ function InfosetList({app, selected, open, search}) {
       </select>
     </div>
     <p class="quiet" id="found">${count(rows.length)} of ${count(infosets.size)} infosets</p>
+    <p class="quiet">Dots: whose infoset. Bars: what is played, an action a colour. Right: how often play comes there.</p>
     <${LongList} rows=${rows} height=${height} row=${row} selected=${selected} label="Infosets" />
   </div>`;
 }
@@ -172,6 +173,7 @@ function StateList({app, selected, open, search}) {
     <input id="search" ref=${search} type="search" placeholder="Search public states  ( / )" value=${query} aria-label="Search public states"
       onInput=${(event) => setQuery(event.target.value)} onKeyDown=${keys} />
     <p class="quiet" id="found">${count(rows.length)} of ${count(all.length)} public states with a decision</p>
+    <p class="quiet">Dots: who is to move. Bars: how often play comes there.</p>
     <${LongList} rows=${rows} height=${height} row=${row} selected=${selected} label="Public states" />
   </div>`;
 }
@@ -222,6 +224,8 @@ function Moves({app, node, chosen, go}) {
         : Array.from({length: header.players}, (_, player) => html`<td key=${player} class="num">${signed(tree.value(child, player))}</td>`)}
       </tr>`;
     })}</tbody></table>
+    ${complete && html`<p class="legend quiet"><span>★ a best response to the other players does this</span><span><em class="regret up">regret above 0</em>
+      <em class="regret down">below 0</em> more colour, more regret</span></p>`}
     ${tree.num_cut[node] > 0 && html`<p class="cut">${count(tree.num_cut[node])} ${tree.num_cut[node] === 1 ? "move" : "moves"} left out here.</p>`}
   </div>`;
 }
@@ -259,9 +263,11 @@ function InfosetCard({app, row, node, go}) {
 
 const COLORINGS = {strategy: "Strategy", equity: "Equity", value: "EV"};
 
+const SCALE = (low, high) => html`<span>${low} <i class="scale"></i> ${high}</span>`;
+
 // A player's hands at a public state, in a grid; `chosen` is the row and the column of the cell whose hands are shown.
-function RangeCard({app, row, player, mover, coloring, chosen, choose}) {
-  const {states, grid, names} = app;
+function RangeCard({app, node, row, player, mover, coloring, chosen, choose}) {
+  const {tree, states, grid, names} = app;
   const hands = useMemo(() => states.range(row, player, mover), [row, player]);
   const moves = player === mover ? states.moves_of(row) : [];
   const colors = colorsOf(moves, names);
@@ -288,9 +294,9 @@ function RangeCard({app, row, player, mover, coloring, chosen, choose}) {
     return found;
   }, [hands]);
   const totals = useMemo(() => {
-    const total = {mass: 0, value: 0, equity: 0, actions: Array(moves.length).fill(0)};
+    const total = {mass: 0, equity: 0, actions: Array(moves.length).fill(0)};
     for (const cell of cells.values()) {
-      for (const key of ["mass", "value", "equity"]) total[key] += cell[key];
+      for (const key of ["mass", "equity"]) total[key] += cell[key];
       cell.actions.forEach((share, i) => { total.actions[i] += share; });
     }
     return total;
@@ -332,10 +338,12 @@ function RangeCard({app, row, player, mover, coloring, chosen, choose}) {
   ].join("\n"));
   return html`<section class="card range" data-player=${player}>
     <h2><${Player} mover=${player} />${player === mover ? " to move" : ""}</h2>
-    <div class="facts"><span>Range EV <b>${signed(totals.value / totals.mass)}</b></span><span>Equity <b>${percent(totals.equity / totals.mass)}</b></span>
+    <div class="facts"><span>Range EV <b>${signed(tree.value(node, player))}</b></span><span>Equity <b>${percent(totals.equity / totals.mass)}</b></span>
       <span><b>${count(hands.filter((hand) => hand.mass > 0).length)}</b> hands</span></div>
-    <div class="legend">${Array.from(moves, (each, i) => html`<span key=${i}><i style=${{background: colors[i]}}></i>${names[each]} <b>${percent(totals.actions[i] / totals.mass)}</b></span>`)}
-      ${!moves.length && html`<span><i style=${{background: `var(--p${player})`}}></i>hands by how often the player is here with them</span>`}</div>
+    <div class="legend">${coloring === "strategy" && Array.from(moves, (each, i) => html`<span key=${i}><i style=${{background: colors[i]}}></i>${names[each]} <b>${percent(totals.actions[i] / totals.mass)}</b></span>`)}
+      ${coloring === "equity" && SCALE("equity 0%", "100%")}${coloring === "value" && SCALE("the hand loses", "it wins")}
+      ${coloring === "strategy" && !moves.length && html`<span><i style=${{background: `var(--p${player})`}}></i>does not move here</span>`}
+      <span>filled as high as the player is here with the hands</span></div>
     <div class="grid ${width > 8 ? "" : "small"}" ref=${body} style=${{"--columns": width}} role="grid" aria-label=${"Hands of player " + player}>
       ${grid.labels.flatMap((line, down) => line.map((label, across) => {
         const found = cells.get(down * 64 + across);
@@ -371,7 +379,8 @@ function Hands({app, row, player, mover, cell: [down, across], close}) {
         <td class="num"><small>Equity</small>${Number.isFinite(hand.value) ? percent(hand.equity) : "–"}</td>
         ${hand.actions.map((action, i) => html`<td key=${i} class="num" title=${`${names[moves[i]]}: EV ${signed(action.value)}`}>
           <small>${swatch(i)}${short(names[moves[i]])}</small>${percent(action.probability)}<em>${signed(action.value)}${action.best ? " ★" : ""}</em></td>`)}
-      </tr>`)}</tbody></table>`}</div>
+      </tr>`)}</tbody></table>
+      ${moves.length > 0 && html`<p class="legend quiet"><span>Of an action: how often, and its EV; ★ a best response does this</span></p>`}`}</div>
   </section>`;
 }
 
@@ -394,7 +403,7 @@ function PublicStateView({app, node}) {
       <div class="segments" role="group" aria-label="Colour by">${Object.entries(COLORINGS).map(([key, label]) => html`
         <button key=${key} data-coloring=${key} class=${key === coloring ? "on" : ""} aria-pressed=${key === coloring} onClick=${() => setColoring(key)}>${label}</button>`)}</div>
     </div>
-    <div class="ranges">${[0, 1].map((player) => html`<${RangeCard} key=${row + "-" + player} app=${app} row=${row} player=${player} mover=${tree.mover[node]} coloring=${coloring}
+    <div class="ranges">${[0, 1].map((player) => html`<${RangeCard} key=${row + "-" + player} app=${app} node=${node} row=${row} player=${player} mover=${tree.mover[node]} coloring=${coloring}
       chosen=${chosen && chosen.player === player ? chosen.cell : null} choose=${(cell) => setChosen(cell && {player, cell})} />`)}</div>
   </div>
   ${chosen && html`<${Hands} app=${app} row=${row} player=${chosen.player} mover=${tree.mover[node]} cell=${chosen.cell} close=${() => setChosen(null)} />`}`;

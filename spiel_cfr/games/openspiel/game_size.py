@@ -72,8 +72,9 @@ class SizeEstimate:
 
   def __str__(self) -> str:
     infosets = " + ".join(map(_in_words, self.infosets))
+    error = f" (standard error {self.error:z.0%})" if math.isfinite(self.error) else ""
     return (
-      f"{_in_words(self.states)} states (standard error {self.error:z.0%}), {infosets} infosets, "
+      f"{_in_words(self.states)} states{error}, {infosets} infosets, "
       f"{_in_words(self.bytes / 2**20)} MiB, {_in_words(self.seconds)} s to compile, from {self.descents:,} descents"
     )
 

@@ -1,10 +1,12 @@
 """Checks of the promises of OpenSpiel's games, and errors for broken ones; each error quotes the state."""
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
@@ -148,3 +150,31 @@ def cannot_be_walked(state: Any, error: Exception) -> errors.UnsupportedGameErro
   return errors.UnsupportedGameError(
     f"The game can't be walked. After the history [{state.history_str()}], or before: {type(error).__name__}: {error}"
   )
+
+
+def warn_of_doubts(
+  game: pyspiel.Game, infostates: Sequence[Sequence[str]], payoff_range: tuple[float, float]
+) -> None:
+  """Warns by DoubtfulGameWarning of an empty infostate string, and of returns that the game says there are not.
+
+  Args:
+    game: that was walked.
+    infostates: each player's.
+    payoff_range: the least and the largest return of any player.
+  """
+  doubts = [
+    f"player {player} has an infoset whose information state string is empty: all states of that string are one infoset"
+    for player, own in enumerate(infostates)
+    if "" in own
+  ]
+  least, most = payoff_range
+  low, high = game.min_utility(), game.max_utility()
+  rounding = 1e-9 * max(-least, most)
+  if least < low - rounding or most > high + rounding:
+    doubts.append(
+      f"returns are from {least:zg} to {most:zg}, and min_utility and max_utility promise {low:zg} to {high:zg}"
+    )
+  for doubt in doubts:
+    warnings.warn(
+      f"{game.get_type().short_name}: {doubt}.", errors.DoubtfulGameWarning, stacklevel=4
+    )
