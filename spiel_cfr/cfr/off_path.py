@@ -31,8 +31,8 @@ def completed(compiled: CompiledGame, sequence_form: Float64s, unreached: Unreac
   "uniform" is as OpenSpiel does it: uniform where the owner's reach is 0. "best_response" first takes away dust:
   actions of an own reach up to a threshold, relative to the player's largest, get probability 0. Where the owner's
   reach is 0 then, the result is its best response to the others, who tremble with a probability of 1e-4 so that it
-  matters everywhere. The threshold is the largest of 1e-4, 3e-5, ..., 1e-12 and 0 with which NashConv is at most 1.5 times that
-  of the average.
+  matters everywhere. The threshold is the largest of 1e-4, 3e-5, ..., 1e-12 and 0 with which NashConv is at most 1.5
+  times that of the average.
 
   Raises:
     ArgumentError: there is no such choice.
