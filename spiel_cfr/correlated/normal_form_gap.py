@@ -67,7 +67,7 @@ def normal_form_gap(
 
 def _mixed(tree: Treeplex, strategies: Float64s) -> Float64s:
   """Returns which profiles have each different mixed strategy of the player, shape (strategies, profiles)."""
-  own = [sequences.ravel() for sequences, _ in tree.blocks()]
+  own = [sequences.ravel() for sequences, _ in tree.infoset_groups()]
   if not own:
     return np.ones((1, len(strategies)))
   _, which = np.unique(strategies[:, np.concatenate(own)], axis=0, return_inverse=True)
@@ -81,7 +81,7 @@ def _pure(game: CompiledGame, tree: Treeplex, strategies: Float64s) -> Float64s:
     GameTooLargeError: there are too many.
   """
   told = np.ones((1, len(strategies)))
-  for sequences, _ in tree.blocks():
+  for sequences, _ in tree.infoset_groups():
     for column in sequences.T:
       chances = strategies[:, column].T
       if (chances == chances[:, :1]).all():
@@ -110,7 +110,7 @@ def _merged(told: Float64s) -> Float64s:
 def _best_values(tree: Treeplex, utilities: Float64s) -> Float64s:
   """Returns the values of best responses, shape (n,), to utilities of shape (n, sequences of the player)."""
   values = utilities.T.copy()
-  for sequences, infosets in reversed(list(tree.blocks())):
+  for sequences, infosets in reversed(list(tree.infoset_groups())):
     best = values[sequences - tree.root].max(axis=0)
     np.add.at(values, tree.parent[infosets] - tree.root, best)
   return np.asarray(values[0])

@@ -148,7 +148,7 @@ def drawn(game, profiles, weights):
     columns = [
       [(rows[place], profile[rows[place]]) for place in range(len(rows))]
       for tree in game.treeplexes
-      for sequences, _ in tree.blocks()
+      for sequences, _ in tree.infoset_groups()
       for rows in sequences.T
     ]
     for choice in itertools.product(*columns):
