@@ -10,7 +10,7 @@ forget it later. See docs/private_moves.md.
 import resource
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from absl import app, flags
 
@@ -36,7 +36,7 @@ def timed(what: str, call: Callable[[], Any]) -> Any:
 
 def main(_: list[str]) -> None:
   print("| step | processor seconds | GB at most |\n| --- | --- | --- |")
-  history = "history" if _HISTORY.value else None
+  history: Literal["history"] | None = "history" if _HISTORY.value else None
   compiled = spiel_cfr.games.compile_private_moves_game
   game = timed("compile", lambda: compiled(_GAME.value, infostate=history))
   solver = spiel_cfr.catalogue.make(_SOLVER.value, game, 1_000)

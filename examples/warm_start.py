@@ -4,15 +4,23 @@ r"""Draws what a warm start is worth: solvers from scratch, and from the average
 
 prints two tables for a game. The first is for CFR, which goes on from its own average after 30 iterations as if it had
 never stopped; the second counts iterations to three exploitabilities, from scratch and from CFR's 1,000th average.
+
+    python examples/warm_start.py --game=kuhn_poker --source=30 --condition
+
+prints for how many iterations T the average of --source iterations of CFR counts, and the condition of Brown and
+Sandholm (2016): at each infoset, the squares of the positive substitute regrets sum to at most T D^2 n, the most that
+T iterations of regret matching leave. D is the best minus the worst utility of the owner, n the number of actions.
 """
 
 from collections.abc import Callable
 
+import numpy as np
 from absl import flags
 from results import draws, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import TabularCFRSolver
+from spiel_cfr.cfr import substitute_regrets, warm_start
 from spiel_cfr.runs import Powers
 
 SOLVERS: dict[str, Callable[[spiel_cfr.CompiledGame], spiel_cfr.FullWidthSolver]] = {
@@ -26,6 +34,8 @@ MORE = (10, 30, 100, 300, 900)
 _GAME = flags.DEFINE_string("game", "leduc_poker", "the game")
 _SOURCE = flags.DEFINE_integer("source", 1_000, "iterations of CFR before the warm starts", 1)
 _ITERATIONS = flags.DEFINE_integer("iterations", 1_000, "iterations after them", 1)
+_CONDITION = flags.DEFINE_bool("condition", False, "whether to print only T and the condition")
+_MOST_SHOWN = 20
 _PICTURE = flags.DEFINE_string(
   "picture", "results/warm_start.png", "where the picture goes; empty for none"
 )
@@ -36,9 +46,12 @@ Curve = list[tuple[int, float]]
 
 def main() -> None:
   game = spiel_cfr.compile_game(_GAME.value)
-  goes_on(game)
   source = simultaneous(game)
   source.run(_SOURCE.value)
+  if _CONDITION.value:
+    condition(game, source)
+    return
+  goes_on(game)
   print(
     f"\nFrom CFR's average after {_SOURCE.value:,} iterations, {source.exploitability():z.2e}:\n"
   )
@@ -66,6 +79,43 @@ def main() -> None:
 def simultaneous(game: spiel_cfr.CompiledGame) -> spiel_cfr.FullWidthSolver:
   """CFR with simultaneous updates, for which the theory is exact."""
   return TabularCFRSolver(game, alternating_updates=False)
+
+
+def condition(game: spiel_cfr.CompiledGame, source: spiel_cfr.FullWidthSolver) -> None:
+  """Prints T, and both sides of the paper's condition at the infosets where they are closest."""
+  values, start = warm_start.plan(simultaneous(game), source)
+  regrets, _ = values.regrets_at(substitute_regrets.substitute, start.scale)
+  bound = 1 / start.scale
+  print(
+    f"NashConv of the average after {source.iteration:,} iterations of CFR: {start.nash_conv:z.3g}"
+  )
+  print(f"c*, the root at which the history costs nothing:             {start.scale:z.3g}")
+  print(
+    f"T by default, {substitute_regrets.STEADY} / c*:                                   {start.iterations:,}"
+  )
+  print(f"T at most by the paper's condition, 1 / c*:                  {bound:z,.0f}\n")
+  rows = []
+  for player, tree in enumerate(game.treeplexes):
+    names = game.infosets[player]
+    by_place = dict(zip(names.position.tolist(), names.infostates, strict=True))
+    for sequences, infosets in tree.infoset_groups():
+      squares = np.square(np.maximum(regrets[sequences], 0.0)).sum(axis=0)
+      for place, square in zip(range(infosets.start, infosets.stop), squares.tolist(), strict=True):
+        spread = float(values.weights[0, tree.first_infoset + place])
+        threshold = spread**2 * len(sequences)
+        rows.append((by_place[place], spread, square, threshold, len(sequences)))
+  rows.sort(key=lambda row: -row[1])
+  print(
+    "| infoset | D | actions | squares, T by default | threshold T D^2 n | squares, T = 1 / c* | threshold |"
+  )
+  print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+  for name, spread, square, threshold, actions in rows[:_MOST_SHOWN]:
+    cells = [
+      f"{t * t * square:z.3g} | {t * threshold:z.3g}" for t in (float(start.iterations), bound)
+    ]
+    print(f"| {name} | {spread:z.3g} | {actions} | {' | '.join(cells)} |")
+  if len(rows) > _MOST_SHOWN:
+    print(f"\n{len(rows) - _MOST_SHOWN:,} more infosets have smaller D.")
 
 
 def goes_on(game: spiel_cfr.CompiledGame) -> None:

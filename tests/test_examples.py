@@ -693,6 +693,31 @@ def test_mccfr(tmp_path):
   assert [path.name for path in tmp_path.glob("*.png")] == ["mccfr_kuhn_poker.png"]
 
 
+def test_bet_sizes(tmp_path):
+  picture = tmp_path / "sizes.png"
+  printed = run("bet_sizes", "--iterations=300", "--certify=200", f"--picture={picture}")
+  values = re.findall(
+    r"^\| (\w+) poker \| ([^|]+) \| .* \| (-?\d\.\d+) \| [^|]+ \|$", printed, re.MULTILINE
+  )
+  found = {(game, rule): float(value) for game, rule, value in values}
+  assert len(found) == 6
+  for game in ("Kuhn", "Leduc"):
+    assert found[game, "while solving"] > found[game, "as it is"] + 0.04
+  assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_warm_start_prints_the_condition():
+  printed = run("warm_start", "--game=kuhn_poker", "--source=30", "--condition")
+  assert "T by default, 0.03 / c*:" in printed
+  rows = re.findall(r"^\| (\w+) \| ([^|]+) \| 2 \| (.*) \|$", printed, re.MULTILINE)
+  assert len(rows) == 12
+  for _, spread, cells in rows:
+    square, threshold, most, bound = (float(cell) for cell in cells.split(" | "))
+    assert square <= 0.035 * threshold
+    assert most == pytest.approx(bound, rel=1e-2)
+    assert threshold == pytest.approx(9 * 2 * float(spread) ** 2, rel=2e-2)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", ["cfr+", "external_sampling", "adaptive"])
 def test_track(tmp_path, solver):

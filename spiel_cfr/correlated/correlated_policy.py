@@ -14,22 +14,19 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s, aligned, aligned_zeros
+from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.warm_start import read_policy
 from spiel_cfr.correlated.correlation_plans import RelevantPairs
 from spiel_cfr.correlated.gaps import (
   KINDS,
   MEASURED,
-  NORMAL_FORM,
+  NORMAL_FORMS,
   CorrelatedGap,
   EmpiricalPlay,
-  check_exact,
-  make_gap,
 )
-from spiel_cfr.evaluation.best_responses import take_best
+from spiel_cfr.correlated.normal_form_gap import normal_form_gap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.tabular_policy import player_to_move
@@ -197,16 +194,17 @@ class MixturePolicy(CorrelatedPolicy):
     """Returns how far it is from an equilibrium, exactly.
 
     Args:
-      kind: a name in `correlated.KINDS`, or "normal-form".
+      kind: a name in `correlated.KINDS`; "normal-form", Aumann's, in which each player is told a pure strategy that is
+        drawn from its part of the profile; or "mixed normal-form", in which it is told that part.
 
     Raises:
       ArgumentError: there is no such kind.
       AbstractionError: the game is an abstraction that loses something, or infosets are shared.
-      GameTooLargeError: the kind takes more than 2^26 regrets.
+      GameTooLargeError: the kind takes more than 2^26 regrets, or a player may be told too many pure strategies.
     """
-    if kind == NORMAL_FORM:
-      return self._normal_form_gap()
-    arguments.one_of(kind, "kind", (*KINDS, NORMAL_FORM))
+    if kind in NORMAL_FORMS:
+      return normal_form_gap(self.compiled_game, self._profiles, self._shares, kind)
+    arguments.one_of(kind, "kind", (*KINDS, *NORMAL_FORMS))
     play = EmpiricalPlay(
       self.compiled_game, next(name for name, kinds in MEASURED.items() if kind in kinds)
     )
@@ -214,29 +212,6 @@ class MixturePolicy(CorrelatedPolicy):
       if share:
         play.add(profile, share)
     return play.gap(kind)
-
-  def _normal_form_gap(self) -> CorrelatedGap:
-    """Sums a player's gains from best responses, one to all profiles that recommend it the same strategy."""
-    game = self.compiled_game
-    check_exact(game)
-    own_sequences = np.split(
-      game.all_action_sequences, np.cumsum([counts.sum() for counts in game.num_actions])[:-1]
-    )
-    # By what the player is told, to the last digit.
-    worth: list[dict[bytes, Float64s]] = [{} for _ in own_sequences]
-    expected, best = np.zeros((2, game.num_players))
-    for profile, share in zip(self._profiles, self._shares.tolist(), strict=True):
-      utility = aligned(share * gradients(game, forms.sequence_form(game, profile)))
-      for own, tree, sums in zip(own_sequences, game.treeplexes, worth, strict=True):
-        told = (profile[own] + 0.0).tobytes()  # -0 is 0
-        sums[told] = sums.get(told, 0.0) + utility[tree.root : tree.end]
-      expected += backward_pass(game, expect, utility, strategy=profile)
-    for player, (tree, sums) in enumerate(zip(game.treeplexes, worth, strict=True)):
-      for each in sums.values():
-        utility = aligned_zeros(game.end)
-        utility[tree.root : tree.end] = each
-        best[player] += backward_pass(game, take_best, utility)[player]
-    return make_gap(best - expected, expected, NORMAL_FORM)
 
 
 class Mediator:

@@ -10,13 +10,14 @@ deviates
     agent-form coarse      deviates at one infoset, without having seen it, and follows again
     agent-form             deviates at one infoset, having seen it, and follows again
     behavioural            plays any action at any infoset, and hears all recommendations on the way
-    normal-form            hears its whole strategy before the game
+    normal-form            hears its strategy, an action at every infoset, before the game
+    mixed normal-form      hears its mixed strategy before the game
 
 and the gap is what the best such deviators gain, summed over players: 0 in an equilibrium of that kind. The first five
 and the last are what OpenSpiel's `cce_dist`, `EFCCEDist`, `EFCEDist`, `AFCCEDist`, `AFCEDist` and `ce_dist` find by
-listing profiles. Here only the last takes the profiles (`MixturePolicy.gap`): sums of regrets by memory have all that
-the others take, since what a deviation gains is the sum of the regrets of its steps; docs/theory/correlated.md has the
-proof. Sets in `DEVIATIONS` that end a deviation by following again have gaps of their own.
+listing profiles. Here only the last two take the profiles (`MixturePolicy.gap`): sums of regrets by memory have all
+that the others take, since what a deviation gains is the sum of the regrets of its steps; docs/theory/correlated.md has
+the proof. Sets in `DEVIATIONS` that end a deviation by following again have gaps of their own.
 """
 
 import types
@@ -60,8 +61,8 @@ KINDS: Mapping[str, tuple[int, int]] = types.MappingProxyType(
     "behavioural": (_SEEN, _HEARING_ALL),
   }
 )
-# The kind that takes the profiles themselves.
-NORMAL_FORM = "normal-form"
+# The kinds that take the profiles themselves.
+NORMAL_FORMS = NORMAL_FORM, MIXED_NORMAL_FORM = "normal-form", "mixed normal-form"
 _BLIND = ("extensive-form coarse", "coarse", "agent-form coarse", "blind counterfactual")
 # The kinds of which the regrets of a set of deviations tell the gaps. All of them vanish where its regrets do; the
 # first is the strongest equilibrium.
@@ -97,7 +98,7 @@ class CorrelatedGap(NamedTuple):
     gap: the sum of the players' gains, a negative gain counting as 0.
     player_improvements: float64 (players,). The gain of each player's best deviation; negative if all of them lose.
     expected_values: float64 (players,). The expected payoff of each player.
-    kind: a name in `KINDS`, or "normal-form".
+    kind: a name in `KINDS`, "normal-form" or "mixed normal-form".
   """
 
   gap: float
@@ -200,10 +201,10 @@ def measure(
   """
   measured = MEASURED[table.deviations]
   kind = kind or measured[0]
-  if kind == NORMAL_FORM:
+  if kind in NORMAL_FORMS:
     raise errors.ArgumentError(
-      f"{play!r} keeps sums, and the normal-form gap takes the strategies themselves: "
-      "MixturePolicy(game, profiles).gap('normal-form')."
+      f"{play!r} keeps sums, and the {kind} gap takes the strategies themselves: "
+      f"MixturePolicy(game, profiles).gap({kind!r})."
     )
   arguments.one_of(kind, "kind", tuple(KINDS))
   if kind not in measured:

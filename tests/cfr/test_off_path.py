@@ -102,6 +102,40 @@ def test_completed_equilibria_stay_equilibria_and_make_sense(game, uniform):
   assert regrets["best_response"] < 1e-9
 
 
+@pytest.mark.parametrize(
+  ("name", "iterations", "game", "regret"),
+  [
+    ("restarted", 1000, "leduc_poker", 0.02),
+    ("cfr+", 10_000, "leduc_poker", 0.01),
+    ("dcfr", 1000, "leduc_poker", 0.05),
+    ("adaptive", 1000, "leduc_poker", 0.02),
+    ("cfr+", 1000, "liars_dice(dice_sides=4)", 1e-3),
+    ("restarted", 1000, "liars_dice(dice_sides=4)", 1e-9),
+  ],
+)
+def test_dust_of_the_first_iterations_is_no_play(name, iterations, game, regret):
+  """Reaches such as 7e-6 and 2.7e-34 keep what an infoset has played before it had learned anything."""
+  solver = catalogue.make(name, game, iterations)
+  solver.run(iterations)
+  game, plain = solver.compiled_game, solver.average_policy()
+  found = solver.average_policy("best_response")
+  assert spiel_cfr.evaluation.largest_infoset_regret(game, plain).regret > 1
+  assert spiel_cfr.evaluation.largest_infoset_regret(game, found).regret < regret
+  assert spiel_cfr.nash_conv(game, found) <= 1.5 * solver.nash_conv() + 1e-11
+
+
+def test_play_that_matters_is_no_dust():
+  """An equilibrium mixes with 1/100,001: taking that away would cost the other player's 1,000 times as much."""
+  rare = 1e-5
+  game = spiel_cfr.compile_game(
+    pyspiel.create_matrix_game([[1 / rare, 0.0], [0.0, 1.0]], [[-1 / rare, 0.0], [0.0, -1.0]])
+  )
+  solution = spiel_cfr.solve_lp(game)
+  assert solution.probabilities[game.all_action_sequences].min() < 1.01 * rare
+  found = completed(game, solution.sequence_form, "best_response")
+  np.testing.assert_array_equal(found, solution.probabilities)
+
+
 def test_solvers_hand_it_out():
   for name in ("cfr+", "egt_as", "external_sampling", "restarted"):
     solver = catalogue.make(name, "kuhn_poker", 20)

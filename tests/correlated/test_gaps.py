@@ -1,6 +1,7 @@
 """Gaps of correlated play, against walks of histories, OpenSpiel's on explicit mixtures, and each other."""
 
 import itertools
+import math
 
 import numpy as np
 import open_spiel_efr
@@ -10,7 +11,7 @@ import random_games
 
 import spiel_cfr
 from spiel_cfr import correlated, errors
-from spiel_cfr.correlated import correlation_plans, optimal_equilibria
+from spiel_cfr.correlated import correlation_plans, normal_form_gap, optimal_equilibria
 
 GAMES = {
   "kuhn": lambda: pyspiel.load_game("kuhn_poker"),
@@ -42,6 +43,7 @@ CHAINS = (
     "twice informed partial sequence",
     "behavioural",
     "normal-form",
+    "mixed normal-form",
   ),
 )
 
@@ -128,7 +130,7 @@ def test_open_spiel_finds_the_same_normal_form_gap(name):
       (weight, spiel_cfr.policies.to_pyspiel(game, profile))
       for weight, profile in zip(weights, mixture, strict=True)
     ]
-    found.append(correlated.MixturePolicy(game, mixture, weights).gap("normal-form"))
+    found.append(correlated.MixturePolicy(game, mixture, weights).gap("mixed normal-form"))
     expected = pyspiel.ce_dist(source, device)
     np.testing.assert_allclose(
       found[-1].player_improvements, expected.deviation_incentives, atol=1e-12
@@ -137,6 +139,81 @@ def test_open_spiel_finds_the_same_normal_form_gap(name):
   # Who is told less can do less against the same play of others.
   worth = [each.player_improvements[0] + each.expected_values[0] for each in found]
   assert worth[1] < worth[0] - 1e-3
+
+
+def drawn(game, profiles, weights):
+  """Returns all pure profiles that the players of a mixture may be told together, and their probabilities."""
+  result = {}
+  for profile, weight in zip(profiles, weights, strict=True):
+    columns = [
+      [(rows[place], profile[rows[place]]) for place in range(len(rows))]
+      for tree in game.treeplexes
+      for sequences, _ in tree.infoset_groups()
+      for rows in sequences.T
+    ]
+    for choice in itertools.product(*columns):
+      chance = weight * math.prod(chances for _, chances in choice)
+      if chance > 0:
+        key = tuple(sequence for sequence, _ in choice)
+        result[key] = result.get(key, 0.0) + chance
+  strategies = []
+  for key in result:
+    strategy = np.zeros(game.end)
+    strategy[list(key)] = 1.0
+    strategies.append(strategy)
+  return strategies, list(result.values())
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("players", [2, 3])
+def test_the_normal_form_gap_is_that_of_the_pure_strategies_that_are_told(seed, players):
+  source = random_games.random_game(seed, players, zero_sum=False, max_histories=25)
+  game = spiel_cfr.compile_game(source)
+  weights, profiles = zip(*mixed(game, seed, 3), strict=True)
+  profiles = [spiel_cfr.policies.from_policy(game, profile) for profile in profiles]
+  found = correlated.MixturePolicy(game, profiles, weights)
+  pure_ones, chances = drawn(game, profiles, weights)
+  device = correlated.MixturePolicy(game, pure_ones, chances)
+  expected = pyspiel.ce_dist(
+    source,
+    [
+      (chance, spiel_cfr.policies.to_pyspiel(game, each))
+      for chance, each in zip(chances, pure_ones, strict=True)
+    ],
+  )
+  for each in (
+    found.gap("normal-form"),
+    device.gap("normal-form"),
+    device.gap("mixed normal-form"),
+  ):
+    np.testing.assert_allclose(each.player_improvements, expected.deviation_incentives, atol=1e-11)
+    np.testing.assert_allclose(each.expected_values, expected.on_policy_values, atol=1e-11)
+  more = found.gap("mixed normal-form").player_improvements
+  assert (more >= np.array(expected.deviation_incentives) - 1e-11).all()
+
+
+def test_who_is_told_a_mixed_strategy_is_told_more():
+  """Matching pennies: three profiles that together are uniform play, in which nobody is told anything of use."""
+  game = spiel_cfr.compile_game("matrix_mp")
+  chances = ((0.6, 0.6), (0.4, 0.6), (0.5, 0.3))
+  mixture = correlated.MixturePolicy(
+    game, [pure(game, [np.array([x, 1 - x]), np.array([y, 1 - y])]) for x, y in chances]
+  )
+  assert mixture.gap("normal-form").gap == pytest.approx(0, abs=1e-12)
+  # Who is told 0.5 knows that the other plays 0.3.
+  assert mixture.gap("mixed normal-form").gap == pytest.approx(0.8 / 3)
+
+
+def test_too_many_pure_strategies_are_refused(monkeypatch):
+  monkeypatch.setattr(normal_form_gap, "_MOST_WEIGHTS", 1 << 10)
+  game = spiel_cfr.compile_game("leduc_poker")
+  solver = spiel_cfr.CFRSolver(game)
+  solver.run(10)
+  profiles = [solver.current_probabilities(), solver.average_probabilities()]
+  mixture = correlated.MixturePolicy(game, profiles)
+  with pytest.raises(errors.GameTooLargeError, match="mixed normal-form"):
+    mixture.gap("normal-form")
+  assert mixture.gap("mixed normal-form").gap > 0
 
 
 def test_open_spiel_finds_the_same_gap_of_correlated_equilibria_in_matrix_games():
@@ -185,7 +262,8 @@ def test_who_may_do_more_gains_more(name):
   weights, profiles = zip(*mixed(game, 4, 4), strict=True)
   mixture = correlated.MixturePolicy(game, profiles, weights)
   gains = {
-    kind: mixture.gap(kind).player_improvements for kind in (*correlated.KINDS, "normal-form")
+    kind: mixture.gap(kind).player_improvements
+    for kind in (*correlated.KINDS, "normal-form", "mixed normal-form")
   }
   for chain in CHAINS:
     for less, more in itertools.pairwise(chain):
