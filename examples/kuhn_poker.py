@@ -97,7 +97,7 @@ def draw(policy: dict[str, dict[int, float]], value: float, path: str) -> None:
     depth = -float(len(state.history()))
     if state.is_terminal():
       spot = float(next(leaves)), depth
-      axes.text(*spot, f"{state.returns()[0]:+.0f}", ha="center", va="top", fontsize=8)
+      axes.text(*spot, f"{state.returns()[0]:+z.0f}", ha="center", va="top", fontsize=8)
       return spot
     name = "" if state.is_chance_node() else state.information_state_string()
     weights = dict(state.chance_outcomes()) if state.is_chance_node() else policy[name]
