@@ -95,7 +95,7 @@ def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
   scale = max(map(abs, compiled.payoff_range)) or 1.0
   payoffs = payoff_matrix(compiled) / scale
   own, theirs = (constraint_matrix(compiled, player) for player in (0, 1))
-  found = _solve_program(payoffs, own, theirs, method)
+  found = solve_program(payoffs, own, theirs, method)
   # The program minimizes; duals of its inequalities are at most 0.
   x, y = found.x[: own.shape[1]], -found.ineqlin.marginals
   sums = np.zeros(compiled.end)
@@ -110,51 +110,24 @@ def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
   return LPSolution(compiled, value, sequence_form, judged.nash_conv, seconds, method)
 
 
-def maximin_strategy(
-  compiled: CompiledGame, player: int, bonus: Float64s | None = None
-) -> Float64s:
-  """Returns a strategy of one player that gets as much as can be for certain, by the program above.
-
-  With a bonus the player also gets, of what each of some sequences of the other player is worth to it against a best
-  response, a part; and none of them may be worth less than 0. So programs of search prefer, among safe strategies, one
-  that is good where the other player is likely to be.
-
-  Args:
-    compiled: a constant-sum game of two players.
-    player: whose strategy.
-    bonus: float64 (sequences,). The part of each sequence of the other player, 0 elsewhere; None for no bonus.
-
-  Returns:
-    Sequence form, shape (sequences,), 0 at the other player's sequences; rounding may leave it a bit off.
-
-  Raises:
-    NoSolutionError: HiGHS gives up, or no strategy leaves as much.
-  """
-  scale = max(map(abs, compiled.payoff_range)) or 1.0
-  payoffs = payoff_matrix(compiled, player) / scale
-  own, theirs = (constraint_matrix(compiled, each) for each in (player, 1 - player))
-  payoffs, lowest = payoffs.T if player else payoffs, None
-  if bonus is not None:
-    weights = bonus[sequences(compiled, 1 - player)]
-    # A sequence is worth its payoffs and the infosets below it: all that goes to the column of the empty sequence.
-    below = theirs.minimum(0.0) @ weights
-    first = scipy.sparse.csr_matrix(([1.0], ([0], [0])), (1, len(weights)))
-    theirs = theirs + scipy.sparse.csr_matrix(below[:, None]) @ first
-    payoffs = payoffs + scipy.sparse.csr_matrix((payoffs @ weights)[:, None]) @ first
-    lowest = np.where(theirs.maximum(0.0) @ (weights > 0) > 0, 0.0, -np.inf)
-  try:
-    found = _solve_program(payoffs, own, theirs, "simplex", lowest)
-  except errors.NoSolutionError:
-    found = _solve_program(payoffs, own, theirs, "interior", lowest)
-  result = np.zeros(compiled.end)
-  result[sequences(compiled, player)] = np.maximum(found.x[: own.shape[1]], 0.0)
-  return result
-
-
-def _solve_program(
+def solve_program(
   payoffs: Any, own: Any, theirs: Any, method: Method, lowest: Float64s | None = None
 ) -> Any:
-  """Minimizes -q_0 over (x, q >= lowest), F' q - A' x <= 0 and E x = e; returns what SciPy does."""
+  """Solves the program above, maximizing q_0 over x >= 0 and q >= lowest.
+
+  Args:
+    payoffs: A, a sparse matrix of shape (sequences of player 0, sequences of player 1).
+    own: E, a sparse matrix of shape (1 + infosets, sequences) of player 0.
+    theirs: F, the same of player 1.
+    method: see `solve_lp`.
+    lowest: float64 (1 + infosets of player 1,). The least q of each; by default none.
+
+  Returns:
+    SciPy's result, of a program that minimizes -q_0 over (x, q).
+
+  Raises:
+    NoSolutionError: HiGHS gives up, or no strategy leaves as much as `lowest`.
+  """
   num_infosets, num_sequences = own.shape
   costs = np.zeros(num_sequences + theirs.shape[0])
   costs[num_sequences] = -1.0

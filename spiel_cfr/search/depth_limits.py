@@ -13,13 +13,15 @@ from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.search.cut_outs import SubgameSolver
+from spiel_cfr.search.forest_tree import ForestBlueprint
 from spiel_cfr.search.gadgets import GADGETS
 from spiel_cfr.search.listed_cut_out import Limit, cut_out
-from spiel_cfr.search.listed_states import ListedBlueprint, PublicState, PublicTree
+from spiel_cfr.search.listed_tree import ListedTree
 from spiel_cfr.search.public_state_values import PublicStateValues, solve_above
-from spiel_cfr.search.public_states import DEFAULT_MAX_HISTORIES, cut_of
+from spiel_cfr.search.public_states import DEFAULT_MAX_HISTORIES, check_cut, list_histories
 from spiel_cfr.search.resolve import Resolved, resolved
 from spiel_cfr.search.search_step import Step
+from spiel_cfr.search.search_tree import PublicState
 
 Continuations = Literal["best_responses", "pure"]
 
@@ -46,7 +48,7 @@ def solve_trunk(
   Args:
     game: a compiled game, or what `compile_game` takes.
     blueprint: a policy of both players.
-    cut: public states, none below another; by default `PublicTree.natural_cut`.
+    cut: public states, none below another; by default `ListedTree.natural_cut`.
     continuations: "best_responses": the blueprint, then best responses to what the searcher has found with those
       before; "pure": the blueprint, then pure strategies drawn from it; or policies of your own.
     number: how many continuations, the blueprint included; not for your own.
@@ -67,8 +69,16 @@ def solve_trunk(
   arguments.positive_integer(number, "number")
   rng = np.random.default_rng(arguments.integer(seed, "seed", 0))
   searchers = (0, 1) if player is None else (arguments.integer(player, "player", 0, 1),)
-  states = cut_of(game, cut, max_histories)
+  states = cut
+  if states is None:
+    states = list_histories(game, max_histories).natural_cut()
+  states = check_cut(game, states)
   tree = states[0].tree
+  if not isinstance(tree, ListedTree):
+    raise errors.ArgumentError(
+      f"Continuations need listed histories; {states[0]!r} has none. Take a PublicState of "
+      "public_states(compile_game(game, vector_form=False))."
+    )
   start = tree.entries(blueprint)
   if isinstance(continuations, str):
     arguments.one_of(continuations, "continuations", ["best_responses", "pure"])
@@ -99,33 +109,37 @@ def solve_trunk(
 
 
 def _solve_above(
-  before: ListedBlueprint, cut: Sequence[PublicState], continuations: Sequence[Float64s]
+  before: ForestBlueprint, cut: Sequence[PublicState], continuations: Sequence[Float64s]
 ) -> Float64s:
   """Returns the policy that is played if the opponent chooses among continuations below a cut."""
   tree, searcher, unsafe = before.tree, before.searcher, GADGETS["unsafe"]
-  found, mine = tree.histories, tree.owned(before.searcher)
-  leaves = np.concatenate([state.histories for state in cut])
-  worth = [found.values(np.where(mine, before.entries, each))[leaves] for each in continuations]
+  assert isinstance(tree, ListedTree)
+  mine = tree.owned(searcher)
+  begins = {
+    state.number: (
+      np.ones(len(tree.rows(state.number, 0))),
+      np.ones(len(tree.rows(state.number, 1))),
+    )
+    for state in cut
+  }
+  reach = [tree.reach(np.where(mine, before.entries, each), begins) for each in continuations]
   start = before.start(0, unsafe)
   assert start is not None
-  roots = tree.roots([start], unsafe)
-  subgame = cut_out(found, roots, unsafe, limit=Limit(leaves, np.array(worth)))
+  limit = Limit(np.array([state.number for state in cut]), reach)
+  subgame = cut_out(tree.listed, [start], unsafe, limit=limit)
   played = before.entries.copy()
   subgame.write(SubgameSolver("lp").solve(subgame), played, searcher)
   return played
 
 
-def _drawn(tree: PublicTree, entries: Float64s, rng: np.random.Generator) -> Float64s:
+def _drawn(tree: ListedTree, entries: Float64s, rng: np.random.Generator) -> Float64s:
   """Returns a pure strategy at each infoset, drawn by what a policy plays there."""
-  found = tree.histories
   # The largest of log probabilities with Gumbel noise is a draw; what is never played is not ruled out altogether.
   scores = np.log(entries + 1e-3) + rng.gumbel(size=len(entries))
-  best = np.maximum.reduceat(scores, found.first_entry)[found.infoset_of_entry]
-  result: Float64s = (scores == best).astype(np.float64)
-  return result
+  return np.asarray(scores == tree.per_infoset(scores, np.maximum), np.float64)
 
 
-def _best_response(tree: PublicTree, entries: Float64s) -> Float64s:
+def _best_response(tree: ListedTree, entries: Float64s) -> Float64s:
   """Returns every player's best response to a policy."""
   sequence_form = forms.sequence_form(tree.game, tree.game.from_actions(entries))
   found = evaluate.evaluate(tree.game, sequence_form, responses=True)

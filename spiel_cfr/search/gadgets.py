@@ -58,10 +58,25 @@ class Gadget:
     """True if the gadget keeps margins from being negative."""
     return self.front != "deal"
 
-  def follows(self, dealt: Float64s, mass: Float64s) -> Float64s:
-    """Returns the probability that the opponent goes on at each J without a choice, given w r and w; 0 where w is."""
-    likely = np.divide(dealt, mass, out=np.zeros(len(mass)), where=mass > 0)
-    return np.asarray(self.mixed * likely / max(float(likely.max()), 1e-300))
+  def shares(self, mass: Float64s, dealt: Float64s) -> Float64s:
+    """Returns the factor of w in each way in which the opponent comes to J: after its move in front, then dealt.
+
+    Args:
+      mass: float64 (J,). w.
+      dealt: float64 (J,). w r.
+
+    Returns:
+      Shape (ways, J), with a second way if `mixed` is above 0. Where the opponent picks J, factors are divided by w.
+    """
+    if self.front == "pick":
+      weights = dealt if dealt.sum() > 0 else mass
+      ways = [np.full(len(mass), 1 - self.mixed), self.mixed * weights / weights.sum()]
+      factors = [np.divide(way, mass, out=np.zeros(len(mass)), where=mass > 0) for way in ways]
+    else:
+      likely = np.divide(dealt, mass, out=np.zeros(len(mass)), where=mass > 0)
+      follows = self.mixed * likely / max(float(likely.max()), 1e-300)
+      factors = [1 - follows, follows]
+    return np.array(factors[: 2 if self.mixed else 1])
 
 
 GADGETS: dict[str, Gadget] = {

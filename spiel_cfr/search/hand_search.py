@@ -1,6 +1,7 @@
 """A search in poker with many hands: a last round of betting in vector form, from the ranges that lead there."""
 
 import time
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,15 +15,18 @@ from spiel_cfr.poker.deal import Deal, find_deal
 from spiel_cfr.poker.hand_tree import TERMINALS, hand_tree
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.public_tree import check_random_deals, walk_public_tree
-from spiel_cfr.search.cut_outs import SubgameSolver
+from spiel_cfr.search.cut_outs import Pair, SubgameSolver
 from spiel_cfr.search.gadgets import GADGETS, Gadget
-from spiel_cfr.search.public_trees import Pair
 from spiel_cfr.search.rivers import RiverTree
 from spiel_cfr.search.search_step import search_step
 from spiel_cfr.search.states_above import LookUp
 
 # Random deals of a subgame that are played in OpenSpiel, to check its vector form.
 _CHECKED_DEALS = 200
+
+
+class UnsafeSearchWarning(UserWarning):
+  """A subgame was solved without bounds, since the blueprint has none to give."""
 
 
 class HandSearch:
@@ -77,6 +81,13 @@ class HandSearch:
       self.gadget, blueprint = gadget, self._tree.blueprint(entries, searcher, {0: ranges})
       self._entries = search_step(blueprint, self._tree[:1], gadget, solver)[0].entries
     else:
+      if gadget.is_safe:
+        warnings.warn(
+          "A river is solved by the gadget 'unsafe', which promises nothing: the blueprint does not answer everywhere "
+          "in it, or not in half of the time. Give a blueprint that has all rivers, or more seconds.",
+          UnsafeSearchWarning,
+          stacklevel=2,
+        )
       self.gadget, self._entries = GADGETS["unsafe"], self._tree.uniform()
       start = self._tree.start(
         0, ranges, searcher, self.gadget, np.zeros(len(ranges[1 - searcher]))

@@ -7,17 +7,22 @@ game have the numbers, and its actions the entries, that the compiled game has.
 
 import functools
 import math
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy  # its `sparse` is imported when it is used
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, spread
+from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE
-from spiel_cfr.search.connected import connected
 from spiel_cfr.search.history_walk import NONE, TERMINAL, Walk
+
+# Trees of whole games, walked once for all who hold them at a time.
+_HELD: "weakref.WeakKeyDictionary[GameView, weakref.ref[HistoryTree]]"
+_HELD = weakref.WeakKeyDictionary()
 
 
 class HistoryTree:
@@ -46,6 +51,7 @@ class HistoryTree:
     chance: float64 (nodes,). The product of chance's probabilities, those of the first histories included.
     payoff: float64 (nodes,). Player 0's payoff at a terminal history, less half of what the players' returns sum to.
     levels: the histories by number of moves, those without the first histories of the walk.
+    probabilities: float64 (3, first histories). The probabilities that chance and each player play to them.
   """
 
   def __init__(
@@ -96,16 +102,16 @@ class HistoryTree:
     ]
     self.num_actions = np.array([len(legal[i]) for i in order], np.int64)
     self.first_entry = np.cumsum(self.num_actions) - self.num_actions
-    self._move, self._chance_move = columns["move"], np.array(found.chances)
     self._roots = np.flatnonzero(self.parent == NONE)
-    self._before = np.ones((3, len(roots))) if probabilities is None else probabilities
+    self.probabilities = np.ones((3, len(roots))) if probabilities is None else probabilities
     self.end, self.levels = self._ends_and_levels()
     decided = np.flatnonzero((self.parent >= 0) & (self.mover[self.parent] >= 0))
-    self._decided, above = decided, self.infoset[self.parent[decided]]
     self.entry = np.full(len(self.parent), NONE)
-    self.entry[decided] = self.first_entry[above] + self._move[decided]
+    self.entry[decided] = (
+      self.first_entry[self.infoset[self.parent[decided]]] + columns["move"][decided]
+    )
     self.last = self._last_entries()
-    self.chance = self._products(self._chance_move, self._before[0])
+    self.chance = self._chances(np.array(found.chances))
     self.payoff = self._payoffs(found.returns)
     self._check_recall()
 
@@ -126,97 +132,9 @@ class HistoryTree:
     return result
 
   @functools.cached_property
-  def entry_above(self) -> Int64s:
-    """The owner's last entry before each infoset, `NONE` where there is none; shape (infosets,)."""
-    result = np.full(len(self.owner), NONE)
-    decisions = np.flatnonzero(self.mover >= 0)
-    result[self.infoset[decisions]] = self.last[self.mover[decisions], decisions]
-    return result
-
-  @functools.cached_property
   def terminals(self) -> Int64s:
     """The terminal histories."""
     return np.flatnonzero(self.mover == TERMINAL)
-
-  def below(self, roots: Int64s) -> Int64s:
-    """Returns the histories of the subtrees of some, these included, in preorder for roots in order."""
-    return spread(roots, self.end[roots] - roots)
-
-  def reach(self, entries: Float64s, player: int, given: Float64s | None = None) -> Float64s:
-    """Returns the probability that a player plays to each history, shape (nodes,).
-
-    Args:
-      entries: the policy, shape (entries,).
-      player: the player.
-      given: float64 (nodes,). Probabilities that replace those of some histories; NaN elsewhere.
-    """
-    made = np.ones(len(self.parent))
-    own = self._decided[self.mover[self.parent[self._decided]] == player]
-    made[own] = entries[self.entry[own]]
-    return self._products(made, self._before[1 + player], given)
-
-  def values(self, entries: Float64s) -> Float64s:
-    """Returns player 0's expected payoff from each history on, shape (nodes,), by a policy of shape (entries,)."""
-    made, result = self._chance_move.copy(), self.payoff.copy()
-    made[self._decided] = entries[self.entry[self._decided]]
-    for level in reversed(self.levels):
-      result += np.bincount(self.parent[level], made[level] * result[level], len(result))
-    return result
-
-  def counterfactual_values(
-    self,
-    others: Float64s,
-    player: int,
-    entries: Float64s | None = None,
-    *,
-    leaves: Float64s | None = None,
-    barred: Bools | None = None,
-  ) -> Float64s:
-    """Returns a player's payoffs times `others`, summed over the terminal histories below each history; shape (nodes,).
-
-    Args:
-      others: float64 (nodes,). The probability that chance and the other player play to each history.
-      player: the player.
-      entries: its policy, shape (entries,); None for a best response.
-      leaves: float64 (nodes,). Counterfactual values that replace those of some histories; NaN elsewhere.
-      barred: bool (entries,). Actions that a best response must not take. Each history below one is worth what the
-        player expects at the infoset where it would have taken it.
-    """
-    made, result = np.ones(len(self.parent)), (1 - 2 * player) * others * self.payoff
-    if entries is not None:
-      own = self._decided[self.mover[self.parent[self._decided]] == player]
-      made[own] = entries[self.entry[own]]
-    instead = np.full(len(result), np.nan)
-    for level in reversed(self.levels):
-      above = self.parent[level]
-      if leaves is not None:
-        result[level] = np.where(np.isnan(leaves[level]), result[level], leaves[level])
-      mine = level[self.mover[above] == player]
-      if entries is None and len(mine):
-        entry = self.entry[mine]
-        worth = np.bincount(entry, result[mine], self.num_entries)
-        if barred is not None:
-          worth[barred] = -np.inf
-        best = np.maximum.reduceat(worth, self.first_entry)[self.infoset_of_entry]
-        chosen = (worth == best).astype(np.float64)
-        chosen /= np.add.reduceat(chosen, self.first_entry)[self.infoset_of_entry]
-        made[mine] = chosen[entry]
-        if barred is not None:
-          mass = np.bincount(entry, others[mine], self.num_entries)
-          mean = np.divide(best, mass, out=np.zeros_like(best), where=mass > 0)
-          instead[mine] = np.where(barred[entry], mean[entry], np.nan)
-      result += np.bincount(above, made[level] * result[level], len(result))
-    if barred is None:
-      return result
-    for level in self.levels:
-      above = self.parent[level]
-      instead[level] = np.where(np.isnan(instead[above]), instead[level], instead[above])
-    return np.where(np.isnan(instead), result, instead * others)
-
-  def normalized(self, sums: Float64s, otherwise: Float64s) -> Float64s:
-    """Returns sums of shape (entries,) as probabilities; where all of an infoset are 0, what there is otherwise."""
-    totals = np.add.reduceat(sums, self.first_entry)[self.infoset_of_entry]
-    return np.where(totals > 0, sums / np.where(totals > 0, totals, 1.0), otherwise)
 
   @functools.cached_property
   def _information(self) -> Int64s:
@@ -228,25 +146,19 @@ class HistoryTree:
     numbers: Int64s = result + len(self.infostates) * (1 + self.last)
     return numbers
 
-  @functools.cached_property
-  def private_state(self) -> Int64s:
-    """The number of each player's private state, shape (2, nodes): one of its histories in the same public state.
+  def number_private_states(self) -> tuple[Int64s, Int64s]:
+    """Returns the number of each player's private state at each history, `NONE` of terminal ones; shape (nodes,) each.
 
     Histories of a public state that a player can't tell apart, now or later, are one private state. The player knows
     its last information state string and its last action. Information that it gets while it is not to move, and that
     its own later infosets do not have, does not count.
     """
-    result = np.empty_like(self.last)
-    for player, information in enumerate(self._information):
-      numbers = self.joined([information])
-      # Terminal histories, which have no successors, have the number -1.
-      _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
-      result[player] = first[place]
-    return result
+    first, second = (self.joined([own]) for own in self._information)
+    return first, second
 
-  def private_state_name(self, player: int, number: int) -> str:
-    """Returns a private state's last information state string."""
-    name: str = self.infostates[int(self._information[player, number]) % len(self.infostates)][1]
+  def information(self, player: int, node: int) -> str:
+    """Returns a player's last information state string at a history."""
+    name: str = self.infostates[int(self._information[player, node]) % len(self.infostates)][1]
     return name
 
   def number_public_states(self) -> Int64s:
@@ -343,16 +255,11 @@ class HistoryTree:
     deeper = [level for level in levels if self.length[level[0]] > starts]
     return np.arange(len(sizes)) + sizes, deeper
 
-  def _products(self, made: Float64s, begin: Float64s, given: Float64s | None = None) -> Float64s:
-    result = np.empty(len(self.parent))
-    result[self._roots] = begin
-    if given is not None:
-      np.copyto(result, given, where=~np.isnan(given))
+  def _chances(self, made: Float64s) -> Float64s:
+    result = np.ones(len(self.parent))
+    result[self._roots] = self.probabilities[0]
     for level in self.levels:
-      made_here = result[self.parent[level]] * made[level]
-      if given is not None:
-        made_here = np.where(np.isnan(given[level]), made_here, given[level])
-      result[level] = made_here
+      result[level] = result[self.parent[level]] * made[level]
     return result
 
   def _last_entries(self) -> Int64s:
@@ -394,3 +301,26 @@ class HistoryTree:
           f"Player {owner} comes to infostate {name!r} {what}, so that histories have no public states. Search needs "
           'perfect recall, of how many moves there were too; compile_game(..., infostate="history") often has it.'
         )
+
+
+def tree_of(view: GameView, max_nodes: int, deadline: float = math.inf) -> HistoryTree:
+  """Returns all histories of a game; arguments and errors are those of `HistoryTree`."""
+  held = _HELD.get(view)
+  found = None if held is None else held()
+  if found is None or len(found.parent) > max_nodes:
+    found = HistoryTree(view, [view.new_initial_state()], max_nodes, deadline=deadline)
+    _HELD[view] = weakref.ref(found)
+  return found
+
+
+def connected(count: int, things: Int64s, keys: Int64s) -> Int64s:
+  """Numbers things from 0 on so that those have one number that share a key, or that a chain of such pairs joins.
+
+  Things and keys are int64 (pairs,): a thing, and a key that it has.
+  """
+  _, columns = np.unique(keys, return_inverse=True)
+  size = count + int(columns.max(initial=-1)) + 1
+  graph = scipy.sparse.coo_matrix((np.ones(len(things)), (things, count + columns)), (size, size))
+  labels = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][:count]
+  numbers: Int64s = np.unique(labels, return_inverse=True)[1]
+  return numbers

@@ -22,155 +22,169 @@ from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiled.from_arrays import game_of_parts
 from spiel_cfr.games.compiled.game_facts import GameFacts
-from spiel_cfr.search.cut_outs import CutOut
+from spiel_cfr.search.cut_outs import Bonus, CutOut, Pair, Start
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.history_walk import TERMINAL
-from spiel_cfr.search.public_trees import Start
+from spiel_cfr.search.listed_rows import ListedRows
+from spiel_cfr.search.private_forest import NONE
 
 
 class Roots(NamedTuple):
-  """The histories at which subgames begin. J numbers the opponent's private states there, subgame by subgame.
+  """The beginnings of subgames. J numbers the opponent's private states there, subgame by subgame.
 
   Attributes:
-    searcher: the player who is solved again.
-    histories: int64 (roots,). Their numbers in `HistoryTree`.
-    weights: float64 (roots,). w of each, times r where chance deals J.
-    place: int64 (roots,). The J of each.
     subgame: int64 (J,). The subgame of each J.
-    first: int64 (J,). A history of each J.
+    row: int64 (J,). The row of each J.
     mass: float64 (J,). w of each J.
     bound: float64 (J,). The most that the opponent may expect at each J.
-    follows: float64 (J,). `Gadget.follows` of each J.
-    mixture: float64 (J,). The probability of each J by `Start.mixture`.
+    shares: float64 (ways, J). See `Gadget.shares`.
   """
 
-  searcher: int
-  histories: Int64s
-  weights: Float64s
-  place: Int64s
   subgame: Int64s
-  first: Int64s
+  row: Int64s
   mass: Float64s
   bound: Float64s
-  follows: Float64s
-  mixture: Float64s
+  shares: Float64s
 
 
-def roots_of(
-  found: HistoryTree,
-  starts: Sequence[Start],
-  private: Sequence[tuple[Int64s, tuple[Int64s, Int64s], tuple[Int64s, Int64s]]],
-  gadget: Gadget,
-) -> Roots:
-  """Returns the histories at which subgames begin.
-
-  Args:
-    found: all histories.
-    starts: the beginnings.
-    private: of each, its histories; by player, a history of each private state; and the place of each history's.
-    gadget: the gadget in front of each.
-  """
+def _roots(tree: ListedRows, starts: Sequence[Start], gadget: Gadget) -> Roots:
+  """Returns the beginnings of subgames, without private states of the opponent that are left out."""
   parts = []
-  count, opponent = 0, 1 - starts[0].searcher
-  for number, (start, (histories, first, places)) in enumerate(zip(starts, private, strict=True)):
-    weights = found.chance[histories] * start.weights[0][places[0]] * start.weights[1][places[1]]
-    alive, kept = weights > 0, start.mass > 0
-    renumbered = count - 1 + np.cumsum(kept)
-    count += int(np.count_nonzero(kept))
+  for number, start in enumerate(starts):
+    kept = start.mass > 0
     parts.append(
       (
-        histories[alive],
-        weights[alive],
-        renumbered[places[opponent][alive]],
         np.full(np.count_nonzero(kept), number),
-        first[opponent][kept],
+        tree.rows(start.number, 1 - start.searcher)[kept],
         start.mass[kept],
         start.bound[kept],
-        gadget.follows(start.dealt, start.mass)[kept],
-        start.mixture[kept],
+        gadget.shares(start.mass, start.dealt)[:, kept],
       )
     )
-  return Roots(starts[0].searcher, *map(np.concatenate, zip(*parts, strict=True)))
+  return Roots(*(np.concatenate(own, axis=-1) for own in zip(*parts, strict=True)))
 
 
 class Limit(NamedTuple):
-  """The end of a subgame with limited depth: the opponent chooses among continuations of each leaf.
+  """The end of a subgame with limited depth: the opponent chooses among continuations at each public state of a cut.
 
   Brown, Sandholm and Amos, "Depth-Limited Solving for Imperfect-Information Games" (2018).
 
   Attributes:
-    leaves: int64 (leaves,). Histories, none of which follows another.
-    values: float64 (continuations, leaves). Player 0's payoffs, as in `HistoryTree.payoff`.
+    cut: int64 (public states,). Public states, none of which is below another.
+    reach: of each continuation and player, float64 (rows,). The probability that it plays to each row below, from the
+      cut on.
   """
 
-  leaves: Int64s
-  values: Float64s
+  cut: Int64s
+  reach: Sequence[Pair]
 
-  def reached(self, found: HistoryTree) -> Bools:
-    """Returns which histories are before the limit or on it, shape (nodes,)."""
-    edges = np.zeros(len(found.parent) + 1, np.int64)
-    edges[self.leaves + 1] += 1
-    np.subtract.at(edges, found.end[self.leaves], 1)
-    result: Bools = np.cumsum(edges)[:-1] == 0
-    return result
+
+class _Rows:
+  """One player's rows in subgames that end at some pairs of rows.
+
+  Attributes:
+    last: int64 (ends,). The row where the subgame ends: that of the game's end, or of the cut.
+    root: int64 (rows of the whole,). The row at the beginning of each row's subgame; `NONE` outside.
+    subgame: int64 (rows of the whole,). The subgame of each row at a beginning.
+    weight: float64 (ends,). The player's weight at the beginning of each end's subgame.
+  """
+
+  def __init__(
+    self, tree: ListedRows, player: int, starts: Sequence[Start], ends: Int64s, cut: Int64s
+  ) -> None:
+    """Finds the rows.
+
+    Args:
+      tree: the whole game.
+      player: the player.
+      starts: the beginnings.
+      ends: int64 (ends,). The player's rows where the game ends.
+      cut: public states where the subgame ends before that.
+    """
+    forest = tree.forests[player]
+    self.root = forest.tops(tree.rows_of(np.array([start.number for start in starts]), player))
+    self.last = ends
+    if len(cut):
+      stop = forest.tops(tree.rows_of(cut, player))
+      self.last = np.where(stop[ends] != NONE, stop[ends], ends)
+    self.subgame, weights = np.zeros(len(self.root), np.int64), np.zeros(len(self.root))
+    for number, start in enumerate(starts):
+      rows = tree.rows(start.number, player)
+      self.subgame[rows], weights[rows] = number, start.weights[player]
+    self.weight = weights[self.root[ends]]
+    self._forest, self._tree, self._player = forest, tree, player
+
+  def infosets(self, some: Bools) -> "_Infosets":
+    """Returns the infosets above some of the ends, down from the beginnings."""
+    above, inside = self._forest.above, np.zeros(len(self.root), bool)
+    last = self.last[some]
+    rows = np.unique(above[last[self.root[last] != last]])
+    while len(rows):
+      inside[rows] = True
+      rows = np.unique(above[rows[self.root[rows] != rows]])
+    return _Infosets(self._tree, self._player, np.flatnonzero(inside))
 
 
 def cut_out(
-  found: HistoryTree,
-  roots: Roots,
+  tree: ListedRows,
+  starts: Sequence[Start],
   gadget: Gadget,
   *,
   limit: Limit | None = None,
   program: bool = False,
 ) -> CutOut:
-  """Returns the subgames below some histories, with a gadget in front, as one game.
+  """Returns the subgames below some public states, with a gadget in front, as one game.
 
   Args:
-    found: all histories.
-    roots: the beginnings of the subgames.
+    tree: the whole game.
+    starts: the beginnings of the subgames.
     gadget: the gadget in front of each.
     limit: where a subgame ends early.
     program: whether a linear program is to solve it, which has the dealt copy of "pick" as a bonus, not as infosets.
   """
-  searcher, opponent, sign = roots.searcher, 1 - roots.searcher, 1 - 2 * roots.searcher
-  nodes = found.below(roots.histories)
-  root_of = np.repeat(np.arange(len(roots.histories)), found.end[roots.histories] - roots.histories)
-  stops = np.zeros(len(nodes), bool)
-  if limit is not None:
-    kept = limit.reached(found)[nodes]
-    nodes, root_of = nodes[kept], root_of[kept]
-    stops = np.isin(nodes, limit.leaves)
-  decides = ~stops & (found.mover[nodes] >= 0)
-  ends = stops | (found.mover[nodes] == TERMINAL)
-  mine = decides & (found.mover[nodes] == searcher)
-  own = _Infosets(found, searcher, nodes[mine])
-  theirs = decides & (found.mover[nodes] == opponent)
-  other = _Infosets(found, opponent, nodes[theirs])
-  place_above = roots.place[root_of[theirs][other.first]]
+  found, roots = tree.histories, _roots(tree, starts, gadget)
+  searcher = starts[0].searcher
+  opponent, sign = 1 - searcher, 1 - 2 * searcher
+  cut = np.zeros(0, np.int64) if limit is None else limit.cut
+  slices = [tree.ends_below(start.number) for start in starts]
+  end_rows = np.concatenate([tree.ends.rows[:, own] for own in slices], axis=1)
+  payoffs = np.concatenate([tree.ends.payoffs[own] for own in slices])
+  first, second = (_Rows(tree, player, starts, end_rows[player], cut) for player in (0, 1))
+  weight = first.weight * second.weight
+  alive = weight > 0
+  end_rows, payoffs, weight = end_rows[:, alive], payoffs[alive], weight[alive]
+  mine, theirs = (first, second)[:: 1 - 2 * searcher]
+  own, other = mine.infosets(alive), theirs.infosets(alive)
 
-  # Of each end, its weight, the searcher's last sequence, and the opponent's J.
-  end, end_root = nodes[ends], root_of[ends]
-  weight = roots.weights[end_root] * found.chance[end] / found.chance[roots.histories[end_root]]
-  own_last, place = own.sequences(found.last[searcher, end], 0), roots.place[end_root]
+  # Of each end, both players' last rows there, and the opponent's J.
+  last_row = theirs.last[alive]
+  own_last = own.sequences(tree.forests[searcher].last[mine.last[alive]], 0)
+  place_of_row = np.full(len(theirs.root), NONE)
+  place_of_row[roots.row] = np.arange(len(roots.row))
+  place = place_of_row[theirs.root[end_rows[opponent]]]
+  place_above = place_of_row[theirs.root[other.rows]]
 
-  front = _Front(roots, gadget, found, program)
+  front = _Front(
+    roots, gadget, [tree.private_name(opponent, row) for row in roots.row.tolist()], program
+  )
   side = _Side(front.names, front.counts)
   rows, columns = [np.zeros(len(front.values), np.int64)], [front.sequences]
   values = [front.values]
   for copy in front.copies:
-    start = side.add(other.names(copy.label), other.counts, other.actions)
-    side.parents.append(other.sequences(other.entry_above, copy.entry[place_above], start))
-    last = other.sequences(found.last[opponent, end], copy.entry[place], start)
-    scale = sign * weight * copy.factor[place]
-    if limit is None:
-      outcomes = [(last, found.payoff[end])]
-    else:
-      outcomes = _outcomes(found, opponent, end, last, limit, side, copy.label)
-    for sequences, worth in outcomes:
+    begin = side.add(other.names(copy.label), other.counts, other.actions)
+    side.parents.append(other.sequences(other.entry_above, copy.entry[place_above], begin))
+    last = other.sequences(tree.forests[opponent].last[last_row], copy.entry[place], begin)
+    outcomes = [(last, payoffs)]
+    if limit is not None:
+      stops = last_row != end_rows[opponent]
+      worth = [
+        _continued(payoffs, end_rows, stops, pair, k == 0) for k, pair in enumerate(limit.reach)
+      ]
+      outcomes = _outcomes(tree, opponent, last, last_row, stops, worth, side, copy.label)
+    for sequences, gets in outcomes:
       rows.append(own_last)
       columns.append(sequences)
-      values.append(scale * worth)
+      values.append(sign * weight * copy.factor[place] * gets)
   own_side = _Side([], np.zeros(0, np.int64))
   own_side.add(own.names(""), own.counts, own.actions)
   own_side.parents.append(own.sequences(own.entry_above, 0))
@@ -183,56 +197,58 @@ def cut_out(
     np.concatenate(values),
   )
   # In the game, the actions of both players; the opponent's of the only copy, if there is no choice before it.
-  first = len(game.actions[0])
-  actions = game.all_action_sequences[:first], game.all_action_sequences[first:]
+  actions = np.split(game.all_action_sequences, [len(game.actions[0])])
   theirs_here = actions[opponent][: len(other.entries) if gadget.front == "deal" else 0]
   here, there = (actions[searcher], theirs_here), (own.entries, other.entries[: len(theirs_here)])
   bonus = None
   if front.bonus is not None:
-    bonus = np.zeros(game.end)
-    bonus[actions[opponent][: len(front.bonus)]] = front.bonus
-  own_subgame = roots.subgame[roots.place[root_of[mine][own.first]]]
+    infosets = game.infosets[opponent].position[: len(front.counts)].astype(np.int64)
+    bonus = Bonus(actions[opponent][: len(front.bonus)], front.bonus, infosets)
   return CutOut(
     game,
     searcher,
     here if searcher == 0 else here[::-1],
     there if searcher == 0 else there[::-1],
-    np.repeat(own_subgame, own.counts),
+    np.repeat(mine.subgame[mine.root[own.rows]], own.counts),
     bonus,
   )
 
 
+def _continued(
+  payoffs: Float64s, end_rows: Int64s, stops: Bools, reach: Pair, is_first: bool
+) -> Float64s:
+  """Returns payoffs times the probability that a continuation plays to ends below the cut.
+
+  Ends above the cut are worth the same by all continuations, so the first has them all.
+  """
+  below = payoffs * reach[0][end_rows[0]] * reach[1][end_rows[1]]
+  return np.where(stops, below, payoffs if is_first else 0.0)
+
+
 def _outcomes(
-  found: HistoryTree,
+  tree: ListedRows,
   opponent: int,
-  end: Int64s,
   last: Int64s,
-  limit: Limit,
+  last_row: Int64s,
+  stops: Bools,
+  worth: Sequence[Float64s],
   side: "_Side",
   label: str,
 ) -> list[tuple[Int64s, Float64s]]:
   """Returns, for each continuation, the opponent's last sequences at ends, and what player 0 gets there."""
-  order = np.argsort(limit.leaves)
-  place = np.minimum(np.searchsorted(limit.leaves[order], end), len(order) - 1)
-  is_leaf = limit.leaves[order][place] == end
-  values = np.where(is_leaf, limit.values[:, order[place]], found.payoff[end])
-  number = len(values)
+  number = len(worth)
   if number == 1:
-    return [(last, values[0])]
-  # Terminal histories are worth the same by all continuations, so the first has them all.
-  values[1:, ~is_leaf] = 0.0
-  private, first, which = np.unique(
-    found.private_state[opponent, end[is_leaf]], return_index=True, return_inverse=True
-  )
-  names = [f"{label}then: {found.private_state_name(opponent, each)}" for each in private.tolist()]
-  counts = np.full(len(private), number)
-  start = side.add(names, counts, spread(np.zeros_like(counts), counts))
-  side.parents.append(last[is_leaf][first])
+    return [(last, worth[0])]
+  rows, first, which = np.unique(last_row[stops], return_index=True, return_inverse=True)
+  names = [f"{label}then: {tree.private_name(opponent, row)}" for row in rows.tolist()]
+  counts = np.full(len(rows), number)
+  begin = side.add(names, counts, spread(np.zeros_like(counts), counts))
+  side.parents.append(last[stops][first])
   result = []
-  for continuation in range(number):
+  for continuation, values in enumerate(worth):
     sequences = last.copy()
-    sequences[is_leaf] = start + number * which + continuation
-    result.append((sequences, values[continuation]))
+    sequences[stops] = begin + number * which + continuation
+    result.append((sequences, values))
   return result
 
 
@@ -294,26 +310,22 @@ class _Infosets:
 
   Attributes:
     infosets: int64 (infosets,). Their numbers there.
-    first: int64 (infosets,). The place of a history of each in `nodes`.
+    rows: int64 (infosets,). The row of each.
     counts: int64 (infosets,). The number of actions of each.
     entries: int64 (actions,). Their entries in the whole.
     actions: int64 (actions,). The actions, as OpenSpiel numbers them.
+    entry_above: int64 (infosets,). The owner's last entry before each.
   """
 
-  def __init__(self, found: HistoryTree, player: int, nodes: Int64s) -> None:
-    """Takes histories at which the player decides."""
-    self._found = found
-    self.infosets, self.first = np.unique(found.infoset[nodes], return_index=True)
+  def __init__(self, tree: ListedRows, player: int, rows: Int64s) -> None:
+    """Takes rows at which the player may decide."""
+    self._found = found = tree.histories
+    self.infosets, self.rows = tree.infosets(rows, player)
     self.counts = found.num_actions[self.infosets]
     self.entries = spread(found.first_entry[self.infosets], self.counts)
     self.actions = found.actions[player][self.entries - player * len(found.actions[0])]
+    self.entry_above = tree.forests[player].last[self.rows]
     self._before = np.cumsum(self.counts) - self.counts
-
-  @property
-  def entry_above(self) -> Int64s:
-    """The owner's last entry before each."""
-    result: Int64s = self._found.entry_above[self.infosets]
-    return result
 
   def names(self, label: str) -> list[str]:
     """Returns their names, with something before each."""
@@ -354,35 +366,29 @@ class _Front:
     sequences: int64 (leaves,). The opponent's sequences at the gadget's own leaves.
     values: float64 (leaves,). The searcher's payoffs there.
     copies: the copies of the opponent's infosets below.
-    bonus: float64 (J,), or None. The weight of each pick in place of a dealt copy, see `maximin_strategy`.
+    bonus: float64 (J,), or None. The weight of each pick in place of a dealt copy, see `Bonus`.
   """
 
-  def __init__(self, roots: Roots, gadget: Gadget, found: HistoryTree, program: bool) -> None:
-    number, mixed, opponent = len(roots.mass), gadget.mixed, 1 - roots.searcher
-    group, none = np.arange(number), np.zeros(number, np.int64)
+  def __init__(self, roots: Roots, gadget: Gadget, names: list[str], program: bool) -> None:
+    """Takes the beginnings of the subgames, and the names of all J."""
+    number, ways = len(roots.mass), list(roots.shares)
+    group, empty = np.arange(number), np.zeros(number, np.int64)
+    enters, pays = empty, [share * roots.mass * roots.bound for share in ways]
     self.bonus: Float64s | None = None
     self.names: list[str] = []
-    self.counts, self.sequences, self.values = none[:0], none[:0], np.zeros(0)
-    if gadget.front == "deal":
-      self.copies = [_Copy("", none, np.ones(number))]
-    elif gadget.front == "pick":
-      if program and mixed:
-        self.bonus, mixed = mixed / (1 - mixed) * roots.mixture, 0.0
+    self.counts, self.sequences, self.values = empty[:0], empty[:0], np.zeros(0)
+    if gadget.front == "pick":
       self.counts = np.bincount(roots.subgame)
       self.names = ["pick: where to be"] * len(self.counts)
-      self.sequences, self.values = 1 + group, (1 - mixed) * roots.bound
-      self.copies = [_Copy("", 1 + group, (1 - mixed) / roots.mass)]
-      if mixed:
-        dealt = mixed * roots.mixture
+      enters, self.sequences, self.values = 1 + group, 1 + group, pays[0]
+      if program and len(ways) > 1:
+        self.bonus = ways.pop() / ways[0]
+      elif len(ways) > 1:
         self.sequences = np.append(self.sequences, 0)
-        self.values = np.append(self.values, dealt @ roots.bound)
-        self.copies.append(_Copy("dealt: ", none, dealt / roots.mass))
-    else:
-      self.names = [
-        f"choice: {found.private_state_name(opponent, first)}" for first in roots.first.tolist()
-      ]
+        self.values = np.append(self.values, pays[1].sum())
+    elif gadget.front == "choice":
       self.counts = np.full(number, 2)
-      self.sequences, self.values = 1 + 2 * group, -(1 - roots.follows) * roots.mass * roots.bound
-      self.copies = [_Copy("", 2 + 2 * group, 1 - roots.follows)]
-      if mixed:
-        self.copies.append(_Copy("dealt: ", none, roots.follows))
+      self.names = [f"choice: {name}" for name in names]
+      enters, self.sequences, self.values = 2 + 2 * group, 1 + 2 * group, -pays[0]
+    self.copies = [_Copy("", enters, ways[0])]
+    self.copies += [_Copy("dealt: ", empty, share) for share in ways[1:]]

@@ -3,7 +3,7 @@
 import itertools
 import time
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,31 +12,16 @@ from spiel_cfr._numba.arrays import Bools, Float64s
 from spiel_cfr.bots import distribution
 from spiel_cfr.policies import AnyPolicy, CompiledTabularPolicy
 from spiel_cfr.search.cut_outs import SubgameSolver
+from spiel_cfr.search.forest_tree import ForestBlueprint, Play
 from spiel_cfr.search.gadgets import GADGETS, Gadget
 from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.history_walk import NONE
-from spiel_cfr.search.listed_states import ListedBlueprint, PublicState, PublicTree
+from spiel_cfr.search.listed_tree import ListedTree
+from spiel_cfr.search.private_forest import NONE
 from spiel_cfr.search.search_step import search_step
 from spiel_cfr.search.states_above import LookUp
 
-# A blueprint with its values has several numbers for each history, and is made again in the time of a best response.
-_MOST_BLUEPRINTS = 16
 # (sequences of a program, deadline) -> the gadget and the solver of a subgame.
 Choose: TypeAlias = Callable[[int, float], tuple[Gadget, SubgameSolver]]
-
-
-class _Play(NamedTuple):
-  """The arguments of a `ListedBlueprint` from one public state on.
-
-  Attributes:
-    entries: float64 (entries,). The policy of both players.
-    barred: bool (entries,), or None. Actions of the opponent to which it has no answer.
-    gifts_from: the number of moves from which on the opponent's gifts count.
-  """
-
-  entries: Float64s
-  barred: Bools | None
-  gifts_from: int
 
 
 class LocalSearch:
@@ -51,38 +36,24 @@ class LocalSearch:
       PolicyError: it has no probabilities for an infoset of the searcher's to which it plays, whatever the opponent
         does.
     """
-    self._tree, self._searcher = PublicTree(None, histories), searcher
-    self._decides = {state.number for level in self._tree.decisions(searcher) for state in level}
+    self._tree, self._searcher = ListedTree(None, histories), searcher
+    self._decides = set(self._tree.deciding(searcher).tolist())
     entries, unknown = _blueprint(histories, policy, look_up)
     start = time.perf_counter()
-    barred = _barred(histories, entries, unknown, searcher)
-    # By public state that has been solved, and by `NONE` for the blueprint: the play from there on, and the latest
-    # blueprints with their values.
-    self._solved = {NONE: _Play(entries, barred, 0)}
-    self._latest = {NONE: ListedBlueprint(self._tree, entries, searcher, barred=barred)}
+    barred = _barred(self._tree, entries, unknown, searcher)
+    play = Play(self._tree.reach(entries), barred=barred)
+    # By public state that has been solved, what is played from there on; by `NONE` the blueprint.
+    self._solved = {NONE: ForestBlueprint(self._tree, entries, searcher, play)}
+    _ = self._solved[NONE].worth
     self._reserve = 2 * (time.perf_counter() - start)
 
   @property
   def size(self) -> int:
     """The approximate count of numbers that are kept."""
-    nodes, entries = len(self._tree.state_of), self._tree.histories.num_entries
-    return (12 + 5 * len(self._latest)) * nodes + len(self._solved) * entries
-
-  def _blueprint_at(self, number: int) -> ListedBlueprint:
-    if number not in self._latest:
-      play = self._solved[number]
-      self._hold(
-        number,
-        ListedBlueprint(
-          self._tree, play.entries, self._searcher, barred=play.barred, gifts_from=play.gifts_from
-        ),
-      )
-    return self._latest[number]
-
-  def _hold(self, number: int, blueprint: ListedBlueprint) -> None:
-    self._latest[number] = blueprint
-    if len(self._latest) > _MOST_BLUEPRINTS:
-      del self._latest[next(iter(self._latest))]
+    found = self._tree.histories
+    # Both players' ranges, and the opponent's values, gifts and probabilities.
+    rows = 3 * sum(len(forest.above) for forest in self._tree.forests)
+    return 12 * len(found.parent) + len(self._solved) * (2 * found.num_entries + rows)
 
   def policy(self, history: list[int], choose: Choose, deadline: float) -> list[tuple[int, float]]:
     """Returns the strategy at a decision of the searcher's, after all before it on the path have been solved again.
@@ -95,20 +66,18 @@ class LocalSearch:
     """
     found, last = self._tree.histories, NONE
     path = found.path(history)
-    numbers = [int(self._tree.state_of[node]) for node in path]
+    numbers = [int(self._tree.listed.state_of[node]) for node in path]
     pending = [each for each in numbers if each in self._decides and each not in self._solved]
     for number in numbers:
       if number in pending:
-        before, now = self._blueprint_at(last), time.perf_counter()
+        before, now = self._solved[last], time.perf_counter()
         until = now + (deadline - now) / (len(pending) - pending.index(number)) - self._reserve
         gadget, solver = choose(self._num_sequences(number), until)
         if before.is_open(number):
           gadget = GADGETS["follow"]
-        after, step = search_step(before, [PublicState(self._tree, number)], gadget, solver)
+        after, step = search_step(before, [self._tree[number]], gadget, solver)
         # Earlier gifts were given against what the opponent could expect then.
-        after = after.with_gifts_from(step.length)
-        self._solved[number] = _Play(after.entries, after.barred, after.gifts_from)
-        self._hold(number, after)
+        self._solved[number] = after.with_gifts_from(step.length)
       if number in self._solved:
         last = number
     here = _entries_of(found, int(found.infoset[path[-1]]))
@@ -117,11 +86,11 @@ class LocalSearch:
 
   def _num_sequences(self, number: int) -> int:
     """Returns how many sequences the program of a subgame has, a gadget's included."""
-    found = self._tree.histories
-    below = found.below(self._tree.histories_of[number])
-    infosets = np.unique(found.infoset[below[found.mover[below] >= 0]])
-    picks = self._tree.num_private_states(number)[1 - self._searcher]
-    return int(found.num_actions[infosets].sum()) + picks
+    tree, result = self._tree.listed, 0
+    for player in (0, 1):
+      infosets, _ = tree.infosets(tree.rows_of(tree.below(number), player), player)
+      result += int(tree.histories.num_actions[infosets].sum())
+    return result + self._tree.num_private_states(number)[1 - self._searcher]
 
 
 def _blueprint(found: HistoryTree, policy: AnyPolicy, look_up: LookUp) -> tuple[Float64s, Bools]:
@@ -160,27 +129,23 @@ def _entries_of(found: HistoryTree, infoset: int) -> slice:
   return slice(begin, begin + int(found.num_actions[infoset]))
 
 
-def _barred(found: HistoryTree, entries: Float64s, unknown: Bools, searcher: int) -> Bools | None:
+def _barred(tree: ListedTree, entries: Float64s, unknown: Bools, searcher: int) -> Bools | None:
   """Returns the opponent's actions after which a blueprint does not know what to play; None if there are none."""
-  opponent = 1 - searcher
-  reached = found.chance * found.reach(entries, searcher) > 0
-  lost = (found.mover == searcher) & unknown[found.infoset] & reached
-  if not lost.any():
+  found, listed, forest = tree.histories, tree.listed, tree.forests[1 - searcher]
+  reached = found.chance * tree.reach(entries)[searcher][listed.row_of[searcher]] > 0
+  asked = np.flatnonzero((found.mover == searcher) & unknown[found.infoset] & reached)
+  if not len(asked):
     return None
-  barred = np.zeros(found.num_entries, bool)
-  for level in reversed(found.levels):
-    here = level[lost[level]]
-    above = found.parent[here]
-    by_opponent = found.mover[above] == opponent
-    lost[above[~by_opponent]] = True
-    barred[found.entry[here[by_opponent]]] = True
-    no_other = np.logical_and.reduceat(barred, found.first_entry)
-    above = above[by_opponent]
-    lost[above] |= no_other[found.infoset[above]]
-  begins = np.flatnonzero(found.parent < 0)
-  if lost[begins].any():
-    decisions = np.flatnonzero((found.mover == searcher) & unknown[found.infoset] & reached)
-    name = found.infostate(int(found.infoset[decisions[0]]))
+  barred, lost = np.zeros(found.num_entries, bool), np.zeros(len(forest.above), bool)
+  lost[listed.row_of[1 - searcher, asked]] = True
+  for level in reversed(forest.levels):
+    lost[forest.above[level.passing[lost[level.passing]]]] = True
+    barred[forest.entry[level.moved[lost[level.moved]]]] = True
+    if len(level.entries):
+      no_other = np.logical_and.reduceat(barred[level.entries], level.starts)
+      lost[level.deciding[no_other]] = True
+  if lost[: forest.begins[1]].any():
+    name = found.infostate(int(found.infoset[asked[0]]))
     raise errors.PolicyError(
       f"The blueprint plays to infostate {name!r} of player {searcher}, and has no probabilities there."
     )

@@ -15,9 +15,10 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.evaluation.linear_program import solve_lp
+from spiel_cfr.search.cut_outs import Pair
 from spiel_cfr.search.gadgets import GADGETS
 from spiel_cfr.search.public_states import check_cut
-from spiel_cfr.search.public_trees import AnyPublicState, Pair
+from spiel_cfr.search.search_tree import PublicState
 
 
 class PublicStateValues(abc.ABC):
@@ -28,7 +29,7 @@ class PublicStateValues(abc.ABC):
     tree: all public states of their game.
   """
 
-  def __init__(self, states: Sequence[AnyPublicState]) -> None:
+  def __init__(self, states: Sequence[PublicState]) -> None:
     """Takes the public states of a cut.
 
     Raises:
@@ -37,7 +38,7 @@ class PublicStateValues(abc.ABC):
     if not states:
       raise errors.ArgumentError("states must be at least one public state.")
     tree = states[0].tree
-    self.states = check_cut(tree.game, states, AnyPublicState)  # type: ignore[type-abstract]
+    self.states = check_cut(tree.game, states)
     self.tree = tree
 
   @abc.abstractmethod
@@ -99,7 +100,7 @@ class Above(NamedTuple):
 
 
 def solve_above(
-  state: AnyPublicState, ranges: Pair, values: PublicStateValues, iterations: int
+  state: PublicState, ranges: Pair, values: PublicStateValues, iterations: int
 ) -> Above:
   """Solves what is above a cut by CFR+, with values for what is below.
 

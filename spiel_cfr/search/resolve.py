@@ -4,7 +4,6 @@ import dataclasses
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -15,15 +14,14 @@ from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.poker.public_game import PublicGame, has_many_hands
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.search.cut_outs import SubgameSolver
 from spiel_cfr.search.gadgets import Gadget, find_gadget
 from spiel_cfr.search.public_states import DEFAULT_MAX_HISTORIES, check_cut, public_states
-from spiel_cfr.search.public_trees import AnyPublicState, AnyPublicTree, Blueprint, State
 from spiel_cfr.search.rivers import RiverTree
 from spiel_cfr.search.search_step import Step, search_step
+from spiel_cfr.search.search_tree import Blueprint, PublicState, SearchTree
 
 _KIND, _FORMAT = "checkpoint of a search", 1
 # The solver where the opponent can't pick, as in vector form.
@@ -85,7 +83,7 @@ def resolve(
   gadget: str | Gadget | None = None,
   player: int | None = None,
   continual: bool = True,
-  cut: Sequence[AnyPublicState] | None = None,
+  cut: Sequence[PublicState] | None = None,
   solver: str | None = None,
   iterations: int = 1000,
   max_histories: int = DEFAULT_MAX_HISTORIES,
@@ -112,7 +110,7 @@ def resolve(
     continual: whether all decisions of the searcher are solved again, from the cut down, each on what the last solution
       plays in all of its subgame; otherwise, only those of the cut.
     cut: public states, none below another; by default the first decisions of all if `continual`, otherwise
-      `PublicTree.natural_cut`.
+      `natural_cut()` of `public_states(game)`.
     solver: "lp" for linear programs, exact and fast up to some thousand sequences; or a name in `catalogue.SOLVERS`. By
       default "lp", in vector form "dcfr".
     iterations: how many a solver that is no program does in each subgame.
@@ -134,8 +132,8 @@ def resolve(
   arguments.positive_integer(iterations, "iterations")
   searchers = (0, 1) if player is None else (arguments.integer(player, "player", 0, 1),)
   game = compile_game(game).original
-  states = None if cut is None else check_cut(game, cut, AnyPublicState)  # type: ignore[type-abstract]
-  tree = states[0].tree if states else _public_tree(game, max_histories)
+  states = None if cut is None else check_cut(game, cut)
+  tree = states[0].tree if states else public_states(game, max_histories=max_histories)
   if isinstance(tree, RiverTree):
     if cut is not None or checkpoint is not None:
       raise errors.ArgumentError(
@@ -157,39 +155,32 @@ def resolve(
   ]
   kept = _Checkpoint(checkpoint, tree, start, todo, (repr(chosen), solver, iterations))
   result, steps = kept.read()
-  standing: Blueprint | None = None
+  latest: Blueprint | None = None
   with DeferredInterrupt(swallow=True) as interrupt:
     for searcher, level in todo[len(steps) :]:
       if interrupt.requested:
         break
       mine = tree.owned(searcher)
-      if standing is None or standing.searcher != searcher:
-        standing = tree.blueprint(np.where(mine, result, start), searcher)
-      standing, step = search_step(
-        standing,
+      if latest is None or latest.searcher != searcher:
+        latest = tree.blueprint(np.where(mine, result, start), searcher)
+      latest, step = search_step(
+        latest,
         level,
         chosen,
         solves,
-        jointly=tree.jointly,
+        keeps_gains=tree.keeps_gains,
         # A checkpoint has whole steps.
         stop=lambda: checkpoint is None and interrupt.requested,
       )
       steps.append(step)
-      result[mine] = standing.entries[mine]
+      result[mine] = latest.entries[mine]
       kept.write(result, steps)
     is_complete = len(steps) == len(todo) and not interrupt.requested
   return resolved(tree, start, result, steps, is_complete)
 
 
-def _public_tree(game: CompiledGame, max_histories: int) -> AnyPublicTree[Any]:
-  """Returns the public states of a game; of poker over vectors of hands, those after the last public cards."""
-  if isinstance(game, PublicGame) and has_many_hands(game.view.game):
-    return RiverTree(game)
-  return public_states(game, max_histories=max_histories)
-
-
 def resolved(
-  tree: AnyPublicTree[Any],
+  tree: SearchTree,
   blueprint: Float64s,
   entries: Float64s,
   steps: Sequence[Step],
@@ -203,8 +194,8 @@ def resolved(
 
 
 def _levels(
-  tree: AnyPublicTree[State], searcher: int, continual: bool, cut: Sequence[State] | None
-) -> Iterable[list[State]]:
+  tree: SearchTree, searcher: int, continual: bool, cut: Sequence[PublicState] | None
+) -> Iterable[list[PublicState]]:
   """Returns the public states that are solved again, those that are independent of each other together."""
   if not continual:
     chosen = list(cut or tree.natural_cut())
@@ -226,9 +217,9 @@ class _Checkpoint:
   def __init__(
     self,
     path: str | os.PathLike[str] | None,
-    tree: AnyPublicTree[Any],
+    tree: SearchTree,
     start: Float64s,
-    todo: Sequence[tuple[int, Sequence[AnyPublicState]]],
+    todo: Sequence[tuple[int, Sequence[PublicState]]],
     options: tuple[object, ...],
   ) -> None:
     """Notes of what run it is."""

@@ -6,13 +6,13 @@ subgame is a poker game in vector form, whose first node may be the opponent's c
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s
-from spiel_cfr._util import arguments
+from spiel_cfr._numba.arrays import Bools, Float64s, Int32s, Int64s
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.evaluate import evaluate
 from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect, gradients
@@ -25,81 +25,24 @@ from spiel_cfr.poker.choice_front import FRONT, GO_ON, with_choice
 from spiel_cfr.poker.hand_payoff import PokerTerminals
 from spiel_cfr.poker.hand_tree import TERMINALS, HandTree, hand_tree
 from spiel_cfr.poker.public_game import PublicGame
-from spiel_cfr.poker.public_tree import Kind, PublicNode, nodes_below
+from spiel_cfr.poker.public_tree import Kind, nodes_below
 from spiel_cfr.policies import forms
-from spiel_cfr.search.cut_outs import CutOut
+from spiel_cfr.policies.open_spiel import AnyPolicy, from_policy
+from spiel_cfr.search.cut_outs import CutOut, Pair, Start
 from spiel_cfr.search.gadgets import Gadget
-from spiel_cfr.search.history_walk import NONE
-from spiel_cfr.search.public_trees import (
-  AnyPublicState,
-  BehavioralTree,
-  Blueprint,
-  Pair,
-  Pairs,
-  Start,
-)
+from spiel_cfr.search.private_forest import NONE
+from spiel_cfr.search.search_tree import Blueprint, Pairs, PublicState, SearchTree
 
 # The part of the pot that the opponent may get above its bounds, in the mean over its hands by w.
 _TOLERANCE = 1e-3
+_NO_HISTORIES = (
+  "Over vectors of hands no histories are listed: ask for private states, beliefs and values."
+)
 # Sequences of rivers that are kept as games.
 _KEPT = 10_000_000
 
 
-class River(AnyPublicState):
-  """The public state after the last public cards.
-
-  Attributes:
-    tree: all rivers of the game.
-    number: its place in `tree`.
-    board: its board, as a place in `HandTree.boards`.
-    first: its first node, as a place in `HandTree.nodes`.
-  """
-
-  tree: "RiverTree"
-
-  def __init__(self, tree: "RiverTree", number: int) -> None:
-    """Looks at a river.
-
-    Raises:
-      ArgumentError: there is no such one.
-    """
-    super().__init__(tree, number)
-    self.board, self.first = tree.places[self.number]
-
-  @property
-  def length(self) -> int:
-    tree = self.tree.game.tree
-    return tree.deal.num_private_moves + len(tree.deal.path) + len(tree.nodes[self.first].path)
-
-  @property
-  def players(self) -> tuple[int, ...]:
-    return (self.tree.game.tree.nodes[self.first].player,)
-
-  @property
-  def nodes(self) -> list[PublicNode]:
-    """The public tree of the betting."""
-    return self.tree.betting[self.first]
-
-  def private_states(self, player: int) -> list[str]:
-    """Returns a player's hands, by their information state strings."""
-    player, game = arguments.integer(player, "player", 0, 1), self.tree.game
-    deal, hands = game.tree.deal, game.tree.boards[self.board].hands
-    own, others = (deal.hands[hands[each]] for each in (player, 1 - player))
-    moves, result = game.tree.actions_above(game.tree.place(self.board, self.first)), []
-    for hand in own.tolist():
-      other = next(each for each in others.tolist() if not {*hand} & {*each})
-      state = game.game.new_initial_state()
-      for action in [*deal.actions(*(hand, other)[:: 1 - 2 * player]), *moves]:
-        state.apply_action(action)
-      result.append(game.view.named(state, player))
-    return result
-
-  def __repr__(self) -> str:
-    hands = " x ".join(map(str, self.tree.num_private_states(self.number)))
-    return f"<River {self.number}: {hands} hands>"
-
-
-class RiverTree(BehavioralTree[River]):
+class RiverTree(SearchTree):
   """All rivers of a poker game in vector form.
 
   Attributes:
@@ -109,8 +52,7 @@ class RiverTree(BehavioralTree[River]):
   """
 
   game: PublicGame
-  _kind = River
-  jointly = False
+  keeps_gains = False
 
   def __init__(self, game: PublicGame, *, is_river: bool = False) -> None:
     """Finds the rivers of a game; or takes a game that is a river itself.
@@ -132,11 +74,11 @@ class RiverTree(BehavioralTree[River]):
     self.above = np.full(len(self.places), NONE)
     self.largest_payoff = max(game.payoff_range)
 
-  def natural_cut(self) -> list[River]:
+  def natural_cut(self) -> list[PublicState]:
     """Returns all rivers."""
     return list(self)
 
-  def _deciding(self, player: int) -> Int64s:
+  def deciding(self, player: int) -> Int64s:
     deciding = [
       number
       for number, (_, first) in enumerate(self.places)
@@ -144,10 +86,61 @@ class RiverTree(BehavioralTree[River]):
     ]
     return np.array(deciding, np.int64)
 
-  def decisions(self, player: int) -> list[list[River]]:
+  def decisions(self, player: int) -> list[list[PublicState]]:
     """Returns the rivers where a player decides something, all together."""
-    deciding = [self[number] for number in self._deciding(player).tolist()]
+    deciding = [self[number] for number in self.deciding(player).tolist()]
     return [deciding] if deciding else []
+
+  def length(self, number: int) -> int:
+    deal, first = self.game.tree.deal, self.places[number][1]
+    return deal.num_private_moves + len(deal.path) + len(self.game.tree.nodes[first].path)
+
+  def players(self, number: int) -> tuple[int, ...]:
+    return (self.game.tree.nodes[self.places[number][1]].player,)
+
+  def names(self, number: int, player: int) -> list[str]:
+    game, (board, first) = self.game, self.places[number]
+    deal, hands = game.tree.deal, game.tree.boards[board].hands
+    own, others = (deal.hands[hands[each]] for each in (player, 1 - player))
+    moves, result = game.tree.actions_above(game.tree.place(board, first)), []
+    for hand in own.tolist():
+      other = next(each for each in others.tolist() if not {*hand} & {*each})
+      state = game.game.new_initial_state()
+      for action in [*deal.actions(*(hand, other)[:: 1 - 2 * player]), *moves]:
+        state.apply_action(action)
+      result.append(game.view.named(state, player))
+    return result
+
+  def states(self, number: int) -> Iterable[Any]:
+    """Raises UnsupportedGameError: histories are not listed."""
+    raise errors.UnsupportedGameError(_NO_HISTORIES)
+
+  def pairs(self, number: int) -> tuple[Int64s, Int64s, Float64s]:
+    """Raises UnsupportedGameError: histories are not listed."""
+    raise errors.UnsupportedGameError(_NO_HISTORIES)
+
+  def described(self, number: int) -> str:
+    hands = " x ".join(map(str, self.num_private_states(number)))
+    return f"a river, {hands} hands"
+
+  def entries(self, policy: AnyPolicy) -> Float64s:
+    return from_policy(self.game, policy)
+
+  def behavioral_form(self, entries: Float64s) -> Float64s:
+    return entries
+
+  def owned(self, player: int) -> Bools:
+    return np.asarray((np.arange(self.game.end) >= self.game.treeplexes[1].root) == player)
+
+  def uniform(self) -> Float64s:
+    return np.asarray(forms.uniform(self.game))
+
+  def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:
+    result = np.zeros_like(numbers)
+    for tree in self.game.treeplexes:
+      for sequences, _ in tree.infoset_groups():
+        result[sequences] = reduce.reduce(numbers[sequences], axis=0)
+    return result
 
   def num_private_states(self, number: int) -> tuple[int, int]:
     first, second = map(len, self.game.tree.boards[self.places[number][0]].hands)
@@ -175,9 +168,10 @@ class RiverTree(BehavioralTree[River]):
     """Returns the subgame of a single river."""
     (start,) = starts
     opponent = 1 - start.searcher
-    dealt = gadget.follows(start.dealt, start.mass) if gadget.mixed else None
+    shares = gadget.shares(start.mass, start.dealt)
+    dealt = shares[1] if len(shares) > 1 else None
     front = opponent if gadget.is_safe else None
-    river = RiverGame(self[start.number], start.weights, front, start.bound, dealt)
+    river = RiverGame(self, start.number, start.weights, front, start.bound, dealt)
     none = np.zeros(0, np.int64), np.zeros(0, np.int64)
     first, second = (none if player == front else river.places(player) for player in PLAYERS)
     mine = (first, second)[start.searcher][0]
@@ -209,7 +203,8 @@ class RiverGame:
 
   def __init__(
     self,
-    river: River,
+    rivers: RiverTree,
+    number: int,
     weights: Pair,
     front: int | None = None,
     offers: Float64s | None = None,
@@ -218,40 +213,42 @@ class RiverGame:
     """Cuts the river out.
 
     Args:
-      river: the river.
+      rivers: all rivers.
+      number: the river.
       weights: by player, float64 (hands,). The factors of the probabilities of hands.
       front: the player who takes an offer or goes on; None if there is no choice.
       offers: float64 (hands,). The chooser's payoff with each hand if it takes that; 0 by default.
       dealt: float64 (hands,). The part of each hand that has no choice and goes on; 0 by default.
     """
-    self._river, tree = river, river.tree.game.tree
-    whole = tree.boards[river.board]
+    self._rivers, tree = rivers, rivers.game.tree
+    self._board, self._first_of_whole = rivers.places[number]
+    self._nodes, whole = rivers.betting[self._first_of_whole], tree.boards[self._board]
     reaches = whole.reaches[0] * weights[0], whole.reaches[1] * weights[1]
     board = dataclasses.replace(whole, level=0, probability=1.0, reaches=reaches)
     of_hands = np.zeros_like(tree.deal.reaches)
     for own, hands, reach in zip(of_hands, board.hands, reaches, strict=True):
       own[hands] = reach
     self._alive = [
-      (own > 0) & (river.tree.chance_mass(river.number, player, weights[1 - player]) > 0)
+      (own > 0) & (rivers.chance_mass(number, player, weights[1 - player]) > 0)
       for player, own in enumerate(reaches)
     ]
     deal = dataclasses.replace(tree.deal, board=board.cards, reaches=of_hands)
     self.scale = deal.total / tree.deal.total * whole.probability
-    behind, self._first = hand_tree(deal, river.nodes, [board]), 0
+    behind, self._first = hand_tree(deal, self._nodes, [board]), 0
     if front is not None:
       offered = np.zeros_like(reaches[front]) if offers is None else offers
       behind, self._first = with_choice(behind, front, offered, dealt), FRONT
-    self.game = _Subgame(river.tree.game, behind)
+    self.game = _Subgame(rivers.game, behind)
 
   def places(self, player: int) -> tuple[Int64s, Int64s]:
     """Returns the sequences of a player's actions here, and in the whole; of hands with positive probability."""
-    whole, river, own = self._river.tree.game, self._river, self._alive[player]
+    whole, own = self._rivers.game, self._alive[player]
     here, there = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for number, node in enumerate(river.nodes):
+    for number, node in enumerate(self._nodes):
       if node.player == player:
         place = self.game.tree.place(0, self._first + number)
         here.append(self.game.layout.sequences(place)[:, own].ravel())
-        place = whole.tree.place(river.board, river.first + number)
+        place = whole.tree.place(self._board, self._first_of_whole + number)
         there.append(whole.layout.sequences(place)[:, own].ravel())
     return np.concatenate(here), np.concatenate(there)
 
@@ -293,9 +290,17 @@ class RiverBlueprint(Blueprint):
   ) -> None:
     """Takes a policy in behavioural form; `begins` are ranges with which play comes to some rivers."""
     self.tree, self.entries, self.searcher, self._begins = tree, entries, searcher, begins or {}
+    self._responds = True
     self._worth: dict[int, tuple[RiverGame, Float64s]] = {}
     # Rivers as games, for other strategies in them, too.
     self._games: dict[int, RiverGame] = {}
+
+  def expected(self, player: int, leaves: Mapping[int, Float64s]) -> "RiverBlueprint":
+    if leaves:
+      raise errors.UnsupportedGameError("Over vectors of hands no search stops at a river.")
+    result = RiverBlueprint(self.tree, self.entries, 1 - player, self._begins)
+    result._responds = False
+    return result
 
   def playing(self, entries: Float64s, *, answered: bool = False) -> "RiverBlueprint":
     result = RiverBlueprint(self.tree, entries, self.searcher, self._begins)
@@ -338,7 +343,7 @@ class RiverBlueprint(Blueprint):
       opponent, ranges = 1 - self.searcher, self.ranges(number)
       ones = np.ones_like(ranges[opponent])
       weights = (ones, ranges[1]) if opponent == 0 else (ranges[0], ones)
-      river = self._games.get(number) or RiverGame(self.tree[number], weights, opponent)
+      river = self._games.get(number) or RiverGame(self.tree, number, weights, opponent)
       if (1 + len(self._games)) * river.game.end <= _KEPT:
         self._games[number] = river
       strategies = np.asarray(forms.uniform(river.game))
@@ -346,7 +351,7 @@ class RiverBlueprint(Blueprint):
         here, there = river.places(player)
         strategies[here] = self.entries[there]
       worth = gradients(river.game, forms.sequence_form(river.game, strategies))
-      if self.responds:
+      if self._responds:
         backward_pass(river.game, take_best, worth)
       else:
         backward_pass(river.game, expect, worth, strategy=strategies)
@@ -368,10 +373,6 @@ class RiverBlueprint(Blueprint):
       here, there = river.places(1 - self.searcher)
       result[there] = river.scale * worth[here]
     return result
-
-  def expectations(self, number: int) -> Float64s:
-    largest = self.tree.largest_payoff
-    return np.asarray(np.clip(super().expectations(number), -largest, largest))
 
   def gifts(self, number: int) -> Float64s:
     """Raises ArgumentError: gifts are not known over vectors of hands."""

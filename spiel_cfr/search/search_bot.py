@@ -17,9 +17,8 @@ from spiel_cfr.policies import AnyPolicy
 from spiel_cfr.search.cut_outs import SubgameSolver
 from spiel_cfr.search.gadgets import GADGETS, Gadget, find_gadget
 from spiel_cfr.search.hand_search import HandSearch
-from spiel_cfr.search.history_tree import HistoryTree
+from spiel_cfr.search.history_tree import HistoryTree, tree_of
 from spiel_cfr.search.local_search import LocalSearch
-from spiel_cfr.search.shared_trees import tree_of
 from spiel_cfr.search.states_above import StateAbove
 
 # The most sequences of a linear program, the gadget's included; larger subgames take iterations.

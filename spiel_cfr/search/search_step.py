@@ -7,9 +7,9 @@ from typing import NamedTuple, TypeVar
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr.search.cut_outs import SubgameSolver
+from spiel_cfr.search.cut_outs import Start, SubgameSolver
 from spiel_cfr.search.gadgets import Gadget
-from spiel_cfr.search.public_trees import TOLERANCE, AnyPublicState, Blueprint, Start
+from spiel_cfr.search.search_tree import TOLERANCE, Blueprint, PublicState
 
 AnyBlueprint = TypeVar("AnyBlueprint", bound=Blueprint)
 
@@ -50,11 +50,11 @@ class _Solved(NamedTuple):
 
 def search_step(
   before: AnyBlueprint,
-  states: Sequence[AnyPublicState],
+  states: Sequence[PublicState],
   gadget: Gadget,
   solver: SubgameSolver,
   *,
-  jointly: bool = False,
+  keeps_gains: bool = False,
   stop: Callable[[], bool] = lambda: False,
 ) -> tuple[AnyBlueprint, Step]:
   """Solves public states again, none of which is below another, and keeps what is safe.
@@ -64,8 +64,8 @@ def search_step(
     states: the public states.
     gadget: the gadget in front of subgames.
     solver: the solver of subgames.
-    jointly: whether these are all the public states that are solved again now, so that solutions with negative margins
-      may stay if the opponent gets less of the whole game with them than without.
+    keeps_gains: whether these are all the public states that are solved again now, so that solutions with negative
+      margins may stay if the opponent gets less of the whole game with them than without.
     stop: asked before each public state; if it says so, the rest keep their strategy.
 
   Returns:
@@ -102,7 +102,7 @@ def search_step(
   if gadget.is_safe:
     margins = [after.margins(each.start) for each in solved]
     if not is_open:
-      after, margins = _accepted(before, after, solved, margins, jointly)
+      after, margins = _accepted(before, after, solved, margins, keeps_gains)
     kept, smallest = len(margins), min((float(each.min()) for each in margins), default=smallest)
   return after, Step(
     before.searcher,
@@ -122,7 +122,7 @@ def _accepted(
   after: AnyBlueprint,
   solved: Sequence[_Solved],
   margins: list[Float64s],
-  jointly: bool,
+  keeps_gains: bool,
 ) -> tuple[AnyBlueprint, list[Float64s]]:
   """Returns the blueprint that keeps what is safe, and the margins of the public states that have a new strategy."""
   tree = before.tree
@@ -133,7 +133,7 @@ def _accepted(
       if harm:
         cautious[each.entries] = before.entries[each.entries]
     safest = before.playing(cautious)
-    if not (jointly and after.opponent_gets < safest.opponent_gets):
+    if not (keeps_gains and after.opponent_gets < safest.opponent_gets):
       after, margins = safest, [own for own, harm in zip(margins, harms, strict=True) if not harm]
   if after.opponent_gets > before.opponent_gets + TOLERANCE * tree.largest_payoff:
     # Not seen in any game so far; whatever a game says of its players' information, search does no harm.

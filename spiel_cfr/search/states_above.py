@@ -8,7 +8,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.search.connected import connected
+from spiel_cfr.search.history_tree import connected
 
 # (state, the player who is to move) -> probabilities of actions; None where the blueprint has none.
 LookUp: TypeAlias = Callable[[Any, int], dict[int, float] | None]

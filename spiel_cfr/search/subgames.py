@@ -21,13 +21,11 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.evaluation.linear_program import solve_lp
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiling import AnyGame
-from spiel_cfr.policies import open_spiel
-from spiel_cfr.search.cut_outs import SubgameSolver
+from spiel_cfr.policies.open_spiel import AnyPolicy
+from spiel_cfr.search.cut_outs import Pair, Start, SubgameSolver
 from spiel_cfr.search.gadgets import GADGETS, Gadget, find_gadget
 from spiel_cfr.search.public_state_values import PublicStateValues, solve_above
-from spiel_cfr.search.public_states import check_game
-from spiel_cfr.search.public_trees import AnyPublicState, Pair, Start
+from spiel_cfr.search.search_tree import PublicState
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,6 +52,35 @@ class Bounds:
     """
     arguments.integer(self.searcher, "searcher", 0, 1)
 
+  @classmethod
+  def from_policy(
+    cls,
+    public_state: PublicState,
+    policy: AnyPolicy,
+    searcher: int,
+    gadget: str | Gadget | None = None,
+  ) -> "Bounds":
+    """Returns what the opponent gets by a best response to a policy: v(J), and its gifts if the gadget counts them.
+
+    Args:
+      public_state: one of `public_states(game)`.
+      policy: a policy of both players.
+      searcher: the player who is solved again.
+      gadget: see above.
+
+    Raises:
+      ArgumentError: there is no such player or gadget.
+      PolicyError: the policy does not know the game's infosets.
+    """
+    tree, number = public_state.tree, public_state.number
+    arguments.integer(searcher, "searcher", 0, 1)
+    blueprint = tree.blueprint(tree.entries(policy), searcher)
+    limits = blueprint.values(number)
+    if find_gadget(gadget, picks=tree.picks).reach:
+      own = blueprint.ranges(number)[searcher]
+      limits = limits + blueprint.gifts(number) * tree.chance_mass(number, 1 - searcher, own)
+    return cls(searcher, limits, gadget)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Solution:
@@ -76,7 +103,7 @@ class Subgame:
 
   def __init__(
     self,
-    public_state: AnyPublicState,
+    public_state: PublicState,
     ranges: Sequence[npt.ArrayLike],
     bounds: Bounds | None = None,
     leaf_values: PublicStateValues | None = None,
@@ -94,7 +121,7 @@ class Subgame:
     Raises:
       ArgumentError: an argument is not as above, or no pair of private states has a positive probability.
     """
-    if not isinstance(public_state, AnyPublicState):
+    if not isinstance(public_state, PublicState):
       raise errors.ArgumentError(
         f"public_state must be one of public_states(game), not {arguments.shortened(public_state)}."
       )
@@ -134,7 +161,11 @@ class Subgame:
 
   @functools.cached_property
   def game(self) -> CompiledGame:
-    """The subgame as a game, with its gadget in front, as a linear program takes it; see `subgame`."""
+    """The subgame as a game, with its gadget in front, as a linear program takes it; for any solver and evaluation.
+
+    Player numbers are those of the whole game. Infosets have the names that they have there, but for those of the
+    gadget, and the opponent's below it. Returns sum to 0.
+    """
     gadget, start = self._begin(iterates=False)
     return self._tree.cut_out([start], gadget).game
 
@@ -191,7 +222,7 @@ class Subgame:
     return values[0], values[1]
 
 
-def _checked(state: AnyPublicState, ranges: Sequence[npt.ArrayLike]) -> Pair:
+def _checked(state: PublicState, ranges: Sequence[npt.ArrayLike]) -> Pair:
   """Returns ranges as arrays."""
   counts = state.tree.num_private_states(state.number)
   try:
@@ -206,42 +237,3 @@ def _checked(state: AnyPublicState, ranges: Sequence[npt.ArrayLike]) -> Pair:
       f"{arguments.shortened(ranges)}."
     )
   return found[0], found[1]
-
-
-def subgame(
-  game: AnyGame,
-  public_state: AnyPublicState,
-  blueprint: open_spiel.AnyPolicy,
-  searcher: int,
-  *,
-  gadget: str | Gadget | None = None,
-) -> CompiledGame:
-  """Returns all that follows a public state as a game, with a gadget in front, for solvers and evaluation.
-
-  Player numbers are those of the whole game. The searcher's infosets have the names that they have there, so that its
-  strategy can be taken over; the opponent's first one, or those of its choices, are the gadget's. Returns sum to 0, and
-  are the searcher's expectations per unit of w.
-
-  Args:
-    game: the game, compiled, or what `compile_game` takes.
-    public_state: one of `public_states(game)`.
-    blueprint: a policy of both players, from which ranges and bounds come.
-    searcher: the player who is going to be solved again.
-    gadget: one of `GADGETS`, see there what each promises, or a `Gadget`; by default "safe", in vector form "follow".
-
-  Raises:
-    ArgumentError: there is no such player or gadget, or the public state is of another game; or it is reached with
-      probability 0 by chance and the searcher.
-    PolicyError: the blueprint does not know the game's infosets.
-    GameError: see `compile_game`.
-  """
-  tree = public_state.tree
-  check_game(game, public_state)
-  searcher = arguments.integer(searcher, "searcher", 0, 1)
-  chosen = find_gadget(gadget, picks=tree.picks)
-  start = tree.blueprint(tree.entries(blueprint), searcher).start(public_state.number, chosen)
-  if start is None:
-    raise errors.ArgumentError(
-      f"{public_state!r} has probability 0 under this blueprint: the searcher never has to solve it again."
-    )
-  return tree.cut_out([start], chosen).game

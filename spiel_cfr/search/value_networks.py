@@ -8,10 +8,10 @@ from spiel_cfr._numba.arrays import Bools, Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.deep_cfr.network import MLP, Approximator, Array, Rows, Training
 from spiel_cfr.games.compiling import AnyGame
-from spiel_cfr.search.listed_states import PublicState
+from spiel_cfr.search.cut_outs import Pair
 from spiel_cfr.search.public_state_values import PublicStateValues, SolvedValues, masses
-from spiel_cfr.search.public_states import cut_of
-from spiel_cfr.search.public_trees import Pair
+from spiel_cfr.search.public_states import check_cut, list_histories
+from spiel_cfr.search.search_tree import PublicState
 
 # The least that a drawn range has beside its most: what a player hardly ever has is still worth something.
 _RAREST = 1e-3
@@ -38,11 +38,11 @@ class ValueNetwork(PublicStateValues):
     self.error = error
 
   def values(self, ranges: Sequence[Pair]) -> list[Pair]:
-    known, seen = _known(self), _features(self, ranges)
-    found = self._scale * self._network.outputs(self._parameters, seen, known.shape[1])
+    used, seen = _is_output(self), _features(self, ranges)
+    found = self._scale * self._network.outputs(self._parameters, seen, used.shape[1])
     pairs = zip(masses(self, ranges, 0), masses(self, ranges, 1), strict=True)
     result = []
-    for own, row, (first, second) in zip(known, found, pairs, strict=True):
+    for own, row, (first, second) in zip(used, found, pairs, strict=True):
       expectations = row[own]
       result.append((first * expectations[: len(first)], second * expectations[len(first) :]))
     return result
@@ -61,7 +61,7 @@ def learn_values(
 
   Args:
     game: a compiled game, or what `compile_game` takes.
-    cut: public states, none below another; by default `PublicTree.natural_cut`.
+    cut: public states, none below another; by default `natural_cut()` of listed histories.
     rounds: how many times each public state is solved; a tenth as often again to measure `ValueNetwork.error`.
     network: `deep_cfr.MLP((128, 128))` by default.
     steps: of its fit.
@@ -77,21 +77,22 @@ def learn_values(
   arguments.positive_integer(steps, "steps")
   seed = arguments.integer(seed, "seed", 0, 0xFFFF_FFFF)
   network = network or MLP((128, 128))
-  solved = SolvedValues(cut_of(game, cut))
-  known = _known(solved)
-  num_outputs = known.shape[1]
+  states = list_histories(game).natural_cut() if cut is None else check_cut(game, cut)
+  solved = SolvedValues(states)
+  used = _is_output(solved)
+  num_outputs = used.shape[1]
   fresh = network.fresh((seed, 0), len(solved.states) + num_outputs, num_outputs)
   rng = np.random.default_rng(seed)
   seen, targets = [], []
   for _ in range(rounds + max(1, rounds // 10)):
-    drawn = [_drawn_ranges(own, rng) for own in np.split(known, 2, axis=1)]
+    drawn = [_drawn_ranges(own, rng) for own in np.split(used, 2, axis=1)]
     ranges = list(zip(*drawn, strict=True))
     seen.append(_features(solved, ranges))
     targets.append(_expectations(solved, ranges))
   learned = rounds * len(solved.states)
   rows, wanted = np.concatenate(seen), np.concatenate(targets)
   # Public states have different numbers of private states: the rest of a row is padding.
-  every = np.tile(known, (len(wanted) // len(known), 1))
+  every = np.tile(used, (len(wanted) // len(used), 1))
   scale = float(np.sqrt((wanted[:learned][every[:learned]] ** 2).mean())) or 1.0
   fitted = network.fitted(
     fresh,
@@ -103,7 +104,7 @@ def learn_values(
   return ValueNetwork(solved, network, fitted, scale, error)
 
 
-def _known(values: PublicStateValues) -> Bools:
+def _is_output(values: PublicStateValues) -> Bools:
   """Returns which outputs are of private states, shape (public states, 2 width): player 0's, then player 1's."""
   counts = [values.tree.num_private_states(state.number) for state in values.states]
   width = np.arange(max(max(own) for own in counts))
@@ -111,10 +112,10 @@ def _known(values: PublicStateValues) -> Bools:
 
 
 def _table(values: PublicStateValues, pairs: Sequence[Pair]) -> Float64s:
-  """Returns numbers of private states as rows of `_known`, 0 elsewhere."""
-  known = _known(values)
-  result = np.zeros(known.shape)
-  result[known] = np.concatenate([np.concatenate(own) for own in pairs])
+  """Returns numbers of private states as rows of `_is_output`, 0 elsewhere."""
+  used = _is_output(values)
+  result = np.zeros(used.shape)
+  result[used] = np.concatenate([np.concatenate(own) for own in pairs])
   return result
 
 
@@ -128,15 +129,15 @@ def _features(values: PublicStateValues, ranges: Sequence[Pair]) -> Array:
 
 
 def _expectations(values: PublicStateValues, ranges: Sequence[Pair]) -> Float64s:
-  """Returns values per unit of chance's and the other player's probability, as rows of `_known`."""
+  """Returns values per unit of chance's and the other player's probability, as rows of `_is_output`."""
   worth = _table(values, values.values(ranges))
   pairs = zip(masses(values, ranges, 0), masses(values, ranges, 1), strict=True)
   mass = _table(values, list(pairs))
   return np.divide(worth, mass, out=worth, where=mass > 0)
 
 
-def _drawn_ranges(known: Bools, rng: np.random.Generator) -> list[Float64s]:
-  """Returns a random range of one player at each public state, of its `known` private states: even, or nearly pure."""
-  drawn = rng.random(known.shape) ** np.exp(rng.uniform(-2.0, 2.0, (len(known), 1)))
-  drawn = np.maximum(drawn * (rng.random(known.shape) < 0.85), _RAREST)
-  return [row[own] for row, own in zip(drawn, known, strict=True)]
+def _drawn_ranges(used: Bools, rng: np.random.Generator) -> list[Float64s]:
+  """Returns a random range of one player at each public state, of its `used` private states: even, or nearly pure."""
+  drawn = rng.random(used.shape) ** np.exp(rng.uniform(-2.0, 2.0, (len(used), 1)))
+  drawn = np.maximum(drawn * (rng.random(used.shape) < 0.85), _RAREST)
+  return [row[own] for row, own in zip(drawn, used, strict=True)]

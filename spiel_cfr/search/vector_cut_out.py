@@ -26,11 +26,10 @@ from spiel_cfr.games.vector.public_tree import CHANCE, PLAYERS
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
 from spiel_cfr.games.vector.typed_terminals import TypedTerminals, loss_bounds
 from spiel_cfr.games.vector.typed_tree import TypedTree
-from spiel_cfr.search.cut_outs import CutOut
+from spiel_cfr.search.cut_outs import CutOut, Start
 from spiel_cfr.search.gadgets import Gadget
-from spiel_cfr.search.history_walk import NONE
-from spiel_cfr.search.public_nodes import PublicNodes
-from spiel_cfr.search.public_trees import Start
+from spiel_cfr.search.private_forest import NONE
+from spiel_cfr.search.vector_rows import VectorRows
 
 # What those lose who must not take what is offered, in units of the largest payoff.
 _PENALTY = 3.0
@@ -43,7 +42,7 @@ class VectorSubgame(PublicTreeGame):
   # It has no states.
   view = CompiledGame.view
 
-  def __init__(self, tree: TypedTree, public: PublicNodes, nodes: Int64s) -> None:
+  def __init__(self, tree: TypedTree, public: VectorRows, nodes: Int64s) -> None:
     """Takes a public tree.
 
     Args:
@@ -130,7 +129,7 @@ class VectorSubgame(PublicTreeGame):
     )
 
 
-def cut_out(public: PublicNodes, starts: Sequence[Start], gadget: Gadget) -> CutOut:
+def cut_out(public: VectorRows, starts: Sequence[Start], gadget: Gadget) -> CutOut:
   """Returns the subgames below some nodes, none of which follows another, as one game.
 
   Args:
@@ -149,11 +148,9 @@ def cut_out(public: PublicNodes, starts: Sequence[Start], gadget: Gadget) -> Cut
       [public.spread(node, player, own) for node, own in zip(begins, numbers, strict=True)]
     )
 
-  # By subgame and type of the opponent: how much of it has a choice, and, if there is one, how much goes on anyway.
-  shares = np.ones((number, 1, whole.deals.num_types[opponent]))
-  if gadget.mixed:
-    follows = all_types(opponent, [gadget.follows(each.dealt, each.mass) for each in starts])
-    shares = np.stack([1 - follows, follows], axis=1)
+  # By subgame, way and type of the opponent, see `Gadget.shares`.
+  ways = [gadget.shares(each.mass, each.dealt) for each in starts]
+  shares = np.stack([all_types(opponent, list(own)) for own in zip(*ways, strict=True)], axis=1)
   copies = shares.shape[1]
   bounds = all_types(opponent, [start.bound for start in starts])
   own, theirs = (
@@ -241,13 +238,13 @@ def cut_out(public: PublicNodes, starts: Sequence[Start], gadget: Gadget) -> Cut
   )
 
 
-def _inside(public: PublicNodes, begins: Int64s) -> Int64s:
+def _inside(public: VectorRows, begins: Int64s) -> Int64s:
   """Returns below which of some nodes each node is, -1 for none."""
   result = np.full(len(public.above), -1)
   result[begins] = np.arange(len(begins))
-  for level in public.levels:
-    above = result[public.above[level.children]]
-    result[level.children] = np.where(above >= 0, above, result[level.children])
+  for nodes in list(public.game.tree.levels())[1:]:
+    above = result[public.above[nodes]]
+    result[nodes] = np.where(above >= 0, above, result[nodes])
   return result
 
 

@@ -2,18 +2,20 @@
 
 import functools
 import signal
+import warnings
 
 import numpy as np
 import poker_games
 import pyspiel
 import pytest
+from blueprints import subgame
 from open_spiel.python import policy as open_spiel_policy
 
 import spiel_cfr
 from spiel_cfr import errors, poker, search
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.evaluate import evaluate
-from spiel_cfr.evaluation.linear_program import maximin_strategy
+from spiel_cfr.evaluation.linear_program import solve_lp
 from spiel_cfr.evaluation.sequence_form_matrices import payoff_matrix
 from spiel_cfr.games.compiled.counterfactual_values import backward_pass, gradients
 from spiel_cfr.poker import ranges
@@ -67,14 +69,17 @@ def rivers_of(game, blueprint, searcher, gadget):
     start = before.start(river.number, find_gadget(gadget))
     if start is None:
       continue
-    state, (first, second) = game.game.new_initial_state(), game.tree.boards[river.board].hands
+    state, (first, second) = (
+      game.game.new_initial_state(),
+      game.tree.boards[tree.places[river.number][0]].hands,
+    )
     pair = next(
       (own, other)
       for own in deal.hands[first].tolist()
       for other in deal.hands[second].tolist()
       if not {*own} & {*other}
     )
-    place = game.tree.place(river.board, river.first)
+    place = game.tree.place(*tree.places[river.number])
     for action in (*deal.actions(*pair), *game.tree.actions_above(place)):
       state.apply_action(action)
     yield river, start, state
@@ -87,10 +92,7 @@ def what_is_solved(river, start, gadget):
 
 def value(game, player):
   """Returns what a player can be sure of, and what the other's first choices offer, in ascending order."""
-  strategies = np.zeros(game.end)
-  for each in (0, 1):
-    tree = game.treeplexes[each]
-    strategies[tree.root : tree.end] = maximin_strategy(game, each)[tree.root : tree.end]
+  strategies = solve_lp(game).sequence_form
   return -evaluate(game, strategies).best_response_values[1 - player]
 
 
@@ -105,11 +107,11 @@ def taken(game, opponent, sequences):
 @pytest.mark.parametrize("searcher", [0, 1])
 @pytest.mark.parametrize("name", _GAMES)
 def test_a_river_is_the_subgame_of_the_list(name, searcher, gadget):
-  game, listed, tree, blueprint, policy = solved(name)
+  game, _, tree, blueprint, policy = solved(name)
   every = list(rivers_of(game, blueprint, searcher, gadget))
   for river, start, state in every[:: max(1, len(every) // 3)]:
     behind = what_is_solved(river, start, gadget)
-    wanted = search.subgame(listed, tree.public_state_of(state), policy, searcher, gadget=gadget)
+    wanted = subgame(tree.public_state_of(state), policy, searcher, gadget=gadget)
     if gadget != "unsafe":
       # v(J), times w.
       own = wanted.infosets[1 - searcher]
@@ -142,7 +144,8 @@ def test_bounds_hold_behind_a_gadget(gadget):
   offers = np.arange(float(len(behind.tree.boards[0].hands[1])))
   front = None if gadget == "unsafe" else 1
   digests = {
-    RiverGame(river, start.weights, front, each).game.digest for each in (offers, offers[::-1])
+    RiverGame(river.tree, river.number, start.weights, front, each).game.digest
+    for each in (offers, offers[::-1])
   }
   assert len(digests) == (1 if gadget == "unsafe" else 2)
   norm = np.linalg.norm(payoff_matrix(behind).toarray(), 2)
@@ -255,23 +258,34 @@ def test_a_bot_plays_what_is_found_in_its_river(searcher, gadget):
     # Without a blueprint there, the river is solved from both ranges.
     "unsafe": SearchBot(OnlyAbove(policy), searcher, gadget=gadget, iterations=30),
   }
+  asked = "follow" if gadget == "safe" else gadget
   for name, bot in bots.items():
     every = rivers_of(game, blueprint, searcher, name)
-    river, start, _ = next(each for each in every if game.tree.boards[each[0].board].cards == (20,))
+    river, start, _ = next(
+      each
+      for each in every
+      if game.tree.boards[each[0].tree.places[each[0].number][0]].cards == (20,)
+    )
     cut = river.tree.cut_out([start], find_gadget(name))
     wanted = river.tree.uniform()
     cut.write(SubgameSolver("dcfr", 30).solve(cut), wanted, searcher)
-    first = next(number for number, node in enumerate(river.nodes) if node.player == searcher)
-    hands_there = game.tree.boards[river.board].hands[searcher]
+    board, begin = river.tree.places[river.number]
+    nodes = river.tree.betting[begin]
+    first = next(number for number, node in enumerate(nodes) if node.player == searcher)
+    hands_there = game.tree.boards[board].hands[searcher]
     for place in (0, 10, 20, 30, 50):
       state = game.game.new_initial_state()
       hands = int(hands_there[place]), 51
-      for action in (*hands[:: 1 - 2 * searcher], 1, 1, 20, *river.nodes[first].path[3:]):
+      for action in (*hands[:: 1 - 2 * searcher], 1, 1, 20, *nodes[first].path[3:]):
         state.apply_action(action)
-      decision = game.tree.place(river.board, river.first + first)
+      decision = game.tree.place(board, begin + first)
       sequences = game.layout.sequences(decision)[:, place]
       chances = wanted[sequences].tolist()
-      assert [chance for _, chance in bot.get_policy(state)] == pytest.approx(chances, abs=1e-6)
+      with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        assert [chance for _, chance in bot.get_policy(state)] == pytest.approx(chances, abs=1e-6)
+      # The river is solved at its first hand.
+      assert len(heard) == (name != asked and place == 0)
 
 
 @functools.cache
@@ -286,7 +300,8 @@ def fifty_two():
 def test_what_is_not_read_in_time_is_not_safe():
   _, _, policy = fifty_two()
   bot = SearchBot(policy, 0, seconds=1e-6)
-  assert sum(chance for _, chance in bot.get_policy(on_a_river())) == pytest.approx(1)
+  with pytest.warns(search.UnsafeSearchWarning, match="more seconds"):
+    assert sum(chance for _, chance in bot.get_policy(on_a_river())) == pytest.approx(1)
   (found,) = bot._found_of_hands.values()
   assert not found.gadget.is_safe
 

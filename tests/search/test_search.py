@@ -7,13 +7,14 @@ import signal
 import numpy as np
 import pyspiel
 import pytest
-from blueprints import blueprint
+from blueprints import blueprint, subgame
 from partly_seen_games import PartlySeenGame
 
 import spiel_cfr
 from spiel_cfr import errors, search
 from spiel_cfr.evaluation import evaluate, linear_program, sequence_form_matrices
 from spiel_cfr.policies import forms
+from spiel_cfr.search import cut_outs
 from spiel_cfr.search import resolve as resolve_function
 from spiel_cfr.search.cut_outs import SubgameSolver
 from spiel_cfr.search.search_step import search_step
@@ -42,7 +43,7 @@ def test_public_states_are_as_many_as_there_are(name, decisions, largest):
   tree = search.public_states(name)
   found = [state for state in tree if max(state.players) >= 0]
   assert len(found) == decisions
-  assert max(len(state.histories) for state in found) == largest
+  assert max(len(list(state.states())) for state in found) == largest
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -59,7 +60,7 @@ def test_public_states_hold_whole_infosets_and_form_a_tree(seed):
           name = each.information_state_string(player)
           assert known.setdefault((player, len(each.history()), name), state) == state
           assert name in state.private_states(player)
-  assert sum(len(state.histories) for state in tree) == game.num_states - game.num_terminals
+  assert sum(len(list(state.states())) for state in tree) == game.num_states - game.num_terminals
 
 
 def test_reaches_and_values_are_open_spiels(leduc):
@@ -96,7 +97,7 @@ def test_reaches_and_values_are_open_spiels(leduc):
 def test_gadgets_are_worth_what_they_must(leduc, gadget, searcher):
   game, tree, policy = leduc
   state = tree.natural_cut()[3]
-  sub = search.subgame(game, state, policy, searcher, gadget=gadget)
+  sub = subgame(state, policy, searcher, gadget=gadget)
   value = spiel_cfr.solve_lp(sub).value * (1 - 2 * searcher)
   front = search.GADGETS[gadget].front
   # What the opponent is offered costs the searcher, for certain, no more than the blueprint does.
@@ -113,7 +114,7 @@ def test_gadgets_are_worth_what_they_must(leduc, gadget, searcher):
 
 def test_an_unsafe_subgame_of_the_whole_game_is_the_game(leduc):
   game, tree, policy = leduc
-  sub = search.subgame(game, tree[0], policy, 0, gadget="unsafe")
+  sub = subgame(tree[0], policy, 0, gadget="unsafe")
   assert spiel_cfr.solve_lp(sub).value == pytest.approx(spiel_cfr.solve_lp(game).value, abs=1e-9)
   assert [len(own) for own in sub.infostates] == [len(own) for own in game.infostates]
 
@@ -208,8 +209,8 @@ def test_solutions_a_little_below_their_bounds_stay_where_the_whole_gains(leduc)
   before = tree.blueprint(tree.entries(policy), 0)
   states, follow = tree.natural_cut()[:10], search.GADGETS["follow"]
   (alone, cautious), (together, step) = (
-    search_step(before, states, follow, SubgameSolver("dcfr", 100), jointly=jointly)
-    for jointly in (False, True)
+    search_step(before, states, follow, SubgameSolver("dcfr", 100), keeps_gains=keeps_gains)
+    for keeps_gains in (False, True)
   )
   assert cautious.refused > 0
   assert step.refused == 0
@@ -247,7 +248,7 @@ def test_where_nobody_goes_stays_as_it_was():
   assert found.steps[0].unreached == 1
   assert found.policy_dict()["0pb"] == always["0pb"]
   with pytest.raises(errors.ArgumentError, match="probability 0"):
-    search.subgame(game, bet, always, 0)
+    subgame(bet, always, 0)
 
 
 def test_results_say_what_was_done(leduc):
@@ -352,7 +353,7 @@ def test_what_a_player_is_told_and_forgets_is_not_known(gadget):
   assert found.exploitability <= 1e-9
   assert not any(step.refused for step in found.steps)
   state = search.public_states(game)[1]
-  sub = search.subgame(game, state, even, 0, gadget="resolving")
+  sub = subgame(state, even, 0, gadget="resolving")
   assert (
     len(sub.infostates[1]) == 2
   )  # What B is offered, and what it does: the deals are one to it.
@@ -385,7 +386,7 @@ def test_bad_arguments_are_named(leduc):
   with pytest.raises(errors.ArgumentError, match="gadget must be one of"):
     search.resolve(game, policy, gadget="magic")
   with pytest.raises(errors.ArgumentError, match="is a public state of"):
-    search.subgame("kuhn_poker", tree[5], policy, 0)
+    search.resolve("kuhn_poker", policy, cut=[tree[5]])
   with pytest.raises(errors.PolicyError):
     search.resolve(game, {"nonsense": {0: 1.0}})
   with pytest.raises(errors.ArgumentError, match="solver"):
@@ -423,8 +424,8 @@ def test_programs_have_one_copy_of_what_the_safe_gadget_has_twice(leduc, searche
     payoffs = payoffs.T if searcher else payoffs
     lowest = np.full(theirs.shape[0], -np.inf)
     lowest[1 + int(game.infosets[other].position[0])] = 0.0
-    wanted = linear_program._solve_program(payoffs, own, theirs, "simplex", lowest).fun
-    found = linear_program.maximin_strategy(less.game, searcher, less.bonus)
+    wanted = linear_program.solve_program(payoffs, own, theirs, "simplex", lowest).fun
+    found = cut_outs.maximin_strategy(less)
     form = np.zeros(game.end)
     form[whole.here[searcher]] = found[less.here[searcher]]
     form[[tree.root for tree in game.treeplexes]] = 1.0
@@ -433,3 +434,14 @@ def test_programs_have_one_copy_of_what_the_safe_gadget_has_twice(leduc, searche
     count = np.count_nonzero(start.mass)
     sizes = [len(sequence_form_matrices.sequences(each.game, other)) for each in (less, whole)]
     assert sizes[0] == (sizes[1] + 1 + count) / 2
+
+
+def test_programs_see_what_is_hardly_ever_played(leduc):
+  """HiGHS takes coefficients below 1e-9 for 0: without them the safe strategy, the blueprint's, would seem unsafe."""
+  _, tree, policy = leduc
+  entries, safe = tree.entries(policy), search.GADGETS["safe"]
+  powers = np.random.default_rng(0).choice([1.0, 8.0, 20.0], len(entries))
+  before = tree.blueprint(tree.normalized(entries**powers, entries), 1)
+  after, step = search_step(before, tree.natural_cut(), safe, SubgameSolver("lp"))
+  assert step.refused == 0
+  assert after.opponent_gets <= before.opponent_gets + 1e-9

@@ -76,17 +76,13 @@ def test_plays_what_resolve_finds_in_larger_games(name):
   check_whole(name, 10)
 
 
-def test_plays_the_same_at_all_states_of_an_infoset(monkeypatch):
-  """And whatever else it holds on to."""
+def test_plays_the_same_at_all_states_of_an_infoset():
   blueprint, known = blueprint_of(_DICE, 3), {}
-  bots, again = bots_of(blueprint), bots_of(blueprint)
+  bots = bots_of(blueprint)
   for player in range(2):
     for state in list(states_of(pyspiel.load_game(_DICE), player))[-150:]:
       chances = bots[player].get_policy(state)
       assert known.setdefault(state.information_state_string(), chances) == chances
-      with monkeypatch.context() as patch:
-        patch.setattr(local_search, "_MOST_BLUEPRINTS", 1)
-        assert again[player].get_policy(state) == chances
 
 
 def test_does_not_depend_on_what_it_was_asked_before():
@@ -100,9 +96,10 @@ def test_does_not_depend_on_what_it_was_asked_before():
 def test_public_states_from_the_root_on(name):
   tree, blueprint = public_states(name), blueprint_of(name, 3)
   found, entries = tree.histories, tree.entries(blueprint)
-  columns = [found.chance, found.reach(entries, 0), found.reach(entries, 1)]
+  rows = tree.listed.row_of
+  columns = [found.chance, *(own[row] for own, row in zip(tree.reach(entries), rows, strict=True))]
   wanted = {}
-  for node, number in enumerate(tree.state_of.tolist()):
+  for node, number in enumerate(tree.listed.state_of.tolist()):
     if number >= 0:
       here = wanted.setdefault(number, {})
       here[tuple(found.history(node))] = [float(column[node]) for column in columns]
@@ -252,14 +249,14 @@ def test_bad_input():
   assert SearchBot(blueprint, 1).step(first["kuhn_poker"]) == pyspiel.INVALID_ACTION
 
 
-def test_a_step_that_changes_nothing_leaves_the_standing_before_it(monkeypatch):
+def test_a_step_that_changes_nothing_leaves_the_blueprint_before_it(monkeypatch):
   step = search.Step(0, 9, 0, 0, 1, np.nan, 0.0, 0.0, 0.0)
   monkeypatch.setattr(local_search, "search_step", lambda before, *arguments: (before, step))
   bot = SearchBot(blueprint_of("kuhn_poker"), 0)
   bot.get_policy(pyspiel.load_game("kuhn_poker").new_initial_state().child(0).child(1))
-  ((first, second),) = (found._latest.values() for found in bot._found.values())
-  begins = first.gifts_from, second.gifts_from, second.playing(first.entries).gifts_from
-  assert begins == (0, 9, 9)
+  ((first, second),) = (found._solved.values() for found in bot._found.values())
+  begins = [each.play.gifts_from for each in (first, second, second.playing(first.entries))]
+  assert begins == [0, 9, 9]
   assert first._gifts.any() and not second._gifts.any()
 
 

@@ -7,14 +7,14 @@ import numpy as np
 import pyspiel
 import pytest
 import typed_games
-from blueprints import blueprint
+from blueprints import blueprint, subgame
 
 import spiel_cfr
 from spiel_cfr import errors, search
 from spiel_cfr.games import compile_vector_game
 from spiel_cfr.policies import forms
 from spiel_cfr.search import resolve as resolve_function
-from spiel_cfr.search import vector_states
+from spiel_cfr.search import vector_tree
 from spiel_cfr.search.cut_outs import SubgameSolver
 from spiel_cfr.search.history_tree import HistoryTree
 
@@ -49,11 +49,19 @@ def test_public_states_are_those_of_lists(name):
   for state, same in _pairs_of(name, listed.natural_cut()[:3]):
     for player in (0, 1):
       assert state.beliefs(policy, player) == pytest.approx(same.beliefs(policy, player))
+      private = state.private_values(policy, player)
+      assert private == pytest.approx(same.private_values(policy, player), nan_ok=True)
+      value = state.value(policy, player)
+      assert value == pytest.approx(same.value(policy, player), nan_ok=True)
     assert (same.length, same.players) == (state.length, state.players)
     assert same.parent is None or same in same.parent.children
     for player in (0, 1):
       assert sorted(same.private_states(player)) == sorted(state.private_states(player))
-    assert len(same.states()) == len(list(state.states()))
+    for each in (same, state):
+      likely = dict(zip(map(str, each.states()), each.reach(policy), strict=True))
+      assert likely == pytest.approx(
+        dict(zip(map(str, state.states()), state.reach(policy), strict=True))
+      )
     assert {vector.public_state_of(each) for each in same.states()} == {same}
   assert "types" in repr(vector[0])
   others = [pyspiel.load_game(other).new_initial_state() for other in ("tic_tac_toe", "kuhn_poker")]
@@ -68,7 +76,7 @@ def test_public_states_are_those_of_lists(name):
 @pytest.mark.parametrize("searcher", [0, 1])
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", _DICE])
 def test_bounds_and_subgames_are_those_of_lists(name, searcher):
-  listed, vector, tree, same_tree, policy = _both(name)
+  *_, tree, same_tree, policy = _both(name)
   before, other = (each.blueprint(each.entries(policy), searcher) for each in (tree, same_tree))
   assert other.opponent_gets == pytest.approx(before.opponent_gets, abs=1e-12)
   assert same_tree.largest_payoff == pytest.approx(tree.largest_payoff)
@@ -80,14 +88,14 @@ def test_bounds_and_subgames_are_those_of_lists(name, searcher):
       for attribute in ("mass", "bound", "dealt"):
         numbers = [np.sort(getattr(each, attribute)[each.mass > 0]) for each in (start, same_start)]
         np.testing.assert_allclose(*numbers, atol=1e-12)
-      subgame = search.subgame(listed, state, policy, searcher, gadget=gadget)
-      again = search.subgame(vector, same, policy, searcher, gadget=gadget)
-      value, found = spiel_cfr.solve_lp(subgame).value, spiel_cfr.solve_lp(again)
+      wanted = subgame(state, policy, searcher, gadget=gadget)
+      again = subgame(same, policy, searcher, gadget=gadget)
+      value, found = spiel_cfr.solve_lp(wanted).value, spiel_cfr.solve_lp(again)
       assert found.value == pytest.approx(value, abs=1e-9)
       assert found.nash_conv <= 1e-9
       # Its strategies have the names of the whole.
-      assert {*again.infostates[searcher]} == {*subgame.infostates[searcher]}
-      assert {*subgame.infostates[1 - searcher]} <= {*again.infostates[1 - searcher]}
+      assert {*again.infostates[searcher]} == {*wanted.infostates[searcher]}
+      assert {*wanted.infostates[1 - searcher]} <= {*again.infostates[1 - searcher]}
 
 
 @pytest.mark.parametrize(
@@ -137,7 +145,7 @@ def test_many_subgames_at_once_are_solved_as_each_alone(monkeypatch):
   cut = tree.natural_cut()
   arguments = {"continual": False, "cut": cut, "solver": "cfr+", "iterations": 30}
   together = search.resolve(vector, policy, gadget="resolving", **arguments)
-  monkeypatch.setattr(vector_states, "_MOST_NUMBERS", 0)
+  monkeypatch.setattr(vector_tree, "_MOST_NUMBERS", 0)
   alone = search.resolve(vector, policy, gadget="resolving", **arguments)
   assert sum(step.solved for step in alone.steps) > len(cut)
   np.testing.assert_allclose(together.probabilities, alone.probabilities, atol=1e-9)
@@ -183,7 +191,7 @@ def test_a_type_that_never_comes_somewhere_keeps_the_blueprint():
   policy |= {name: {0: 0.0, 1: 1.0} for name in "012"}
   assert search.resolve(vector, policy, cut=[passed_and_bet], **arguments).steps[0].unreached == 1
   with pytest.raises(errors.ArgumentError, match="probability 0"):
-    search.subgame(vector, passed_and_bet, policy, 0)
+    subgame(passed_and_bet, policy, 0)
 
 
 def test_no_history_is_listed_and_all_layouts_are_taken(monkeypatch):
@@ -223,8 +231,8 @@ def test_checkpoints_go_on_to_the_same_bits(tmp_path, monkeypatch):
 
 
 def test_subgames_have_no_states_and_are_pickled_with_their_names():
-  _, vector, _, tree, policy = _both("kuhn_poker")
-  sub = search.subgame(vector, tree[1], policy, 0)
+  *_, tree, policy = _both("kuhn_poker")
+  sub = subgame(tree[1], policy, 0)
   again = pickle.loads(pickle.dumps(sub))
   assert again.infostates == sub.infostates
   assert any(name.startswith("choice: ") for name in sub.infostates[1])
@@ -241,7 +249,7 @@ def test_what_vector_form_does_not_have_is_named():
     with pytest.raises(errors.ArgumentError, match="'follow', 'resolving' or 'unsafe'"):
       search.resolve(vector, policy, gadget=gadget)
     with pytest.raises(errors.ArgumentError, match="vector_form=False"):
-      search.subgame(vector, tree[0], policy, 0, gadget=gadget)
+      subgame(tree[0], policy, 0, gadget=gadget)
   for game, cut, message in (
     (listed, tree[:1], "compiled otherwise"),
     (vector, listed_tree[:1], "compiled otherwise"),
@@ -252,7 +260,5 @@ def test_what_vector_form_does_not_have_is_named():
       search.resolve(game, policy, cut=cut)
   with pytest.raises(errors.ArgumentError, match="PublicState"):
     search.solve_trunk(vector, policy, cut=tree[:1])
-  with pytest.raises(errors.UnsupportedGameError, match="vector_form=False"):
-    tree[0].value(policy)
   with pytest.raises(errors.UnsupportedGameError, match="constant-sum"):
     search.public_states(compile_vector_game("tiny_bridge_2p"))

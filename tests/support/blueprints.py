@@ -1,6 +1,7 @@
 """Policies that are not good enough, to be searched."""
 
 import spiel_cfr
+from spiel_cfr import search
 
 
 def blueprint(game, iterations=10):
@@ -8,3 +9,9 @@ def blueprint(game, iterations=10):
   solver = spiel_cfr.CFRSolver(game)
   solver.run(iterations)
   return solver.average_policy()
+
+
+def subgame(state, policy, searcher, gadget=None):
+  """Returns what follows a public state as a game, from the ranges and with the bounds of a policy."""
+  bounds = search.Bounds.from_policy(state, policy, searcher, gadget)
+  return search.Subgame(state, state.ranges(policy), bounds).game

@@ -347,7 +347,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "below": lambda: 0.5,
   "above": lambda: 2.0,
   "regrets": lambda: policies.uniform(_compiled()),
-  "tree": lambda: instance(spiel_cfr.search.PublicTree),
+  "tree": lambda: instance(spiel_cfr.search.ListedTree),
   "entries": lambda: None,  # Those of its tree, see `attempt`.
   "components": lambda: spiel_cfr.parametric_games.kuhn_bets,
   "parameters": lambda: [1.0],
@@ -397,8 +397,8 @@ _instances: dict[type, Callable[[], Any]] = {
   ),
   spiel_cfr.search.Subgame: _subgame,
   spiel_cfr.search.Solution: lambda: _subgame().solve(),
-  spiel_cfr.search.VectorPublicTree: _vector_tree,
-  spiel_cfr.search.VectorPublicState: lambda: _vector_tree()[1],
+  spiel_cfr.search.ListedTree: lambda: spiel_cfr.search.public_states(_compiled()),
+  spiel_cfr.search.VectorTree: _vector_tree,
   spiel_cfr.catalogue.Entry: lambda: spiel_cfr.catalogue.SOLVERS["hsdcfr"],
 }
 

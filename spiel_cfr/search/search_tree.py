@@ -5,42 +5,36 @@ At a public state each player has a list of private states. Arrays over them are
     ranges                  the probability that the player plays to each private state
     counterfactual values   payoffs times the probability that chance and the other player come there
 
-Three trees implement the interface: `listed_states`, where the pairs of private states are sparse, `vector_states`, and
-`rivers` for hands of cards, where they are all pairs. Payoffs are those of the game
-less half of what the players' returns sum to, so that what one player gets the other one loses.
+Payoffs are those of the game less half of what the players' returns sum to, so that one player gets what the other one
+loses. A policy is an array over *entries*, the actions of all infosets: `ListedTree` numbers them in the order of
+OpenSpiel, the other trees have the sequences of the compiled game.
 """
 
 import abc
-import copy
-import dataclasses
 import functools
-import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.policies import forms
-from spiel_cfr.policies.open_spiel import AnyPolicy, from_policy
-from spiel_cfr.search.cut_outs import CutOut
+from spiel_cfr.policies.open_spiel import AnyPolicy
+from spiel_cfr.search.cut_outs import CutOut, Pair, Start
 from spiel_cfr.search.gadgets import Gadget
-from spiel_cfr.search.history_walk import NONE
+from spiel_cfr.search.private_forest import NONE
 
 # Private states this much less likely than the likeliest are left out: bounds are divided by their probability.
 _UNLIKELY = 1e-12
 # A margin may be below 0 by this part of the largest payoff: the error of linear programs.
 TOLERANCE = 1e-9
 
-# An array over the private states of each player, or one over those of all public states.
-Pair: TypeAlias = tuple[Float64s, Float64s]
 # Pairs for some public states, by their numbers.
 Pairs: TypeAlias = Mapping[int, Pair]
 
 
-class AnyPublicState(abc.ABC):
+class PublicState:
   """All that is common knowledge at a point of the game.
 
   Attributes:
@@ -48,9 +42,7 @@ class AnyPublicState(abc.ABC):
     number: its place in `tree`, parents first.
   """
 
-  tree: "AnyPublicTree[Any]"
-
-  def __init__(self, tree: Any, number: int) -> None:
+  def __init__(self, tree: "SearchTree", number: int) -> None:
     """Looks at a public state of a tree.
 
     Raises:
@@ -60,72 +52,101 @@ class AnyPublicState(abc.ABC):
     self.number = arguments.integer(number, "number", 0, len(tree) - 1)
 
   @property
-  @abc.abstractmethod
   def length(self) -> int:
     """The number of moves before it, chance's included."""
+    return self.tree.length(self.number)
 
   @property
-  @abc.abstractmethod
   def players(self) -> tuple[int, ...]:
     """The players who may be to move; chance is -1."""
-
-  @abc.abstractmethod
-  def private_states(self, player: int) -> list[str]:
-    """Returns a player's private states here, by their information state strings; empty where chance moves."""
+    return self.tree.players(self.number)
 
   @property
   def parent(self) -> Self | None:
     """The public state before the last move; None of the first."""
     above = int(self.tree.above[self.number])
-    return None if above == NONE else self.tree[above]
+    return None if above == NONE else type(self)(self.tree, above)
 
   @functools.cached_property
   def children(self) -> tuple[Self, ...]:
     """The public states after one more move, in order."""
     below = (self.tree.above == self.number).nonzero()[0]
-    return tuple(self.tree[number] for number in below.tolist())
+    return tuple(type(self)(self.tree, number) for number in below.tolist())
+
+  def private_states(self, player: int) -> list[str]:
+    """Returns a player's private states here, by their information state strings; empty where chance moves."""
+    return self.tree.names(self.number, arguments.integer(player, "player", 0, 1))
+
+  def states(self) -> Iterator[Any]:
+    """Yields OpenSpiel's states of its histories.
+
+    Raises:
+      UnsupportedGameError: histories are not listed over vectors of hands.
+    """
+    yield from self.tree.states(self.number)
+
+  def reach(self, policy: AnyPolicy) -> Float64s:
+    """Returns the probability of each history under a policy of both players, in the order of `states`.
+
+    Raises:
+      UnsupportedGameError: histories are not listed over vectors of hands.
+    """
+    first, second, chance = self.tree.pairs(self.number)
+    ranges = self.ranges(policy)
+    return np.asarray(chance * ranges[0][first] * ranges[1][second])
+
+  def ranges(self, policy: AnyPolicy) -> Pair:
+    """Returns the probability that each player plays to each of its private states, as `Subgame` takes them."""
+    return self.tree.blueprint(self.tree.entries(policy), 0).ranges(self.number)
+
+  def beliefs(self, policy: AnyPolicy, player: int) -> dict[str, float]:
+    """Returns how likely each private state of a player's is under a policy of both, given that play has come here.
+
+    In poker, its range. NaN where the policy never comes here.
+    """
+    own, mass, _ = self._facts(policy, player)
+    likely = own * mass
+    return self._by_name(player, likely / (likely.sum() or np.nan))
+
+  def private_values(self, policy: AnyPolicy, player: int) -> dict[str, float]:
+    """Returns what a player expects under a policy of both at each of its private states, even if it avoids them.
+
+    NaN where chance and the other player never let it happen.
+    """
+    _, mass, worth = self._facts(policy, player)
+    return self._by_name(player, self._half + worth / np.where(mass > 0, mass, np.nan))
+
+  def value(self, policy: AnyPolicy, player: int = 0) -> float:
+    """Returns what a player expects under a policy, given that this public state is reached; NaN where it never is."""
+    own, mass, worth = self._facts(policy, player)
+    return self._half + float(own @ worth / (own @ mass or np.nan))
+
+  @property
+  def _half(self) -> float:
+    return (self.tree.game.constant_sum or 0.0) / 2
+
+  def _facts(self, policy: AnyPolicy, player: int) -> tuple[Float64s, Float64s, Float64s]:
+    """Returns a player's range, its probability by chance and the other player, and its counterfactual values."""
+    arguments.integer(player, "player", 0, 1)
+    blueprint = self.tree.blueprint(self.tree.entries(policy), 1 - player).expected(player, {})
+    ranges = blueprint.ranges(self.number)
+    mass = self.tree.chance_mass(self.number, player, ranges[1 - player])
+    return ranges[player], mass, blueprint.values(self.number)
+
+  def _by_name(self, player: int, numbers: Float64s) -> dict[str, float]:
+    names = self.private_states(player)
+    return dict(zip(names, numbers[: len(names)].tolist(), strict=True))
 
   def __eq__(self, other: object) -> bool:
     return (
-      isinstance(other, AnyPublicState) and other.tree is self.tree and other.number == self.number
+      isinstance(other, PublicState) and other.tree is self.tree and other.number == self.number
     )
 
   def __hash__(self) -> int:
     return hash(self.number)
 
-
-State = TypeVar("State", bound=AnyPublicState)
-
-
-@dataclasses.dataclass(frozen=True)
-class Start:
-  """The beginning of a subgame, which the searcher solves again.
-
-  J numbers the opponent's private states; w and r are those of `gadgets`.
-
-  Attributes:
-    number: the public state.
-    searcher: the player who is solved again.
-    weights: by player, float64 (private states,). A pair of private states has the probability of chance times both
-      weights, which sums to 1 over all pairs.
-    mass: float64 (J,). w of each J; 0 of those that are left out.
-    dealt: float64 (J,). w r of each J.
-    bound: float64 (J,). The most that the opponent may expect at each J.
-  """
-
-  number: int
-  searcher: int
-  weights: Pair
-  mass: Float64s
-  dealt: Float64s
-  bound: Float64s
-
-  @property
-  def mixture(self) -> Float64s:
-    """The probability that the blueprint's opponent is at each J; by w alone where it never comes."""
-    weights = self.dealt if self.dealt.sum() > 0 else self.mass
-    result: Float64s = weights / weights.sum()
-    return result
+  def __repr__(self) -> str:
+    return f"<PublicState {self.number}: {self.tree.described(self.number)}>"
 
 
 class Blueprint(abc.ABC):
@@ -135,24 +156,20 @@ class Blueprint(abc.ABC):
     tree: the public states.
     entries: float64 (entries,). The policy.
     searcher: the player who is going to be solved again.
-    responds: whether values are those of a best response; if not, the opponent plays the policy.
-    leaves: by public state, the opponent's counterfactual values, float64 (J,), in place of what follows there.
   """
 
-  tree: "AnyPublicTree[Any]"
+  tree: "SearchTree"
   entries: Float64s
   searcher: int
-  responds: bool = True
-  leaves: Mapping[int, Float64s] = types.MappingProxyType({})
 
+  @abc.abstractmethod
   def expected(self, player: int, leaves: Mapping[int, Float64s]) -> Self:
-    """Returns the same policy with a player's values when it plays the policy, and values at some public states."""
-    result = copy.copy(self)
-    # Of what is computed once, only ranges stay.
-    for name in ("others", "worth"):
-      result.__dict__.pop(name, None)
-    result.searcher, result.responds, result.leaves = 1 - player, False, leaves
-    return result
+    """Returns the same policy with the values of a player that plays the policy too, as opponent of the searcher.
+
+    Args:
+      player: the player.
+      leaves: by public state, its counterfactual values, float64 (private states,), in place of what follows there.
+    """
 
   @property
   @abc.abstractmethod
@@ -186,7 +203,9 @@ class Blueprint(abc.ABC):
   def expectations(self, number: int) -> Float64s:
     """Returns v: the opponent's expected payoff at each J, 0 where w is; shape (J,)."""
     mass = self.tree.chance_mass(number, 1 - self.searcher, self.ranges(number)[self.searcher])
-    return np.divide(self.values(number), mass, out=np.zeros(len(mass)), where=mass > 0)
+    means = np.divide(self.values(number), mass, out=np.zeros(len(mass)), where=mass > 0)
+    # Sums that are rounded, divided by a tiny probability, can be anything.
+    return np.asarray(np.clip(means, -self.tree.largest_payoff, self.tree.largest_payoff))
 
   def start(self, number: int, gadget: Gadget) -> Start | None:
     """Returns the beginning of the subgame at a public state; None if it has probability 0."""
@@ -203,7 +222,7 @@ class Blueprint(abc.ABC):
     return (start.bound - self.expectations(start.number))[start.mass > 0]
 
 
-class AnyPublicTree(Sequence[State]):
+class SearchTree(Sequence[PublicState]):
   """All public states of a game, parents first.
 
   Attributes:
@@ -211,31 +230,62 @@ class AnyPublicTree(Sequence[State]):
     above: int64 (public states,). The public state before the last move, `NONE` of the first.
     largest_payoff: the largest absolute payoff.
     picks: whether the opponent can pick its private state in front of a subgame.
-    jointly: whether a step may keep negative margins if the opponent gets less of the whole game with them.
+    keeps_gains: whether a step may keep negative margins if the opponent gets less of the whole game with them.
   """
 
   game: CompiledGame
   above: Int64s
   largest_payoff: float
   picks: ClassVar[bool] = False
-  jointly: ClassVar[bool] = True
-  _kind: type[State]
+  keeps_gains: ClassVar[bool] = True
 
   def __len__(self) -> int:
     return len(self.above)
 
   def __getitem__(self, number: Any) -> Any:
     if isinstance(number, slice):
-      return [self._kind(self, each) for each in range(len(self))[number]]
-    return self._kind(self, range(len(self))[number])
+      return [PublicState(self, each) for each in range(len(self))[number]]
+    return PublicState(self, range(len(self))[number])
 
   @abc.abstractmethod
-  def natural_cut(self) -> list[State]:
+  def length(self, number: int) -> int:
+    """Returns the number of moves before a public state."""
+
+  @abc.abstractmethod
+  def players(self, number: int) -> tuple[int, ...]:
+    """Returns the players who may be to move at a public state."""
+
+  @abc.abstractmethod
+  def names(self, number: int, player: int) -> list[str]:
+    """Returns a player's private states at a public state, by their information state strings."""
+
+  @abc.abstractmethod
+  def states(self, number: int) -> Iterable[Any]:
+    """Returns OpenSpiel's states of the histories of a public state."""
+
+  @abc.abstractmethod
+  def pairs(self, number: int) -> tuple[Int64s, Int64s, Float64s]:
+    """Returns each history of a public state: the place of each player's private state, and chance's probability."""
+
+  @abc.abstractmethod
+  def described(self, number: int) -> str:
+    """Returns a public state in words."""
+
+  @abc.abstractmethod
+  def natural_cut(self) -> list[PublicState]:
     """Returns where play first goes on after chance has moved again, or else after both have moved."""
 
   @abc.abstractmethod
+  def deciding(self, player: int) -> Int64s:
+    """Returns the numbers of the public states where a player may be to move."""
+
+  @abc.abstractmethod
   def entries(self, policy: AnyPolicy) -> Float64s:
-    """Returns a policy as the array of probabilities of actions that search changes, shape (entries,)."""
+    """Returns a policy as the array of probabilities of actions that search changes, shape (entries,).
+
+    Raises:
+      PolicyError: the policy is not one for this game.
+    """
 
   @abc.abstractmethod
   def behavioral_form(self, entries: Float64s) -> Float64s:
@@ -246,8 +296,12 @@ class AnyPublicTree(Sequence[State]):
     """Returns which entries are a player's, shape (entries,)."""
 
   @abc.abstractmethod
-  def _deciding(self, player: int) -> Int64s:
-    """Returns the numbers of the public states where a player may be to move."""
+  def uniform(self) -> Float64s:
+    """Returns the uniform policy, shape (entries,)."""
+
+  @abc.abstractmethod
+  def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:
+    """Returns numbers of shape (entries,), reduced over the actions of each infoset and given to each of them."""
 
   @abc.abstractmethod
   def num_private_states(self, number: int) -> tuple[int, int]:
@@ -256,6 +310,10 @@ class AnyPublicTree(Sequence[State]):
   @abc.abstractmethod
   def chance_mass(self, number: int, player: int, weights: Float64s) -> Float64s:
     """Returns, for a player's private states, chance's probability times weights of the other player's, summed."""
+
+  @abc.abstractmethod
+  def sequence_form(self, entries: Float64s, begins: Pairs | None = None) -> Float64s:
+    """Returns the probability that its owner plays to each entry, shape (entries,); `begins` as of `blueprint`."""
 
   @abc.abstractmethod
   def blueprint(self, entries: Float64s, searcher: int, begins: Pairs | None = None) -> Blueprint:
@@ -268,34 +326,22 @@ class AnyPublicTree(Sequence[State]):
     """
 
   @abc.abstractmethod
-  def uniform(self) -> Float64s:
-    """Returns the uniform policy, shape (entries,)."""
-
-  @abc.abstractmethod
-  def normalized(self, sums: Float64s, otherwise: Float64s) -> Float64s:
-    """Returns sums of shape (entries,) as probabilities at each infoset; `otherwise` where all of an infoset are 0."""
-
-  @abc.abstractmethod
-  def sequence_form(self, entries: Float64s, begins: Pairs | None = None) -> Float64s:
-    """Returns the probability that its owner plays to each entry, shape (entries,); `begins` as of `blueprint`."""
-
-  @abc.abstractmethod
-  def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:
-    """Returns numbers of shape (entries,), reduced over the actions of each infoset and given to each of them."""
-
-  @abc.abstractmethod
   def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
     """Returns subgames, none of which follows another, as one game; `program` if a linear program is to solve it."""
 
-  def decisions(self, player: int) -> list[list[State]]:
+  def normalized(self, sums: Float64s, otherwise: Float64s) -> Float64s:
+    """Returns sums of shape (entries,) as probabilities at each infoset; `otherwise` where all of an infoset are 0."""
+    totals = self.per_infoset(sums, np.add)
+    return np.where(totals > 0, sums / np.where(totals > 0, totals, 1.0), otherwise)
+
+  def decisions(self, player: int) -> list[list[PublicState]]:
     """Returns the public states where a player may be to move, by the number of moves before."""
-    levels: dict[int, list[State]] = {}
-    for number in self._deciding(arguments.integer(player, "player", 0, 1)).tolist():
-      state = self[number]
-      levels.setdefault(state.length, []).append(state)
+    levels: dict[int, list[PublicState]] = {}
+    for number in self.deciding(arguments.integer(player, "player", 0, 1)).tolist():
+      levels.setdefault(self.length(number), []).append(self[number])
     return [levels[length] for length in sorted(levels)]
 
-  def first_of(self, marked: Bools) -> list[State]:
+  def first_of(self, marked: Bools) -> list[PublicState]:
     """Returns the first public state on each path that is marked, shape (public states,)."""
     passed: set[int] = set()
     result = []
@@ -331,38 +377,6 @@ class AnyPublicTree(Sequence[State]):
   def is_harmful(self, start: Start, margins: Float64s) -> bool:
     """Returns whether margins are too negative for the new strategy to be kept."""
     return bool(margins.min() < -TOLERANCE * self.largest_payoff)
-
-
-class BehavioralTree(AnyPublicTree[State]):
-  """Public states of a game whose entries are sequences, and whose policies are in behavioural form."""
-
-  def entries(self, policy: AnyPolicy) -> Float64s:
-    """Returns a policy in behavioural form.
-
-    Raises:
-      PolicyError: the policy is not one for this game.
-    """
-    return from_policy(self.game, policy)
-
-  def behavioral_form(self, entries: Float64s) -> Float64s:
-    return entries
-
-  def owned(self, player: int) -> Bools:
-    second = np.arange(self.game.end) >= self.game.treeplexes[1].root
-    return np.asarray(second == arguments.integer(player, "player", 0, 1))
-
-  def uniform(self) -> Float64s:
-    return np.asarray(forms.uniform(self.game))
-
-  def normalized(self, sums: Float64s, otherwise: Float64s) -> Float64s:
-    return forms.behavioral_form(self.game, sums, otherwise)
-
-  def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:
-    result = np.zeros_like(numbers)
-    for tree in self.game.treeplexes:
-      for sequences, _ in tree.infoset_groups():
-        result[sequences] = reduce.reduce(numbers[sequences], axis=0)
-    return result
 
 
 def _facing(pair: Pair, searcher: int) -> Pair:

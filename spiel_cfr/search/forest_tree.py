@@ -1,0 +1,239 @@
+"""Public trees that know all private states of both players: policies, values and gifts, for every form of game.
+
+Two things are left to the form: where chance pairs the players' private states, and what pairs of them get where the
+game ends. Both are linear in the other player's reach probabilities.
+"""
+
+import abc
+import copy
+import functools
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
+from spiel_cfr.search.cut_outs import Pair
+from spiel_cfr.search.private_forest import NONE, PrivateForest, Values
+from spiel_cfr.search.search_tree import Blueprint, Pairs, PublicState, SearchTree
+
+# Players 0 and 1, and chance, as bits.
+_BOTH, _CHANCE = 3, 4
+
+
+class ForestTree(SearchTree):
+  """All public states of a game, and both players' private states at each.
+
+  Attributes:
+    forests: by player, its private states.
+    first_length: the number of moves before the first public state.
+    first_reach: by player, the probability that it plays to the first rows.
+  """
+
+  forests: tuple[PrivateForest, PrivateForest]
+  first_length: int
+  first_reach: tuple[Float64s | float, Float64s | float] = (1.0, 1.0)
+
+  @abc.abstractmethod
+  def rows(self, number: int, player: int) -> Int64s:
+    """Returns the rows of a player's private states at a public state."""
+
+  @abc.abstractmethod
+  def masses(self, player: int, reach: Float64s) -> Float64s:
+    """Returns the probability that chance and the other player, by its `reach`, come to each of a player's rows.
+
+    Where the game ends it is 0, unless blueprints may have `Play.barred`.
+    """
+
+  @abc.abstractmethod
+  def ends(self, player: int, reach: Float64s) -> Float64s:
+    """Returns a player's counterfactual values where the game ends, by the other player's `reach`; shape (rows,)."""
+
+  @abc.abstractmethod
+  def movers(self) -> tuple[Int64s, Int64s]:
+    """Returns pairs of a public state and a player who may be to move there, or chance; as two arrays."""
+
+  def deciding(self, player: int) -> Int64s:
+    numbers, movers = self.movers()
+    return np.unique(numbers[movers == player])
+
+  def players(self, number: int) -> tuple[int, ...]:
+    numbers, movers = self.movers()
+    return tuple(np.unique(movers[numbers == number]).tolist())
+
+  def natural_cut(self) -> list[PublicState]:
+    numbers, movers = self.movers()
+    moves = np.zeros(len(self), np.int64)
+    np.bitwise_or.at(moves, numbers, 1 << (movers % 3))
+    # By public state: the players that have moved above it, and whether chance has moved after one of them.
+    acted, after = [0] * len(self), [False] * len(self)
+    for number, (above, here) in enumerate(
+      zip(self.above.tolist(), moves[self.above].tolist(), strict=True)
+    ):
+      if above != NONE:
+        acted[number] = acted[above] | here & _BOTH
+        after[number] = after[above] or (here & _CHANCE > 0 and acted[above] > 0)
+    decides = moves & _CHANCE == 0
+    starts = np.array(after) & decides
+    return self.first_of(starts if starts.any() else (np.array(acted) == _BOTH) & decides)
+
+  def owned(self, player: int) -> Bools:
+    return self.forests[player].deciding >= 0
+
+  def uniform(self) -> Float64s:
+    counts = self.per_infoset(np.ones(self.forests[0].num_entries), np.add)
+    return np.divide(1.0, counts, out=np.zeros_like(counts), where=counts > 0)
+
+  def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:
+    first, second = (forest.per_infoset(numbers, reduce) for forest in self.forests)
+    return first + second
+
+  def num_private_states(self, number: int) -> tuple[int, int]:
+    return len(self.rows(number, 0)), len(self.rows(number, 1))
+
+  def given(self, player: int, numbers: Mapping[int, Float64s]) -> Float64s:
+    """Returns numbers of a player's private states at some public states as rows; NaN elsewhere."""
+    result = np.full(len(self.forests[player].above), np.nan)
+    for number, own in numbers.items():
+      result[self.rows(number, player)] = own
+    return result
+
+  def reach(self, entries: Float64s, begins: Pairs | None = None) -> Pair:
+    """Returns the probability that each player plays to each of its rows; `begins` as of `blueprint`."""
+    result = []
+    for player, forest in enumerate(self.forests):
+      given = self.given(player, {number: pair[player] for number, pair in (begins or {}).items()})
+      first = given[: forest.begins[1]]
+      given[: forest.begins[1]] = np.where(np.isnan(first), self.first_reach[player], first)
+      result.append(forest.reach(entries, given))
+    return result[0], result[1]
+
+  def sequence_form(self, entries: Float64s, begins: Pairs | None = None) -> Float64s:
+    result = np.zeros(len(entries))
+    for forest, reach in zip(self.forests, self.reach(entries, begins), strict=True):
+      own = np.flatnonzero(forest.deciding >= 0)
+      result[own] = reach[forest.deciding[own]] * entries[own]
+    return result
+
+  def blueprint(
+    self, entries: Float64s, searcher: int, begins: Pairs | None = None
+  ) -> "ForestBlueprint":
+    return ForestBlueprint(self, entries, searcher, Play(self.reach(entries, begins), begins))
+
+
+class Play(NamedTuple):
+  """How a blueprint is played, and by what the opponent's values are.
+
+  Attributes:
+    reach: by player, float64 (rows,). The probability that the player plays to each row.
+    begins: ranges with which play comes to some public states.
+    barred: bool (entries,), or None. Actions of the opponent to which the policy has no answer. Its best response
+      leaves them out, and each history below one is worth what the opponent expects where it would have taken it.
+    gifts_from: the number of moves from which on gifts count.
+    responds: whether the opponent plays a best response; otherwise it plays the policy.
+    leaves: by public state, the opponent's counterfactual values, float64 (J,), in place of what follows there.
+  """
+
+  reach: Pair
+  begins: Pairs | None = None
+  barred: Bools | None = None
+  gifts_from: int = 0
+  responds: bool = True
+  leaves: Mapping[int, Float64s] | None = None
+
+
+class ForestBlueprint(Blueprint):
+  """A policy of both players over private states, see `Blueprint`.
+
+  Attributes:
+    play: how it is played.
+  """
+
+  tree: ForestTree
+
+  def __init__(self, tree: ForestTree, entries: Float64s, searcher: int, play: Play) -> None:
+    """Takes a policy; the arguments are the attributes."""
+    self.tree, self.entries, self.searcher, self.play = tree, entries, searcher, play
+
+  def expected(self, player: int, leaves: Mapping[int, Float64s]) -> "ForestBlueprint":
+    play = self.play._replace(barred=None, responds=False, leaves=leaves)
+    return ForestBlueprint(self.tree, self.entries, 1 - player, play)
+
+  def playing(self, entries: Float64s, *, answered: bool = False) -> "ForestBlueprint":
+    reach = self.tree.reach(entries, self.play.begins)
+    barred = None if answered else self.play.barred
+    play = self.play._replace(reach=reach, barred=barred)
+    return ForestBlueprint(self.tree, entries, self.searcher, play)
+
+  def with_gifts_from(self, length: int) -> "ForestBlueprint":
+    """Returns the same, where gifts count from another number of moves on."""
+    result = copy.copy(self)
+    result.play = self.play._replace(gifts_from=length)
+    result.__dict__.pop("_gifts", None)
+    return result
+
+  @property
+  def _forest(self) -> PrivateForest:
+    return self.tree.forests[1 - self.searcher]
+
+  @functools.cached_property
+  def mass(self) -> Float64s:
+    """The probability w of each of the opponent's rows, shape (rows,)."""
+    return self.tree.masses(1 - self.searcher, self.play.reach[self.searcher])
+
+  @functools.cached_property
+  def worth(self) -> Values:
+    """The opponent's counterfactual values."""
+    opponent, play, forest = 1 - self.searcher, self.play, self._forest
+    ends = self.tree.ends(opponent, play.reach[self.searcher])
+    leaves = self.tree.given(opponent, play.leaves) if play.leaves else None
+    entries = None if play.responds else self.entries
+    found = forest.values(ends, entries, leaves=leaves, barred=play.barred)
+    return found if play.barred is None else self._without_answers(found, play.barred)
+
+  def _without_answers(self, found: Values, barred: Bools) -> Values:
+    """Returns values in which all below a barred action is worth what the opponent expects where it has a choice."""
+    forest = self._forest
+    best = forest.per_infoset(np.where(barred, -np.inf, found.entries), np.maximum)
+    mass = self.mass[forest.deciding]
+    mean = np.divide(best, mass, out=np.zeros_like(best), where=mass > 0)
+    # An entry `NONE` is the last one.
+    mean = forest.down(np.append(np.where(barred, mean, np.nan), np.nan)[forest.entry])
+    rows = np.where(np.isnan(mean), found.rows, mean * self.mass)
+    moved = forest.entry >= 0
+    return Values(rows, np.bincount(forest.entry[moved], rows[moved], len(best)).astype(np.float64))
+
+  @property
+  def opponent_gets(self) -> float:
+    return float(self.worth.rows[: self._forest.begins[1]].sum())
+
+  def action_values(self) -> Float64s:
+    return self.worth.entries
+
+  def ranges(self, number: int) -> Pair:
+    first, second = (self.play.reach[player][self.tree.rows(number, player)] for player in (0, 1))
+    return first, second
+
+  def values(self, number: int) -> Float64s:
+    return self.worth.rows[self.tree.rows(number, 1 - self.searcher)]
+
+  def gifts(self, number: int) -> Float64s:
+    return self._gifts[self.tree.rows(number, 1 - self.searcher)]
+
+  @functools.cached_property
+  def _gifts(self) -> Float64s:
+    """The opponent's gifts on the way to each of its rows, per unit of w; shape (rows,)."""
+    forest, (rows, entries) = self._forest, self.worth
+    chosen = forest.deciding
+    moves = max(0, self.play.gifts_from - self.tree.first_length)
+    late = forest.begins[min(moves, len(forest.levels) + 1)]
+    counts = (chosen >= late) & (self.mass[chosen] > 0)
+    lost = np.maximum(rows[chosen] - entries, 0.0)
+    return forest.sums(np.divide(lost, self.mass[chosen], out=np.zeros_like(lost), where=counts))
+
+  def is_open(self, number: int) -> bool:
+    if self.play.barred is None:
+      return False
+    forest = self._forest
+    below = forest.tops(self.tree.rows(number, 1 - self.searcher)) != NONE
+    return bool((forest.sums(self.play.barred.astype(np.float64))[below] > 0).any())

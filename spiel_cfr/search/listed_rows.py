@@ -1,0 +1,197 @@
+"""Listed histories as pairs of rows: the private states of both players at each public state, and where games end.
+
+Two histories of the same length belong to one public state if a player can't tell them apart, or if a chain of such
+pairs joins them; and if two histories below them do. So all that follows a public state is a subgame: no infoset is
+partly in it. Public states are the nodes of a tree of their own, as in Burch, Johanson and Bowling, "Solving Imperfect
+Information Games Using Decomposition" (2014), and Kovařík, Schmid, Burch, Bowling and Lisý, "Rethinking Formal Models
+of Partially Observable Multiagent Decision Making" (2022).
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Float64s, Int64s, spread
+from spiel_cfr._numba.sort_columns import distinct_columns
+from spiel_cfr.search.history_tree import HistoryTree
+from spiel_cfr.search.history_walk import TERMINAL
+from spiel_cfr.search.private_forest import NONE, PrivateForest
+
+
+class Ends(NamedTuple):
+  """Pairs of rows where the game ends, in the order of the public states before them.
+
+  Attributes:
+    rows: int64 (2, ends). The row of each player.
+    payoffs: float64 (ends,). Player 0's payoff, less half of what returns sum to, times chance's probability.
+    places: int64 (public states + 1,). The first end of each public state's place in preorder.
+  """
+
+  rows: Int64s
+  payoffs: Float64s
+  places: Int64s
+
+
+class ListedRows:
+  """The public states of listed histories, and each player's rows there; for rows see `private_forest`.
+
+  Attributes:
+    histories: the histories.
+    state_of: int64 (histories,). The public state of each history, `NONE` of terminal ones.
+    histories_of: of each public state, int64 (its histories,), in order.
+    above: int64 (public states,). The public state before the last move, `NONE` of the first.
+    movers: int64 (pairs,) each. Pairs of a public state and a player who may be to move there, -1 for chance.
+    row_of: int64 (2, histories). Each player's row at each history.
+    forests: by player, its rows.
+    first_reach: by player, the probability that it plays to the first rows.
+    ends: pairs of rows where the game ends.
+  """
+
+  def __init__(self, histories: HistoryTree) -> None:
+    """Finds the public states and the rows."""
+    self.histories = found = histories
+    self.state_of = found.number_public_states()
+    order = np.argsort(self.state_of, kind="stable")
+    ends = np.searchsorted(self.state_of[order], np.arange(self.state_of.max() + 2))
+    self.histories_of = np.split(order, ends)[1:-1]
+    self._first_histories = np.array([own[0] for own in self.histories_of])
+    firsts = found.parent[self._first_histories]
+    self.above = np.where(firsts >= 0, self.state_of[firsts], NONE)
+    self.first_length = int(found.length[0])
+    goes_on = np.flatnonzero(found.mover != TERMINAL)
+    movers = np.unique(3 * self.state_of[goes_on] + 1 + found.mover[goes_on])
+    self.movers = movers // 3, movers % 3 - 1
+    private = found.number_private_states()
+    self.row_of = np.stack([self._number_rows(player, private[player]) for player in (0, 1)])
+    # By player, the first history of each row; and the first row, and the number of rows, of each public state.
+    self._firsts = [np.unique(rows, return_index=True)[1] for rows in self.row_of]
+    self._spans = [self._span(player) for player in (0, 1)]
+    self.forests = self._forest(0), self._forest(1)
+    first, second = (self._first_reach(player) for player in (0, 1))
+    self.first_reach = first, second
+    self._number_preorder()
+    self.ends = self._ends()
+
+  def _number_rows(self, player: int, private: Int64s) -> Int64s:
+    """Returns a player's row at each history, given the numbers of its private states."""
+    found = self.histories
+    goes_on = found.mover != TERMINAL
+    ends = found.terminals
+    keys = np.zeros(len(private), np.int64)
+    # By public state, and so by length, then by private state. Rows where the game ends come after these.
+    keys[goes_on] = self.state_of[goes_on] * (1 + private.max()) + private[goes_on]
+    numbers = np.unique(keys[goes_on], return_inverse=True)[1]
+    keys[goes_on] = numbers
+    # What is known at the end: the row before, and the player's own last move.
+    above = found.parent[ends]
+    own = np.where(found.mover[above] == player, found.entry[ends], NONE)
+    keys[ends] = keys[above] * (found.num_entries + 1) + 1 + own
+    order = np.lexsort((keys, ~goes_on, found.length))
+    change = np.ones(len(keys), bool)
+    change[1:] = np.any(
+      np.diff(np.stack([keys, goes_on, found.length])[:, order], axis=1) != 0, axis=0
+    )
+    result = np.empty_like(keys)
+    result[order] = np.cumsum(change) - 1
+    return result
+
+  def _forest(self, player: int) -> PrivateForest:
+    found, first, rows = self.histories, self._firsts[player], self.row_of[player]
+    above = found.parent[first]
+    entry = np.where(found.mover[above] == player, found.entry[first], NONE)
+    lengths = found.length[first]
+    begins = np.searchsorted(lengths, np.arange(lengths[0], lengths[-1] + 2))
+    return PrivateForest(
+      np.where(above >= 0, rows[above], NONE),
+      np.where(above >= 0, entry, NONE),
+      begins,
+      found.num_entries,
+    )
+
+  def _span(self, player: int) -> tuple[Int64s, Int64s]:
+    states = self.state_of[self._firsts[player]]
+    rows = np.flatnonzero(states != NONE)
+    counts = np.bincount(states[rows], minlength=len(self.above))
+    return rows[np.cumsum(counts) - counts], counts
+
+  def _first_reach(self, player: int) -> Float64s:
+    found, result = self.histories, np.ones(self.forests[player].begins[1])
+    result[self.row_of[player][found.parent < 0]] = found.probabilities[1 + player]
+    return result
+
+  def _number_preorder(self) -> None:
+    """Numbers public states so that those of a subgame follow each other."""
+    count, above = len(self.above), self.above.tolist()
+    self._sizes = np.ones(count, np.int64)
+    for number in range(count - 1, -1, -1):
+      if above[number] != NONE:
+        self._sizes[above[number]] += self._sizes[number]
+    sizes, places = self._sizes.tolist(), [0] * count
+    # The next free place below each public state; the last is that of the first public states.
+    free = [0] * (count + 1)
+    for number in range(count):
+      places[number] = free[above[number]]
+      free[above[number]] += sizes[number]
+      free[number] = places[number] + 1
+    self._places = np.array(places)
+    self._preorder = np.argsort(self._places)
+
+  def _ends(self) -> Ends:
+    found = self.histories
+    ends = found.terminals[found.chance[found.terminals] > 0]
+    columns = [self._places[self.state_of[found.parent[ends]]], *self.row_of[:, ends]]
+    pairs, which = distinct_columns(columns)
+    payoffs = np.bincount(which, found.chance[ends] * found.payoff[ends], pairs.shape[1])
+    pairs = pairs.astype(np.int64)
+    places = np.searchsorted(pairs[0], np.arange(len(self.above) + 1))
+    return Ends(pairs[1:], payoffs.astype(np.float64), places)
+
+  def below(self, number: int) -> Int64s:
+    """Returns the public states of a subgame."""
+    begin = int(self._places[number])
+    return self._preorder[begin : begin + int(self._sizes[number])]
+
+  def ends_below(self, number: int) -> slice:
+    """Returns the places of the ends of a subgame in `ends`."""
+    begin = int(self._places[number])
+    places = self.ends.places
+    return slice(int(places[begin]), int(places[begin + int(self._sizes[number])]))
+
+  def rows(self, number: int, player: int) -> Int64s:
+    """Returns the rows of a player's private states at a public state."""
+    starts, counts = self._spans[player]
+    return np.arange(starts[number], starts[number] + counts[number])
+
+  def rows_of(self, numbers: Int64s, player: int) -> Int64s:
+    """Returns the rows of a player's private states at some public states."""
+    starts, counts = self._spans[player]
+    return spread(starts[numbers], counts[numbers])
+
+  def infosets(self, rows: Int64s, player: int) -> tuple[Int64s, Int64s]:
+    """Returns the infosets where a player decides at rows, ascending, and the row of each."""
+    infosets = self._infoset_of_row[player][rows]
+    decides = np.flatnonzero(infosets != NONE)
+    order = decides[np.argsort(infosets[decides])]
+    return infosets[order], rows[order]
+
+  @functools.cached_property
+  def _infoset_of_row(self) -> tuple[Int64s, Int64s]:
+    found, result = self.histories, []
+    for player, rows in enumerate(self.row_of):
+      own = np.full(len(self.forests[player].above), NONE)
+      own[rows[found.mover == player]] = found.infoset[found.mover == player]
+      result.append(own)
+    return result[0], result[1]
+
+  def private_name(self, player: int, row: int) -> str:
+    """Returns a player's last information state string at a row."""
+    return self.histories.information(player, int(self._firsts[player][row]))
+
+  def places(self, number: int) -> tuple[Int64s, Int64s]:
+    """Returns the place of each player's private state at each history of a public state."""
+    nodes = self.histories_of[number]
+    first, second = (
+      self.row_of[player, nodes] - self._spans[player][0][number] for player in (0, 1)
+    )
+    return first, second

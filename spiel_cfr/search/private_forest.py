@@ -1,0 +1,202 @@
+"""One player's private states at all public states, as a forest: reach probabilities go down it, values go up.
+
+A *row* is a private state at a public state, or what the player knows where the game ends. Rows are numbered by the
+number of moves before them. In a game with perfect recall the row before the last move, and the player's own action
+in that move, are the same for all histories of a row. So all that search asks of a player's strategy is in these rows,
+whatever the form of the game.
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
+
+NONE = -1
+
+
+class Level(NamedTuple):
+  """The rows after one number of moves.
+
+  Attributes:
+    before: the first row of the level above.
+    begin: the first row.
+    end: one past the last row.
+    passing: int64 (rows,). The rows to which the player has not moved last.
+    moved: int64 (rows,). The rows to which it has moved last.
+    place: int64 (rows,). The place of the entry of each of `moved` in `entries`.
+    entries: int64 (entries,). The entries of these moves, those of an infoset together.
+    starts: int64 (infosets,). The place of each infoset's first entry.
+    counts: int64 (infosets,). The number of entries of each infoset.
+    deciding: int64 (infosets,). The row of each infoset.
+  """
+
+  before: int
+  begin: int
+  end: int
+  passing: Int64s
+  moved: Int64s
+  place: Int64s
+  entries: Int64s
+  starts: Int64s
+  counts: Int64s
+  deciding: Int64s
+
+
+class Values(NamedTuple):
+  """Counterfactual values of one player.
+
+  Attributes:
+    rows: float64 (rows,).
+    entries: float64 (entries,). Of the player's actions; 0 of the other player's.
+  """
+
+  rows: Float64s
+  entries: Float64s
+
+
+class PrivateForest:
+  """The private states of one player.
+
+  Attributes:
+    above: int64 (rows,). The row before the last move; `NONE` of the first rows.
+    entry: int64 (rows,). The player's entry of the last move; `NONE` if the player did not make it.
+    begins: int64 (levels + 1,). The first row after each number of moves, then the number of rows.
+    num_entries: the number of entries of both players.
+    levels: the rows by number of moves, without the first rows.
+  """
+
+  def __init__(self, above: Int64s, entry: Int64s, begins: Int64s, num_entries: int) -> None:
+    """Takes rows; the arguments are the attributes."""
+    self.above, self.entry, self.begins, self.num_entries = above, entry, begins, num_entries
+    cuts = begins.tolist()
+    self.levels = [self._level(*three) for three in zip(cuts, cuts[1:], cuts[2:], strict=False)]
+
+  def _level(self, before: int, begin: int, end: int) -> Level:
+    entry = self.entry[begin:end]
+    moved = np.flatnonzero(entry >= 0)
+    entries, first, place = np.unique(entry[moved], return_index=True, return_inverse=True)
+    rows = self.above[begin + moved[first]]
+    order = np.argsort(rows, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    deciding, starts, counts = np.unique(rows[order], return_index=True, return_counts=True)
+    passing = begin + np.flatnonzero(entry < 0)
+    return Level(
+      before,
+      begin,
+      end,
+      passing,
+      begin + moved,
+      rank[place],
+      entries[order],
+      starts,
+      counts,
+      deciding,
+    )
+
+  @functools.cached_property
+  def last(self) -> Int64s:
+    """The player's last entry on the way to each row, `NONE` before the first; shape (rows,)."""
+    result = self.entry.copy()
+    for level in self.levels:
+      result[level.passing] = result[self.above[level.passing]]
+    return result
+
+  def down(self, numbers: Float64s) -> Float64s:
+    """Returns numbers of shape (rows,) after each number has replaced all those below it; NaN is no number."""
+    result = numbers.copy()
+    for level in self.levels:
+      here = slice(level.begin, level.end)
+      above = result[self.above[here]]
+      result[here] = np.where(np.isnan(above), result[here], above)
+    return result
+
+  def tops(self, rows: Int64s) -> Int64s:
+    """Returns the one of some rows that each row is below, or is; `NONE` of others; shape (rows,)."""
+    result = np.full(len(self.above), NONE)
+    result[rows] = rows
+    first = int(np.searchsorted(self.begins, rows.min(), side="right")) - 1
+    for level in self.levels[first:]:
+      here = result[level.begin : level.end]
+      np.copyto(here, result[self.above[level.begin : level.end]], where=here == NONE)
+    return result
+
+  def sums(self, numbers: Float64s) -> Float64s:
+    """Returns the sum of numbers of the player's entries, shape (entries,), on the way to each row; shape (rows,)."""
+    result = np.append(numbers, 0.0)[self.entry]
+    for level in self.levels:
+      here = slice(level.begin, level.end)
+      result[here] += result[self.above[here]]
+    return result
+
+  def reach(self, entries: Float64s, given: Float64s) -> Float64s:
+    """Returns the probability that the player plays to each row, shape (rows,).
+
+    Args:
+      entries: the policy, shape (entries,).
+      given: float64 (rows,). Probabilities of the first rows and others that are known; NaN elsewhere.
+    """
+    # An entry `NONE` is the last one.
+    made, result = np.append(entries, 1.0)[self.entry], given.copy()
+    for level in self.levels:
+      here = slice(level.begin, level.end)
+      reached = result[self.above[here]] * made[here]
+      result[here] = np.where(np.isnan(given[here]), reached, given[here])
+    return result
+
+  def values(
+    self,
+    ends: Float64s,
+    entries: Float64s | None = None,
+    *,
+    leaves: Float64s | None = None,
+    barred: Bools | None = None,
+  ) -> Values:
+    """Returns the player's counterfactual values.
+
+    Args:
+      ends: float64 (rows,). Counterfactual values where the game ends; 0 elsewhere.
+      entries: the player's policy, shape (entries,); None for a best response.
+      leaves: float64 (rows,). Values that replace those of some rows; NaN elsewhere.
+      barred: bool (entries,). Actions that a best response leaves out.
+    """
+    result, utilities = ends.copy(), np.zeros(self.num_entries)
+    if leaves is not None:
+      result = np.where(np.isnan(leaves), result, leaves)
+    for level in reversed(self.levels):
+      first = level.before
+      above = slice(first, level.begin)
+      sums = np.bincount(
+        self.above[level.passing] - first, result[level.passing], level.begin - first
+      ).astype(np.float64)
+      if len(level.entries):
+        worth = np.bincount(level.place, result[level.moved], len(level.entries)).astype(np.float64)
+        utilities[level.entries] = worth
+        if entries is not None:
+          own = np.add.reduceat(entries[level.entries] * worth, level.starts)
+        elif barred is not None:
+          own = np.maximum.reduceat(np.where(barred[level.entries], -np.inf, worth), level.starts)
+        else:
+          own = np.maximum.reduceat(worth, level.starts)
+        sums[level.deciding - first] += own
+      result[above] += sums if leaves is None else np.where(np.isnan(leaves[above]), sums, 0.0)
+    return Values(result, utilities)
+
+  def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:
+    """Returns numbers of entries, reduced over each infoset of the player and given to all its entries; 0 elsewhere."""
+    result = np.zeros(self.num_entries)
+    for level in self.levels:
+      if len(level.entries):
+        reduced = reduce.reduceat(numbers[level.entries], level.starts)
+        result[level.entries] = np.repeat(reduced, level.counts)
+    return result
+
+  @functools.cached_property
+  def deciding(self) -> Int64s:
+    """The row where each entry is chosen, `NONE` of the other player's entries; shape (entries,)."""
+    result = np.full(self.num_entries, NONE)
+    moved = self.entry >= 0
+    result[self.entry[moved]] = self.above[moved]
+    return result

@@ -1,0 +1,141 @@
+"""The public tree of a game in vector form as a tree for search: public states are its nodes."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr.games.vector.public_tree import CHANCE
+from spiel_cfr.games.vector.vector_game import VectorGame
+from spiel_cfr.policies.open_spiel import AnyPolicy, from_policy
+from spiel_cfr.search.cut_outs import CutOut, Start
+from spiel_cfr.search.forest_tree import ForestTree
+from spiel_cfr.search.gadgets import Gadget
+from spiel_cfr.search.private_forest import NONE
+from spiel_cfr.search.search_tree import PublicState
+from spiel_cfr.search.vector_cut_out import cut_out
+from spiel_cfr.search.vector_rows import VectorRows
+
+# Numbers in the matrices of subgames that are solved as one game.
+_MOST_NUMBERS = 4_000_000
+
+
+class VectorTree(ForestTree):
+  """All public states of a game in vector form, parents first. Make one with `public_states`.
+
+  Attributes:
+    game: the compiled game.
+    nodes: the nodes of the public tree, and both players' types there.
+  """
+
+  game: VectorGame
+
+  def __init__(self, game: VectorGame) -> None:
+    """Takes a constant-sum game."""
+    self.game, self.nodes = game, VectorRows(game)
+    self.above, self.forests = self.nodes.above, self.nodes.forests
+    self.largest_payoff = self.nodes.largest_payoff
+    self.first_length = int(np.count_nonzero(game.tree.deals.paths[0] >= 0))
+
+  def rows(self, number: int, player: int) -> Int64s:
+    return np.asarray(self.nodes.first_row[player][number] + self.nodes.types(number)[player])
+
+  def masses(self, player: int, reach: Float64s) -> Float64s:
+    return self.nodes.masses(player, reach)
+
+  def ends(self, player: int, reach: Float64s) -> Float64s:
+    return self.nodes.ends(player, reach)
+
+  def movers(self) -> tuple[Int64s, Int64s]:
+    return np.arange(len(self)), self.game.tree.player.astype(np.int64)
+
+  def length(self, number: int) -> int:
+    return self.first_length + int(self.nodes.depth[number])
+
+  def names(self, number: int, player: int) -> list[str]:
+    decides = self.game.tree.player[number] != CHANCE
+    return self.nodes.names(number, player) if decides else []
+
+  def states(self, number: int) -> list[Any]:
+    return self.nodes.states(number)
+
+  def pairs(self, number: int) -> tuple[Int64s, Int64s, Float64s]:
+    found = self.game.tree
+    weights = found.weights[found.kind[number]]
+    alive = weights >= 0
+    first, second = (
+      np.searchsorted(own, types[alive])
+      for own, types in zip(self.nodes.types(number), found.deals.types, strict=True)
+    )
+    return first, second, weights[alive]
+
+  def chance_mass(self, number: int, player: int, weights: Float64s) -> Float64s:
+    chances = self.nodes.chances[self.game.tree.kind[number]]
+    mass = self.nodes.spread(number, 1 - player, weights) @ (chances if player else chances.T)
+    return np.asarray(mass[self.nodes.types(number)[player]])
+
+  def described(self, number: int) -> str:
+    known = " x ".join(map(str, self.num_private_states(number)))
+    moves = " ".join(map(str, self.game.tree.actions_above(number)))
+    return f"[{moves}] after the deal, {known} types"
+
+  def public_state_of(self, state: Any) -> PublicState:
+    """Returns the public state of one of OpenSpiel's states.
+
+    Raises:
+      ArgumentError: the state is terminal, or none of this game.
+    """
+    found = self.game.tree
+    moves = [(each.player, each.action) for each in state.full_history()]
+    after = list(itertools.dropwhile(lambda move: move[0] == CHANCE, moves))
+    deal = np.full(found.deals.paths.shape[1], NONE)
+    dealt = [action for _, action in moves[: len(moves) - len(after)]][: len(deal)]
+    deal[: len(dealt)] = dealt
+    node = 0 if (found.deals.paths == deal).all(axis=1).any() else NONE
+    for _, action in after if node == 0 else []:
+      edges = np.arange(found.first_edge[node], found.first_edge[node + 1])
+      edges = edges[found.action[edges] == action]
+      node = int(found.child[edges[0]]) if len(edges) else NONE
+      if node < 0:
+        break
+    mover = state.current_player()
+    if (
+      node < 0
+      or mover != found.player[node]
+      or (mover >= 0 and self.game.view.named(state, mover) not in self.names(node, mover))
+    ):
+      raise errors.ArgumentError(
+        f"The history [{state.history_str()}] is none of {self.game}, or it has ended, or types are still to be dealt."
+      )
+    return PublicState(self, node)
+
+  def entries(self, policy: AnyPolicy) -> Float64s:
+    return from_policy(self.game, policy)
+
+  def behavioral_form(self, entries: Float64s) -> Float64s:
+    return entries
+
+  def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
+    return cut_out(self.nodes, starts, gadget)
+
+  def batches(self, starts: Iterable[Start], *, alone: bool) -> Iterator[list[Start]]:
+    batch: list[Start] = []
+    numbers = 0
+    for start in starts:
+      # At most a square for each terminal and player, the opponent's types twice.
+      more = (
+        int(self.nodes.num_ends[start.number]) * 4 * len(start.weights[0]) * len(start.weights[1])
+      )
+      if batch and (alone or numbers + more > _MOST_NUMBERS):
+        yield batch
+        batch, numbers = [], 0
+      batch.append(start)
+      numbers += more
+    if batch:
+      yield batch
+
+  def __repr__(self) -> str:
+    return f"<VectorTree of {self.game.name}: {len(self):,} public states>"
