@@ -51,7 +51,7 @@ class ForestTree(SearchTree):
 
   @abc.abstractmethod
   def movers(self) -> tuple[Int64s, Int64s]:
-    """Returns pairs of a public state and a player who may be to move there, or chance; as two arrays."""
+    """Returns pairs of a public state and a player who may be to move there, or chance, ascending; as two arrays."""
 
   def deciding(self, player: int) -> Int64s:
     numbers, movers = self.movers()
@@ -59,7 +59,8 @@ class ForestTree(SearchTree):
 
   def players(self, number: int) -> tuple[int, ...]:
     numbers, movers = self.movers()
-    return tuple(np.unique(movers[numbers == number]).tolist())
+    begin, end = np.searchsorted(numbers, [number, number + 1])
+    return tuple(movers[begin:end].tolist())
 
   def natural_cut(self) -> list[PublicState]:
     numbers, movers = self.movers()
