@@ -19,7 +19,7 @@ import spiel_cfr
 from spiel_cfr import search
 from spiel_cfr.poker import ranges
 
-# The numbers of moves, chance's included, after which the game is cut; None is `PublicTree.natural_cut`.
+# The numbers of moves, chance's included, after which the game is cut; None is `natural_cut()` of the public tree.
 _CUTS: dict[str, dict[str, int | None]] = {
   "kuhn": {"1 bet": 3},
   "leduc": {"1 bet": 3, "2 bets": 4, "public card": None},

@@ -126,12 +126,6 @@ class HistoryTree:
     return np.repeat(np.arange(len(self.num_actions)), self.num_actions)
 
   @functools.cached_property
-  def player_of_entry(self) -> Int64s:
-    """Shape (entries,)."""
-    result: Int64s = self.owner[self.infoset_of_entry]
-    return result
-
-  @functools.cached_property
   def terminals(self) -> Int64s:
     """The terminal histories."""
     return np.flatnonzero(self.mover == TERMINAL)

@@ -55,10 +55,8 @@ class ListedRows:
     order = np.argsort(self.state_of, kind="stable")
     ends = np.searchsorted(self.state_of[order], np.arange(self.state_of.max() + 2))
     self.histories_of = np.split(order, ends)[1:-1]
-    self._first_histories = np.array([own[0] for own in self.histories_of])
-    firsts = found.parent[self._first_histories]
+    firsts = found.parent[[own[0] for own in self.histories_of]]
     self.above = np.where(firsts >= 0, self.state_of[firsts], NONE)
-    self.first_length = int(found.length[0])
     goes_on = np.flatnonzero(found.mover != TERMINAL)
     movers = np.unique(3 * self.state_of[goes_on] + 1 + found.mover[goes_on])
     self.movers = movers // 3, movers % 3 - 1
