@@ -130,9 +130,10 @@ def test_below_a_public_state(tmp_path):
   state = tree.natural_cut()[4]
   found = spiel_cfr.explore(solver, tmp_path / "part.html", below=state)
   above, histories = set(), tree.histories
-  for history in map(histories.history, state.histories.tolist()):
+  here = tree.listed.histories_of[state.number]
+  for history in map(histories.history, here.tolist()):
     above |= {tuple(history[:length]) for length in range(len(history))}
-  follows = histories.below(state.histories)
+  follows = np.concatenate([np.arange(node, histories.end[node]) for node in here.tolist()])
   assert found.num_nodes == len(above) + len(follows)
   decisions = follows[histories.mover[follows] >= 0]
   infosets = {histories.infostate(each) for each in histories.infoset[decisions].tolist()}
