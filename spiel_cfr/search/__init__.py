@@ -7,7 +7,6 @@ from spiel_cfr.search.listed_tree import ListedTree
 from spiel_cfr.search.public_state_values import PublicStateValues, SolvedValues
 from spiel_cfr.search.public_states import public_states
 from spiel_cfr.search.resolve import Resolved, resolve
-from spiel_cfr.search.rivers import RiverTree
 from spiel_cfr.search.search_bot import SearchBot
 from spiel_cfr.search.search_step import Step
 from spiel_cfr.search.search_tree import PublicState, SearchTree
@@ -23,7 +22,6 @@ __all__ = [
   "PublicState",
   "PublicStateValues",
   "Resolved",
-  "RiverTree",
   "SearchBot",
   "SearchTree",
   "Solution",
