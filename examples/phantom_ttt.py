@@ -10,7 +10,7 @@ forget it later. See docs/private_moves.md.
 import resource
 import time
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 from absl import app, flags
 
@@ -36,11 +36,14 @@ def timed(what: str, call: Callable[[], Any]) -> Any:
 
 def main(_: list[str]) -> None:
   print("| step | processor seconds | GB at most |\n| --- | --- | --- |")
-  history: Literal["history"] | None = "history" if _HISTORY.value else None
-  compiled = spiel_cfr.games.compile_private_moves_game
-  game = timed("compile", lambda: compiled(_GAME.value, infostate=history))
+  game = timed(
+    "compile",
+    lambda: spiel_cfr.games.compile_private_moves_game(
+      _GAME.value, infostate="history" if _HISTORY.value else None
+    ),
+  )
   solver = spiel_cfr.catalogue.make(_SOLVER.value, game, 1_000)
-  timed("kernels and an iteration", lambda: solver.run(1))
+  timed("kernels, an iteration, an evaluation", lambda: (solver.run(1), solver.nash_conv()))
   timed("an iteration", lambda: solver.run(1))
   timed("an evaluation", solver.nash_conv)
   solution = spiel_cfr.solve(

@@ -40,10 +40,6 @@ def _board_and_moves(state: Any) -> Hashable:
   return str(state), state.move_number()
 
 
-def _board_and_observations(state: Any) -> Hashable:
-  return str(state), state.observation_string(0), state.observation_string(1)
-
-
 def _observation(state: Any, player: int) -> Hashable:
   return str(state.observation_string(player))
 
@@ -66,9 +62,6 @@ _BY_OBSERVATIONS = (
     _board_and_moves,
     _observation_and_moves,
     "str(state) and observation strings, both with the number of moves",
-  ),
-  WorldKeys(
-    _board_and_observations, _observation, "str(state) with observation strings, and these"
   ),
 )
 _BY_INFORMATION = (WorldKeys(_board, _information, "str(state), and information state strings"),)

@@ -4,9 +4,9 @@ Histories whose world is equal have the same future. `find_worlds` visits one hi
 are alike is checked by `world_checks`, and where a key breaks its promise, `PrivateMovesError` names two histories.
 """
 
-import contextlib
+import collections
 import dataclasses
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import scipy.sparse.csgraph
 import tqdm
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._numba.arrays import Float64s, Int64s, spread
 from spiel_cfr._util import memory
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import (
@@ -132,7 +132,7 @@ def find_worlds(
     disable=None if progress else True,
   )  # fmt: skip
   try:
-    while search.stack:
+    while search.queue:
       search.expand()
       count = len(search.numbers)
       if count > max_worlds:
@@ -153,49 +153,30 @@ def find_worlds(
   return result
 
 
-@contextlib.contextmanager
-def _errors_of(state: Any) -> Iterator[None]:
-  """Turns what a state raises into UnsupportedGameError with its history."""
-  try:
-    yield
-  except (errors.SpielCFRError, MemoryError):
-    raise
-  except Exception as problem:
-    raise cannot_be_walked(state, problem) from problem
-
-
 class _Search:
-  """The worlds found so far, and states whose moves are still to be followed."""
+  """The worlds found so far, the first ones first, and states whose moves are still to be followed."""
 
   def __init__(self, view: GameView, keys: WorldKeys) -> None:
     self._view, self._keys, self._check = view, keys, ReturnsCheck(view)
     self.numbers: dict[tuple[int, int, int], int] = {}
-    self.stack: list[tuple[int, Any]] = []
     self._cores: dict[Hashable, int] = {}
     self._seen: tuple[dict[Hashable, int], dict[Hashable, int]] = ({}, {})
-    self._mover: list[int] = []
-    self._returns: list[tuple[float, float]] = []
-    # By world.
-    self._first_edge: list[int] = []
-    self._legal: list[int] = []
-    self._found_by: list[int] = []
     self._action_lists: dict[tuple[int, ...], int] = {}
+    # By core.
+    self._mover, self._returns = list[int](), list[tuple[float, float]]()
+    # By world.
+    self._legal, self._found_by = list[int](), list[int]()
     # By edge.
-    self._source: list[int] = []
-    self._actions: list[int] = []
-    self._place: list[int] = []
-    self._target: list[int] = []
-    self._probability: list[float] = []
+    self._target, self._probability = list[int](), list[float]()
     # Terminal cores -> the edge by which each was found.
     self._ends: dict[int, int] = {}
-    root = view.new_initial_state()
-    with _errors_of(root):
-      self._visit(root)
+    self.queue: collections.deque[Any] = collections.deque()
+    self._visit(view.new_initial_state())
 
   def expand(self) -> None:
     """Follows the moves of one state."""
-    world, state = self.stack.pop()
-    with _errors_of(state):
+    state = self.queue.popleft()
+    try:
       if state.is_chance_node():
         outcomes = chance_outcomes(self._view, state)
         moves = tuple(action for action, _ in outcomes)
@@ -204,18 +185,18 @@ class _Search:
         legal = self._view.legal_actions(state)
         check_actions(self._view, state, legal)
         moves, chances = tuple(legal), [1.0] * len(legal)
-      self._first_edge[world] = len(self._source)
-      self._legal[world] = self._action_lists.setdefault(moves, len(self._action_lists))
-      for place, (action, chance) in enumerate(zip(moves, chances, strict=True)):
-        self._source.append(world)
-        self._actions.append(action)
-        self._place.append(place)
+      self._legal.append(self._action_lists.setdefault(moves, len(self._action_lists)))
+      for action, chance in zip(moves, chances, strict=True):
         self._probability.append(chance)
         self._target.append(self._visit(state.child(action)))
+    except (errors.SpielCFRError, MemoryError):
+      raise
+    except Exception as problem:
+      raise cannot_be_walked(state, problem) from problem
 
   def _visit(self, state: Any) -> int:
     """Returns the world of a state, or -1 - core of a terminal one."""
-    player = state.current_player()
+    player, edge = state.current_player(), len(self._target)
     key = self._keys.core(state), player
     core = self._cores.get(key)
     is_new = core is None
@@ -225,41 +206,36 @@ class _Search:
       core = self._cores[key] = len(self._cores)
       self._mover.append(_MOVERS[player])
       self._returns.append((0.0, 0.0))
-    edge = len(self._source) - 1
     if self._mover[core] == TERMINAL:
       first, second = returns = self._view.returns(state)
       if is_new:
         self._check(state, returns)
         self._returns[core], self._ends[core] = (first, second), edge
       elif self._returns[core] != (first, second):
+        other = self.result().history_after(self._ends[core])
         raise errors.PrivateMovesError(
-          f"The histories {self._history(self._ends[core])} and {self._history(edge)} end in one core and return "
-          f"{self._returns[core]} and {(first, second)}. The core is told by {self._keys}."
+          f"The histories {other} and {state.history()} end in one core and return {self._returns[core]} and "
+          f"{(first, second)}. The core is told by {self._keys}."
         )
       return -1 - core
     first, second = (
       own.setdefault(self._keys.seen(state, player), len(own))
       for player, own in enumerate(self._seen)
     )
-    numbers = core, first, second
-    world = self.numbers.setdefault(numbers, len(self.numbers))
+    world = self.numbers.setdefault((core, first, second), len(self.numbers))
     if world == len(self._found_by):
-      self._found_by.append(edge)
-      self._first_edge.append(-1)
-      self._legal.append(-1)
-      self.stack.append((world, state))
+      # The root is found by no edge.
+      self._found_by.append(edge if world else -1)
+      self.queue.append(state)
     return world
-
-  def _history(self, edge: int) -> list[int]:
-    result = []
-    while edge >= 0:
-      result.append(self._actions[edge])
-      edge = self._found_by[self._source[edge]]
-    return result[::-1]
 
   def result(self) -> Worlds:
     """Returns the graph of worlds."""
     numbers = np.array(list(self.numbers), np.int64)
+    legal, action_lists = np.array(self._legal, np.int64), list(self._action_lists)
+    counts = np.array([len(actions) for actions in action_lists])[legal]
+    table = np.concatenate([np.array(actions, np.int64) for actions in action_lists])
+    starts = np.cumsum([0, *map(len, action_lists)])[legal]
     return Worlds(
       keys=self._keys,
       numbers=self.numbers,
@@ -267,14 +243,14 @@ class _Search:
       seen=self._seen,
       core=numbers[:, 0].copy(),
       sight=numbers[:, 1:].T.copy(),
-      legal=np.array(self._legal, np.int64),
-      action_lists=list(self._action_lists),
+      legal=legal,
+      action_lists=action_lists,
       mover=np.array(self._mover, np.int64),
       returns=np.array(self._returns, np.float64),
-      first_edge=np.array(self._first_edge, np.int64),
-      source=np.array(self._source, np.int64),
-      action=np.array(self._actions, np.int64),
-      place=np.array(self._place, np.int64),
+      first_edge=np.cumsum(counts) - counts,
+      source=np.repeat(np.arange(len(counts)), counts),
+      action=table[spread(starts, counts)],
+      place=spread(np.zeros_like(counts), counts),
       target=np.array(self._target, np.int64),
       probability=np.array(self._probability, np.float64),
       found_by=np.array(self._found_by, np.int64),

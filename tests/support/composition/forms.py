@@ -37,6 +37,7 @@ class Form:
     load: returns the game.
     options: of `compile_public_game`; None for a game in another form.
     tree_options: of `compile_vector_game`; None for a game in another form.
+    has_private_moves: whether it is compiled by `compile_private_moves_game`.
     action_filter: which actions the game keeps, None for all.
     payoff: what `CompiledGame.payoff.form` must be.
     tolerance: how far numbers may differ from those of the enumerated game, as a fraction of the range of payoffs.
@@ -58,6 +59,7 @@ class Form:
   is_large: bool = False
   num_shards: int = 0
   tree_options: dict[str, Any] | None = None
+  has_private_moves: bool = False
 
   def __str__(self) -> str:
     return self.name
@@ -77,8 +79,9 @@ class Form:
 
   @property
   def is_vector(self) -> bool:
-    """Whether the game is in vector form."""
-    return self.options is not None or self.tree_options is not None
+    """Whether the game is in a form that lists no histories."""
+    in_vectors = self.options is not None or self.tree_options is not None
+    return in_vectors or self.has_private_moves
 
   @property
   def is_whole_in_float64(self) -> bool:
@@ -101,6 +104,8 @@ class Form:
       result = spiel_cfr.poker.compile_public_game(self.load(), self.action_filter, **self.options)
     elif self.tree_options is not None:
       result = spiel_cfr.games.compile_vector_game(self.load(), **self.tree_options)
+    elif self.has_private_moves:
+      result = spiel_cfr.games.compile_private_moves_game(self.load())
     elif self.buckets is not None:
       result = self.enumerated
     else:
@@ -134,6 +139,10 @@ def _endgame() -> pyspiel.Game:
 
 def _dice() -> pyspiel.Game:
   return pyspiel.load_game("liars_dice(dice_sides=3)")
+
+
+def _hex() -> pyspiel.Game:
+  return pyspiel.load_game("dark_hex(num_rows=2,num_cols=2,gameversion=adh)")
 
 
 def _poker() -> pyspiel.Game:
@@ -250,6 +259,13 @@ FORMS = (
     _dice,
     tolerance=1e-5,
     tree_options={"partitioned": True, "dtype": "float32", "num_threads": 2},
+  ),
+  Form(
+    "private moves",
+    "abrupt dark hex, 2x2 cells",
+    _hex,
+    payoff="rectangles",
+    has_private_moves=True,
   ),
   Form(
     "parts, endgame",
