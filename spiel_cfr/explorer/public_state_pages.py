@@ -152,6 +152,7 @@ def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> Co
     max_infosets: how many hands the public states of the page may have together; the likeliest states are kept.
   """
   tree = game.tree
+  tree.check_one_deal("No page of ranges")
   sequence_form = forms.sequence_form(game, behavioral)
   responses = evaluate.evaluate(game, sequence_form, responses=True).best_responses
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int32s, Int64s, spread
 from spiel_cfr._util import files
 from spiel_cfr.games.openspiel.game_view import GameView
@@ -96,6 +97,14 @@ class HandTree(PublicTree):
   def tables(self) -> HandTables:
     """The hands of all boards as kernels read them."""
     return HandTables(self.deal, self.boards, self.lanes)
+
+  def check_one_deal(self, what: str) -> None:
+    """Raises UnsupportedGameError unless public cards are dealt once at most, and no board stands for others."""
+    if self.boards[-1].level > 1 or self.is_merged:
+      raise errors.UnsupportedGameError(
+        f"{what}: not where public cards are dealt several times, nor with merge_suits=True. Take an endgame that "
+        "begins on the turn or the river."
+      )
 
   def place(self, board: int, node: int) -> int:
     """Returns the node of a public state, or -1 - k of terminal k, as `Layout.sequences_above` takes it."""

@@ -89,6 +89,14 @@ def test_iterates_are_those_of_the_list(name, partitioned):
     assert solver.nash_conv() == pytest.approx(expected, abs=1e-9)
 
 
+def test_what_takes_one_deal_of_public_cards_refuses_several(tmp_path):
+  solver = spiel_cfr.CFRPlusSolver(compile_public_game(_GAMES["one card"]))
+  with pytest.raises(errors.UnsupportedGameError, match="several times"):
+    spiel_cfr.explore(solver, tmp_path / "page.html")
+  with pytest.raises(errors.UnsupportedGameError, match="several times"):
+    spiel_cfr.abstraction.hand_equities(solver.compiled_game, 0)
+
+
 def test_boards_follow_boards():
   tree = compile_public_game(_GAMES["one card"]).tree
   assert [board.level for board in tree.boards] == [0] + 5 * [1] + 20 * [2]
