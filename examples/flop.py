@@ -61,7 +61,7 @@ def solve_flop() -> None:
     options |= {"partitioned": True, "num_threads": _THREADS.value}
   began = time.perf_counter()
   game = poker.compile_public_game(endgame, sizes, **options)
-  print(f"compiled in {time.perf_counter() - began:.1f} s", flush=True)
+  print(f"compiled in {time.perf_counter() - began:z.1f} s", flush=True)
   solver = spiel_cfr.DCFRSolver(game)
   if _CHECKPOINT.value and pathlib.Path(_CHECKPOINT.value).exists():
     solver.restore(_CHECKPOINT.value)
@@ -86,7 +86,7 @@ def iterate(solver: Any) -> None:
     spent += time.perf_counter() - began
     share = 100 * solver.exploitability() / _POT.value
     print(
-      f"{solver.iteration:6} iterations, {spent:7.1f} s: exploitability {share:.3f} % of the pot",
+      f"{solver.iteration:6} iterations, {spent:z7.1f} s: exploitability {share:z.3f} % of the pot",
       flush=True,
     )
     if share <= _TARGET.value:
@@ -99,7 +99,7 @@ def report(solver: Any) -> None:
   tree, deal = game.tree, game.tree.deal
   sums = solver.average_sequence_form()
   oop, ip = evaluate(game, sums).expected_values + _POT.value / 2
-  print(f"EV: OOP {oop:.2f}, IP {ip:.2f} chips of a pot of {_POT.value}")
+  print(f"EV: OOP {oop:z.2f}, IP {ip:z.2f} chips of a pot of {_POT.value}")
   played = forms.behavioral_form(game, sums)
   # The first decision, and that after a check there.
   first = tree.nodes[0]
@@ -120,7 +120,7 @@ def report(solver: Any) -> None:
     for label in [None, *dict.fromkeys(sorted(classes, key=strength, reverse=True))]:
       own = np.full(len(hands), True) if label is None else classes == label
       mean = chances[:, own] @ reaches[own] / reaches[own].sum()
-      print(f"{label or 'all hands':18}" + "".join(f"{100 * chance:9.1f}%" for chance in mean))
+      print(f"{label or 'all hands':18}" + "".join(f"{100 * chance:z9.1f}%" for chance in mean))
 
 
 def word(action: int) -> str:

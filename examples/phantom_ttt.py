@@ -30,7 +30,7 @@ def timed(what: str, call: Callable[[], Any]) -> Any:
   seconds = time.process_time() - start
   # Linux counts in kilobytes.
   peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-  print(f"| {what} | {seconds:.2f} | {peak:.2f} |", flush=True)
+  print(f"| {what} | {seconds:z.2f} | {peak:z.2f} |", flush=True)
   return result
 
 
@@ -51,7 +51,7 @@ def main(_: list[str]) -> None:
   )
   print("\n| iterations | seconds | exploitability |\n| --- | --- | --- |")
   for row in solution.rows:
-    print(f"| {row.iteration:,} | {row.solver_seconds:.1f} | {row.nash_conv / 2:z.5f} |")
+    print(f"| {row.iteration:,} | {row.solver_seconds:z.1f} | {row.nash_conv / 2:z.5f} |")
   print(f"\n{solution}\ncore histories {game.num_core_histories:,}")
 
 

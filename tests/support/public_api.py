@@ -321,6 +321,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "path": _endgame,
   "progress": lambda: False,
   "player": lambda: 0,
+  "infosets": lambda: slice(0, 1),
   "pattern": lambda: "^2",
   "place": lambda: 0,
   "state": _state,
