@@ -43,7 +43,7 @@ def main(_: list[str]) -> None:
     ),
   )
   solver = spiel_cfr.catalogue.make(_SOLVER.value, game, 1_000)
-  timed("kernels, an iteration, an evaluation", lambda: (solver.run(1), solver.nash_conv()))
+  timed("kernels", solver.prepare)
   timed("an iteration", lambda: solver.run(1))
   timed("an evaluation", solver.nash_conv)
   solution = spiel_cfr.solve(

@@ -4,7 +4,7 @@ docs/concepts.md has CFR+ on the same arrays in 15 lines of NumPy, to read first
 
     cfr.cfr                              `CFRPlusSolver`: the minimizer, and the weights of the average
     cfr.full_width_solver                `FullWidthSolver._iterate`: the numbers of the next iterations, and the loop
-    cfr.loops.loop                       `Loop.advance`, `trunk`, `_update`, `_average`: an iteration as a list of steps
+    cfr.loops.loop                       `Loop.update`, `choose`, `_average`: an iteration as a list of steps
     games.payoffs                        the gradient, the first step: `leaf_rows` in Kuhn, `typed_gradient` in Leduc
     games.sequence_form.tree_passes      `backward_pass` and `forward_pass`: the two passes over a player's tree
     regret_minimizers.regret_matching    `match_regrets_plus`: the work at one infoset
