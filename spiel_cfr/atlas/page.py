@@ -1,10 +1,12 @@
 """The page of the atlas, in Markdown."""
 
 from collections.abc import Iterable
+from fractions import Fraction
 
 from spiel_cfr.atlas.entries import Entry
 from spiel_cfr.certificates import Interval
 
+_DENOMINATOR, _NARROW = 2_000, Fraction(1, 10**12)
 _HEAD = """# The atlas of solved games
 
 ```python
@@ -20,6 +22,7 @@ which hold exactly. Utilities are in the games' units. `make atlas` computes eve
 again, prints what has changed since, and writes this page.
 
 - *value*: of the game for player 0, where two players have a constant sum. All digits that are shown are certain.
+- *fraction*: of a denominator up to 2,000 that is within the bounds of the value, if they are narrower than 10^-12.
 - *uniform*: NashConv when all play uniformly at random; exploitability is half of it in games of two players.
 - *solution*: NashConv of what a linear program (`lp`) or so many iterations of a solver of the
   [catalogue](solvers.md) leave.
@@ -28,8 +31,8 @@ again, prints what has changed since, and writes this page.
 
 To cite a number, name the game's string, the version of OpenSpiel ({version}) and this package.
 
-| game | infosets | histories | value | uniform | solution | unique |
-| --- | --- | --- | --- | --- | --- | --- |
+| game | infosets | histories | value | fraction | uniform | solution | unique |
+| --- | --- | --- | --- | --- | --- | --- | --- |
 """
 
 
@@ -51,6 +54,7 @@ def _row(entry: Entry) -> str:
     infosets,
     f"{entry.num_states:,}",
     "" if entry.value is None else certain(entry.value),
+    "" if entry.value is None else fraction(entry.value),
     certain(entry.uniform_nash_conv, 9),
     f"{float(entry.solution_nash_conv.high):z.1e} ({entry.solution})",
     unique,
@@ -65,6 +69,13 @@ def certain(interval: Interval, most: int = 12) -> str:
     if low == high:
       return low
   return f"{float(interval.low):z.6f} to {float(interval.high):z.6f}"
+
+
+def fraction(interval: Interval) -> str:
+  """Returns the fraction with a small denominator in a narrow interval; nothing if there is none."""
+  low, high = interval
+  found = ((low + high) / 2).limit_denominator(_DENOMINATOR)
+  return str(found) if low <= found <= high <= low + _NARROW else ""
 
 
 def _notes(entry: Entry) -> list[str]:

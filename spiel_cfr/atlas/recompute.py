@@ -14,7 +14,6 @@ from spiel_cfr.exploitation.guaranteed import GuaranteedStrategies
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import compile_game
 
-_ITERATIONS = 2_000
 # Games of up to so many entries of sequences get a linear program, and a look at all equilibria.
 _PROGRAM, _ALL_EQUILIBRIA = 30_000, 200
 # Games of up to so many histories get their best correlated equilibrium.
@@ -55,10 +54,11 @@ def _solved(compiled: CompiledGame) -> tuple[str, Certificate]:
   """Returns how a policy is made, and its certificate."""
   if compiled.is_two_player_constant_sum and compiled.end <= _PROGRAM:
     return "lp", certify(compiled, solve_lp(compiled))
-  name = "restarted" if compiled.num_players == 2 else "restarted_adaptive"
-  solver = catalogue.make(name, compiled, _ITERATIONS)
-  solver.run(_ITERATIONS)
-  return f"{name} {_ITERATIONS}", certify(compiled, solver)
+  two_players = compiled.num_players == 2
+  name, count = ("restarted", 10_000) if two_players else ("restarted_adaptive", 2_000)
+  solver = catalogue.make(name, compiled, count)
+  solver.run(count)
+  return f"{name} {count:,}", certify(compiled, solver)
 
 
 def _is_unique(compiled: CompiledGame, player: int) -> bool:
