@@ -93,6 +93,8 @@ _PUBLISHED = [
   ((1, 1), 3, "joker", "1/3"),
   ((1, 1), 4, "joker", "0"),
   pytest.param((1, 1), 5, "joker", "0", marks=_SLOW),
+  pytest.param((1, 1), 6, "joker", "-7/327", marks=_SLOW),
+  pytest.param((1, 1), 6, "normal", "-1/9", marks=_SLOW),
   ((1, 1), 2, "stairs", "0"),
   ((1, 1), 3, "stairs", "1/9"),
   ((1, 1), 4, "stairs", "0"),
@@ -101,10 +103,12 @@ _PUBLISHED = [
   pytest.param((2, 1), 3, "normal", "1/9", marks=_SLOW),
   ((2, 1), 2, "joker", "1"),
   pytest.param((2, 1), 3, "joker", "1/3", marks=_SLOW),
+  pytest.param((2, 1), 4, "joker", "1/4", marks=_SLOW),
   ((1, 2), 2, "normal", "0"),
   pytest.param((1, 2), 3, "normal", "-1/27", marks=_SLOW),
   ((1, 2), 2, "joker", "1"),
   pytest.param((1, 2), 3, "joker", "-1/27", marks=_SLOW),
+  pytest.param((1, 2), 4, "joker", "-1/32", marks=_SLOW),
 ]
 
 
