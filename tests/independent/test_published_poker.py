@@ -97,8 +97,33 @@ def liars_dice(dice, sides, jokers):
     moves += (turn(hands, up, (*done, up)) for up in range(bid + 1, len(bids)))
     return (player, f"{hands[player]} {done}", *moves)
 
-  # Dice have no order.
-  deals = Counter(tuple(tuple(sorted(hand)) for hand in deal) for deal in itertools.product(*rolls))
+  return dealt(rolls, turn, sorted)
+
+
+def stairs(dice, sides, order):
+  """Liar's dice in which a roll of 1, 2 and so on counts as one die more, of any face; ones are not bid."""
+  bids = [*itertools.product(range(1, 2 * sum(dice) + 1), range(2, sides + 1))]
+  rolls = [[*itertools.product(range(1, sides + 1), repeat=count)] for count in dice]
+
+  def shown(hand, face):
+    return len(hand) + 1 if hand == tuple(range(1, len(hand) + 1)) else hand.count(face)
+
+  def turn(hands, bid, done):
+    player = len(done) % 2
+    moves = []
+    if done:
+      count, face = bids[bid]
+      sign = 1 if (sum(shown(hand, face) for hand in hands) < count) == (player == 0) else -1
+      moves.append([sign, -sign])
+    moves += (turn(hands, up, (*done, up)) for up in range(bid + 1, len(bids)))
+    return (player, f"{hands[player]} {done}", *moves)
+
+  return dealt(rolls, turn, order)
+
+
+def dealt(rolls, turn, order):
+  """Returns the game after a deal; `order` is `sorted` where dice have no order, and `list` where they do."""
+  deals = Counter(tuple(tuple(order(hand)) for hand in deal) for deal in itertools.product(*rolls))
   total = deals.total()
   return ("chance", *((weight / total, turn(deal, -1, ())) for deal, weight in deals.items()))
 
@@ -120,3 +145,21 @@ def test_liars_dice(dice, jokers):
   game = tree_games.arrays(liars_dice(dice[:2], dice[2], jokers))
   published = float(Fraction((TABLE | SLOW)[dice, jokers]))
   assert spiel_cfr.solve_lp(game).value == pytest.approx(published, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+  ("sides", "value"), [(2, "0"), (3, "1/9"), pytest.param(4, "0", marks=pytest.mark.slow)]
+)
+def test_liars_dice_with_stairs(sides, value):
+  game = tree_games.arrays(stairs((1, 1), sides, sorted))
+  assert spiel_cfr.solve_lp(game).value == pytest.approx(float(Fraction(value)), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+  ("dice", "published", "value"), [((2, 1), "3/8", "1/4"), ((1, 2), "-1/4", "0")]
+)
+def test_published_stairs_know_one_order_of_the_dice(dice, published, value):
+  """Stairs are a permutation, says the rule; the program that made the numbers takes 1 and 2, and not 2 and 1."""
+  for order, expected in ((list, published), (sorted, value)):
+    game = tree_games.arrays(stairs(dice, 2, order))
+    assert spiel_cfr.solve_lp(game).value == pytest.approx(float(Fraction(expected)), abs=1e-9)
