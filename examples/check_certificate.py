@@ -14,12 +14,14 @@ UNITS = Fraction(1 << 192)  # Values are summed in units of 2^-192, rounded down
 
 
 def rational(number: float) -> Fraction:
-  exact = Fraction(number)
-  found = exact.limit_denominator(10**6)
+  found = (exact := Fraction(number)).limit_denominator(10**6)
   return found if abs(found - exact) * 2**50 <= abs(exact) else Fraction("no rational")  # An error.
 
 
 def check(content: Any) -> bool:
+  text = json.dumps(dict(content, sha256=""), sort_keys=True, separators=(",", ":"))
+  if content["sha256"] != hashlib.sha256(text.encode()).hexdigest():
+    return False
   game, sums = pyspiel.load_game(content["game"]), set()
   players = range(game.num_players())
   infosets: list[dict[str, Any]] = [{} for _ in players]
@@ -62,9 +64,7 @@ def check(content: Any) -> bool:
     ((_, first), (_, second)), (constant,) = worth, sums  # One sum of two players, or an error.
     found.append((constant * UNITS - second[None], first[None]))
   pairs = zip([map(Fraction, claim) for claim in claims], found, strict=True)
-  holds = all(low * UNITS <= have[0] and have[1] <= high * UNITS for (low, high), have in pairs)
-  text = json.dumps(dict(content, sha256=""), sort_keys=True, separators=(",", ":"))
-  return holds and content["sha256"] == hashlib.sha256(text.encode()).hexdigest()
+  return all(low * UNITS <= have[0] and have[1] <= high * UNITS for (low, high), have in pairs)
 
 
 if __name__ == "__main__":
