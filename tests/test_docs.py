@@ -34,7 +34,6 @@ _NEEDS = {"deep": "jax", "sharding": "ray"}
 # Names of games' parameters, of other packages than OpenSpiel, of what is printed, of a test, and what stands for the
 # name of a room.
 _ELSEWHERE = {
-  "is_misere",
   "loss_multiplier",
   "MPIPoolExecutor",
   "get_executor",
