@@ -200,7 +200,7 @@ def measure(
     AbstractionError: the game is an abstraction that loses something.
   """
   measured = MEASURED[table.deviations]
-  kind = kind or measured[0]
+  kind = measured[0] if kind is None else kind
   if kind in NORMAL_FORMS:
     raise errors.ArgumentError(
       f"{play!r} keeps sums, and the {kind} gap takes the strategies themselves: "
