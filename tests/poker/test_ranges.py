@@ -80,7 +80,7 @@ def test_a_hand_is_solved():
 @pytest.mark.parametrize(
   ("changes", "error"),
   [
-    ({"board": "7s9h9c"}, errors.EndgameError),
+    ({"board": "7s9h"}, errors.EndgameError),
     ({"board": "7s9h9cTx"}, errors.EndgameError),
     ({"pot": 3}, errors.EndgameError),
     ({"stack": 0}, errors.ArgumentError),
