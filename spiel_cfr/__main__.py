@@ -10,6 +10,7 @@ import math
 import os
 import pathlib
 import re
+import signal
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -294,4 +295,6 @@ def check_writable(path: pathlib.Path) -> None:
 
 
 if __name__ == "__main__":
+  # A program that reads the output and ends, such as head, ends this one without a word, as it does other programs.
+  signal.signal(signal.SIGPIPE, signal.SIG_DFL)
   sys.exit(main())

@@ -4,6 +4,7 @@ import io
 import json
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 
@@ -207,6 +208,15 @@ def test_explore_takes_a_solver_and_a_target(capsys, tmp_path):
   found = output(capsys, "explore", "kuhn_poker", "--solver=CFR+", "--exploitability=1e-4", path)
   assert "CFRPlusSolver: as was asked for" in found
   assert float(re.search(r"exploitability ([\d.e-]+)", found).group(1)) <= 1e-4
+
+
+def test_a_reader_that_ends_is_no_error():
+  """As with `python -m spiel_cfr games | head -1`."""
+  command = [sys.executable, "-m", "spiel_cfr", "solvers"]
+  with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    process.stdout.close()
+    assert process.stderr.read() == b""
+  assert process.returncode == -signal.SIGPIPE
 
 
 def test_version(capsys):

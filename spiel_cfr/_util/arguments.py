@@ -6,14 +6,19 @@ import os
 import pathlib
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from spiel_cfr import errors
 
+Float64s: TypeAlias = npt.NDArray[np.float64]
+
 # What compiled code counts with.
 _MOST = (1 << 63) - 1
+# The largest of several weights is between these.
+_WEIGHTS = (1e-100, 1e100)
 
 
 def positive_integer(value: Any, name: str) -> int:
@@ -104,6 +109,27 @@ def real_number(
       f"{name} must be a number from {minimum:zg} to {maximum:zg}, not {shortened(value)}."
     )
   return number
+
+
+def weights(value: Any, name: str) -> Float64s:
+  """Returns weights in any unit, of any shape, as float64.
+
+  Raises:
+    ArgumentError: one is no number or negative, or the largest is not from 1e-100 to 1e100. Products of larger ones
+      with each other and with payoffs would overflow, those of smaller ones would vanish.
+  """
+  try:
+    given = np.array(value)
+    # Not strings, nor objects, such as integers beyond 64 bits.
+    result = given.astype(np.float64) if given.dtype.kind in "fiu" else np.zeros(0)
+  except (TypeError, ValueError):
+    result = np.zeros(0)
+  low, high = _WEIGHTS
+  if not (result.size and (result >= 0).all() and low <= result.max() <= high):
+    raise errors.ArgumentError(
+      f"{name} must be weights, none negative, the largest from {low:zg} to {high:zg}, not {shortened(value)}."
+    )
+  return result
 
 
 def path(value: Any, name: str) -> pathlib.Path:

@@ -157,7 +157,7 @@ class MixturePolicy(CorrelatedPolicy):
       weights: of the profiles, in any unit; by default all alike.
 
     Raises:
-      ArgumentError: there are no profiles, or weights are not one for each, or negative, or all 0.
+      ArgumentError: there are no profiles, or weights are not one for each, see `arguments.weights`.
       PolicyError: a profile is not one for this game.
       GameError: see `compile_game`.
     """
@@ -165,15 +165,11 @@ class MixturePolicy(CorrelatedPolicy):
     self._profiles = [read_policy(self.compiled_game, each) for each in profiles]
     if not self._profiles:
       raise errors.ArgumentError("There are no profiles to draw from.")
-    try:
-      chances = np.array([1.0] * len(profiles) if weights is None else weights, np.float64)
-    except (TypeError, ValueError):
-      chances = np.array([np.nan])
-    is_valid = chances.shape == (len(profiles),) and bool((chances >= 0).all())
-    if not (is_valid and 0 < chances.sum() < np.inf):
+    given = np.ones(len(profiles)) if weights is None else weights
+    chances = arguments.weights(given, "weights, one for each profile,")
+    if chances.shape != (len(profiles),):
       raise errors.ArgumentError(
-        f"weights are {arguments.shortened(weights)} for {len(profiles)} profiles; give one for each, none negative, "
-        "not all 0."
+        f"weights are {arguments.shortened(weights)} for {len(profiles)} profiles; give one for each."
       )
     self._shares = chances / chances.sum()
 

@@ -24,6 +24,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.records import Longs
+from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
 FORCED, PARTIAL, TRIGGERED, FOLLOWED, RECALLED = (
@@ -79,10 +80,7 @@ def full_name(deviations: str) -> str:
     ArgumentError: there is no such set.
   """
   name = _SHORT.get(deviations, deviations) if isinstance(deviations, str) else deviations
-  if name not in DEVIATIONS:
-    raise errors.ArgumentError(
-      f"deviations must be one of {', '.join(map(repr, DEVIATIONS))}, not {deviations!r}."
-    )
+  arguments.one_of(name, "deviations", tuple(DEVIATIONS))
   return name
 
 

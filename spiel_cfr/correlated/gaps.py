@@ -200,7 +200,7 @@ def measure(
     AbstractionError: the game is an abstraction that loses something.
   """
   measured = MEASURED[table.deviations]
-  kind = kind or measured[0]
+  kind = measured[0] if kind is None else kind
   if kind in NORMAL_FORMS:
     raise errors.ArgumentError(
       f"{play!r} keeps sums, and the {kind} gap takes the strategies themselves: "
@@ -271,10 +271,10 @@ class EmpiricalPlay:
       weight: how likely the profile is, in proportion to the others.
 
     Raises:
-      ArgumentError: the weight is not positive.
+      ArgumentError: the weight is not from 1e-100 to 1e100.
       PolicyError: the policy is not one for this game.
     """
-    weight = arguments.positive_number(weight, "weight")
+    weight = float(arguments.weights(weight, "weight"))
     game, strategy = self.compiled_game, read_policy(self.compiled_game, policy)
     reach = self._table.new_reach()
     self._table.choose(self._regrets, strategy, reach, learns=False)

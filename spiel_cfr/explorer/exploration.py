@@ -88,7 +88,7 @@ def explore(
     policies: a mediator's `CorrelatedPolicy`, or anything that `policies.from_policy` reads: a solver, what `solve` or
       `search.resolve` returns, a policy.
     path: of the file; its folder must be there.
-    game: of a policy that doesn't know its own.
+    game: of a policy that doesn't know its own; others must be for this one.
     which: of a solver's policies, "average" or "current".
     title: of the page; by default what OpenSpiel calls the game, with its parameters where they are short.
     traces: convergence curves by name: trace files, or rows of runs. By default those of `solve`.
@@ -193,6 +193,8 @@ def describe(
 def _read(policies: Any, game: AnyGame | None, which: Which) -> tuple[CompiledGame, Float64s, str]:
   """Returns the game, the policy in behavioural form, and what it is in words."""
   if isinstance(policies, Solver):
+    if game is not None:
+      open_spiel.check_game(compile_game(game), policies)
     average = which == "average"
     behavioral = policies.average_probabilities() if average else policies.current_probabilities()
     source = (

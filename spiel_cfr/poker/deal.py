@@ -18,6 +18,7 @@ import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._util import arguments
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import cards
@@ -145,6 +146,8 @@ def find_deal(game: pyspiel.Game, path: Sequence[int] = (), dealt: Sequence[int]
     whole = _uniform(num_ranks, num_suits, hand_size, board)
     return dataclasses.replace(whole, board=tuple(board), path=tuple(path), streets=streets)
   given = np.array(parameters["handReaches"].split(), np.float64).reshape(2, -1)
+  for own in given:
+    arguments.weights(own, "handReaches")
   whole = _uniform(num_ranks, num_suits, hand_size, board)
   return dataclasses.replace(
     whole,

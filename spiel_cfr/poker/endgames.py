@@ -87,6 +87,11 @@ class Endgame:
         "No pair of hands can be dealt: every two with a reach above 0 share a card with each "
         "other or with the board."
       )
+    try:
+      for player in range(2):
+        arguments.weights(self.reaches[player], f"reaches of player {player}")
+    except errors.ArgumentError as error:
+      raise errors.EndgameError(f"This is no endgame: {error}") from None
 
   @property
   def round(self) -> int:

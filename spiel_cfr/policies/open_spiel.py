@@ -71,6 +71,35 @@ def is_same_game(game: CompiledGame, other: CompiledGame) -> bool:
   return game is other or game.digest == other.digest
 
 
+def check_game(game: CompiledGame, *policies: AnyPolicy) -> None:
+  """Checks that solvers, and policies that know which game they are for, are for this one, in whatever form.
+
+  OpenSpiel's policies and mappings have nothing but infostate strings, which games may share: those pass.
+
+  Raises:
+    PolicyError: one is for another game.
+  """
+  for policy in policies:
+    known = getattr(policy, "compiled_game", None)
+    if isinstance(known, CompiledGame) and not _have_one_source(game.original, known.original):
+      raise errors.PolicyError(
+        f"{arguments.shortened(policy)} is for another game, {known.name}, not for {game.name}. To read it by its "
+        "infostate strings all the same, give a dictionary of it, such as average_policy_dict()."
+      )
+
+
+def _have_one_source(game: CompiledGame, other: CompiledGame) -> bool:
+  if game.game_string == other.game_string:
+    return True
+  try:
+    sources = game.game, other.game
+  except errors.NoStatesError:
+    return False
+  # Defaults may be spelled out.
+  one, another = ((each.get_type().short_name, str(each.get_parameters())) for each in sources)
+  return one == another
+
+
 def policy_of(given: Any) -> Any:
   """Returns the average policy of a solver, or the policy of a result; anything else as it is."""
   if isinstance(given, HasAveragePolicy):
@@ -93,12 +122,13 @@ def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
     Behavioural form, shape (sequences,).
 
   Raises:
-    PolicyError: the policy has no probabilities for an infoset, which is so when it is for another game, or they are
-      negative, NaN or don't sum to 1.
+    PolicyError: the policy is for another game, see `check_game`; or it has no probabilities for an infoset, or they
+      are negative, NaN or don't sum to 1.
   """
   if isinstance(policy, HasArray) and (known := policy.probabilities_in(compiled)) is not None:
     # The infosets, of which large games have millions, need not be named.
     return np.array(known, np.float64)
+  check_game(compiled, *(policy if isinstance(policy, list | tuple) else [policy]))
   return from_entries(
     compiled,
     np.concatenate(

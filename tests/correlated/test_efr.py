@@ -213,3 +213,14 @@ def test_what_it_refuses(monkeypatch):
   monkeypatch.setattr(correlated.deviations, "_MOST_REGRETS", 100)
   with pytest.raises(errors.GameTooLargeError, match="blind partial sequence"):
     correlated.EFRSolver("kuhn_poker(players=3)", "behavioural")
+
+
+@pytest.mark.parametrize("kind", ["", 0, False, []])
+def test_kinds_that_are_none(kind):
+  """They counted as None, which is the strongest gap."""
+  solver = spiel_cfr.EFRSolver("kuhn_poker")
+  solver.run(1)
+  with pytest.raises(errors.ArgumentError, match="kind must be one of"):
+    solver.gap(kind)
+  with pytest.raises(errors.ArgumentError, match="deviations must be one of"):
+    spiel_cfr.EFRSolver("kuhn_poker", kind)

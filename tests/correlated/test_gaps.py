@@ -363,3 +363,22 @@ def test_the_game_of_gibson():
   assert device.gap("coarse").gap == pytest.approx(0, abs=1e-12)
   for kind in ("normal-form", "extensive-form", "agent-form"):
     assert device.gap(kind).gap == pytest.approx(1 / 4)
+
+
+@pytest.mark.parametrize("weight", [1e308, 1e101, 5e-324, 0.0, -1.0, math.nan, 10**400, None, "1"])
+def test_weights_that_sums_can_not_carry(weight):
+  """Twice 1e308 was a gap of 0."""
+  play = spiel_cfr.correlated.EmpiricalPlay("kuhn_poker")
+  uniform = spiel_cfr.policies.uniform(play.compiled_game)
+  with pytest.raises(errors.ArgumentError, match="weight must be weights"):
+    play.add(uniform, weight)
+  with pytest.raises(errors.ArgumentError, match="one for each profile, must be weights"):
+    spiel_cfr.correlated.MixturePolicy(play.compiled_game, [uniform], [weight])
+  gaps = []
+  for scale in (1.0, 1e90, 1e-90):
+    play = spiel_cfr.correlated.EmpiricalPlay(play.compiled_game)
+    play.add(uniform, scale)
+    play.add(uniform, scale)
+    gaps.append(play.gap().gap)
+  assert gaps == pytest.approx([gaps[0]] * 3, rel=1e-9)
+  assert gaps[0] > 0.1

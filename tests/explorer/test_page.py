@@ -204,6 +204,9 @@ def test_what_makes_no_sense_is_refused(tmp_path, solution):
     spiel_cfr.explore(spiel_cfr.ExternalSamplingSolver("kuhn_poker", engine="states"), path)
   with pytest.raises(FileNotFoundError):
     spiel_cfr.explore(solution, tmp_path / "nowhere" / "page.html")
+  for policies in (solution, solution.solver):
+    with pytest.raises(errors.PolicyError, match="not for leduc_poker"):
+      spiel_cfr.explore(policies, path, game="leduc_poker")
   assert list(tmp_path.iterdir()) == []
 
 

@@ -80,7 +80,7 @@ def test_a_hand_is_solved():
 @pytest.mark.parametrize(
   ("changes", "error"),
   [
-    ({"board": "7s9h9c"}, errors.EndgameError),
+    ({"board": "7s9h"}, errors.EndgameError),
     ({"board": "7s9h9cTx"}, errors.EndgameError),
     ({"pot": 3}, errors.EndgameError),
     ({"stack": 0}, errors.ArgumentError),
@@ -108,3 +108,24 @@ def test_an_endgame_says_what_was_passed():
   assert (
     repr(endgame) == "<Endgame: board 7s9h9cTc2d, pot 2,000, 9,000 chips left to each, 9 x 6 hands>"
   )
+
+
+@pytest.mark.parametrize("weight", ["1e101", "1e307", "1e308", "1e-101", "5e-324"])
+def test_weights_whose_products_are_no_numbers(weight):
+  """1e307 was solved, with a value of 0."""
+  board = {"board": "7s9h9cTc2d", "pot": 2000, "stack": 9000}
+  with pytest.raises(errors.EndgameError, match="reaches of player 0 must be weights"):
+    ranges.endgame(f"AA:{weight}", "KK", **board)
+  # The same in OpenSpiel's string, which needs no Endgame.
+  text = ranges.endgame("AA:0.25", "KK", **board).game_string().replace("0.25", weight)
+  # OpenSpiel itself refuses the smallest number there is.
+  with pytest.raises(errors.SpielCFRError, match=r"handReaches must be weights|normalizer > 0"):
+    spiel_cfr.compile_game(text, vector_form=True)
+
+
+def test_weights_have_no_unit():
+  values = []
+  for weight in ("1", "1e90", "1e-90"):
+    endgame = ranges.endgame(f"AA:{weight}", "KK,22", board="7s9h9cTc2d", pot=200, stack=300)
+    values.append(spiel_cfr.solve_lp(spiel_cfr.compile_game(endgame.load())).value)
+  assert values == pytest.approx([values[0]] * 3, rel=1e-9)

@@ -279,8 +279,8 @@ def test_policy_of_another_game(other, kind):
     "pyspiel": lambda: policies.to_pyspiel(other, policies.uniform(other)),
     "on states": lambda: open_spiel_policy.TabularPolicy(other.game),
   }[kind]()
-  if str(other.game_string).startswith("kuhn_poker(players=3)"):
-    # Its infostates include all of two-player Kuhn poker's, so the policy does fit.
+  if kind != "tabular" and str(other.game_string).startswith("kuhn_poker(players=3)"):
+    # Its infostates include all of two-player Kuhn poker's, so a policy that is a table of strings does fit.
     assert np.isfinite(spiel_cfr.nash_conv(compiled, foreign))
     return
   with pytest.raises(errors.PolicyError, match="another game"):
@@ -355,3 +355,24 @@ def test_a_table_of_open_spiels_is_copied_once_a_player(monkeypatch):
   read = policies.from_policy(game, solver.tabular_average_policy())
   assert len(calls) <= game.num_players
   assert (game.to_actions(read) > 0).all()
+
+
+def test_a_policy_of_another_game_is_told_by_its_game():
+  """Infostates of Kuhn poker for three players include those for two: its policies passed, with .2553."""
+  solver = spiel_cfr.CFRSolver("kuhn_poker(players=3)")
+  solver.run(5)
+  solution = spiel_cfr.solve(solver.compiled_game, iterations=5, progress=False)
+  for policy in (solver, solver.average_policy(), solution, [solver, solver]):
+    for use in (spiel_cfr.exploitability, spiel_cfr.search.resolve):
+      with pytest.raises(errors.PolicyError, match=r"another game, kuhn_poker\(players=3\), not"):
+        use("kuhn_poker", policy)
+  # Nothing but strings is known of a dictionary.
+  assert spiel_cfr.exploitability("kuhn_poker", solver.average_policy_dict()) > 0
+  # Defaults that are spelled out, and other forms, are the same game.
+  two = spiel_cfr.CFRSolver("kuhn_poker")
+  for game in (
+    "kuhn_poker(players=2)",
+    spiel_cfr.compile_game("kuhn_poker", vector_form=True),
+    spiel_cfr.compile_game("kuhn_poker", action_filter=lambda _, legal: legal),
+  ):
+    assert spiel_cfr.exploitability(game, two) > 0
