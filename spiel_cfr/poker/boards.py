@@ -83,48 +83,37 @@ def list_boards(deal: Deal, nodes: list[PublicNode], *, merged: bool = False) ->
       "later, or keep fewer actions with an action filter."
     )
   with_showdown = {node.level for node in nodes if node.kind is Kind.SHOWDOWN}
-  # The symmetries that leave each board where it is.
-  fixed = [symmetries(deal) if merged else []]
-  boards = [_board(deal, deal.board, 0, 1.0, 0 in with_showdown, 0, fixed[0])]
+  # The symmetries that leave each board where it is; without merging, the one that changes nothing.
+  fixed = [symmetries(deal)[: None if merged else 1]]
+  boards = [Board(deal.board, 0, 1.0, *_hands(deal, deal.board, fixed[0], 0 in with_showdown))]
   for level in levels[1:]:
     count = num_dealt[level - 1]
     for parent, above in [each for each in enumerate(boards) if each[1].level == level - 1]:
       left = [card for card in range(deal.num_cards) if card not in above.cards]
       ways = math.comb(len(left) - 2 * deal.hand_size, count)
       for dealt in itertools.combinations(left, count):
-        images = [each.moved(dealt) for each in fixed[parent]] or [dealt]
+        images = [each.moved(dealt) for each in fixed[parent]]
         if dealt != min(images):
           continue
-        here = [each for each, image in zip(fixed[parent], images, strict=False) if image == dealt]
-        board = _board(
-          deal,
-          (*above.cards, *dealt),
-          level,
-          above.probability * len(set(images)) / ways,
-          level in with_showdown,
-          parent,
-          here,
-          above.copies * len(set(images)),
-        )
-        if len(board.hands[0]):
-          boards.append(board)
+        same = len(set(images))
+        here = [each for each, image in zip(fixed[parent], images, strict=True) if image == dealt]
+        known = (*above.cards, *dealt)
+        hands = _hands(deal, known, here, level in with_showdown)
+        if len(hands[0][0]):
+          chance = above.probability * same / ways
+          boards.append(Board(known, level, chance, *hands, parent, above.copies * same))
           fixed.append(here)
   return boards
 
 
-def _board(
-  deal: Deal,
-  known: tuple[int, ...],
-  level: int,
-  probability: float,
-  has_showdown: bool,
-  parent: int,
-  fixed: Sequence[Symmetry],
-  copies: int = 1,
-) -> Board:
-  """Returns a board; it has no hands where no pair of hands can see it."""
+def _hands(
+  deal: Deal, known: tuple[int, ...], fixed: Sequence[Symmetry], has_showdown: bool
+) -> tuple[
+  tuple[Int64s, Int64s], tuple[Int64s, Int64s], tuple[Int64s, Int64s], tuple[Float64s, Float64s]
+]:
+  """Returns hands, strengths, classes and reaches of a board; no hands where no pair of hands can see it."""
   possible = (deal.reaches > 0) & ~np.isin(deal.hands, known).any(axis=1)
-  hands, strengths, classes, reaches = [], [], [], []
+  found = []
   for player in (0, 1):
     # Counted in integers: a hand whose opponents all hold one of its cards must come out at exactly 0.
     opponents = deal.compatible_mass(possible[1 - player].astype(np.int64))
@@ -133,23 +122,13 @@ def _board(
     if has_showdown:
       strength = cards.hand_strengths(deal.hands[own], known, deal.num_suits)
     order = np.argsort(strength, kind="stable")
-    hands.append(own[order])
-    strengths.append(strength[order])
+    own = own[order]
     # Of all hands that symmetries take one to, the first is the same for all that are alike.
-    images = [each.hands[hands[player]] for each in fixed] or [hands[player]]
-    classes.append(number_in_order(np.min(images, axis=0)))
-    reaches.append(deal.reaches[player, hands[player]])
-  return Board(
-    known,
-    level,
-    probability,
-    (hands[0], hands[1]),
-    (strengths[0], strengths[1]),
-    (classes[0], classes[1]),
-    (reaches[0], reaches[1]),
-    parent,
-    copies,
-  )
+    least = np.min([each.hands[own] for each in fixed], axis=0)
+    found.append((own, strength[order], number_in_order(least), deal.reaches[player, own]))
+  first, second = found
+  hands, strengths, classes, reaches = zip(first, second, strict=True)
+  return hands, strengths, classes, reaches
 
 
 class HandPairs(NamedTuple):

@@ -137,7 +137,7 @@ class PokerTerminals(Payoff):
 
   def infoset_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
     """Returns the largest payoff times the probability that chance deals the hand, and the board."""
-    return self._at_decisions(player, lambda number: self._mass(player, number, 1))
+    return self._at_infosets(player, lambda number: self._mass(player, number, 1))
 
   def infoset_scales(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
     """Returns the largest payoff times the hand's reach and that of all opponents.
@@ -152,18 +152,13 @@ class PokerTerminals(Payoff):
       own, others = (deal.reaches[each, hands[each]] for each in (player, 1 - player))
       return np.asarray(own * (others.sum() / deal.total))
 
-    return self._at_decisions(player, mass)
+    return self._at_infosets(player, mass)
 
-  def _at_decisions(self, player: int, mass: Callable[[int], Float64s]) -> Float64s:
-    """Returns the largest payoff times a board's probability and numbers of its hands, summed over each infoset's."""
-    tree, layout = self._tree, self._layout
-    begin, end = layout.first_infosets[player, [0, -1]].tolist()
-    result = np.zeros(end - begin)
-    for number, board in enumerate(tree.boards):
-      together = board.probability * np.bincount(board.classes[player], mass(number))
-      nodes = np.flatnonzero((tree.kind == number) & (tree.player == player))
-      result[layout.infoset[nodes][:, None] - begin + np.arange(len(together))] = together
-    return tree.largest_payoff * result
+  def _at_infosets(self, player: int, mass: Callable[[int], Float64s]) -> Float64s:
+    """Returns the largest payoff times a board's probability and the mass of its hands there, summed over infosets."""
+    boards = enumerate(self._tree.boards)
+    of_hands = [board.probability * mass(number) for number, board in boards]
+    return self._tree.largest_payoff * self._layout.at_infosets(player, of_hands)
 
   def sensitivity(self, treeplexes: Sequence[Treeplex], player: int) -> float:
     """Bounds the spectral norm of the payoff matrix of both players' sequences.

@@ -10,7 +10,7 @@ import pytest
 import spiel_cfr
 from spiel_cfr import policies
 from spiel_cfr._numba.arrays import aligned_zeros
-from spiel_cfr.abstraction import hand_buckets
+from spiel_cfr.abstraction.hand_buckets import equal_hands
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.openspiel import game_view
 from spiel_cfr.poker import ranges, suit_symmetries
@@ -47,7 +47,7 @@ def test_rivers_that_are_equal_are_one(name):
   deal = find_deal(_endgame(name))
   nodes = walk_public_tree(game_view.GameView(_endgame(name), poker_games.check_or_pot), deal)
   tree = hand_tree(deal, nodes, list_boards(deal, nodes))
-  stands_for, classes = hand_buckets.equal_hands(tree)
+  stands_for, classes = equal_hands(tree)
   *_, before, after = _ENDGAMES[name]
   assert (len(tree.boards) - 1, len(np.unique(stands_for)) - 1) == (before, after)
   for player, own in enumerate(classes):

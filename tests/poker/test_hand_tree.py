@@ -202,6 +202,24 @@ def test_suits_that_are_equal_are_one(name, partitioned):
     merged.rows  # noqa: B018
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_threads_do_not_change_what_is_merged(dtype):
+  solvers = []
+  for num_threads in (1, 2):
+    game = compile_public_game(
+      _GAMES["three suits"],
+      partitioned=True,
+      merge_suits=True,
+      dtype=dtype,
+      num_threads=num_threads,
+    )
+    solvers.append(spiel_cfr.DCFRSolver(game))
+    solvers[-1].run(20)
+  first, second = solvers
+  np.testing.assert_array_equal(first.state.cumulative, second.state.cumulative)
+  assert first.nash_conv() == second.nash_conv()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
   ("ranges_of", "board", "boards"),

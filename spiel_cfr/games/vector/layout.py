@@ -8,11 +8,12 @@ In Kuhn poker player 0 has sequence 0, the empty one; with a jack, queen or king
 34 to bet; and 48 to 50 and 64 to 66 where it has passed and player 1 has bet.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Int32s, Int64s, Integers, Uint64s
+from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, Integers, Uint64s, spread
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.games.sequence_form.treeplex import COLUMNS
 from spiel_cfr.games.vector.public_tree import PLAYERS, PublicTree
@@ -110,6 +111,24 @@ class Layout:
     """Returns a player's sequences at an edge for the types of a later kind, shape (types,)."""
     lanes = self.tree.lanes(player, int(self.row_kind(edge)), int(kind))
     return np.asarray(self.row(player, edge) + lanes)
+
+  def at_infosets(self, player: int, of_types: Sequence[Float64s]) -> Float64s:
+    """Returns the sum of the numbers of an infoset's types, for each of a player's infosets in layout order.
+
+    Args:
+      player: the player.
+      of_types: by kind, a number for each of the player's types there.
+    """
+    tree = self.tree
+    kinds = zip(tree.classes, of_types, strict=True)
+    sums: list[Float64s] = [
+      np.bincount(classes[player], own).astype(np.float64) for classes, own in kinds
+    ]
+    lengths = np.array([len(own) for own in sums])
+    starts = np.cumsum(lengths) - lengths
+    nodes = np.flatnonzero(tree.player == player)
+    kind = tree.kind[nodes[np.argsort(self.infoset[nodes])]]
+    return np.concatenate(sums)[spread(starts[kind], lengths[kind])]
 
   def cells(self, none: int) -> Int64s:
     """Returns the sequence of each edge and type of its player, `none` where there is none; shape (edges, types)."""

@@ -158,14 +158,14 @@ class TypedTerminals:
 
 def loss_bounds(tree: TypedTree, layout: Layout) -> Float64s:
   """Returns D of each infoset, shape (infosets,): see `VectorGame.loss_bounds`."""
-  result = np.zeros(int(layout.first_infosets[-1, -1]))
+  result = []
   for player in PLAYERS:
     types = tree.deals.types[player]
-    mass = [
-      np.bincount(types, np.maximum(weights, 0), tree.num_types[player])[own[player]]
+    mass: list[Float64s] = [
+      np.bincount(types, np.maximum(weights, 0.0), tree.num_types[player])
+      .astype(np.float64)
+      .take(own[player])
       for weights, own in zip(tree.weights, tree.types, strict=True)
     ]
-    for kind, own in enumerate(mass):
-      nodes = np.flatnonzero((tree.kind == kind) & (tree.player == player))
-      result[layout.infoset[nodes][:, None] + np.arange(len(own))] = own
-  return result * max(map(abs, tree.payoff_range))
+    result.append(layout.at_infosets(player, mass))
+  return np.concatenate(result) * max(map(abs, tree.payoff_range))
