@@ -52,4 +52,3 @@ def test_clipping_costs_a_logarithm(seed, kind):
   assert (sums >= regrets - 1e-9 * np.abs(regrets).max()).all()
   bound = (np.log(actions) + np.log(1 + iterations)) / steps[-1] + terms
   assert sums.max() <= bound * (1 + 1e-12)
-
