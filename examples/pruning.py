@@ -1,4 +1,4 @@
-r"""Prints what pruning saves: three solvers with and without it, on games where most is never played.
+r"""Prints what pruning saves: four solvers with and without it, on games where most is never played.
 
     python examples/pruning.py
 
@@ -19,6 +19,7 @@ from results import chosen, start
 
 import spiel_cfr
 from spiel_cfr import FullWidthSolver, Pruned, RegretMatching, Solver
+from spiel_cfr.cfr.pruning.pruned import Rule
 from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
 
 GAMES: dict[str, Callable[[], Any]] = {
@@ -34,11 +35,12 @@ GAMES: dict[str, Callable[[], Any]] = {
     "battleship(board_width=2,board_height=2,ship_sizes=[1;2],ship_values=[1;2],num_shots=3,allow_repeated_shots=False)"
   ),
 }
-# Solvers of the catalogue, and what each is without pruning: the minimizer and the power of the average's weights.
-SOLVERS = {
-  "cfr_pruned": (RegretMatching(), 0.0),
-  "cfr+_pruned": (RegretMatching.plus(), 1.0),
-  "hedge_pruned": (ThresholdedHedge(2.0, 1000.0), 0.0),
+# What is pruned: the minimizer, the power of the average's weights, and the rule.
+SOLVERS: dict[str, tuple[spiel_cfr.RegretMinimizer, float, Rule]] = {
+  "cfr_pruned": (RegretMatching(), 0.0, "regret"),
+  "cfr_best_response_pruned": (RegretMatching(), 0.0, "best_response"),
+  "cfr+_pruned": (RegretMatching.plus(), 1.0, "best_response"),
+  "hedge_pruned": (ThresholdedHedge(2.0, 1000.0), 0.0, "regret"),
 }
 
 _GAMES = flags.DEFINE_list("games", list("012"), "which games, by number from 0")
@@ -65,10 +67,10 @@ def main() -> None:
 
 def compare(game: spiel_cfr.CompiledGame, name: str) -> None:
   """Runs a solver without and with pruning, each some iterations in turn, with averages of the same strategies."""
-  minimizer, power = SOLVERS[name]
-  plain = FullWidthSolver(game, minimizer, averaging=spiel_cfr.Averaging(power, "faced"))
-  pruned = spiel_cfr.catalogue.make(name, game, 1)
-  assert isinstance(pruned, Pruned)
+  minimizer, power, rule = SOLVERS[name]
+  averaging = spiel_cfr.Averaging(power, "faced")
+  plain = FullWidthSolver(game, minimizer, averaging=averaging)
+  pruned = Pruned(FullWidthSolver(game, minimizer, averaging=averaging), rule)
   solvers: tuple[Solver, ...] = plain, pruned
   seconds = [0.0, 0.0]
   for solver in solvers:

@@ -3,14 +3,11 @@ r"""Compares what solving a game is worth for the next one, with other bets: pol
     python examples/transfer.py --iterations=300
 
 CFR solves Kuhn or Leduc poker for a while; then it is to solve the game with other sizes of bets. It begins anew; or
-from the average policy, as `spiel_cfr.cfr.transfer` does; or, after Brown and Sandholm, "Regret Transfer and Parameter
-Optimization" (2014), from the regrets R that the same play would have had with the other payoffs. These are discounted:
-w R stand for w T of the T iterations, w the largest number up to 1 with
-
-    sum_a max(w R(ja), 0)^2 <= w T (2 D_j)^2 |A_j|      at every infoset j, where no utility is larger than D_j,
-
-or the one with which they count as much as the policy does. Cells are iterations to an exploitability, medians over the
-sizes of bets, and in brackets the median of what they are times those from the policy.
+from the average policy, `spiel_cfr.cfr.transfer(solver, game)`; or from the discounted regrets that the same play would
+have had with the other payoffs, `transfer(solver, game, rule="regrets")`, after Brown and Sandholm, "Regret Transfer
+and Parameter Optimization" (2014). Regrets count for as many iterations as the paper's bound says, or as the policy.
+Cells are iterations to an exploitability, medians over the sizes of bets, and in brackets the median of what they are
+times those from the policy.
 """
 
 from typing import Any
@@ -20,10 +17,7 @@ from absl import flags
 from results import start
 
 import spiel_cfr
-from spiel_cfr._numba.arrays import Float64s
-from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.parametric_games import kuhn_bets, leduc_bets, linear_game
-from spiel_cfr.policies import forms
 from spiel_cfr.runs import Powers
 
 # The game, its components, the bets that have been solved, the others, and targets.
@@ -56,11 +50,11 @@ def main() -> None:
     (game, components), solved, others, targets = GAMES[name]
     bets = linear_game(game, components)
     counts: dict[str, list[list[int]]] = {}
-    solver, regrets = solve([bets(solved), *map(bets, others)], _ITERATIONS.value)
-    plus = spiel_cfr.CFRPlusSolver(bets(solved))
+    solver, plus = spiel_cfr.CFRSolver(bets(solved)), spiel_cfr.CFRPlusSolver(bets(solved))
+    solver.run(_ITERATIONS.value)
     plus.run(_ITERATIONS.value)
-    for other, own in zip(others, regrets[1:], strict=True):
-      for label, begun in starts(solver, plus, bets(other), own).items():
+    for other in others:
+      for label, begun in starts(solver, plus, bets(other)).items():
         counts.setdefault(label, []).append(reached(begun, targets))
     if not number:
       print(f"| game | to | {' | '.join(counts)} |\n| --- " + "| --- " * (1 + len(counts)) + "|")
@@ -73,78 +67,23 @@ def main() -> None:
       print(f"| {name} | {target:zg} | {' | '.join(cells)} |", flush=True)
 
 
-def solve(
-  games: list[spiel_cfr.CompiledGame], iterations: int
-) -> tuple[spiel_cfr.FullWidthSolver, list[Float64s]]:
-  """Solves the first of some games with the same infosets; returns the regrets of this play in all, (sequences,) each.
-
-  Regrets are linear in payoffs, so whoever kept them by component would have the same.
-  """
-  solver = spiel_cfr.CFRSolver(games[0])
-  first = slice(games[0].treeplexes[0].root, games[0].treeplexes[0].end)
-  result = [np.zeros(game.end) for game in games]
-  for _ in range(iterations):
-    played = solver.current_probabilities()
-    solver.run(1)
-    # Player 1 faces the strategy to which player 0 has just updated.
-    faced = played.copy()
-    faced[first] = solver.current_probabilities()[first]
-    for game, sums in zip(games, result, strict=True):
-      utility = gradients(game, forms.sequence_form(game, faced))
-      utility[first] = gradients(game, forms.sequence_form(game, played))[first]
-      backward_pass(game, expect, utility, strategy=played)
-      for tree in game.treeplexes:
-        for rows, _ in tree.infoset_groups():
-          sums[rows] += utility[rows] - (played[rows] * utility[rows]).sum(axis=0)
-  return solver, result
-
-
 def starts(
   solver: spiel_cfr.FullWidthSolver,
   plus: spiel_cfr.FullWidthSolver,
   game: spiel_cfr.CompiledGame,
-  regrets: Float64s,
 ) -> dict[str, spiel_cfr.FullWidthSolver]:
   """Returns solvers of another game that begin in each of the ways."""
   policy = spiel_cfr.cfr.transfer(solver, game)
-  bounded = bound(game, regrets, solver.iteration)
   return {
     "CFR, anew": spiel_cfr.CFRSolver(game),
     POLICY: policy,
-    "CFR, regrets, w by the bound": discounted(solver, game, regrets, bounded),
-    "CFR, regrets, as many iterations": discounted(
-      solver, game, regrets, policy.warm_iterations / solver.iteration
+    "CFR, regrets, w by the bound": spiel_cfr.cfr.transfer(solver, game, rule="regrets"),
+    "CFR, regrets, as many iterations": spiel_cfr.cfr.transfer(
+      solver, game, policy.warm_iterations, rule="regrets"
     ),
     "CFR+, anew": spiel_cfr.CFRPlusSolver(game),
     "CFR+, policy": spiel_cfr.cfr.transfer(plus, game),
   }
-
-
-def bound(game: spiel_cfr.CompiledGame, regrets: Float64s, iterations: int) -> float:
-  """Returns the largest factor up to 1 with which regrets are no larger than iterations may leave them."""
-  result, most = 1.0, game.per_sequence(game.loss_bounds)
-  for tree in game.treeplexes:
-    for rows, _ in tree.infoset_groups():
-      allowed = iterations * len(rows) * (2 * most[rows[0]]) ** 2
-      squares = np.square(np.maximum(regrets[rows], 0.0)).sum(axis=0)
-      result = min(result, (allowed[squares > 0] / squares[squares > 0]).min(initial=1.0))
-  return result
-
-
-def discounted(
-  solver: spiel_cfr.FullWidthSolver,
-  game: spiel_cfr.CompiledGame,
-  regrets: Float64s,
-  factor: float,
-) -> spiel_cfr.FullWidthSolver:
-  """Returns CFR that begins with a factor times regrets, and with as much of the average."""
-  result, count = spiel_cfr.CFRSolver(game), factor * solver.iteration
-  state = result.state
-  state.action_state[0] = factor * regrets
-  state.strategy[:] = forms.behavioral_form(game, np.maximum(regrets, 0.0))
-  state.begin_warm(max(1, round(count)), count * solver.average_sequence_form())
-  result.refresh()
-  return result
 
 
 def reached(solver: spiel_cfr.FullWidthSolver, targets: tuple[float, ...]) -> list[int]:

@@ -5,7 +5,7 @@ has to say.
 """
 
 import math
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from spiel_cfr.cfr.iteration_schedule import IterationSchedule
 from spiel_cfr.cfr.locks import with_locked
 from spiel_cfr.cfr.loops import FullWidthState, Loop
 from spiel_cfr.cfr.loops.resume import resume_from
+from spiel_cfr.cfr.regret_transfer import Repeatable, transfer_regrets
 from spiel_cfr.cfr.substitute_regrets import (
   AMPLE,
   MOST,
@@ -176,11 +177,9 @@ def transfer(
   iterations: int | None = None,
   form: WarmForm | None = None,
   keep_average: bool = True,
+  rule: Literal["policy", "regrets"] = "policy",
 ) -> Any:
   """Makes the same solver for a game with other payoffs, and starts it from the average policy of this one.
-
-  Not the discounted regrets of Brown and Sandholm, "Regret Transfer and Parameter Optimization" (2014): see
-  docs/theory/ours_and_theirs.md.
 
   Args:
     solver: a full-width solver, or one that is restarted; it is left alone.
@@ -189,14 +188,27 @@ def transfer(
     form: see `plan`.
     keep_average: whether the policy enters the average, with the weight of these iterations. Better without where the
       policy is worse than what is wanted in the end.
+    rule: "policy", a warm start from the average policy; or "regrets", for CFR, the paper's: the regrets that the same
+      play would have had with the new payoffs, discounted, see `regret_transfer`. It takes no `form` and keeps the
+      average.
 
   Raises:
-    ArgumentError: `solver` is no full-width solver, or an argument of its constructor can't be written as JSON.
+    ArgumentError: `solver` is no full-width solver, or an argument makes no sense, or one of the solver's constructor
+      can't be written as JSON.
 
   and what `plan` and `compile_game` raise.
   """
   if not isinstance(solver, Transferable):
     raise errors.ArgumentError(f"Only a full-width solver can be transferred, not {solver!r}.")
+  arguments.one_of(rule, "rule", ("policy", "regrets"))
+  if rule == "regrets":
+    if form is not None or not keep_average or not isinstance(solver, Repeatable):
+      raise errors.ArgumentError(
+        f"rule='regrets' is for CFRSolver, not {solver!r}; it takes no form, and keeps the average."
+      )
+    if iterations is not None:
+      iterations = arguments.integer(iterations, "iterations", 1, MOST)
+    return transfer_regrets(solver, compile_game(game), iterations)
   result = recipes.make(solver.description(), compile_game(game))
   result.warm_start(solver, iterations, form, keep_average)
   return result

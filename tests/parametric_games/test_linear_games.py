@@ -160,6 +160,53 @@ def test_regrets_of_components_add_up(seed):
     np.testing.assert_allclose(added, regrets(game(there), strategy), atol=1e-12)
 
 
+@pytest.mark.parametrize("alternating", [True, False])
+def test_regrets_of_the_same_play(alternating):
+  """In the game itself nothing changes; in another, the first strategy is that of the transferred regrets."""
+  bets = linear_game("kuhn_poker", kuhn_bets)
+  solver = spiel_cfr.TabularCFRSolver(bets([1.0]), alternating_updates=alternating)
+  solver.run(40)
+  same = spiel_cfr.cfr.transfer(solver, bets([1.0]), 40, rule="regrets")
+  np.testing.assert_allclose(same.cumulative_regrets(), solver.cumulative_regrets(), atol=1e-12)
+  for each in (same, solver):
+    each.run(30)
+  np.testing.assert_allclose(
+    same.average_probabilities(), solver.average_probabilities(), atol=1e-12
+  )
+  # Regrets are linear in the payoffs, and halved by counting for half as many iterations.
+  regrets = [
+    spiel_cfr.cfr.transfer(solver, bets([bet]), 35, rule="regrets").cumulative_regrets()
+    for bet in (1.0, 1.5, 2.0)
+  ]
+  np.testing.assert_allclose(regrets[0] + regrets[2], 2 * regrets[1], atol=1e-12)
+  np.testing.assert_allclose(2 * regrets[0], solver.cumulative_regrets(), atol=1e-12)
+  bounded = spiel_cfr.cfr.transfer(solver, bets([2.0]), rule="regrets")
+  assert 1 <= bounded.warm_iterations <= 70
+
+
+def test_regrets_that_cannot_be_transferred():
+  bets = linear_game("kuhn_poker", kuhn_bets)
+  game, plus = bets([1.0]), spiel_cfr.CFRPlusSolver(bets([1.0]))
+  plus.run(3)
+  with pytest.raises(errors.WarmStartError, match="only CFR can"):
+    spiel_cfr.cfr.transfer(plus, game, rule="regrets")
+  warm = spiel_cfr.CFRSolver(game)
+  warm.warm_start(plus)
+  with pytest.raises(errors.WarmStartError, match="from scratch"):
+    spiel_cfr.cfr.transfer(warm, game, rule="regrets")
+  locked = spiel_cfr.CFRSolver(game)
+  locked.lock({"0": {0: 0.7, 1: 0.3}})
+  locked.run(3)
+  with pytest.raises(errors.WarmStartError, match="changed or locked"):
+    spiel_cfr.cfr.transfer(locked, game, rule="regrets")
+  plain = spiel_cfr.CFRSolver(game)
+  plain.run(3)
+  with pytest.raises(errors.ArgumentError, match="takes no form"):
+    spiel_cfr.cfr.transfer(plain, game, form="substitute", rule="regrets")
+  with pytest.raises(errors.ArgumentError, match="'policy', 'regrets'"):
+    spiel_cfr.cfr.transfer(plain, game, rule="paper")
+
+
 def test_transfer():
   """From sizes 2, 4 to 3, 3, as a prototype had it; 30 iterations from scratch are much worse than 30 after it."""
   solver = TabularCFRSolver(leduc()([2, 4, 2, 4]), alternating_updates=False)

@@ -1,0 +1,117 @@
+"""Regret transfer: CFR begins in a game with other payoffs from the regrets that the same play would have had there.
+
+Brown and Sandholm, "Regret Transfer and Parameter Optimization" (2014). The regrets R of T iterations are discounted:
+w R counts for w T iterations, with w the largest number up to 1 for which at every infoset j
+
+    sum_a max(w R(ja), 0)^2 <= w T (2 D_j)^2 |A_j|,        no utility larger than D_j,
+
+which is what w T iterations in the new game may leave. A solver keeps no payoffs by component, so its iterations are
+repeated, with one more gradient and backward pass each.
+"""
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr.cfr import recipes
+from spiel_cfr.cfr.averaging import Averaging
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect, gradients
+from spiel_cfr.policies import forms
+from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
+
+
+@runtime_checkable
+class Repeatable(Protocol):
+  """The part of a full-width solver that regret transfer depends on."""
+
+  compiled_game: CompiledGame
+  minimizer: Any
+  averaging: Averaging
+  alternating_updates: bool
+  iteration: int
+  warm_iterations: int
+
+  def description(self) -> dict[str, Any]:
+    """Returns how the solver was made, as JSON has it."""
+
+  def current_probabilities(self) -> Float64s:
+    """Returns the current policy in behavioural form."""
+
+  def average_sequence_form(self) -> Float64s:
+    """Returns the average policy in sequence form."""
+
+
+def transfer_regrets(solver: Repeatable, game: CompiledGame, iterations: int | None) -> Any:
+  """Makes CFR for a game with other payoffs, with the discounted regrets of a solver's play there.
+
+  Args:
+    solver: CFR: regret matching, all iterations weigh the same; run from scratch, and left alone.
+    game: with the same infosets.
+    iterations: w T, for how many the play counts; by default the paper's bound decides.
+
+  Raises:
+    WarmStartError: the solver is another, or did not begin from scratch.
+  """
+  plain = solver.minimizer == RegretMatching() and solver.averaging == Averaging()
+  if not plain or not solver.iteration or solver.warm_iterations:
+    raise errors.WarmStartError(
+      f"{solver!r} can't transfer its regrets: only CFR can, such as CFRSolver(game), that was run from scratch. Take "
+      "rule='policy'."
+    )
+  regrets = repeated_regrets(solver, game)
+  if iterations is None:
+    factor = largest_factor(game, regrets, solver.iteration)
+    iterations = max(1, round(factor * solver.iteration))
+  else:
+    factor = iterations / solver.iteration
+  result = recipes.make(solver.description(), game)
+  state = result.state
+  state.action_state[0] = factor * regrets
+  state.strategy[:] = forms.behavioral_form(game, np.maximum(regrets, 0.0))
+  state.begin_warm(iterations, iterations * solver.average_sequence_form())
+  result.refresh()
+  return result
+
+
+def repeated_regrets(solver: Repeatable, game: CompiledGame) -> Float64s:
+  """Returns the regrets that all of a solver's iterations would have had in another game, shape (sequences,).
+
+  Raises:
+    WarmStartError: the solver's strategies are not those of its iterations from scratch.
+  """
+  again, result = recipes.make(solver.description(), solver.compiled_game), np.zeros(game.end)
+  for _ in range(solver.iteration):
+    played = again.current_probabilities()
+    again.run(1)
+    utility = gradients(game, forms.sequence_form(game, played))
+    if solver.alternating_updates:
+      # A player faces the strategies to which those before it have just updated.
+      faced = played.copy()
+      updated = again.current_probabilities()
+      for before, tree in zip(game.treeplexes, game.treeplexes[1:], strict=False):
+        own = slice(tree.root, tree.end)
+        faced[before.root : before.end] = updated[before.root : before.end]
+        utility[own] = gradients(game, forms.sequence_form(game, faced))[own]
+    backward_pass(game, expect, utility, strategy=played)
+    for tree in game.treeplexes:
+      for rows, _ in tree.infoset_groups():
+        result[rows] += utility[rows] - (played[rows] * utility[rows]).sum(axis=0)
+  if not np.array_equal(again.current_probabilities(), solver.current_probabilities()):
+    raise errors.WarmStartError(
+      f"{solver!r} is not where its iterations lead from scratch: it was changed or locked. Take rule='policy'."
+    )
+  return result
+
+
+def largest_factor(game: CompiledGame, regrets: Float64s, iterations: int) -> float:
+  """Returns w: the largest factor up to 1 with which regrets are no larger than iterations may leave them."""
+  result, most = 1.0, game.per_sequence(game.loss_bounds)
+  for tree in game.treeplexes:
+    for rows, _ in tree.infoset_groups():
+      allowed = iterations * len(rows) * (2 * most[rows[0]]) ** 2
+      squares = np.square(np.maximum(regrets[rows], 0.0)).sum(axis=0)
+      result = min(result, float((allowed[squares > 0] / squares[squares > 0]).min(initial=1.0)))
+  return result
