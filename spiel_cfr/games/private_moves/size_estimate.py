@@ -33,7 +33,7 @@ def check_size(split: Split, max_bytes: int) -> None:
   if _BYTES_PER_ENTRY * at_least(samples) > max_bytes:
     mean = _BYTES_PER_ENTRY * sum(samples) / len(samples)
     raise errors.GameTooLargeError(
-      f"The rows of the game take about {mean:.1e} bytes by an estimate, and certainly over max_bytes={max_bytes:,}."
+      f"The rows of the game take about {mean:z.1e} bytes by an estimate, and certainly over max_bytes={max_bytes:,}."
       " Choose smaller parameters, or raise the limit if there is the memory."
     )
 
