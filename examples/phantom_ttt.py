@@ -44,6 +44,8 @@ def main(_: list[str]) -> None:
   )
   solver = spiel_cfr.catalogue.make(_SOLVER.value, game, 1_000)
   timed("kernels", solver.prepare)
+  # Those of evaluations, too.
+  solver.nash_conv()
   timed("an iteration", lambda: solver.run(1))
   timed("an evaluation", solver.nash_conv)
   solution = spiel_cfr.solve(

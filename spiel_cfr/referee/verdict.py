@@ -120,14 +120,15 @@ class Verdict(Evaluated):
     game, result = self.compiled_game, []
     least = 1e-12 * max(map(abs, game.payoff_range))
     chances, actions = game.to_actions(self.probabilities), np.concatenate(game.actions)
-    names = [(player, name) for player, own in enumerate(game.infostates) for name in own]
+    firsts = [game.infoset_rows(player).start for player in range(game.num_players)]
     ends = [*self._starts[1:].tolist(), len(actions)]
     for row in np.argsort(-self.gains, kind="stable")[:count].tolist():
       if self.gains[row] > least:
         here = slice(int(self._starts[row]), ends[row])
         played = dict(zip(actions[here].tolist(), chances[here].tolist(), strict=True))
         best = int(actions[here][self._worth[here].argmax()])
-        player, infostate = names[row]
+        player = int(np.searchsorted(firsts, row, side="right")) - 1
+        infostate = game.infostates[player][row - firsts[player]]
         result.append(InfosetGain(float(self.gains[row]), player, infostate, played, best))
     return result
 

@@ -3,6 +3,7 @@
 import copy
 import functools
 import pickle
+import random
 import re
 from typing import Any
 
@@ -16,6 +17,8 @@ from spiel_cfr import errors
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games import WorldKeys, compile_private_moves_game
 from spiel_cfr.games.openspiel import loading
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.private_moves import cores, size_estimate, worlds
 from spiel_cfr.policies import forms
 
 # How infosets are told apart, where OpenSpiel's strings forget.
@@ -85,8 +88,7 @@ def _assert_alike(listed: Any, private: Any) -> None:
   for mine, theirs in zip(private.infosets, listed.infosets, strict=True):
     assert sorted(mine.infostates) == sorted(theirs.infostates)
     assert len(set(mine.infostates)) == len(mine.num_actions)
-  random = np.random.default_rng(0)
-  names = _by_name(listed, random.exponential(size=listed.end))
+  names = _by_name(listed, np.random.default_rng(0).exponential(size=listed.end))
   strategies = [
     forms.sequence_form(each, forms.behavioral_form(each, _from_names(each, names)))
     for each in (listed, private)
@@ -250,6 +252,19 @@ def test_what_does_not_fit_is_refused():
     compile_private_moves_game("leduc_poker", max_bytes=100_000)
   with pytest.raises(errors.ArgumentError, match="max_worlds"):
     compile_private_moves_game("kuhn_poker", max_worlds=0)
+
+
+def test_the_size_of_rows_is_estimated_before_the_walk():
+  view = GameView(loading.load_game("dark_hex(num_rows=2,num_cols=3)"), infostate="history")
+  parts = cores.split(worlds.find_worlds(view, _KEYS, 10_000, 10**9, progress=False))
+  choice = random.Random(0)
+  samples = [size_estimate.sample_entries(parts, choice) for _ in range(2_000)]
+  rows = _pair("dark hex 2x3")[1].payoff
+  expected = sum(rows._row_sizes(player).sum() for player in (0, 1))
+  assert np.mean(samples) == pytest.approx(expected, rel=0.05)
+  size_estimate.check_size(parts, 10**6)
+  with pytest.raises(errors.GameTooLargeError, match="by an estimate"):
+    size_estimate.check_size(parts, 1_000)
 
 
 def test_too_many_pairs_of_sequences_are_not_listed(monkeypatch):

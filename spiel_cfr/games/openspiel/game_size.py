@@ -12,6 +12,7 @@ import dataclasses
 import math
 import random
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -150,15 +151,15 @@ def estimate_view(
     bytes=_BYTES_PER_INFOSET * sum(infosets) + _BYTES_PER_TERMINAL * terminals,
     seconds=mean * elapsed / max(visited, 1),
     descents=len(samples),
-    fewest_states=_at_least(np.array(samples)[:, 0]),
+    fewest_states=at_least(np.array(samples)[:, 0]),
   )
 
 
-def _at_least(samples: Float64s) -> float:
+def at_least(samples: Sequence[float] | Float64s) -> float:
   """Returns what the mean of positive numbers, of which these are samples, is not below but for the risk."""
-  groups = np.array_split(samples, min(_GROUPS, len(samples)))
+  groups = np.array_split(np.asarray(samples), min(_GROUPS, len(samples)))
   with np.errstate(over="ignore"):
-    smallest = min(float(group.mean()) for group in groups)
+    smallest = min(float(np.mean(group)) for group in groups)
   return smallest * math.pow(_RISK, 1 / len(groups))
 
 

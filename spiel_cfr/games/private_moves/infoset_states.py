@@ -72,13 +72,11 @@ class InfosetStates:
     flat = self._actions[self.players[player].legal].ravel()
     return flat[flat >= 0]
 
-  def _first_sequence(self, player: int) -> Int64s:
-    counts = self.num_actions(player)
-    return 1 + np.cumsum(counts) - counts
-
   @functools.cached_property
-  def _first_sequences(self) -> tuple[Int64s, Int64s]:
-    return self._first_sequence(0), self._first_sequence(1)
+  def _first_sequences(self) -> list[Int64s]:
+    """The first sequence of each infoset, player by player."""
+    counts = [self.num_actions(player) for player in (0, 1)]
+    return [1 + np.cumsum(own) - own for own in counts]
 
   def __getstate__(self) -> dict[str, Any]:
     """Leaves out what is made again when it is asked for."""

@@ -29,6 +29,7 @@ from spiel_cfr.games.private_moves.cores import Split, split
 from spiel_cfr.games.private_moves.infoset_states import InfosetStates, OfInfosets, PlayerInfosets
 from spiel_cfr.games.private_moves.infostate_checks import check_infostates
 from spiel_cfr.games.private_moves.rectangles import Rectangles, Rows
+from spiel_cfr.games.private_moves.size_estimate import check_size
 from spiel_cfr.games.private_moves.world_checks import check_worlds
 from spiel_cfr.games.private_moves.world_keys import WorldKeys, candidates
 from spiel_cfr.games.private_moves.worlds import TERMINAL, Worlds, find_worlds
@@ -232,6 +233,7 @@ def compile_view(
     )
   worlds, parts = _find(view, keys, max_worlds, max_bytes, progress)
   facts = _facts(view, worlds)
+  check_size(parts, max_bytes)
   del worlds
   memory.give_back()
   return _walked(view, facts, parts, max_bytes, progress)

@@ -1,0 +1,100 @@
+"""An estimate of the size of rows, before core histories are walked and memory is taken.
+
+A random descent follows one path of cores, with the number of sequences at each sight instead of lists of them. By
+Knuth's weights, see `game_size`, what it meets is an unbiased estimate of the total.
+"""
+
+import collections
+import random
+import time
+from typing import TypeAlias
+
+from spiel_cfr import errors
+from spiel_cfr.games.openspiel.game_size import at_least
+from spiel_cfr.games.private_moves.cores import NO_EVENT, Split
+from spiel_cfr.games.private_moves.worlds import TERMINAL
+
+# How many sequences there are at each sight.
+_Numbers: TypeAlias = collections.Counter[int]
+_SECONDS, _MOST_DESCENTS = 2.0, 2_000
+_BYTES_PER_ENTRY = 4
+
+
+def check_size(split: Split, max_bytes: int) -> None:
+  """Refuses games whose rows certainly take more memory than there may be.
+
+  Raises:
+    GameTooLargeError: they do.
+  """
+  until, samples = time.perf_counter() + _SECONDS, list[float]()
+  choice = random.Random(0)
+  while len(samples) < _MOST_DESCENTS and (time.perf_counter() < until or len(samples) < 10):
+    samples.append(sample_entries(split, choice))
+  if _BYTES_PER_ENTRY * at_least(samples) > max_bytes:
+    mean = _BYTES_PER_ENTRY * sum(samples) / len(samples)
+    raise errors.GameTooLargeError(
+      f"The rows of the game take about {mean:z.1e} bytes by an estimate, and certainly over max_bytes={max_bytes:,}."
+      " Choose smaller parameters, or raise the limit if there is the memory."
+    )
+
+
+def sample_entries(split: Split, choice: random.Random) -> float:
+  """Returns an unbiased estimate of the entries of all rows, by a random descent."""
+  cores, core, weight, result = split.cores, 0, 1.0, 0.0
+  numbers = [collections.Counter({0: 1}), collections.Counter({0: 1})]
+  while True:
+    mover, first = int(cores.mover[core]), int(cores.first_event[core])
+    events = range(int(cores.first_event[core + 1]) - first)
+    after = {event: numbers for event in events}
+    if mover < 2:
+      own = _moved(split, mover, numbers[mover])
+      after = {
+        event: [own[event], numbers[1]] if mover == 0 else [numbers[0], own[event]] for event in own
+      }
+    going_on, ended = [], False
+    for event, lists in after.items():
+      target = int(cores.event_core[first + event])
+      if cores.mover[target] != TERMINAL:
+        going_on.append(event)
+      elif cores.returns[target].any():
+        # The lists of those who do not move are one row, whatever ends the game.
+        result += weight * sum(
+          lists[player].total() for player in (0, 1) if not ended or player == mover
+        )
+        ended = True
+    if not going_on:
+      return result
+    weight *= len(going_on)
+    event = choice.choice(going_on)
+    numbers = [
+      lists if player == mover else _viewed(split, player, lists, event)
+      for player, lists in enumerate(after[event])
+    ]
+    core = int(cores.event_core[first + event])
+
+
+def _moved(split: Split, player: int, numbers: _Numbers) -> dict[int, _Numbers]:
+  """Returns the numbers of sequences after each event of a player's moves; adds failed attempts to the given ones."""
+  sights = split.sights[player]
+  result: dict[int, _Numbers] = collections.defaultdict(collections.Counter)
+  queue = collections.deque(numbers.items())
+  numbers.clear()
+  while queue:
+    sight, number = queue.popleft()
+    numbers[sight] += number
+    for move in range(sights.first_move[sight], sights.first_move[sight + 1]):
+      event, after = int(sights.move_event[move]), int(sights.move_sight[move])
+      if event == NO_EVENT:
+        queue.append((after, number))
+      else:
+        result[event][after] += number
+  return result
+
+
+def _viewed(split: Split, player: int, numbers: _Numbers, event: int) -> _Numbers:
+  """Returns the numbers of sequences after an event that another causes."""
+  sights = split.sights[player]
+  result: _Numbers = collections.Counter()
+  for sight, number in numbers.items():
+    result[int(sights.view_sight[sights.first_view[sight] + event])] += number
+  return result
