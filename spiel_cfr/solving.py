@@ -213,7 +213,6 @@ def solve(
   least, most = compiled.payoff_range
   target_nash_conv = 2 * exploitability * (most - least if relative else 1.0)
   why = "as was asked for"
-  traces = list(traces)
   may_stall = solver is None and compiled.is_two_player_constant_sum and not (traces or checkpoints)
   if solver is None:
     solver, why = choose_solver(compiled)

@@ -243,5 +243,5 @@ def test_headers_of_any_json(header: Any) -> None:
 
 
 def test_the_shortest_header() -> None:
-  text = json.dumps({"kind": "trace of spiel_cfr", "format": 3}).encode()
+  text = json.dumps({"kind": "trace of spiel_cfr", "format": 4}).encode()
   assert hostile.reads_trace(b"# " + text + b"\n\n")

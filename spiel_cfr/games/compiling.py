@@ -34,6 +34,9 @@ from spiel_cfr.poker import public_game
 
 AnyGame: TypeAlias = str | pyspiel.Game | CompiledGame
 
+# `compile_game` takes private moves form where there are more histories than this for each core history.
+_LEAST_GAIN = 10
+
 
 def compile_game(
   game: AnyGame,
@@ -107,9 +110,11 @@ def compile_game(
     if vector_form is None and private_moves_game.is_worth_it(view):
       try:
         worlds = min(max_nodes, private_moves_game.DEFAULT_MAX_WORLDS)
-        return private_moves_game.compile_view(view, worlds, max_bytes, progress)
+        compiled = private_moves_game.compile_view(view, worlds, max_bytes, progress)
       except errors.UnsupportedGameError as refused:
         raise error from refused
+      if compiled.num_terminals > _LEAST_GAIN * compiled.num_core_histories:
+        return compiled
     raise error from None
   warn_of_doubts(view.game, walk.infostates, walk.payoff_range)
   facts = walked_facts(

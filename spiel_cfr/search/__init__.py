@@ -3,7 +3,6 @@
 from spiel_cfr.search.depth_limits import solve_by_values, solve_trunk
 from spiel_cfr.search.gadgets import GADGETS, Gadget
 from spiel_cfr.search.hand_search import UnsafeSearchWarning
-from spiel_cfr.search.listed_tree import ListedTree
 from spiel_cfr.search.public_state_values import PublicStateValues, SolvedValues
 from spiel_cfr.search.public_states import public_states
 from spiel_cfr.search.resolve import Resolved, resolve
@@ -12,13 +11,11 @@ from spiel_cfr.search.search_step import Step
 from spiel_cfr.search.search_tree import PublicState, SearchTree
 from spiel_cfr.search.subgames import Bounds, Solution, Subgame
 from spiel_cfr.search.value_networks import ValueNetwork, learn_values
-from spiel_cfr.search.vector_tree import VectorTree
 
 __all__ = [
   "GADGETS",
   "Bounds",
   "Gadget",
-  "ListedTree",
   "PublicState",
   "PublicStateValues",
   "Resolved",
@@ -30,7 +27,6 @@ __all__ = [
   "Subgame",
   "UnsafeSearchWarning",
   "ValueNetwork",
-  "VectorTree",
   "learn_values",
   "public_states",
   "resolve",

@@ -1,6 +1,7 @@
 """Compiling: every kind of game comes out right, and games that can't be solved are refused by name."""
 
 import dataclasses
+import itertools
 import json
 import math
 import subprocess
@@ -222,7 +223,7 @@ def test_max_bytes(monkeypatch):
   with pytest.raises(errors.GameTooLargeError, match=r"max_bytes=200,000,000"):
     spiel_cfr.compile_game("crazyhouse", max_bytes=200_000_000)
   assert memory.resident_bytes() - before < 400_000_000
-  sizes = iter([10**9, 10**9 + 10**6, 10**9 + 10**6 + 1])
+  sizes = itertools.chain([10**9, 10**9 + 10**6], itertools.repeat(10**9 + 10**6 + 1))
   monkeypatch.setattr(memory, "resident_bytes", lambda: next(sizes))
   with pytest.raises(errors.GameTooLargeError):
     spiel_cfr.compile_game("leduc_poker", max_bytes=10**6)

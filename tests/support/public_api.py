@@ -29,7 +29,6 @@ import spiel_cfr
 from spiel_cfr import errors, policies
 from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.deep_cfr.network import LeastSquares
-from spiel_cfr.games import compile_vector_game
 from spiel_cfr.mccfr.sampling_rules import Rule, Sampler
 from spiel_cfr.regret_minimizers.schedules import Schedule
 
@@ -166,9 +165,10 @@ def _public() -> Iterator[tuple[str, Any]]:
       own = not name.startswith("_") and getattr(thing, "__module__", "") == room.__name__
       if isinstance(thing, types.ModuleType) or not (own if listed is None else name in listed):
         continue
-      # Solvers call networks, users name them.
-      is_network = inspect.isclass(thing) and issubclass(thing, spiel_cfr.deep_cfr.Approximator)
-      if id(thing) not in seen and not is_network and thing is not Any:
+      # Solvers call networks, and search calls its trees; users name them.
+      called_by_others = (spiel_cfr.deep_cfr.Approximator, spiel_cfr.search.SearchTree)
+      is_called = inspect.isclass(thing) and issubclass(thing, called_by_others)
+      if id(thing) not in seen and not is_called and thing is not Any:
         seen.add(id(thing))
         yield f"{prefix}.{name}" if prefix else name, thing
 
@@ -322,6 +322,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "progress": lambda: False,
   "player": lambda: 0,
   "infosets": lambda: slice(0, 1),
+  "bets": lambda: "50%, a",
   "pattern": lambda: "^2",
   "place": lambda: 0,
   "state": _state,
@@ -348,7 +349,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "below": lambda: 0.5,
   "above": lambda: 2.0,
   "regrets": lambda: policies.uniform(_compiled()),
-  "tree": lambda: instance(spiel_cfr.search.ListedTree),
+  "tree": lambda: spiel_cfr.search.public_states(_compiled()),
   "entries": lambda: None,  # Those of its tree, see `attempt`.
   "components": lambda: spiel_cfr.parametric_games.kuhn_bets,
   "parameters": lambda: [1.0],
@@ -378,10 +379,6 @@ def _ray_executor() -> spiel_cfr.runs.RayExecutor:
   return executor
 
 
-def _vector_tree() -> Any:
-  return spiel_cfr.search.public_states(compile_vector_game("kuhn_poker"))
-
-
 def _subgame() -> spiel_cfr.search.Subgame:
   state = spiel_cfr.search.public_states(_compiled()).natural_cut()[0]
   return spiel_cfr.search.Subgame(state, np.ones((2, 3)))
@@ -398,8 +395,6 @@ _instances: dict[type, Callable[[], Any]] = {
   ),
   spiel_cfr.search.Subgame: _subgame,
   spiel_cfr.search.Solution: lambda: _subgame().solve(),
-  spiel_cfr.search.ListedTree: lambda: spiel_cfr.search.public_states(_compiled()),
-  spiel_cfr.search.VectorTree: _vector_tree,
   spiel_cfr.catalogue.Entry: lambda: spiel_cfr.catalogue.SOLVERS["hsdcfr"],
 }
 

@@ -242,6 +242,7 @@ class CompiledGame(abc.ABC):
 
   def tensors_of(self, player: int, infosets: slice) -> Float32s:
     """Returns the tensors of some of a player's infosets; see `information_state_tensors`."""
+    player = arguments.integer(player, "player", 0, self.num_players - 1)
     return self.information_state_tensors[self.infoset_rows(player)][infosets]
 
   def infoset_rows(self, player: int | None = None) -> slice:

@@ -157,15 +157,17 @@ def warn_of_doubts(
 ) -> None:
   """Warns by DoubtfulGameWarning of an empty infostate string, and of returns that the game says there are not.
 
+  An empty string is no doubt at the first state, where there is nothing to tell.
+
   Args:
     game: that was walked.
-    infostates: each player's.
+    infostates: each player's, in the order in which the walk found them.
     payoff_range: the least and the largest return of any player.
   """
   doubts = [
     f"player {player} has an infoset whose information state string is empty: all states of that string are one infoset"
     for player, own in enumerate(infostates)
-    if "" in own
+    if "" in own and not (own[0] == "" and game.new_initial_state().current_player() == player)
   ]
   least, most = payoff_range
   low, high = game.min_utility(), game.max_utility()

@@ -112,6 +112,7 @@ class PrivateMovesGame(CompiledGame):
     """Returns a state of each infoset, of one player or player by player; each is made when it is asked for."""
     if player is None:
       return [state for each in _PLAYERS for state in self.first_states(each)]
+    player = arguments.integer(player, "player", 0, 1)
     count = len(self._places[player].position)
     return OfInfosets(count, functools.partial(self._states.states, self.view, player))
 
@@ -129,6 +130,7 @@ class PrivateMovesGame(CompiledGame):
     Raises:
       FeaturesError: the game has no tensors.
     """
+    player = arguments.integer(player, "player", 0, 1)
     size = tensor_size(self.view, "Take strings or states.")
     states = self.first_states(player)[infosets]
     rows = [state.information_state_tensor(player) for state in states]
