@@ -11,7 +11,7 @@ from spiel_cfr.games.private_moves.world_keys import WorldKeys
 
 # How many short histories are compared, the shortest first, and how many random ones, to their ends.
 SHORT, RANDOM = 5_000, 300
-_LONGEST = 1_000
+_LONGEST = 300
 
 
 class Memory(NamedTuple):
@@ -81,9 +81,8 @@ def check_infostates(view: GameView, keys: WorldKeys) -> None:
   """Compares the infostates of short histories and of random ones, before worlds are looked for.
 
   Raises:
-    PrivateMovesError: see `InfostateChecks.arrive`.
+    PrivateMovesError: see `InfostateChecks.arrive` and `check_length`.
     ImperfectRecallError: see there.
-    UnsupportedGameError: a random history has more than 1,000 moves.
   """
   checks, choice = InfostateChecks(view, keys), random.Random(0)
 
@@ -97,6 +96,7 @@ def check_infostates(view: GameView, keys: WorldKeys) -> None:
     if not queue:
       return
     state, memory = queue.popleft()
+    check_length(state)
     if not state.is_terminal():
       memory = checks.arrive(state, memory)
       mover = state.current_player()
@@ -108,8 +108,17 @@ def check_infostates(view: GameView, keys: WorldKeys) -> None:
       move = choice.choice(moves_of(state))
       memory = checks.after(memory, mover, move)
       state.apply_action(move)
-      if state.move_number() > _LONGEST:
-        raise errors.PrivateMovesError(
-          f"A random history has not ended after {_LONGEST:,} moves, and begins with {state.history()[:20]}. Games in "
-          "private moves form are shorter."
-        )
+      check_length(state)
+
+
+def check_length(state: Any) -> None:
+  """Refuses histories that are so long that the game may never end.
+
+  Raises:
+    PrivateMovesError: the history has more than 300 moves.
+  """
+  if state.move_number() > _LONGEST:
+    raise errors.PrivateMovesError(
+      f"A history has not ended after {_LONGEST:,} moves, and begins with {state.history()[:20]}. Games in private "
+      "moves form are shorter."
+    )
