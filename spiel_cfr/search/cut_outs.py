@@ -38,16 +38,16 @@ class Start:
     searcher: the player who is solved again.
     weights: by player, float64 (private states,). A pair of private states has the probability of chance times both
       weights, which sums to 1 over all pairs.
-    mass: float64 (J,). w of each J; 0 of those that are left out.
-    dealt: float64 (J,). w r of each J.
+    w: float64 (J,). w of each J, in the scale of the weights; 0 of private states that are left out.
+    r: float64 (J,). r of each J.
     bound: float64 (J,). The most that the opponent may expect at each J.
   """
 
   number: int
   searcher: int
   weights: Pair
-  mass: Float64s
-  dealt: Float64s
+  w: Float64s
+  r: Float64s
   bound: Float64s
 
 

@@ -1,5 +1,6 @@
 """Search with limited depth: a game solved down to a cut, with the opponent's choice or values for what is below."""
 
+import math
 import time
 from collections.abc import Sequence
 from typing import Literal
@@ -102,9 +103,19 @@ def solve_trunk(
     mine = tree.owned(searcher)
     result[mine] = played[mine]
     after = before.playing(played).opponent_gets
-    seconds = time.perf_counter() - begin
-    lost = before.opponent_gets - after
-    steps.append(Step(searcher, 0, 1, 0, 0, lost, before.opponent_gets, after, seconds))
+    step = Step(
+      player=searcher,
+      length=0,
+      max_length=0,
+      solved=1,
+      unreached=0,
+      refused=0,
+      smallest_margin=math.nan,
+      before=before.opponent_gets,
+      after=after,
+      seconds=time.perf_counter() - begin,
+    )
+    steps.append(step)
   return resolved(tree, start, result, steps)
 
 
@@ -176,10 +187,11 @@ def solve_by_values(
   above = solve_above(tree[0], ones, values, iterations)
   played = np.where(np.isnan(above.entries), start, above.entries)
   result, steps = played.copy(), []
+  lengths = [state.length for state in values.states]
   for searcher in (0, 1):
     begin, opponent, solved = time.perf_counter(), 1 - searcher, []
     before = tree.blueprint(played, searcher)
-    for state, bounds in zip(values.states, above.leaf_values, strict=True):
+    for state, bounds in zip(values.states, above.expectations, strict=True):
       # Bounds are no best response values: the policy is the blueprint's below.
       ranges, bound = before.ranges(state.number), bounds[opponent]
       beginning = tree.start(state.number, ranges, searcher, gadget, bound)
@@ -188,17 +200,17 @@ def solve_by_values(
         cut.write(solver.solve(cut), result, searcher)
         solved.append(beginning)
     after = tree.blueprint(result, searcher)
-    steps.append(
-      Step(
-        searcher,
-        min(state.length for state in values.states),
-        len(solved),
-        len(values.states) - len(solved),
-        0,
-        min((float(after.margins(each).min()) for each in solved), default=float("nan")),
-        before.opponent_gets,
-        after.opponent_gets,
-        time.perf_counter() - begin,
-      )
+    step = Step(
+      player=searcher,
+      length=min(lengths),
+      max_length=max(lengths),
+      solved=len(solved),
+      unreached=len(lengths) - len(solved),
+      refused=0,
+      smallest_margin=min((float(after.margins(each).min()) for each in solved), default=math.nan),
+      before=before.opponent_gets,
+      after=after.opponent_gets,
+      seconds=time.perf_counter() - begin,
     )
+    steps.append(step)
   return resolved(tree, start, result, steps)

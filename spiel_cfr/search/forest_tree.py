@@ -39,7 +39,7 @@ class ForestTree(SearchTree):
     """Returns the rows of a player's private states at a public state."""
 
   @abc.abstractmethod
-  def masses(self, player: int, reach: Float64s) -> Float64s:
+  def counterfactual_reach_of_rows(self, player: int, reach: Float64s) -> Float64s:
     """Returns the probability that chance and the other player, by its `reach`, come to each of a player's rows.
 
     Where the game ends it is 0, unless blueprints may have `Play.barred`.
@@ -178,12 +178,12 @@ class ForestBlueprint(Blueprint):
     return self.tree.forests[1 - self.searcher]
 
   @functools.cached_property
-  def mass(self) -> Float64s:
+  def w(self) -> Float64s:
     """The probability w of each of the opponent's rows, shape (rows,)."""
-    return self.tree.masses(1 - self.searcher, self.play.reach[self.searcher])
+    return self.tree.counterfactual_reach_of_rows(1 - self.searcher, self.play.reach[self.searcher])
 
   @functools.cached_property
-  def worth(self) -> Values:
+  def counterfactual_values(self) -> Values:
     """The opponent's counterfactual values."""
     opponent, play, forest = 1 - self.searcher, self.play, self._forest
     ends = self.tree.ends(opponent, play.reach[self.searcher])
@@ -196,27 +196,27 @@ class ForestBlueprint(Blueprint):
     """Returns values in which all below a barred action is worth what the opponent expects where it has a choice."""
     forest = self._forest
     best = forest.per_infoset(np.where(barred, -np.inf, found.entries), np.maximum)
-    mass = self.mass[forest.deciding]
-    mean = np.divide(best, mass, out=np.zeros_like(best), where=mass > 0)
+    w = self.w[forest.deciding]
+    mean = np.divide(best, w, out=np.zeros_like(best), where=w > 0)
     # An entry `NONE` is the last one.
     mean = forest.down(np.append(np.where(barred, mean, np.nan), np.nan)[forest.entry])
-    rows = np.where(np.isnan(mean), found.rows, mean * self.mass)
+    rows = np.where(np.isnan(mean), found.rows, mean * self.w)
     moved = forest.entry >= 0
     return Values(rows, np.bincount(forest.entry[moved], rows[moved], len(best)).astype(np.float64))
 
   @property
   def opponent_gets(self) -> float:
-    return float(self.worth.rows[: self._forest.begins[1]].sum())
+    return float(self.counterfactual_values.rows[: self._forest.begins[1]].sum())
 
   def action_values(self) -> Float64s:
-    return self.worth.entries
+    return self.counterfactual_values.entries
 
   def ranges(self, number: int) -> Pair:
     first, second = (self.play.reach[player][self.tree.rows(number, player)] for player in (0, 1))
     return first, second
 
   def values(self, number: int) -> Float64s:
-    return self.worth.rows[self.tree.rows(number, 1 - self.searcher)]
+    return self.counterfactual_values.rows[self.tree.rows(number, 1 - self.searcher)]
 
   def gifts(self, number: int) -> Float64s:
     return self._gifts[self.tree.rows(number, 1 - self.searcher)]
@@ -224,13 +224,13 @@ class ForestBlueprint(Blueprint):
   @functools.cached_property
   def _gifts(self) -> Float64s:
     """The opponent's gifts on the way to each of its rows, per unit of w; shape (rows,)."""
-    forest, (rows, entries) = self._forest, self.worth
+    forest, (rows, entries) = self._forest, self.counterfactual_values
     chosen = forest.deciding
     moves = max(0, self.play.gifts_from - self.tree.first_length)
     late = forest.begins[min(moves, len(forest.levels) + 1)]
-    counts = (chosen >= late) & (self.mass[chosen] > 0)
+    counts = (chosen >= late) & (self.w[chosen] > 0)
     lost = np.maximum(rows[chosen] - entries, 0.0)
-    return forest.sums(np.divide(lost, self.mass[chosen], out=np.zeros_like(lost), where=counts))
+    return forest.sums(np.divide(lost, self.w[chosen], out=np.zeros_like(lost), where=counts))
 
   def is_open(self, number: int) -> bool:
     if self.play.barred is None:

@@ -58,22 +58,22 @@ class Gadget:
     """True if the gadget keeps margins from being negative."""
     return self.front != "deal"
 
-  def shares(self, mass: Float64s, dealt: Float64s) -> Float64s:
+  def shares(self, w: Float64s, r: Float64s) -> Float64s:
     """Returns the factor of w in each way in which the opponent comes to J: after its move in front, then dealt.
 
     Args:
-      mass: float64 (J,). w.
-      dealt: float64 (J,). w r.
+      w: float64 (J,). w of each J.
+      r: float64 (J,). r of each J.
 
     Returns:
       Shape (ways, J), with a second way if `mixed` is above 0. Where the opponent picks J, factors are divided by w.
     """
     if self.front == "pick":
-      weights = dealt if dealt.sum() > 0 else mass
-      ways = [np.full(len(mass), 1 - self.mixed), self.mixed * weights / weights.sum()]
-      factors = [np.divide(way, mass, out=np.zeros(len(mass)), where=mass > 0) for way in ways]
+      weights = w * r if (w * r).sum() > 0 else w
+      ways = [np.full(len(w), 1 - self.mixed), self.mixed * weights / weights.sum()]
+      factors = [np.divide(way, w, out=np.zeros(len(w)), where=w > 0) for way in ways]
     else:
-      likely = np.divide(dealt, mass, out=np.zeros(len(mass)), where=mass > 0)
+      likely = np.where(w > 0, r, 0.0)
       follows = self.mixed * likely / max(float(likely.max()), 1e-300)
       factors = [1 - follows, follows]
     return np.array(factors[: 2 if self.mixed else 1])

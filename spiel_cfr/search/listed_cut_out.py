@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, spread
+from spiel_cfr._numba.arrays import Float64s, Int64s, spread
 from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiled.from_arrays import game_of_parts
@@ -35,14 +35,14 @@ class Roots(NamedTuple):
   Attributes:
     subgame: int64 (J,). The subgame of each J.
     row: int64 (J,). The row of each J.
-    mass: float64 (J,). w of each J.
+    w: float64 (J,). w of each J.
     bound: float64 (J,). The most that the opponent may expect at each J.
     shares: float64 (ways, J). See `Gadget.shares`.
   """
 
   subgame: Int64s
   row: Int64s
-  mass: Float64s
+  w: Float64s
   bound: Float64s
   shares: Float64s
 
@@ -51,14 +51,14 @@ def _roots(tree: ListedRows, starts: Sequence[Start], gadget: Gadget) -> Roots:
   """Returns the beginnings of subgames, without private states of the opponent that are left out."""
   parts = []
   for number, start in enumerate(starts):
-    kept = start.mass > 0
+    kept = start.w > 0
     parts.append(
       (
         np.full(np.count_nonzero(kept), number),
         tree.rows(start.number, 1 - start.searcher)[kept],
-        start.mass[kept],
+        start.w[kept],
         start.bound[kept],
-        gadget.shares(start.mass, start.dealt)[:, kept],
+        gadget.shares(start.w, start.r)[:, kept],
       )
     )
   return Roots(*(np.concatenate(own, axis=-1) for own in zip(*parts, strict=True)))
@@ -79,50 +79,33 @@ class Limit(NamedTuple):
   reach: Sequence[Pair]
 
 
-class _Rows:
-  """One player's rows in subgames that end at some pairs of rows.
+class _Ends(NamedTuple):
+  """Pairs of rows where the game ends in subgames, in the order of `ListedRows.ends`.
 
   Attributes:
-    last: int64 (ends,). The row where the subgame ends: that of the game's end, or of the cut.
-    root: int64 (rows of the whole,). The row at the beginning of each row's subgame; `NONE` outside.
-    subgame: int64 (rows of the whole,). The subgame of each row at a beginning.
-    weight: float64 (ends,). The player's weight at the beginning of each end's subgame.
+    rows: int64 (2, ends). The row of each player.
+    payoffs: float64 (ends,). The searcher's payoffs times chance's probability.
+    weights: float64 (ends,). The product of both players' weights at the beginning; above 0.
   """
 
-  def __init__(
-    self, tree: ListedRows, player: int, starts: Sequence[Start], ends: Int64s, cut: Int64s
-  ) -> None:
-    """Finds the rows.
+  rows: Int64s
+  payoffs: Float64s
+  weights: Float64s
 
-    Args:
-      tree: the whole game.
-      player: the player.
-      starts: the beginnings.
-      ends: int64 (ends,). The player's rows where the game ends.
-      cut: public states where the subgame ends before that.
-    """
-    forest = tree.forests[player]
-    self.root = forest.tops(tree.rows_of(np.array([start.number for start in starts]), player))
-    self.last = ends
-    if len(cut):
-      stop = forest.tops(tree.rows_of(cut, player))
-      self.last = np.where(stop[ends] != NONE, stop[ends], ends)
-    self.subgame, weights = np.zeros(len(self.root), np.int64), np.zeros(len(self.root))
-    for number, start in enumerate(starts):
-      rows = tree.rows(start.number, player)
-      self.subgame[rows], weights[rows] = number, start.weights[player]
-    self.weight = weights[self.root[ends]]
-    self._forest, self._tree, self._player = forest, tree, player
 
-  def infosets(self, some: Bools) -> "_Infosets":
-    """Returns the infosets above some of the ends, down from the beginnings."""
-    above, inside = self._forest.above, np.zeros(len(self.root), bool)
-    last = self.last[some]
-    rows = np.unique(above[last[self.root[last] != last]])
-    while len(rows):
-      inside[rows] = True
-      rows = np.unique(above[rows[self.root[rows] != rows]])
-    return _Infosets(self._tree, self._player, np.flatnonzero(inside))
+def _ends(tree: ListedRows, starts: Sequence[Start], tops: Sequence[Int64s]) -> _Ends:
+  slices = [tree.ends_below(start.number) for start in starts]
+  rows = np.concatenate([tree.ends.rows[:, own] for own in slices], axis=1)
+  payoffs = np.concatenate([tree.ends.payoffs[own] for own in slices])
+  weights = np.ones(len(payoffs))
+  for player, top in enumerate(tops):
+    at_top = np.zeros(len(top))
+    for start in starts:
+      at_top[tree.rows(start.number, player)] = start.weights[player]
+    weights *= at_top[top[rows[player]]]
+  alive = weights > 0
+  sign = 1 - 2 * starts[0].searcher
+  return _Ends(rows[:, alive], sign * payoffs[alive], weights[alive])
 
 
 def cut_out(
@@ -142,127 +125,127 @@ def cut_out(
     limit: where a subgame ends early.
     program: whether a linear program is to solve it, which has the dealt copy of "pick" as a bonus, not as infosets.
   """
-  found, roots = tree.histories, _roots(tree, starts, gadget)
-  searcher = starts[0].searcher
-  opponent, sign = 1 - searcher, 1 - 2 * searcher
-  cut = np.zeros(0, np.int64) if limit is None else limit.cut
-  slices = [tree.ends_below(start.number) for start in starts]
-  end_rows = np.concatenate([tree.ends.rows[:, own] for own in slices], axis=1)
-  payoffs = np.concatenate([tree.ends.payoffs[own] for own in slices])
-  first, second = (_Rows(tree, player, starts, end_rows[player], cut) for player in (0, 1))
-  weight = first.weight * second.weight
-  alive = weight > 0
-  end_rows, payoffs, weight = end_rows[:, alive], payoffs[alive], weight[alive]
-  mine, theirs = (first, second)[:: 1 - 2 * searcher]
-  own, other = mine.infosets(alive), theirs.infosets(alive)
-
-  # Of each end, both players' last rows there, and the opponent's J.
-  last_row = theirs.last[alive]
-  own_last = own.sequences(tree.forests[searcher].last[mine.last[alive]], 0)
-  place_of_row = np.full(len(theirs.root), NONE)
-  place_of_row[roots.row] = np.arange(len(roots.row))
-  place = place_of_row[theirs.root[end_rows[opponent]]]
-  place_above = place_of_row[theirs.root[other.rows]]
-
+  searcher, players = starts[0].searcher, (0, 1)
+  opponent, numbers = 1 - searcher, np.array([start.number for start in starts])
+  # By player, int64 (rows,): the row at the beginning of each row's subgame, `NONE` outside.
+  tops = [tree.forests[player].tops(tree.rows_of(numbers, player)) for player in players]
+  ends = _ends(tree, starts, tops)
+  # By player, int64 (ends,): the row where the subgame ends.
+  last = list(ends.rows)
+  if limit is not None:
+    stops = [tree.forests[player].tops(tree.rows_of(limit.cut, player)) for player in players]
+    last = [
+      np.where(stop[rows] != NONE, stop[rows], rows)
+      for stop, rows in zip(stops, ends.rows, strict=True)
+    ]
+  searcher_infosets, opponent_infosets = (
+    _Infosets(tree, player, tops[player], last[player]) for player in (searcher, opponent)
+  )
+  searcher_side = _Side([], np.zeros(0, np.int64))
+  searcher_side.add_infosets(searcher_infosets, "", 0)
+  searcher_last = searcher_infosets.sequences(tree.forests[searcher].last[last[searcher]], 0)
+  roots = _roots(tree, starts, gadget)
   front = _Front(
     roots, gadget, [tree.private_name(opponent, row) for row in roots.row.tolist()], program
   )
-  side = _Side(front.names, front.counts)
-  rows, columns = [np.zeros(len(front.values), np.int64)], [front.sequences]
-  values = [front.values]
-  for copy in front.copies:
-    begin = side.add(other.names(copy.label), other.counts, other.actions)
-    side.parents.append(other.sequences(other.entry_above, copy.entry[place_above], begin))
-    last = other.sequences(tree.forests[opponent].last[last_row], copy.entry[place], begin)
-    outcomes = [(last, payoffs)]
-    if limit is not None:
-      stops = last_row != end_rows[opponent]
-      worth = [
-        _continued(payoffs, end_rows, stops, pair, k == 0) for k, pair in enumerate(limit.reach)
-      ]
-      outcomes = _outcomes(tree, opponent, last, last_row, stops, worth, side, copy.label)
-    for sequences, gets in outcomes:
-      rows.append(own_last)
-      columns.append(sequences)
-      values.append(sign * weight * copy.factor[place] * gets)
-  own_side = _Side([], np.zeros(0, np.int64))
-  own_side.add(own.names(""), own.counts, own.actions)
-  own_side.parents.append(own.sequences(own.entry_above, 0))
-  game = _game(
-    found,
-    searcher,
-    own_side,
-    side,
-    np.stack([*map(np.concatenate, (rows, columns))]),
-    np.concatenate(values),
+  place = np.full(len(tops[opponent]), NONE)
+  place[roots.row] = np.arange(len(roots.row))
+  opponent_side, opponent_last, values = _opponent_leaves(
+    tree, opponent, front, opponent_infosets, ends, last[opponent], place[tops[opponent]], limit
   )
-  # In the game, the actions of both players; the opponent's of the only copy, if there is no choice before it.
+  ways = (len(opponent_last) - len(front.values)) // max(1, len(searcher_last))
+  pairs = np.concatenate([np.zeros(len(front.values), np.int64), np.tile(searcher_last, ways)])
+  game = _game(
+    tree.histories, searcher, searcher_side, opponent_side, np.stack([pairs, opponent_last]), values
+  )
+  # The opponent's actions count where its only copy has no choice before it.
+  counted = len(opponent_infosets.entries) if gadget.front == "deal" else 0
   actions = np.split(game.all_action_sequences, [len(game.actions[0])])
-  theirs_here = actions[opponent][: len(other.entries) if gadget.front == "deal" else 0]
-  here, there = (actions[searcher], theirs_here), (own.entries, other.entries[: len(theirs_here)])
+  here = actions[searcher], actions[opponent][:counted]
+  there = searcher_infosets.entries, opponent_infosets.entries[:counted]
   bonus = None
   if front.bonus is not None:
-    infosets = game.infosets[opponent].position[: len(front.counts)].astype(np.int64)
-    bonus = Bonus(actions[opponent][: len(front.bonus)], front.bonus, infosets)
+    positions = game.infosets[opponent].position[: len(front.counts)].astype(np.int64)
+    bonus = Bonus(actions[opponent][: len(front.bonus)], front.bonus, positions)
+  subgame = np.zeros(len(tops[searcher]), np.int64)
+  for number, start in enumerate(starts):
+    subgame[tree.rows(start.number, searcher)] = number
   return CutOut(
     game,
     searcher,
     here if searcher == 0 else here[::-1],
     there if searcher == 0 else there[::-1],
-    np.repeat(mine.subgame[mine.root[own.rows]], own.counts),
+    np.repeat(subgame[tops[searcher][searcher_infosets.rows]], searcher_infosets.counts),
     bonus,
   )
 
 
-def _continued(
-  payoffs: Float64s, end_rows: Int64s, stops: Bools, reach: Pair, is_first: bool
-) -> Float64s:
-  """Returns payoffs times the probability that a continuation plays to ends below the cut.
-
-  Ends above the cut are worth the same by all continuations, so the first has them all.
-  """
-  below = payoffs * reach[0][end_rows[0]] * reach[1][end_rows[1]]
-  return np.where(stops, below, payoffs if is_first else 0.0)
-
-
-def _outcomes(
+def _opponent_leaves(
   tree: ListedRows,
   opponent: int,
+  front: "_Front",
+  infosets: "_Infosets",
+  ends: _Ends,
   last: Int64s,
-  last_row: Int64s,
-  stops: Bools,
-  worth: Sequence[Float64s],
-  side: "_Side",
-  label: str,
-) -> list[tuple[Int64s, Float64s]]:
-  """Returns, for each continuation, the opponent's last sequences at ends, and what player 0 gets there."""
-  number = len(worth)
-  if number == 1:
-    return [(last, worth[0])]
-  rows, first, which = np.unique(last_row[stops], return_index=True, return_inverse=True)
-  names = [f"{label}then: {tree.private_name(opponent, row)}" for row in rows.tolist()]
-  counts = np.full(len(rows), number)
-  begin = side.add(names, counts, spread(np.zeros_like(counts), counts))
-  side.parents.append(last[stops][first])
-  result = []
-  for continuation, values in enumerate(worth):
-    sequences = last.copy()
-    sequences[stops] = begin + number * which + continuation
-    result.append((sequences, values))
-  return result
+  place: Int64s,
+  limit: Limit | None,
+) -> tuple["_Side", Int64s, Float64s]:
+  """Returns the opponent's infosets, and its last sequence and the searcher's payoff at each leaf.
+
+  Leaves of the gadget come first. Then come all ends, for each copy and continuation.
+
+  Args:
+    tree: the whole game.
+    opponent: the opponent.
+    front: its moves before the subgames.
+    infosets: its infosets below.
+    ends: where the game ends.
+    last: int64 (ends,). The opponent's row where the subgame ends.
+    place: int64 (rows,). The J of each of the opponent's rows.
+    limit: where a subgame ends early.
+  """
+  side, stops = _Side(front.names, front.counts), last != ends.rows[opponent]
+  payoffs = [ends.payoffs]
+  if limit is not None:
+    # Ends above the cut are worth the same by all continuations, so the first has them all.
+    above = [ends.payoffs] + [np.zeros_like(ends.payoffs)] * (len(limit.reach) - 1)
+    payoffs = [
+      np.where(stops, ends.payoffs * first[ends.rows[0]] * second[ends.rows[1]], others)
+      for (first, second), others in zip(limit.reach, above, strict=True)
+    ]
+  sequences, values = [front.sequences], [front.values]
+  last_entry, at_end = tree.forests[opponent].last[last], place[ends.rows[opponent]]
+  for copy in front.copies:
+    begin = side.add_infosets(infosets, copy.label, copy.entry[place[infosets.rows]])
+    before = infosets.sequences(last_entry, copy.entry[at_end], begin)
+    choices = np.zeros(len(payoffs), np.int64)
+    if len(payoffs) > 1:
+      rows, first, which = np.unique(last[stops], return_index=True, return_inverse=True)
+      names = [f"{copy.label}then: {tree.private_name(opponent, row)}" for row in rows.tolist()]
+      counts = np.full(len(rows), len(payoffs))
+      begin = side.add(names, counts, spread(np.zeros_like(counts), counts))
+      side.parents.append(before[stops][first])
+      choices = begin + np.arange(len(payoffs))
+    for choice, gets in zip(choices.tolist(), payoffs, strict=True):
+      sequence = before.copy()
+      if len(payoffs) > 1:
+        sequence[stops] = choice + len(payoffs) * which
+      sequences.append(sequence)
+      values.append(ends.weights * copy.factor[at_end] * gets)
+  return side, np.concatenate(sequences), np.concatenate(values)
 
 
 def _game(
   found: HistoryTree,
   searcher: int,
-  own: "_Side",
-  other: "_Side",
+  searcher_side: "_Side",
+  opponent_side: "_Side",
   pairs: Int64s,
   values: Float64s,
 ) -> EnumeratedGame:
   """Returns the game of two sides, pairs of last sequences, the searcher's first, and its payoffs there."""
-  sides = (own, other) if searcher == 0 else (other, own)
-  leaves, which = distinct_columns(list(pairs if searcher == 0 else pairs[::-1]))
+  sides = (searcher_side, opponent_side)[:: 1 - 2 * searcher]
+  leaves, which = distinct_columns(list(pairs[:: 1 - 2 * searcher]))
   payoffs = (1 - 2 * searcher) * np.bincount(which, values, leaves.shape[1])
   largest = float(np.abs(payoffs).sum())
   num_actions = [np.concatenate(side.counts) for side in sides]
@@ -296,6 +279,12 @@ class _Side:
     self.names, self.counts = list(names), [counts]
     self.actions, self.parents = [spread(np.zeros_like(counts), counts)], [np.zeros_like(counts)]
 
+  def add_infosets(self, infosets: "_Infosets", label: str, otherwise: Any) -> int:
+    """Adds a copy of infosets of the whole, `otherwise` the sequence above the first; returns its first sequence."""
+    start = self.add(infosets.names(label), infosets.counts, infosets.actions)
+    self.parents.append(infosets.sequences(infosets.entry_above, otherwise, start))
+    return start
+
   def add(self, names: list[str], counts: Int64s, actions: Int64s) -> int:
     """Adds infosets, whose parents the caller adds, and returns their first sequence."""
     start = 1 + sum(int(each.sum()) for each in self.counts)
@@ -317,10 +306,22 @@ class _Infosets:
     entry_above: int64 (infosets,). The owner's last entry before each.
   """
 
-  def __init__(self, tree: ListedRows, player: int, rows: Int64s) -> None:
-    """Takes rows at which the player may decide."""
+  def __init__(self, tree: ListedRows, player: int, tops: Int64s, last: Int64s) -> None:
+    """Finds the infosets from the beginnings of subgames down to the rows where they end.
+
+    Args:
+      tree: the whole game.
+      player: the player.
+      tops: int64 (rows,). The row at the beginning of each row's subgame.
+      last: int64 (ends,). The rows where subgames end.
+    """
     self._found = found = tree.histories
-    self.infosets, self.rows = tree.infosets(rows, player)
+    above, inside = tree.forests[player].above, np.zeros(len(tops), bool)
+    rows = np.unique(above[last[tops[last] != last]])
+    while len(rows):
+      inside[rows] = True
+      rows = np.unique(above[rows[tops[rows] != rows]])
+    self.infosets, self.rows = tree.infosets(np.flatnonzero(inside), player)
     self.counts = found.num_actions[self.infosets]
     self.entries = spread(found.first_entry[self.infosets], self.counts)
     self.actions = found.actions[player][self.entries - player * len(found.actions[0])]
@@ -371,9 +372,9 @@ class _Front:
 
   def __init__(self, roots: Roots, gadget: Gadget, names: list[str], program: bool) -> None:
     """Takes the beginnings of the subgames, and the names of all J."""
-    number, ways = len(roots.mass), list(roots.shares)
+    number, ways = len(roots.w), list(roots.shares)
     group, empty = np.arange(number), np.zeros(number, np.int64)
-    enters, pays = empty, [share * roots.mass * roots.bound for share in ways]
+    enters, pays = empty, [share * roots.w * roots.bound for share in ways]
     self.bonus: Float64s | None = None
     self.names: list[str] = []
     self.counts, self.sequences, self.values = empty[:0], empty[:0], np.zeros(0)

@@ -42,7 +42,7 @@ class ListedTree(ForestTree):
   def rows(self, number: int, player: int) -> Int64s:
     return self.listed.rows(number, player)
 
-  def masses(self, player: int, reach: Float64s) -> Float64s:
+  def counterfactual_reach_of_rows(self, player: int, reach: Float64s) -> Float64s:
     weights = self.histories.chance * reach[self.listed.row_of[1 - player]]
     count = len(self.forests[player].above)
     return np.bincount(self.listed.row_of[player], weights, count).astype(np.float64)
@@ -70,7 +70,7 @@ class ListedTree(ForestTree):
     chance = self.histories.chance[self.listed.histories_of[number]]
     return *self.listed.places(number), chance
 
-  def chance_mass(self, number: int, player: int, weights: Float64s) -> Float64s:
+  def counterfactual_reach(self, number: int, player: int, weights: Float64s) -> Float64s:
     *places, chance = self.pairs(number)
     return np.bincount(places[player], chance * weights[places[1 - player]]).astype(np.float64)
 

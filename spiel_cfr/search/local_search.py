@@ -44,7 +44,7 @@ class LocalSearch:
     play = Play(self._tree.reach(entries), barred=barred)
     # By public state that has been solved, what is played from there on; by `NONE` the blueprint.
     self._solved = {NONE: ForestBlueprint(self._tree, entries, searcher, play)}
-    _ = self._solved[NONE].worth
+    _ = self._solved[NONE].counterfactual_values
     self._reserve = 2 * (time.perf_counter() - start)
 
   @property

@@ -172,14 +172,16 @@ class PrivateForest:
         self.above[level.passing] - first, result[level.passing], level.begin - first
       ).astype(np.float64)
       if len(level.entries):
-        worth = np.bincount(level.place, result[level.moved], len(level.entries)).astype(np.float64)
-        utilities[level.entries] = worth
+        values = np.bincount(level.place, result[level.moved], len(level.entries)).astype(
+          np.float64
+        )
+        utilities[level.entries] = values
         if entries is not None:
-          own = np.add.reduceat(entries[level.entries] * worth, level.starts)
+          own = np.add.reduceat(entries[level.entries] * values, level.starts)
         elif barred is not None:
-          own = np.maximum.reduceat(np.where(barred[level.entries], -np.inf, worth), level.starts)
+          own = np.maximum.reduceat(np.where(barred[level.entries], -np.inf, values), level.starts)
         else:
-          own = np.maximum.reduceat(worth, level.starts)
+          own = np.maximum.reduceat(values, level.starts)
         sums[level.deciding - first] += own
       result[above] += sums if leaves is None else np.where(np.isnan(leaves[above]), sums, 0.0)
     return Values(result, utilities)

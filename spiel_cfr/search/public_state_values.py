@@ -55,10 +55,10 @@ class PublicStateValues(abc.ABC):
     """
 
 
-def masses(values: PublicStateValues, ranges: Sequence[Pair], player: int) -> list[Float64s]:
+def cut_reach(values: PublicStateValues, ranges: Sequence[Pair], player: int) -> list[Float64s]:
   """Returns the probability that chance and the other player's ranges come to each private state of a player."""
   return [
-    values.tree.chance_mass(state.number, player, own[1 - player])
+    values.tree.counterfactual_reach(state.number, player, own[1 - player])
     for state, own in zip(values.states, ranges, strict=True)
   ]
 
@@ -91,12 +91,12 @@ class Above(NamedTuple):
   Attributes:
     entries: float64 (entries,). The average policy of both players; NaN elsewhere.
     values: by player, float64 (private states,). The average counterfactual values at the public state.
-    leaf_values: at each public state of the cut, by player, float64 (private states,). The average expectations.
+    expectations: at each public state of the cut, by player, float64 (private states,). The average expectations.
   """
 
   entries: Float64s
   values: Pair
-  leaf_values: list[Pair]
+  expectations: list[Pair]
 
 
 def solve_above(
@@ -120,31 +120,31 @@ def solve_above(
     played = tree.normalized(regrets, uniform)
     blueprint = tree.blueprint(played, 0, begins)
     at_leaves = [blueprint.ranges(number) for number in numbers]
-    worth = values.values(at_leaves)
+    leaf_values = values.values(at_leaves)
     for player in (0, 1):
-      leaves = {number: each[player] for number, each in zip(numbers, worth, strict=True)}
+      leaves = {number: each[player] for number, each in zip(numbers, leaf_values, strict=True)}
       expected = blueprint.expected(player, leaves)
       utilities = expected.action_values()
       regrets += utilities - tree.per_infoset(played * utilities, np.add) * tree.owned(player)
       total[player] += iteration * expected.values(state.number)
-      for place, mass in enumerate(masses(values, at_leaves, player)):
-        likely[place][player] += iteration * mass
-        got[place][player] += iteration * worth[place][player]
+      for place, reach in enumerate(cut_reach(values, at_leaves, player)):
+        likely[place][player] += iteration * reach
+        got[place][player] += iteration * leaf_values[place][player]
     sums += iteration * tree.sequence_form(played, between)
     np.maximum(regrets, 0.0, out=regrets)
   weight = iterations * (iterations + 1) / 2
-  leaf_values = [
-    (_ratio(own[0], mass[0]), _ratio(own[1], mass[1]))
-    for own, mass in zip(got, likely, strict=True)
+  expectations = [
+    (_ratio(own[0], reach[0]), _ratio(own[1], reach[1]))
+    for own, reach in zip(got, likely, strict=True)
   ]
   inside = tree.sequence_form(uniform, between) > 0
   average = np.where(inside, tree.normalized(sums, uniform), np.nan)
-  return Above(average, (total[0] / weight, total[1] / weight), leaf_values)
+  return Above(average, (total[0] / weight, total[1] / weight), expectations)
 
 
 def _filled(counts: tuple[int, int], number: float) -> Pair:
   return np.full(counts[0], number), np.full(counts[1], number)
 
 
-def _ratio(sums: Float64s, mass: Float64s) -> Float64s:
-  return np.divide(sums, mass, out=np.zeros_like(sums), where=mass > 0)
+def _ratio(sums: Float64s, reach: Float64s) -> Float64s:
+  return np.divide(sums, reach, out=np.zeros_like(sums), where=reach > 0)

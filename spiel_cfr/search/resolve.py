@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import math
 import os
 from collections.abc import Iterable, Sequence
 
@@ -23,7 +24,7 @@ from spiel_cfr.search.rivers import RiverTree
 from spiel_cfr.search.search_step import Step, search_step
 from spiel_cfr.search.search_tree import Blueprint, PublicState, SearchTree
 
-_KIND, _FORMAT = "checkpoint of a search", 1
+_KIND, _FORMAT = "checkpoint of a search", 2
 # The solver where the opponent can't pick, as in vector form.
 _ITERATES = "dcfr"
 
@@ -62,11 +63,11 @@ class Resolved(SolvedPolicy):
     rows = [
       [
         f"{step.player}",
-        f"{step.length}",
+        str(step.length) if step.length == step.max_length else f"{step.length}-{step.max_length}",
         f"{step.solved:,}",
         f"{step.unreached:,}",
         f"{step.refused:,}",
-        f"{step.smallest_margin:z.2e}",
+        "-" if math.isnan(step.smallest_margin) else f"{step.smallest_margin:z.2e}",
         f"{step.before:z.6f} -> {step.after:z.6f}",
       ]
       for step in self.steps
@@ -168,7 +169,7 @@ def resolve(
         level,
         chosen,
         solves,
-        keeps_gains=tree.keeps_gains,
+        keeps_gains=tree.trades_margins,
         # A checkpoint has whole steps.
         stop=lambda: checkpoint is None and interrupt.requested,
       )

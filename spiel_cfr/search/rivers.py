@@ -52,7 +52,7 @@ class RiverTree(SearchTree):
   """
 
   game: PublicGame
-  keeps_gains = False
+  trades_margins = False
 
   def __init__(self, game: PublicGame, *, is_river: bool = False) -> None:
     """Finds the rivers of a game; or takes a game that is a river itself.
@@ -146,14 +146,14 @@ class RiverTree(SearchTree):
     first, second = map(len, self.game.tree.boards[self.places[number][0]].hands)
     return first, second
 
-  def chance_mass(self, number: int, player: int, weights: Float64s) -> Float64s:
+  def counterfactual_reach(self, number: int, player: int, weights: Float64s) -> Float64s:
     deal, board = self.game.tree.deal, self.game.tree.boards[self.places[number][0]]
     of_hands = np.zeros(len(deal.hands))
     of_hands[board.hands[1 - player]] = board.reaches[1 - player] * weights
     # Counted in integers, the opponents of a hand with none come out at exactly 0.
     some = deal.compatible_mass((of_hands > 0).astype(np.int64)) > 0
-    mass = np.where(some, deal.compatible_mass(of_hands), 0.0)[board.hands[player]]
-    return np.asarray(mass * board.reaches[player] * board.probability / deal.total)
+    reach = np.where(some, deal.compatible_mass(of_hands), 0.0)[board.hands[player]]
+    return np.asarray(reach * board.reaches[player] * board.probability / deal.total)
 
   def sequence_form(self, entries: Float64s, begins: Pairs | None = None) -> Float64s:
     """Raises UnsupportedGameError: what is above rivers is not searched."""
@@ -168,7 +168,7 @@ class RiverTree(SearchTree):
     """Returns the subgame of a single river."""
     (start,) = starts
     opponent = 1 - start.searcher
-    shares = gadget.shares(start.mass, start.dealt)
+    shares = gadget.shares(start.w, start.r)
     dealt = shares[1] if len(shares) > 1 else None
     front = opponent if gadget.is_safe else None
     river = RiverGame(self, start.number, start.weights, front, start.bound, dealt)
@@ -186,7 +186,7 @@ class RiverTree(SearchTree):
   def is_harmful(self, start: Start, margins: Float64s) -> bool:
     nodes = self.betting[self.places[start.number][1]]
     pot = 2 * min(abs(node.payoff) for node in nodes if node.kind in TERMINALS)
-    lost = np.maximum(-margins, 0.0) @ start.mass[start.mass > 0]
+    lost = np.maximum(-margins, 0.0) @ start.w[start.w > 0]
     return not lost <= _TOLERANCE * pot
 
   def __repr__(self) -> str:
@@ -229,7 +229,7 @@ class RiverGame:
     for own, hands, reach in zip(of_hands, board.hands, reaches, strict=True):
       own[hands] = reach
     self._alive = [
-      (own > 0) & (rivers.chance_mass(number, player, weights[1 - player]) > 0)
+      (own > 0) & (rivers.counterfactual_reach(number, player, weights[1 - player]) > 0)
       for player, own in enumerate(reaches)
     ]
     deal = dataclasses.replace(tree.deal, board=board.cards, reaches=of_hands)
@@ -291,7 +291,7 @@ class RiverBlueprint(Blueprint):
     """Takes a policy in behavioural form; `begins` are ranges with which play comes to some rivers."""
     self.tree, self.entries, self.searcher, self._begins = tree, entries, searcher, begins or {}
     self._responds = True
-    self._worth: dict[int, tuple[RiverGame, Float64s]] = {}
+    self._latest: dict[int, tuple[RiverGame, Float64s]] = {}
     # Rivers as games, for other strategies in them, too.
     self._games: dict[int, RiverGame] = {}
 
@@ -339,7 +339,7 @@ class RiverBlueprint(Blueprint):
 
   def _evaluated(self, number: int) -> tuple[RiverGame, Float64s]:
     """Returns a river with a choice of the opponent in front, and the opponent's utilities of all its sequences."""
-    if number not in self._worth:
+    if number not in self._latest:
       opponent, ranges = 1 - self.searcher, self.ranges(number)
       ones = np.ones_like(ranges[opponent])
       weights = (ones, ranges[1]) if opponent == 0 else (ranges[0], ones)
@@ -350,28 +350,30 @@ class RiverBlueprint(Blueprint):
       for player in PLAYERS:
         here, there = river.places(player)
         strategies[here] = self.entries[there]
-      worth = gradients(river.game, forms.sequence_form(river.game, strategies))
+      utilities = gradients(river.game, forms.sequence_form(river.game, strategies))
       if self._responds:
-        backward_pass(river.game, take_best, worth)
+        backward_pass(river.game, take_best, utilities)
       else:
-        backward_pass(river.game, expect, worth, strategy=strategies)
+        backward_pass(river.game, expect, utilities, strategy=strategies)
       # Only the last river is kept: what follows of it is asked for next.
-      self._worth = {number: (river, worth)}
-    return self._worth[number]
+      self._latest = {number: (river, utilities)}
+    return self._latest[number]
 
   def values(self, number: int) -> Float64s:
     opponent = 1 - self.searcher
-    if not self.tree.chance_mass(number, opponent, self.ranges(number)[self.searcher]).any():
+    if not self.tree.counterfactual_reach(
+      number, opponent, self.ranges(number)[self.searcher]
+    ).any():
       return np.zeros(self.tree.num_private_states(number)[opponent])
-    river, worth = self._evaluated(number)
-    return np.asarray(river.scale * worth[river.game.layout.sequences(0)[GO_ON]])
+    river, utilities = self._evaluated(number)
+    return np.asarray(river.scale * utilities[river.game.layout.sequences(0)[GO_ON]])
 
   def action_values(self) -> Float64s:
     result = np.zeros_like(self.entries)
     for number in self._begins:
-      river, worth = self._evaluated(number)
+      river, utilities = self._evaluated(number)
       here, there = river.places(1 - self.searcher)
-      result[there] = river.scale * worth[here]
+      result[there] = river.scale * utilities[here]
     return result
 
   def gifts(self, number: int) -> Float64s:

@@ -16,11 +16,12 @@ AnyBlueprint = TypeVar("AnyBlueprint", bound=Blueprint)
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-  """The public states that one player has solved again after one number of moves.
+  """Public states that one player has solved again together.
 
   Attributes:
     player: the searcher.
-    length: the number of moves.
+    length: the smallest number of moves before one of the public states.
+    max_length: the largest number of moves before one of them; cuts may have several lengths.
     solved: the number of public states with a new strategy.
     unreached: the number of public states that the searcher never plays to, which keep their strategy.
     refused: the number of public states that keep it because a margin was negative or a program was not solved.
@@ -32,6 +33,7 @@ class Step:
 
   player: int
   length: int
+  max_length: int
   solved: int
   unreached: int
   refused: int
@@ -104,16 +106,18 @@ def search_step(
     if not is_open:
       after, margins = _accepted(before, after, solved, margins, keeps_gains)
     kept, smallest = len(margins), min((float(each.min()) for each in margins), default=smallest)
+  lengths = [state.length for state in states]
   return after, Step(
-    before.searcher,
-    states[0].length,
-    kept,
-    unreached,
-    unsolved + len(solved) - kept,
-    smallest,
-    before.opponent_gets,
-    after.opponent_gets,
-    time.perf_counter() - begin,
+    player=before.searcher,
+    length=min(lengths),
+    max_length=max(lengths),
+    solved=kept,
+    unreached=unreached,
+    refused=unsolved + len(solved) - kept,
+    smallest_margin=smallest,
+    before=before.opponent_gets,
+    after=after.opponent_gets,
+    seconds=time.perf_counter() - begin,
   )
 
 

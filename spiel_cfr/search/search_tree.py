@@ -104,8 +104,8 @@ class PublicState:
 
     In poker, its range. NaN where the policy never comes here.
     """
-    own, mass, _ = self._facts(policy, player)
-    likely = own * mass
+    own, reach, _ = self._facts(policy, player)
+    likely = own * reach
     return self._by_name(player, likely / (likely.sum() or np.nan))
 
   def private_values(self, policy: AnyPolicy, player: int) -> dict[str, float]:
@@ -113,13 +113,13 @@ class PublicState:
 
     NaN where chance and the other player never let it happen.
     """
-    _, mass, worth = self._facts(policy, player)
-    return self._by_name(player, self._half + worth / np.where(mass > 0, mass, np.nan))
+    _, reach, values = self._facts(policy, player)
+    return self._by_name(player, self._half + values / np.where(reach > 0, reach, np.nan))
 
   def value(self, policy: AnyPolicy, player: int = 0) -> float:
     """Returns what a player expects under a policy, given that this public state is reached; NaN where it never is."""
-    own, mass, worth = self._facts(policy, player)
-    return self._half + float(own @ worth / (own @ mass or np.nan))
+    own, reach, values = self._facts(policy, player)
+    return self._half + float(own @ values / (own @ reach or np.nan))
 
   @property
   def _half(self) -> float:
@@ -130,8 +130,8 @@ class PublicState:
     arguments.integer(player, "player", 0, 1)
     blueprint = self.tree.blueprint(self.tree.entries(policy), 1 - player).expected(player, {})
     ranges = blueprint.ranges(self.number)
-    mass = self.tree.chance_mass(self.number, player, ranges[1 - player])
-    return ranges[player], mass, blueprint.values(self.number)
+    reach = self.tree.counterfactual_reach(self.number, player, ranges[1 - player])
+    return ranges[player], reach, blueprint.values(self.number)
 
   def _by_name(self, player: int, numbers: Float64s) -> dict[str, float]:
     names = self.private_states(player)
@@ -202,8 +202,10 @@ class Blueprint(abc.ABC):
 
   def expectations(self, number: int) -> Float64s:
     """Returns v: the opponent's expected payoff at each J, 0 where w is; shape (J,)."""
-    mass = self.tree.chance_mass(number, 1 - self.searcher, self.ranges(number)[self.searcher])
-    means = np.divide(self.values(number), mass, out=np.zeros(len(mass)), where=mass > 0)
+    reach = self.tree.counterfactual_reach(
+      number, 1 - self.searcher, self.ranges(number)[self.searcher]
+    )
+    means = np.divide(self.values(number), reach, out=np.zeros(len(reach)), where=reach > 0)
     # Sums that are rounded, divided by a tiny probability, can be anything.
     return np.asarray(np.clip(means, -self.tree.largest_payoff, self.tree.largest_payoff))
 
@@ -219,7 +221,7 @@ class Blueprint(abc.ABC):
 
   def margins(self, start: Start) -> Float64s:
     """Returns bounds less what the opponent expects, at each J with w above 0."""
-    return (start.bound - self.expectations(start.number))[start.mass > 0]
+    return (start.bound - self.expectations(start.number))[start.w > 0]
 
 
 class SearchTree(Sequence[PublicState]):
@@ -230,14 +232,14 @@ class SearchTree(Sequence[PublicState]):
     above: int64 (public states,). The public state before the last move, `NONE` of the first.
     largest_payoff: the largest absolute payoff.
     picks: whether the opponent can pick its private state in front of a subgame.
-    keeps_gains: whether a step may keep negative margins if the opponent gets less of the whole game with them.
+    trades_margins: whether a step may keep negative margins if the opponent gets less of the whole game with them.
   """
 
   game: CompiledGame
   above: Int64s
   largest_payoff: float
   picks: ClassVar[bool] = False
-  keeps_gains: ClassVar[bool] = True
+  trades_margins: ClassVar[bool] = True
 
   def __len__(self) -> int:
     return len(self.above)
@@ -308,7 +310,7 @@ class SearchTree(Sequence[PublicState]):
     """Returns how many private states each player has at a public state."""
 
   @abc.abstractmethod
-  def chance_mass(self, number: int, player: int, weights: Float64s) -> Float64s:
+  def counterfactual_reach(self, number: int, player: int, weights: Float64s) -> Float64s:
     """Returns, for a player's private states, chance's probability times weights of the other player's, summed."""
 
   @abc.abstractmethod
@@ -360,14 +362,16 @@ class SearchTree(Sequence[PublicState]):
       np.where(each > _UNLIKELY * each.max(), each, 0.0) for each in _facing(ranges, searcher)
     )
     theirs = np.ones_like(other) if gadget.is_safe else other
-    mass = self.chance_mass(number, 1 - searcher, own) * theirs
-    kept = mass > _UNLIKELY * mass.max()
+    w = self.counterfactual_reach(number, 1 - searcher, own)
+    reach = w * theirs
+    kept = reach > _UNLIKELY * reach.max()
     if not kept.any():
       return None
-    total = mass[kept].sum()
-    mass = np.where(kept, mass / total, 0.0)
+    total = reach[kept].sum()
     weights = _facing((own / total, np.where(kept, theirs, 0.0)), searcher)
-    return Start(number, searcher, weights, mass, mass * ranges[1 - searcher], bound)
+    return Start(
+      number, searcher, weights, np.where(kept, w / total, 0.0), ranges[1 - searcher], bound
+    )
 
   def batches(self, starts: Iterable[Start], *, alone: bool) -> Iterator[list[Start]]:
     """Yields subgames that are solved as one game; each `alone` for linear programs."""

@@ -36,6 +36,8 @@ class Bounds:
     searcher: the player who is solved again.
     limits: float64 (the opponent's private states,). The largest counterfactual values, such as those of
       `Solution.values`, in the scale of the searcher's range.
+    gifts: float64 (the opponent's private states,). An increase of the limits for gadgets whose `reach` is true; 0 by
+      default.
     gadget: one of `GADGETS`, or a `Gadget`; by default "safe" for a linear program, "follow" for a solver that iterates
       and in vector form.
   """
@@ -43,6 +45,7 @@ class Bounds:
   searcher: int
   limits: npt.ArrayLike
   gadget: str | Gadget | None = None
+  gifts: npt.ArrayLike = 0.0
 
   def __post_init__(self) -> None:
     """Checks the player.
@@ -60,7 +63,9 @@ class Bounds:
     searcher: int,
     gadget: str | Gadget | None = None,
   ) -> "Bounds":
-    """Returns what the opponent gets by a best response to a policy: v(J), and its gifts if the gadget counts them.
+    """Returns the opponent's counterfactual values by a best response to a policy: v(J) times the probability of J.
+
+    The gifts g(J) are in the same scale.
 
     Args:
       public_state: one of `public_states(game)`.
@@ -75,11 +80,12 @@ class Bounds:
     tree, number = public_state.tree, public_state.number
     arguments.integer(searcher, "searcher", 0, 1)
     blueprint = tree.blueprint(tree.entries(policy), searcher)
-    limits = blueprint.values(number)
+    gifts: npt.ArrayLike = 0.0
+    # Without a gadget, the solver chooses it, and so whether gifts count.
     if find_gadget(gadget, picks=tree.picks).reach:
       own = blueprint.ranges(number)[searcher]
-      limits = limits + blueprint.gifts(number) * tree.chance_mass(number, 1 - searcher, own)
-    return cls(searcher, limits, gadget)
+      gifts = blueprint.gifts(number) * tree.counterfactual_reach(number, 1 - searcher, own)
+    return cls(searcher, blueprint.values(number), gadget, gifts)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -128,31 +134,38 @@ class Subgame:
     self.public_state, self._tree = public_state, public_state.tree
     self.ranges = _checked(public_state, ranges)
     self._bounds, self._leaf_values, self._searcher = bounds, leaf_values, 0
-    self._limits: Float64s = np.zeros(len(self.ranges[1]))
     if bounds is not None:
       if leaf_values is not None:
         raise errors.ArgumentError(
           "Bounds are for subgames that go on to the end, without leaf_values."
         )
       self._searcher = bounds.searcher
-      limits = np.asarray(bounds.limits, np.float64)
       opponent = 1 - self._searcher
-      if limits.shape != self.ranges[opponent].shape or not np.isfinite(limits).all():
-        raise errors.ArgumentError(
-          f"limits must be {len(self.ranges[opponent])} finite numbers, one for each private state of player "
-          f"{opponent}, not {arguments.shortened(bounds.limits)}."
-        )
-      mass = self._tree.chance_mass(public_state.number, opponent, self.ranges[self._searcher])
-      self._limits = np.divide(limits, mass, out=np.zeros_like(limits), where=mass > 0)
+      shape = self.ranges[opponent].shape
+      for name, given, shapes in (
+        ("limits", bounds.limits, [shape]),
+        ("gifts", bounds.gifts, [shape, ()]),
+      ):
+        if np.shape(given) not in shapes or not np.isfinite(np.asarray(given, np.float64)).all():
+          raise errors.ArgumentError(
+            f"{name} must be {shape[0]} finite numbers, one for each private state of player {opponent}, not "
+            f"{arguments.shortened(given)}."
+          )
     self._begin(iterates=False)
 
   def _begin(self, iterates: bool) -> tuple[Gadget, Start]:
     """Returns the gadget, by default one that suits a linear program or a solver that iterates, and the beginning."""
-    gadget = GADGETS["unsafe"]
-    if self._bounds is not None:
-      gadget = find_gadget(self._bounds.gadget, picks=self._tree.picks, iterates=iterates)
-    number = self.public_state.number
-    start = self._tree.start(number, self.ranges, self._searcher, gadget, self._limits)
+    gadget, tree, number = GADGETS["unsafe"], self._tree, self.public_state.number
+    opponent, bounds = 1 - self._searcher, self._bounds
+    bound = np.zeros(len(self.ranges[opponent]))
+    if bounds is not None:
+      gadget = find_gadget(bounds.gadget, picks=tree.picks, iterates=iterates)
+      limits = np.asarray(bounds.limits, np.float64)
+      if gadget.reach:
+        limits = limits + np.asarray(bounds.gifts, np.float64)
+      reach = tree.counterfactual_reach(number, opponent, self.ranges[self._searcher])
+      np.divide(limits, reach, out=bound, where=reach > 0)
+    start = tree.start(number, self.ranges, self._searcher, gadget, bound)
     if start is None:
       raise errors.ArgumentError(
         f"{self.public_state!r} has probability 0 with these ranges, so there is nothing to solve."

@@ -9,7 +9,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr.deep_cfr.network import MLP, Approximator, Array, Rows, Training
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.search.cut_outs import Pair
-from spiel_cfr.search.public_state_values import PublicStateValues, SolvedValues, masses
+from spiel_cfr.search.public_state_values import PublicStateValues, SolvedValues, cut_reach
 from spiel_cfr.search.public_states import check_cut, list_histories
 from spiel_cfr.search.search_tree import PublicState
 
@@ -40,7 +40,7 @@ class ValueNetwork(PublicStateValues):
   def values(self, ranges: Sequence[Pair]) -> list[Pair]:
     used, seen = _is_output(self), _features(self, ranges)
     found = self._scale * self._network.outputs(self._parameters, seen, used.shape[1])
-    pairs = zip(masses(self, ranges, 0), masses(self, ranges, 1), strict=True)
+    pairs = zip(cut_reach(self, ranges, 0), cut_reach(self, ranges, 1), strict=True)
     result = []
     for own, row, (first, second) in zip(used, found, pairs, strict=True):
       expectations = row[own]
@@ -130,10 +130,10 @@ def _features(values: PublicStateValues, ranges: Sequence[Pair]) -> Array:
 
 def _expectations(values: PublicStateValues, ranges: Sequence[Pair]) -> Float64s:
   """Returns values per unit of chance's and the other player's probability, as rows of `_is_output`."""
-  worth = _table(values, values.values(ranges))
-  pairs = zip(masses(values, ranges, 0), masses(values, ranges, 1), strict=True)
-  mass = _table(values, list(pairs))
-  return np.divide(worth, mass, out=worth, where=mass > 0)
+  result = _table(values, values.values(ranges))
+  pairs = zip(cut_reach(values, ranges, 0), cut_reach(values, ranges, 1), strict=True)
+  reach = _table(values, list(pairs))
+  return np.divide(result, reach, out=result, where=reach > 0)
 
 
 def _drawn_ranges(used: Bools, rng: np.random.Generator) -> list[Float64s]:

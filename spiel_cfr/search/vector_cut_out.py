@@ -10,8 +10,8 @@ and one whose offer is worse than any outcome of the game, so that it always goe
 """
 
 import functools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -129,6 +129,55 @@ class VectorSubgame(PublicTreeGame):
     )
 
 
+class _Pairs(NamedTuple):
+  """Pairs of a type of the searcher and a type of the opponent. Each way of the opponent has its types once.
+
+  Attributes:
+    searcher: the player who is solved again.
+    factors: float64 (subgames, searcher's types, ways x opponent's types). The factors of chance's probabilities.
+    bounds: float64 (subgames, opponent's types). The bounds of the opponent.
+  """
+
+  searcher: int
+  factors: Float64s
+  bounds: Float64s
+
+  @property
+  def ways(self) -> int:
+    """The number of ways in which the opponent comes to its types, see `Gadget.shares`."""
+    return int(self.factors.shape[2] // self.bounds.shape[1])
+
+  def turned(self, squares: Any) -> Any:
+    """Turns squares of players 0 and 1 into squares of searcher and opponent, or back."""
+    return squares.swapaxes(1, 2) if self.searcher else squares
+
+  def weighed(self, squares: Float64s, subgames: Int64s) -> Float64s:
+    """Returns squares of players 0 and 1, of some subgames, times the factors; by searcher and opponent."""
+    return np.asarray(np.tile(self.turned(squares), self.ways) * self.factors[subgames])
+
+
+class _Part(NamedTuple):
+  """The part of a public tree that subgames play to.
+
+  Attributes:
+    nodes: int64 (nodes,). The nodes in the whole, ascending.
+    subgame: int64 (nodes,). The subgame of each node.
+    kind: int64 (nodes,). The place of each node's weights.
+    weights: float64 (kinds, searcher's types, opponent's types). The probabilities of pairs, or `RULED_OUT`.
+    edges: int64 (edges,). The edges in the whole.
+    owner: int64 (edges,). The place of the node above each edge.
+    child: int64 (edges,). The place of the node below each edge; `NONE` where the game ends.
+  """
+
+  nodes: Int64s
+  subgame: Int64s
+  kind: Int64s
+  weights: Float64s
+  edges: Int64s
+  owner: Int64s
+  child: Int64s
+
+
 def cut_out(public: VectorRows, starts: Sequence[Start], gadget: Gadget) -> CutOut:
   """Returns the subgames below some nodes, none of which follows another, as one game.
 
@@ -137,79 +186,112 @@ def cut_out(public: VectorRows, starts: Sequence[Start], gadget: Gadget) -> CutO
     starts: the beginning of each subgame.
     gadget: the gadget in front of each.
   """
-  searcher, number = starts[0].searcher, len(starts)
-  opponent, whole = 1 - searcher, public.game.tree
-  offers = number if gadget.front == "choice" else 0
-  begins = np.array([start.number for start in starts])
+  searcher, begins = starts[0].searcher, np.array([start.number for start in starts])
+  pairs = _pair_weights(public, starts, gadget)
+  part = _reached_part(public, begins, pairs)
+  front, largest = pairs.factors[:0], public.largest_payoff
+  if gadget.front == "choice":
+    largest = max(_PENALTY * largest, float(np.abs(pairs.bounds).max()))
+    front = _offers(public, begins, pairs, largest)
+  game = VectorSubgame(_tree(public, begins, pairs, part, front, largest), public, part.nodes)
+  places = [game.places(player) for player in PLAYERS]
+  (first_here, first_there, _), (second_here, second_there, _) = (
+    # The opponent's strategy below a choice is none of the whole.
+    [numbers[:0] for numbers in found] if gadget.is_safe and player != searcher else found
+    for player, found in enumerate(places)
+  )
+  return CutOut(
+    game,
+    searcher,
+    (first_here, second_here),
+    (first_there, second_there),
+    part.subgame[places[searcher][2]],
+  )
 
-  def all_types(player: int, numbers: Sequence[Float64s]) -> Float64s:
+
+def _pair_weights(public: VectorRows, starts: Sequence[Start], gadget: Gadget) -> _Pairs:
+  """Returns the factors of pairs of types, and the opponent's bounds."""
+  searcher = starts[0].searcher
+  opponent = 1 - searcher
+
+  def all_types(player: int, numbers: Iterable[Float64s]) -> Float64s:
     """Returns numbers of a player's private states in each subgame, shape (subgames, types)."""
     return np.array(
-      [public.spread(node, player, own) for node, own in zip(begins, numbers, strict=True)]
+      [public.spread(start.number, player, own) for start, own in zip(starts, numbers, strict=True)]
     )
 
-  # By subgame, way and type of the opponent, see `Gadget.shares`.
-  ways = [gadget.shares(each.mass, each.dealt) for each in starts]
-  shares = np.stack([all_types(opponent, list(own)) for own in zip(*ways, strict=True)], axis=1)
-  copies = shares.shape[1]
-  bounds = all_types(opponent, [start.bound for start in starts])
-  own, theirs = (
+  by_way = zip(*(gadget.shares(start.w, start.r) for start in starts), strict=True)
+  shares = np.stack([all_types(opponent, own) for own in by_way], axis=1)
+  searchers, opponents = (
     all_types(player, [start.weights[player] for start in starts])
     for player in (searcher, opponent)
   )
-  # The factors of chance's probabilities of pairs of types.
-  scales = own[:, :, None] * np.tile(theirs, copies)[:, None] * shares.reshape(number, 1, -1)
+  columns = np.tile(opponents, shares.shape[1])[:, None] * shares.reshape(len(starts), 1, -1)
+  bounds = all_types(opponent, [start.bound for start in starts])
+  return _Pairs(searcher, searchers[:, :, None] * columns, bounds)
 
-  def turned(squares: Any) -> Any:
-    """Turns squares of the players' types into those of the searcher's and the opponent's, or back."""
-    return squares.swapaxes(1, 2) if searcher else squares
 
-  def copied(squares: Any) -> Any:
-    return np.tile(turned(squares), copies)
-
-  inside = _inside(public, begins)
-  nodes = np.flatnonzero(inside >= 0)
-  cases, kind = _pairs(inside[nodes], whole.kind[nodes])
-  weights = copied(public.chances[cases[1]]) * scales[cases[0]]
+def _reached_part(public: VectorRows, begins: Int64s, pairs: _Pairs) -> _Part:
+  """Returns the part of the whole below some nodes that chance plays to with some pair of types."""
+  whole, subgame = public.game.tree, _inside(public, begins)
+  nodes = np.flatnonzero(subgame >= 0)
+  cases, kind = _distinct_pairs(subgame[nodes], whole.kind[nodes])
+  weights = pairs.weighed(public.chances[cases[1]], cases[0])
   weights[weights == 0] = RULED_OUT
-  # What chance never does for the types that are left is left out.
-  stays = (weights > 0).any(axis=(1, 2))
-  nodes, kind = nodes[stays[kind]], (np.cumsum(stays) - 1)[kind[stays[kind]]]
-  place = np.full(whole.num_nodes, -1)
-  place[nodes] = 1 + offers + np.arange(len(nodes))
-
+  reached = np.asarray((weights > 0).any(axis=(1, 2)))
+  nodes, kind = nodes[reached[kind]], (np.cumsum(reached) - 1)[kind[reached[kind]]]
+  place = np.full(whole.num_nodes, NONE)
+  place[nodes] = np.arange(len(nodes))
   counts = whole.num_actions[nodes]
   edges, owner = spread(whole.first_edge[nodes], counts), np.repeat(np.arange(len(nodes)), counts)
   child = np.where(whole.child[edges] >= 0, place[np.maximum(whole.child[edges], 0)], NONE)
-  there = (whole.child[edges] < 0) | (child >= 0)
-  edges, owner, child = edges[there], owner[there], child[there]
-  ends = child < 0
-  child[ends] = -1 - offers - np.arange(np.count_nonzero(ends))
-  cases, matrix = _pairs(inside[nodes[owner[ends]]], whole.matrix[-1 - whole.child[edges[ends]]])
-  # What the searcher gets.
-  payoffs = (1 - 2 * searcher) * copied(public.payoffs[cases[1]]) * scales[cases[0]]
-  begins_whole, begins = begins, place[begins]
-  largest, first = public.largest_payoff, 1 + offers
-  tops, choices = begins, np.zeros(0, np.int64)
+  kept = (whole.child[edges] < 0) | (child >= 0)
+  return _Part(nodes, subgame[nodes], kind, weights[reached], edges[kept], owner[kept], child[kept])
+
+
+def _offers(public: VectorRows, begins: Int64s, pairs: _Pairs, penalty: float) -> Float64s:
+  """Returns player 0's payoffs where the opponent takes the bound; dealt types pay the penalty for that.
+
+  Shape (subgames, searcher's types, ways x opponent's types).
+  """
+  by_way = [pairs.bounds, np.full_like(pairs.bounds, -penalty)][: pairs.ways]
+  sign = -1 if pairs.searcher == 0 else 1
+  chances = pairs.weighed(public.chances[public.game.tree.kind[begins]], np.arange(len(begins)))
+  return np.asarray(chances * (sign * np.concatenate(by_way, axis=1))[:, None])
+
+
+def _tree(
+  public: VectorRows,
+  begins: Int64s,
+  pairs: _Pairs,
+  part: _Part,
+  front: Float64s,
+  largest: float,
+) -> TypedTree:
+  """Returns chance's node, the opponent's choices if there are payoffs in front, and the part of the whole."""
+  whole, number, offers = public.game.tree, len(begins), len(front)
+  ends = part.child < 0
+  cases, matrix = _distinct_pairs(
+    part.subgame[part.owner[ends]], whole.matrix[-1 - whole.child[part.edges[ends]]]
+  )
+  payoffs = np.concatenate([front, pairs.weighed(public.payoffs[cases[1]], cases[0])])
+  payoffs = pairs.turned(payoffs)
+  # Chance's node comes first, then a choice for each offer. Terminals are numbered from the offers on, too.
+  begins_here = np.searchsorted(part.nodes, begins)
+  tops, choices = 1 + offers + begins_here, np.zeros(0, np.int64)
   if offers:
-    largest = max(_PENALTY * largest, float(np.abs(bounds).max()))
-    gets = np.concatenate([-bounds, np.full_like(bounds, largest)][:copies], axis=1)
-    chances = copied(public.chances[whole.kind[begins_whole]])
-    payoffs = np.concatenate([chances * scales * gets[:, None], payoffs])
+    choices = np.stack([-1 - np.arange(number), tops], axis=1).reshape(-1)
     tops = 1 + np.arange(number)
-    choices = np.stack([-tops, begins], axis=1).reshape(-1)
-  actions = np.bincount(owner, minlength=len(nodes))
-  matrices = np.stack([turned(payoffs), -turned(payoffs)], axis=1)
-  shape = matrices.shape[2:]
-  tree = TypedTree(
-    player=np.concatenate([[CHANCE], np.full(offers, opponent), whole.player[nodes]]).astype(
-      np.int8
-    ),
-    kind=np.concatenate([[0], kind[begins - first][:offers], kind]).astype(np.int32),
+  child = np.where(ends, -offers - np.cumsum(ends), 1 + offers + part.child)
+  actions = np.bincount(part.owner, minlength=len(part.nodes))
+  movers = [CHANCE], np.full(offers, 1 - pairs.searcher), whole.player[part.nodes]
+  moves = np.arange(number), np.tile([0, 1], offers), whole.action[part.edges]
+  shape = payoffs.shape[1:]
+  return TypedTree(
+    player=np.concatenate(movers).astype(np.int8),
+    kind=np.concatenate([[0], part.kind[begins_here][:offers], part.kind]).astype(np.int32),
     first_edge=np.cumsum(np.concatenate([[0, number], np.full(offers, 2), actions])),
-    action=np.concatenate([np.arange(number), np.tile([0, 1], offers), whole.action[edges]]).astype(
-      np.int32
-    ),
+    action=np.concatenate(moves).astype(np.int32),
     child=np.concatenate([tops, choices, child]).astype(np.int32),
     matrix=np.append(np.arange(offers), offers + matrix).astype(np.int32),
     deals=Deals(
@@ -217,24 +299,10 @@ def cut_out(public: VectorRows, starts: Sequence[Start], gadget: Gadget) -> CutO
       np.indices(shape).reshape(2, -1),
       np.zeros(shape[0] * shape[1]),
     ),
-    weights=turned(weights[stays]).reshape(np.count_nonzero(stays), -1),
-    matrices=matrices if searcher == 0 else matrices[:, ::-1].copy(),
+    weights=pairs.turned(part.weights).reshape(len(part.weights), -1),
+    matrices=np.stack([payoffs, -payoffs], axis=1),
     payoff_range=(-largest, largest),
     constant_sum=0.0,
-  )
-  game = VectorSubgame(tree, public, nodes)
-  # The opponent's strategy below a choice is none of the whole.
-  places = [game.places(player) for player in PLAYERS]
-  none = np.zeros(0, np.int64)
-  if gadget.is_safe:
-    places[opponent] = none, none, none
-  (first_here, first_there, _), (second_here, second_there, _) = places
-  return CutOut(
-    game,
-    searcher,
-    (first_here, second_here),
-    (first_there, second_there),
-    inside[nodes][places[searcher][2]],
   )
 
 
@@ -248,7 +316,7 @@ def _inside(public: VectorRows, begins: Int64s) -> Int64s:
   return result
 
 
-def _pairs(first: Integers, second: Integers) -> tuple[Int64s, Int64s]:
+def _distinct_pairs(first: Integers, second: Integers) -> tuple[Int64s, Int64s]:
   """Returns the different pairs of two arrays, shape (2, pairs), and which each is."""
   pairs, which = np.unique(np.stack([first, second]), axis=1, return_inverse=True)
   return pairs.astype(np.int64), which.reshape(-1)

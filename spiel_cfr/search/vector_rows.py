@@ -99,7 +99,7 @@ class VectorRows:
     result[self.types(number)[player]] = numbers
     return result
 
-  def masses(self, player: int, reach: Float64s) -> Float64s:
+  def counterfactual_reach_of_rows(self, player: int, reach: Float64s) -> Float64s:
     """Returns the probability that chance and the other player come to each row of a player's; 0 of ends."""
     found = self.game.tree
     own, other = (np.arange(found.deals.num_types[each]) for each in (player, 1 - player))

@@ -43,8 +43,8 @@ class VectorTree(ForestTree):
   def rows(self, number: int, player: int) -> Int64s:
     return np.asarray(self.nodes.first_row[player][number] + self.nodes.types(number)[player])
 
-  def masses(self, player: int, reach: Float64s) -> Float64s:
-    return self.nodes.masses(player, reach)
+  def counterfactual_reach_of_rows(self, player: int, reach: Float64s) -> Float64s:
+    return self.nodes.counterfactual_reach_of_rows(player, reach)
 
   def ends(self, player: int, reach: Float64s) -> Float64s:
     return self.nodes.ends(player, reach)
@@ -72,10 +72,10 @@ class VectorTree(ForestTree):
     )
     return first, second, weights[alive]
 
-  def chance_mass(self, number: int, player: int, weights: Float64s) -> Float64s:
+  def counterfactual_reach(self, number: int, player: int, weights: Float64s) -> Float64s:
     chances = self.nodes.chances[self.game.tree.kind[number]]
-    mass = self.nodes.spread(number, 1 - player, weights) @ (chances if player else chances.T)
-    return np.asarray(mass[self.nodes.types(number)[player]])
+    reach = self.nodes.spread(number, 1 - player, weights) @ (chances if player else chances.T)
+    return np.asarray(reach[self.nodes.types(number)[player]])
 
   def described(self, number: int) -> str:
     known = " x ".join(map(str, self.num_private_states(number)))

@@ -36,6 +36,9 @@ def test_depth_limits_are_worth_what_was_seen():
   assert drawn.exploitability == same.exploitability != one.exploitability
   own = search.solve_trunk(game, policy, continuations=[policy], player=1)
   assert own.steps[0].player == 1
+  # There are no bounds, so no margins.
+  assert np.isnan(own.steps[0].smallest_margin)
+  assert str(own).splitlines()[-1].split()[5] == "-"
 
 
 @pytest.mark.parametrize("player", [0, 1])

@@ -319,6 +319,15 @@ def test_games_that_cannot_be_searched_are_refused(name, error, words):
     search.public_states(name)
 
 
+def test_steps_have_all_lengths_of_a_cut(leduc):
+  game, tree, policy = leduc
+  found = search.resolve(game, policy, player=0, continual=False, solver="dcfr", iterations=1)
+  (step,) = found.steps
+  assert (step.length, step.max_length) == (5, 7)
+  assert {state.length for state in tree.natural_cut()} == {5, 6, 7}
+  assert str(found).splitlines()[-1].split()[1] == "5-7"
+
+
 def test_infosets_that_span_lengths_are_refused():
   efg = (
     'EFG 2 R "spans" { "0" "1" } "" c "" 1 "" { "a" 1/2 "b" 1/2 } 0 p "" 1 1 "" { "l" "r" } 0 '
@@ -431,7 +440,7 @@ def test_programs_have_one_copy_of_what_the_safe_gadget_has_twice(leduc, searche
     form[[tree.root for tree in game.treeplexes]] = 1.0
     found = evaluate.evaluate(game, form).best_response_values[other]
     assert found == pytest.approx(wanted, abs=1e-9)
-    count = np.count_nonzero(start.mass)
+    count = np.count_nonzero(start.w)
     sizes = [len(sequence_form_matrices.sequences(each.game, other)) for each in (less, whole)]
     assert sizes[0] == (sizes[1] + 1 + count) / 2
 

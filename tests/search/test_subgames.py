@@ -200,6 +200,21 @@ def test_a_walk_that_ran_out_of_time_is_tried_again(monkeypatch):
   assert isinstance(bot._found[bot._game.root], local_search.LocalSearch)
 
 
+@pytest.mark.parametrize(("solver", "gadget"), [("lp", "safe"), ("dcfr", "follow")])
+def test_bounds_count_gifts_where_the_gadget_of_the_solver_does(solver, gadget):
+  tree = trees("leduc_poker")[0]
+  policy = blueprint(tree.game)
+  for state in tree.natural_cut()[:2]:
+    subgame = search.Subgame(
+      state, state.ranges(policy), search.Bounds.from_policy(state, policy, 0)
+    )
+    wanted = search.Subgame(
+      state, state.ranges(policy), search.Bounds.from_policy(state, policy, 0, gadget)
+    )
+    found, same = (each.solve(solver, 20).strategies for each in (subgame, wanted))
+    assert found.tobytes() == same.tobytes()
+
+
 def test_bad_arguments_are_named():
   tree = trees("kuhn_poker")[0]
   state, good = tree.natural_cut()[0], [np.ones(3), np.ones(3)]
@@ -212,6 +227,8 @@ def test_bad_arguments_are_named():
     search.Subgame(0, good)
   with pytest.raises(errors.ArgumentError, match="limits must be 3"):
     search.Subgame(state, good, search.Bounds(0, np.ones(2)))
+  with pytest.raises(errors.ArgumentError, match="gifts must be 3"):
+    search.Subgame(state, good, search.Bounds(0, np.ones(3), gifts=np.ones(2)))
   with pytest.raises(errors.ArgumentError, match="without leaf_values"):
     values = search.SolvedValues(tree.natural_cut())
     search.Subgame(tree[0], ones(tree, 0), search.Bounds(0, np.ones(1)), values)

@@ -85,8 +85,8 @@ def test_bounds_and_subgames_are_those_of_lists(name, searcher):
     for gadget in _GADGETS:
       chosen = search.gadgets.find_gadget(gadget)
       start, same_start = before.start(state.number, chosen), other.start(same.number, chosen)
-      for attribute in ("mass", "bound", "dealt"):
-        numbers = [np.sort(getattr(each, attribute)[each.mass > 0]) for each in (start, same_start)]
+      for attribute in ("w", "bound", "r"):
+        numbers = [np.sort(getattr(each, attribute)[each.w > 0]) for each in (start, same_start)]
         np.testing.assert_allclose(*numbers, atol=1e-12)
       wanted = subgame(state, policy, searcher, gadget=gadget)
       again = subgame(same, policy, searcher, gadget=gadget)

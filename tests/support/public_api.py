@@ -192,7 +192,7 @@ def _maker(cls: type) -> Any:
 
 
 # What wrappers and certificates call of the solver inside, and search of public trees, with numbers that are checked.
-_INTERNAL = {"infoset_numbers", "num_private_states", "chance_mass"}
+_INTERNAL = {"infoset_numbers", "num_private_states", "counterfactual_reach"}
 _INTERNAL |= {"blueprint", "start", "first_histories", "places", "by_private_state"}
 
 
