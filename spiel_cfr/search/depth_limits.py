@@ -1,6 +1,5 @@
 """Search with limited depth: a game solved down to a cut, with the opponent's choice or values for what is below."""
 
-import math
 import time
 from collections.abc import Sequence
 from typing import Literal
@@ -13,7 +12,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms, open_spiel
-from spiel_cfr.search.cut_outs import SubgameSolver
+from spiel_cfr.search.cut_outs import Start, SubgameSolver
 from spiel_cfr.search.forest_tree import ForestBlueprint
 from spiel_cfr.search.gadgets import GADGETS
 from spiel_cfr.search.listed_cut_out import Limit, cut_out
@@ -21,7 +20,7 @@ from spiel_cfr.search.listed_tree import ListedTree
 from spiel_cfr.search.public_state_values import PublicStateValues, solve_above
 from spiel_cfr.search.public_states import DEFAULT_MAX_HISTORIES, check_cut, list_histories
 from spiel_cfr.search.resolve import Resolved, resolved
-from spiel_cfr.search.search_step import Step
+from spiel_cfr.search.search_step import step_between
 from spiel_cfr.search.search_tree import PublicState
 
 Continuations = Literal["best_responses", "pure"]
@@ -74,12 +73,7 @@ def solve_trunk(
   if states is None:
     states = list_histories(game, max_histories).natural_cut()
   states = check_cut(game, states)
-  tree = states[0].tree
-  if not isinstance(tree, ListedTree):
-    raise errors.ArgumentError(
-      f"Continuations need listed histories; {states[0]!r} has none. Take a PublicState of "
-      "public_states(compile_game(game, vector_form=False))."
-    )
+  tree: ListedTree = states[0].tree.as_listed()
   start = tree.entries(blueprint)
   if isinstance(continuations, str):
     arguments.one_of(continuations, "continuations", ["best_responses", "pure"])
@@ -91,40 +85,29 @@ def solve_trunk(
     before = tree.blueprint(start, searcher)
     if continuations == "best_responses":
       chosen = [start]
-      played = _solve_above(before, states, chosen)
+      played = _solve_above(tree, before, states, chosen)
       for _ in range(number - 1):
         chosen.append(_best_response(tree, played))
-        played = _solve_above(before, states, chosen)
+        played = _solve_above(tree, before, states, chosen)
     elif continuations == "pure":
       drawn = [start, *(_drawn(tree, start, rng) for _ in range(number - 1))]
-      played = _solve_above(before, states, drawn)
+      played = _solve_above(tree, before, states, drawn)
     else:
-      played = _solve_above(before, states, [tree.entries(each) for each in continuations])
+      played = _solve_above(tree, before, states, [tree.entries(each) for each in continuations])
     mine = tree.owned(searcher)
     result[mine] = played[mine]
-    after = before.playing(played).opponent_gets
-    step = Step(
-      player=searcher,
-      length=0,
-      max_length=0,
-      solved=1,
-      unreached=0,
-      refused=0,
-      smallest_margin=math.nan,
-      before=before.opponent_gets,
-      after=after,
-      seconds=time.perf_counter() - begin,
-    )
-    steps.append(step)
+    steps.append(step_between(before, before.playing(played), tree[:1], begin, solved=1))
   return resolved(tree, start, result, steps)
 
 
 def _solve_above(
-  before: ForestBlueprint, cut: Sequence[PublicState], continuations: Sequence[Float64s]
+  tree: ListedTree,
+  before: ForestBlueprint,
+  cut: Sequence[PublicState],
+  continuations: Sequence[Float64s],
 ) -> Float64s:
   """Returns the policy that is played if the opponent chooses among continuations below a cut."""
-  tree, searcher, unsafe = before.tree, before.searcher, GADGETS["unsafe"]
-  assert isinstance(tree, ListedTree)
+  searcher, unsafe = before.searcher, GADGETS["unsafe"]
   mine = tree.owned(searcher)
   begins = {
     state.number: (
@@ -187,9 +170,8 @@ def solve_by_values(
   above = solve_above(tree[0], ones, values, iterations)
   played = np.where(np.isnan(above.entries), start, above.entries)
   result, steps = played.copy(), []
-  lengths = [state.length for state in values.states]
   for searcher in (0, 1):
-    begin, opponent, solved = time.perf_counter(), 1 - searcher, []
+    begin, opponent, solved = time.perf_counter(), 1 - searcher, list[Start]()
     before = tree.blueprint(played, searcher)
     for state, bounds in zip(values.states, above.expectations, strict=True):
       # Bounds are no best response values: the policy is the blueprint's below.
@@ -200,17 +182,14 @@ def solve_by_values(
         cut.write(solver.solve(cut), result, searcher)
         solved.append(beginning)
     after = tree.blueprint(result, searcher)
-    step = Step(
-      player=searcher,
-      length=min(lengths),
-      max_length=max(lengths),
+    step = step_between(
+      before,
+      after,
+      values.states,
+      begin,
       solved=len(solved),
-      unreached=len(lengths) - len(solved),
-      refused=0,
-      smallest_margin=min((float(after.margins(each).min()) for each in solved), default=math.nan),
-      before=before.opponent_gets,
-      after=after.opponent_gets,
-      seconds=time.perf_counter() - begin,
+      unreached=len(values.states) - len(solved),
+      margins=[after.margins(start) for start in solved],
     )
     steps.append(step)
   return resolved(tree, start, result, steps)

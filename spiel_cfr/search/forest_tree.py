@@ -7,8 +7,8 @@ game ends. Both are linear in the other player's reach probabilities.
 import abc
 import copy
 import functools
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -50,8 +50,19 @@ class ForestTree(SearchTree):
     """Returns a player's counterfactual values where the game ends, by the other player's `reach`; shape (rows,)."""
 
   @abc.abstractmethod
+  def states(self, number: int) -> Iterable[Any]:
+    """Returns OpenSpiel's states of the histories of a public state."""
+
+  @abc.abstractmethod
+  def pairs(self, number: int) -> tuple[Int64s, Int64s, Float64s]:
+    """Returns each history of a public state: the place of each player's private state, and chance's probability."""
+
+  @abc.abstractmethod
   def movers(self) -> tuple[Int64s, Int64s]:
     """Returns pairs of a public state and a player who may be to move there, or chance, ascending; as two arrays."""
+
+  def as_forest(self) -> Self:
+    return self
 
   def deciding(self, player: int) -> Int64s:
     numbers, movers = self.movers()
@@ -110,6 +121,7 @@ class ForestTree(SearchTree):
     return result[0], result[1]
 
   def sequence_form(self, entries: Float64s, begins: Pairs | None = None) -> Float64s:
+    """Returns the probability that its owner plays to each entry, shape (entries,); `begins` as of `blueprint`."""
     result = np.zeros(len(entries))
     for forest, reach in zip(self.forests, self.reach(entries, begins), strict=True):
       own = np.flatnonzero(forest.deciding >= 0)
@@ -156,7 +168,15 @@ class ForestBlueprint(Blueprint):
     """Takes a policy; the arguments are the attributes."""
     self.tree, self.entries, self.searcher, self.play = tree, entries, searcher, play
 
-  def expected(self, player: int, leaves: Mapping[int, Float64s]) -> "ForestBlueprint":
+  def expected(
+    self, player: int, leaves: Mapping[int, Float64s] | None = None
+  ) -> "ForestBlueprint":
+    """See `Blueprint.expected`.
+
+    Args:
+      player: the player.
+      leaves: by public state, its counterfactual values, float64 (private states,), in place of what follows there.
+    """
     play = self.play._replace(barred=None, responds=False, leaves=leaves)
     return ForestBlueprint(self.tree, self.entries, 1 - player, play)
 

@@ -5,6 +5,7 @@ asks OpenSpiel's states for both. It explores actions as `games.openspiel.walk` 
 game have the numbers, and its actions the entries, that the compiled game has.
 """
 
+import array
 import functools
 import math
 import weakref
@@ -17,9 +18,14 @@ import scipy  # its `sparse` is imported when it is used
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE
-from spiel_cfr.search.history_walk import NONE, TERMINAL, Walk
+from spiel_cfr.games.openspiel.history_list import NONE, TERMINAL, HistoryList, Move, in_order
+from spiel_cfr.games.openspiel.state_checks import (
+  SUM_TOLERANCE,
+  check_actions,
+  inconsistent_actions,
+)
 
+_ADVICE = " Raise the limit (max_nodes, of bots max_histories), or the time."
 # Trees of whole games, walked once for all who hold them at a time.
 _HELD: "weakref.WeakKeyDictionary[GameView, weakref.ref[HistoryTree]]"
 _HELD = weakref.WeakKeyDictionary()
@@ -78,14 +84,16 @@ class HistoryTree:
     """
     self.view = view
     self._first_histories = [root.history() for root in roots]
-    found = Walk(view, max_nodes, deadline)
+    found = _Infostates(view)
+    listed = HistoryList(view, max_nodes, found.decide, deadline, _ADVICE)
     for root in roots:
-      found.visit(root)
-    columns = found.columns()
+      listed.add(root)
+    columns = listed.columns()
     self.parent, self.action, self.mover = columns["parent"], columns["action"], columns["mover"]
     self.length = columns["length"]
-    self.infostate_numbers = np.stack([columns["infostate_0"], columns["infostate_1"]], axis=1)
-    self.infostates = list(found.infostates)
+    self.infostate_numbers = np.full((len(self.mover), 2), NONE)
+    self.infostate_numbers[self.mover >= 0] = np.array(found.pairs, np.int64).reshape(-1, 2)
+    self.infostates = list(found.numbers)
     # Infosets were numbered as they were met; now come player 0's, then player 1's.
     owners, names = zip(*(self.infostates[number] for number in found.infosets), strict=True)
     owner = np.array(owners, np.int64)
@@ -111,8 +119,8 @@ class HistoryTree:
       self.first_entry[self.infoset[self.parent[decided]]] + columns["move"][decided]
     )
     self.last = self._last_entries()
-    self.chance = self._chances(np.array(found.chances))
-    self.payoff = self._payoffs(found.returns)
+    self.chance = self._chances(np.array(listed.chances))
+    self.payoff = self._payoffs(listed.returns)
     self._check_recall()
 
   @property
@@ -295,6 +303,35 @@ class HistoryTree:
           f"Player {owner} comes to infostate {name!r} {what}, so that histories have no public states. Search needs "
           'perfect recall, of how many moves there were too; compile_game(..., infostate="history") often has it.'
         )
+
+
+class _Infostates:
+  """Information states of both players, and infosets, numbered as a walk meets them.
+
+  Attributes:
+    numbers: the number of each (player, information state string).
+    pairs: the numbers of both players at each history where a player is to move, one after the other.
+    infosets: by that number, each infoset's own number, legal actions, and moves as they are explored.
+  """
+
+  def __init__(self, view: GameView) -> None:
+    self._view, self.pairs = view, array.array("q")
+    self.numbers: dict[tuple[int, str], int] = {}
+    self.infosets: dict[int, tuple[int, list[int], list[Move]]] = {}
+
+  def decide(self, state: Any, player: int) -> tuple[int, list[Move]]:
+    """Returns the infoset of a state and its moves, for `HistoryList`."""
+    view, numbers = self._view, self.numbers
+    both = [numbers.setdefault((each, view.named(state, each)), len(numbers)) for each in (0, 1)]
+    self.pairs.extend(both)
+    legal, number = view.legal_actions(state), both[player]
+    infoset = self.infosets.get(number)
+    if infoset is None:
+      check_actions(view, state, legal)
+      infoset = self.infosets[number] = len(self.infosets), legal, in_order(legal)
+    elif legal != infoset[1]:
+      raise inconsistent_actions(view, state, infoset[1])
+    return infoset[0], infoset[2]
 
 
 def tree_of(view: GameView, max_nodes: int, deadline: float = math.inf) -> HistoryTree:

@@ -150,37 +150,32 @@ def cut_out(
   )
   place = np.full(len(tops[opponent]), NONE)
   place[roots.row] = np.arange(len(roots.row))
-  opponent_side, opponent_last, values = _opponent_leaves(
+  opponent_side, opponent_last, values = _leaves(
     tree, opponent, front, opponent_infosets, ends, last[opponent], place[tops[opponent]], limit
   )
-  ways = (len(opponent_last) - len(front.values)) // max(1, len(searcher_last))
-  pairs = np.concatenate([np.zeros(len(front.values), np.int64), np.tile(searcher_last, ways)])
-  game = _game(
-    tree.histories, searcher, searcher_side, opponent_side, np.stack([pairs, opponent_last]), values
-  )
-  # The opponent's actions count where its only copy has no choice before it.
+  # Leaves of the gadget come first. Then come all ends, once or more often.
+  pairs = np.stack([np.zeros_like(opponent_last), opponent_last])
+  pairs[0, len(front.values) :] = np.resize(searcher_last, len(values) - len(front.values))
+  game = _game(tree.histories, searcher, searcher_side, opponent_side, pairs, values)
+  subgame = np.zeros(len(tops[searcher]), np.int64)
+  for number, start in enumerate(starts):
+    subgame[tree.rows(start.number, searcher)] = number
+  # The opponent's actions are those of the whole if its only copy has no choice before it.
   counted = len(opponent_infosets.entries) if gadget.front == "deal" else 0
   actions = np.split(game.all_action_sequences, [len(game.actions[0])])
   here = actions[searcher], actions[opponent][:counted]
   there = searcher_infosets.entries, opponent_infosets.entries[:counted]
-  bonus = None
-  if front.bonus is not None:
-    positions = game.infosets[opponent].position[: len(front.counts)].astype(np.int64)
-    bonus = Bonus(actions[opponent][: len(front.bonus)], front.bonus, positions)
-  subgame = np.zeros(len(tops[searcher]), np.int64)
-  for number, start in enumerate(starts):
-    subgame[tree.rows(start.number, searcher)] = number
   return CutOut(
     game,
     searcher,
     here if searcher == 0 else here[::-1],
     there if searcher == 0 else there[::-1],
     np.repeat(subgame[tops[searcher][searcher_infosets.rows]], searcher_infosets.counts),
-    bonus,
+    front.bonus_in(game, opponent),
   )
 
 
-def _opponent_leaves(
+def _leaves(
   tree: ListedRows,
   opponent: int,
   front: "_Front",
@@ -190,7 +185,7 @@ def _opponent_leaves(
   place: Int64s,
   limit: Limit | None,
 ) -> tuple["_Side", Int64s, Float64s]:
-  """Returns the opponent's infosets, and its last sequence and the searcher's payoff at each leaf.
+  """Returns the opponent's infosets, its last sequence at each leaf, and the searcher's payoffs there.
 
   Leaves of the gadget come first. Then come all ends, for each copy and continuation.
 
@@ -205,33 +200,28 @@ def _opponent_leaves(
     limit: where a subgame ends early.
   """
   side, stops = _Side(front.names, front.counts), last != ends.rows[opponent]
-  payoffs = [ends.payoffs]
+  # By continuation. Ends above the cut are worth the same by all of them, so the first has them all.
+  payoffs = ends.payoffs[None]
   if limit is not None:
-    # Ends above the cut are worth the same by all continuations, so the first has them all.
-    above = [ends.payoffs] + [np.zeros_like(ends.payoffs)] * (len(limit.reach) - 1)
-    payoffs = [
-      np.where(stops, ends.payoffs * first[ends.rows[0]] * second[ends.rows[1]], others)
-      for (first, second), others in zip(limit.reach, above, strict=True)
-    ]
+    reach = [first[ends.rows[0]] * second[ends.rows[1]] for first, second in limit.reach]
+    payoffs = np.where(stops, [ends.payoffs * own for own in reach], 0.0)
+    payoffs[0, ~stops] = ends.payoffs[~stops]
+  number = len(payoffs)
   sequences, values = [front.sequences], [front.values]
   last_entry, at_end = tree.forests[opponent].last[last], place[ends.rows[opponent]]
   for copy in front.copies:
     begin = side.add_infosets(infosets, copy.label, copy.entry[place[infosets.rows]])
     before = infosets.sequences(last_entry, copy.entry[at_end], begin)
-    choices = np.zeros(len(payoffs), np.int64)
-    if len(payoffs) > 1:
+    after = np.tile(before, (number, 1))
+    if number > 1:
       rows, first, which = np.unique(last[stops], return_index=True, return_inverse=True)
       names = [f"{copy.label}then: {tree.private_name(opponent, row)}" for row in rows.tolist()]
-      counts = np.full(len(rows), len(payoffs))
+      counts = np.full(len(rows), number)
       begin = side.add(names, counts, spread(np.zeros_like(counts), counts))
       side.parents.append(before[stops][first])
-      choices = begin + np.arange(len(payoffs))
-    for choice, gets in zip(choices.tolist(), payoffs, strict=True):
-      sequence = before.copy()
-      if len(payoffs) > 1:
-        sequence[stops] = choice + len(payoffs) * which
-      sequences.append(sequence)
-      values.append(ends.weights * copy.factor[at_end] * gets)
+      after[:, stops] = begin + number * which + np.arange(number)[:, None]
+    sequences.append(after.ravel())
+    values.append((ends.weights * copy.factor[at_end] * payoffs).ravel())
   return side, np.concatenate(sequences), np.concatenate(values)
 
 
@@ -367,7 +357,6 @@ class _Front:
     sequences: int64 (leaves,). The opponent's sequences at the gadget's own leaves.
     values: float64 (leaves,). The searcher's payoffs there.
     copies: the copies of the opponent's infosets below.
-    bonus: float64 (J,), or None. The weight of each pick in place of a dealt copy, see `Bonus`.
   """
 
   def __init__(self, roots: Roots, gadget: Gadget, names: list[str], program: bool) -> None:
@@ -375,7 +364,8 @@ class _Front:
     number, ways = len(roots.w), list(roots.shares)
     group, empty = np.arange(number), np.zeros(number, np.int64)
     enters, pays = empty, [share * roots.w * roots.bound for share in ways]
-    self.bonus: Float64s | None = None
+    # The weight of each pick in place of a dealt copy, see `Bonus`.
+    self._bonus: Float64s | None = None
     self.names: list[str] = []
     self.counts, self.sequences, self.values = empty[:0], empty[:0], np.zeros(0)
     if gadget.front == "pick":
@@ -383,7 +373,7 @@ class _Front:
       self.names = ["pick: where to be"] * len(self.counts)
       enters, self.sequences, self.values = 1 + group, 1 + group, pays[0]
       if program and len(ways) > 1:
-        self.bonus = ways.pop() / ways[0]
+        self._bonus = ways.pop() / ways[0]
       elif len(ways) > 1:
         self.sequences = np.append(self.sequences, 0)
         self.values = np.append(self.values, pays[1].sum())
@@ -393,3 +383,11 @@ class _Front:
       enters, self.sequences, self.values = 2 + 2 * group, 1 + 2 * group, -pays[0]
     self.copies = [_Copy("", enters, ways[0])]
     self.copies += [_Copy("dealt: ", empty, share) for share in ways[1:]]
+
+  def bonus_in(self, game: EnumeratedGame, opponent: int) -> Bonus | None:
+    """Returns the bonus of a linear program, None if there is none."""
+    if self._bonus is None:
+      return None
+    infosets = game.infosets[opponent].position[: len(self.counts)].astype(np.int64)
+    picks = game.all_action_sequences[len(game.actions[0]) * opponent :][: len(self._bonus)]
+    return Bonus(picks, self._bonus, infosets)

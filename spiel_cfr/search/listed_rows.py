@@ -14,8 +14,8 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s, spread
 from spiel_cfr._numba.sort_columns import distinct_columns
+from spiel_cfr.games.openspiel.history_list import TERMINAL
 from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.history_walk import TERMINAL
 from spiel_cfr.search.private_forest import NONE, PrivateForest
 
 

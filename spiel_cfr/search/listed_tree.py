@@ -1,20 +1,20 @@
 """Public states of listed histories as a tree for search."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.openspiel.history_list import TERMINAL
 from spiel_cfr.policies import open_spiel
 from spiel_cfr.search import listed_cut_out
 from spiel_cfr.search.cut_outs import CutOut, Start
 from spiel_cfr.search.forest_tree import ForestTree
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.history_walk import TERMINAL
 from spiel_cfr.search.listed_rows import ListedRows
 from spiel_cfr.search.search_tree import PublicState
 
@@ -38,6 +38,9 @@ class ListedTree(ForestTree):
     self.above, self.forests = self.listed.above, self.listed.forests
     self.first_reach, self.first_length = self.listed.first_reach, int(histories.length[0])
     self.largest_payoff = float(np.abs(histories.payoff).max())
+
+  def as_listed(self) -> Self:
+    return self
 
   def rows(self, number: int, player: int) -> Int64s:
     return self.listed.rows(number, player)

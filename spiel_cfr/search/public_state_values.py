@@ -16,6 +16,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.evaluation.linear_program import solve_lp
 from spiel_cfr.search.cut_outs import Pair
+from spiel_cfr.search.forest_tree import ForestTree
 from spiel_cfr.search.gadgets import GADGETS
 from spiel_cfr.search.public_states import check_cut
 from spiel_cfr.search.search_tree import PublicState
@@ -106,7 +107,8 @@ def solve_above(
 
   Players are updated at the same time: the proof asks for values of what both play.
   """
-  tree, uniform = state.tree, state.tree.uniform()
+  tree: ForestTree = state.tree.as_forest()
+  uniform = tree.uniform()
   numbers, begins = [each.number for each in values.states], {state.number: ranges}
   regrets, sums = np.zeros((2, len(uniform)))
   # Only what is between the public state and the cut is played to.

@@ -20,7 +20,6 @@ from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.search.cut_outs import SubgameSolver
 from spiel_cfr.search.gadgets import Gadget, find_gadget
 from spiel_cfr.search.public_states import DEFAULT_MAX_HISTORIES, check_cut, public_states
-from spiel_cfr.search.rivers import RiverTree
 from spiel_cfr.search.search_step import Step, search_step
 from spiel_cfr.search.search_tree import Blueprint, PublicState, SearchTree
 
@@ -135,15 +134,7 @@ def resolve(
   game = compile_game(game).original
   states = None if cut is None else check_cut(game, cut)
   tree = states[0].tree if states else public_states(game, max_histories=max_histories)
-  if isinstance(tree, RiverTree):
-    if cut is not None or checkpoint is not None:
-      raise errors.ArgumentError(
-        "Over vectors of hands rivers are the cut, and there are no checkpoints."
-      )
-    if solver == "lp":
-      raise errors.ArgumentError(
-        "Programs would have a pair of hands a row: name a full-width solver."
-      )
+  tree.check_search(solver, has_cut=cut is not None, has_checkpoint=checkpoint is not None)
   solver = solver or ("lp" if tree.picks else _ITERATES)
   arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
   solves = SubgameSolver(solver, iterations)

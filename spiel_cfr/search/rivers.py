@@ -6,7 +6,7 @@ subgame is a poker game in vector form, whose first node may be the opponent's c
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,6 @@ from spiel_cfr.poker.hand_tree import TERMINALS, HandTree, hand_tree
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.public_tree import Kind, nodes_below
 from spiel_cfr.policies import forms
-from spiel_cfr.policies.open_spiel import AnyPolicy, from_policy
 from spiel_cfr.search.cut_outs import CutOut, Pair, Start
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.private_forest import NONE
@@ -35,9 +34,6 @@ from spiel_cfr.search.search_tree import Blueprint, Pairs, PublicState, SearchTr
 
 # The part of the pot that the opponent may get above its bounds, in the mean over its hands by w.
 _TOLERANCE = 1e-3
-_NO_HISTORIES = (
-  "Over vectors of hands no histories are listed: ask for private states, beliefs and values."
-)
 # Sequences of rivers that are kept as games.
 _KEPT = 10_000_000
 
@@ -111,23 +107,25 @@ class RiverTree(SearchTree):
       result.append(game.view.named(state, player))
     return result
 
-  def states(self, number: int) -> Iterable[Any]:
-    """Raises UnsupportedGameError: histories are not listed."""
-    raise errors.UnsupportedGameError(_NO_HISTORIES)
+  def as_forest(self) -> Any:
+    raise errors.UnsupportedGameError(
+      "Over vectors of hands no histories are listed, and no search stops at a river: ask for private states, beliefs "
+      "and values."
+    )
 
-  def pairs(self, number: int) -> tuple[Int64s, Int64s, Float64s]:
-    """Raises UnsupportedGameError: histories are not listed."""
-    raise errors.UnsupportedGameError(_NO_HISTORIES)
+  def check_search(self, solver: str | None, *, has_cut: bool, has_checkpoint: bool) -> None:
+    if has_cut or has_checkpoint:
+      raise errors.ArgumentError(
+        "Over vectors of hands rivers are the cut, and there are no checkpoints."
+      )
+    if solver == "lp":
+      raise errors.ArgumentError(
+        "Programs would have a pair of hands a row: name a full-width solver."
+      )
 
   def described(self, number: int) -> str:
     hands = " x ".join(map(str, self.num_private_states(number)))
     return f"a river, {hands} hands"
-
-  def entries(self, policy: AnyPolicy) -> Float64s:
-    return from_policy(self.game, policy)
-
-  def behavioral_form(self, entries: Float64s) -> Float64s:
-    return entries
 
   def owned(self, player: int) -> Bools:
     return np.asarray((np.arange(self.game.end) >= self.game.treeplexes[1].root) == player)
@@ -154,10 +152,6 @@ class RiverTree(SearchTree):
     some = deal.compatible_mass((of_hands > 0).astype(np.int64)) > 0
     reach = np.where(some, deal.compatible_mass(of_hands), 0.0)[board.hands[player]]
     return np.asarray(reach * board.reaches[player] * board.probability / deal.total)
-
-  def sequence_form(self, entries: Float64s, begins: Pairs | None = None) -> Float64s:
-    """Raises UnsupportedGameError: what is above rivers is not searched."""
-    raise errors.UnsupportedGameError("Over vectors of hands no search stops at a river.")
 
   def blueprint(
     self, entries: Float64s, searcher: int, begins: Pairs | None = None
@@ -295,9 +289,7 @@ class RiverBlueprint(Blueprint):
     # Rivers as games, for other strategies in them, too.
     self._games: dict[int, RiverGame] = {}
 
-  def expected(self, player: int, leaves: Mapping[int, Float64s]) -> "RiverBlueprint":
-    if leaves:
-      raise errors.UnsupportedGameError("Over vectors of hands no search stops at a river.")
+  def expected(self, player: int) -> "RiverBlueprint":
     result = RiverBlueprint(self.tree, self.entries, 1 - player, self._begins)
     result._responds = False
     return result

@@ -130,7 +130,7 @@ class SearchBot(DrawingBot):
       return []
     game = self._game_of(state)
     own = game.view.own_state(state, self._player)
-    if has_many_hands(game.view.game):
+    if game.has_many_hands:
       return self._of_hands(game.view, own, deadline)
     search = self._search_of(game, own, deadline)
     if search is None:
@@ -176,7 +176,7 @@ class SearchBot(DrawingBot):
   def _walk(self, game: "_Game") -> None:
     """Walks a game, if it fits, before anybody waits for a decision."""
     self._game = game
-    if not has_many_hands(game.view.game):
+    if not game.has_many_hands:
       self._begin(game, game.root, math.inf)
 
   def _of_hands(self, view: GameView, state: Any, deadline: float) -> list[tuple[int, float]]:
@@ -297,9 +297,11 @@ class _Game:
   Attributes:
     names: OpenSpiel's strings for it, with simultaneous moves and without.
     view: how it is walked.
+    has_many_hands: whether it is poker over vectors of hands.
     root: its first public state.
   """
 
   def __init__(self, view: GameView) -> None:
     self.names, self.view = {str(view.game)}, view
+    self.has_many_hands = has_many_hands(view.game)
     self.root = StateAbove([view.new_initial_state()], np.ones((3, 1)))

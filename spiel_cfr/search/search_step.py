@@ -1,6 +1,7 @@
 """One step of a search: public states are solved again, and only what is safe is kept."""
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
@@ -100,21 +101,45 @@ def search_step(
   # nothing is refused.
   is_open = any(before.is_open(state.number) for state in states)
   after = before.playing(played, answered=is_open)
-  kept, smallest = len(solved), float("nan")
+  kept, margins = len(solved), list[Float64s]()
   if gadget.is_safe:
     margins = [after.margins(each.start) for each in solved]
     if not is_open:
       after, margins = _accepted(before, after, solved, margins, keeps_gains)
-    kept, smallest = len(margins), min((float(each.min()) for each in margins), default=smallest)
-  lengths = [state.length for state in states]
-  return after, Step(
-    player=before.searcher,
-    length=min(lengths),
-    max_length=max(lengths),
+    kept = len(margins)
+  return after, step_between(
+    before,
+    after,
+    states,
+    begin,
     solved=kept,
     unreached=unreached,
     refused=unsolved + len(solved) - kept,
-    smallest_margin=smallest,
+    margins=margins,
+  )
+
+
+def step_between(
+  before: Blueprint,
+  after: Blueprint,
+  states: Sequence[PublicState],
+  begin: float,
+  *,
+  solved: int,
+  unreached: int = 0,
+  refused: int = 0,
+  margins: Sequence[Float64s] = (),
+) -> Step:
+  """Returns the step from one blueprint to another, which began at a time of `time.perf_counter`."""
+  lengths = [state.length for state in states]
+  return Step(
+    player=before.searcher,
+    length=min(lengths),
+    max_length=max(lengths),
+    solved=solved,
+    unreached=unreached,
+    refused=refused,
+    smallest_margin=min((float(each.min()) for each in margins), default=math.nan),
     before=before.opponent_gets,
     after=after.opponent_gets,
     seconds=time.perf_counter() - begin,

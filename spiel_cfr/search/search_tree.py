@@ -17,10 +17,11 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
+from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.policies.open_spiel import AnyPolicy
+from spiel_cfr.policies.open_spiel import AnyPolicy, from_policy
 from spiel_cfr.search.cut_outs import CutOut, Pair, Start
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.private_forest import NONE
@@ -83,7 +84,7 @@ class PublicState:
     Raises:
       UnsupportedGameError: histories are not listed over vectors of hands.
     """
-    yield from self.tree.states(self.number)
+    yield from self.tree.as_forest().states(self.number)
 
   def reach(self, policy: AnyPolicy) -> Float64s:
     """Returns the probability of each history under a policy of both players, in the order of `states`.
@@ -91,7 +92,7 @@ class PublicState:
     Raises:
       UnsupportedGameError: histories are not listed over vectors of hands.
     """
-    first, second, chance = self.tree.pairs(self.number)
+    first, second, chance = self.tree.as_forest().pairs(self.number)
     ranges = self.ranges(policy)
     return np.asarray(chance * ranges[0][first] * ranges[1][second])
 
@@ -128,7 +129,7 @@ class PublicState:
   def _facts(self, policy: AnyPolicy, player: int) -> tuple[Float64s, Float64s, Float64s]:
     """Returns a player's range, its probability by chance and the other player, and its counterfactual values."""
     arguments.integer(player, "player", 0, 1)
-    blueprint = self.tree.blueprint(self.tree.entries(policy), 1 - player).expected(player, {})
+    blueprint = self.tree.blueprint(self.tree.entries(policy), 1 - player).expected(player)
     ranges = blueprint.ranges(self.number)
     reach = self.tree.counterfactual_reach(self.number, player, ranges[1 - player])
     return ranges[player], reach, blueprint.values(self.number)
@@ -163,13 +164,8 @@ class Blueprint(abc.ABC):
   searcher: int
 
   @abc.abstractmethod
-  def expected(self, player: int, leaves: Mapping[int, Float64s]) -> Self:
-    """Returns the same policy with the values of a player that plays the policy too, as opponent of the searcher.
-
-    Args:
-      player: the player.
-      leaves: by public state, its counterfactual values, float64 (private states,), in place of what follows there.
-    """
+  def expected(self, player: int) -> Self:
+    """Returns the same policy with the values of a player that plays the policy too, as opponent of the searcher."""
 
   @property
   @abc.abstractmethod
@@ -262,12 +258,30 @@ class SearchTree(Sequence[PublicState]):
     """Returns a player's private states at a public state, by their information state strings."""
 
   @abc.abstractmethod
-  def states(self, number: int) -> Iterable[Any]:
-    """Returns OpenSpiel's states of the histories of a public state."""
+  def as_forest(self) -> Any:
+    """Returns the tree, which is a `ForestTree`.
 
-  @abc.abstractmethod
-  def pairs(self, number: int) -> tuple[Int64s, Int64s, Float64s]:
-    """Returns each history of a public state: the place of each player's private state, and chance's probability."""
+    Raises:
+      UnsupportedGameError: over vectors of hands it is none.
+    """
+
+  def as_listed(self) -> Any:
+    """Returns the tree, which is a `ListedTree`.
+
+    Raises:
+      ArgumentError: it is none.
+    """
+    raise errors.ArgumentError(
+      f"Continuations need listed histories; {self[0]!r} has none. Take a PublicState of "
+      "public_states(compile_game(game, vector_form=False))."
+    )
+
+  def check_search(self, solver: str | None, *, has_cut: bool, has_checkpoint: bool) -> None:
+    """Checks the arguments of `resolve` that a form may refuse.
+
+    Raises:
+      ArgumentError: the form refuses one.
+    """
 
   @abc.abstractmethod
   def described(self, number: int) -> str:
@@ -281,17 +295,17 @@ class SearchTree(Sequence[PublicState]):
   def deciding(self, player: int) -> Int64s:
     """Returns the numbers of the public states where a player may be to move."""
 
-  @abc.abstractmethod
   def entries(self, policy: AnyPolicy) -> Float64s:
     """Returns a policy as the array of probabilities of actions that search changes, shape (entries,).
 
     Raises:
       PolicyError: the policy is not one for this game.
     """
+    return from_policy(self.game, policy)
 
-  @abc.abstractmethod
   def behavioral_form(self, entries: Float64s) -> Float64s:
     """Returns entries in behavioural form."""
+    return entries
 
   @abc.abstractmethod
   def owned(self, player: int) -> Bools:
@@ -312,10 +326,6 @@ class SearchTree(Sequence[PublicState]):
   @abc.abstractmethod
   def counterfactual_reach(self, number: int, player: int, weights: Float64s) -> Float64s:
     """Returns, for a player's private states, chance's probability times weights of the other player's, summed."""
-
-  @abc.abstractmethod
-  def sequence_form(self, entries: Float64s, begins: Pairs | None = None) -> Float64s:
-    """Returns the probability that its owner plays to each entry, shape (entries,); `begins` as of `blueprint`."""
 
   @abc.abstractmethod
   def blueprint(self, entries: Float64s, searcher: int, begins: Pairs | None = None) -> Blueprint:

@@ -230,7 +230,7 @@ class Subgame:
       response = (utilities == tree.per_infoset(utilities, np.maximum)).astype(np.float64)
       mine = tree.owned(searcher)
       both = np.where(mine, played, tree.normalized(response, tree.uniform()))
-      expected = tree.blueprint(both, 1 - searcher, begins).expected(searcher, {})
+      expected = tree.blueprint(both, 1 - searcher, begins).expected(searcher)
       values[searcher] = expected.values(number)
     return values[0], values[1]
 

@@ -10,7 +10,6 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.vector.public_tree import CHANCE
 from spiel_cfr.games.vector.vector_game import VectorGame
-from spiel_cfr.policies.open_spiel import AnyPolicy, from_policy
 from spiel_cfr.search.cut_outs import CutOut, Start
 from spiel_cfr.search.forest_tree import ForestTree
 from spiel_cfr.search.gadgets import Gadget
@@ -111,12 +110,6 @@ class VectorTree(ForestTree):
         f"The history [{state.history_str()}] is none of {self.game}, or it has ended, or types are still to be dealt."
       )
     return PublicState(self, node)
-
-  def entries(self, policy: AnyPolicy) -> Float64s:
-    return from_policy(self.game, policy)
-
-  def behavioral_form(self, entries: Float64s) -> Float64s:
-    return entries
 
   def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
     return cut_out(self.nodes, starts, gadget)

@@ -14,7 +14,6 @@ from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import ranges
 from spiel_cfr.search import SearchBot, local_search, public_states, resolve
 from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.history_walk import Walk
 from spiel_cfr.search.states_above import StateAbove
 
 _DICE = "liars_dice(numdice=1,dice_sides=3)"
@@ -135,8 +134,13 @@ def test_public_states_from_the_root_on(name):
 
 def test_walks_before_the_game_begins(monkeypatch):
   name = "goofspiel(num_cards=3,imp_info=True,returns_type=point_difference)"
-  walks, visit = [], Walk.visit
-  monkeypatch.setattr(Walk, "visit", lambda *args: (walks.append(1), visit(*args)))
+  walks, walk = [], HistoryTree.__init__
+
+  def noted(*args, **named):
+    walks.append(1)
+    walk(*args, **named)
+
+  monkeypatch.setattr(HistoryTree, "__init__", noted)
   solver = spiel_cfr.CFRSolver(name)
   solver.run(3)
   bots = [SearchBot(solver, player, seed=player) for player in range(2)]
