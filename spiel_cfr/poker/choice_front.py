@@ -1,8 +1,8 @@
 """Parts of a poker game in vector form as games: what follows a public state, and a player's choice in front of a game.
 
-What each hand is offered in place of the game is a fold of its own: on a *side board* with the same cards and hands as
-the first, where the chooser's hands weigh what they are offered. Hands that have no choice, in part, are on another
-side board. It has the chooser's decisions and all terminals once more, but not the other player's, who can't tell.
+An offer in place of the game is a fold on a *side board*: a board with the cards and hands of the first, where the
+weights of the chooser's hands are their offers. The parts of hands that have no choice are on a second side board. That
+board repeats the chooser's decisions and all terminals. The other player can't tell the boards apart, and decides once.
 """
 
 import dataclasses

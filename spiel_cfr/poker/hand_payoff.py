@@ -25,8 +25,8 @@ from spiel_cfr.poker.showdown_kernels import (
 class PokerTerminals(Payoff):
   """The terminals of a poker game, or some of them.
 
-  Bounds are those of the whole game. They let a showdown count as if nobody could tie, and all rivers after a player
-  has last acted as if they agreed, so that sums over hands suffice.
+  Bounds are those of the whole game. They count no showdown as a tie, and payoffs on different rivers do not cancel. So
+  sums over hands suffice.
   """
 
   form = "poker terminals"

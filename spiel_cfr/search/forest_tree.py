@@ -79,12 +79,12 @@ class ForestTree(SearchTree):
     np.bitwise_or.at(moves, numbers, 1 << (movers % 3))
     # By public state: the players that have moved above it, and whether chance has moved after one of them.
     acted, after = [0] * len(self), [False] * len(self)
-    for number, (above, here) in enumerate(
+    for number, (above, bits) in enumerate(
       zip(self.above.tolist(), moves[self.above].tolist(), strict=True)
     ):
       if above != NONE:
-        acted[number] = acted[above] | here & _BOTH
-        after[number] = after[above] or (here & _CHANCE > 0 and acted[above] > 0)
+        acted[number] = acted[above] | bits & _BOTH
+        after[number] = after[above] or (bits & _CHANCE > 0 and acted[above] > 0)
     decides = moves & _CHANCE == 0
     starts = np.array(after) & decides
     return self.first_of(starts if starts.any() else (np.array(acted) == _BOTH) & decides)
@@ -140,8 +140,9 @@ class Play(NamedTuple):
   Attributes:
     reach: by player, float64 (rows,). The probability that the player plays to each row.
     begins: ranges with which play comes to some public states.
-    barred: bool (entries,), or None. Actions of the opponent to which the policy has no answer. Its best response
-      leaves them out, and each history below one is worth what the opponent expects where it would have taken it.
+    barred: bool (entries,), or None. Actions of the opponent to which the policy has no answer. The opponent's best
+      response leaves them out. Below such an action, the opponent expects at each private state what it expected at the
+      infoset of the action.
     gifts_from: the number of moves from which on gifts count.
     responds: whether the opponent plays a best response; otherwise it plays the policy.
     leaves: by public state, the opponent's counterfactual values, float64 (J,), in place of what follows there.
@@ -213,7 +214,7 @@ class ForestBlueprint(Blueprint):
     return found if play.barred is None else self._without_answers(found, play.barred)
 
   def _without_answers(self, found: Values, barred: Bools) -> Values:
-    """Returns values in which all below a barred action is worth what the opponent expects where it has a choice."""
+    """Returns values in which expectations below a barred action are those of the action's infoset."""
     forest = self._forest
     best = forest.per_infoset(np.where(barred, -np.inf, found.entries), np.maximum)
     w = self.w[forest.deciding]

@@ -203,8 +203,10 @@ def _leaves(
   # By continuation. Ends above the cut are worth the same by all of them, so the first has them all.
   payoffs = ends.payoffs[None]
   if limit is not None:
-    reach = [first[ends.rows[0]] * second[ends.rows[1]] for first, second in limit.reach]
-    payoffs = np.where(stops, [ends.payoffs * own for own in reach], 0.0)
+    below = [
+      ends.payoffs * first[ends.rows[0]] * second[ends.rows[1]] for first, second in limit.reach
+    ]
+    payoffs = np.where(stops, below, 0.0)
     payoffs[0, ~stops] = ends.payoffs[~stops]
   number = len(payoffs)
   sequences, values = [front.sequences], [front.values]
@@ -226,7 +228,7 @@ def _leaves(
 
 
 def _game(
-  found: HistoryTree,
+  histories: HistoryTree,
   searcher: int,
   searcher_side: "_Side",
   opponent_side: "_Side",
@@ -240,9 +242,10 @@ def _game(
   largest = float(np.abs(payoffs).sum())
   num_actions = [np.concatenate(side.counts) for side in sides]
   facts = GameFacts(
-    game_string=f"subgame of {found.view.game}",
+    game_string=f"subgame of {histories.view.game}",
     num_distinct_actions=max(
-      found.view.game.num_distinct_actions(), *(int(each.max(initial=1)) for each in num_actions)
+      histories.view.game.num_distinct_actions(),
+      *(int(each.max(initial=1)) for each in num_actions),
     ),
     payoff_range=(-largest, largest),
     constant_sum=0.0,
@@ -305,31 +308,31 @@ class _Infosets:
       tops: int64 (rows,). The row at the beginning of each row's subgame.
       last: int64 (ends,). The rows where subgames end.
     """
-    self._found = found = tree.histories
+    self._histories = histories = tree.histories
     above, inside = tree.forests[player].above, np.zeros(len(tops), bool)
     rows = np.unique(above[last[tops[last] != last]])
     while len(rows):
       inside[rows] = True
       rows = np.unique(above[rows[tops[rows] != rows]])
     self.infosets, self.rows = tree.infosets(np.flatnonzero(inside), player)
-    self.counts = found.num_actions[self.infosets]
-    self.entries = spread(found.first_entry[self.infosets], self.counts)
-    self.actions = found.actions[player][self.entries - player * len(found.actions[0])]
+    self.counts = histories.num_actions[self.infosets]
+    self.entries = spread(histories.first_entry[self.infosets], self.counts)
+    self.actions = histories.actions[player][self.entries - player * len(histories.actions[0])]
     self.entry_above = tree.forests[player].last[self.rows]
     self._before = np.cumsum(self.counts) - self.counts
 
   def names(self, label: str) -> list[str]:
     """Returns their names, with something before each."""
-    return [label + self._found.infostate(infoset) for infoset in self.infosets.tolist()]
+    return [label + self._histories.infostate(infoset) for infoset in self.infosets.tolist()]
 
   def sequences(self, entry: Int64s, otherwise: Any, start: int = 1) -> Int64s:
     """Returns the sequences of entries of the whole, the first infoset's action 0 being `start`; others' otherwise."""
     result = np.broadcast_to(np.asarray(otherwise, np.int64), entry.shape).copy()
     if len(self.infosets):
-      infoset = self._found.infoset_of_entry[entry]
+      infoset = self._histories.infoset_of_entry[entry]
       place = np.minimum(np.searchsorted(self.infosets, infoset), len(self.infosets) - 1)
       inside = (entry >= 0) & (self.infosets[place] == infoset)
-      number = start + self._before[place] + entry - self._found.first_entry[infoset]
+      number = start + self._before[place] + entry - self._histories.first_entry[infoset]
       result[inside] = number[inside]
     return result
 

@@ -50,17 +50,17 @@ class ListedRows:
 
   def __init__(self, histories: HistoryTree) -> None:
     """Finds the public states and the rows."""
-    self.histories = found = histories
-    self.state_of = found.number_public_states()
+    self.histories = histories
+    self.state_of = histories.number_public_states()
     order = np.argsort(self.state_of, kind="stable")
     ends = np.searchsorted(self.state_of[order], np.arange(self.state_of.max() + 2))
     self.histories_of = np.split(order, ends)[1:-1]
-    firsts = found.parent[[own[0] for own in self.histories_of]]
+    firsts = histories.parent[[own[0] for own in self.histories_of]]
     self.above = np.where(firsts >= 0, self.state_of[firsts], NONE)
-    goes_on = np.flatnonzero(found.mover != TERMINAL)
-    movers = np.unique(3 * self.state_of[goes_on] + 1 + found.mover[goes_on])
+    goes_on = np.flatnonzero(histories.mover != TERMINAL)
+    movers = np.unique(3 * self.state_of[goes_on] + 1 + histories.mover[goes_on])
     self.movers = movers // 3, movers % 3 - 1
-    private = found.number_private_states()
+    private = histories.number_private_states()
     self.row_of = np.stack([self._number_rows(player, private[player]) for player in (0, 1)])
     # By player, the first history of each row; and the first row, and the number of rows, of each public state.
     self._firsts = [np.unique(rows, return_index=True)[1] for rows in self.row_of]
@@ -73,38 +73,38 @@ class ListedRows:
 
   def _number_rows(self, player: int, private: Int64s) -> Int64s:
     """Returns a player's row at each history, given the numbers of its private states."""
-    found = self.histories
-    goes_on = found.mover != TERMINAL
-    ends = found.terminals
+    histories = self.histories
+    goes_on = histories.mover != TERMINAL
+    ends = histories.terminals
     keys = np.zeros(len(private), np.int64)
     # By public state, and so by length, then by private state. Rows where the game ends come after these.
     keys[goes_on] = self.state_of[goes_on] * (1 + private.max()) + private[goes_on]
     numbers = np.unique(keys[goes_on], return_inverse=True)[1]
     keys[goes_on] = numbers
     # What is known at the end: the row before, and the player's own last move.
-    above = found.parent[ends]
-    own = np.where(found.mover[above] == player, found.entry[ends], NONE)
-    keys[ends] = keys[above] * (found.num_entries + 1) + 1 + own
-    order = np.lexsort((keys, ~goes_on, found.length))
+    above = histories.parent[ends]
+    own = np.where(histories.mover[above] == player, histories.entry[ends], NONE)
+    keys[ends] = keys[above] * (histories.num_entries + 1) + 1 + own
+    order = np.lexsort((keys, ~goes_on, histories.length))
     change = np.ones(len(keys), bool)
     change[1:] = np.any(
-      np.diff(np.stack([keys, goes_on, found.length])[:, order], axis=1) != 0, axis=0
+      np.diff(np.stack([keys, goes_on, histories.length])[:, order], axis=1) != 0, axis=0
     )
     result = np.empty_like(keys)
     result[order] = np.cumsum(change) - 1
     return result
 
   def _forest(self, player: int) -> PrivateForest:
-    found, first, rows = self.histories, self._firsts[player], self.row_of[player]
-    above = found.parent[first]
-    entry = np.where(found.mover[above] == player, found.entry[first], NONE)
-    lengths = found.length[first]
+    histories, first, rows = self.histories, self._firsts[player], self.row_of[player]
+    above = histories.parent[first]
+    entry = np.where(histories.mover[above] == player, histories.entry[first], NONE)
+    lengths = histories.length[first]
     begins = np.searchsorted(lengths, np.arange(lengths[0], lengths[-1] + 2))
     return PrivateForest(
       np.where(above >= 0, rows[above], NONE),
       np.where(above >= 0, entry, NONE),
       begins,
-      found.num_entries,
+      histories.num_entries,
     )
 
   def _span(self, player: int) -> tuple[Int64s, Int64s]:
@@ -114,8 +114,8 @@ class ListedRows:
     return rows[np.cumsum(counts) - counts], counts
 
   def _first_reach(self, player: int) -> Float64s:
-    found, result = self.histories, np.ones(self.forests[player].begins[1])
-    result[self.row_of[player][found.parent < 0]] = found.probabilities[1 + player]
+    histories, result = self.histories, np.ones(self.forests[player].begins[1])
+    result[self.row_of[player][histories.parent < 0]] = histories.probabilities[1 + player]
     return result
 
   def _number_preorder(self) -> None:
@@ -136,11 +136,11 @@ class ListedRows:
     self._preorder = np.argsort(self._places)
 
   def _ends(self) -> Ends:
-    found = self.histories
-    ends = found.terminals[found.chance[found.terminals] > 0]
-    columns = [self._places[self.state_of[found.parent[ends]]], *self.row_of[:, ends]]
+    histories = self.histories
+    ends = histories.terminals[histories.chance[histories.terminals] > 0]
+    columns = [self._places[self.state_of[histories.parent[ends]]], *self.row_of[:, ends]]
     pairs, which = distinct_columns(columns)
-    payoffs = np.bincount(which, found.chance[ends] * found.payoff[ends], pairs.shape[1])
+    payoffs = np.bincount(which, histories.chance[ends] * histories.payoff[ends], pairs.shape[1])
     pairs = pairs.astype(np.int64)
     places = np.searchsorted(pairs[0], np.arange(len(self.above) + 1))
     return Ends(pairs[1:], payoffs.astype(np.float64), places)
@@ -175,10 +175,10 @@ class ListedRows:
 
   @functools.cached_property
   def _infoset_of_row(self) -> tuple[Int64s, Int64s]:
-    found, result = self.histories, []
+    histories, result = self.histories, []
     for player, rows in enumerate(self.row_of):
       own = np.full(len(self.forests[player].above), NONE)
-      own[rows[found.mover == player]] = found.infoset[found.mover == player]
+      own[rows[histories.mover == player]] = histories.infoset[histories.mover == player]
       result.append(own)
     return result[0], result[1]
 

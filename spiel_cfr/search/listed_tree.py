@@ -89,14 +89,14 @@ class ListedTree(ForestTree):
     Raises:
       ArgumentError: the state is terminal, or none of this game.
     """
-    found = self.histories
+    histories = self.histories
     own = self.game.view.own_state(state, max(0, state.current_player()))
     if own.get_game().get_type().short_name != self.game.game.get_type().short_name:
       raise errors.ArgumentError(f"The state of {own.get_game()} is none of {self.game}.")
-    path = found.path(own.history())
+    path = histories.path(own.history())
     if not path:
       raise errors.ArgumentError(f"The history [{state.history_str()}] is none of {self.game}.")
-    if found.mover[path[-1]] == TERMINAL:
+    if histories.mover[path[-1]] == TERMINAL:
       raise errors.ArgumentError(f"The history [{state.history_str()}] has ended.")
     return PublicState(self, int(self.listed.state_of[path[-1]]))
 

@@ -50,10 +50,10 @@ class LocalSearch:
   @property
   def size(self) -> int:
     """The approximate count of numbers that are kept."""
-    found = self._tree.histories
+    histories = self._tree.histories
     # Both players' ranges, and the opponent's values, gifts and probabilities.
     rows = 3 * sum(len(forest.above) for forest in self._tree.forests)
-    return 12 * len(found.parent) + len(self._solved) * (2 * found.num_entries + rows)
+    return 12 * len(histories.parent) + len(self._solved) * (2 * histories.num_entries + rows)
 
   def policy(self, history: list[int], choose: Choose, deadline: float) -> list[tuple[int, float]]:
     """Returns the strategy at a decision of the searcher's, after all before it on the path have been solved again.
@@ -64,8 +64,8 @@ class LocalSearch:
         to an action of the opponent's.
       deadline: the time, by `time.perf_counter`, at which all are to be solved.
     """
-    found, last = self._tree.histories, NONE
-    path = found.path(history)
+    histories, last = self._tree.histories, NONE
+    path = histories.path(history)
     numbers = [int(self._tree.listed.state_of[node]) for node in path]
     pending = [each for each in numbers if each in self._decides and each not in self._solved]
     for number in numbers:
@@ -80,9 +80,9 @@ class LocalSearch:
         self._solved[number] = after.with_gifts_from(step.length)
       if number in self._solved:
         last = number
-    here = _entries_of(found, int(found.infoset[path[-1]]))
-    legal = np.concatenate(found.actions)[here]
-    return list(zip(legal.tolist(), self._solved[last].entries[here].tolist(), strict=True))
+    span = _entries_of(histories, int(histories.infoset[path[-1]]))
+    legal = np.concatenate(histories.actions)[span]
+    return list(zip(legal.tolist(), self._solved[last].entries[span].tolist(), strict=True))
 
   def _num_sequences(self, number: int) -> int:
     """Returns how many sequences the program of a subgame has, a gadget's included."""
@@ -93,12 +93,14 @@ class LocalSearch:
     return result + self._tree.num_private_states(number)[1 - self._searcher]
 
 
-def _blueprint(found: HistoryTree, policy: AnyPolicy, look_up: LookUp) -> tuple[Float64s, Bools]:
+def _blueprint(
+  histories: HistoryTree, policy: AnyPolicy, look_up: LookUp
+) -> tuple[Float64s, Bools]:
   """Returns a policy as probabilities of entries, and the infosets for which it has none; there it is uniform."""
-  legal, above = np.concatenate(found.actions), found.infoset_of_entry
-  entries, unknown = 1 / found.num_actions[above], np.zeros(len(found.owner), bool)
+  legal, above = np.concatenate(histories.actions), histories.infoset_of_entry
+  entries, unknown = 1 / histories.num_actions[above], np.zeros(len(histories.owner), bool)
   if isinstance(policy, CompiledTabularPolicy) and not policy.compiled_game.view.names_infostates:
-    names = itertools.chain(*found.names)
+    names = itertools.chain(*histories.names)
     rows = np.array([policy.state_lookup.get(name, NONE) for name in names])
     unknown = rows == NONE
     table: Float64s = policy.action_probability_array
@@ -107,36 +109,36 @@ def _blueprint(found: HistoryTree, policy: AnyPolicy, look_up: LookUp) -> tuple[
     chances = np.where(legal > most, 0.0, table[rows[above], np.minimum(legal, most)])
     entries = np.where(unknown[above], entries, chances)
   else:
-    nodes = np.flatnonzero(found.mover >= 0)
-    infosets, firsts = np.unique(found.infoset[nodes], return_index=True)
+    nodes = np.flatnonzero(histories.mover >= 0)
+    infosets, firsts = np.unique(histories.infoset[nodes], return_index=True)
     for infoset, node in zip(infosets.tolist(), nodes[firsts].tolist(), strict=True):
-      known = look_up(found.state(node), int(found.owner[infoset]))
+      known = look_up(histories.state(node), int(histories.owner[infoset]))
       unknown[infoset] = known is None
       if known is not None:
-        here = _entries_of(found, infoset)
-        entries[here] = [known.get(action, 0.0) for action in legal[here].tolist()]
-  off = np.abs(np.add.reduceat(entries, found.first_entry) - 1)
-  bad = ~(off < 1e-9) | (np.minimum.reduceat(entries, found.first_entry) < 0)
+        span = _entries_of(histories, infoset)
+        entries[span] = [known.get(action, 0.0) for action in legal[span].tolist()]
+  off = np.abs(np.add.reduceat(entries, histories.first_entry) - 1)
+  bad = ~(off < 1e-9) | (np.minimum.reduceat(entries, histories.first_entry) < 0)
   for infoset in np.flatnonzero(bad).tolist():
-    here = _entries_of(found, infoset)
-    known = dict(zip(legal[here].tolist(), entries[here].tolist(), strict=True))
-    distribution(known, list(known), f"At infostate {found.infostate(infoset)!r} the blueprint")
+    span = _entries_of(histories, infoset)
+    known = dict(zip(legal[span].tolist(), entries[span].tolist(), strict=True))
+    distribution(known, list(known), f"At infostate {histories.infostate(infoset)!r} the blueprint")
   return entries, unknown
 
 
-def _entries_of(found: HistoryTree, infoset: int) -> slice:
-  begin = int(found.first_entry[infoset])
-  return slice(begin, begin + int(found.num_actions[infoset]))
+def _entries_of(histories: HistoryTree, infoset: int) -> slice:
+  begin = int(histories.first_entry[infoset])
+  return slice(begin, begin + int(histories.num_actions[infoset]))
 
 
 def _barred(tree: ListedTree, entries: Float64s, unknown: Bools, searcher: int) -> Bools | None:
   """Returns the opponent's actions after which a blueprint does not know what to play; None if there are none."""
-  found, listed, forest = tree.histories, tree.listed, tree.forests[1 - searcher]
-  reached = found.chance * tree.reach(entries)[searcher][listed.row_of[searcher]] > 0
-  asked = np.flatnonzero((found.mover == searcher) & unknown[found.infoset] & reached)
+  histories, listed, forest = tree.histories, tree.listed, tree.forests[1 - searcher]
+  reached = histories.chance * tree.reach(entries)[searcher][listed.row_of[searcher]] > 0
+  asked = np.flatnonzero((histories.mover == searcher) & unknown[histories.infoset] & reached)
   if not len(asked):
     return None
-  barred, lost = np.zeros(found.num_entries, bool), np.zeros(len(forest.above), bool)
+  barred, lost = np.zeros(histories.num_entries, bool), np.zeros(len(forest.above), bool)
   lost[listed.row_of[1 - searcher, asked]] = True
   for level in reversed(forest.levels):
     lost[forest.above[level.passing[lost[level.passing]]]] = True
@@ -145,7 +147,7 @@ def _barred(tree: ListedTree, entries: Float64s, unknown: Bools, searcher: int) 
       no_other = np.logical_and.reduceat(barred[level.entries], level.starts)
       lost[level.deciding[no_other]] = True
   if lost[: forest.begins[1]].any():
-    name = found.infostate(int(found.infoset[asked[0]]))
+    name = histories.infostate(int(histories.infoset[asked[0]]))
     raise errors.PolicyError(
       f"The blueprint plays to infostate {name!r} of player {searcher}, and has no probabilities there."
     )

@@ -108,9 +108,9 @@ class PrivateForest:
     """Returns numbers of shape (rows,) after each number has replaced all those below it; NaN is no number."""
     result = numbers.copy()
     for level in self.levels:
-      here = slice(level.begin, level.end)
-      above = result[self.above[here]]
-      result[here] = np.where(np.isnan(above), result[here], above)
+      rows = slice(level.begin, level.end)
+      above = result[self.above[rows]]
+      result[rows] = np.where(np.isnan(above), result[rows], above)
     return result
 
   def tops(self, rows: Int64s) -> Int64s:
@@ -119,16 +119,16 @@ class PrivateForest:
     result[rows] = rows
     first = int(np.searchsorted(self.begins, rows.min(), side="right")) - 1
     for level in self.levels[first:]:
-      here = result[level.begin : level.end]
-      np.copyto(here, result[self.above[level.begin : level.end]], where=here == NONE)
+      level_rows = result[level.begin : level.end]
+      np.copyto(level_rows, result[self.above[level.begin : level.end]], where=level_rows == NONE)
     return result
 
   def sums(self, numbers: Float64s) -> Float64s:
     """Returns the sum of numbers of the player's entries, shape (entries,), on the way to each row; shape (rows,)."""
     result = np.append(numbers, 0.0)[self.entry]
     for level in self.levels:
-      here = slice(level.begin, level.end)
-      result[here] += result[self.above[here]]
+      rows = slice(level.begin, level.end)
+      result[rows] += result[self.above[rows]]
     return result
 
   def reach(self, entries: Float64s, given: Float64s) -> Float64s:
@@ -141,9 +141,9 @@ class PrivateForest:
     # An entry `NONE` is the last one.
     made, result = np.append(entries, 1.0)[self.entry], given.copy()
     for level in self.levels:
-      here = slice(level.begin, level.end)
-      reached = result[self.above[here]] * made[here]
-      result[here] = np.where(np.isnan(given[here]), reached, given[here])
+      rows = slice(level.begin, level.end)
+      reached = result[self.above[rows]] * made[rows]
+      result[rows] = np.where(np.isnan(given[rows]), reached, given[rows])
     return result
 
   def values(

@@ -247,7 +247,7 @@ class SearchBot(DrawingBot):
       return found
     if self._look_up(at, self._player) is not None:
       return None
-    # What is before an action that the blueprint does not know has bounds for what comes after it.
+    # The blueprint has no bounds after an action that it does not know. Public states before the action have some.
     for earlier in reversed(above[:-1]):
       found = self._begin(game, earlier, deadline)
       if isinstance(found, LocalSearch):

@@ -357,10 +357,12 @@ class SearchTree(Sequence[PublicState]):
     """Returns the first public state on each path that is marked, shape (public states,)."""
     passed: set[int] = set()
     result = []
-    for number, (above, here) in enumerate(zip(self.above.tolist(), marked.tolist(), strict=True)):
-      if above in passed or here:
+    for number, (above, is_marked) in enumerate(
+      zip(self.above.tolist(), marked.tolist(), strict=True)
+    ):
+      if above in passed or is_marked:
         passed.add(number)
-      if here and above not in passed:
+      if is_marked and above not in passed:
         result.append(self[number])
     return result
 

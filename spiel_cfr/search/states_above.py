@@ -17,8 +17,8 @@ LookUp: TypeAlias = Callable[[Any, int], dict[int, float] | None]
 class StateAbove:
   """A public state above all searches, where both players play the blueprint.
 
-  Histories that a player can't tell apart are together, and so are those below whose next decisions they are. That is
-  what `public_states` says too, but for players who tell apart what they could not before, in games without recall.
+  Histories that a player can't tell apart belong to one public state. Histories at chance nodes do, too, if the next
+  histories do. `public_states` finds the same public states in games with perfect recall.
 
   Attributes:
     states: OpenSpiel's states, none terminal.

@@ -129,7 +129,7 @@ class VectorSubgame(PublicTreeGame):
     )
 
 
-class _Pairs(NamedTuple):
+class _TypePairs(NamedTuple):
   """Pairs of a type of the searcher and a type of the opponent. Each way of the opponent has its types once.
 
   Attributes:
@@ -209,7 +209,7 @@ def cut_out(public: VectorRows, starts: Sequence[Start], gadget: Gadget) -> CutO
   )
 
 
-def _pair_weights(public: VectorRows, starts: Sequence[Start], gadget: Gadget) -> _Pairs:
+def _pair_weights(public: VectorRows, starts: Sequence[Start], gadget: Gadget) -> _TypePairs:
   """Returns the factors of pairs of types, and the opponent's bounds."""
   searcher = starts[0].searcher
   opponent = 1 - searcher
@@ -228,10 +228,10 @@ def _pair_weights(public: VectorRows, starts: Sequence[Start], gadget: Gadget) -
   )
   columns = np.tile(opponents, shares.shape[1])[:, None] * shares.reshape(len(starts), 1, -1)
   bounds = all_types(opponent, [start.bound for start in starts])
-  return _Pairs(searcher, searchers[:, :, None] * columns, bounds)
+  return _TypePairs(searcher, searchers[:, :, None] * columns, bounds)
 
 
-def _reached_part(public: VectorRows, begins: Int64s, pairs: _Pairs) -> _Part:
+def _reached_part(public: VectorRows, begins: Int64s, pairs: _TypePairs) -> _Part:
   """Returns the part of the whole below some nodes that chance plays to with some pair of types."""
   whole, subgame = public.game.tree, _inside(public, begins)
   nodes = np.flatnonzero(subgame >= 0)
@@ -249,7 +249,7 @@ def _reached_part(public: VectorRows, begins: Int64s, pairs: _Pairs) -> _Part:
   return _Part(nodes, subgame[nodes], kind, weights[reached], edges[kept], owner[kept], child[kept])
 
 
-def _offers(public: VectorRows, begins: Int64s, pairs: _Pairs, penalty: float) -> Float64s:
+def _offers(public: VectorRows, begins: Int64s, pairs: _TypePairs, penalty: float) -> Float64s:
   """Returns player 0's payoffs where the opponent takes the bound; dealt types pay the penalty for that.
 
   Shape (subgames, searcher's types, ways x opponent's types).
@@ -263,7 +263,7 @@ def _offers(public: VectorRows, begins: Int64s, pairs: _Pairs, penalty: float) -
 def _tree(
   public: VectorRows,
   begins: Int64s,
-  pairs: _Pairs,
+  pairs: _TypePairs,
   part: _Part,
   front: Float64s,
   largest: float,

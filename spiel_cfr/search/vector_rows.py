@@ -32,19 +32,19 @@ class VectorRows:
 
   def __init__(self, game: VectorGame) -> None:
     """Takes a constant-sum game."""
-    self.game, found = game, game.tree
-    self.above = np.where(found.edge_above >= 0, found.node_of_edge[found.edge_above], NONE)
-    self.depth = np.zeros(found.num_nodes, np.int64)
-    for depth, nodes in enumerate(found.levels()):
+    self.game, tree = game, game.tree
+    self.above = np.where(tree.edge_above >= 0, tree.node_of_edge[tree.edge_above], NONE)
+    self.depth = np.zeros(tree.num_nodes, np.int64)
+    for depth, nodes in enumerate(tree.levels()):
       self.depth[nodes] = depth
     self.cells = game.layout.cells(NONE)
-    shape = found.deals.num_types
-    pair = found.deals.types[0] * shape[1] + found.deals.types[1]
-    self.chances = np.zeros((len(found.weights), *shape))
-    for kind, weights in enumerate(found.weights):
+    shape = tree.deals.num_types
+    pair = tree.deals.types[0] * shape[1] + tree.deals.types[1]
+    self.chances = np.zeros((len(tree.weights), *shape))
+    for kind, weights in enumerate(tree.weights):
       sums = np.bincount(pair, np.maximum(weights, 0.0), shape[0] * shape[1])
       self.chances[kind] = sums.reshape(shape)
-    self.payoffs: Float64s = (found.matrices[:, 0] - found.matrices[:, 1]) / 2
+    self.payoffs: Float64s = (tree.matrices[:, 0] - tree.matrices[:, 1]) / 2
     middle = (game.constant_sum or 0.0) / 2
     self.largest_payoff = max(abs(each - middle) for each in game.payoff_range)
     self._number_rows()
@@ -52,46 +52,46 @@ class VectorRows:
 
   def _number_rows(self) -> None:
     """Numbers nodes and ends by the number of moves before; each has a row for each type."""
-    found = self.game.tree
-    edge_of_end = np.flatnonzero(found.child < 0)
-    depth = np.concatenate([self.depth, 1 + self.depth[found.node_of_edge[edge_of_end]]])
+    tree = self.game.tree
+    edge_of_end = np.flatnonzero(tree.child < 0)
+    depth = np.concatenate([self.depth, 1 + self.depth[tree.node_of_edge[edge_of_end]]])
     order = np.argsort(depth, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    counts = found.deals.num_types
+    counts = tree.deals.num_types
     self._begins = np.searchsorted(depth[order], np.arange(depth[order[-1]] + 2))
-    self.first_row = [place[: found.num_nodes] * count for count in counts]
-    self.first_end = [np.full(len(found.child), NONE) for _ in counts]
+    self.first_row = [place[: tree.num_nodes] * count for count in counts]
+    self.first_end = [np.full(len(tree.child), NONE) for _ in counts]
     for own, count in zip(self.first_end, counts, strict=True):
-      own[edge_of_end] = place[found.num_nodes :] * count
+      own[edge_of_end] = place[tree.num_nodes :] * count
 
   def _forest(self, player: int) -> PrivateForest:
-    found = self.game.tree
-    count = found.deals.num_types[player]
+    tree = self.game.tree
+    count = tree.deals.num_types[player]
     types = np.arange(count)
     rows = np.where(
-      found.child < 0, self.first_end[player], self.first_row[player][np.maximum(found.child, 0)]
+      tree.child < 0, self.first_end[player], self.first_row[player][np.maximum(tree.child, 0)]
     )
     above = np.full((int(self._begins[-1]), count), NONE)
     entry = np.full_like(above, NONE)
-    above[rows // count] = self.first_row[player][found.node_of_edge][:, None] + types
-    mine = found.player[found.node_of_edge] == player
+    above[rows // count] = self.first_row[player][tree.node_of_edge][:, None] + types
+    mine = tree.player[tree.node_of_edge] == player
     entry[rows[mine] // count] = self.cells[mine, :count]
     return PrivateForest(above.ravel(), entry.ravel(), self._begins * count, self.game.end)
 
   @functools.cached_property
   def num_ends(self) -> Int64s:
     """The number of terminals below each node, shape (nodes,)."""
-    found = self.game.tree
-    result = np.bincount(found.node_of_edge[found.child < 0], minlength=found.num_nodes)
-    for nodes in reversed(list(found.levels())[1:]):
+    tree = self.game.tree
+    result = np.bincount(tree.node_of_edge[tree.child < 0], minlength=tree.num_nodes)
+    for nodes in reversed(list(tree.levels())[1:]):
       np.add.at(result, self.above[nodes], result[nodes])
     return result
 
   def types(self, number: int) -> tuple[Int64s, Int64s]:
     """Returns each player's types at a node, which are its private states there."""
-    found = self.game.tree
-    return found.types[int(found.kind[number])]
+    tree = self.game.tree
+    return tree.types[int(tree.kind[number])]
 
   def spread(self, number: int, player: int, numbers: Float64s) -> Float64s:
     """Returns numbers of a player's private states as numbers of all its types, 0 of those that are ruled out."""
@@ -101,11 +101,11 @@ class VectorRows:
 
   def counterfactual_reach_of_rows(self, player: int, reach: Float64s) -> Float64s:
     """Returns the probability that chance and the other player come to each row of a player's; 0 of ends."""
-    found = self.game.tree
-    own, other = (np.arange(found.deals.num_types[each]) for each in (player, 1 - player))
+    tree = self.game.tree
+    own, other = (np.arange(tree.deals.num_types[each]) for each in (player, 1 - player))
     result = np.zeros(len(self.forests[player].above))
     for kind, chances in enumerate(self.chances):
-      nodes = np.flatnonzero(found.kind == kind)
+      nodes = np.flatnonzero(tree.kind == kind)
       theirs = reach[self.first_row[1 - player][nodes, None] + other]
       result[self.first_row[player][nodes, None] + own] = theirs @ (
         chances if player else chances.T
@@ -114,8 +114,8 @@ class VectorRows:
 
   def ends(self, player: int, reach: Float64s) -> Float64s:
     """Returns a player's counterfactual values at ends, by the other player's `reach`; shape (rows,)."""
-    found = self.game.tree
-    own, other = (np.arange(found.deals.num_types[each]) for each in (player, 1 - player))
+    tree = self.game.tree
+    own, other = (np.arange(tree.deals.num_types[each]) for each in (player, 1 - player))
     result = np.zeros(len(self.forests[player].above))
     for number, payoffs in enumerate(self.payoffs):
       edges = self._ends_by_matrix[number]
@@ -127,9 +127,9 @@ class VectorRows:
   @functools.cached_property
   def _ends_by_matrix(self) -> list[Int64s]:
     """The edges that end the game with each matrix of payoffs."""
-    found = self.game.tree
-    edges = np.flatnonzero(found.child < 0)
-    matrix = found.matrix[-1 - found.child[edges]]
+    tree = self.game.tree
+    edges = np.flatnonzero(tree.child < 0)
+    matrix = tree.matrix[-1 - tree.child[edges]]
     order = np.argsort(matrix, kind="stable")
     counts = np.bincount(matrix, minlength=len(self.payoffs))
     return np.split(edges[order], np.cumsum(counts)[:-1])
@@ -147,7 +147,7 @@ class VectorRows:
 
   def names(self, number: int, player: int) -> list[str]:
     """Returns the information state strings of a player's types at a node."""
-    found = self.game.tree
-    alive = found.weights[found.kind[number]] >= 0
-    first = np.unique(found.deals.types[player, alive], return_index=True)[1]
+    tree = self.game.tree
+    alive = tree.weights[tree.kind[number]] >= 0
+    first = np.unique(tree.deals.types[player, alive], return_index=True)[1]
     return [self.game.view.named(state, player) for state in self.states(number, first)]

@@ -62,12 +62,12 @@ class VectorTree(ForestTree):
     return self.nodes.states(number)
 
   def pairs(self, number: int) -> tuple[Int64s, Int64s, Float64s]:
-    found = self.game.tree
-    weights = found.weights[found.kind[number]]
+    tree = self.game.tree
+    weights = tree.weights[tree.kind[number]]
     alive = weights >= 0
     first, second = (
       np.searchsorted(own, types[alive])
-      for own, types in zip(self.nodes.types(number), found.deals.types, strict=True)
+      for own, types in zip(self.nodes.types(number), tree.deals.types, strict=True)
     )
     return first, second, weights[alive]
 
@@ -87,23 +87,23 @@ class VectorTree(ForestTree):
     Raises:
       ArgumentError: the state is terminal, or none of this game.
     """
-    found = self.game.tree
+    tree = self.game.tree
     moves = [(each.player, each.action) for each in state.full_history()]
     after = list(itertools.dropwhile(lambda move: move[0] == CHANCE, moves))
-    deal = np.full(found.deals.paths.shape[1], NONE)
+    deal = np.full(tree.deals.paths.shape[1], NONE)
     dealt = [action for _, action in moves[: len(moves) - len(after)]][: len(deal)]
     deal[: len(dealt)] = dealt
-    node = 0 if (found.deals.paths == deal).all(axis=1).any() else NONE
+    node = 0 if (tree.deals.paths == deal).all(axis=1).any() else NONE
     for _, action in after if node == 0 else []:
-      edges = np.arange(found.first_edge[node], found.first_edge[node + 1])
-      edges = edges[found.action[edges] == action]
-      node = int(found.child[edges[0]]) if len(edges) else NONE
+      edges = np.arange(tree.first_edge[node], tree.first_edge[node + 1])
+      edges = edges[tree.action[edges] == action]
+      node = int(tree.child[edges[0]]) if len(edges) else NONE
       if node < 0:
         break
     mover = state.current_player()
     if (
       node < 0
-      or mover != found.player[node]
+      or mover != tree.player[node]
       or (mover >= 0 and self.game.view.named(state, mover) not in self.names(node, mover))
     ):
       raise errors.ArgumentError(
