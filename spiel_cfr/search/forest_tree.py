@@ -92,10 +92,6 @@ class ForestTree(SearchTree):
   def owned(self, player: int) -> Bools:
     return self.forests[player].deciding >= 0
 
-  def uniform(self) -> Float64s:
-    counts = self.per_infoset(np.ones(self.forests[0].num_entries), np.add)
-    return np.divide(1.0, counts, out=np.zeros_like(counts), where=counts > 0)
-
   def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:
     first, second = (forest.per_infoset(numbers, reduce) for forest in self.forests)
     return first + second

@@ -130,9 +130,6 @@ class RiverTree(SearchTree):
   def owned(self, player: int) -> Bools:
     return np.asarray((np.arange(self.game.end) >= self.game.treeplexes[1].root) == player)
 
-  def uniform(self) -> Float64s:
-    return np.asarray(forms.uniform(self.game))
-
   def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:
     result = np.zeros_like(numbers)
     for tree in self.game.treeplexes:

@@ -259,29 +259,17 @@ class SearchTree(Sequence[PublicState]):
 
   @abc.abstractmethod
   def as_forest(self) -> Any:
-    """Returns the tree, which is a `ForestTree`.
-
-    Raises:
-      UnsupportedGameError: over vectors of hands it is none.
-    """
+    """Returns the tree, which is a `ForestTree`; raises UnsupportedGameError over vectors of hands."""
 
   def as_listed(self) -> Any:
-    """Returns the tree, which is a `ListedTree`.
-
-    Raises:
-      ArgumentError: it is none.
-    """
+    """Returns the tree, which is a `ListedTree`; raises ArgumentError if it is none."""
     raise errors.ArgumentError(
       f"Continuations need listed histories; {self[0]!r} has none. Take a PublicState of "
       "public_states(compile_game(game, vector_form=False))."
     )
 
   def check_search(self, solver: str | None, *, has_cut: bool, has_checkpoint: bool) -> None:
-    """Checks the arguments of `resolve` that a form may refuse.
-
-    Raises:
-      ArgumentError: the form refuses one.
-    """
+    """Raises ArgumentError if the form refuses arguments of `resolve`."""
 
   @abc.abstractmethod
   def described(self, number: int) -> str:
@@ -311,9 +299,10 @@ class SearchTree(Sequence[PublicState]):
   def owned(self, player: int) -> Bools:
     """Returns which entries are a player's, shape (entries,)."""
 
-  @abc.abstractmethod
   def uniform(self) -> Float64s:
     """Returns the uniform policy, shape (entries,)."""
+    counts = self.per_infoset(np.ones(len(self.owned(0))), np.add)
+    return np.divide(1.0, counts, out=np.zeros_like(counts), where=counts > 0)
 
   @abc.abstractmethod
   def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:
@@ -381,9 +370,8 @@ class SearchTree(Sequence[PublicState]):
       return None
     total = reach[kept].sum()
     weights = _facing((own / total, np.where(kept, theirs, 0.0)), searcher)
-    return Start(
-      number, searcher, weights, np.where(kept, w / total, 0.0), ranges[1 - searcher], bound
-    )
+    w = np.where(kept, w / total, 0.0)
+    return Start(number, searcher, weights, w, ranges[1 - searcher], bound)
 
   def batches(self, starts: Iterable[Start], *, alone: bool) -> Iterator[list[Start]]:
     """Yields subgames that are solved as one game; each `alone` for linear programs."""

@@ -97,6 +97,8 @@ def test_rivers_have_values():
   tree = RiverTree(game)
   listed = search.public_states(spiel_cfr.compile_game(game.game, vector_form=False))
   river = tree[1]
+  with pytest.raises(errors.UnsupportedGameError, match="no histories are listed"):
+    list(river.states())
   state = next(
     each
     for each in listed.natural_cut()
