@@ -111,7 +111,7 @@ def compile_game(
       try:
         worlds = min(max_nodes, private_moves_game.DEFAULT_MAX_WORLDS)
         compiled = private_moves_game.compile_view(view, worlds, max_bytes, progress)
-      except errors.UnsupportedGameError as refused:
+      except (errors.UnsupportedGameError, errors.GameTooLargeError) as refused:
         raise error from refused
       if compiled.num_terminals > _LEAST_GAIN * compiled.num_core_histories:
         return compiled

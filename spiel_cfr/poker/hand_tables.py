@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint64s
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint64s, unlocked
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.poker.boards import Board
@@ -59,6 +59,11 @@ class HandTables:
     self.rows = np.concatenate(self._rows)
     self.reaches = np.concatenate(reaches)
     del self._rows
+
+  def __setstate__(self, attributes: dict[str, Any]) -> None:
+    """Takes what was pickled, which may lie in memory that several processes share."""
+    for name, value in attributes.items():
+      setattr(self, name, unlocked(value) if isinstance(value, np.ndarray) else value)
 
   def _add(self, numbers: npt.ArrayLike) -> int:
     """Adds numbers to `rows`; returns where they begin."""

@@ -11,7 +11,7 @@ import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr._util import memory
 from spiel_cfr.games.openspiel import game_size
-from spiel_cfr.games.openspiel.game_size import _at_least, estimate_view
+from spiel_cfr.games.openspiel.game_size import at_least, estimate_view
 from spiel_cfr.games.openspiel.game_view import GameView
 
 SMALL = (
@@ -89,11 +89,11 @@ def test_fewest_states_are_certain():
   wrong = 0
   for _ in range(2000):
     samples = 1.0 + 1e6 * (generator.random(40) < 1e-2)
-    wrong += _at_least(samples) > 1.0 + 1e4
+    wrong += at_least(samples) > 1.0 + 1e4
   assert wrong <= 6
   # Where descents agree, it is no more than twice too low.
-  assert _at_least(np.full(40, 100.0)) == pytest.approx(100 * 1000**-0.1)
-  assert _at_least(np.array([100.0])) == pytest.approx(0.1)
+  assert at_least(np.full(40, 100.0)) == pytest.approx(100 * 1000**-0.1)
+  assert at_least(np.array([100.0])) == pytest.approx(0.1)
 
 
 def test_thousand_moves_overflow_into_infinity():
