@@ -32,12 +32,12 @@ class Averaging:
 
       Averaging()                     # of CFR: all iterations weigh the same
       Averaging(1.0)                  # of CFR+: iteration t weighs t
-      Averaging(lambda t: t**1.5)     # t is an array of iterations, counted from 1
+      Averaging(lambda t: t**1.5)     # t: float64 array of iterations, from 1
 
   Attributes:
     weights: what iteration t weighs: a schedule, a function of t, or a power of t; a schedule once it is made.
-    counted: which strategies of an iteration count: OpenSpiel's "before" or "after" the update; or "faced", which, with
-      alternating updates, is after it for every player but the last, and before it for the last.
+    counted: which strategies of an iteration count: those "before" the update, as in OpenSpiel; those "after" it; or
+      those that the others "faced": with alternating updates, "before" for the last player and "after" for all others.
     tapered: whether weights vanish at the end too: after iteration T that of iteration t is times about T - t.
       Strategies that circle around an equilibrium are then averaged out better. It takes a second array of sums, to
       which the first is added now and then, at about a tenth of the cost of an iteration.

@@ -9,6 +9,9 @@ docs/concepts.md has CFR+ on the same arrays in 15 lines of NumPy, to read first
     games.sequence_form.tree_passes      `backward_pass` and `forward_pass`: the two passes over a player's tree
     regret_minimizers.regret_matching    `match_regrets_plus`: the work at one infoset
 
+The numbers of an iteration are rows of `cfr.iteration_schedule`; the arrays of a solver are in `cfr.loops.arrays`, by
+parts as `games.compiled.trunk_and_subtrees` cuts them; `_numba.steps` calls the steps.
+
 `cfr.variants` has the other variants with a name. A new one is a minimizer or a schedule of weights.
 
 - CFR: Zinkevich et al., "Regret Minimization in Games with Incomplete Information" (2007).

@@ -252,6 +252,7 @@ def change(table, infostate, entry):
   [
     (lambda table: {}, "another game"),
     (lambda table: change(table, "0", {0: 0.5, 1: 0.6}), "sum to 1"),
+    (lambda table: change(table, "0", {0: 0.5, 1: 0.50001}), "sum to 1"),
     (lambda table: change(table, "0", {0: 1.5, 1: -0.5}), "non-negative"),
     (lambda table: change(table, "0", {0: np.nan, 1: 0.5}), "'0'"),
     (lambda table: change(table, "0", {0: np.inf, 1: -np.inf}), "'0'"),

@@ -184,11 +184,11 @@ class SolverArrays:
     return self.parts[visit.number].place(visit.player)
 
   def strategy(self, visit: Visit) -> AnyFloats:
-    """Returns a player's strategy in a part, a view of shape (sequences,)."""
+    """Returns the strategy in a part, a view of shape (sequences,): of the player, or of all in a whole game."""
     return self.state.strategy[self.parts[visit.number].sequences[visit.player]]
 
   def cumulative(self, visit: Visit) -> AnyFloats:
-    """Returns a player's sums of strategies in a part, a view of shape (sequences,)."""
+    """Returns the sums of strategies in a part, a view of shape (sequences,), of the same players as `strategy`."""
     return self.state.cumulative[self.parts[visit.number].sequences[visit.player]]
 
   def scale(self, visit: Visit) -> Uint16s:

@@ -151,7 +151,7 @@ def _sights(
   worlds: Worlds, player: int, first_event: Int64s, before: Int64s, event: Int64s, mover: Int64s
 ) -> tuple[Sights, Int64s]:
   """Returns a player's sights and legal actions, and checks claims 1 to 3."""
-  seen, num_seen = worlds.sight[player], len(worlds.seen[player])
+  seen, num_seen = worlds.seen_number[player], len(worlds.seen[player])
   pairs, sight = np.unique(worlds.core * num_seen + seen, return_inverse=True)
   # The root's number is 0.
   swap = np.arange(len(pairs))

@@ -45,11 +45,11 @@ class Worlds:
 
   Attributes:
     keys: the keys.
-    numbers: of each world, (core, what player 0 has seen, what player 1 has seen), by number.
-    cores: of each core, its key with the player to move.
-    seen: of each player, the keys of what it has seen.
+    numbers: (core, seen by player 0, seen by player 1) -> the number of the world.
+    cores: key of a core with the player to move -> the number of the core.
+    seen: for each player, key of what it has seen -> the number of that.
     core: int64 (worlds,). The core of each world.
-    sight: int64 (2, worlds). What each player has seen.
+    seen_number: int64 (2, worlds). The number of what each player has seen, in `seen`.
     legal: int64 (worlds,). The list of actions of each world, in `action_lists`.
     action_lists: lists of actions, those of chance among them.
     mover: int64 (cores,). A player, `CHANCE` or `TERMINAL`.
@@ -68,7 +68,7 @@ class Worlds:
   cores: dict[Hashable, int]
   seen: tuple[dict[Hashable, int], dict[Hashable, int]]
   core: Int64s
-  sight: Int64s
+  seen_number: Int64s
   legal: Int64s
   action_lists: list[tuple[int, ...]]
   mover: Int64s
@@ -242,7 +242,7 @@ class _Search:
       cores=self._cores,
       seen=self._seen,
       core=numbers[:, 0].copy(),
-      sight=numbers[:, 1:].T.copy(),
+      seen_number=numbers[:, 1:].T.copy(),
       legal=legal,
       action_lists=action_lists,
       mover=np.array(self._mover, np.int64),
