@@ -16,6 +16,7 @@ from spiel_cfr.explorer import Exploration, explore
 from spiel_cfr.explorer.move_names import MoveNames
 from spiel_cfr.games.compiled import counterfactual_values
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.private_moves.private_moves_game import PrivateMovesGame
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy
@@ -198,8 +199,8 @@ class Verdict(Evaluated):
     """Returns the name of the best action at each infoset; its number where no state of the infoset is at hand."""
     game = self.compiled_game
     try:
-      # In vector form, to find a state would take a walk of all deals.
-      if isinstance(game, PublicTreeGame):
+      # In these forms, to find a state would take a walk of all histories.
+      if isinstance(game, PublicTreeGame | PrivateMovesGame):
         raise errors.NoStatesError
       names, view = MoveNames(game.game), game.view
     except errors.NoStatesError:
