@@ -200,12 +200,13 @@ def test_nothing_is_imported_by_name():
 
 
 def test_what_is_imported_late_is_whole():
-  """Every public name is there, and a first solve imports no room of `late_imports`."""
+  """Every public name is there, and a first solve imports no room of `late_imports` and no part of SciPy."""
   code = """if True:
     import sys, spiel_cfr
     spiel_cfr.CFRPlusSolver("kuhn_poker").run(1)
     late = {"abstraction", "deep_cfr", "mccfr", "search", "solving"}
     assert not late & {name.removeprefix("spiel_cfr.") for name in sys.modules}
+    assert not {"scipy.sparse", "scipy.optimize", "matplotlib", "jax", "ray"} & {*sys.modules}
     assert all(hasattr(spiel_cfr, name) for name in {*spiel_cfr.__all__, *late, *dir(spiel_cfr)})
     from spiel_cfr import late_imports
     names = {name for name in late_imports.__all__ if "spiel_cfr." + name not in sys.modules}

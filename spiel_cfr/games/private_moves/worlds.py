@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyspiel
-import scipy.sparse
-import scipy.sparse.csgraph
+import scipy  # its `sparse` is imported when it is used
 import tqdm
 
 from spiel_cfr import errors
