@@ -92,6 +92,7 @@ class MonteCarloSolver(Solver):
     else:
       bounds = self._compiled.payoff_range
     check_payoffs(str(self.game), bounds)
+    self._payoff_range = bounds
     self._tie = TIE * (bounds[1] - bounds[0])
 
   def refresh(self) -> None:

@@ -34,7 +34,7 @@ from spiel_cfr.mccfr.sampled_policy import (
 )
 from spiel_cfr.mccfr.sampling_rules import Sampler
 from spiel_cfr.mccfr.state_engine import StateEngine
-from spiel_cfr.mccfr.updates import check_minimizer, update_steps
+from spiel_cfr.mccfr.updates import check_minimizer, discounts_of, update_steps
 from spiel_cfr.policies import open_spiel
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
@@ -80,7 +80,7 @@ class SamplingSolver(MonteCarloSolver):
       sampler: what to sample and how to average.
       seed: of all random numbers, or a generator to draw one from. The same seed gives the same policy on any machine.
         Without one, it is drawn from NumPy's global state, so that `np.random.seed` decides as it does in OpenSpiel.
-      minimizer: regret matching if None, or regret matching+ or discounted regret matching.
+      minimizer: regret matching if None, or regret matching+, discounted regret matching or Hedge.
       average_weights: what iteration t weighs in the average: a schedule, a function of t, or a power of t. 1 is the
         same as to multiply the average by t / (t + 1) after each iteration.
       engine: "compiled" samples arrays made of the whole game; "states" samples OpenSpiel's states and remembers the
@@ -148,7 +148,7 @@ class SamplingSolver(MonteCarloSolver):
     self._engine.table.check(state)
 
   def _advance(self, count: int) -> None:
-    updates = functools.partial(update_steps, self.minimizer, self._tie)
+    updates = functools.partial(update_steps, self.minimizer, self._payoff_range, self._tie)
     self._engine.run(self._next_numbers(count), updates)
 
   def _next_numbers(self, count: int) -> Float64s:
@@ -157,7 +157,7 @@ class SamplingSolver(MonteCarloSolver):
     done, known = int(self.state.counters[ITERATIONS]), int(sums[0])
     iterations = np.arange(known + 1, done + count + 1)
     with np.errstate(divide="ignore"):
-      logarithms = np.log(self.minimizer.discounts(iterations))  # type: ignore[arg-type]
+      logarithms = np.log(discounts_of(self.minimizer, iterations))  # type: ignore[arg-type]
     logarithms = np.maximum(logarithms, _LEAST_LOGARITHM)
     logarithms = np.cumsum(np.vstack([sums[1:], logarithms]), axis=0)[done - known :]
     sums[:] = done, *logarithms[0]

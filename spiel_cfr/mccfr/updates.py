@@ -1,16 +1,18 @@
-"""The end of a traversal, as steps: discounts and regret matching at the infosets valued, and full averages.
+"""The end of a traversal, as steps: regret matching with discounts, or Hedge, at the infosets valued; full averages.
 
 `update_steps` is the place of the regret minimizer: it returns kernels that take the estimates of a traversal.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.records import Count, Double, Doubles
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._numba.records import Count, Counts, Double, Doubles
 from spiel_cfr._numba.steps import Step, step
 from spiel_cfr.mccfr.infoset_table import Entries
+from spiel_cfr.mccfr.random_draws import ITERATIONS
 from spiel_cfr.mccfr.traversal import (
   AVERAGE_WEIGHT,
   NEGATIVE,
@@ -19,8 +21,13 @@ from spiel_cfr.mccfr.traversal import (
   Workspace,
   valued,
 )
+from spiel_cfr.regret_minimizers.oftrl import Hedge
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
+from spiel_cfr.regret_minimizers.regularizers import LEAST_EXPONENT
+
+# The minimizers that samples can drive.
+SampledMinimizer: TypeAlias = RegretMatching | Hedge
 
 
 class Update(NamedTuple):
@@ -76,23 +83,81 @@ def match_regrets(record: Update) -> None:
       strategy[entry] = strategy[entry] / total if total > 0.0 else 1.0 / (end - begin)
 
 
-def check_minimizer(minimizer: RegretMinimizer) -> RegretMatching:
+class HedgeUpdate(NamedTuple):
+  """The arguments of Hedge at the infosets that a traversal has valued.
+
+  Attributes:
+    entries: the estimates, and what the minimizer keeps.
+    workspace: the workspace of the traversal.
+    counters: see `random_draws.new_counters`.
+    scale: the factor on the steps, see `Hedge.scale`.
+  """
+
+  entries: Entries
+  workspace: Workspace
+  counters: Counts
+  scale: Double
+
+
+@step(HedgeUpdate, single=False)
+def exponentiate_regrets(record: HedgeUpdate) -> None:
+  """Adds the estimates to the regrets, and plays the softmax of step times regret; estimates are then 0 again.
+
+  The step at iteration t is that of the full-width solver. An infoset keeps its strategy until samples reach it again.
+  """
+  entries, reached = record.entries, record.workspace.reached
+  regret, strategy, increment = entries.regret, entries.strategy, entries.increment
+  iteration = record.counters[ITERATIONS] + 1.0
+  for i in range(valued(record.workspace)):
+    begin = np.uint64(reached[i])
+    actions = np.uint64(entries.touched[begin])
+    end = begin + actions
+    entries.touched[begin] = 0
+    rate = record.scale * np.sqrt(8.0 * np.log(actions) / iteration)
+    top, total = -np.inf, 0.0
+    for entry in range(begin, end):
+      regret[entry] += increment[entry]
+      increment[entry] = 0.0
+      top = max(top, regret[entry])
+    for entry in range(begin, end):
+      strategy[entry] = np.exp(max(rate * (regret[entry] - top), LEAST_EXPONENT))
+      total += strategy[entry]
+    for entry in range(begin, end):
+      strategy[entry] /= total
+
+
+def discounts_of(minimizer: RegretMinimizer, iterations: Int64s) -> Float64s | None:
+  """Returns the factors on positive and on negative regrets, shape (iterations, 2); None if samples can't drive it."""
+  if isinstance(minimizer, Hedge):
+    return np.ones((len(iterations), 2))
+  return minimizer.discounts(iterations) if isinstance(minimizer, RegretMatching) else None
+
+
+def check_minimizer(minimizer: RegretMinimizer) -> SampledMinimizer:
   """Returns a minimizer that can be used with samples.
 
   Raises:
     ArgumentError: it can't.
   """
-  if not isinstance(minimizer, RegretMatching) or minimizer.discounts(np.arange(1, 2)) is None:
+  if discounts_of(minimizer, np.arange(1, 2)) is None:
     raise errors.ArgumentError(
-      f"{minimizer} can't be used with Monte Carlo solvers, which need RegretMatching without "
+      f"{minimizer} can't be used with Monte Carlo solvers, which need Hedge, or RegretMatching without "
       "predictions, that keeps negative regrets or forgets them."
     )
-  return minimizer
+  return minimizer  # type: ignore[return-value]
 
 
-def update_steps(minimizer: RegretMatching, tie: float, traversal: Traversal) -> list[Step]:
+def update_steps(
+  minimizer: SampledMinimizer,
+  payoff_range: tuple[float, float],
+  tie: float,
+  traversal: Traversal,
+) -> list[Step]:
   """Returns the steps after a traversal; before it is over, they do nothing."""
-  _, entries, workspace, _, numbers, *_ = traversal
+  _, entries, workspace, counters, numbers, *_ = traversal
+  if isinstance(minimizer, Hedge):
+    scale = minimizer.scale(payoff_range)
+    return [exponentiate_regrets.on(HedgeUpdate(entries, workspace, counters, scale))]
   record = Update(entries, workspace, numbers, minimizer.forgets_negative, tie)
   discounts = (minimizer.positive_discount, minimizer.negative_discount) != (1.0, 1.0)
   return [*([discount_regrets.on(record)] if discounts else []), match_regrets.on(record)]

@@ -156,7 +156,10 @@ class Hedge(RegretMinimizer):
 
   def initial_infoset_state(self, game: CompiledGame) -> Float64s:
     """Returns the steps of the first iteration, shape (1, infosets)."""
-    low, high = game.payoff_range
-    scale = self.rate / (high - low) if high > low else 0.0
     actions = np.concatenate([tree.infoset_actions for tree in game.treeplexes])
-    return np.asarray(scale * np.sqrt(8.0 * np.log(actions)))[None]
+    return np.asarray(self.scale(game.payoff_range) * np.sqrt(8.0 * np.log(actions)))[None]
+
+  def scale(self, payoff_range: tuple[float, float]) -> float:
+    """Returns rate / payoff range; 0, which keeps all strategies uniform, if all payoffs are the same."""
+    low, high = payoff_range
+    return self.rate / (high - low) if high > low else 0.0

@@ -29,7 +29,7 @@ _SINGLE_LN_2_HIGH = 0.693359375
 _SINGLE_LN_2_LOW = -2.12194440054690583e-4
 # e^-100 < 4e-44, in float32 e^-30 < 1e-13, stands for all smaller probabilities: products of a few of these are still
 # normal numbers, and arithmetic with others is slow.
-_LEAST_EXPONENT, _SINGLE_LEAST_EXPONENT = -100.0, -30.0
+LEAST_EXPONENT, _SINGLE_LEAST_EXPONENT = -100.0, -30.0
 
 
 def regularizer_range(regularizer: Regularizer, actions: Int64s) -> Float64s:
@@ -67,7 +67,7 @@ def exponential(x: Any) -> Any:
 @inlined
 def least_exponent(block: Block) -> float:
   """Returns the logarithm of what stands for all smaller probabilities."""
-  return _SINGLE_LEAST_EXPONENT if simd.is_single(block.strategy) else _LEAST_EXPONENT
+  return _SINGLE_LEAST_EXPONENT if simd.is_single(block.strategy) else LEAST_EXPONENT
 
 
 @inlined

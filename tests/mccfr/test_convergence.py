@@ -20,6 +20,8 @@ CONVERGENCE = {
   "outcome": 300_000,
   "outcome with baseline": 300_000,
   "discounted": 300_000,
+  "hedge": 20_000,
+  "hedge by outcomes": 300_000,
   "chance": 5_000,
   "average strategy": 20_000,
 }

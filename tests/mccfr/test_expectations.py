@@ -15,6 +15,7 @@ from spiel_cfr import policies
 from spiel_cfr._numba.steps import Chain
 from spiel_cfr.mccfr import traversal
 from spiel_cfr.mccfr.sampling_solver import SamplingSolver
+from spiel_cfr.regret_minimizers import Hedge
 
 
 class _Outcomes:
@@ -139,6 +140,23 @@ def test_expected_regrets_are_those_of_the_full_width_solver(
         regrets, exact.state.action_state[0, sequences], rtol=0, atol=1e-10
       )
       offset += count
+
+
+@pytest.mark.parametrize("rate", [1.0, 3.0])
+def test_hedge_without_chance_and_with_all_actions_is_the_full_width_solver(rate: float) -> None:
+  game = spiel_cfr.compile_game(
+    "goofspiel(imp_info=True,num_cards=4,points_order=descending)", vector_form=False
+  )
+  sampled = spiel_cfr.mccfr.ChanceSamplingSolver(game, minimizer=Hedge(rate), seed=1)
+  exact = spiel_cfr.cfr.HedgeCFRSolver(game, rate)
+  here = game.all_action_sequences
+  for _ in range(50):
+    sampled.run(1)
+    exact.run(1)
+    for name in ("current_probabilities", "average_probabilities"):
+      found, wanted = getattr(sampled, name)()[here], getattr(exact, name)()[here]
+      np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
+  assert np.ptp(sampled.current_probabilities()[here]) > 0.5
 
 
 # Whether a traversal averages the strategies of its own player, and whether a history weighs more where chance, and

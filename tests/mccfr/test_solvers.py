@@ -4,11 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyspiel
 import pytest
 import samplers
 
 import spiel_cfr
 from spiel_cfr import RegretMatching, errors
+from spiel_cfr.regret_minimizers import Hedge
+from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
+from spiel_cfr.regret_minimizers.oftrl import OFTRL
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
@@ -38,6 +42,14 @@ class _NoRegretMatching(RegretMinimizer):
       lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", minimizer=_NoRegretMatching()),
       "RegretMatching",
     ),
+    (
+      lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", minimizer=OFTRL(np.ones(12))),
+      "OFTRL.*need Hedge",
+    ),
+    (
+      lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", minimizer=ThresholdedHedge()),
+      "ThresholdedHedge.*need Hedge",
+    ),
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", minimizer="rm+"), "RegretMatching"),  # type: ignore[arg-type]
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", seed=-1), "seed"),
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", seed=1.5), "seed"),  # type: ignore[arg-type]
@@ -65,6 +77,25 @@ def test_checkpoints_go_on_as_if_nothing_had_stopped(make: samplers.Make, tmp_pa
     other.run(60)
     assert samplers.tables(other) == samplers.tables(solver)
     assert other.nodes_touched == solver.nodes_touched
+
+
+def test_hedge_plays_the_softmax_of_regrets_and_is_uniform_where_payoffs_are_the_same() -> None:
+  solver = spiel_cfr.ExternalSamplingSolver("kuhn_poker", minimizer=Hedge(2.0), seed=5)
+  solver.run(400)
+  # All infosets of Kuhn poker have two actions; payoffs range from -2 to 2.
+  current = solver.current_policy_dict()
+  ratios = []
+  for note in solver.snapshots():
+    passes, bets = current[note.infostate].values()
+    ratios.append(np.log(bets / passes) / (note.regrets[1] - note.regrets[0]))
+  # The steps are those of each infoset's last visit.
+  last = 2.0 * np.sqrt(8.0 * np.log(2.0) / 400) / 4.0
+  assert min(ratios) == pytest.approx(last, rel=1e-9)
+  assert max(ratios) < 1.5 * last
+  no_payoffs = pyspiel.create_matrix_game([[0.0, 0.0]] * 2, [[0.0, 0.0]] * 2)
+  constant = spiel_cfr.ExternalSamplingSolver(no_payoffs, minimizer=Hedge(), seed=5)
+  constant.run(10)
+  assert list(constant.current_policy_dict().values()) == [{0: 0.5, 1: 0.5}] * 2
 
 
 def test_runs_and_traces(tmp_path: Any) -> None:

@@ -11,6 +11,7 @@ import random_games
 import spiel_cfr
 from spiel_cfr import RegretMatching
 from spiel_cfr.mccfr.sampling_solver import SamplingSolver
+from spiel_cfr.regret_minimizers import Hedge
 
 FULL, IMPORTANCE = spiel_cfr.mccfr.AverageType.FULL, spiel_cfr.mccfr.AverageType.IMPORTANCE
 
@@ -43,6 +44,8 @@ VARIANTS = SAMPLERS | {
   "discounted": make(
     spiel_cfr.OutcomeSamplingSolver, minimizer=RegretMatching.discounted(), average_weights=2.0
   ),
+  "hedge": make(spiel_cfr.ExternalSamplingSolver, minimizer=Hedge(10.0)),
+  "hedge by outcomes": make(spiel_cfr.OutcomeSamplingSolver, minimizer=Hedge(10.0)),
 }
 
 
