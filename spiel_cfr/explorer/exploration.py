@@ -17,13 +17,14 @@ from spiel_cfr._util.environment import versions
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.correlated.correlated_policy import CorrelatedPolicy
 from spiel_cfr.evaluation import evaluate
-from spiel_cfr.explorer import history_pages, public_state_pages
+from spiel_cfr.explorer import history_pages, public_state_pages, type_pages
 from spiel_cfr.explorer.infoset_labels import infoset_labels
 from spiel_cfr.explorer.page import render
 from spiel_cfr.explorer.page_content import Content
 from spiel_cfr.explorer.recommendations import with_mediator
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.vector.vector_game import VectorGame
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.runs.trace import Row, read_trace
@@ -43,7 +44,7 @@ class Exploration:
   Attributes:
     path: of the HTML file.
     num_nodes: how many histories, or public states, are in it.
-    num_infosets: how many infosets; in vector form, hands at public states.
+    num_infosets: how many infosets; in vector form, hands or types at public states.
     cut: what was left out, a sentence each.
   """
 
@@ -80,9 +81,9 @@ def explore(
       >>> found.num_nodes, found.num_infosets
       (58, 12)
 
-  It shows histories, or public states with ranges of hands where the game is in vector form; at each the strategy, how
-  likely it is to be there, what each action is worth, its counterfactual regret, and what a best response does. What is
-  likeliest is kept where there is too much, and the page says what was left out.
+  It shows histories, or public states with ranges of hands or types where the game is in vector form. At each stand the
+  strategy, how likely it is to be there, what each action is worth, its counterfactual regret, and what a best response
+  does. What is likeliest is kept where there is too much, and the page says what was left out.
 
   Args:
     policies: a mediator's `CorrelatedPolicy`, or anything that `policies.from_policy` reads: a solver, what `solve` or
@@ -93,10 +94,11 @@ def explore(
     title: of the page; by default what OpenSpiel calls the game, with its parameters where they are short.
     traces: convergence curves by name: trace files, or rows of runs. By default those of `solve`.
     below: a public state of `search.public_states`, or states of OpenSpiel's: the page has only what leads there and
-      what follows, with the numbers of the whole game.
-    max_infosets: how many infosets the page may have; in vector form, how many hands that are to move.
+      what follows, with the numbers of the whole game, as histories.
+    max_infosets: how many infosets the page may have; in vector form, how many hands or types that are to move.
     max_histories: how many histories the page may have.
-    max_nodes: how many histories are walked to make it; the walk is what takes time.
+    max_nodes: how many histories are walked to make it; the walk is what takes time. In games of types in vector form,
+      how many public states there may be.
 
   Returns:
     What was written.
@@ -104,7 +106,7 @@ def explore(
   Raises:
     ArgumentError: an argument makes no sense, or the game of a policy is not known.
     PolicyError: the policy is not one for this game.
-    GameTooLargeError: the game has more histories than `max_nodes`.
+    GameTooLargeError: the game has more histories, or public states, than `max_nodes`.
     GameError: see `compile_game`.
     FileFormatError: a trace is none.
     OSError: a file can't be read or written.
@@ -174,6 +176,8 @@ def describe(
         "A game in vector form is shown by its public states, all of them. Compile it with vector_form=False."
       )
     return public_state_pages.describe(compiled, behavioral, max_infosets=max_infosets)
+  if isinstance(compiled, VectorGame) and below is None:
+    return type_pages.describe(compiled, behavioral, max_infosets=max_infosets, max_nodes=max_nodes)
   if hasattr(below, "states"):
     below = below.states()
   if not isinstance(below, Iterable | None):

@@ -74,7 +74,7 @@ class InfosetTable:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HandRange:
-  """A player's hands at a public state.
+  """A player's hands, or its types in games of private types, at a public state.
 
   Attributes:
     hands: int64 (hands,): rows of the list of all hands.
@@ -83,7 +83,8 @@ class HandRange:
     beside: float64 (hands,): the same of all hands together that the opponent may have beside it; times `weight`, it is
       proportional to the probability that the hand is here.
     value: float64 (hands,): what its owner expects; NaN where the opponent has no hand beside it.
-    equity: float64 (hands,): the probability to win if the betting ended here, ties counted half; NaN likewise.
+    equity: float64 (hands,): the probability to win if the betting ended here, ties counted half; NaN likewise, and
+      where the range is of types.
   """
 
   hands: Int64s
@@ -124,8 +125,8 @@ class Content:
     tree: of histories, or of public states.
     infosets: those of a game whose histories are listed, None in vector form.
     public_states: those of a game in vector form, None elsewhere.
-    grid: its hands, as JSON: `names` of all, the `row` and the `column` of each in a grid, and `labels` of the grid's
-      cells, row by row; None elsewhere.
+    grid: its hands, as JSON: their `unit`, "hand" or "type"; `names` of all, the `row` and the `column` of each in a
+      grid, and `labels` of the grid's cells, row by row; None elsewhere.
   """
 
   header: dict[str, Any]
@@ -156,6 +157,22 @@ def kept_tree(parent: Int64s, kept: Int64s) -> tuple[Int64s, Int64s, Int64s]:
   first[parent[kept[:0:-1]]] = np.arange(len(kept))[:0:-1]
   num_children = np.bincount(parent[1:], minlength=len(parent))
   return first[kept], num_kept[kept], (num_children - num_kept)[kept]
+
+
+def kept_states(weights: Float64s, sizes: Int64s, max_infosets: int) -> tuple[Int64s, list[str]]:
+  """Returns the likeliest public states, ascending, and a sentence on those that are left out; the root is kept always.
+
+  Args:
+    weights: float64 (states,). The probability of each; none is likelier than its parent, which comes before it.
+    sizes: int64 (states,). How many infosets are at each.
+    max_infosets: how many may be kept together.
+  """
+  order = np.argsort(-weights, kind="stable")
+  count = max(1, int(np.searchsorted(np.cumsum(sizes[order]), max_infosets, side="right")))
+  if count == len(order):
+    return np.sort(order), []
+  cut = f"{len(order) - count:,} of {len(order):,} public states; the likeliest {count:,} are here"
+  return np.sort(order[:count]), [cut]
 
 
 def number_name(names: dict[str, int], name: str) -> int:

@@ -23,6 +23,7 @@ from spiel_cfr.explorer.page_content import (
   HandRange,
   PublicState,
   Tree,
+  kept_states,
   kept_tree,
   number_name,
 )
@@ -181,12 +182,16 @@ def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> Co
   # Rounding must not make a state likelier than the one before it.
   for index, (_, _, parent) in enumerate(states):
     weights[index] = min(weights[index], weights[parent])
-  kept = _likeliest(tree, states, weights, max_infosets)
+  sizes = np.zeros(len(states), np.int64)
+  for index, (number, node, _) in enumerate(states):
+    if tree.nodes[node].kind is Kind.DECISION:
+      sizes[index] = len(tree.boards[number].hands[tree.nodes[node].player])
+  kept, cut = kept_states(weights, sizes, max_infosets)
 
   rows: list[PublicState] = []
   row = np.full(len(kept), NONE)
   places_by_board: dict[int, list[int]] = {}
-  for place, index in enumerate(kept):
+  for place, index in enumerate(kept.tolist()):
     places_by_board.setdefault(states[index][0], []).append(place)
   for number, own in places_by_board.items():
     each = trunk if number == 0 else board(number)
@@ -198,11 +203,6 @@ def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> Co
         row[place] = len(rows)
         rows.append(_state(each, node, behavioral, responses, namer))
 
-  cut = []
-  if len(kept) < len(states):
-    cut.append(
-      f"{len(states) - len(kept):,} of {len(states):,} public states; the likeliest {len(kept):,} are here"
-    )
   histories = _tree(tree, states, kept, weights, expected, row, namer)
   return Content(
     header={"cut": cut},
@@ -225,23 +225,6 @@ def _public_states(tree: HandTree, namer: "_Namer") -> Iterator[tuple[int, int, 
       for board in boards:
         queue.append((board, child))
         yield board, child, parent
-
-
-def _likeliest(
-  tree: HandTree, states: list[tuple[int, int, int]], weights: Float64s, max_infosets: int
-) -> list[int]:
-  """Returns the likeliest public states, ascending, with no more hands to move than that; the root in any case."""
-  result: list[int] = []
-  used = 0
-  for index in np.argsort(-weights, kind="stable").tolist():
-    number, node, _ = states[index]
-    found = tree.nodes[node]
-    if found.kind is Kind.DECISION:
-      used += len(tree.boards[number].hands[found.player])
-      if used > max_infosets and result:
-        break
-    result.append(index)
-  return sorted(result)
 
 
 def _state(
@@ -268,17 +251,17 @@ def _state(
 def _tree(
   tree: HandTree,
   states: list[tuple[int, int, int]],
-  kept: list[int],
+  kept: Int64s,
   weights: Float64s,
   expected: Float64s,
   row: Int64s,
   namer: "_Namer",
 ) -> Tree:
   parents = np.array([parent for _, _, parent in states])
-  first_child, num_children, num_cut = kept_tree(parents, np.array(kept))
+  first_child, num_children, num_cut = kept_tree(parents, kept)
   mover, move = np.zeros((2, len(kept)), np.int64)
   probability = np.ones(len(kept))
-  for place, index in enumerate(kept):
+  for place, index in enumerate(kept.tolist()):
     number, node, parent = states[index]
     found = tree.nodes[node]
     mover[place] = {Kind.DECISION: found.player, Kind.CHANCE: CHANCE}.get(found.kind, TERMINAL)
@@ -377,4 +360,10 @@ def hand_grid(deal: Deal, card_names: list[str]) -> dict[str, Any]:
       ]
       for down in range(len(ranks))
     ]
-  return {"names": names, "row": row.tolist(), "column": column.tolist(), "labels": labels}
+  return {
+    "unit": "hand",
+    "names": names,
+    "row": row.tolist(),
+    "column": column.tolist(),
+    "labels": labels,
+  }

@@ -314,6 +314,27 @@ def test_ranges(window, leduc):
   page.assert_quiet()
 
 
+def test_types(window, tmp_path):
+  game = spiel_cfr.games.compile_vector_game("liars_dice(numdice=1,dice_sides=3)")
+  found = spiel_cfr.explore(spiel_cfr.CFRPlusSolver(game), tmp_path / "page.html")
+  assert (found.num_nodes, found.num_infosets) == (127, 192)
+  page = Page(window, found.path)
+  assert "64 of 64 public states" in page.text("#found")
+  assert "3 types" in page.text(".range .facts")
+  assert "quity" not in page.text(".ranges")
+  assert page.texts("[data-coloring]") == ["Strategy", "EV"]
+  page.click("[data-coloring='value']")
+  assert page.text(".range .legend").startswith("the type loses")
+  page.click(".range[data-player='0'] .cell", 1)
+  assert page.text(".hands td.hand") == "2"
+  # Weight, EV and six bids.
+  assert page.count(".hands tbody td") == 9
+  page.click("#node tbody .move", 0)
+  assert "Player 1 to move" in page.text("#node")
+  page.assert_fits()
+  page.assert_quiet()
+
+
 @pytest.mark.parametrize("size", [(1280, 800), (390, 844)], ids=["desk", "phone"])
 def test_a_chosen_hand_stays_in_view(window, river, size):
   with screen(window, *size):

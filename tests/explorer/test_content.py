@@ -7,6 +7,7 @@ import poker_games
 import pyspiel
 import pytest
 import random_games
+import typed_games
 
 import spiel_cfr
 from spiel_cfr import policies
@@ -348,6 +349,92 @@ def test_public_states_are_cut_by_reach():
   least = describe(compiled, behavioral, max_infosets=1, max_histories=1, max_nodes=1)
   assert len(least.tree.mover) == 1
   assert least.tree.num_cut[0] == 2
+
+
+TYPED_GAMES = {
+  "liar's dice": lambda: pyspiel.load_game("liars_dice(numdice=1,dice_sides=3)"),
+  "leduc": lambda: pyspiel.load_game("leduc_poker"),
+  "tiny bridge": lambda: pyspiel.load_game("tiny_bridge_2p"),
+} | {
+  f"random {seed}": lambda seed=seed: typed_games.TypedGame(seed, zero_sum=seed % 3 > 0)
+  for seed in range(6)
+}
+
+
+@pytest.mark.parametrize("name", TYPED_GAMES)
+def test_types(name):
+  """Types at public states are worth what their infosets are worth where all histories are listed."""
+  game = TYPED_GAMES[name]()
+  compiled = spiel_cfr.games.compile_vector_game(game)
+  tree = compiled.tree
+  behavioral = random_policy(compiled, 8)
+  table = policies.to_dict(compiled, behavioral)
+  enumerated = spiel_cfr.compile_game(game, vector_form=False)
+  expected = describe(enumerated, policies.from_policy(enumerated, table), **_ALL)
+  wanted = _actions_by_infostate(expected)
+  reach = dict(zip(expected.infosets.infostates, expected.infosets.reach, strict=True))
+  found = describe(compiled, behavioral, **_ALL)
+  assert (found.header["cut"], found.num_infosets) == ([], len(wanted))
+  evaluated = spiel_cfr.evaluation.evaluate.evaluate(
+    compiled, policies.sequence_form(compiled, behavioral)
+  )
+  np.testing.assert_allclose(found.tree.values[0], evaluated.expected_values, atol=1e-9)
+
+  places = [0]
+  for place in places:
+    if place >= 0:
+      places += tree.child[tree.first_edge[place] : tree.first_edge[place + 1]].tolist()
+  assert len(places) == len(found.tree.mover)
+  names = [
+    dict(zip(own.first_sequence.tolist(), own.infostates, strict=True)) for own in compiled.infosets
+  ]
+  mass = np.ones(len(places))
+  for node, place in enumerate(places):
+    first, count = found.tree.first_child[node], found.tree.num_children[node]
+    children = slice(first, first + count)
+    mass[children] = mass[node] * found.tree.probability[children]
+    if place < 0:
+      assert (found.tree.mover[node], count) == (history_walk.TERMINAL, 0)
+      continue
+    state, mover = found.public_states[found.tree.row[node]], found.tree.mover[node]
+    assert mover == tree.player[place]
+    if mass[node]:
+      # What follows a public state is all of it.
+      assert mass[children].sum() == pytest.approx(mass[node], abs=1e-12)
+      values = mass[children] @ np.nan_to_num(found.tree.values[children]) / mass[node]
+      np.testing.assert_allclose(values, found.tree.values[node], atol=1e-9)
+    for player, own in enumerate(state.ranges):
+      shares = own.weight * own.beside
+      assert shares.sum() == pytest.approx(mass[node], abs=1e-12)
+      if mass[node]:
+        value = shares @ np.nan_to_num(own.value) / mass[node]
+        assert value == pytest.approx(found.tree.values[node, player], abs=1e-9)
+    if mover < 0:
+      assert state.moves == []
+      continue
+    assert found.tree.move[children].tolist() == state.moves
+    own = state.ranges[mover]
+    for lane, sequence in enumerate(compiled.layout.sequences(place)[0].tolist()):
+      infostate = names[mover][sequence]
+      chances, values = wanted.pop(infostate)
+      np.testing.assert_allclose(state.probability[:, lane], chances, atol=1e-12)
+      np.testing.assert_allclose(state.action_value[:, lane], values, atol=1e-9)
+      assert own.weight[lane] * own.beside[lane] == pytest.approx(reach[infostate], abs=1e-12)
+  assert not wanted
+
+
+def test_types_are_cut_by_reach_and_named():
+  compiled = spiel_cfr.games.compile_vector_game("leduc_poker")
+  behavioral = random_policy(compiled, 9)
+  part = describe(compiled, behavioral, max_infosets=100, max_histories=1, max_nodes=1000)
+  assert 90 <= part.num_infosets <= 100
+  assert "public states" in part.header["cut"][0]
+  assert part.grid["unit"] == "type"
+  # Of their names at the root, what differs.
+  assert part.grid["names"] == list("012345")
+  assert part.grid["labels"] == [["0", "1", "2"], ["3", "4", "5"]]
+  with pytest.raises(spiel_cfr.errors.GameTooLargeError, match="465 public states"):
+    describe(compiled, behavioral, max_infosets=100, max_histories=1, max_nodes=464)
 
 
 def test_grid():

@@ -265,7 +265,7 @@ const COLORINGS = {strategy: "Strategy", equity: "Equity", value: "EV"};
 
 const SCALE = (low, high) => html`<span>${low} <i class="scale"></i> ${high}</span>`;
 
-// A player's hands at a public state, in a grid; `chosen` is the row and the column of the cell whose hands are shown.
+// A player's hands, or types, at a public state, in a grid; `chosen` is the row and the column of the cell whose hands are shown.
 function RangeCard({app, node, row, player, mover, coloring, chosen, choose}) {
   const {tree, states, grid, names} = app;
   const hands = useMemo(() => states.range(row, player, mover), [row, player]);
@@ -317,6 +317,7 @@ function RangeCard({app, node, row, player, mover, coloring, chosen, choose}) {
     });
     return `linear-gradient(to right, ${stops.join(", ")})`;
   };
+  const ofCards = grid.unit === "hand";
   const solid = (color) => `linear-gradient(${color}, ${color})`;
   const width = grid.labels[0].length;
   const move = (event, down, across) => {
@@ -333,18 +334,18 @@ function RangeCard({app, node, row, player, mover, coloring, chosen, choose}) {
     if (on) on.scrollIntoView({block: "nearest"});
   }, [chosen]);
   const summary = (cell, label) => (!cell || !(cell.weight > 0) ? label : [
-    `${label}: EV ${signed(cell.value / cell.mass)}, equity ${percent(cell.equity / cell.mass)}`,
+    `${label}: EV ${signed(cell.value / cell.mass)}${ofCards ? `, equity ${percent(cell.equity / cell.mass)}` : ""}`,
     ...Array.from(moves, (each, i) => `${names[each]} ${percent(cell.actions[i] / cell.mass)}`),
   ].join("\n"));
   return html`<section class="card range" data-player=${player}>
     <h2><${Player} mover=${player} />${player === mover ? " to move" : ""}</h2>
-    <div class="facts"><span>Range EV <b>${signed(tree.value(node, player))}</b></span><span>Equity <b>${percent(totals.equity / totals.mass)}</b></span>
-      <span><b>${count(hands.filter((hand) => hand.mass > 0).length)}</b> hands</span></div>
+    <div class="facts"><span>Range EV <b>${signed(tree.value(node, player))}</b></span>${ofCards && html`<span>Equity <b>${percent(totals.equity / totals.mass)}</b></span>`}
+      <span><b>${count(hands.filter((hand) => hand.mass > 0).length)}</b> ${grid.unit}s</span></div>
     <div class="legend">${coloring === "strategy" && Array.from(moves, (each, i) => html`<span key=${i}><i style=${{background: colors[i]}}></i>${names[each]} <b>${percent(totals.actions[i] / totals.mass)}</b></span>`)}
-      ${coloring === "equity" && SCALE("equity 0%", "100%")}${coloring === "value" && SCALE("the hand loses", "it wins")}
+      ${coloring === "equity" && SCALE("equity 0%", "100%")}${coloring === "value" && SCALE(`the ${grid.unit} loses`, "it wins")}
       ${coloring === "strategy" && !moves.length && html`<span><i style=${{background: `var(--p${player})`}}></i>does not move here</span>`}
-      <span>filled as high as the player is here with the hands</span></div>
-    <div class="grid ${width > 8 ? "" : "small"}" ref=${body} style=${{"--columns": width}} role="grid" aria-label=${"Hands of player " + player}>
+      <span>filled as high as the player is here with the ${grid.unit}s</span></div>
+    <div class="grid ${width > 8 ? "" : "small"}" ref=${body} style=${{"--columns": width}} role="grid" aria-label=${(ofCards ? "Hands" : "Types") + " of player " + player}>
       ${grid.labels.flatMap((line, down) => line.map((label, across) => {
         const found = cells.get(down * 64 + across);
         return html`<button key=${down + "-" + across} data-cell=${down + "-" + across} role="gridcell" aria-label=${label}
@@ -366,17 +367,18 @@ function Hands({app, row, player, mover, cell: [down, across], close}) {
   );
   const moves = player === mover ? states.moves_of(row) : [];
   const colors = colorsOf(moves, names);
+  const ofCards = grid.unit === "hand";
   const swatch = (i) => html`<i style=${{background: colors[i]}}></i>`;
   return html`<section class="card hands">
     <div class="where"><h2><${Player} mover=${player} /> ${grid.labels[down][across]}</h2>
       <div class="buttons"><button id="close" title="Esc" onClick=${close}>Close</button></div></div>
-    <div class="scroll">${!hands.length ? html`<p class="quiet">The player can't have these hands here.</p>` : html`
-      <table><thead><tr><th>Hand</th><th>Weight</th><th>EV</th><th>Equity</th>
+    <div class="scroll">${!hands.length ? html`<p class="quiet">The player can't have these ${grid.unit}s here.</p>` : html`
+      <table><thead><tr><th>${ofCards ? "Hand" : "Type"}</th><th>Weight</th><th>EV</th>${ofCards && html`<th>Equity</th>`}
         ${Array.from(moves, (each, i) => html`<th key=${i}>${swatch(i)}${short(names[each])}</th>`)}</tr></thead>
       <tbody>${hands.map((hand) => html`<tr key=${hand.hand} class=${hand.mass > 0 ? "" : "never"}>
-        <td class="hand">${cardsOf(grid.names[hand.hand])}</td>
+        <td class="hand">${ofCards ? cardsOf(grid.names[hand.hand]) : grid.names[hand.hand]}</td>
         <td class="num"><small>Weight</small>${percent(hand.weight)}</td><td class="num"><small>EV</small>${signed(hand.value)}</td>
-        <td class="num"><small>Equity</small>${Number.isFinite(hand.value) ? percent(hand.equity) : "–"}</td>
+        ${ofCards && html`<td class="num"><small>Equity</small>${Number.isFinite(hand.value) ? percent(hand.equity) : "–"}</td>`}
         ${hand.actions.map((action, i) => html`<td key=${i} class="num" title=${`${names[moves[i]]}: EV ${signed(action.value)}`}>
           <small>${swatch(i)}${short(names[moves[i]])}</small>${percent(action.probability)}<em>${signed(action.value)}${action.best ? " ★" : ""}</em></td>`)}
       </tr>`)}</tbody></table>
@@ -392,15 +394,16 @@ function cardsOf(text) {
 }
 
 function PublicStateView({app, node}) {
-  const {tree, states} = app;
+  const {tree, states, grid} = app;
+  const ofCards = grid.unit === "hand";
   const row = tree.row[node];
   const [coloring, setColoring] = useState("strategy");
   // The player and the cell whose hands are shown; they stay from one public state to the next.
   const [chosen, setChosen] = useState(null);
   if (row === NONE) return null;
   return html`<div>
-    <div class="board">${states.boards[row] ? html`<span class="quiet">Board</span> ${cardsOf(states.boards[row])}` : html`<span class="quiet">No public cards</span>`}
-      <div class="segments" role="group" aria-label="Colour by">${Object.entries(COLORINGS).map(([key, label]) => html`
+    <div class="board">${states.boards[row] ? html`<span class="quiet">Board</span> ${cardsOf(states.boards[row])}` : html`<span class="quiet">${ofCards ? "No public cards" : "Private types"}</span>`}
+      <div class="segments" role="group" aria-label="Colour by">${Object.entries(COLORINGS).filter(([key]) => ofCards || key !== "equity").map(([key, label]) => html`
         <button key=${key} data-coloring=${key} class=${key === coloring ? "on" : ""} aria-pressed=${key === coloring} onClick=${() => setColoring(key)}>${label}</button>`)}</div>
     </div>
     <div class="ranges">${[0, 1].map((player) => html`<${RangeCard} key=${row + "-" + player} app=${app} node=${node} row=${row} player=${player} mover=${tree.mover[node]} coloring=${coloring}

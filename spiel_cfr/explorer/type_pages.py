@@ -1,0 +1,294 @@
+"""The content of a page for a game of private types in vector form, such as liar's dice.
+
+The public states are the nodes and the terminals of the public tree. With x_i(t) the probability that player i plays to
+a public state with type t, and c(t, s) chance's probability of a pair of types and of all its moves on the way, player
+i's type t is worth
+
+    v_i(t) = V_i(t) / sum over the opponent's types s of c(t, s) x_-i(s)
+
+V_i is the counterfactual value. It is found from the terminals up: at decisions of i the average by its strategy, at
+all other nodes the sum, because c and x_-i hold the weights already.
+"""
+
+import functools
+import itertools
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, Int64s, spread
+from spiel_cfr.evaluation import evaluate
+from spiel_cfr.explorer.move_names import MoveNames
+from spiel_cfr.explorer.page_content import (
+  Content,
+  HandRange,
+  PublicState,
+  Tree,
+  kept_states,
+  kept_tree,
+  number_name,
+)
+from spiel_cfr.games.openspiel.history_list import CHANCE, NONE, TERMINAL
+from spiel_cfr.games.openspiel.state_checks import chance_outcomes
+from spiel_cfr.games.vector.public_tree import PLAYERS
+from spiel_cfr.games.vector.vector_game import VectorGame
+from spiel_cfr.policies import forms
+
+
+class _PlayedTree:
+  """A public tree under a policy. A place is a node, or terminal k at the number of nodes + k.
+
+  Attributes:
+    game: the game.
+    tree: its public tree.
+    child: int64 (edges,). The place below each edge.
+    order: int64 (places,). The places, parents first, the children of a node next to each other.
+    parent: int64 (places,). By position in `order`, the position of the parent; 0 for the root.
+    edge: int64 (places,). By position in `order`, the edge above; `NONE` for the root.
+    reach: per player, float64 (places, types): x above.
+    beside: per player, float64 (places, types). The sum over the opponent's types of c x_-i.
+    sums: per player, float64 (places, types): V above.
+    mass: float64 (places,). The probability of each place.
+  """
+
+  def __init__(self, game: VectorGame, behavioral: Float64s) -> None:
+    """Weighs and values all types everywhere."""
+    self.game, self.tree = game, game.tree
+    tree = game.tree
+    self.child = np.where(tree.child >= 0, tree.child, tree.num_nodes - 1 - tree.child)
+    num_places = tree.num_nodes + tree.num_terminals
+    shapes = [(num_places, count) for count in tree.num_types]
+    self.reach, self.beside = (
+      [np.ones(shape) for shape in shapes],
+      [np.zeros(shape) for shape in shapes],
+    )
+    self.sums = [np.zeros(shape) for shape in shapes]
+    cells, played = game.layout.cells(game.end), np.append(behavioral, 1.0)
+    levels = [spread(tree.first_edge[nodes], tree.num_actions[nodes]) for nodes in tree.levels()]
+    edges = np.concatenate(levels)
+    self.edge = np.append(NONE, edges)
+    self.order = np.append(0, self.child[edges])
+    position = np.empty(num_places, np.int64)
+    position[self.order] = np.arange(num_places)
+    self.parent = np.append(0, position[tree.node_of_edge[edges]])
+
+    def strategy(player: int, edges: Int64s) -> Float64s:
+      mine = tree.player[tree.node_of_edge[edges]] == player
+      return np.where(mine[:, None], played[cells[edges, : tree.num_types[player]]], 1.0)
+
+    for edges in levels:
+      for player, reach in enumerate(self.reach):
+        reach[self.child[edges]] = reach[tree.node_of_edge[edges]] * strategy(player, edges)
+    self._weigh()
+    for matrix, ends in enumerate(_grouped(tree.matrix, len(tree.matrices))):
+      first, second = tree.matrices[matrix]
+      ends = tree.num_nodes + ends
+      self.sums[0][ends] = self.reach[1][ends] @ first.T
+      self.sums[1][ends] = self.reach[0][ends] @ second
+    for edges in reversed(levels):
+      parents = tree.node_of_edge[edges]
+      begins = np.flatnonzero(np.diff(parents, prepend=NONE))
+      for player, sums in enumerate(self.sums):
+        below = strategy(player, edges) * sums[self.child[edges]]
+        sums[parents[begins]] = np.add.reduceat(below, begins, axis=0)
+
+  def _weigh(self) -> None:
+    """Finds `beside` and `mass`."""
+    tree = self.tree
+    kinds = np.concatenate([tree.kind, tree.terminal_kind])
+    for kind, places in enumerate(_grouped(kinds, len(tree.weights))):
+      chances = self._chances(np.maximum(tree.weights[kind], 0.0))
+      self.beside[0][places] = self.reach[1][places] @ chances.T
+      self.beside[1][places] = self.reach[0][places] @ chances
+    # The kind of a terminal is that of the node above: it lacks a last move of chance.
+    for edge in np.flatnonzero(
+      (tree.child < 0) & (tree.player[tree.node_of_edge] == CHANCE)
+    ).tolist():
+      node, place = int(tree.node_of_edge[edge]), self.child[edge]
+      weights = np.maximum(tree.weights[tree.kind[node]], 0.0)
+      for deal in np.flatnonzero(weights).tolist():
+        outcomes = dict(chance_outcomes(self.game.view, self.state(node, deal)))
+        weights[deal] *= outcomes.get(int(tree.action[edge]), 0.0)
+      chances = self._chances(weights)
+      self.beside[0][place] = chances @ self.reach[1][place]
+      self.beside[1][place] = self.reach[0][place] @ chances
+    self.mass = np.asarray((self.reach[0] * self.beside[0]).sum(axis=1))
+
+  def _chances(self, weights: Float64s) -> Float64s:
+    """Returns c, shape (types of player 0, types of player 1), given the weights of deals."""
+    result = np.zeros(self.tree.num_types)
+    np.add.at(result, tuple(self.tree.deals.types), weights)
+    return result
+
+  def expected_values(self) -> Float64s:
+    """Returns each player's expected value at each place, shape (places, players); NaN where the mass is 0."""
+    sums = [(own * value).sum(axis=1) for own, value in zip(self.reach, self.sums, strict=True)]
+    return _quotient(np.stack(sums, axis=1), self.mass[:, None])
+
+  def state(self, node: int, deal: int | None = None) -> Any:
+    """Returns OpenSpiel's state at a node after a deal; by default after the first deal that is possible there."""
+    path = self._first_paths[self.tree.kind[node]] if deal is None else self.tree.deals.paths[deal]
+    state = self.game.view.new_initial_state()
+    for action in [*path[path >= 0].tolist(), *self.tree.actions_above(node)]:
+      state.apply_action(action)
+    return state
+
+  @functools.cached_property
+  def _first_paths(self) -> Int64s:
+    return np.asarray(self.tree.deals.paths[(self.tree.weights >= 0).argmax(axis=1)])
+
+
+def describe(
+  game: VectorGame, behavioral: Float64s, *, max_infosets: int, max_nodes: int
+) -> Content:
+  """Describes a policy of a game of private types in vector form; the header says what was left out.
+
+  Args:
+    game: the game.
+    behavioral: the policy in behavioural form, shape (sequences,).
+    max_infosets: how many types the public states of the page may have together; the likeliest states are kept.
+    max_nodes: how many public states the game may have.
+
+  Raises:
+    GameTooLargeError: the game has more public states.
+  """
+  tree = game.tree
+  if tree.num_nodes + tree.num_terminals > max_nodes:
+    raise errors.GameTooLargeError(
+      f"The game has {tree.num_nodes + tree.num_terminals:,} public states, more than max_nodes={max_nodes:,}."
+    )
+  sequence_form = forms.sequence_form(game, behavioral)
+  responses = evaluate.evaluate(game, sequence_form, responses=True).best_responses
+  played = _PlayedTree(game, behavioral)
+  weights = played.mass[played.order]
+  # Rounding must not make a state likelier than the one before it.
+  for position, above in enumerate(played.parent.tolist()):
+    weights[position] = min(weights[position], weights[above])
+  mover = np.append(tree.player, np.full(tree.num_terminals, TERMINAL))[played.order]
+  sizes = np.zeros(len(mover), np.int64)
+  decides = mover >= 0
+  sizes[decides] = tree.width[mover[decides], tree.kind[played.order[decides]]]
+  kept, cut = kept_states(weights, sizes, max_infosets)
+
+  names, namer = {"": 0}, MoveNames(game.game)
+  moves: dict[int, int] = {}
+  row = np.full(len(kept), NONE)
+  rows: list[PublicState] = []
+  type_names, grid = type_grid(game)
+  offsets = [np.array(own) for own in type_names]
+  for index, position in enumerate(kept.tolist()):
+    node = int(played.order[position])
+    if node >= tree.num_nodes:
+      continue
+    edges = range(int(tree.first_edge[node]), int(tree.first_edge[node + 1]))
+    state = played.state(node)
+    for edge in edges:
+      moves[edge] = number_name(names, namer.name(state, int(tree.action[edge])))
+    row[index] = len(rows)
+    own_moves = [moves[edge] for edge in edges] if mover[position] >= 0 else []
+    rows.append(_public_state(played, node, own_moves, behavioral, responses, offsets))
+  first_child, num_children, num_cut = kept_tree(played.parent, kept)
+  histories = Tree(
+    mover=mover[kept].astype(np.int64),
+    first_child=first_child,
+    num_children=num_children,
+    num_cut=num_cut,
+    move=np.array([0, *(moves[edge] for edge in played.edge[kept[1:]].tolist())]),
+    probability=np.nan_to_num(
+      np.append(1.0, _quotient(weights[kept[1:]], weights[played.parent[kept[1:]]]))
+    ),
+    values=played.expected_values()[played.order[kept]],
+    row=row,
+  )
+  return Content({"cut": cut}, list(names), histories, public_states=rows, grid=grid)
+
+
+def _public_state(
+  played: _PlayedTree,
+  node: int,
+  moves: list[int],
+  behavioral: Float64s,
+  responses: Float64s,
+  numbers: Sequence[Int64s],
+) -> PublicState:
+  tree, mover = played.tree, int(played.tree.player[node])
+  types = tree.types[int(tree.kind[node])]
+  ranges = [
+    HandRange(
+      hands=numbers[player][own],
+      weight=played.reach[player][node, own],
+      beside=played.beside[player][node, own],
+      value=_quotient(played.sums[player][node, own], played.beside[player][node, own]),
+      equity=np.full(len(own), np.nan),
+    )
+    for player, own in enumerate(types)
+  ]
+  probability = action_value = np.zeros((0, 0))
+  is_best = probability > 0
+  if moves:
+    sequences = played.game.layout.sequences(node)
+    children = played.child[tree.first_edge[node] : tree.first_edge[node + 1]]
+    probability, is_best = behavioral[sequences], responses[sequences] > 0
+    below = played.sums[mover][np.ix_(children, types[mover])]
+    action_value = _quotient(below, ranges[mover].beside)
+  return PublicState([], (ranges[0], ranges[1]), moves, probability, action_value, is_best)
+
+
+def type_grid(game: VectorGame) -> tuple[list[list[int]], dict[str, Any]]:
+  """Returns each player's types as numbers of the grid's names, and `Content.grid`.
+
+  A type is named by its information state string at the root, without what all types of the player begin and end with.
+  """
+  tree = game.tree
+  found = []
+  for player in PLAYERS:
+    first = np.unique(tree.deals.types[player], return_index=True)[1]
+    states = []
+    for path in tree.deals.paths[first]:
+      states.append(game.view.new_initial_state())
+      for action in path[path >= 0].tolist():
+        states[-1].apply_action(action)
+    found.append(_shortened([str(game.view.named(state, player)) for state in states]))
+  names = sorted({name for own in found for name in own})
+  place = {name: number for number, name in enumerate(names)}
+  width = min(math.isqrt(len(names) - 1) + 1, 13)
+  labels = [*names, *[""] * (-len(names) % width)]
+  row, column = np.divmod(np.arange(len(names)), width)
+  grid = {
+    "unit": "type",
+    "names": names,
+    "row": row.tolist(),
+    "column": column.tolist(),
+    "labels": [labels[begin : begin + width] for begin in range(0, len(labels), width)],
+  }
+  return [[place[name] for name in own] for own in found], grid
+
+
+def _shortened(names: list[str]) -> list[str]:
+  """Returns names without the words that all begin and end with."""
+  words = [re.findall(r"\w+|\W", name) for name in names]
+  before = _num_common(words)
+  after = _num_common([own[before:][::-1] for own in words])
+  return ["".join(own[before : len(own) - after]) or "".join(own) for own in words]
+
+
+def _num_common(words: list[list[str]]) -> int:
+  """Returns the number of words that all lists begin with."""
+  columns = zip(*words, strict=False)
+  return sum(1 for _ in itertools.takewhile(lambda column: len(set(column)) == 1, columns))
+
+
+def _grouped(numbers: Any, count: int) -> list[Int64s]:
+  """Returns the places of each number from 0 to `count` - 1."""
+  order = np.argsort(numbers, kind="stable")
+  return np.split(order, np.cumsum(np.bincount(numbers, minlength=count))[:-1])
+
+
+def _quotient(sums: Float64s, mass: Float64s) -> Float64s:
+  """Returns sums / mass, NaN where the mass is 0."""
+  with np.errstate(invalid="ignore", divide="ignore"):
+    return np.where(mass > 0, sums / mass, np.nan)
