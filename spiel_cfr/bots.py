@@ -9,14 +9,14 @@ import pyspiel
 from open_spiel.python import policy as open_spiel_policy
 
 from spiel_cfr import errors
-from spiel_cfr._util import arguments
+from spiel_cfr._util import arguments, copying
 from spiel_cfr.policies.open_spiel import AnyPolicy, policy_of
 
 # What probabilities may sum to besides 1.
 _TOLERANCE = 1e-6
 
 
-class DrawingBot(pyspiel.Bot):  # type: ignore[misc]
+class DrawingBot(copying.CopyableBot):
   """Base class of bots that have a policy, and draw their actions from `get_policy`."""
 
   def __init__(
@@ -58,10 +58,6 @@ class DrawingBot(pyspiel.Bot):  # type: ignore[misc]
         "policies, or a dictionary infostate -> {action: probability}."
       )
     self._policy = policy
-
-  def __reduce__(self) -> tuple[Any, ...]:
-    """Copies and pickles what pybind11 doesn't; of OpenSpiel's policies in C++, only tables can be."""
-    return _revived, (type(self), vars(self))
 
   def player_id(self) -> int:
     """Returns as whom it plays."""
@@ -147,10 +143,3 @@ def distribution(chances: Mapping[int, float], legal: Sequence[int], whose: str)
       f"{whose} has {chances!r}, no distribution over the legal actions {legal}."
     )
   return result
-
-
-def _revived(cls: type[DrawingBot], attributes: dict[str, Any]) -> DrawingBot:
-  bot = cls.__new__(cls)
-  pyspiel.Bot.__init__(bot)
-  bot.__dict__.update(attributes)
-  return bot

@@ -14,12 +14,12 @@ import dataclasses
 import difflib
 import inspect
 import re
-import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from spiel_cfr import cfr, deep_cfr, errors, first_order, mccfr
 from spiel_cfr._util import arguments as checked
+from spiel_cfr._util.copying import FrozenMapping
 from spiel_cfr.cfr import Restarted, Solver
 from spiel_cfr.correlated import EFRSolver
 from spiel_cfr.games.compiling import AnyGame
@@ -103,7 +103,7 @@ def _stable_predictive(what: str, **arguments: Any) -> Entry:
   return Entry(StablePredictiveCFRSolver, summary, arguments, horizon)
 
 
-SOLVERS: Mapping[str, Entry] = types.MappingProxyType(
+SOLVERS: Mapping[str, Entry] = FrozenMapping(
   {
     "cfr": Entry(cfr.CFRSolver, "CFR: regret matching, a uniform average"),
     "cfr+": Entry(cfr.CFRPlusSolver, "CFR+: regret matching+, a linear average"),

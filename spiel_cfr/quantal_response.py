@@ -172,7 +172,7 @@ def solve_qre(
 
 def _apart(one: Float64s, other: Float64s) -> float:
   """Returns the largest difference of probabilities between two points."""
-  return float(np.abs(np.exp(one[:-1]) - np.exp(other[:-1])).max())
+  return float(np.abs(np.exp(one[:-1]) - np.exp(other[:-1])).max(initial=0.0))
 
 
 class _AgentForm:

@@ -15,7 +15,7 @@ _PACKAGE = "spiel_cfr"
 # The modules and folders of the package. Each imports those above it, and modules of its own folder.
 ORDER = (
   "errors",  # what a user's mistake raises
-  "_util",  # arguments, files, Ctrl-C, the machine
+  "_util",  # arguments, files, copies, Ctrl-C, the machine
   "_numba",  # compiling, and arrays that kernels take
   "games.openspiel",  # a game of OpenSpiel, what of it is seen, and how it is walked
   "games.sequence_form",  # its tree as sequences, and passes over them

@@ -653,6 +653,62 @@ def test_games_that_never_end() -> None:
     spiel_cfr.compile_game(Endless(4), max_nodes=1000)
 
 
+class EndlessKindState(pyspiel.State):
+  """A state of a game without end, in which chance or two players move in turn."""
+
+  def __init__(self, game: "EndlessKind") -> None:
+    super().__init__(game)
+    self.chance, self.length = game.chance, 0
+
+  def current_player(self) -> int:
+    return int(pyspiel.PlayerId.CHANCE) if self.chance else self.length % 2
+
+  def _legal_actions(self, player: int) -> list[int]:
+    return [0, 1]
+
+  def chance_outcomes(self) -> list[tuple[int, float]]:
+    return [(0, 0.5), (1, 0.5)]
+
+  def _apply_action(self, action: int) -> None:
+    self.length += 1
+
+  def is_terminal(self) -> bool:
+    return False
+
+  def returns(self) -> list[float]:
+    return [0.0, 0.0]
+
+  def information_state_string(self, player: int | None = None) -> str:
+    return str(self.length % 2)
+
+  def __str__(self) -> str:
+    return str(self.length)
+
+
+class EndlessKind(Edges):
+  def __init__(self, chance: bool) -> None:
+    super().__init__("")
+    self.chance = chance
+
+  def new_initial_state(self) -> EndlessKindState:
+    return EndlessKindState(self)
+
+
+@pytest.mark.parametrize("chance", [True, False])
+@pytest.mark.filterwarnings("ignore::spiel_cfr.mccfr.state_engine.ImperfectRecallWarning")
+def test_histories_without_end_are_named(chance: bool) -> None:
+  game = EndlessKind(chance)
+  for make in (
+    lambda: spiel_cfr.ExternalSamplingSolver(game, max_nodes=1000),
+    lambda: spiel_cfr.ExternalSamplingSolver(game, engine="compiled", max_nodes=1000),
+    lambda: spiel_cfr.ExternalSamplingSolver(game, engine="states"),
+    lambda: spiel_cfr.OutcomeSamplingSolver(game, engine="states"),
+    lambda: spiel_cfr.compile_game(game),
+  ):
+    with pytest.raises(errors.GameError):
+      make().run(1)
+
+
 class Odd(Edges):
   """A game that has an odd answer to a question after a first card and a first move of 1."""
 

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr._util import arguments
+from spiel_cfr._util import arguments, copying
 from spiel_cfr.cfr.warm_start import read_policy
 from spiel_cfr.correlated.correlation_plans import RelevantPairs
 from spiel_cfr.correlated.gaps import (
@@ -294,10 +293,11 @@ class Mediator:
       told[player] = int(self._policy._sequences_at(player, infostate)[place])
 
 
-class MediatedBot(pyspiel.Bot):  # type: ignore[misc]
+class MediatedBot(copying.CopyableBot):
   """A bot that follows a mediator, which the bots of all players share. For `pyspiel.evaluate_bots` and the like.
 
-  Another bot can take the place of any of them: it gets no recommendations, and the others get theirs as before.
+  Another bot can take the place of any of them: it gets no recommendations, and the others get theirs as before. A
+  copy has a mediator of its own if it is deep or pickled; copies and pickles of a list of bots still share one.
   """
 
   def __init__(self, mediator: Mediator, player: int) -> None:

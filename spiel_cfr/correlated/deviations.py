@@ -16,7 +16,6 @@ one); below I it follows again. Morrill et al., "Efficient Deviation Types and L
 Extensive-Form Games" (2021), section 5.
 """
 
-import types
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -25,6 +24,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.records import Longs
 from spiel_cfr._util import arguments
+from spiel_cfr._util.copying import FrozenMapping
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
 FORCED, PARTIAL, TRIGGERED, FOLLOWED, RECALLED = (
@@ -46,7 +46,7 @@ class Deviations(NamedTuple):
   internal: tuple[str, ...] = ()
 
 
-DEVIATIONS: Mapping[str, Deviations] = types.MappingProxyType(
+DEVIATIONS: Mapping[str, Deviations] = FrozenMapping(
   {
     "blind action": Deviations(external=(FOLLOWED,)),
     "informed action": Deviations(internal=(FOLLOWED,)),

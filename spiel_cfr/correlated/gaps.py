@@ -20,7 +20,6 @@ that the others take, since what a deviation gains is the sum of the regrets of 
 the proof. Sets in `DEVIATIONS` that end a deviation by following again have gaps of their own.
 """
 
-import types
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -29,6 +28,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, aligned
 from spiel_cfr._util import arguments
+from spiel_cfr._util.copying import FrozenMapping
 from spiel_cfr.cfr.full_width_solver import FullWidthSolver
 from spiel_cfr.cfr.warm_start import read_policy
 from spiel_cfr.correlated.deviations import NONE, Memories, full_name
@@ -45,7 +45,7 @@ from spiel_cfr.policies import open_spiel
 # another; or after its first; or whenever it likes, since it is told everything all the while.
 _AT_THE_START, _UNSEEN, _SEEN = range(3)
 _NEVER, _LATER, _LATER_SEEN, _AT_ONCE, _HEARING_ALL = range(5)
-KINDS: Mapping[str, tuple[int, int]] = types.MappingProxyType(
+KINDS: Mapping[str, tuple[int, int]] = FrozenMapping(
   {
     "coarse": (_AT_THE_START, _NEVER),
     "extensive-form coarse": (_UNSEEN, _NEVER),
@@ -66,7 +66,7 @@ NORMAL_FORMS = NORMAL_FORM, MIXED_NORMAL_FORM = "normal-form", "mixed normal-for
 _BLIND = ("extensive-form coarse", "coarse", "agent-form coarse", "blind counterfactual")
 # The kinds of which the regrets of a set of deviations tell the gaps. All of them vanish where its regrets do; the
 # first is the strongest equilibrium.
-MEASURED: Mapping[str, tuple[str, ...]] = types.MappingProxyType(
+MEASURED: Mapping[str, tuple[str, ...]] = FrozenMapping(
   {
     "blind action": ("agent-form coarse",),
     "informed action": ("agent-form", "agent-form coarse"),

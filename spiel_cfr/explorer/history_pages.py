@@ -108,6 +108,9 @@ def describe(
     )
   all_infostates = [infostate for own in compiled.infostates for infostate in own]
   infostates = [all_infostates[row] for row in rows.tolist()]
+  decides = walk.mover[kept] >= 0
+  row = np.full(len(kept), NONE)
+  row[decides] = row_of_infoset[infoset[kept][decides]]
   tree = Tree(
     mover=walk.mover[kept],
     first_child=first_child,
@@ -116,7 +119,7 @@ def describe(
     move=moves,
     probability=probabilities[kept],
     values=values[kept],
-    row=np.where(walk.mover[kept] >= 0, row_of_infoset[infoset[kept]], NONE),
+    row=row,
   )
   num_histories = np.bincount(infoset[walk.mover >= 0], minlength=len(starts))
   return Content(

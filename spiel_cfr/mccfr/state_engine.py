@@ -20,7 +20,9 @@ from spiel_cfr.games.openspiel.state_checks import (
   ReturnsCheck,
   chance_outcomes,
   check_actions,
+  has_no_end,
   inconsistent_actions,
+  longest_history,
   unknown_player,
 )
 from spiel_cfr.mccfr.infoset_table import Table
@@ -95,6 +97,7 @@ class StateEngine:
     self._sampler, self._max_infosets = sampler, max_infosets
     self._full = sampler.average_type == AverageType.FULL.value
     self._warned = False
+    self._longest = longest_history(view)
     self._next_player = 0
     self._numbers = np.zeros(3)
     self._workspace = new_workspace(_DEPTH, max(1, view.game.num_distinct_actions()), _ROOM)
@@ -118,6 +121,7 @@ class StateEngine:
       GameTooLargeError: there are more than `max_infosets` infosets.
       InconsistentInfosetError: two states of an infoset have different legal actions.
       InvalidPayoffError: see `ReturnsCheck`.
+      GameError: a history has no end; or see `state_checks`.
     """
     num_players = self.view.num_players
     for row in rows:
@@ -187,6 +191,8 @@ class StateEngine:
   def _list(self, node: int, player: int, averaged: int) -> None:
     """Writes the row of the history at which a traversal waits."""
     state, sequences, end = self._state_of(node)
+    if len(self._path) > self._longest:
+      raise has_no_end(self.view, state)
     mover, kind, moves = state.current_player(), TERMINAL, list[int]()
     entry, is_kept = 0, False
     if mover == _TERMINAL:

@@ -80,7 +80,7 @@ class HistoryTree:
     Raises:
       GameTooLargeError: there are more histories than `max_nodes`, or than can be walked until the deadline.
       UnsupportedGameError: returns do not sum to a constant, infosets span numbers of moves, a player forgets, the
-        player who is not to move is told nothing; or what `games.openspiel.walk` refuses.
+        player who is not to move is told nothing, no player decides; or what `games.openspiel.walk` refuses.
     """
     self.view = view
     self._first_histories = [root.history() for root in roots]
@@ -88,6 +88,11 @@ class HistoryTree:
     listed = HistoryList(view, max_nodes, found.decide, deadline, _ADVICE)
     for root in roots:
       listed.add(root)
+    if not found.infosets:
+      raise errors.UnsupportedGameError(
+        f"Search is for games in which players decide; in {view.game} none does after "
+        f"[{roots[0].history_str()}]. solve_lp(game).value is what players get."
+      )
     columns = listed.columns()
     self.parent, self.action, self.mover = columns["parent"], columns["action"], columns["mover"]
     self.length = columns["length"]

@@ -8,12 +8,14 @@ Information Games Using Decomposition" (2014).
 
 import abc
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._util import arguments
 from spiel_cfr.evaluation.linear_program import solve_lp
 from spiel_cfr.search.cut_outs import Pair
 from spiel_cfr.search.forest_tree import ForestTree
@@ -52,7 +54,8 @@ class PublicStateValues(abc.ABC):
 
     Returns:
       At each public state, by player, float64 (private states,): what each private state expects, times the probability
-      that chance and the other player's range come there; less half of what the players' returns sum to.
+      that chance and the other player's range come there; less half of what the players' returns sum to. `solve_above`
+      refuses other shapes, and numbers that are not finite.
     """
 
 
@@ -106,6 +109,9 @@ def solve_above(
   """Solves what is above a cut by CFR+, with values for what is below.
 
   Players are updated at the same time: the proof asks for values of what both play.
+
+  Raises:
+    ArgumentError: `values` returns other shapes than its `values` promises, or numbers that are not finite.
   """
   tree: ForestTree = state.tree.as_forest()
   uniform = tree.uniform()
@@ -122,7 +128,7 @@ def solve_above(
     played = tree.normalized(regrets, uniform)
     blueprint = tree.blueprint(played, 0, begins)
     at_leaves = [blueprint.ranges(number) for number in numbers]
-    leaf_values = values.values(at_leaves)
+    leaf_values = _checked(values, values.values(at_leaves), counts)
     for player in (0, 1):
       leaves = {number: each[player] for number, each in zip(numbers, leaf_values, strict=True)}
       expected = blueprint.expected(player, leaves)
@@ -142,6 +148,44 @@ def solve_above(
   inside = tree.sequence_form(uniform, between) > 0
   average = np.where(inside, tree.normalized(sums, uniform), np.nan)
   return Above(average, (total[0] / weight, total[1] / weight), expectations)
+
+
+def _checked(values: PublicStateValues, found: Any, counts: list[tuple[int, int]]) -> list[Pair]:
+  """Returns the values of both players' private states at each public state as float64 arrays.
+
+  Args:
+    values: the function that returned them.
+    found: its result.
+    counts: at each public state, how many private states each player has.
+
+  Raises:
+    ArgumentError: the result has another shape, or a value is no finite number.
+  """
+  name = f"{type(values).__name__}.values"
+  if not isinstance(found, list | tuple) or len(found) != len(counts):
+    raise errors.ArgumentError(
+      f"{name} must return a list of {len(counts)} pairs of arrays, one for each public state of the cut, not "
+      f"{arguments.shortened(found)}."
+    )
+  result = []
+  for place, (own, wanted) in enumerate(zip(found, counts, strict=True)):
+    try:
+      arrays = [np.asarray(each) for each in own]
+    except (TypeError, ValueError):
+      arrays = []
+    right = [each.shape for each in arrays] == [(count,) for count in wanted]
+    if not right or not all(_is_finite(each) for each in arrays):
+      raise errors.ArgumentError(
+        f"{name} must return, for public state {place} of the cut, {wanted[0]} and {wanted[1]} finite numbers, an "
+        f"array for each player, not {arguments.shortened(own)}."
+      )
+    first, second = (each.astype(np.float64, copy=False) for each in arrays)
+    result.append((first, second))
+  return result
+
+
+def _is_finite(array: npt.NDArray[Any]) -> bool:
+  return array.dtype.kind in "fiu" and bool(np.isfinite(array).all())
 
 
 def _filled(counts: tuple[int, int], number: float) -> Pair:

@@ -85,11 +85,19 @@ def check_cut(game: AnyGame, cut: Any) -> list[PublicState]:
   if not cut:
     raise errors.ArgumentError(f"The cut of {game} has no public state: name a cut that has some.")
   wanted, tree = compile_game(game).original, cut[0].tree
-  if wanted.digest != tree.game.digest:
-    problem = "compiled otherwise" if tree.game.name == wanted.name else f"not of {wanted.name}"
-    raise errors.ArgumentError(
-      f"{cut[0]!r} is a public state of {tree.game.name}, {problem}: call public_states on this compiled game."
-    )
+  for state in cut:
+    its = state.tree.game
+    # Trees of several forms number a game's public states differently.
+    alike = type(state.tree) is type(tree)
+    if its.digest != wanted.digest or not alike:
+      problem = f"not of {wanted.name}"
+      if its.name == wanted.name:
+        problem = (
+          "compiled otherwise" if alike else "in a tree of another form than the first of the cut"
+        )
+      raise errors.ArgumentError(
+        f"{state!r} is a public state of {its.name}, {problem}: call public_states on this compiled game."
+      )
   marked = np.zeros(len(tree), bool)
   marked[[state.number for state in cut]] = True
   if len(tree.first_of(marked)) < len(cut):

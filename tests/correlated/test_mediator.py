@@ -1,6 +1,8 @@
 """The mediator: what it tells, and that a best response in the game with recommendations gains what it says."""
 
 import collections
+import copy
+import pickle
 
 import numpy as np
 import pyspiel
@@ -8,7 +10,7 @@ import pytest
 import random_games
 
 import spiel_cfr
-from spiel_cfr import correlated, errors
+from spiel_cfr import catalogue, correlated, errors
 
 SHERIFF = "sheriff(item_penalty=1.0,item_value=5.0,max_bribe=1,max_items=2,num_rounds=1,sheriff_penalty=1.0)"
 
@@ -221,3 +223,28 @@ def test_what_is_no_mixture():
       correlated.MixturePolicy("kuhn_poker", [profile])
   with pytest.raises(errors.PolicyError, match="no probabilities"):
     correlated.MixturePolicy("kuhn_poker", [{}])
+
+
+def test_copies_and_pickles_of_bots_share_a_mediator():
+  policy = correlated.optimal_equilibrium(SHERIFF).policy
+  game = pyspiel.load_game(SHERIFF)
+  bots = policy.bots(seed=3)
+  twins = pickle.loads(pickle.dumps(bots)), copy.deepcopy(bots)
+  for seed in range(5):
+    wanted = pyspiel.evaluate_bots(game.new_initial_state(), bots, seed)
+    for twin in twins:
+      assert pyspiel.evaluate_bots(game.new_initial_state(), twin, seed) == wanted
+  single = copy.copy(bots[1])
+  assert (type(single), single.player_id()) == (correlated.MediatedBot, 1)
+
+
+@pytest.mark.parametrize(
+  "table", [correlated.DEVIATIONS, correlated.MEASURED, correlated.KINDS, catalogue.SOLVERS]
+)
+def test_tables_of_names_can_be_copied_and_not_changed(table):
+  for twin in (copy.deepcopy(table), pickle.loads(pickle.dumps(table))):
+    assert [*twin] == [*table]
+    assert len(twin) == len(table)
+    assert repr(twin) == repr(table)
+  with pytest.raises(TypeError):
+    table["own"] = None

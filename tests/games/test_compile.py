@@ -218,7 +218,7 @@ def test_max_nodes():
 
 def test_max_bytes(monkeypatch):
   """Games with large states stop early: without the limit, 10,000 states of this one take 3 GB."""
-  monkeypatch.setattr(game_size, "_SECONDS_BEFORE_ESTIMATE", np.inf)
+  monkeypatch.setattr(game_size, "SECONDS_BEFORE_ESTIMATE", np.inf)
   before = memory.resident_bytes()
   with pytest.raises(errors.GameTooLargeError, match=r"max_bytes=200,000,000"):
     spiel_cfr.compile_game("crazyhouse", max_bytes=200_000_000)

@@ -74,7 +74,7 @@ def test_hopeless_games_are_refused_at_once(name):
 
 def test_what_fits_is_walked(monkeypatch):
   """No game is refused that has no more states than it may have."""
-  monkeypatch.setattr(game_size, "_SECONDS_BEFORE_ESTIMATE", 0.0)
+  monkeypatch.setattr(game_size, "SECONDS_BEFORE_ESTIMATE", 0.0)
   # The fewer descents, the more an estimate may be off.
   monkeypatch.setattr(game_size, "ESTIMATE_SECONDS", 0.1)
   for name in SMALL[:4]:
@@ -114,7 +114,7 @@ def test_games_after_one_descent():
 @pytest.mark.skipif(not memory.resident_bytes(), reason="memory can't be measured")
 def test_refused_games_give_their_memory_back(monkeypatch):
   # However slow the machine is, the limit is what refuses.
-  monkeypatch.setattr(game_size, "_SECONDS_BEFORE_ESTIMATE", math.inf)
+  monkeypatch.setattr(game_size, "SECONDS_BEFORE_ESTIMATE", math.inf)
   grown = []
   for _ in range(3):
     with pytest.raises(errors.GameTooLargeError, match="max_bytes"):

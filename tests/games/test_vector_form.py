@@ -7,6 +7,7 @@ import os
 import pickle
 import signal
 import threading
+import time
 import tracemalloc
 from typing import Any
 
@@ -524,6 +525,18 @@ def test_a_process_that_dies_is_named(monkeypatch):
   with pytest.raises(errors.GameError, match="num_processes=1"):
     compile_vector_game("leduc_poker", num_processes=2)
   assert not multiprocessing.active_children()
+
+
+def test_trees_that_are_certainly_too_large_are_refused_soon():
+  start = time.perf_counter()
+  with pytest.raises(errors.GameTooLargeError, match="far too large"):
+    compile_vector_game("nim", max_nodes=1_000_000)
+  assert time.perf_counter() - start < 15.0
+
+
+def test_more_processes_than_files_may_be_open_are_refused():
+  with pytest.raises(errors.ArgumentError, match="num_processes must be an integer from 1 to 256"):
+    compile_vector_game("kuhn_poker", num_processes=10**6)
 
 
 @pytest.mark.parametrize("num_processes", [1, 2])

@@ -133,6 +133,32 @@ def test_without_jax_an_error_says_what_to_install(kuhn, monkeypatch):
   network.libraries.cache_clear()
 
 
+@pytest.mark.parametrize(
+  "change",
+  [
+    lambda found: None,
+    lambda found: found[:-1],
+    lambda found: np.nan,
+    lambda found: [None, *found[1:]],
+    lambda found: [found[0][:1], *found[1:]],
+    lambda found: [(found[0][0], 0.0), *found[1:]],
+    lambda found: [(found[0][0][:2], found[0][1]), *found[1:]],
+    lambda found: [(found[0][0] * np.nan, found[0][1]), *found[1:]],
+    lambda found: [(found[0][0], found[0][1] + np.inf), *found[1:]],
+    lambda found: [("abc", found[0][1]), *found[1:]],
+    lambda found: [(found[0][0] + 1j, found[0][1]), *found[1:]],
+  ],
+)
+def test_own_values_of_the_wrong_kind_are_refused(kuhn, change):
+  class Own(search.SolvedValues):
+    def values(self, ranges):
+      return change(super().values(ranges))
+
+  _, cut, policy = kuhn
+  with pytest.raises(errors.ArgumentError, match=r"Own\.values must return"):
+    search.solve_by_values(policy, Own(cut), iterations=3)
+
+
 def test_bad_arguments_are_named(kuhn):
   game, cut, policy = kuhn
   values = search.SolvedValues(cut)

@@ -37,7 +37,7 @@ _RISK, _GROUPS = 1e-3, 10
 # What compiling keeps of an infoset and of a terminal state.
 _BYTES_PER_INFOSET, _BYTES_PER_TERMINAL = 500.0, 50.0
 # When a walk that has not ended looks ahead, and for how long.
-_SECONDS_BEFORE_ESTIMATE = 0.8
+SECONDS_BEFORE_ESTIMATE = 0.8
 ESTIMATE_SECONDS = 0.7
 ADVICE = (
   "Choose smaller parameters; or sample the game with ExternalSamplingSolver or OutcomeSamplingSolver and "
@@ -60,6 +60,7 @@ class SizeEstimate:
     fewest_states: a lower bound of the number of states, with a probability of 99.9% for any game. By Markov's
       inequality an unbiased estimate of a positive number is a times too large with a probability of 1 / a at most, and
       the smallest of k estimates with 1 / a^k.
+    fewest_terminals: a lower bound of the number of terminal states, with the same probability.
   """
 
   states: float
@@ -70,6 +71,7 @@ class SizeEstimate:
   seconds: float
   descents: int
   fewest_states: float
+  fewest_terminals: float = dataclasses.field(repr=False)
 
   def __str__(self) -> str:
     infosets = " + ".join(map(_in_words, self.infosets))
@@ -152,6 +154,7 @@ def estimate_view(
     seconds=mean * elapsed / max(visited, 1),
     descents=len(samples),
     fewest_states=at_least(np.array(samples)[:, 0]),
+    fewest_terminals=at_least(np.array(samples)[:, 1]),
   )
 
 
@@ -206,7 +209,7 @@ class Watch:
         f"{num_states:,} states and more, which need over max_bytes={self._max_bytes:,}",
         num_infosets,
       )
-    if self._estimate is None and time.perf_counter() - self._start > _SECONDS_BEFORE_ESTIMATE:
+    if self._estimate is None and time.perf_counter() - self._start > SECONDS_BEFORE_ESTIMATE:
       self._estimate = estimate_view(self._view, ESTIMATE_SECONDS)
       # The walk has gone on without its end in sight, so this is no game that would fit.
       if self._estimate.fewest_states > self._max_nodes:

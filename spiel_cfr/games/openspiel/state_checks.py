@@ -17,6 +17,9 @@ PROBABILITY_TOLERANCE = 1e-6
 # What returns may sum to besides what their game says: a share of the largest of them, since files and float32 have
 # six or seven digits; and a share of the largest that the game says there is.
 SUM_TOLERANCE, _REST = 1e-6, 1e-14
+# What a history may have besides the moves that its game declares, and for each of these: chance's moves, which are not
+# declared, and moves of games that declare somewhat too few.
+_SPARE_MOVES, _MOVES_PER_DECLARED = 1000, 10
 
 
 def check_actions(view: GameView, state: Any, legal: list[int]) -> None:
@@ -142,6 +145,20 @@ def unknown_player(state: Any) -> errors.UnsupportedGameError:
   return errors.UnsupportedGameError(
     f"After the history [{state.history_str()}], player {state.current_player()} is to move, which is neither a "
     "player nor chance."
+  )
+
+
+def longest_history(view: GameView) -> int:
+  """Returns the number of moves, chance's too, beyond which a history has no end: far more than the game declares."""
+  return _SPARE_MOVES + _MOVES_PER_DECLARED * int(view.game.max_game_length())
+
+
+def has_no_end(view: GameView, state: Any) -> errors.GameError:
+  """Returns the error for a history of more than `longest_history` moves."""
+  return errors.GameError(
+    f"The game has not ended after {longest_history(view):,} moves, chance's included; its max_game_length is "
+    f"{view.game.max_game_length():,}. Games must end: make it longer, or let states be terminal. The last moves are "
+    f"{state.history()[-5:]}."
   )
 
 

@@ -17,8 +17,10 @@ from spiel_cfr.games.openspiel.state_checks import (
   cannot_be_walked,
   chance_outcomes,
   check_actions,
+  has_no_end,
   imperfect_recall,
   inconsistent_actions,
+  longest_history,
   unknown_player,
 )
 from spiel_cfr.games.openspiel.terminal_histories import BITS, TerminalHistories
@@ -81,7 +83,7 @@ def enumerate_game(
       game's type says.
     UnsupportedGameError: a player's legal actions are not different actions of the game; or a state's answer is not of
       the type that OpenSpiel promises, or no answer but an exception.
-    GameError: chance outcomes do not have probabilities, or a state has no action.
+    GameError: chance outcomes do not have probabilities, a state has no action, or a history has no end.
   """
   num_players = view.num_players
   infostate_of, legal_actions_of, returns_of = view.infostate, view.legal_actions, view.returns
@@ -100,6 +102,7 @@ def enumerate_game(
   stack: list[tuple[Any, int, float]] = [(view.new_initial_state(), 0, 1.0)]
   push, pop, terminal = stack.append, stack.pop, _TERMINAL
 
+  longest = longest_history(view)
   watch = Watch(view, max_nodes, max_bytes, progress)
   try:
     while stack:
@@ -116,6 +119,8 @@ def enumerate_game(
 
       if num_states >= next_check:
         watch.check(num_states, sum(map(len, found)))
+        if state.move_number() > longest:
+          raise has_no_end(view, state)
         leaves.collect()
         next_check = min(num_states + _CHECK_EVERY, max_nodes + 1)
 

@@ -1,13 +1,16 @@
 """How chance deals private types, and what is looked at before the public tree below is walked."""
 
+import math
 import random
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr.games.openspiel.game_size import SECONDS_BEFORE_ESTIMATE
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import cannot_be_walked, chance_outcomes
 from spiel_cfr.games.vector.public_tree import CHANCE
@@ -124,15 +127,21 @@ def one_per_pair(deals: Deals) -> Float64s:
   return result
 
 
-def count_nodes(view: GameView, state: Any, most: int) -> int:
+def count_nodes(
+  view: GameView, state: Any, most: int, look_ahead: Callable[[], None] = lambda: None
+) -> int:
   """Counts the nodes of the public tree below a deal, terminals too, of which chance may have more for other deals.
 
-  It stops at `most`. To walk one deal takes little where hundreds will be walked. Raises UnsupportedGameError where a
-  history does not end.
+  It stops at `most`. To walk one deal takes little where hundreds will be walked. A count that takes long calls
+  `look_ahead` once, which may raise. Raises UnsupportedGameError where a history does not end.
   """
   count, stack = 0, [(state.clone(), 0)]
+  deadline = time.perf_counter() + SECONDS_BEFORE_ESTIMATE
   try:
     while stack and count < most:
+      if time.perf_counter() > deadline:
+        deadline = math.inf
+        look_ahead()
       state, moves = stack.pop()
       count += 1
       if not state.is_terminal():

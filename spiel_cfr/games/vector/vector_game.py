@@ -44,6 +44,8 @@ LARGE = 4_000_000
 # which several processes do it.
 MOST_STATES = 20_000_000
 WORTH_PROCESSES = 1_000_000
+# Processes at most: each takes two of the files that a process may have open, often 1,024.
+MOST_PROCESSES = 256
 # States, of all pairs of types, to a node that there may be.
 MOST_STATES_A_NODE = 60
 # States, of all deals, from which `compile_game` tries the vector form: lists of leaves of smaller games are as fast.
@@ -147,8 +149,8 @@ def compile_vector_game(
     max_nodes: how many terminals the public tree may have; and 60 times as many nodes times pairs of types.
     max_bytes: how much the memory of the process may grow during the walk.
     progress: whether to show a bar, if standard error is a terminal.
-    num_processes: how many processes walk the public tree, where the system can fork; by default one for each core if
-      the game is large. The result does not depend on it.
+    num_processes: how many processes walk the public tree, where the system can fork; at most 256. By default
+      one for each core if the game is large. The result does not depend on it.
     partitioned: whether solvers go through public subtrees one at a time, which takes little memory and can be done by
       several threads. By default they do in large games.
     dtype: what solvers compute with and keep: float64, or float32 for half the memory and about half the time.
@@ -168,7 +170,7 @@ def compile_vector_game(
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
   max_bytes = arguments.positive_integer(max_bytes, "max_bytes")
   if num_processes is not None:
-    num_processes = arguments.positive_integer(num_processes, "num_processes")
+    num_processes = arguments.integer(num_processes, "num_processes", 1, MOST_PROCESSES)
   view: GameView | None
   if isinstance(game, VectorGame):
     if action_filter is not None or infostate is not None:
@@ -204,7 +206,9 @@ def _walk(
   weights, once = deals.weights, one_per_pair(deals)
   num_pairs = int(np.count_nonzero(once >= 0))
   most = max(1, MOST_STATES_A_NODE * max_nodes // num_pairs)
-  num_nodes = count_nodes(view, states[0], most)
+  num_nodes = count_nodes(
+    view, states[0], most, lambda: _check_terminals(view, len(states), max_nodes)
+  )
   if num_nodes == most:
     raise errors.GameTooLargeError(
       f"The game is far too large to compile: its public tree has {most:,} nodes and more, each for {num_pairs:,} "
@@ -218,7 +222,8 @@ def _walk(
     if (weights < 0).any():
       compare_alike(view, deals, states)
   if num_processes is None:
-    num_processes = (os.cpu_count() or 1) if num_states > WORTH_PROCESSES else 1
+    cores = min(os.cpu_count() or 1, MOST_PROCESSES)
+    num_processes = cores if num_states > WORTH_PROCESSES else 1
   return walk_typed_tree(
     view,
     deals,
@@ -229,3 +234,13 @@ def _walk(
     progress=progress,
     num_processes=num_processes,
   )
+
+
+def _check_terminals(view: GameView, num_deals: int, max_terminals: int) -> None:
+  """Raises GameTooLargeError if the public tree certainly has more terminals: at least the mean number of a deal."""
+  estimate = estimate_view(view, ESTIMATE_SECONDS)
+  if estimate.fewest_terminals > num_deals * max_terminals:
+    raise errors.GameTooLargeError(
+      f"The game is far too large to compile: about {estimate}. Its public tree may have max_nodes={max_terminals:,} "
+      f"terminals. {ADVICE}"
+    )
