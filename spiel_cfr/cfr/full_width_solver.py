@@ -165,13 +165,15 @@ class FullWidthSolver(Solver):
       )
 
   def _iterate(self, count: int) -> None:
-    """Does iterations in one call of compiled code."""
+    """Does iterations, as a rule in one call of compiled code."""
     loop, schedule = self._runtime
-    numbers = schedule.next(self.state, count)
     if self._opponents == "current":
-      loop.advance(self.alternating_updates, numbers)
+      loop.advance(self.alternating_updates, schedule.next(self.state, count))
     else:
-      advance_against_best_responses(self.compiled_game, loop, numbers)
+      # Best responses are several calls of compiled code, between which Python would interrupt them.
+      with DeferredInterrupt(whole=True):
+        numbers = schedule.next(self.state, count)
+        advance_against_best_responses(self.compiled_game, loop, numbers)
 
   @in_turn
   def sums(self) -> AnyFloats:
@@ -243,7 +245,7 @@ class FullWidthSolver(Solver):
   ) -> WarmStart:
     """Begins anew from a policy, as if it had played that for some iterations: see `cfr.warm_start.plan`."""
     found, chosen = warm_start.plan(self, policy, iterations, form)
-    with DeferredInterrupt():
+    with DeferredInterrupt(whole=True):
       self.begin_warm(found, chosen, bool(keep_average))
     return chosen
 

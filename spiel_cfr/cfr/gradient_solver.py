@@ -142,7 +142,7 @@ class GradientSolver(Solver, Generic[S]):
   def _advance(self, count: int) -> None:
     state = self.state
     for _ in range(count):
-      with DeferredInterrupt():
+      with DeferredInterrupt(whole=True):
         roots = self._iterate(state)
         state.iteration += 1
       # What is not finite anywhere makes its way up to the root.

@@ -172,7 +172,7 @@ class Restarted(Solver):
     solver, control = self._runtime.solver, self._runtime.state.control
     end = solver.iteration + count
     # Half of a check would be done again, and then the run is another one. One context, because signals take time.
-    with DeferredInterrupt() as interrupt:
+    with DeferredInterrupt(whole=True) as interrupt:
       while True:
         if solver.iteration >= control.next_check:
           self._check()
@@ -266,7 +266,7 @@ class Restarted(Solver):
   ) -> WarmStart:
     """Begins anew from a policy, as if it had played that for some iterations: see `cfr.warm_start.plan`."""
     found, chosen = warm_start.plan(self._runtime.solver, policy, iterations, form)
-    with DeferredInterrupt():
+    with DeferredInterrupt(whole=True):
       self.reset()
       run = self._runtime
       run.solver.begin_warm(found, chosen, bool(keep_average))

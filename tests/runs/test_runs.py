@@ -16,7 +16,7 @@ import pytest
 from hypothesis import strategies as st
 
 import spiel_cfr
-from spiel_cfr import errors
+from spiel_cfr import catalogue, errors
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.runs import run_progress
@@ -141,6 +141,49 @@ def test_second_ctrl_c_acts_at_once() -> None:
     seen.append("swallowed too")
   assert seen == [True]
   assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("name", ["efr", "komwu", "egt_as", "cfr_br", "restarted_adaptive"])
+def test_a_second_ctrl_c_leaves_a_whole_number_of_iterations(name: str) -> None:
+  game = spiel_cfr.compile_game("kuhn_poker")
+  # Whatever is compiled, is compiled before.
+  catalogue.make(name, game, 400).run(30)
+  torn = []
+  for moment in range(0, 400, 9):
+    solver, calls = catalogue.make(name, game, 400), iter(range(-moment, 10**6))
+
+    def press(frame: Any, event: str, argument: Any, calls: Any = calls) -> None:
+      if event == "call" and next(calls) == 0:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    try:
+      sys.setprofile(press)
+      for _ in range(30):
+        solver.evaluate_and_update_policy()
+    except KeyboardInterrupt:
+      pass
+    finally:
+      sys.setprofile(None)
+    fresh = catalogue.make(name, game, 400)
+    if solver.iteration:
+      fresh.run(int(solver.iteration))
+    wanted, found = fresh.state_dict(), solver.state_dict()
+    if not all(np.array_equal(wanted[each], found[each], equal_nan=False) for each in wanted):
+      torn.append(moment)
+  assert not torn
+  assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_every_second_ctrl_c_waits_for_what_must_be_whole() -> None:
+  seen = []
+  with DeferredInterrupt(swallow=True), pytest.raises(KeyboardInterrupt):
+    with DeferredInterrupt(whole=True):
+      for _ in range(2):
+        signal.raise_signal(signal.SIGINT)
+      seen.append("whole")
+    seen.append("not at once")
+  assert seen == ["whole"]
 
 
 def test_runs_in_other_threads(leduc: Any) -> None:

@@ -191,7 +191,7 @@ class Pruned(Solver):
     run, end = self._runtime, self.iteration + count
     while self.iteration < end:
       # Ctrl-C comes neither between windows nor before all is copied back from one.
-      with DeferredInterrupt():
+      with DeferredInterrupt(whole=True):
         if self.iteration >= run.state.window_end:
           self._next_window()
         count = min(end, run.state.window_end) - self.iteration
