@@ -58,7 +58,7 @@ def test_one_line():
     "bargaining",
     *(
       pytest.param(name, marks=pytest.mark.slow)
-      for name in ("connect_four", "chess", "phantom_ttt")
+      for name in ("connect_four", "chess", "phantom_ttt(gameversion=abrupt)")
     ),
   ],
 )
