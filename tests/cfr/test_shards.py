@@ -231,7 +231,13 @@ class _Forgetful(Here):
 
 @pytest.mark.parametrize(
   ("name", "barrier_every"),
-  [("cfr+", 1), ("cfr+", 3), ("simultaneous", 3), ("adaptive", 1000), ("tapered", 1000)],
+  [
+    pytest.param("cfr+", 1, marks=pytest.mark.slow),
+    pytest.param("cfr+", 3, marks=pytest.mark.slow),
+    ("simultaneous", 3),
+    pytest.param("adaptive", 1000, marks=pytest.mark.slow),
+    ("tapered", 1000),
+  ],
 )
 def test_processes_that_forget(
   name: str, barrier_every: int, monkeypatch: pytest.MonkeyPatch
