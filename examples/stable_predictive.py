@@ -73,7 +73,7 @@ _OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where pictures, tabl
 
 
 class Curve(NamedTuple):
-  """What a solver has come to: exploitability by iteration, and the processor seconds of all iterations."""
+  """Result of a solver: exploitability by iteration, and the processor seconds of all iterations."""
 
   points: dict[int, float]
   seconds: float

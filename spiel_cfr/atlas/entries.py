@@ -31,7 +31,7 @@ class Published:
 
   @property
   def interval(self) -> Interval:
-    """What the number can stand for: half a unit of the last decimal on both sides; a fraction is exact to 1e-9."""
+    """Bounds of the published number: half a unit of the last decimal on both sides; a fraction is exact to 1e-9."""
     number = Fraction(self.value)
     decimals = len(self.value.partition(".")[2])
     half = Fraction(1, 10**9) if not decimals else Fraction(1, 2 * 10**decimals)
@@ -74,7 +74,7 @@ class Entry:
 
   @property
   def agrees(self) -> bool | None:
-    """Whether all published values agree; None if there are none, or no value."""
+    """True if all published values agree with ours; None without published values, or without a value."""
     if not self.published or self.value is None:
       return None
     ranges = [each.interval for each in self.published]

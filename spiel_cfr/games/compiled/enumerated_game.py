@@ -80,7 +80,7 @@ class EnumeratedGame(CompiledGame):
 
   @functools.cached_property
   def view(self) -> GameView:
-    """How the game was walked; see `CompiledGame.view`."""
+    """View of the game by which it was walked; see `CompiledGame.view`."""
     if self._original is not None:
       return self._original.view
     if self.open_spiel_version is None:

@@ -60,7 +60,7 @@ class PlayerRows(NamedTuple):
 
 
 class CoreHistories(NamedTuple):
-  """What the walk finds.
+  """Result of the walk over core histories.
 
   Attributes:
     players: of each player.

@@ -15,7 +15,7 @@ _LONGEST = 300
 
 
 class Memory(NamedTuple):
-  """What players remember at a state, by number.
+  """Numbers of what players remember at a state.
 
   Attributes:
     known: of each player, the sequence of what it has seen and done.
@@ -27,7 +27,7 @@ class Memory(NamedTuple):
 
 
 class InfostateChecks:
-  """What the histories so far have shown of infostates."""
+  """Infostates met in the histories so far."""
 
   def __init__(self, view: GameView, keys: WorldKeys) -> None:
     """Takes the game and the keys of its worlds."""

@@ -72,7 +72,7 @@ class PrivateMovesGame(CompiledGame):
 
   @functools.cached_property
   def view(self) -> GameView:
-    """How the game was walked; see `CompiledGame.view`."""
+    """View of the game by which it was walked; see `CompiledGame.view`."""
     return view_of_string(self)
 
   def __getstate__(self) -> dict[str, Any]:
