@@ -84,7 +84,7 @@ class Solution(SolvedPolicy, Evaluated):
 
   @property
   def value(self) -> float:
-    """What the game is worth to player 0: the middle of `value_bounds`, at most half of their distance off.
+    """Value of the game for player 0: the middle of `value_bounds`, at most half of their distance off.
 
     Raises:
       UnsupportedGameError: the game is not a constant-sum game of two players.

@@ -129,7 +129,7 @@ class BetSizes:
         "betting=nolimit,bettingAbstraction=fullgame."
       )
     ((pot, first_money, second_money, told),) = found
-    # Nobody folds to a check.
+    # A player does not fold to a check.
     kept = [_FOLD] if first_money != second_money and _FOLD in actions else []
     kept.append(_CALL)
     if actions[-1] <= _CALL:

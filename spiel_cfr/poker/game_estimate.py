@@ -1,4 +1,4 @@
-"""How large a poker game in vector form is, and how much memory it takes, before anything large is made."""
+"""Size and memory of a poker game in vector form, estimated before anything large is made."""
 
 import dataclasses
 from collections.abc import Sequence

@@ -85,7 +85,7 @@ class HandTree(PublicTree):
 
   @property
   def is_merged(self) -> bool:
-    """Whether boards stand for others, or hands have one infoset together."""
+    """True if a board stands for others, or if several hands share an infoset."""
     return any(board.copies > 1 or not board.tells_all_apart for board in self.boards)
 
   @property

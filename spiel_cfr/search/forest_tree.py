@@ -131,7 +131,7 @@ class ForestTree(SearchTree):
 
 
 class Play(NamedTuple):
-  """How a blueprint is played, and by what the opponent's values are.
+  """Play of a blueprint, and the opponent whose values count.
 
   Attributes:
     reach: by player, float64 (rows,). The probability that the player plays to each row.

@@ -193,7 +193,7 @@ def test_the_normal_form_gap_is_that_of_the_pure_strategies_that_are_told(seed, 
 
 
 def test_who_is_told_a_mixed_strategy_is_told_more():
-  """Matching pennies: three profiles that together are uniform play, in which nobody is told anything of use."""
+  """Matching pennies: three profiles that together are uniform play, in which no player is told anything of use."""
   game = spiel_cfr.compile_game("matrix_mp")
   chances = ((0.6, 0.6), (0.4, 0.6), (0.5, 0.3))
   mixture = correlated.MixturePolicy(

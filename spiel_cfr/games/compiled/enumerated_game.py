@@ -36,6 +36,13 @@ FORMAT = 4
 _MOST_ACTIONS = 1 << 31
 
 
+def without_lost_view(attributes: dict[str, Any]) -> dict[str, Any]:
+  """Returns the attributes of a game to pickle: without a view of a game that OpenSpiel can't load again."""
+  if "view" in attributes and not loading.can_be_loaded_again(attributes["view"].game):
+    del attributes["view"]
+  return attributes
+
+
 def view_of_string(game: CompiledGame) -> GameView:
   """Returns the view of the game that OpenSpiel makes of a compiled game's string; see `CompiledGame.view`."""
   try:
@@ -89,10 +96,7 @@ class EnumeratedGame(CompiledGame):
 
   def __getstate__(self) -> dict[str, Any]:
     """Leaves a game behind that OpenSpiel can't load again; whoever asks for it is told so."""
-    state = super().__getstate__()
-    if "view" in state and not loading.can_be_loaded_again(self.view.game):
-      del state["view"]
-    return state
+    return without_lost_view(super().__getstate__())
 
   @property
   def payoff(self) -> Payoff:

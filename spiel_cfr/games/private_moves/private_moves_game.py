@@ -16,7 +16,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments, memory
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.enumerated_game import view_of_string
+from spiel_cfr.games.compiled.enumerated_game import view_of_string, without_lost_view
 from spiel_cfr.games.compiled.game_facts import GameFacts, walked_facts
 from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel import loading
@@ -77,10 +77,7 @@ class PrivateMovesGame(CompiledGame):
 
   def __getstate__(self) -> dict[str, Any]:
     """Leaves a game behind that OpenSpiel can't load again."""
-    state = super().__getstate__()
-    if "view" in state and not loading.can_be_loaded_again(self.view.game):
-      del state["view"]
-    return state
+    return without_lost_view(super().__getstate__())
 
   @property
   def payoff(self) -> Rectangles:

@@ -122,7 +122,7 @@ class Rectangles(Payoff):
 
   @property
   def payoffs(self) -> Float64s:
-    """What each pair of sequences is worth to each player, weighted by chance, shape (2, rectangles)."""
+    """Payoffs of each pair of sequences for each player, weighted by chance, shape (2, rectangles)."""
     return self.arrays.values.reshape(2, -1)
 
   @property
@@ -131,7 +131,7 @@ class Rectangles(Payoff):
 
   @property
   def num_leaves(self) -> int:
-    """How many pairs of sequences have a payoff for player 0; several where chance has several ways to the pair."""
+    """Number of pairs of sequences with a payoff for player 0; a pair counts once for each way of chance to it."""
     sizes = [self._row_sizes(player)[self.rows[player].of_rectangle] for player in (0, 1)]
     return int((sizes[0] * sizes[1])[self.payoffs[0] != 0].sum())
 
