@@ -32,6 +32,8 @@ import llvmlite.binding
 import numba
 import numpy as np
 
+from spiel_cfr._util.interrupt import DeferredInterrupt
+
 # numba's own annotations don't cover these.
 config: Any = cast(Any, numba).config
 
@@ -110,7 +112,9 @@ def _compile(
       folder = None
   if folder is None:
     dispatcher = numba.njit(**options)(function)
-  dispatcher.compile(signature)
+  # LLVM calls back into Python through ctypes, which would lose a KeyboardInterrupt and leave half a kernel.
+  with DeferredInterrupt(whole=True):
+    dispatcher.compile(signature)
   # Numbers of other types are converted, not compiled for.
   dispatcher.disable_compile()
   return dispatcher
