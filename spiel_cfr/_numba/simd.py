@@ -356,9 +356,9 @@ def load_short(typing_context: Any, numbers: Any, start: Any, like: Any) -> Any:
 def add_unbiased(typing_context: Any, total: Any, added: Any, dither: Any) -> Any:
   """Returns total + added, for numbers of one type that are not negative.
 
-  In float64 that is all. In float32, what is lost by rounding would sum up to something after many additions to the
-  same total: `dither`, -1/2 to 1/2, evenly spread over the additions, of the last place is added before it is rounded,
-  so that a total grows by its last place as often as it should.
+  In float64 that is all. In float32, rounding errors would add up over many additions to the same total. So a dither
+  from -1/2 to 1/2 of the last place is added before rounding. If the dithers of the additions are evenly distributed,
+  the total grows by its last place as often as it should.
   """
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

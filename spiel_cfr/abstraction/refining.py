@@ -19,7 +19,7 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.abstraction.hand_buckets import check_whole_public_game
 from spiel_cfr.abstraction.refined_actions import RefinedActions
-from spiel_cfr.cfr.full_width_solver import FullWidthSolver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.game_view import ActionFilter

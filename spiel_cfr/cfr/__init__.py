@@ -1,9 +1,7 @@
-"""Solvers: a regret minimizer, a weighting and an order of updates on one shared loop."""
+"""Full-width solvers: a regret minimizer, an average and an order of updates, on one shared loop."""
 
-from spiel_cfr.cfr.average_rule import Average, AverageRule, average_kernel
-from spiel_cfr.cfr.averaging import Averaging
-from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver
-from spiel_cfr.cfr.full_width_solver import FullWidthSolver
+from spiel_cfr.cfr.averaging import Average, AverageRule, Averaging, average_kernel
+from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, FullWidthSolver
 from spiel_cfr.cfr.pruning.pruned import Pruned
 from spiel_cfr.cfr.restarts import Restarted, RestartedCFRSolver
 from spiel_cfr.cfr.snapshot import Snapshot

@@ -1,50 +1,77 @@
-"""Averages of strategies: the weights of iterations, the strategies that count, and other sums over iterations."""
+"""Averages of strategies: the weights of iterations, the strategies that count, and averages by a rule of your own.
 
+docs/extending.md has an example of both.
+"""
+
+import abc
 import dataclasses
-from typing import Literal, get_args
-
-import numpy as np
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._numba.records import Doubles, Line
+from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr._util import arguments
-from spiel_cfr.cfr.average_rule import Average, AverageRule
 from spiel_cfr.cfr.recipes import described
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.schedules import Weights, as_weights
 
-# How often the sums are added to the tapered ones: every so many iterations, or, where that is more, every such part of
-# the iterations since the origin.
-_LEAST_BETWEEN_ADDITIONS = 4
-_PART_BETWEEN_ADDITIONS = 32
-# A power of two, which rounds nothing. In float32 tapered sums then overflow no sooner than the others.
-ADDITION = 2.0**-20
-
-# Which of a player's strategies of iteration t count: the one before its update or the one after, or the one that the
-# others face.
+# The strategies of an iteration that count: before the players' updates, after them, or as the others face them.
 Counted = Literal["before", "after", "faced"]
+
+
+class Average(NamedTuple):
+  """The argument of an average kernel: one player's average, and its strategy in one iteration.
+
+  Attributes:
+    sums: shape (sequences,). The average, or a multiple of it; 0 before the first iteration. The kernel updates it.
+    sequence_form: shape (sequences,). The player's strategy; the first element, of the empty sequence, is 1.
+    weight: float64 (1,). The weight of the iteration, from `Averaging.weights`.
+  """
+
+  sums: Line
+  sequence_form: Line
+  weight: Doubles
+
+
+def average_kernel(function: Any) -> StepKernel:
+  """Decorator that compiles a function of an `Average`, for float64 and for float32."""
+  return StepKernel(function, Average)
+
+
+@described
+class AverageRule(abc.ABC):
+  """Base class of rules for averages. Derive a frozen dataclass that names its kernel.
+
+  The kernel must do the same at all sequences, and keep `sums` a linear combination of the sequence forms so far with a
+  positive first element. The average policy is `sums` divided by that element.
+
+  Attributes:
+    add: the kernel, see `average_kernel`.
+  """
+
+  add: ClassVar[StepKernel]
 
 
 @described
 @dataclasses.dataclass(frozen=True)
 class Averaging:
-  """How a full-width solver averages its strategies, each of them times the reach of its owner.
+  """The average of a full-width solver: a weighted sum of sequence forms, or a rule of your own.
 
-      Averaging()                     # of CFR: all iterations weigh the same
-      Averaging(1.0)                  # of CFR+: iteration t weighs t
+      Averaging()                     # of CFR: all iterations have the same weight
+      Averaging(1.0)                  # of CFR+: iteration t has weight t
       Averaging(lambda t: t**1.5)     # t: float64 array of iterations, from 1
 
   Attributes:
-    weights: what iteration t weighs: a schedule, a function of t, or a power of t; a schedule once it is made.
-    counted: which strategies of an iteration count: those "before" the update, as in OpenSpiel; those "after" it; or
+    weights: the weight of iteration t: a schedule, a function of t, or a power of t; a schedule once it is made.
+    counted: the strategies of an iteration that count: those "before" the update, as in OpenSpiel; those "after" it; or
       those that the others "faced": with alternating updates, "before" for the last player and "after" for all others.
-    tapered: whether weights vanish at the end too: after iteration T that of iteration t is times about T - t.
-      Strategies that circle around an equilibrium are then averaged out better. It takes a second array of sums, to
-      which the first is added now and then, at about a tenth of the cost of an iteration.
-    correlated: whether to keep what `coarse_correlated_gap` takes: with more than two players a third array, to which
-      an iteration adds a vector. Only with simultaneous updates, counted before.
-    rule: how an average of your own is brought up to date, see `AverageRule`; None for the weighted sum. It is neither
-      tapered nor correlated, and does not count the strategies "faced".
+    tapered: whether weights vanish at the end too: after iteration T that of iteration t is multiplied by about T - t.
+      Such averages converge faster where strategies circle around an equilibrium. They take a second array of sums,
+      to which the first is added now and then, at about a tenth of the cost of an iteration.
+    correlated: whether to keep the sums that `coarse_correlated_gap` reads: with more than two players a third array,
+      to which an iteration adds a vector. Only with simultaneous updates, counted before.
+    rule: the rule that updates the average; None for the weighted sum. An average by a rule is neither tapered nor
+      correlated, and does not count the strategies "faced".
 
   Raises:
     ArgumentError: the power is not a finite number, or negative; `counted` is not one of the names; `rule` is no
@@ -75,12 +102,12 @@ class Averaging:
       )
 
   def check(self, game: CompiledGame, alternating: bool) -> None:
-    """Checks that iterations of a game can keep such averages.
+    """Checks that iterations of a game can keep this average.
 
     Raises:
-      ArgumentError: correlated averages take strategies that were not all played at once, but in turn.
-      AbstractionError: averages are correlated, and the game is an abstraction that loses something.
-      UnsupportedGameError: there is a rule, and the game is in parts.
+      ArgumentError: a correlated average of strategies that are not played at the same time.
+      AbstractionError: a correlated average in an abstraction that loses information.
+      UnsupportedGameError: a rule, and a game in parts.
     """
     if self.rule is not None and game.partition is not None:
       raise errors.UnsupportedGameError(
@@ -96,23 +123,6 @@ class Averaging:
       )
     if not game.is_exact:
       raise errors.AbstractionError(
-        f"In {game} nobody sees what deviations gain in the full game. Take correlated=True with the full game, or "
+        f"{game} does not tell what deviations gain in the full game. Take correlated=True with the full game, or "
         "with a lossless abstraction of it."
       )
-
-
-def additions(count: int, iteration: int, last: int, start: int) -> Float64s:
-  """Returns what the sums are multiplied by when they are added to the tapered ones, 0 where they are not.
-
-  That is for `count` iterations after `iteration`, shape (count,), given those of the `last` addition and of the
-  `start` of the average.
-  """
-  result, first, end = np.zeros(count), iteration + 1, iteration + count
-  while True:
-    between = max(_LEAST_BETWEEN_ADDITIONS, (last - start) // _PART_BETWEEN_ADDITIONS)
-    # At once, where somebody has set the number of iterations.
-    due = max(first, last + between)
-    if due > end:
-      return result
-    result[due - first] = ADDITION * (due - last)
-    last = due

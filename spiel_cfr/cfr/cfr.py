@@ -1,28 +1,301 @@
-"""CFR and CFR+.
+"""CFR, CFR+, and the full-width solver, of which they and all variants are configurations.
 
-docs/concepts.md has CFR+ on the same arrays in 15 lines of NumPy, to read first. An iteration as it runs:
+At every infoset a regret minimizer chooses the strategy of the next iteration from counterfactual utilities. The solver
+computes the utilities and averages the strategies. docs/concepts.md has CFR+ on the same arrays in 15 lines of NumPy.
 
-    cfr.cfr                              `CFRPlusSolver`: the minimizer, and the weights of the average
-    cfr.full_width_solver                `FullWidthSolver._iterate`: the numbers of the next iterations, and the loop
-    cfr.loops.loop                       `Loop.update`, `choose`, `_average`: an iteration as a list of steps
-    games.payoffs                        the gradient, the first step: `leaf_rows` in Kuhn, `typed_gradient` in Leduc
-    games.sequence_form.tree_passes      `backward_pass` and `forward_pass`: the two passes over a player's tree
-    regret_minimizers.regret_matching    `match_regrets_plus`: the work at one infoset
+From `CFRPlusSolver(game).run(1)` to the line that adds a regret:
 
-The numbers of an iteration are rows of `cfr.iteration_schedule`; the arrays of a solver are in `cfr.loops.arrays`, by
-parts as `games.compiled.trunk_and_subtrees` cuts them; `_numba.steps` calls the steps.
+    cfr.cfr                              `CFRPlusSolver`, `FullWidthSolver._iterate`: the configuration, and the loop
+    cfr.loops.loop                       `WholeLoop.advance`, `Loop.update`: an iteration as a list of steps
+    games.sequence_form.tree_passes      `backward_pass`, `forward_pass`: steps that go through a player's infosets
+    regret_minimizers.regret_matching    `regret_matching_plus`: regrets and the next strategy at an infoset
 
-`cfr.variants` has the other variants with a name. A new one is a minimizer or a schedule of weights.
+`Solver.run` calls `_advance` again and again, each time for about a tenth of a second. The gradient, the first step, is
+in `games.payoffs`. The weights of the average are in `cfr.iteration_schedule`.
 
 - CFR: Zinkevich et al., "Regret Minimization in Games with Incomplete Information" (2007).
 - CFR+: Tammelin, "Solving Large Imperfect Information Games Using CFR+" (2014).
 """
 
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import AnyFloats, Float64s
+from spiel_cfr._util import arguments
+from spiel_cfr._util.interrupt import DeferredInterrupt
+from spiel_cfr.cfr import locks, warm_start
 from spiel_cfr.cfr.averaging import Averaging
-from spiel_cfr.cfr.full_width_solver import FullWidthSolver
+from spiel_cfr.cfr.cfr_br import advance_against_best_responses
+from spiel_cfr.cfr.iteration_schedule import IterationSchedule
+from spiel_cfr.cfr.loops import FullWidthState, Loop, make_loop
+from spiel_cfr.cfr.loops.resume import resume_from
+from spiel_cfr.cfr.loops.state import check_numbers, check_sums
 from spiel_cfr.cfr.recipes import recorded
-from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.cfr.solver import Solver
+from spiel_cfr.cfr.substitute_regrets import PolicyValues, WarmStart
+from spiel_cfr.cfr.turns import in_turn
+from spiel_cfr.evaluation import evaluate
+from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
+from spiel_cfr.policies import forms, open_spiel
+from spiel_cfr.policies.locked import Mask, locked_sequences
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, WarmForm
+
+# The strategies that players learn against: the others' current ones, or best responses to all current strategies.
+Opponents = Literal["current", "best_response"]
+
+
+class _Run(NamedTuple):
+  """A run of a solver: the loop, which has the state, and the schedule of its iterations."""
+
+  loop: Loop
+  schedule: IterationSchedule
+
+
+class FullWidthSolver(Solver):
+  """CFR with any regret minimizer: each iteration goes through the whole game.
+
+  Attributes:
+    compiled_game: the game as arrays.
+    minimizer: the regret minimizer at every infoset.
+    alternating_updates: whether a player sees the new strategies of the players before it.
+    averaging: the weights of strategies in the average.
+    precision: the relative rounding error of the numbers in the state.
+    theory: the theory of the minimizer's step sizes, if the function that made the solver has one.
+  """
+
+  theory: object = None
+  _runtime: _Run
+
+  def __init__(
+    self,
+    game: AnyGame,
+    minimizer: RegretMinimizer,
+    *,
+    alternating_updates: bool = True,
+    averaging: Averaging = Averaging(),  # noqa: B008 - it is frozen
+    opponents: Opponents = "current",
+  ) -> None:
+    """Makes the solver.
+
+    Args:
+      game: a compiled game, or an argument of `compile_game`. Compile it yourself to share it or to cache it.
+      minimizer: the regret minimizer at every infoset.
+      alternating_updates: whether a player sees the new strategies of the players before it. Otherwise all players see
+        the strategies of the last iteration.
+      averaging: the weights of strategies in the average: `Averaging(2.0)` gives iteration t the weight t^2.
+      opponents: the strategies that a player learns against: the others' "current" ones, or, in CFR-BR, the others'
+        "best_response".
+
+    Raises:
+      GameError: see `compile_game`.
+      ArgumentError: `minimizer` or `averaging` has another type; or correlated sums are asked for with alternating
+        updates.
+      AbstractionError: correlated sums are asked for in an abstraction that is not lossless.
+      InvalidPayoffError: the payoffs are too large or too small to compute with.
+    """
+    arguments.of_type(minimizer, "minimizer", RegretMinimizer)
+    arguments.of_type(averaging, "averaging", Averaging)
+    arguments.one_of(opponents, "opponents", get_args(Opponents))
+    self.compiled_game = game = compile_game(game)
+    self.minimizer = minimizer
+    self.alternating_updates = bool(alternating_updates)
+    self.averaging = averaging
+    self._opponents = opponents
+    check_payoffs(game.game_string, game.payoff_range)
+    averaging.check(game, self.alternating_updates)
+    self.precision = float(np.finfo(game.dtype).eps)
+    self.reset()
+
+  def reset(self) -> None:
+    before = self.__dict__.get("_runtime")
+    game = self.compiled_game
+    loop = make_loop(game, self.minimizer, self.averaging)
+    schedule = IterationSchedule(game, self.minimizer, self.averaging, self.alternating_updates)
+    self._runtime = _Run(loop, schedule)
+    if before is not None and before.loop.arrays.state.locked.any():
+      self._lock(before.loop.arrays.state.locked, before.loop.arrays.state.strategy)
+
+  def _advance(self, count: int) -> None:
+    self._iterate(count)
+    # A number that is not finite makes its way up to the root.
+    values = self._runtime.loop.arrays.values()
+    if not all(map(math.isfinite, values)):
+      raise errors.NotFiniteError(
+        f"After {self.iteration:,} iterations the value of the game is {values} for its players: the "
+        f"strategies or regrets of {self.minimizer} have left the range of floating-point numbers."
+      )
+
+  def _iterate(self, count: int) -> None:
+    """Runs iterations, usually in one call of compiled code."""
+    loop, schedule = self._runtime
+    if self._opponents == "current":
+      players = tuple(range(self.compiled_game.num_players))
+      updates = [(player,) for player in players] if self.alternating_updates else [players]
+      loop.advance(tuple(updates), schedule.next(self.state, count))
+    else:
+      # Ctrl-C must not stop between the several calls of compiled code that best responses take.
+      with DeferredInterrupt(whole=True):
+        numbers = schedule.next(self.state, count)
+        advance_against_best_responses(self.compiled_game, loop, numbers)
+
+  def prepare(self) -> None:
+    self._iterate(0)
+    self.nash_conv()
+
+  def evaluate_and_update_policy(self) -> None:
+    """Runs one iteration: every player evaluates the current policies and updates its own."""
+    self._iterate(1)
+
+  def constructor_arguments(self) -> dict[str, Any]:
+    """Returns the arguments of the constructor besides the game, by name."""
+    return {
+      "minimizer": self.minimizer,
+      "alternating_updates": self.alternating_updates,
+      "averaging": self.averaging,
+      "opponents": self._opponents,
+    }
+
+  @property
+  def state(self) -> FullWidthState:
+    return self._runtime.loop.arrays.state
+
+  def gathered_state(self) -> FullWidthState:
+    self._runtime.loop.gather()
+    return self.state
+
+  def refresh(self) -> None:
+    super().refresh()
+    loop = self._runtime.loop
+    loop.lock(locked_sequences(self.compiled_game, self.state.locked))
+    loop.arrays.reach()
+
+  def _check_state(self, state: Mapping[str, Any]) -> None:
+    super()._check_state(state)
+    check_numbers(self.compiled_game, state)
+    check_sums(self.compiled_game, state)
+
+  @property
+  def iteration(self) -> int:  # type: ignore[override]
+    """The number of iterations so far."""
+    return int(self.state.counts[0])
+
+  @property
+  def nodes_touched(self) -> int:
+    """The number of states that a recursive implementation visits: all, once for each update."""
+    walks = self.compiled_game.num_players if self.alternating_updates else 1
+    if self._opponents == "best_response":
+      # Each player's best response and its update.
+      walks = 2 * self.compiled_game.num_players
+    return (self.iteration - self.warm_iterations) * walks * self.compiled_game.num_states
+
+  @in_turn
+  def sums(self) -> AnyFloats:
+    """Returns a multiple of the average policy in sequence form; the current policy before the first iteration."""
+    state = self.gathered_state()
+    return state.sums() if state.cumulative[0] else self.current_sequence_form()
+
+  def current_probabilities(self) -> Float64s:
+    strategy = self.gathered_state().strategy
+    forms.check_finite(strategy)
+    return strategy.astype(np.float64)
+
+  def current_sequence_form(self) -> Float64s:
+    self.gathered_state()
+    return self._runtime.loop.arrays.sequence_form().astype(np.float64)
+
+  def average_probabilities(self) -> Float64s:
+    return forms.behavioral_form(self.compiled_game, self.sums())
+
+  def average_sequence_form(self) -> Float64s:
+    # Without the behavioural form in between.
+    return forms.normalized(self.compiled_game, self.sums())
+
+  def nash_conv(self) -> float:
+    return evaluate.original_nash_conv(self.compiled_game, self.sums())
+
+  @in_turn
+  def infoset_numbers(self, line: int) -> Float64s:
+    """Returns a line of the minimizer's numbers of infosets, in the game's order, shape (infosets,)."""
+    self.gathered_state()
+    result: Float64s = self._runtime.loop.arrays.infoset_numbers()[line]
+    return result
+
+  def cumulative_regrets(self) -> Float64s | None:
+    if not self.minimizer.keeps_regrets:
+      return None
+    self.gathered_state()
+    regrets: Float64s = self._runtime.loop.arrays.action_numbers()[0]
+    return regrets[self.compiled_game.all_action_sequences]
+
+  @in_turn
+  def init_from_strategy(self, sequence_form: Float64s) -> None:
+    """Continues from other strategies. The average begins anew; `iteration` goes on.
+
+    Args:
+      sequence_form: the strategies, shape (sequences,). An infoset that its owner never reaches keeps its strategy.
+
+    Raises:
+      RestartError: the minimizer can't go on from a strategy.
+      PolicyError: the array has another shape.
+    """
+    state, (loop, schedule) = self.gathered_state(), self._runtime
+    parameters = schedule.parameters(np.array([max(1, self.iteration)]))[0]
+    resume_from(self.compiled_game, loop, self.minimizer, sequence_form, parameters)
+    state.begin_average()
+
+  @property
+  def warm_iterations(self) -> int:
+    """The number of iterations that the policy of a warm start counts for; 0 without a warm start."""
+    return self.state.warm_iterations
+
+  @in_turn
+  def warm_start(
+    self,
+    policy: Any,
+    iterations: int | None = None,
+    form: WarmForm | None = None,
+    keep_average: bool = True,
+  ) -> WarmStart:
+    """Begins anew from a policy, as if the players had played it for some iterations: see `cfr.warm_start.plan`."""
+    found, chosen = warm_start.plan(self, policy, iterations, form)
+    with DeferredInterrupt(whole=True):
+      self.begin_warm(found, chosen, bool(keep_average))
+    return chosen
+
+  @in_turn
+  def begin_warm(self, found: PolicyValues, chosen: WarmStart, keep_average: bool) -> None:
+    """Begins anew as `cfr.warm_start.plan` has planned it."""
+    self.reset()
+    warm_start.begin_from(*self._runtime, self.minimizer, found, chosen, keep_average)
+    self._loads += 1
+
+  def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
+    if self.iteration:
+      raise errors.LockError(f"{self!r} has run. Lock a policy before the first iteration.")
+    against_best = self._opponents == "best_response"
+    self._lock(
+      *locks.part_to_lock(repr(self), self.compiled_game, policy, infostates, against_best)
+    )
+
+  @in_turn
+  def lock_as(self, other: "FullWidthSolver") -> None:
+    """Locks the locked infosets of another solver of the same game, before the first iteration of this one."""
+    state = other.gathered_state()
+    if state.locked.any():
+      self._lock(state.locked, state.strategy)
+
+  def _lock(self, locked: Mask, probabilities: AnyFloats) -> None:
+    state = self.gathered_state()
+    state.locked |= locked
+    sequences = locked_sequences(self.compiled_game, locked)
+    state.strategy[sequences] = probabilities[sequences]
+    self.refresh()
 
 
 @recorded
@@ -41,10 +314,10 @@ def CFRPlusSolver(game: AnyGame) -> FullWidthSolver:
       solver.exploitability()
 
   Args:
-    game: a compiled game, or what `compile_game` takes: an OpenSpiel game or its string.
+    game: a compiled game, or an argument of `compile_game`: an OpenSpiel game or its string.
 
   Returns:
-    The solver before its first iteration; help(FullWidthSolver) lists what it can do.
+    The solver before its first iteration; help(FullWidthSolver) lists its methods.
 
   Raises:
     GameError: the game can't be loaded or compiled.

@@ -1,4 +1,4 @@
-"""What depends on the iteration: the minimizer's parameters, and what strategies weigh in the average."""
+"""The numbers of each iteration: the minimizer's parameters, and the weights of strategies in the average."""
 
 import math
 
@@ -6,14 +6,18 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr.cfr.averaging import Averaging, additions
-from spiel_cfr.cfr.loops import FullWidthState
+from spiel_cfr.cfr.averaging import Averaging
+from spiel_cfr.cfr.loops.state import ADDITION, FullWidthState
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import as_weights, evaluated
 
-# For how many iterations parameters are computed at a time at least and at most, where few are asked for.
+# The least and the most iterations whose parameters are computed at a time, where the caller asks for few.
 _FEWEST, _TABLE = 64, 512
+# The iterations between two additions to tapered sums: at least so many, and at least this part of the iterations since
+# the average began.
+_LEAST_BETWEEN_ADDITIONS = 4
+_PART_BETWEEN_ADDITIONS = 32
 
 
 class IterationSchedule:
@@ -22,21 +26,22 @@ class IterationSchedule:
   def __init__(
     self, game: CompiledGame, minimizer: RegretMinimizer, averaging: Averaging, alternating: bool
   ) -> None:
+    """Takes the configuration of the solver."""
     self._game, self._minimizer, self._averaging = game, minimizer, averaging
     self._weights = as_weights(averaging.weights, "weights")
-    # Whose strategies count after their update.
+    # For each player, whether its strategies count after its update.
     self._after = np.full(game.num_players, averaging.counted == "after")
     if averaging.counted == "faced":
       self._after[:-1] = alternating
     self._most_weight = float(np.finfo(game.dtype).max) / 2**20
-    # Parameters of the iterations after one.
+    # A table of parameters, and the iteration before its first row.
     self._rows, self._rows_from = np.zeros((0, 0)), 0
 
   def next(self, state: FullWidthState, count: int) -> Float64s:
-    """Returns the numbers of the next iterations, shape (count, numbers): a row of `cfr.loops.IterationNumbers` each.
+    """Returns the numbers of the next iterations, shape (count, numbers), in rows of `cfr.loops.IterationNumbers`.
 
     Raises:
-      ArgumentError: what a minimizer or a schedule of one's own returns is not what it should be.
+      ArgumentError: a user's minimizer or schedule returns an array of another shape, or a negative weight.
       NotFiniteError: a parameter is NaN, or weights would leave the range of floating-point numbers.
     """
     done = int(state.counts[0])
@@ -55,18 +60,18 @@ class IterationSchedule:
     return result
 
   def weights_of(self, iterations: Int64s, total: float = 0.0) -> Float64s:
-    """Returns what strategies weigh, by how many iterations the average is made of; they sum to `total` so far."""
+    """Returns the weights of iterations, counted from the start of the average; weights so far sum to `total`."""
     weights = evaluated(self._weights, iterations)
     check_weights(weights, len(iterations), total, self._most_weight)
     return weights
 
   def total_weight(self, count: int) -> float:
-    """Returns what the strategies of the first iterations weigh; 1 by a rule, whose average is no sum of weights."""
+    """Returns the sum of the weights of the first iterations; 1 by a rule, whose average is no sum of weights."""
     weights = self.weights_of(np.arange(1, count + 1))
     return float(weights.sum()) if self._averaging.rule is None else 1.0
 
   def _next_parameters(self, done: int, count: int) -> Float64s:
-    """Returns the minimizer's parameters, quickly where it is called for a few iterations after the other."""
+    """Returns the minimizer's parameters, from a table, which makes many calls for few iterations fast."""
     first = done - self._rows_from
     if not 0 <= first <= len(self._rows) - count:
       rows = count if not count or count > _TABLE else max(count, _FEWEST, min(done, _TABLE))
@@ -77,7 +82,7 @@ class IterationSchedule:
     return result
 
   def parameters(self, iterations: Int64s) -> Float64s:
-    """Returns what the minimizer's kernels are told at these iterations, shape (iterations, numbers)."""
+    """Returns the parameters of the minimizer's kernels at these iterations, shape (iterations, numbers)."""
     result = np.ascontiguousarray(self._minimizer.parameters(iterations, self._game), np.float64)
     if result.ndim != 2 or len(result) != len(iterations) or not result.shape[1]:
       raise errors.ArgumentError(
@@ -87,21 +92,44 @@ class IterationSchedule:
     return result
 
   def _check_no_nan(self, parameters: Float64s) -> None:
-    """Raises NotFiniteError: regrets that became NaN would be clipped, and nobody notice."""
+    """Raises NotFiniteError for NaN: kernels clip regrets that are NaN, which hides them."""
     total = parameters.sum()
-    # That of infinities is NaN too.
+    # A sum of infinities is NaN too.
     if total != total and np.isnan(parameters).any():
       raise errors.NotFiniteError(
-        f"What `parameters` of {self._minimizer} returns for the next {len(parameters):,} iterations has NaN. If a "
-        "schedule of its ends before that, stop there."
+        f"`parameters` of {self._minimizer} returns NaN for the next {len(parameters):,} iterations. If one of its "
+        "schedules ends before that, stop there."
       )
 
 
+def additions(count: int, iteration: int, last: int, start: int) -> Float64s:
+  """Returns the factors by which sums are added to tapered sums, for `count` iterations after `iteration`.
+
+  Args:
+    count: the number of iterations.
+    iteration: the number of iterations done.
+    last: the iteration of the last addition.
+    start: the iteration after which the average began.
+
+  Returns:
+    Shape (count,); 0 after iterations without an addition.
+  """
+  result, first, end = np.zeros(count), iteration + 1, iteration + count
+  while True:
+    between = max(_LEAST_BETWEEN_ADDITIONS, (last - start) // _PART_BETWEEN_ADDITIONS)
+    # An addition that is overdue, as after a warm start, comes at once.
+    due = max(first, last + between)
+    if due > end:
+      return result
+    result[due - first] = ADDITION * (due - last)
+    last = due
+
+
 def check_weights(weights: Float64s, count: int, total: float, most: float = 1e300) -> None:
-  """Checks weights of averages, shape (count,), before they are added to the `total` so far, which may become `most`.
+  """Checks weights of averages, shape (count,), before they are added to a `total` that may grow up to `most`.
 
   Raises:
-    ArgumentError: they are negative.
+    ArgumentError: a weight is negative.
     NotFiniteError: the sum would leave the range of floating-point numbers.
   """
   if count == 1:

@@ -19,7 +19,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr import restart_rule, warm_start
 from spiel_cfr.cfr.averaging import Averaging
-from spiel_cfr.cfr.full_width_solver import FullWidthSolver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.loops import FullWidthState
 from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.cfr.restart_rule import RestartControl

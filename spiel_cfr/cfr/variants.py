@@ -13,8 +13,7 @@ import sys
 
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.averaging import Averaging
-from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver
-from spiel_cfr.cfr.full_width_solver import FullWidthSolver
+from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, FullWidthSolver
 from spiel_cfr.cfr.pruning.pruned import Pruned
 from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.games.compiling import AnyGame

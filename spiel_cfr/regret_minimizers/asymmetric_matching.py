@@ -29,7 +29,7 @@ from spiel_cfr.games.sequence_form.blocks import (
   sequence,
   tolerance,
 )
-from spiel_cfr.regret_minimizers.regret_matching import resume_matching
+from spiel_cfr.regret_minimizers.regret_matching import resume_regret_matching
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
 from spiel_cfr.regret_minimizers.schedules import Numbers, checked, evaluated
 
@@ -89,7 +89,7 @@ class AsymmetricMatching(RegretMinimizer):
   weight: Numbers = 1.0
   most: float = 5.0
   observe = match_asymmetrically
-  resume = resume_matching
+  resume = resume_regret_matching
   action_lines = 2
   infoset_lines = 2
 

@@ -10,11 +10,11 @@ from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel
 from spiel_cfr.regret_minimizers.dynamic_thresholds import observe_choose_and_drop
-from spiel_cfr.regret_minimizers.regret_matching import match_regrets, match_regrets_plus
+from spiel_cfr.regret_minimizers.regret_matching import regret_matching, regret_matching_plus
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Power
 
-_match, _match_plus = inlined(match_regrets.function), inlined(match_regrets_plus.function)
+_match, _match_plus = inlined(regret_matching.function), inlined(regret_matching_plus.function)
 _choose_and_drop = inlined(observe_choose_and_drop.function)
 
 
@@ -49,8 +49,8 @@ def drop_and_note(block: Block) -> None:
 
 
 _NOTING: dict[StepKernel, StepKernel] = {
-  match_regrets: match_and_note,
-  match_regrets_plus: match_plus_and_note,
+  regret_matching: match_and_note,
+  regret_matching_plus: match_plus_and_note,
   observe_choose_and_drop: drop_and_note,
 }
 

@@ -1,11 +1,11 @@
 """Regret matching, with or without discounts, predictions and negative regrets: one family of minimizers.
 
-With r = utility - value the regrets of an iteration, and R the cumulative regrets, it keeps and plays
+Let r = utility - value be the regrets of an iteration, and R the cumulative regrets. A minimizer keeps and plays
 
     R = max(R, 0) * positive_discount + min(R, 0) * negative_discount + r,    then, in regret matching+,  R = max(R, 0)
     strategy proportional to max(next_discount * R + prediction * r, 0), uniform where that is 0
 
-where the four numbers may depend on the iteration. Any mixture of them is a minimizer; those with a name are
+The four numbers may depend on the iteration. Any mixture of them is a minimizer. The ones with a name are
 
 - regret matching: Hart and Mas-Colell, "A Simple Adaptive Procedure Leading to Correlated Equilibrium" (2000).
 - regret matching+: Tammelin, "Solving Large Imperfect Information Games Using CFR+" (2014).
@@ -51,7 +51,7 @@ from spiel_cfr.regret_minimizers.schedules import (
 
 
 @block_kernel
-def match_regrets(block: Block) -> None:
+def regret_matching(block: Block) -> None:
   """Regret += utility - value;  strategy = max(regret, 0) / sum of max(regret, 0)."""
   regret, zero = block.action_state[0], full(0.0)
   for i in lanes(block):
@@ -67,7 +67,7 @@ def match_regrets(block: Block) -> None:
 
 
 @block_kernel
-def match_regrets_plus(block: Block) -> None:
+def regret_matching_plus(block: Block) -> None:
   """Regret = max(regret + utility - value, 0);  strategy = regret / sum of regret."""
   regret, zero = block.action_state[0], full(0.0)
   for i in lanes(block):
@@ -82,14 +82,14 @@ def match_regrets_plus(block: Block) -> None:
     normalize(block, i, total)
 
 
-# Columns of `Block.parameters` after the tie tolerance: the discounts of positive and of negative regrets, 1 if those
-# that are negative are kept and 0 if not, the discount of the next iteration, and the weight of the prediction.
+# Columns of `Block.parameters` after the tie tolerance: the discounts of positive and of negative regrets, 1 to keep
+# negative regrets or 0 to forget them, the discount of the next iteration, and the weight of the prediction.
 _POSITIVE, _NEGATIVE, _KEPT, _NEXT, _PREDICTION = range(1, 6)
 
 
 @block_kernel
-def match_weighted_regrets(block: Block) -> None:
-  """All that the module's docstring says."""
+def weighted_regret_matching(block: Block) -> None:
+  """The two equations in the docstring of the module."""
   regret, zero, one = block.action_state[0], full(0.0), full(1.0)
   of_positive, of_negative = full(block.parameters[_POSITIVE]), full(block.parameters[_NEGATIVE])
   kept, next_discount = full(block.parameters[_KEPT]), full(block.parameters[_NEXT])
@@ -110,11 +110,11 @@ def match_weighted_regrets(block: Block) -> None:
 
 
 @block_kernel
-def resume_matching(block: Block) -> None:
-  """Regret = strategy * sum of max(regret, 0) where it is played, min(regret, 0) elsewhere.
+def resume_regret_matching(block: Block) -> None:
+  """Regret = strategy * sum of max(regret, 0) where strategy > 0;  min(regret, 0) elsewhere.
 
-  The sum stays because it is what steps are measured by: regret matching from c x moves like mirror descent with steps
-  of 1 / c, and c has grown until that is stable.
+  The sum stays because it is the inverse of the step size: regret matching from c x moves like mirror descent with
+  steps of 1 / c, and c has grown until these are stable.
   """
   regret, zero = block.action_state[0], full(0.0)
   for i in lanes(block):
@@ -131,18 +131,19 @@ def resume_matching(block: Block) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class RegretMatching(RegretMinimizer):
-  """A minimizer of the family. Its state is the cumulative regret.
+  """A minimizer of the family. Its state is the cumulative regrets.
 
       RegretMatching()                                         # the minimizer of CFR
       RegretMatching(forgets_negative=True)                    # of CFR+
       RegretMatching(forgets_negative=True, prediction=1.0)    # of PCFR+
 
   Attributes:
-    positive_discount: what positive regrets are multiplied by before those of the iteration are added, not negative.
-    negative_discount: what negative regrets are multiplied by then.
-    forgets_negative: whether negative regrets become 0 as soon as those of the iteration are added, as in CFR+.
-    next_discount: what regrets are multiplied by once more where the next strategy is chosen, not negative.
-    prediction: how often the last regrets are added once more where the next strategy is chosen, not negative.
+    positive_discount: number or schedule, not negative. The factor of positive cumulative regrets, before the regrets
+      of the iteration are added.
+    negative_discount: number or schedule. The factor of negative cumulative regrets.
+    forgets_negative: whether negative cumulative regrets become 0 after each iteration, as in CFR+.
+    next_discount: number or schedule, not negative. The factor of cumulative regrets in the next strategy.
+    prediction: number or schedule, not negative. The weight of the last regrets in the next strategy.
   """
 
   positive_discount: Numbers = 1.0
@@ -150,7 +151,7 @@ class RegretMatching(RegretMinimizer):
   forgets_negative: bool = False
   next_discount: Numbers = 1.0
   prediction: Numbers = 0.0
-  resume = resume_matching
+  resume = resume_regret_matching
 
   def __post_init__(self) -> None:
     object.__setattr__(self, "forgets_negative", bool(self.forgets_negative))
@@ -159,10 +160,10 @@ class RegretMatching(RegretMinimizer):
 
   @property
   def observe(self) -> StepKernel:
-    """The fastest kernel that does it."""
+    """The fastest kernel for these numbers."""
     if not self._is_plain or (self.positive_discount, self.negative_discount) != (1.0, 1.0):
-      return match_weighted_regrets
-    return match_regrets_plus if self.forgets_negative else match_regrets
+      return weighted_regret_matching
+    return regret_matching_plus if self.forgets_negative else regret_matching
 
   @property
   def _is_plain(self) -> bool:
@@ -170,8 +171,8 @@ class RegretMatching(RegretMinimizer):
     return (self.next_discount, self.prediction) == (1.0, 0.0)
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns the tie tolerance and, where `observe` reads them, the numbers of the attributes in their order."""
-    if self.observe is not match_weighted_regrets:
+    """Returns rows of the tie tolerance and, where `observe` reads them, the attributes in their order."""
+    if self.observe is not weighted_regret_matching:
       return parameter_rows(iterations, game)
     kept = 0.0 if self.forgets_negative else 1.0
     discounts = (self.positive_discount, self.negative_discount, kept, self.next_discount)
@@ -179,22 +180,22 @@ class RegretMatching(RegretMinimizer):
 
   @property
   def warm_forms(self) -> tuple[WarmForm, ...]:
-    """Both forms: what remembers all regrets can bear substitutes for them; others had better go on as the policy."""
+    """Both forms. Substitute regrets come first for a minimizer that remembers all regrets."""
     discounts = (self.positive_discount, self.negative_discount)
     remembers = discounts == (1.0, 1.0) and not self.forgets_negative
     return ("substitute", "proportional") if remembers else ("proportional", "substitute")
 
   def warm_action_state(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
-    """Returns regrets times the sum of what is left of each iteration's, for either sign."""
+    """Returns the regrets of an iteration times the sum of the discounts so far, positive or negative."""
     arguments.positive_integer(iterations, "iterations")
     positive = discounted_sum(self.positive_discount, iterations)
     negative = 0.0 if self.forgets_negative else discounted_sum(self.negative_discount, iterations)
     return (regrets * np.where(regrets > 0.0, positive, negative))[None]
 
   def discounts(self, iterations: Int64s) -> Float64s | None:
-    """Returns what positive and negative regrets are multiplied by first, shape (iterations, 2).
+    """Returns the discounts of positive and negative regrets, shape (iterations, 2).
 
-    That, and whether it forgets negative regrets, is all of it, or None is returned.
+    None for a minimizer with predictions or a discount of the next iteration.
     """
     if not self._is_plain:
       return None
@@ -210,12 +211,12 @@ class RegretMatching(RegretMinimizer):
   def discounted(cls, alpha: float = 1.5, beta: float = 0.0) -> "RegretMatching":
     """Returns the minimizer of DCFR in OpenSpiel's order.
 
-    To add the regrets of iteration t and then to multiply by t^power / (t^power + 1) plays the same as to multiply by
-    (t - 1)^power / ((t - 1)^power + 1) first, which is how later papers write it. The paper's own order, to multiply by
-    t^power / (t^power + 1) first, is `RegretMatching(Discount(alpha), Discount(beta))`.
+    OpenSpiel adds the regrets of iteration t and then multiplies by t^power / (t^power + 1). That plays the same
+    strategies as multiplying by (t - 1)^power / ((t - 1)^power + 1) first, as later papers write it. The order of the
+    DCFR paper, to multiply by t^power / (t^power + 1) first, is `RegretMatching(Discount(alpha), Discount(beta))`.
 
     Args:
-      alpha: the power for positive regrets, not negative; infinity keeps them whole.
+      alpha: the power for positive regrets, not negative; infinity for no discount.
       beta: the power for negative regrets; minus infinity forgets them.
     """
     alpha = arguments.real_number(alpha, "alpha", minimum=0.0)
@@ -238,8 +239,8 @@ class RegretMatching(RegretMinimizer):
   def discounted_plus(cls, alpha: float = 1.5, predictive: bool = False) -> "RegretMatching":
     """Returns the minimizer of DCFR+ or, with a prediction, of PDCFR+.
 
-    At iteration t regrets are first multiplied by (t - 1)^alpha / ((t - 1)^alpha + 1), alpha not negative. With a
-    prediction, the last regrets are added once more before it plays, to regrets discounted once more.
+    At iteration t cumulative regrets are first multiplied by (t - 1)^alpha / ((t - 1)^alpha + 1), alpha not negative.
+    PDCFR+ plays regrets that are discounted once more, plus the last regrets.
     """
     alpha = arguments.real_number(alpha, "alpha", minimum=0.0)
     plus = cls(Discount(alpha, delay=1), forgets_negative=True)

@@ -5,7 +5,7 @@ action, weighted by the probability that chance and the other players bring the 
 strategy there. Everything else, trees, payoffs, averages, belongs to the solver. Utilities are maximized.
 
 A minimizer is a class that names one block kernel, and up to two more; `games.sequence_form.blocks` is the contract of
-these, `regret_matching.match_regrets` the simplest of them.
+these, `regret_matching.regret_matching` the simplest of them.
 
     observe(block)   is given in `block.utility` the counterfactual utilities under the strategies just played. It
                      leaves in `block.value` what each infoset was worth, <strategy, utility>, updates `action_state`

@@ -23,7 +23,7 @@ from spiel_cfr.games.sequence_form.blocks import (
   lanes,
   sequence,
 )
-from spiel_cfr.regret_minimizers.regret_matching import resume_matching
+from spiel_cfr.regret_minimizers.regret_matching import resume_regret_matching
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
 from spiel_cfr.regret_minimizers.schedules import Numbers, checked, evaluated
 
@@ -78,7 +78,7 @@ class TremblingMatching(RegretMinimizer):
 
   trembles: Numbers = 0.01
   observe = match_trembling
-  resume = resume_matching
+  resume = resume_regret_matching
 
   def __post_init__(self) -> None:
     checked(self.trembles, "trembles", 0.0, math.nextafter(1.0, 0.0))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr.cfr.full_width_solver import FullWidthSolver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.policies import forms

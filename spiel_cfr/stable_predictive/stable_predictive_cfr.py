@@ -17,7 +17,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
 from spiel_cfr.cfr.averaging import Averaging
-from spiel_cfr.cfr.full_width_solver import FullWidthSolver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.recipes import recorded
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame

@@ -69,7 +69,7 @@ def test_schedules_that_end_are_named_when_they_do(place, restarted):
     solver = spiel_cfr.Restarted(solver, first_attempt=25)
   solver.run(20)
   before = solver.state_dict()
-  with pytest.raises(errors.NotFiniteError, match="has NaN"):
+  with pytest.raises(errors.NotFiniteError, match="returns NaN"):
     solver.run(10)
   after = solver.state_dict()
   assert all(np.array_equal(after[name], value) for name, value in before.items())

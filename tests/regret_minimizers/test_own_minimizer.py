@@ -10,7 +10,7 @@ import pytest
 import spiel_cfr
 from spiel_cfr import RegretMinimizer, errors
 from spiel_cfr.games.sequence_form.tree_passes import forward_pass
-from spiel_cfr.regret_minimizers.regret_matching import match_regrets
+from spiel_cfr.regret_minimizers.regret_matching import regret_matching
 
 _EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 
@@ -52,7 +52,7 @@ def test_what_is_no_block_kernel_is_refused(wrong):
 def test_parameters_without_a_tie_tolerance_are_refused():
   @dataclasses.dataclass(frozen=True)
   class Empty(RegretMinimizer):
-    observe = match_regrets
+    observe = regret_matching
 
     def parameters(self, iterations, game):
       return np.zeros((len(iterations), 0))

@@ -210,13 +210,13 @@ FAULTS = (
   Fault(
     "alternating updates face the strategies of the iteration before",
     _ITERATIONS,
-    "      steps = [each for turn in turns for each in self.update(turn).steps]",
+    "      steps = [step for players in updates for step in self.update(players).steps]",
     "      steps = self.update(tuple(self.arrays.walk.players)).steps",
     _OPEN_SPIEL,
   ),
   Fault(
     "the sum of weights misses those after updates",
-    _PASSES,
+    "cfr/loops/summing.py",
     "record.weights[0] + record.weights[1])",
     "record.weights[0])",
     ("cfr/test_restarts.py", "regret_minimizers"),
@@ -237,7 +237,7 @@ FAULTS = (
   ),
   Fault(
     "tapered sums are added an iteration too late",
-    "cfr/averaging.py",
+    _NUMBERS,
     "result[due - first] = ADDITION * (due - last)",
     "result[due - first] = ADDITION * (due - last - 1)",
     ("cfr/test_restarts.py",),

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint16s, aligned_zeros
-from spiel_cfr._numba.line_steps import Within, copy_within_line
+from spiel_cfr._numba.line_steps import Pick, Within, copy_within_line, scatter_line
 from spiel_cfr._numba.simd import MOST_LANES
-from spiel_cfr._numba.steps import Chain
+from spiel_cfr._numba.steps import Chain, Step
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.loops.state import FullWidthState
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -97,12 +97,15 @@ class SolverArrays:
     """Keeps the probabilities of these sequences as they are from now on."""
     self.locked = sequences, self.state.strategy[sequences]
 
-  def locked_in(self, visit: Visit) -> tuple[Int64s, AnyFloats]:
-    """Returns a player's locked sequences in a part, in the numbering of the part, and their probabilities."""
+  def restore_locked_in(self, visit: Visit) -> list[Step]:
+    """Returns the step that writes the probabilities of a player's locked sequences in a part; none without such."""
     part, (sequences, probabilities) = self.parts[visit.number], self.locked
-    places, own = sequences - part.sequences[visit.player].start, self.place(visit)
-    here = (places >= own.start) & (places < min(own.stop, part.own_length(visit.player)))
-    return places[here], probabilities[here]
+    numbers, place = sequences - part.sequences[visit.player].start, self.place(visit)
+    inside = (numbers >= place.start) & (numbers < min(place.stop, part.own_length(visit.player)))
+    if not inside.any():
+      return []
+    record = Pick(probabilities[inside], numbers[inside].astype(np.uint32), self.strategy(visit))
+    return [scatter_line.on(record, self.game.dtype)]
 
   def restore_locked(self) -> None:
     """Writes the probabilities of locked sequences again."""

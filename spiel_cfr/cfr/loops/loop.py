@@ -1,14 +1,18 @@
 """Iterations of a full-width solver, as lists of steps.
 
-For each player that updates, an iteration of CFR is
+In each iteration the players update in turn, or all at once. The update of a player is
 
-    gradient        utility = the value of each sequence to the player, given the strategies of the others
-    backward pass   from the leaves up: at every infoset the minimizer observes its utilities and chooses the next
-                    strategy; the value of the infoset is added to the sequence above it
-    forward pass    from the root down: local strategies become sequence form, and are added to the average
+    gradient        utility[s] = the payoff of the player's sequence s against the others' strategies
+    backward pass   from the deepest infosets up:
+                      value = sum over actions a of strategy[a] * utility[a]
+                      the minimizer adds utility[a] - value to its regrets, and chooses the next strategy
+                      utility[the sequence above the infoset] += value
+    forward pass    from the root down:
+                      sequence_form[s] = the product of strategy on the way to s
+                      cumulative[s] += weight * sequence_form[s]
 
-`Loop.update` is that list, with the steps that some minimizers and averages need besides. `WholeLoop` runs many
-iterations in one call of compiled code. `parts_loop` has the loop of games that are cut into a trunk and subtrees.
+`Loop.update` is this list, with the steps that some minimizers and averages need besides. `WholeLoop` runs it many
+times in one call of compiled code. `parts_loop` has the loop of games that are cut into a trunk and subtrees.
 """
 
 import abc
@@ -17,11 +21,16 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, aligned_zeros
-from spiel_cfr._numba.line_steps import Pick, scatter_line
 from spiel_cfr._numba.steps import Chain, Step, StepKernel
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.loops.arrays import IterationNumbers, SolverArrays
-from spiel_cfr.cfr.loops.summing import add_by_rule, sum_gradients, sum_values, taper
+from spiel_cfr.cfr.loops.summing import (
+  add_by_rule,
+  sum_gradients,
+  sum_values,
+  sum_weights,
+  taper,
+)
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, Visit
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel_address
@@ -34,15 +43,13 @@ from spiel_cfr.games.sequence_form.tree_passes import (
   Backward,
   Forward,
   Tree,
-  Weigh,
-  add_weight,
   backward_pass,
   forward_pass,
 )
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
-# The players that update at once.
-Turn = tuple[int, ...]
+# Players that update at the same time.
+Players = tuple[int, ...]
 
 
 class Loop(abc.ABC):
@@ -63,83 +70,42 @@ class Loop(abc.ABC):
     self.arrays = SolverArrays(game, minimizer, averaging, partition)
     self._pooled = aligned_zeros(game.end if game.shared_infosets else 0, dtype=game.dtype)
     self._chains: dict[Any, Chain] = {}
-    # The sums of infosets that iterations leave out, since they have one action.
+    # Iterations leave out infosets with one action. These steps bring their sums up to date.
     sums = self.arrays.state.cumulative, self.arrays.state.tapered
-    self._forced = Chain(each for line in sums for each in self.arrays.copy_forced(line).steps)
+    self._forced = Chain(step for line in sums for step in self.arrays.copy_forced(line).steps)
 
-  def advance(self, alternating: bool, rows: Float64s) -> None:
-    """Runs as many iterations as there are rows of `IterationNumbers`, and counts them in the state.
+  @abc.abstractmethod
+  def advance(self, updates: tuple[Players, ...], rows: Float64s) -> None:
+    """Runs iterations, and counts them in the state.
 
-    With alternating updates, a player sees the new strategies of those before it. Otherwise all see the last ones.
+    Args:
+      updates: the updates of an iteration, one after the other.
+      rows: float64 (iterations, numbers). The `IterationNumbers` of each iteration; without rows, the steps are
+        compiled.
     """
-    players = tuple(self.arrays.walk.players)
-    self.set_numbers(rows[0] if len(rows) else np.zeros(rows.shape[1]))
-    self._run(tuple((player,) for player in players) if alternating else (players,), rows)
 
-  @abc.abstractmethod
-  def _run(self, turns: tuple[Turn, ...], rows: Float64s) -> None:
-    """Runs iterations, each a list of turns; without rows, compiles what they need."""
-
-  @abc.abstractmethod
-  def update_player(self, player: int, row: Float64s) -> None:
-    """Updates one player in an iteration of these numbers; `count` ends the iteration."""
-
-  @abc.abstractmethod
-  def gather(self) -> None:
-    """Brings the arrays up to date."""
-
-  def set_numbers(self, row: Float64s) -> None:
-    """Makes this row the numbers of the current iteration."""
-    arrays = self.arrays
-    if len(row) != len(arrays.numbers.row):
-      self._chains.clear()
-      arrays.numbers = IterationNumbers(len(row), self._game.num_players)
-    arrays.numbers.row[:] = row
-
-  def lock(self, sequences: Int64s) -> None:
-    """From now on keeps the probabilities of these sequences as they are, whatever the minimizer chooses."""
-    self.arrays.lock(sequences)
-    self._chains.clear()
-
-  def count(self) -> None:
-    """Adds to tapered sums, if the numbers of the iteration say so, and counts it."""
-    self.taper().run()
-    self.arrays.state.counts[0] += np.uint64(1)
-
-  def taper(self) -> Chain:
-    """Returns the steps that add to tapered sums at the end of an iteration."""
-    if "taper" not in self._chains:
-      self._chains["taper"] = Chain(taper(self.arrays))
-    return self._chains["taper"]
-
-  def update(self, turn: Turn) -> Chain:
-    """Returns the steps in which players update at once in part 0, the whole game or its trunk."""
-    if turn in self._chains:
-      return self._chains[turn]
+  def update(self, players: Players) -> Chain:
+    """Returns the steps in which players update at the same time in part 0, the whole game or its trunk."""
+    if players in self._chains:
+      return self._chains[players]
     arrays, steps = self.arrays, list[Step]()
-    visits = [Visit(0, player, arrays.walk.trunk) for player in turn]
+    visits = [Visit(0, player, arrays.walk.trunk) for player in players]
     for visit in visits:
       steps += [arrays.walk.gradient(visit), *sum_gradients(arrays, visit)]
     for visit in visits:
       steps += [*self.choose(visit), *sum_values(arrays, visit), *self._average(visit)]
-    self._chains[turn] = Chain(steps)
-    return self._chains[turn]
+    self._chains[players] = Chain(steps)
+    return self._chains[players]
 
   def choose(self, visit: Visit) -> list[Step]:
     """Returns the steps in which a player observes its gradient in a part and chooses its next strategy there."""
-    walk, predict, steps = self.arrays.walk, self.arrays.predict, []
-    if predict is not None:
-      steps.append(walk.copy_to_prediction(visit))
+    walk, predict = self.arrays.walk, self.arrays.predict
+    steps = [walk.copy_to_prediction(visit)] if predict is not None else []
     steps += walk.collect(visit)
     steps.append(self._backward_pass(visit, self._minimizer.observe, visit.utility))
     if predict is not None:
       steps.append(self._backward_pass(visit, predict, visit.prediction))
-    steps += walk.leave(visit)
-    places, probabilities = self.arrays.locked_in(visit)
-    if len(places):
-      locked = Pick(probabilities, places.astype(np.uint32), self.arrays.strategy(visit))
-      steps.append(scatter_line.on(locked, self._game.dtype))
-    return steps
+    return [*steps, *walk.leave(visit), *self.arrays.restore_locked_in(visit)]
 
   def _backward_pass(self, visit: Visit, kernel: StepKernel, utility: AnyFloats) -> Step:
     """Returns the backward pass of utilities, or of predicted utilities."""
@@ -148,9 +114,8 @@ class Loop(abc.ABC):
       return backward_pass.on(self.backward(visit, kernel, utility), self._game.dtype)
     observes = utility is visit.utility
     pooled = utility if observes else self._pooled
-    record = SharedBackward(
-      self.backward(visit, kernel, pooled), shared, visit.player, utility, pooled
-    )
+    arguments = self.backward(visit, kernel, pooled)
+    record = SharedBackward(arguments, shared, visit.player, utility, pooled)
     return (observe_shared if observes else predict_shared).on(record)
 
   def backward(self, visit: Visit, kernel: StepKernel, utility: AnyFloats) -> Backward:
@@ -168,22 +133,21 @@ class Loop(abc.ABC):
     )
     tree = arrays.tree(visit)
     if game.shared_infosets is not None:
-      # Their levels count the groups of all players.
+      # The levels of shared infosets count the groups of all players.
       tree = Tree(game.groups, game.parent)
     return Backward(tree, block_kernel_address(kernel, game.dtype), block)
 
   def _average(self, visit: Visit) -> list[Step]:
-    """Returns the steps that compute a player's reach probabilities in part 0 and add them to its average."""
+    """Returns the steps that compute a player's sequence form in part 0 and add it to the average."""
     arrays, averaging = self.arrays, self._averaging
     if averaging.rule is not None:
-      only_reach = self.forward(visit, np.zeros(2))
-      return add_by_rule(arrays, visit, averaging.rule, averaging.counted, only_reach)
-    weights = arrays.numbers.weights[visit.player]
-    total = add_weight.on(Weigh(arrays.total(visit.player), weights), self._game.dtype)
-    return [self.forward(visit, weights), total]
+      without_sums = self.forward(visit, np.zeros(2))
+      return add_by_rule(arrays, visit, averaging.rule, averaging.counted, without_sums)
+    forward = self.forward(visit, arrays.numbers.weights[visit.player])
+    return [forward, sum_weights(arrays, visit.player)]
 
   def forward(self, visit: Visit, weights: Float64s) -> Step:
-    """Returns the forward pass, which adds to the average with these weights before and after the update."""
+    """Returns the forward pass; `weights` are those of the sequence form before and after the update."""
     arrays = self.arrays
     record = Forward(
       tree=arrays.tree(visit),
@@ -196,15 +160,48 @@ class Loop(abc.ABC):
     )
     return forward_pass.on(record, self._game.dtype)
 
+  def taper(self) -> Chain:
+    """Returns the steps that add to tapered sums at the end of an iteration."""
+    if "taper" not in self._chains:
+      self._chains["taper"] = Chain(taper(self.arrays))
+    return self._chains["taper"]
+
+  def set_numbers(self, row: Float64s) -> None:
+    """Makes a row the numbers of the current iteration."""
+    arrays = self.arrays
+    if len(row) != len(arrays.numbers.row):
+      self._chains.clear()
+      arrays.numbers = IterationNumbers(len(row), self._game.num_players)
+    arrays.numbers.row[:] = row
+
+  @abc.abstractmethod
+  def update_player(self, player: int, row: Float64s) -> None:
+    """Updates one player in an iteration with these numbers; `count` ends the iteration."""
+
+  def count(self) -> None:
+    """Ends an iteration: adds to tapered sums, if its numbers say so, and counts it."""
+    self.taper().run()
+    self.arrays.state.counts[0] += np.uint64(1)
+
+  @abc.abstractmethod
+  def gather(self) -> None:
+    """Brings the arrays up to date."""
+
+  def lock(self, sequences: Int64s) -> None:
+    """Keeps the current probabilities of these sequences in all following iterations."""
+    self.arrays.lock(sequences)
+    self._chains.clear()
+
 
 class WholeLoop(Loop):
   """Iterations in a game that is one part."""
 
-  def _run(self, turns: tuple[Turn, ...], rows: Float64s) -> None:
-    if turns not in self._chains:
-      steps = [each for turn in turns for each in self.update(turn).steps]
-      self._chains[turns] = Chain([*steps, *self.taper().steps])
-    self._chains[turns].repeat(rows, self.arrays.numbers.row, self.arrays.state.counts)
+  def advance(self, updates: tuple[Players, ...], rows: Float64s) -> None:
+    self.set_numbers(rows[0] if len(rows) else np.zeros(rows.shape[1]))
+    if updates not in self._chains:
+      steps = [step for players in updates for step in self.update(players).steps]
+      self._chains[updates] = Chain([*steps, *self.taper().steps])
+    self._chains[updates].repeat(rows, self.arrays.numbers.row, self.arrays.state.counts)
     self._forced.run()
 
   def update_player(self, player: int, row: Float64s) -> None:

@@ -21,9 +21,8 @@ from spiel_cfr._numba.steps import Chain
 from spiel_cfr._util.time_slices import whole_steps
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.loops.arrays import SolverArrays
-from spiel_cfr.cfr.loops.loop import Turn
-from spiel_cfr.cfr.loops.parts_loop import PartsLoop
-from spiel_cfr.cfr.loops.subtrees import Subtrees
+from spiel_cfr.cfr.loops.loop import Players
+from spiel_cfr.cfr.loops.parts_loop import PartsLoop, Subtrees
 from spiel_cfr.games.compiled.shards import Shards
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
@@ -31,15 +30,21 @@ from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 _BETWEEN_BARRIERS = 100
 
 
-class _Visit(NamedTuple):
-  """The players that update, `IterationNumbers.row`, and copies of the arrays of `_inputs`."""
+class _Request(NamedTuple):
+  """One visit to the subtrees of every shard.
 
-  turn: Turn
+  Attributes:
+    players: the players that update.
+    numbers: `IterationNumbers.row`.
+    inputs: copies of the arrays of `_inputs`.
+  """
+
+  players: Players
   numbers: Float64s
   inputs: list[AnyFloats]
 
 
-# The values that the last visit leaves for the trunk, and at a barrier the arrays.
+# The values that the last visit leaves for the trunk, and at a barrier the arrays of the subtrees.
 _Answer = tuple[list[AnyFloats], list[AnyFloats]]
 
 
@@ -72,28 +77,28 @@ class ShardedSubtrees(Subtrees):
     }
     # The number of the last visit, and the visits since the last barrier.
     self._last = 0
-    self._visits: list[_Visit] = []
+    self._requests: list[_Request] = []
     # Whether the arrays may have been written to since the last visit.
     self._written = True
     self._failure: BaseException | None = None
 
-  def visit(self, turn: Turn) -> None:
+  def visit(self, players: Players) -> None:
     arrays = self._arrays
     inputs = [line.copy() for line in _inputs(arrays)]
-    self._visits.append(_Visit(turn, arrays.numbers.row.copy(), inputs))
+    self._requests.append(_Request(players, arrays.numbers.row.copy(), inputs))
     self._last += 1
-    answers = self._ask(self._visits[-1:], barrier=len(self._visits) >= _BETWEEN_BARRIERS)
+    answers = self._ask(self._requests[-1:], barrier=len(self._requests) >= _BETWEEN_BARRIERS)
     for subtrees, (left, _) in answers.items():
-      _write(_left(arrays, subtrees, turn), left)
+      _write(_left(arrays, subtrees, players), left)
 
   def gather(self) -> None:
-    # Ctrl-C waits.
-    whole_steps(lambda number, last: self.gather_averages(), 1 if self._visits else 0)
-    # With a new number, no shard takes its own arrays for these.
+    # In a step, which Ctrl-C does not interrupt.
+    whole_steps(lambda number, last: self.gather_averages(), 1 if self._requests else 0)
+    # A new number: the arrays that the shards have are out of date.
     self._last, self._written = self._last + 1, True
 
   def gather_averages(self) -> None:
-    if self._visits:
+    if self._requests:
       failure = self._failure
       self._ask([], barrier=True)
       # If an executor fails now, nothing is lost: this process has repeated the visits.
@@ -108,32 +113,32 @@ class ShardedSubtrees(Subtrees):
         "were begun; the solver is as it would have been, and may go on with this game or be saved."
       ) from failure
 
-  def _ask(self, visits: Sequence[_Visit], barrier: bool) -> dict[range, _Answer]:
-    """Has the shards make visits, none or the last one, and return their arrays at a barrier."""
+  def _ask(self, visits: Sequence[_Request], barrier: bool) -> dict[range, _Answer]:
+    """Sends visits to the shards, none or the last one, and returns the answers; at a barrier, with their arrays."""
 
     def order(subtrees: range, is_whole: bool) -> tuple[Any, ...]:
-      made, source = (self._visits, self._source) if is_whole else (visits, None)
+      made, source = (self._requests, self._source) if is_whole else (visits, None)
       arrays = None
       if is_whole or self._written:
         arrays = _state(self._arrays, subtrees), self._arrays.locked
       return self._solver, subtrees, self._last - len(made), made, barrier, arrays, source
 
-    answers = self._answers({each: order(each, False) for each in self._executors})
+    answers = self._answers({subtrees: order(subtrees, False) for subtrees in self._executors})
     # Shards that have lost their arrays are asked again, with all that they need.
-    while missing := [each for each in self._executors if each not in answers]:
-      answers |= self._answers({each: order(each, True) for each in missing})
+    while missing := [subtrees for subtrees in self._executors if subtrees not in answers]:
+      answers |= self._answers({subtrees: order(subtrees, True) for subtrees in missing})
     self._written = False
     if barrier:
       for subtrees, (_, state) in answers.items():
         _write(_state(self._arrays, subtrees), state)
-      self._visits.clear()
+      self._requests.clear()
     return answers
 
   def _answers(self, orders: dict[range, tuple[Any, ...]]) -> dict[range, _Answer]:
-    """Returns the answers of the shards that have what they need; of none if the executor fails now."""
+    """Returns the answers of the shards that have their arrays; no answers if the executor fails now."""
     if self._failure is None:
       try:
-        calls = [self._executors[each].submit(_serve, *order) for each, order in orders.items()]
+        calls = [self._executors[key].submit(_serve, *order) for key, order in orders.items()]
         found = [call.result() for call in calls]
       # An interrupt can come from another process, too.
       except BaseException as error:
@@ -141,10 +146,11 @@ class ShardedSubtrees(Subtrees):
         return {}
     else:
       found = [_serve(*order) for order in orders.values()]
-    return {each: answer for each, answer in zip(orders, found, strict=True) if answer is not None}
+    pairs = zip(orders, found, strict=True)
+    return {subtrees: answer for subtrees, answer in pairs if answer is not None}
 
 
-# The solver that this process has served last: its name, its loop, and the last visit to each shard's subtrees.
+# The solver that this process served last: its name, its loop, and the number of each shard's last visit.
 _SERVED: dict[str, tuple[PartsLoop, dict[range, int]]] = {}
 
 
@@ -152,15 +158,15 @@ def _serve(
   solver: str,
   subtrees: range,
   since: int,
-  visits: Sequence[_Visit],
+  visits: Sequence[_Request],
   barrier: bool,
   arrays: tuple[list[AnyFloats], tuple[Int64s, AnyFloats]] | None,
   source: tuple[bytes, bytes] | None,
 ) -> _Answer | None:
-  """Makes visits of a shard, in its process.
+  """Makes the visits of a shard, in its process.
 
   Args:
-    solver: names the solver, unique among all.
+    solver: the unique name of the solver.
     subtrees: the subtrees of the shard.
     since: the number of the last visit that the shard has made; visits have numbers one after the other.
     visits: the visits to make.
@@ -169,35 +175,35 @@ def _serve(
     source: the pickled game and minimizer; None if the shard has them.
 
   Returns:
-    The answer; None if the process lacks something.
+    The answer; None if the process has no source or arrays.
   """
   if solver not in _SERVED:
     if source is None:
       return None
     game, minimizer = map(pickle.loads, source)
     partition = dataclasses.replace(game.partition, num_threads=1)
-    # As long as the arrays of the whole game; but memory that is never written to is only an address.
+    # The arrays are as long as those of the whole game, but memory that is never written to costs nothing.
     _SERVED.clear()
     _SERVED[solver] = PartsLoop(game, minimizer, Averaging(), partition), {}
   loop, last = _SERVED[solver]
-  own = loop.arrays
+  solver_arrays = loop.arrays
   if arrays is not None:
     state, (sequences, probabilities) = arrays
-    _write(_state(own, subtrees), state)
-    own.state.strategy[sequences] = probabilities
+    _write(_state(solver_arrays, subtrees), state)
+    solver_arrays.state.strategy[sequences] = probabilities
     loop.lock(sequences)
   elif last.get(subtrees) != since:
     return None
-  # Not known in the middle of a visit.
+  # The number is unknown in the middle of a visit.
   last.pop(subtrees, None)
-  for turn, numbers, inputs in visits:
+  for players, numbers, inputs in visits:
     loop.set_numbers(numbers)
-    _write(_inputs(own), inputs)
+    _write(_inputs(solver_arrays), inputs)
     for number in subtrees:
-      loop.subtree(number, own.walk.workspaces[0], turn).run()
+      loop.subtree(number, solver_arrays.walk.workspaces[0], players).run()
   last[subtrees] = since + len(visits)
-  left = _left(own, subtrees, visits[-1].turn) if visits else []
-  return left, _state(own, subtrees) if barrier else []
+  left = _left(solver_arrays, subtrees, visits[-1].players) if visits else []
+  return left, _state(solver_arrays, subtrees) if barrier else []
 
 
 def _inputs(arrays: SolverArrays) -> list[AnyFloats]:
@@ -206,10 +212,10 @@ def _inputs(arrays: SolverArrays) -> list[AnyFloats]:
   return [arrays.deferred, *walk.trunk.sequence_form, *map(arrays.total, walk.players)]
 
 
-def _left(arrays: SolverArrays, subtrees: range, turn: Turn) -> list[AnyFloats]:
-  """Returns the values that subtrees have left for the trunk: the arrays themselves."""
+def _left(arrays: SolverArrays, subtrees: range, players: Players) -> list[AnyFloats]:
+  """Returns the values that subtrees have left for the trunk: views."""
   walk = arrays.walk
-  return [line for number in subtrees for player in turn for line in walk.left(number, player)]
+  return [line for number in subtrees for player in players for line in walk.left(number, player)]
 
 
 def _state(arrays: SolverArrays, subtrees: range) -> list[AnyFloats]:

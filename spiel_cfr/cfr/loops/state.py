@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Uint64s, require
-from spiel_cfr.cfr.averaging import ADDITION
 from spiel_cfr.cfr.solver import MOST_ITERATIONS
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies import forms
 from spiel_cfr.policies.locked import Mask
+
+# The unit of tapered sums, which in float32 keeps them from overflowing before the others. A power of two, which rounds
+# nothing.
+ADDITION = 2.0**-20
 
 
 @dataclasses.dataclass

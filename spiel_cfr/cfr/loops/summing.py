@@ -1,15 +1,31 @@
-"""Steps that only some averages need: tapered sums of strategies, sums for correlated play, averages by a rule."""
+"""Steps of averages besides the forward pass: weights, tapered sums, sums for correlated play, averages by a rule."""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from spiel_cfr._numba.records import Counts, Doubles, Line
+from spiel_cfr._numba.simd import add_unbiased, number_for
 from spiel_cfr._numba.steps import Step, step
-from spiel_cfr.cfr.average_rule import Average, AverageRule
-from spiel_cfr.cfr.averaging import Counted
+from spiel_cfr.cfr.averaging import Average, AverageRule, Counted
 from spiel_cfr.cfr.loops.arrays import SolverArrays
 from spiel_cfr.games.compiled.trunk_and_subtrees import Visit
+from spiel_cfr.games.sequence_form.tree_passes import dither_after
+
+
+class Weigh(NamedTuple):
+  """The arguments of `add_weight`: see `Forward`."""
+
+  total: Line
+  weights: Doubles
+
+
+@step(Weigh)
+def add_weight(record: Weigh) -> None:
+  """Adds the weights of an iteration to their sum, by which the average is divided: total += weight."""
+  total = record.total
+  added = number_for(total, record.weights[0] + record.weights[1])
+  total[0] = add_unbiased(total[0], added, number_for(total, dither_after(total[0])))
 
 
 class Taper(NamedTuple):
@@ -45,6 +61,12 @@ def add_before(record: Sum) -> None:
   total, added, weight = record.total, record.added, record.weights[0]
   for i in range(np.uint64(total.shape[0])):
     total[i] += weight * added[i]
+
+
+def sum_weights(arrays: SolverArrays, player: int) -> Step:
+  """Returns the step that adds the weights of an iteration to those of a player's average."""
+  record = Weigh(arrays.total(player), arrays.numbers.weights[player])
+  return add_weight.on(record, arrays.game.dtype)
 
 
 def taper(arrays: SolverArrays) -> list[Step]:

@@ -29,7 +29,7 @@ from spiel_cfr._numba.arrays import AnyFloats, Bools, Float64s, aligned, require
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr.averaging import Averaging
-from spiel_cfr.cfr.full_width_solver import FullWidthSolver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.loops import FullWidthState
 from spiel_cfr.cfr.loops.state import check_numbers
 from spiel_cfr.cfr.pruning.compaction import Compacted, PrunableGame

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr._numba.arrays import AnyFloats
-from spiel_cfr.cfr.full_width_solver import FullWidthSolver
+from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.pruning.compaction import Compacted
 
 

@@ -1,6 +1,7 @@
-"""The passes over a treeplex of which every algorithm here is made: from the leaves up, and from the root down.
+"""Backward and forward passes over a player's infosets, from the deepest up and from the root down.
 
-Each is a step (`_numba.steps`): a kernel and a record of the arrays that it reads and writes.
+Each is a step (`_numba.steps`): a kernel, and a record of the arrays that it reads and writes. Infosets come in groups
+of equal depth and number of actions (`treeplex`). A pass goes through a group in blocks of up to 256 infosets.
 """
 
 from typing import Any, NamedTuple
@@ -32,12 +33,12 @@ from spiel_cfr.games.sequence_form.treeplex import (
 )
 
 _ZERO, _ONE, _CHUNK = np.uint64(0), np.uint64(1), np.uint64(CHUNK)
-# The golden section: its multiples, less their integers, are spread as evenly as can be.
+# The golden section: the fractional parts of its multiples are as evenly distributed as can be.
 _GOLDEN = (5.0**0.5 - 1.0) / 2.0
 
 
 class Tree(NamedTuple):
-  """The infosets of treeplexes, one or several.
+  """The infosets of one treeplex, or of several.
 
   Attributes:
     groups: uint64 (groups, 6). See `treeplex.Treeplex`.
@@ -49,13 +50,6 @@ class Tree(NamedTuple):
 
   def __reduce__(self) -> tuple[Any, ...]:
     return arrays.unpickled, (Tree, *self)
-
-
-@inlined
-def group_at(groups: Uint64s, group: int) -> tuple[int, int, int, int, int]:
-  """Returns a group's first sequence, stride between actions, infosets, actions of each of these, first infoset."""
-  line = groups[group]
-  return line[FIRST_SEQUENCE], line[STRIDE], line[COUNT], line[ACTIONS], line[FIRST_INFOSET]
 
 
 class Backward(NamedTuple):
@@ -70,6 +64,12 @@ class Backward(NamedTuple):
   tree: Tree
   kernel: Address
   block: Block
+
+
+@step(Backward)
+def backward_pass(record: Backward) -> None:
+  """At every infoset, from the deepest up: value = kernel(infoset);  utility[parent] += value."""
+  run_groups(record, _ZERO, np.uint64(record.tree.groups.shape[0]), True)
 
 
 @inlined
@@ -94,10 +94,11 @@ def run_groups(record: Backward, begin: int, end: int, carries: bool) -> None:
           utility[parent[infoset + start + i]] += value[i]
 
 
-@step(Backward)
-def backward_pass(record: Backward) -> None:
-  """Goes from the leaves up: calls the block kernel on every group, and adds the values to the sequences above."""
-  run_groups(record, _ZERO, np.uint64(record.tree.groups.shape[0]), True)
+@inlined
+def group_at(groups: Uint64s, group: int) -> tuple[int, int, int, int, int]:
+  """Returns a group's first sequence, stride between actions, infosets, actions of an infoset, and first infoset."""
+  line = groups[group]
+  return line[FIRST_SEQUENCE], line[STRIDE], line[COUNT], line[ACTIONS], line[FIRST_INFOSET]
 
 
 class Forward(NamedTuple):
@@ -106,7 +107,7 @@ class Forward(NamedTuple):
   Attributes:
     tree: the infosets.
     strategy: shape (sequences,). The probability of each action at its infoset.
-    sequence_form: shape (sequences,). The product of these on the way to each sequence; is brought up to date.
+    sequence_form: shape (sequences,). The product of `strategy` on the way to each sequence. The pass updates it.
     reach: shape (`CHUNK`,). Workspace.
     cumulative: shape (sequences,). The weighted sum of sequence forms.
     weights: float64 (2,). The weights of the sequence form before and after the pass.
@@ -122,21 +123,11 @@ class Forward(NamedTuple):
   total: Line
 
 
-@inlined
-def dither_after(total: float) -> float:
-  """Returns a number from -1/2 to 1/2 that depends on what the weights of an average sum to so far.
-
-  The sums grow by the weights, polynomials of the iteration, and so these numbers are spread evenly (Weyl 1916).
-  """
-  turns = np.float64(total) * _GOLDEN
-  below: float = np.floor(turns)
-  return turns - below - 0.5
-
-
 @step(Forward)
 def forward_pass(record: Forward) -> None:
-  """Goes from the root down: local strategies become sequence form, and are added to the average.
+  """At every sequence s, from the root down: sequence_form[s] = sequence_form[above s] * strategy[s].
 
+  Then cumulative += weights[0] * (sequence_form before the pass) + weights[1] * (sequence_form after it).
   In float32, sums are dithered, see `simd.add_unbiased`.
   """
   groups, parent, reach = record.tree.groups, record.tree.parent, record.reach
@@ -173,16 +164,12 @@ def forward_pass(record: Forward) -> None:
             row += stride
 
 
-class Weigh(NamedTuple):
-  """The arguments of `add_weight`: `total` and `weights` as in `Forward`."""
+@inlined
+def dither_after(total: float) -> float:
+  """Returns a number from -1/2 to 1/2 that depends on the sum of the weights of an average so far.
 
-  total: Line
-  weights: Doubles
-
-
-@step(Weigh)
-def add_weight(record: Weigh) -> None:
-  """Adds the weights of an iteration to the sum of all weights, which the average is divided by."""
-  total = record.total
-  added = number_for(total, record.weights[0] + record.weights[1])
-  total[0] = add_unbiased(total[0], added, number_for(total, dither_after(total[0])))
+  The sums grow by the weights, polynomials of the iteration, so these numbers are evenly distributed (Weyl 1916).
+  """
+  turns = np.float64(total) * _GOLDEN
+  below: float = np.floor(turns)
+  return turns - below - 0.5
