@@ -209,7 +209,7 @@ def _inputs(arrays: SolverArrays) -> list[AnyFloats]:
 def _left(arrays: SolverArrays, subtrees: range, turn: Turn) -> list[AnyFloats]:
   """Returns the values that subtrees have left for the trunk: the arrays themselves."""
   walk = arrays.walk
-  return [line for number in subtrees for player in turn for line in walk.left(number, player)]
+  return [line for number in subtrees for player in turn for line in walk.passed_up(number, player)]
 
 
 def _state(arrays: SolverArrays, subtrees: range) -> list[AnyFloats]:

@@ -1,6 +1,6 @@
-"""The passes over a treeplex of which every algorithm here is made: from the leaves up, and from the root down.
+"""The two passes over a treeplex of which all algorithms are made: backward, from the leaves up, and forward.
 
-Each is a step (`_numba.steps`): a kernel and a record of the arrays that it reads and writes.
+Each is a step (`_numba.steps`): a kernel, and a record of the arrays that it reads and writes.
 """
 
 from typing import Any, NamedTuple
@@ -32,15 +32,15 @@ from spiel_cfr.games.sequence_form.treeplex import (
 )
 
 _ZERO, _ONE, _CHUNK = np.uint64(0), np.uint64(1), np.uint64(CHUNK)
-# The golden section: its multiples, less their integers, are spread as evenly as can be.
+# The golden section. The fractional parts of its multiples are distributed as evenly as possible.
 _GOLDEN = (5.0**0.5 - 1.0) / 2.0
 
 
 class Tree(NamedTuple):
-  """The infosets of treeplexes, one or several.
+  """The infosets of one treeplex or of several.
 
   Attributes:
-    groups: uint64 (groups, 6). See `treeplex.Treeplex`.
+    groups: uint64 (groups, 6). As of `treeplex.Treeplex`.
     parent: uint32 (infosets,). The sequence above each infoset.
   """
 
@@ -53,7 +53,7 @@ class Tree(NamedTuple):
 
 @inlined
 def group_at(groups: Uint64s, group: int) -> tuple[int, int, int, int, int]:
-  """Returns a group's first sequence, stride between actions, infosets, actions of each of these, first infoset."""
+  """Returns a group's first sequence, stride between actions, number of infosets, number of actions, first infoset."""
   line = groups[group]
   return line[FIRST_SEQUENCE], line[STRIDE], line[COUNT], line[ACTIONS], line[FIRST_INFOSET]
 
@@ -62,9 +62,9 @@ class Backward(NamedTuple):
   """The arguments of a backward pass.
 
   Attributes:
-    tree: the infosets.
-    kernel: the block kernel.
-    block: the arrays of the block kernel.
+    tree: Tree. The infosets.
+    kernel: address. The block kernel.
+    block: Block. The arrays of the block kernel.
   """
 
   tree: Tree
@@ -79,7 +79,7 @@ def run_groups(record: Backward, begin: int, end: int, carries: bool) -> None:
   If `carries`, the value of each infoset is added to the utility of the sequence above it.
   """
   groups, parent, kernel = record.tree.groups, record.tree.parent, record.kernel
-  # mypy takes it for a tuple, whose fields can't be assigned.
+  # mypy sees a tuple, whose fields can't be assigned.
   block: Any = record.block
   utility, value = block.utility, block.value
   for back in range(end - begin):
@@ -96,7 +96,7 @@ def run_groups(record: Backward, begin: int, end: int, carries: bool) -> None:
 
 @step(Backward)
 def backward_pass(record: Backward) -> None:
-  """Goes from the leaves up: calls the block kernel on every group, and adds the values to the sequences above."""
+  """Calls the block kernel on every group from the leaves up, and adds values to the sequences above."""
   run_groups(record, _ZERO, np.uint64(record.tree.groups.shape[0]), True)
 
 
@@ -104,13 +104,13 @@ class Forward(NamedTuple):
   """The arguments of a forward pass.
 
   Attributes:
-    tree: the infosets.
-    strategy: shape (sequences,). The probability of each action at its infoset.
-    sequence_form: shape (sequences,). The product of these on the way to each sequence; is brought up to date.
-    reach: shape (`CHUNK`,). Workspace.
-    cumulative: shape (sequences,). The weighted sum of sequence forms.
+    tree: Tree. The infosets.
+    strategy: float array (sequences,). The probability of each action at its infoset.
+    sequence_form: float array (sequences,). The product of the probabilities on the way to each sequence; updated.
+    reach: float array (`CHUNK`,). Workspace.
+    cumulative: float array (sequences,). The weighted sum of sequence forms; updated.
     weights: float64 (2,). The weights of the sequence form before and after the pass.
-    total: shape (1,). The sum of all weights so far.
+    total: float array (1,). The sum of all weights so far.
   """
 
   tree: Tree
@@ -124,9 +124,10 @@ class Forward(NamedTuple):
 
 @inlined
 def dither_after(total: float) -> float:
-  """Returns a number from -1/2 to 1/2 that depends on what the weights of an average sum to so far.
+  """Returns a number from -1/2 to 1/2 that depends on the sum of an average's weights so far.
 
-  The sums grow by the weights, polynomials of the iteration, and so these numbers are spread evenly (Weyl 1916).
+  The sums grow by the weights, which are polynomials of the iteration. These numbers are therefore evenly distributed
+  (Weyl 1916).
   """
   turns = np.float64(total) * _GOLDEN
   below: float = np.floor(turns)
@@ -135,7 +136,7 @@ def dither_after(total: float) -> float:
 
 @step(Forward)
 def forward_pass(record: Forward) -> None:
-  """Goes from the root down: local strategies become sequence form, and are added to the average.
+  """Converts local strategies to sequence form from the root down, and adds them to the average.
 
   In float32, sums are dithered, see `simd.add_unbiased`.
   """
@@ -182,7 +183,7 @@ class Weigh(NamedTuple):
 
 @step(Weigh)
 def add_weight(record: Weigh) -> None:
-  """Adds the weights of an iteration to the sum of all weights, which the average is divided by."""
+  """Adds the weights of an iteration to the sum of all weights, by which the average is divided."""
   total = record.total
   added = number_for(total, record.weights[0] + record.weights[1])
   total[0] = add_unbiased(total[0], added, number_for(total, dither_after(total[0])))
