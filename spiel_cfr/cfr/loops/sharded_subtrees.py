@@ -215,7 +215,9 @@ def _inputs(arrays: SolverArrays) -> list[AnyFloats]:
 def _left(arrays: SolverArrays, subtrees: range, players: Players) -> list[AnyFloats]:
   """Returns the values that subtrees have left for the trunk: views."""
   walk = arrays.walk
-  return [line for number in subtrees for player in players for line in walk.left(number, player)]
+  return [
+    line for number in subtrees for player in players for line in walk.passed_up(number, player)
+  ]
 
 
 def _state(arrays: SolverArrays, subtrees: range) -> list[AnyFloats]:

@@ -1,1 +1,1 @@
-"""A game as arrays: what every solver works on."""
+"""Compiled games: the arrays that all solvers work on."""

@@ -1,4 +1,4 @@
-"""How the sequences of a game go into those of a smaller one in which some of its infosets play alike."""
+"""The map from the sequences of a game to those of an abstraction, in which several infosets play alike."""
 
 import dataclasses
 import hashlib
@@ -11,13 +11,17 @@ from spiel_cfr.games.sequence_form.shared_infosets import SharedInfosets
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AbstractionMap:
-  """With x a sequence form of the smaller game, that of the original game is x(sequences[s]) / copies[s].
+  """The map from the sequences of the original game to those of the abstraction.
+
+  If x is a sequence form of the abstraction, x(sequences[s]) / copies[s] is that of the original game.
 
   Attributes:
-    sequences: uint32 (sequences of the original game,): which sequence of the smaller game each is; 0 at padding.
-    copies: uint32, likewise: how many sequences of the same infosets play alike and share what is played; 0 at padding.
-    is_exact: whether nothing is lost.
-    shared_infosets: the sequences of the smaller game that share a bucket, None where none do.
+    sequences: uint32 (sequences of the original game,). The sequence of the abstraction that stands for each; 0 at
+      padding.
+    copies: uint32 (sequences of the original game,). The number of sequences of the same infosets that play alike and
+      share the probability; 0 at padding.
+    is_exact: bool. Whether equilibria of the abstraction are equilibria of the original game.
+    shared_infosets: SharedInfosets of the abstraction; None if it has perfect recall.
   """
 
   sequences: Uint32s
@@ -26,13 +30,13 @@ class AbstractionMap:
   shared_infosets: SharedInfosets | None = None
 
   def to_original(self, sequence_form: Float64s) -> Float64s:
-    """Shares out what is played among the sequences that play alike."""
+    """Divides the probability of each sequence among the original sequences that play alike."""
     result = np.zeros(len(self.sequences))
     np.divide(sequence_form[self.sequences], self.copies, out=result, where=self.copies > 0)
     return result
 
   def digest(self, original: str) -> str:
-    """Returns the digest of the smaller game, given that of the original one."""
+    """Returns the digest of the abstraction, given that of the original game."""
     digest = hashlib.sha256(original.encode())
     for array in (self.sequences, self.copies, *(self.shared_infosets or ())):
       digest.update(array.tobytes())
@@ -40,7 +44,7 @@ class AbstractionMap:
 
 
 def count_alike(entries: Int64s, num_actions: Int64s) -> Int64s:
-  """Returns, for each action of each infoset, how many actions of its infoset are the same sequence."""
+  """Returns, for each action of each infoset, the number of actions of its infoset that have the same sequence."""
   infoset = np.repeat(np.arange(len(num_actions)), num_actions)
   pairs = infoset * (1 + entries.max(initial=0)) + entries
   _, which, counts = np.unique(pairs, return_inverse=True, return_counts=True)
@@ -48,7 +52,7 @@ def count_alike(entries: Int64s, num_actions: Int64s) -> Int64s:
 
 
 def first_cells(first: Int64s, num_actions: Int64s) -> Int64s:
-  """Returns the places of the actions at the first of each of the infosets that are one."""
+  """Returns the places of the actions of the infosets that are the first with their first sequence."""
   is_first = np.zeros(len(first), bool)
   is_first[np.unique(first, return_index=True)[1]] = True
   return np.flatnonzero(np.repeat(is_first, num_actions))
@@ -60,13 +64,13 @@ def number_entries(
   """Numbers the actions of buckets, in order of discovery.
 
   Args:
-    entries: the sequence of each action of each infoset.
-    first: the first sequence of each infoset.
-    num_actions: of each infoset.
+    entries: int64 (actions,). The sequence of each action of each infoset.
+    first: int64 (infosets,). The first sequence of each infoset.
+    num_actions: int64 (infosets,). The number of actions of each infoset.
     shared_infosets: the sequences that share a bucket.
 
   Returns:
-    The number of each entry; actions of an infoset that play alike have numbers of their own.
+    int64 (actions,). The number of each action. Actions of an infoset that play alike have different numbers.
   """
   if shared_infosets is not None:
     members, starts = shared_infosets.members, shared_infosets.starts.astype(np.int64)

@@ -1,11 +1,11 @@
-"""What a compiled game is to all who take one, whatever its form: enumerated, in vector form, or a user's own."""
+"""The interface of compiled games, in all forms."""
 
 import abc
 import dataclasses
 import functools
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -32,12 +32,19 @@ _LONGEST_NAME = 100
 class CompiledGame(abc.ABC):
   """A game in sequence form. Make one with `compile_game`.
 
-  A new form of game is a subclass that has `payoff`, `infosets` and `digest`. All else has a default here: `view` and
-  `save` refuse, and `decisions`, `partition` and `dtype` let solvers take the game as a whole, in float64. A game whose
+  A new form of game is a subclass with `payoff`, `infosets` and `digest`. Its constructor lays out each player's
+  infosets with `build_treeplex` and calls this one. Everything else has a default: `view` and `save` raise, `decisions`
+  visits all infosets, `partition` and `dtype` say that solvers take the game as a whole, in float64. A game whose
   leaves fit in memory needs no new form, see `games.game_from_arrays`.
 
+  Arrays are numbered in three ways; docs/concepts.md has an example:
+
+      order of discovery, one player     `infosets`, `infostates`, `num_actions`, `actions`: as in OpenSpiel's policies
+      order of discovery, all players    *entries*, one for each action: `all_action_sequences`, `action_cells`
+      layout, all players                sequences with padding, and infosets: `treeplexes`, strategies, regrets
+
   Attributes:
-    treeplexes: each player's decision space. All others are those of `GameFacts`.
+    treeplexes: the infosets and sequences of each player. `GameFacts` describes the other attributes.
   """
 
   game_string: str
@@ -56,10 +63,7 @@ class CompiledGame(abc.ABC):
     original: "CompiledGame | None" = None,
     map_from_original: abstraction_map.AbstractionMap | None = None,
   ) -> None:
-    """Takes what all games have.
-
-    An abstraction has an original game, the facts of that, and a map from that game's sequences to its own.
-    """
+    """Takes the attributes; an abstraction also takes its original game and the map to its own sequences."""
     vars(self).update(vars(facts))
     self.treeplexes = treeplexes
     self._original, self._map = original, map_from_original
@@ -67,7 +71,7 @@ class CompiledGame(abc.ABC):
   @property
   @abc.abstractmethod
   def payoff(self) -> Payoff:
-    """The players' payoffs."""
+    """The payoffs of all players."""
 
   @property
   @abc.abstractmethod
@@ -77,34 +81,34 @@ class CompiledGame(abc.ABC):
   @property
   @abc.abstractmethod
   def digest(self) -> str:
-    """Hexadecimal SHA-256 of the game: the same for two compiled games only if solvers can't tell them apart."""
+    """Hexadecimal SHA-256 of the game. Games have the same digest only if solvers can't tell them apart."""
 
   @property
   def facts(self) -> GameFacts:
-    """The facts that are attributes of this game."""
+    """The game's `GameFacts`."""
     return GameFacts(
       **{each.name: getattr(self, each.name) for each in dataclasses.fields(GameFacts)}
     )
 
   @property
   def name(self) -> str:
-    """The string on one line, cut off where it is long, as that of an endgame is with all its hands."""
+    """The game's string on one line, shortened to 100 characters."""
     name = " ".join(self.game_string.split())
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
 
   @property
   def size(self) -> str:
-    """How large the game is, in words."""
+    """Size of the game, in words."""
     infosets = " + ".join(f"{treeplex.num_infosets:,}" for treeplex in self.treeplexes)
     return f"{infosets} infosets" + (f" for {self._original.size}" if self._original else "")
 
   @property
   def view(self) -> GameView:
-    """How the game was walked, for whoever walks it again.
+    """View of OpenSpiel's game, for code that walks its states.
 
     Raises:
-      NoStatesError: it was made of arrays, or OpenSpiel can't make it of its string any more.
-      FileFormatError: the game of that string has other numbers of players or actions.
+      NoStatesError: the game was made of arrays, or OpenSpiel can't load its string.
+      FileFormatError: OpenSpiel's game of that string has other numbers of players or actions.
     """
     raise errors.NoStatesError(
       f"This needs OpenSpiel's states, and {self.game_string!r} has none: it was made of arrays. Full-width solvers, "
@@ -113,10 +117,10 @@ class CompiledGame(abc.ABC):
     )
 
   def save(self, path: str | os.PathLike[str]) -> None:
-    """Writes the game to one `.npz` file without pickles, whole or not at all.
+    """Writes the game to one `.npz` file without pickles. An interrupted write leaves no file.
 
     Raises:
-      UnsupportedGameError: games of this kind are not saved.
+      UnsupportedGameError: games of this form are not saved.
       OSError: the file can't be written.
     """
     raise errors.UnsupportedGameError(
@@ -125,36 +129,36 @@ class CompiledGame(abc.ABC):
 
   @property
   def partition(self) -> Partition | None:
-    """The parts that solvers are to go through one by one; None where they take the game as a whole."""
+    """The parts that solvers visit one by one; None if they take the game as a whole."""
     return self._partition
 
   def with_partition(self, partition: Partition) -> Self:
-    """Returns the same game, whose solvers go through its parts in another way."""
+    """Returns the same game with another partition."""
     result = object.__new__(type(self))
     result.__dict__.update(self.__dict__, _partition=partition)
     return result
 
   @property
   def shared_infosets(self) -> SharedInfosets | None:
-    """Which sequences share strategies and regrets; None where none do."""
+    """The sequences that share strategies and regrets; None in games of perfect recall."""
     return None if self._map is None else self._map.shared_infosets
 
   @property
   def original(self) -> "CompiledGame":
-    """The game that this one stands for: itself, unless it is an abstraction."""
+    """The original game of an abstraction; otherwise the game itself."""
     return self if self._original is None else self._original
 
   @property
   def is_exact(self) -> bool:
-    """Whether a policy is as good in the original game as it is here."""
+    """Whether a policy has the same exploitability in the original game."""
     return self._map is None or self._map.is_exact
 
   def to_original(self, sequence_form: Float64s) -> Float64s:
-    """Turns a sequence form, or a sum of them, into one of the original game; shape (sequences,), as theirs is."""
+    """Converts a sequence form, or a sum of them, to one of the original game; shape (sequences,)."""
     return sequence_form if self._map is None else self._map.to_original(sequence_form)
 
   def to_actions(self, probabilities: Float64s) -> Float64s:
-    """Returns the probability of every entry of `actions` from behavioural form; actions that are one share theirs."""
+    """Converts behavioural form to the probability of each entry; entries with the same sequence share it."""
     entries = self.all_action_sequences
     result: Float64s = probabilities[entries]
     return (
@@ -162,7 +166,7 @@ class CompiledGame(abc.ABC):
     )
 
   def from_actions(self, entries: Float64s) -> Float64s:
-    """Returns behavioural form of probabilities of all entries of `actions`; of infosets that are one, the first's."""
+    """Converts probabilities of all entries to behavioural form; of infosets that play alike, the first one counts."""
     cells = slice(None) if self._map is None else abstraction_map.first_cells(*self._shape)
     result = np.zeros(self.end)
     np.add.at(result, self.all_action_sequences[cells], entries[cells])
@@ -170,7 +174,7 @@ class CompiledGame(abc.ABC):
 
   @functools.cached_property
   def shared_entries(self) -> Int64s:
-    """For every entry of `actions`, the number of what samples keep for it; those that play alike share one."""
+    """For each entry, the number under which samplers keep it; entries that play alike share a number."""
     entries = self.all_action_sequences
     if self._map is None:
       return np.arange(len(entries))
@@ -184,17 +188,17 @@ class CompiledGame(abc.ABC):
 
   @property
   def num_leaves(self) -> int:
-    """How many tuples of last sequences have a payoff for player 0."""
+    """Number of tuples of last sequences with a payoff for player 0."""
     return self.payoff.num_leaves
 
   @property
   def game(self) -> pyspiel.Game:
-    """The game, sequential, as OpenSpiel has it."""
+    """OpenSpiel's game, in its sequential form."""
     return self.view.game
 
   @property
   def num_players(self) -> int:
-    """How many players there are."""
+    """Number of players."""
     return len(self.treeplexes)
 
   @property
@@ -204,12 +208,12 @@ class CompiledGame(abc.ABC):
 
   @property
   def num_infosets(self) -> int:
-    """How many infosets all players have."""
+    """Number of infosets of all players."""
     return sum(treeplex.num_infosets for treeplex in self.treeplexes)
 
   @property
   def end(self) -> int:
-    """Length of an array over the sequences of all players, padding included."""
+    """Length of arrays over the sequences of all players, padding included."""
     return self.treeplexes[-1].end
 
   @property
@@ -224,11 +228,11 @@ class CompiledGame(abc.ABC):
 
   @property
   def num_actions(self) -> tuple[Int64s, ...]:
-    """How many actions each infoset has, shape (infosets,) per player, in order of discovery."""
+    """Number of actions of each infoset, in order of discovery; one array of shape (infosets,) for each player."""
     return tuple(own.num_actions for own in self.infosets)
 
   def first_states(self, player: int | None = None) -> Sequence[Any]:
-    """Returns OpenSpiel's first state of every infoset in the order of histories, of one player or player by player."""
+    """Returns OpenSpiel's first state of every infoset in the order of histories, for one player or all in turn."""
     return [state.clone() for state in self._first_states[self.infoset_rows(player)]]
 
   @functools.cached_property
@@ -237,16 +241,16 @@ class CompiledGame(abc.ABC):
 
   @functools.cached_property
   def information_state_tensors(self) -> Float32s:
-    """OpenSpiel's tensors, shape (infosets, length), read-only. Raises FeaturesError where an infoset has not one."""
+    """OpenSpiel's tensors, shape (infosets, length), read-only. Raises FeaturesError unless each infoset has one."""
     return infoset_tensors(self.view, self.infostates)
 
   def tensors_of(self, player: int, infosets: slice) -> Float32s:
-    """Returns the tensors of some of a player's infosets; see `information_state_tensors`."""
+    """Returns the `information_state_tensors` of some of a player's infosets."""
     player = arguments.integer(player, "player", 0, self.num_players - 1)
     return self.information_state_tensors[self.infoset_rows(player)][infosets]
 
   def infoset_rows(self, player: int | None = None) -> slice:
-    """Returns where a player's infosets are when all players' are end to end; for None, all."""
+    """Returns the slice of a player's infosets in an array over the infosets of all players; for None, of all."""
     ends = [0, *itertools.accumulate(map(len, self.infostates))]
     if player is None:
       return slice(0, ends[-1])
@@ -255,40 +259,36 @@ class CompiledGame(abc.ABC):
 
   @property
   def dtype(self) -> np.dtype[Any]:
-    """The numbers that solvers keep and compute with, float64 or float32."""
+    """The precision of solvers, float64 or float32."""
     return np.dtype(np.float64)
 
   @property
   def _bounding_payoff(self) -> Payoff:
-    # Any part of a game knows the bounds of the whole, whose own payoff need not be built for them.
+    # The bounds of any part hold for the whole game, so its payoff need not be built.
     return self.payoff if self.partition is None else self.partition.parts[0].payoff
 
   @functools.cached_property
   def loss_bounds(self) -> Float64s:
-    """D: no counterfactual utility is larger at an infoset: `Payoff.infoset_bounds`, or the largest payoff if less."""
-    payoff = self._bounding_payoff
-    bounds = [payoff.infoset_bounds(self.treeplexes, player) for player in range(self.num_players)]
-    return self._per_infoset(bounds)
+    """D, a bound on the counterfactual utilities of each infoset: `Payoff.infoset_bounds`, or the largest payoff."""
+    return self._per_infoset(self._bounding_payoff.infoset_bounds)
 
   @functools.cached_property
   def scale(self) -> Uint16s:
-    """`Block.scale` of all infosets: from `Payoff.infoset_scales`, or the largest payoff where that is less."""
-    payoff = self._bounding_payoff
-    scales = [payoff.infoset_scales(self.treeplexes, player) for player in range(self.num_players)]
-    return as_scale(self._per_infoset(scales))
+    """`Block.scale` of all infosets: `Payoff.infoset_scales`, or the largest payoff if that is less."""
+    return as_scale(self._per_infoset(self._bounding_payoff.infoset_scales))
 
-  def _per_infoset(self, bounds: Sequence[Float64s]) -> Float64s:
-    """Returns a payoff's bounds of all players, no more than the largest payoff; those of shared infosets add up."""
+  def _per_infoset(self, bounds_of: Callable[[tuple[Treeplex, ...], int], Float64s]) -> Float64s:
+    """Joins bounds of all players, capped at the largest payoff; those of shared infosets are summed."""
+    bounds = [bounds_of(self.treeplexes, player) for player in range(self.num_players)]
     result = np.minimum(np.concatenate(bounds), max(map(abs, self.payoff_range)))
     if self.shared_infosets is None:
       return result
-    # Utilities of shared infosets are pooled.
     sums = pooled(self.shared_infosets, self.per_sequence(result))
     blocks = [tree.infoset_groups() for tree in self.treeplexes]
     return np.concatenate([sums[own[0]] for own, _ in itertools.chain(*blocks)])
 
   def per_sequence(self, numbers: Float64s) -> Float64s:
-    """Returns, for each sequence, the number of its infoset; shapes (infosets,) to (sequences,)."""
+    """Returns the number of each sequence's infoset; shapes (infosets,) to (sequences,)."""
     result, begin = np.zeros(self.end), 0
     for treeplex in self.treeplexes:
       for sequences, infosets in treeplex.infoset_groups():
@@ -298,7 +298,7 @@ class CompiledGame(abc.ABC):
 
   @functools.cached_property
   def groups(self) -> Uint64s:
-    """`Treeplex.groups` of all players, one below the other."""
+    """`Treeplex.groups` of all players, end to end."""
     return np.concatenate([treeplex.groups for treeplex in self.treeplexes])
 
   @functools.cached_property
@@ -308,7 +308,7 @@ class CompiledGame(abc.ABC):
 
   @functools.cached_property
   def players(self) -> Uint64s:
-    """A row per player: first group, one past the last, root, one past the last sequence."""
+    """For each player: first group, one past the last group, root, one past the last sequence."""
     ends = np.cumsum([len(treeplex.groups) for treeplex in self.treeplexes])
     return np.array(
       [
@@ -325,17 +325,17 @@ class CompiledGame(abc.ABC):
 
   @property
   def decisions(self) -> Decisions:
-    """The infosets that iterations visit: those with a choice, and a payoff without the sequences of the others."""
+    """The infosets that iterations visit, with a payoff over their sequences; by default, all."""
     return self.every_infoset
 
   @functools.cached_property
   def idle_evaluators(self) -> list[Any]:
-    """Evaluators of this game that serve no call at the moment: see `evaluation.evaluate`."""
+    """Evaluators of this game that are not in use, see `evaluation.evaluate`."""
     return []
 
   @functools.cached_property
   def all_action_sequences(self) -> Int64s:
-    """The sequence of every entry of `actions`, of all players end to end."""
+    """The sequence of each entry, int64 (actions of all players,)."""
     if self._map is not None:
       return self._map.sequences[self.original.all_action_sequences].astype(np.int64)
     result = [np.zeros(0, np.int64)]
@@ -365,13 +365,13 @@ class CompiledGame(abc.ABC):
 
   @functools.cached_property
   def action_cells(self) -> tuple[Int64s, Int64s]:
-    """The row and the column, in OpenSpiel's tabular policies, of every entry of `actions`."""
+    """The row and the column of each entry in OpenSpiel's tabular policies."""
     num_actions = np.concatenate(self.num_actions)
     return np.repeat(np.arange(len(num_actions)), num_actions), np.concatenate(self.actions)
 
   @functools.cached_property
   def legal_actions_mask(self) -> Int64s:
-    """1 for each of `action_cells`, 0 elsewhere; read-only, shape (infosets, num_distinct_actions)."""
+    """Mask of `action_cells`: 1 at legal actions, 0 elsewhere; read-only, shape (infosets, num_distinct_actions)."""
     mask = np.zeros((sum(map(len, self.num_actions)), self.num_distinct_actions), np.int64)
     mask[self.action_cells] = 1
     mask.flags.writeable = False
@@ -390,10 +390,10 @@ class CompiledGame(abc.ABC):
     return self
 
   def __getstate__(self) -> dict[str, Any]:
-    """Returns all attributes that are not made again when they are asked for."""
-    made_again = functools.cached_property
+    """Returns all attributes except cached ones."""
+    cached = functools.cached_property
     return {
       name: value
       for name, value in vars(self).items()
-      if name == "view" or not isinstance(getattr(type(self), name, None), made_again)
+      if name == "view" or not isinstance(getattr(type(self), name, None), cached)
     }

@@ -1,17 +1,17 @@
-"""Counterfactual values against what was faced, and the identity that prices any rewriting of a history by them.
+"""Gradients and counterfactual values of a whole game, and the price of replacing these values.
 
-With g^t player i's gradient against what it faced in iteration t of weight w_t, take any numbers v^t(j), one an
-infoset, carry them up, and count regrets against them:
+Let g^t be player i's gradient in iteration t of weight w_t. Take any numbers v^t(j), one for each infoset, carry them
+up, and count regrets against them:
 
     u^t(ja) = g^t(ja) + sum of v^t(j') over infosets j' below ja,     r^t(ja) = u^t(ja) - v^t(j)
 
-Then sum of x(ja) r^t(ja) = <g^t, x> - v^t(0) for every x in sequence form, v^t(0) what is carried to the root; so that,
-with R = sum of w_t r^t, W = sum of w_t, and averages as the others faced them,
+Then sum of x(ja) r^t(ja) = <g^t, x> - v^t(0) for every sequence form x, where v^t(0) is the value carried to the root.
+With R = sum of w_t r^t, W = sum of w_t, and averages as the other players faced them,
 
     W NashConv(average) = sum over players of max_x <R, x>  +  sum over t of w_t sum over players of (v^t(0) - u^t(x^t))
 
-where u^t(x^t), what the player expected, sums to the game's constant. CFR's v is the value of its strategy, for which
-the last sum is 0 if all update at once. Whoever puts other v's in has the second sum as the price.
+where u^t(x^t), the player's expected utility, sums to the game's constant. In CFR, v is the value of its strategy, and
+the last sum is 0 if all players update at once. For any other v the last sum is the price.
 docs/theory/rewriting_history.md has the proof.
 """
 
@@ -28,7 +28,7 @@ from spiel_cfr.games.sequence_form.tree_passes import Tree
 
 @block_kernel
 def expect(block: Block) -> None:
-  """An infoset is worth what its strategy expects."""
+  """Block kernel: the value of an infoset is the expected utility of its strategy."""
   for i in range(block.size):
     value = 0.0
     for action in range(block.actions):
@@ -38,9 +38,9 @@ def expect(block: Block) -> None:
 
 
 def gradients(game: CompiledGame, sequence_form: Float64s) -> Float64s:
-  """Returns every player's gradient: what each sequence is worth, in the game's units, given how the others play.
+  """Returns every player's gradient, in the game's units, against the other players' sequence form.
 
-  Both arrays have the shape (sequences,); the result is aligned, and the caller's.
+  Both arrays have shape (sequences,). The result is aligned and belongs to the caller.
   """
   result = aligned_zeros(game.end)
   if game.partition is None or any(True for _ in game.partition.forced()):
@@ -55,13 +55,13 @@ def gradients(game: CompiledGame, sequence_form: Float64s) -> Float64s:
       Chain([walk.gradient(visit)]).run()
       player, own_length = visit.player, part.own_length(visit.player)
       result[part.sequences[player]] += visit.utility[:own_length]
-      above = parts[0].sequences[player].start + part.entries[player]
+      above = parts[0].sequences[player].start + part.trunk_sequences[player]
       result[above] += visit.utility[own_length : part.length(player)]
   return result
 
 
 def expected(game: CompiledGame, gradient: Float64s, sequence_form: Float64s) -> float:
-  """Returns what all players together expect, given their gradients."""
+  """Returns the sum of all players' expected utilities, given their gradients."""
   return float(
     sum(
       dot(gradient[tree.root : tree.end], sequence_form[tree.root : tree.end])
@@ -81,17 +81,18 @@ def backward_pass(
   parameters: Float64s | None = None,
   tree: Tree | None = None,
 ) -> Float64s:
-  """Carries values up all players' trees at once; a block kernel says what an infoset is worth.
+  """Runs a backward pass over all players' trees, with a block kernel that writes the values of infosets.
 
   Args:
     game: the game.
-    block_kernel: leaves the worth of each infoset in `value`; see `games.sequence_form.blocks`.
-    gradient: what is carried up, shape (sequences,); becomes u(ja), and at each root v(0).
-    strategy: what the kernel finds there, like the next three; by default, nothing of any use.
-    state: shape (lines, sequences).
-    infoset_state: shape (lines, infosets).
-    parameters: shape (numbers,).
-    tree: of all players; by default, with all infosets.
+    block_kernel: writes the value of each infoset to `value`; see `games.sequence_form.blocks`.
+    gradient: shape (sequences,). Becomes u(ja), and v(0) at each root.
+    strategy: shape (sequences,). `Block.strategy`; like the next three, it may be left out if the kernel does not read
+      it.
+    state: shape (lines, sequences). `Block.action_state`.
+    infoset_state: shape (lines, infosets). `Block.infoset_state`.
+    parameters: shape (numbers,). `Block.parameters`.
+    tree: the infosets of all players; by default, all.
 
   Returns:
     v(0) of each player, shape (players,).

@@ -1,7 +1,8 @@
-"""Games of which every state was walked, and their files.
+"""Enumerated games, which list all leaves, and their files.
 
-A file keeps what a game is made of; loading lays it out again, bit for bit. A right checksum says that a file is as it
-was written, not by whom, and kernels take every index on trust: types, shapes and ranges are checked before that.
+A file keeps the inputs of the layout; loading repeats the layout bit for bit. A valid checksum says that a file is
+unchanged, not where it is from, and kernels take every index on trust. Types, shapes and ranges are therefore checked
+first.
 """
 
 import dataclasses
@@ -29,22 +30,22 @@ from spiel_cfr.games.payoffs.build_payoff import FORMS
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.treeplex import Treeplex, build_treeplex
 
-# Of files.
+# The kind of files, and the version of their format.
 KIND = "compiled game of spiel_cfr"
 FORMAT = 4
-# OpenSpiel's actions are numbers of this size.
+# OpenSpiel's actions are below this number.
 _MOST_ACTIONS = 1 << 31
 
 
 def without_lost_view(attributes: dict[str, Any]) -> dict[str, Any]:
-  """Returns the attributes of a game to pickle: without a view of a game that OpenSpiel can't load again."""
+  """Returns the attributes of a game for a pickle, without the view of a game that OpenSpiel can't load again."""
   if "view" in attributes and not loading.can_be_loaded_again(attributes["view"].game):
     del attributes["view"]
   return attributes
 
 
 def view_of_string(game: CompiledGame) -> GameView:
-  """Returns the view of the game that OpenSpiel makes of a compiled game's string; see `CompiledGame.view`."""
+  """Returns the view of the game that OpenSpiel loads from a compiled game's string; see `CompiledGame.view`."""
   try:
     view = GameView(loading.load_game(game.game_string))
   except errors.GameError as error:
@@ -56,14 +57,14 @@ def view_of_string(game: CompiledGame) -> GameView:
   asked = view.num_players, view.game.num_distinct_actions()
   if asked != (game.num_players, game.num_distinct_actions):
     raise errors.FileFormatError(
-      f"What was read says that it is {game.name}, but has {game.num_players} players and "
-      f"{game.num_distinct_actions} actions, where that has {asked[0]} and {asked[1]}."
+      f"The file or pickle names the game {game.name}, but has {game.num_players} players and "
+      f"{game.num_distinct_actions} actions; OpenSpiel's game has {asked[0]} and {asked[1]}."
     )
   return view
 
 
 class EnumeratedGame(CompiledGame):
-  """A game with a list of all leaves. Make one with `compile_game`, `game_from_arrays` or `load_compiled_game`."""
+  """A game that lists all leaves. Make one with `compile_game`, `game_from_arrays` or `load_compiled_game`."""
 
   def __init__(
     self,
@@ -76,9 +77,9 @@ class EnumeratedGame(CompiledGame):
     original: CompiledGame | None = None,
     map_from_original: AbstractionMap | None = None,
   ) -> None:
-    """Takes the attributes; without a view, the game is loaded from its string when it is needed.
+    """Takes the attributes. Without a view, the game is loaded from its string when the view is first asked for.
 
-    An abstraction has an original game, whose view it takes, and a map from that game's sequences to its own.
+    An abstraction takes its original game, whose view it uses, and the map from that game's sequences to its own.
     """
     super().__init__(facts, treeplexes, original, map_from_original)
     self._infosets, self._payoff = infosets, payoff
@@ -87,7 +88,7 @@ class EnumeratedGame(CompiledGame):
 
   @functools.cached_property
   def view(self) -> GameView:
-    """View of the game by which it was walked; see `CompiledGame.view`."""
+    """View of the game that was walked; see `CompiledGame.view`."""
     if self._original is not None:
       return self._original.view
     if self.open_spiel_version is None:
@@ -95,7 +96,7 @@ class EnumeratedGame(CompiledGame):
     return view_of_string(self)
 
   def __getstate__(self) -> dict[str, Any]:
-    """Leaves a game behind that OpenSpiel can't load again; whoever asks for it is told so."""
+    """Leaves out the view of a game that OpenSpiel can't load again; `view` then raises an error that says so."""
     return without_lost_view(super().__getstate__())
 
   @property
@@ -108,7 +109,7 @@ class EnumeratedGame(CompiledGame):
 
   @functools.cached_property
   def decisions(self) -> Decisions:
-    """Without forced moves, unless there are shared infosets, whose buckets are of all infosets."""
+    """All infosets with a choice; with shared infosets, all infosets, as buckets need them."""
     every = self.every_infoset
     return every if self.shared_infosets else without_forced_moves(every, self.treeplexes)
 
@@ -142,11 +143,11 @@ class EnumeratedGame(CompiledGame):
 
   @functools.cached_property
   def digest(self) -> str:
-    """Of what a file keeps, but for the name of the game; of an abstraction, of its original game and map."""
+    """SHA-256 of the contents of the game's file without its name; for an abstraction, of its original game and map."""
     if self._map is not None:
       return self._map.digest(self.original.digest)
     header, arrays = self._contents
-    # The same game can be named in several ways, and walked by several releases.
+    # The same game may have several names, and may be walked by several releases.
     del header["game_string"], header["open_spiel_version"]
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name, array in arrays.items():
@@ -156,13 +157,13 @@ class EnumeratedGame(CompiledGame):
 
   @property
   def _contents(self) -> tuple[dict[str, Any], files.Arrays]:
-    """Everything, as header and arrays of a file."""
+    """The header and the arrays of the game's file."""
     arrays = {f"payoff.{name}": array for name, array in self.payoff.saved().items()}
     ends = np.cumsum([len(own.actions) for own in self.infosets])
     sequences = np.split(self.all_action_sequences, ends[:-1])
     for player, (tree, own) in enumerate(zip(self.treeplexes, self.infosets, strict=True)):
       encoded = [infostate.encode() for infostate in own.infostates]
-      # Of each sequence, its number in order of discovery.
+      # The number of each sequence in order of discovery.
       number = np.zeros(tree.end - tree.root, np.uint32)
       number[sequences[player] - tree.root] = 1 + np.arange(len(own.actions))
       columns: files.Arrays = {
@@ -179,10 +180,10 @@ class EnumeratedGame(CompiledGame):
 
 
 def from_file(header: dict[str, Any], arrays: files.Arrays) -> EnumeratedGame:
-  """Returns the game of what a file has.
+  """Returns the game of a file's header and arrays.
 
   Raises:
-    ArithmeticError, LookupError, MemoryError, TypeError, ValueError: that is not what `save` writes.
+    ArithmeticError, LookupError, MemoryError, TypeError, ValueError: `save` does not write such a file.
   """
   facts = facts_of(header)
   treeplexes: list[Treeplex] = []
@@ -200,7 +201,7 @@ def from_file(header: dict[str, Any], arrays: files.Arrays) -> EnumeratedGame:
 
 
 def _under(arrays: Mapping[str, Any], prefix: object) -> dict[str, Any]:
-  """Returns the arrays whose names begin with `prefix` and a dot, by what follows it."""
+  """Returns the arrays whose names begin with `prefix` and a dot, under the rest of the name."""
   start = f"{prefix}."
   return {
     name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)
@@ -208,10 +209,10 @@ def _under(arrays: Mapping[str, Any], prefix: object) -> dict[str, Any]:
 
 
 def facts_of(header: Mapping[str, Any]) -> GameFacts:
-  """Checks the types of what a file's header says, and returns the facts in it.
+  """Returns the facts of a file's header, after checks of their types.
 
   Raises:
-    ValueError: something is missing, or of another type.
+    ValueError: a fact is missing, or has another type.
   """
   for name, kinds in (
     ("game_string", str),
@@ -236,7 +237,7 @@ def facts_of(header: Mapping[str, Any]) -> GameFacts:
 def _read_infosets(
   arrays: Mapping[str, Any], root: int, first_infoset: int
 ) -> tuple[Treeplex, Infosets]:
-  """Checks a player's arrays, and lays out its infosets as they were."""
+  """Returns a player's treeplex and infosets from the arrays of a file, after checks."""
   infostates = _infostates(arrays["infostates"], arrays["infostate_lengths"])
   total = len(infostates)
   actions, num_actions, parents, position = (
@@ -263,7 +264,7 @@ def _read_infosets(
 
 
 def _infostates(text: Any, lengths: Any) -> list[str]:
-  """Returns the names of a player's infosets, of which a file has the text, in UTF-8, and the lengths."""
+  """Returns a player's infostates, given their text in UTF-8, end to end, and their lengths in bytes."""
   require_array(text, "infostates", np.uint8, -1)
   require_array(lengths, "infostate_lengths", np.uint32, -1)
   require(lengths.sum(dtype=np.float64) == len(text), "infostates are end to end")

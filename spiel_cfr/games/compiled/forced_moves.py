@@ -1,8 +1,8 @@
-"""Infosets at which there is something to decide, which are all that iterations have to visit.
+"""Decisions: the infosets with more than one action, which are all that iterations have to visit.
 
-At the others, with one action, that action is played whatever happens, and its sequence is played to as often as the
-one before it. So leaves with that sequence can count as leaves with the one before, and what comes below hang on that:
-nothing that happens elsewhere depends on these infosets any more.
+At an infoset with one action, that action is always played, and its sequence has the reach probability of the sequence
+above. Leaves with that sequence are therefore counted at the sequence above, and infosets below it hang on that.
+Nothing else depends on such infosets.
 """
 
 from collections.abc import Sequence
@@ -23,12 +23,12 @@ class Decisions(NamedTuple):
   """Groups of infosets of all players. Sequences and infosets are numbered as in the game.
 
   Attributes:
-    payoff: as `CompiledGame.payoff`, or in a form that is read faster; no leaf has sequences that are left out.
-    players: as `CompiledGame.players`, for these groups.
-    groups: as `CompiledGame.groups`, some of them left out.
-    parent: as `CompiledGame.parent`; below what is left out, what the owner has chosen last.
-    forced: the sequences that are left out.
-    chosen: of each of them, what its owner has chosen last.
+    payoff: Payoff. `CompiledGame.payoff`, or one in a faster form; no leaf has a sequence that is left out.
+    players: uint64 (players, 4). `CompiledGame.players`, for these groups.
+    groups: uint64 (groups, 6). `CompiledGame.groups`, some of them left out.
+    parent: uint32 (infosets,). `CompiledGame.parent`; below a forced move, the owner's last choice.
+    forced: uint32 (forced,). The sequences that are left out.
+    chosen: uint32 (forced,). The owner's last choice before each sequence that is left out.
   """
 
   payoff: Payoff
@@ -40,7 +40,7 @@ class Decisions(NamedTuple):
 
 
 def without_forced_moves(every: Decisions, treeplexes: Sequence[Treeplex]) -> Decisions:
-  """Leaves out the infosets with one action."""
+  """Returns the infosets with more than one action."""
   decides = every.groups[:, ACTIONS] > 1
   if decides.all():
     return every

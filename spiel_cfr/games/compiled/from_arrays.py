@@ -1,4 +1,4 @@
-"""Games of plain arrays: those that a walk has brought home, and those of users who have a sequence form already."""
+"""Games of plain arrays: from a walk of OpenSpiel's states, or from a user's own sequence form."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +20,7 @@ from spiel_cfr.games.payoffs.private_types import public_states
 from spiel_cfr.games.payoffs.utility_bounds import counterfactual_bounds
 from spiel_cfr.games.sequence_form.treeplex import Placement, build_treeplex
 
-# Sums of payoffs that are rounding, as a fraction of the largest payoff.
+# Sums of payoffs up to this fraction of the largest payoff count as rounding.
 _TOLERANCE = 1e-9
 
 
@@ -34,34 +34,35 @@ def game_from_arrays(
   payoff_range: tuple[float, float] | None = None,
   name: str = "game of arrays",
 ) -> EnumeratedGame:
-  """Returns a game of your own in sequence form, for all that needs no states of OpenSpiel.
+  """Returns a game of your own in sequence form, for all solvers that need no states of OpenSpiel.
 
   A player's sequences are numbered: 0 is the empty one, then come the actions of infoset 0, those of infoset 1, and so
-  on. Matching pennies, where each player has one infoset of two actions, and heads is sequence 1:
+  on. In matching pennies each player has one infoset of two actions, and heads is sequence 1:
 
       >>> game_from_arrays([[0], [0]], [[2], [2]], [[1, 1, 2, 2], [1, 2, 1, 2]], [1, -1, -1, 1])
       <EnumeratedGame game of arrays: 1 + 1 infosets, 4 leaves>
 
-  A sparse array A of SciPy's in COO form, a row a sequence of player 0, is `A.coords` and `A.data`, the last two.
+  If A is a payoff matrix as a sparse array of SciPy in COO form, with a row for each sequence of player 0, the last two
+  arguments are `A.coords` and `A.data`.
 
   Args:
-    parents: of each player, the sequence above each infoset: the player's last action before it. An infoset comes
-      after the one above it.
-    num_actions: of each player, how many actions each infoset has; policies count them from 0.
-    leaf_sequences: of each player, its last sequence at each leaf. Leaves that are listed twice add up, and those that
-      are not listed are worth nothing.
-    payoffs: what each player gets at each leaf, times the probabilities of chance on the way; shape (leaves, players).
-      For two players also of shape (leaves,), what player 0 gets and player 1 loses.
-    infostates: of each player, the names of its infosets, all different; by default "0:5" for player 0's infoset 5.
-    payoff_range: the smallest and the largest payoff, without the probabilities of chance, of which some solvers make
-      steps or tolerances; by default, minus and plus a bound on what anybody can expect to get, whatever all play.
-    name: of the game, for messages and files.
+    parents: for each player, the sequence above each infoset: the player's last action before it. An infoset comes
+      after the infoset above it.
+    num_actions: for each player, the number of actions of each infoset; policies count them from 0.
+    leaf_sequences: for each player, its last sequence at each leaf. Leaves that are listed twice add up; leaves that
+      are not listed pay 0.
+    payoffs: each player's payoff at each leaf, times the probabilities of chance on the way; shape (leaves, players).
+      For two players shape (leaves,) is allowed: the gain of player 0 and the loss of player 1.
+    infostates: for each player, the names of its infosets, all different; by default "0:5" for player 0's infoset 5.
+    payoff_range: the smallest and the largest payoff, without the probabilities of chance. Some solvers derive steps or
+      tolerances from it. By default, minus and plus a bound on the expected payoff of any player under any strategies.
+    name: the name of the game, for messages and files.
 
   Returns:
-    The game, whose `num_states` counts infosets and leaves.
+    The game. Its `num_states` counts infosets and leaves.
 
   Raises:
-    ArgumentError: an argument is not as above; the message says which, and where.
+    ArgumentError: an argument is not as described; the message says which one, and where.
     InvalidPayoffError: a payoff is NaN or infinite.
   """
   num_players = len(parents) if isinstance(parents, list | tuple | np.ndarray) else 0
@@ -108,7 +109,7 @@ def game_from_arrays(
 
 
 def _payoff_range(given: Any, leaves: Uint32s, worth: Float64s) -> tuple[float, float]:
-  """Returns a range that all payoffs are in; chance makes them smaller, and never larger."""
+  """Returns the given range, after a check that all payoffs are in it; chance makes payoffs smaller, never larger."""
   if not isinstance(given, tuple | list) or len(given) != 2:
     raise errors.ArgumentError(
       f"payoff_range must be two numbers, not {arguments.shortened(given)}."
@@ -131,7 +132,7 @@ def _integers(value: Any, name: str, num_players: int) -> list[Int64s]:
   """Returns an array of integers for each player."""
   try:
     arrays = [np.asarray(own) for own in value]
-  except (TypeError, ValueError):  # Nothing to go through, or lists of several lengths.
+  except (TypeError, ValueError):  # No sequence, or lists of several lengths.
     arrays = []
   kinds = [own.ndim == 1 and (own.dtype.kind in "iu" or not len(own)) for own in arrays]
   if len(kinds) != num_players or not all(kinds):
@@ -142,7 +143,7 @@ def _integers(value: Any, name: str, num_players: int) -> list[Int64s]:
 
 
 def _refuse(wrong: Bools, what: str, numbers: Int64s) -> None:
-  """Raises the error for the first that is wrong."""
+  """Raises ArgumentError for the first number that is wrong."""
   if wrong.any():
     place = int(np.flatnonzero(wrong)[0])
     raise errors.ArgumentError(f"{what.format(place)}, not {numbers[place]}.")
@@ -173,7 +174,7 @@ def _check_infosets(player: int, parents: Int64s, num_actions: Int64s, names: li
 def _leaves(
   leaf_sequences: Any, payoffs: Any, num_sequences: Sequence[int]
 ) -> tuple[Uint32s, Float64s]:
-  """Returns sequences of shape (players, leaves), no two columns alike, and payoffs of shape (leaves, players)."""
+  """Returns different leaves: sequences of shape (players, leaves), and payoffs of shape (leaves, players)."""
   num_players = len(num_sequences)
   columns = _integers(leaf_sequences, "leaf_sequences", num_players)
   shape = len(columns[0]), num_players
@@ -216,7 +217,7 @@ def game_of_parts(
   leaf_payoffs: Float64s,
   view: GameView | None = None,
 ) -> EnumeratedGame:
-  """Returns the game of what `Enumeration` has, unchecked; `leaf_sequences` is written over."""
+  """Returns the game of the arrays of an `Enumeration`, unchecked; overwrites `leaf_sequences`."""
   placements, payoff = lay_out(parents, num_actions, leaf_sequences, leaf_payoffs)
   infosets = tuple(
     Infosets(names, moves, counts, placed.position, placed.first_sequence, placed.stride)
@@ -234,9 +235,9 @@ def lay_out(
   leaf_sequences: Uint32s,
   leaf_payoffs: Float64s,
 ) -> tuple[list[Placement], Payoff]:
-  """Builds each player's treeplex and the payoff of a game from what `Enumeration` has.
+  """Builds each player's treeplex and the payoff from the arrays of an `Enumeration`.
 
-  `leaf_sequences` is written over, with the numbering of the treeplexes.
+  `leaf_sequences` is overwritten with the numbering of the treeplexes.
   """
   placements: list[Placement] = []
   states = []

@@ -1,26 +1,26 @@
-"""Facts of a game in a few numbers."""
+"""Facts of a game: its name, bounds and counts."""
 
 import dataclasses
 import functools
 import importlib.metadata
 from typing import Any
 
-# It reads a file, in five milliseconds: as long as all else takes in a small subgame.
+# Reading the version from its file takes five milliseconds, as long as compiling a small subgame.
 _version = functools.cache(importlib.metadata.version)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GameFacts:
-  """Facts of a game beside its arrays.
+  """Facts of a game besides its arrays.
 
   Attributes:
-    game_string: OpenSpiel's string for the game, of the turn-based form where the game was simultaneous; or a name.
-    num_distinct_actions: all actions are below; OpenSpiel's number of the same name.
-    payoff_range: the smallest and the largest return of any player at any terminal state, or bounds.
-    constant_sum: what the players' returns always sum to, None where that differs.
-    num_states: how many states the game has, chance and terminal ones included.
-    num_terminals: how many of them are terminal.
-    open_spiel_version: the release that walked the game; None of a game that was made of arrays.
+    game_string: str. OpenSpiel's string of the game, in turn-based form if it was simultaneous; or a name.
+    num_distinct_actions: int. One more than the largest possible action, as in OpenSpiel.
+    payoff_range: two floats. The smallest and the largest return of any player, or bounds on them.
+    constant_sum: float. The sum of the players' returns; None if it varies.
+    num_states: int. The number of states, chance and terminal states included.
+    num_terminals: int. The number of terminal states.
+    open_spiel_version: str. The release of OpenSpiel that walked the game; None for a game made of arrays.
   """
 
   game_string: str
@@ -33,7 +33,7 @@ class GameFacts:
 
 
 def walked_facts(game: Any, **found: Any) -> GameFacts:
-  """Returns the facts of a game of OpenSpiel's, of which a walk has `found` the others."""
+  """Returns the facts of OpenSpiel's game; `found` has those that a walk finds."""
   return GameFacts(
     game_string=str(game),
     num_distinct_actions=game.num_distinct_actions(),

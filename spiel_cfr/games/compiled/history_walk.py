@@ -1,4 +1,4 @@
-"""A game's histories under a policy, level by level: for analysis of small games, in NumPy."""
+"""A game's histories under a policy, level by level: analysis of small games in NumPy."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,27 +13,27 @@ from spiel_cfr.games.openspiel.history_list import CHANCE, NONE, TERMINAL
 
 
 class HistoryWalk:
-  """A game's tree under a policy, level by level.
+  """A game's tree of histories, level by level.
 
   Attributes:
-    levels: the nodes by depth.
-    parent: int64 (nodes,), 0 at the root.
+    levels: for each depth, int64 (nodes there,). The nodes.
+    parent: int64 (nodes,). The node above each node; 0 at the root.
     mover: int64 (nodes,). The player who moves, `CHANCE` or `TERMINAL` of `history_list`.
-    index: int64 (nodes,). See `Histories.nodes`.
+    index: int64 (nodes,). The column `INDEX` of `Histories.nodes`.
     first_child: int64 (nodes,). The first child; the others follow.
     num_children: int64 (nodes,). The number of children.
-    entry: int64 (nodes,). The infoset's first action among those of all infosets; `NONE` where no player moves.
-    chances: float64. The probabilities of chance's outcomes, see `Histories`.
-    returns: float64 (outcomes, players). See `Histories`.
+    entry: int64 (nodes,). The infoset's first action among the actions of all infosets; `NONE` where no player moves.
+    chances: float64 (outcomes,). The probabilities of chance's outcomes, as in `Histories`.
+    returns: float64 (different outcomes, players). The returns, as in `Histories`.
   """
 
   def __init__(self, compiled: CompiledGame, max_nodes: int) -> None:
-    """Lists the histories of a game, at most `max_nodes`; for errors see `compile_histories`."""
+    """Lists the histories of a game, at most `max_nodes`; raises the errors of `compile_histories`."""
     found, _ = compile_histories(
       compiled.view, compiled.infostates, compiled.actions, compiled.num_actions, max_nodes
     )
     self._compiled, self.returns, self.chances = compiled, found.returns, found.probabilities
-    # In 32 bits with a sign, chance and terminals are -1 and -2.
+    # As signed 32-bit integers, chance and terminals are -1 and -2.
     self.mover = mover = found.nodes[:, MOVER].astype(np.int32).astype(np.int64)
     _, self.index, self.first_child, self.num_children = found.nodes.astype(np.int64).T
     self.entry = np.where(mover >= 0, self.index - compiled.num_players, NONE)
@@ -49,7 +49,7 @@ class HistoryWalk:
       level = children
 
   def children(self, nodes: Int64s) -> Int64s:
-    """Returns the children of nodes, one after the other."""
+    """Returns the children of nodes, end to end."""
     return spread(self.first_child[nodes], self.num_children[nodes])
 
   def probabilities(self, behavioral: Float64s) -> Float64s:
@@ -58,16 +58,16 @@ class HistoryWalk:
     return result
 
   def along_edges(self, entries: npt.NDArray[Any], chances: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Returns the number of the move that leads to each node, of any type of numbers; 1 at the root.
+    """Returns, for each node, the number of the move that leads to it; 1 at the root.
 
     Args:
-      entries: shape (actions,). The number of each action of all infosets.
-      chances: as `chances` of this walk.
+      entries: shape (actions,), of any type. The number of each action of all infosets.
+      chances: shape (outcomes,). The number of each outcome of chance.
     """
     result = np.ones(len(self.mover), entries.dtype)
     place = np.arange(len(self.mover)) - self.first_child[self.parent]
     mover = self.mover[self.parent]
-    # Nobody has moved to the root.
+    # No move leads to the root.
     mover[0] = TERMINAL
     for moved, start, source in (
       (mover == CHANCE, self.index, chances),
@@ -77,7 +77,7 @@ class HistoryWalk:
     return result
 
   def reach(self, probabilities: Float64s, player: int | None = None) -> Float64s:
-    """Returns the product of all probabilities on the way to each node, those of a player's own moves left out."""
+    """Returns the product of the probabilities on the way to each node, except those of a player's own moves."""
     result = np.ones(len(self.mover))
     for level in self.levels[1:]:
       parent = self.parent[level]
@@ -87,7 +87,7 @@ class HistoryWalk:
     return result
 
   def values(self, probabilities: Float64s) -> Float64s:
-    """Returns what each player expects from each node on, shape (nodes, players)."""
+    """Returns each player's expected return from each node on, shape (nodes, players)."""
     result = np.zeros((len(self.mover), self._compiled.num_players))
     ends = self.mover == TERMINAL
     result[ends] = self.returns[self.index[ends]]

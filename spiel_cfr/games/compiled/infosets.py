@@ -10,13 +10,16 @@ from spiel_cfr._numba.arrays import Int64s, Uint32s
 class Infosets:
   """A player's infosets in order of discovery, which is the order of OpenSpiel's `TabularPolicy`.
 
+  `position`, `first_sequence` and `stride` translate to the layout: the sequence of action a at infoset i is
+  first_sequence[i] + a * stride[i].
+
   Attributes:
-    infostates: the information state strings.
-    actions: int64, legal actions, infoset by infoset, in one flat array.
-    num_actions: int64 of shape (infosets,).
-    position: uint32 of shape (infosets,): each infoset's place in the layout of the player's treeplex.
-    first_sequence: uint32 of shape (infosets,): the sequence of each infoset's action 0.
-    stride: uint32 of shape (infosets,): from there to the sequence of the next action.
+    infostates: sequence of str (infosets,). The information state strings.
+    actions: int64 (actions,). The legal actions, infoset by infoset, end to end.
+    num_actions: int64 (infosets,). The number of actions of each infoset.
+    position: uint32 (infosets,). The place of each infoset in the layout of the player's treeplex.
+    first_sequence: uint32 (infosets,). The sequence of each infoset's action 0.
+    stride: uint32 (infosets,). The distance from each action's sequence to the next action's.
   """
 
   infostates: Sequence[str]

@@ -1,4 +1,4 @@
-"""A game in parts whose subtrees several processes share."""
+"""Sharding: a game in parts whose subtrees are divided among several processes."""
 
 import concurrent.futures
 import dataclasses
@@ -16,15 +16,15 @@ def shard(
   executor: concurrent.futures.Executor,
   num_shards: int | None = None,
 ) -> CompiledGame:
-  """Returns the same game, whose full-width solvers share its subtrees among the processes of an executor.
+  """Returns the same game, whose full-width solvers divide its subtrees among the processes of an executor.
 
-  Iterations give the same bits for any number of shards, processes and threads, also when processes or machines die.
-  A process keeps the arrays of the solver that it has served last. See docs/sharding.md.
+  Iterations give the same bits for any number of shards, processes and threads, even if processes or machines die. Each
+  process keeps the arrays of the last solver that it served. See docs/sharding.md.
 
   Args:
     game: a game in parts, see `compile_vector_game` and `poker.compile_public_game`.
-    executor: `RayExecutor`, or any other with a method `actors` as there.
-    num_shards: the number of processes; by default, of the cores of this machine.
+    executor: `RayExecutor`, or another executor with the method `actors`.
+    num_shards: number of processes; by default, the number of this machine's cores.
 
   Raises:
     ArgumentError: the executor has no `actors`, or `num_shards` is not an integer from 1 to 100,000.
@@ -39,7 +39,7 @@ def shard(
   actors = getattr(executor, "actors", None)
   if not callable(actors):
     raise errors.ArgumentError(
-      f"executor must be a RayExecutor, or say as that does which process a call goes to, not "
+      f"executor must be a RayExecutor, or have its method actors, not "
       f"{arguments.shortened(executor)}. On one machine, num_threads is faster."
     )
   if num_shards is None:
@@ -50,7 +50,7 @@ def shard(
       f"{game} is not in parts, so it has no subtrees to share. Compile it with partitioned=True, by "
       "games.compile_vector_game, or by poker.compile_public_game where public cards are dealt."
     )
-  # Before processes start, since it may fail.
+  # Pickling may fail, so it comes before processes start.
   pickled = pickle.dumps(game)
   executors = actors(min(num_shards, len(game.partition.parts) - 1))
   shards = Shards(executors, pickled)

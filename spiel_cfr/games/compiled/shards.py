@@ -8,11 +8,11 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Shards:
-  """Processes that go through the subtrees. Its pickle is None, since they belong to this process.
+  """The processes that visit the subtrees. They pickle as None, since processes belong to this process.
 
   Attributes:
-    executors: one for each shard, with a single process.
-    game: the game, for the processes, pickled.
+    executors: one executor with a single process for each shard.
+    game: bytes. The pickled game, for the processes.
   """
 
   executors: Sequence[concurrent.futures.Executor]

@@ -1,8 +1,8 @@
-"""Partitions of games into a trunk and subtrees that meet in the trunk only, and visits to these parts.
+"""Partitions of a game into a trunk and subtrees, and visits to these parts.
 
-Where chance splits a game into many subtrees, a solver can go through them one at a time with the same small workspace,
-or through several at once. What several threads leave at the trunk is added in the order of the subtrees, whoever
-computed it, so that results don't depend on the number of threads.
+If chance splits a game into many subtrees, a solver can visit them one at a time in the same small workspace, or
+several at once. Subtrees meet in the trunk only. Values that subtrees pass up to the trunk are added in the order of
+the subtrees, so that results don't depend on the number of threads.
 """
 
 import concurrent.futures
@@ -30,28 +30,29 @@ _NO_GROUPS = np.zeros((0, COLUMNS), np.uint64)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
-  """A part of a game that a solver visits at once: the whole game, its trunk, or a subtree below a move of chance.
+  """A part of a game that a solver visits at once: the whole game, its trunk, or subtrees below moves of chance.
 
-  Arrays of a part begin with the sequences of the part itself. After them come the *entries*: the sequences of the
-  trunk that are directly above infosets or terminals of the part. In a partition each player has such arrays of its
-  own. In a part that is the whole game, all players share the arrays, and sequences are numbered as in the game.
+  Arrays of a subtree begin with the part's own sequences. After them come the sequences of the trunk that are directly
+  above its infosets or terminals. Each player has arrays of its own. In a part that is the whole game, all players
+  share the arrays, and sequences are numbered as in the game.
 
   Attributes:
-    sequences: for each player, the sequences of the game that its arrays hold.
-    infosets: for each player, the infosets of the game that its arrays hold, in layout order.
-    trees: for each player, the infosets to visit, in the numbering of the part.
-    entries: for each player, int64: the entries, in the numbering of the trunk; none in the trunk and in a whole game.
-    payoff: of the terminals of this part; the kernel is given the opponent's sequences and the player's own utilities.
-    left_out: for each player, the groups of infosets with one action, where `trees` do not list them. `Tree.parent`
-      has a place for every infoset, these included: the last sequence before it at which its owner had a choice.
-    shared_places: where all players share the arrays, each player's place in them; empty elsewhere.
-    with_forced: for each player, the infosets to visit where those with one action count, too; by default `trees`.
+    sequences: for each player, slice. The game's sequences that its arrays hold.
+    infosets: for each player, slice. The game's infosets that its arrays hold, in layout order.
+    trees: for each player, Tree. The infosets to visit, in the numbering of the part.
+    trunk_sequences: for each player, int64. The trunk's sequences above the part, in the numbering of the trunk; empty
+      in the trunk and in a whole game.
+    payoff: Payoff. The terminals of the part.
+    left_out: for each player, uint64 (groups, 6). The groups of infosets with one action, if `trees` leave them out.
+      Then `Tree.parent` still has an element for every infoset: its owner's last choice before it.
+    shared_places: for each player, slice. Its place in the arrays that all players share; empty if they don't.
+    with_forced: for each player, Tree. All infosets, those with one action too; empty if `trees` has all.
   """
 
   sequences: tuple[slice, ...]
   infosets: tuple[slice, ...]
   trees: tuple[Tree, ...]
-  entries: tuple[Int64s, ...]
+  trunk_sequences: tuple[Int64s, ...]
   payoff: Payoff
   left_out: tuple[Uint64s, ...] = (_NO_GROUPS, _NO_GROUPS)
   shared_places: tuple[slice, ...] = ()
@@ -63,27 +64,27 @@ class Part:
     return self.with_forced or self.trees
 
   def own_length(self, player: int) -> int:
-    """Returns the number of sequences in a player's arrays, entries not counted."""
+    """Returns the number of the part's own sequences in a player's arrays."""
     own = self.sequences[player]
     return int(own.stop - own.start)
 
   def length(self, player: int) -> int:
-    """Returns the number of sequences in a player's arrays, entries included."""
-    return self.own_length(player) + len(self.entries[player])
+    """Returns the number of sequences in a player's arrays, those of the trunk included."""
+    return self.own_length(player) + len(self.trunk_sequences[player])
 
   def place(self, player: int) -> slice:
-    """Returns where a player's sequences and entries are in its arrays; the root of a whole game or trunk is first."""
+    """Returns the slice of a player's arrays with all of its sequences; in a whole game or trunk, the root is first."""
     return self.shared_places[player] if self.shared_places else slice(0, self.length(player))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Partition:
-  """A game cut into parts, and how solvers are to go through them.
+  """A game cut into parts, and the threads or processes that visit them.
 
   Attributes:
-    parts: the trunk first.
-    num_threads: how many subtrees solvers go through at once.
-    shards: who else goes through subtrees; None if solvers do so themselves.
+    parts: the trunk, then the subtrees.
+    num_threads: int. The number of subtrees that are visited at once.
+    shards: the processes that visit subtrees; None if the solver's own process does.
   """
 
   parts: list[Part]
@@ -91,12 +92,12 @@ class Partition:
   shards: Shards | None = None
 
   def forced(self) -> Iterator[tuple[slice, Int64s]]:
-    """Yields the sequences that parts leave out, group by group, and what their owners have chosen last before each."""
+    """Yields, for each group that is left out, its sequences and the owner's last choice before each infoset."""
     for part in self.parts:
       for player, own in enumerate(part.sequences):
         if not len(part.left_out[player]):
           continue
-        above = self.parts[0].sequences[player].start + part.entries[player]
+        above = self.parts[0].sequences[player].start + part.trunk_sequences[player]
         numbers = np.concatenate([np.arange(own.start, own.stop), above])
         for first, _, count, _, infoset, _ in part.left_out[player].astype(np.int64).tolist():
           chosen = part.trees[player].parent[infoset : infoset + count]
@@ -121,7 +122,7 @@ def undivided(every: Decisions, decisions: Decisions | None = None) -> Partition
     sequences=(slice(0, end),) * num_players,
     infosets=(slice(0, len(every.parent)),) * num_players,
     trees=tuple(Tree(decisions.groups[row[0] : row[1]], decisions.parent) for row in bounds),
-    entries=(np.zeros(0, np.int64),) * num_players,
+    trunk_sequences=(np.zeros(0, np.int64),) * num_players,
     payoff=decisions.payoff,
     left_out=tuple(left_out[owner == player] for player in range(num_players)),
     shared_places=tuple(slice(root, stop) for _, _, root, stop in bounds),
@@ -131,13 +132,13 @@ def undivided(every: Decisions, decisions: Decisions | None = None) -> Partition
 
 
 class Workspace:
-  """The arrays that a thread needs to visit any of some parts: one for each player, or one that all share.
+  """The arrays that a thread needs to visit some parts: one for each player, or one that all share.
 
   Attributes:
-    sequence_form: reach probabilities.
-    utility: utilities.
-    prediction: predicted utilities; empty if there are none.
-    scratch: of block kernels.
+    sequence_form: for each player, reach probabilities.
+    utility: for each player, utilities.
+    prediction: for each player, predicted utilities; empty if there are none.
+    scratch: the workspace of block kernels.
   """
 
   def __init__(
@@ -165,12 +166,12 @@ def _for_each_player(lines: list[AnyFloats], players: range) -> list[AnyFloats]:
 
 
 class Visit(NamedTuple):
-  """A player in a part, on a workspace.
+  """A player's visit to a part, in a workspace.
 
   Attributes:
-    number: the part's place in `Partition.parts`; 0 is the trunk.
-    player: the player.
-    workspace: the arrays.
+    number: int. The part's place in `Partition.parts`; 0 is the trunk.
+    player: int. The player.
+    workspace: Workspace. The arrays.
   """
 
   number: int
@@ -194,20 +195,20 @@ class Visit(NamedTuple):
 
 
 class PartWalk:
-  """The visits to the parts of a game: the subtrees in any order, several at once, then the trunk.
+  """Visits to the parts of a game: the subtrees in any order, several at once, and then the trunk.
 
   A game that is not cut is a trunk without subtrees.
 
   Attributes:
-    parts: of the game, the trunk first.
+    parts: the parts of the game, the trunk first.
     trunk: the workspace of the trunk.
-    workspaces: of the threads that visit the subtrees.
+    workspaces: the workspaces of the threads that visit subtrees.
   """
 
   def __init__(
     self, partition: Partition, *, predicts: bool = False, dtype: npt.DTypeLike = np.float64
   ) -> None:
-    """Allocates workspaces, with room for predicted utilities if there are any."""
+    """Allocates workspaces, with room for predicted utilities if `predicts`."""
     self.parts, self._dtype = partition.parts, np.dtype(dtype)
     self.players = range(len(self.parts[0].sequences))
     self.trunk = Workspace(self.parts[:1], predicts, dtype)
@@ -216,18 +217,18 @@ class PartWalk:
       Workspace(subtrees, predicts, dtype) for _ in range(partition.num_threads if subtrees else 0)
     ]
     lines = 2 if predicts else 1
-    self._left: list[list[list[AnyFloats]]] = [
-      [[np.zeros(len(entries), dtype) for _ in range(lines)] for entries in part.entries]
+    self._passed_up: list[list[list[AnyFloats]]] = [
+      [[np.zeros(len(above), dtype) for _ in range(lines)] for above in part.trunk_sequences]
       for part in self.parts
     ]
 
-  def left(self, number: int, player: int) -> list[AnyFloats]:
-    """Returns the values that the last visit to a subtree left for its entries: utilities and, if any, predictions."""
-    return self._left[number][player]
+  def passed_up(self, number: int, player: int) -> list[AnyFloats]:
+    """Returns the values that the last visit to a subtree passed up: utilities and, if any, predictions."""
+    return self._passed_up[number][player]
 
   def for_each_subtree(self, work: Callable[[int, Workspace], None]) -> None:
     """Calls `work` with the number of each subtree and a workspace."""
-    # Each thread takes the next subtree when it is done with one; what it leaves does not depend on who took it.
+    # A thread that is done takes the next subtree. Results do not depend on which thread took it.
     numbers = iter(range(1, len(self.parts)))
 
     def share(workspace: Workspace) -> None:
@@ -241,20 +242,20 @@ class PartWalk:
         list(threads.map(share, self.workspaces))
 
   def visits(self, number: int) -> list[Visit]:
-    """Returns the visits of all players to a part, on the first workspace."""
+    """Returns the visits of all players to a part, in the first workspace."""
     workspace = self.workspaces[0] if number else self.trunk
     return [Visit(number, player, workspace) for player in self.players]
 
   def enter(self, visit: Visit) -> list[Step]:
-    """Returns the steps that bring the trunk's reach probabilities to the entries of a part; to a root, 1."""
+    """Returns the steps that copy the trunk's reach probabilities to a subtree; a root is set to 1."""
     number, player, _ = visit
     part = self.parts[number]
     if not number:
       visit.sequence_form[part.place(player).start] = 1.0
       return []
-    entries = part.entries[player].astype(np.uint32)
+    above = part.trunk_sequences[player].astype(np.uint32)
     target = visit.sequence_form[part.own_length(player) :]
-    pick = Pick(self.trunk.sequence_form[player], entries, target)
+    pick = Pick(self.trunk.sequence_form[player], above, target)
     return [gather_line.on(pick, self._dtype)]
 
   def reach(self, visit: Visit, strategy: AnyFloats, tree: Tree | None = None) -> list[Step]:
@@ -270,15 +271,15 @@ class PartWalk:
     sequence_form: AnyFloats,
     totals: Sequence[float] | None = None,
   ) -> None:
-    """Copies a sequence form of the whole game, divided by a number for each player, to a part.
+    """Copies a sequence form of the whole game to a part, divided by a total for each player.
 
-    The trunk must have been loaded before its subtrees.
+    The trunk must be loaded before its subtrees.
     """
     part = self.parts[number]
     for player, own in enumerate(part.sequences):
       place, length = part.place(player), part.own_length(player)
       reach, stop = workspace.sequence_form[player], min(place.stop, length)
-      # What is not finite is found in the values that come of it.
+      # Infinite and NaN results show in the values that are computed from them.
       with np.errstate(all="ignore"):
         np.divide(
           sequence_form[own.start + place.start : own.start + stop],
@@ -287,7 +288,7 @@ class PartWalk:
           dtype=np.float64,
         )
       if number:
-        reach[length : place.stop] = self.trunk.sequence_form[player][part.entries[player]]
+        reach[length : place.stop] = self.trunk.sequence_form[player][part.trunk_sequences[player]]
 
   def gradient(self, visit: Visit) -> Step:
     """Returns the step that computes a player's gradient in a part."""
@@ -296,27 +297,29 @@ class PartWalk:
     return payoff.gradient_step(visit.player, others, visit.utility)
 
   def copy_to_prediction(self, visit: Visit) -> Step:
-    """Returns the step that makes the gradient, before a backward pass, the predicted utilities."""
+    """Returns the step that copies the gradient, before a backward pass, to the predicted utilities."""
     own = self.parts[visit.number].place(visit.player)
     return copy_line.on(Copy(visit.utility[own], visit.prediction[own]), self._dtype)
 
   def leave(self, visit: Visit) -> list[Step]:
-    """Returns the steps that note what backward passes have left at the entries of a subtree; none in the trunk."""
+    """Returns the steps that keep the values that a subtree passes up to the trunk; none in the trunk."""
     part, lines = self.parts[visit.number], (visit.utility, visit.prediction)
-    entries = slice(part.own_length(visit.player), part.length(visit.player))
+    above = slice(part.own_length(visit.player), part.length(visit.player))
     return [
-      copy_line.on(Copy(line[entries], left), self._dtype)
-      for line, left in zip(lines, self.left(visit.number, visit.player), strict=False)
+      copy_line.on(Copy(line[above], passed), self._dtype)
+      for line, passed in zip(lines, self.passed_up(visit.number, visit.player), strict=False)
       if visit.number
     ]
 
   def collect(self, visit: Visit) -> list[Step]:
-    """Returns the steps that add what all subtrees have left to the trunk; none in a subtree."""
+    """Returns the steps that add the values of all subtrees to the trunk; none in a subtree."""
     return [
-      add_to_line.on(Pick(left, part.entries[visit.player].astype(np.uint32), line), self._dtype)
+      add_to_line.on(
+        Pick(passed, part.trunk_sequences[visit.player].astype(np.uint32), line), self._dtype
+      )
       for number, part in enumerate(self.parts)
-      for line, left in zip(
-        (visit.utility, visit.prediction), self.left(number, visit.player), strict=False
+      for line, passed in zip(
+        (visit.utility, visit.prediction), self.passed_up(number, visit.player), strict=False
       )
       if number and not visit.number
     ]

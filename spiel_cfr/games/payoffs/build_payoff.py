@@ -1,4 +1,4 @@
-"""Which form the payoffs of an enumerated game take, and its leaves in another numbering, to build them anew."""
+"""The choice of a payoff form for enumerated games, and leaves in another numbering."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from spiel_cfr.games.payoffs.private_types import find_tensors
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
-# By name, as files keep it.
+# Forms by the name that files keep.
 FORMS: dict[str, type[Payoff]] = {form.form: form for form in (LeafRows, TypedPatterns)}
 
 
@@ -22,20 +22,17 @@ def build_payoff(
   treeplexes: Sequence[Treeplex],
   states: Sequence[Int64s],
 ) -> Payoff:
-  """Builds the payoff in the form whose gradients read less: typed patterns, or else leaf rows.
+  """Builds the payoff in the form whose gradients read less memory: typed patterns or leaf rows.
 
   Args:
-    leaf_sequences: shape (players, leaves), in the numbering of the treeplexes; written over.
-    leaf_payoffs: shape (leaves, players).
-    treeplexes: one per player, built with the `public_states`.
-    states: of each player, the public state of each infoset, in layout order.
-
-  Returns:
-    The payoff.
+    leaf_sequences: uint32 (players, leaves), in the numbering of the treeplexes; overwritten.
+    leaf_payoffs: float64 (leaves, players).
+    treeplexes: one for each player, built with the `public_states`.
+    states: for each player, int64 (infosets,). The public state of each infoset, in layout order.
   """
   tensors = find_tensors(leaf_sequences, treeplexes, states)
   num_leaves = np.count_nonzero(leaf_payoffs)
-  # A vector of a pattern takes about as long as a leaf, from the cache. Patterns that hardly repeat don't fit there.
+  # A vector of a cached pattern takes about as long as a leaf. Patterns that hardly repeat miss the cache.
   if 0 < tensors.num_vectors <= num_leaves:
     payoff: Payoff = TypedPatterns.build(tensors, leaf_payoffs, treeplexes)
     if payoff.num_bytes <= num_leaves * (8 + 4 * (len(treeplexes) - 1)):
@@ -47,13 +44,14 @@ def build_payoff(
 def merged_leaves(
   payoff: Payoff, num_players: int, number: Uint32s, copies: Float64s
 ) -> tuple[Uint32s, Float64s]:
-  """Returns a payoff's leaves in another numbering, as if the game had been walked in that.
+  """Returns a payoff's leaves with renumbered sequences; leaves that become equal are summed.
 
   Args:
-    payoff: of all players.
-    num_players: how many there are.
-    number: the new number of each sequence, shape (sequences,); several may have the same one.
-    copies: by how much what follows each sequence is counted more often than once, shape (sequences,).
+    payoff: the payoffs of all players.
+    num_players: number of players.
+    number: uint32 (sequences,). The new number of each sequence; several sequences may share one.
+    copies: float64 (sequences,). The number of times that leaves after each sequence are counted; payoffs are divided
+      by it.
 
   Returns:
     Leaf sequences and payoffs, as of `Enumeration`.
@@ -63,7 +61,7 @@ def merged_leaves(
     own, others, values = payoff.leaves(player)
     columns = np.vstack([own, others])
     payoffs.append(values / np.prod(copies[columns], axis=0))
-    # From an order that begins with the player to ascending order.
+    # `Leaves` lists the player first; the result lists players in ascending order.
     found.append(number[np.roll(columns, player, axis=0)])
   leaves, which = distinct_columns(np.hstack(found))
   ends = np.cumsum([len(values) for values in payoffs])[:-1]

@@ -1,9 +1,12 @@
-"""The plainest form of payoffs: for each sequence of a player, a row of leaves. It takes any game.
+"""Leaf rows: for each sequence of a player, a row of leaves. This form takes any game.
 
-Most rows have few leaves, and a row of one or two takes less time than the processor loses by guessing wrongly where it
-ends. So rows are sorted by their length, and those of about the same length are summed side by side, a vector at a
-time: their first leaves are next to each other, then their second ones, and so on. In the last place of the shorter
-ones of them is a leaf that is worth nothing. Rows of which there are not enough are on their own.
+Most rows are short. For a row of one or two leaves, a mispredicted end of the loop costs more than the sum. Rows are
+therefore sorted by length, and `LANES` rows of similar length are summed side by side: their first leaves are stored
+next to each other, then their second leaves, and so on. Shorter rows are filled up with leaves of value 0. The rows
+that are left over stand alone.
+
+    SIDE_BY_SIDE 1      a0 a1 a2 b0 b1 b2           rows a, b: one after the other
+    SIDE_BY_SIDE 4      a0 b0 c0 d0 a1 b1 c1 d1     rows a to d: their leaves alternate (`LANES` is 8)
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,14 +24,14 @@ from spiel_cfr.games.payoffs.payoff import Gradient, Payoff, PayoffArrays, rows_
 from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
-# Rows side by side are at most this many times as long as each other.
+# Of rows side by side, the longest is at most this many times as long as the shortest.
 _TIMES = 2
 _ONE, _TWO, _LANES = np.uint64(1), np.uint64(2), np.uint64(LANES)
 
 
 @inlined
 def _sum_rows(record: Gradient, num_others: int) -> None:
-  """Sums each sequence's leaves, in an order that never changes."""
+  """Sums each sequence's leaves, always in the same order."""
   player, sequence_form, utility = record.player, record.sequence_form, record.utility
   players, runs, rows = record.arrays.players, record.arrays.runs, record.arrays.rows
   others, values = record.arrays.others, record.arrays.values
@@ -63,7 +66,7 @@ def _sum_rows(record: Gradient, num_others: int) -> None:
 @step(Gradient, single=False)
 def two_player_leaf_rows(record: Gradient) -> None:
   """The gradient of `LeafRows` in a game of two players."""
-  # With the number known to the compiler, there is no loop over other players.
+  # A constant number of players lets the compiler drop the loop over the other players.
   _sum_rows(record, _ONE)
 
 
@@ -78,31 +81,27 @@ def several_player_leaf_rows(record: Gradient) -> None:
 
 
 class LeafRows(Payoff):
-  """Payoffs as rows of leaves.
-
-  An entry is a leaf: `others` has shape (players - 1, leaves), and `values` are payoffs. The leaves of rows that are
-  side by side alternate.
-  """
+  """Payoffs as rows of leaves; `PayoffArrays` says how they are stored."""
 
   form = "leaf rows"
 
   @property
   def gradient(self) -> StepKernel:  # type: ignore[override]
-    """The kernel for this number of players."""
+    """The kernel for the number of players."""
     return two_player_leaf_rows if len(self.arrays.others) == 1 else several_player_leaf_rows
 
   @classmethod
   def build(
     cls, leaf_sequences: Uint32s, leaf_payoffs: Float64s, treeplexes: Sequence[Treeplex]
   ) -> "LeafRows":
-    """Builds it from leaf sequences, shape (players, leaves), and payoffs, shape (leaves, players)."""
+    """Builds the form from leaf sequences, shape (players, leaves), and payoffs, shape (leaves, players)."""
     players = range(len(treeplexes))
     leaves = [_leaves_of(player, leaf_sequences, leaf_payoffs) for player in players]
     return cls.of_leaves(leaves, treeplexes)
 
   @classmethod
   def of_leaves(cls, leaves: Sequence[Leaves], treeplexes: Sequence[Treeplex]) -> "LeafRows":
-    """Builds it from each player's leaves. Those of one sequence are summed in the order in which they are listed."""
+    """Builds the form from each player's leaves. The leaves of a sequence are summed in the given order."""
     players, all_runs, all_rows, others, values = [], [], [], [], []
     num_rows = num_leaves = num_runs = 0
     for tree, (sequences, of_others, payoffs) in zip(treeplexes, leaves, strict=True):
@@ -143,7 +142,7 @@ class LeafRows(Payoff):
 
   @classmethod
   def restored(cls, arrays: Mapping[str, Any], treeplexes: Sequence[Treeplex]) -> "LeafRows":
-    """Arranges the leaves as they were: of each sequence, they are in their order."""
+    """Rebuilds the rows; the leaves of each sequence keep their order."""
     num_players, leaves = len(treeplexes), []
     for player in range(num_players):
       own, others, values = (arrays[f"{player}.{name}"] for name in Leaves._fields)
@@ -157,7 +156,7 @@ class LeafRows(Payoff):
     return cls.of_leaves(leaves, treeplexes)
 
   def leaves(self, player: int) -> Leaves:
-    """Lists them by the player's sequence."""
+    """Lists a player's leaves by its sequence."""
     rows, lengths, begin = rows_of(self.arrays, player)
     first, end = self.arrays.players[player, [column.FIRST_RUN, column.END_RUN]].tolist()
     sequences, row = [np.zeros(0, np.int64)], 0
@@ -176,7 +175,7 @@ class LeafRows(Payoff):
 
 
 def _leaves_of(player: int, leaf_sequences: Uint32s, leaf_payoffs: Float64s) -> Leaves:
-  """Returns the leaves that are worth something to a player, from its point of view, in ascending order."""
+  """Returns the leaves with a payoff for a player, sorted, with the player's sequence first."""
   num_players = len(leaf_sequences)
   some = np.flatnonzero(leaf_payoffs[:, player])
   keys = [leaf_sequences[(player + shift) % num_players] for shift in range(num_players)]
@@ -187,7 +186,7 @@ def _leaves_of(player: int, leaf_sequences: Uint32s, leaf_payoffs: Float64s) -> 
 
 
 def _plan(lengths: Int64s) -> Int64s:
-  """Returns one player's runs, given the lengths of its rows in ascending order; rows and leaves count from 0."""
+  """Plans one player's runs, given the lengths of its rows in ascending order; rows and leaves count from 0."""
   runs: list[list[int]] = []
   row = leaf = 0
   while row < len(lengths):
@@ -196,7 +195,7 @@ def _plan(lengths: Int64s) -> Int64s:
     if row + LANES <= len(lengths) and lengths[row + LANES - 1] <= _TIMES * length:
       side_by_side, end = LANES, row + LANES
       if lengths[end - 1] == length:
-        # All vectors of this length at once.
+        # All full vectors of rows of this length are one run.
         alike = int(np.searchsorted(lengths, length, side="right")) - row
         end = row + alike // LANES * LANES
       length = int(lengths[end - 1])
@@ -210,9 +209,13 @@ def _plan(lengths: Int64s) -> Int64s:
 
 
 def _places(rows: Int64s, lengths: Int64s, runs: Int64s, own: Int64s) -> tuple[Int64s, int]:
-  """Returns where each of one player's leaves goes, and how many places there are.
+  """Returns the place of each of one player's leaves in the entries, and the number of places.
 
-  `rows` has the sequence of each row, `lengths` how many leaves each sequence has, `own` that of each leaf, ascending.
+  Args:
+    rows: int64 (rows,). The sequence of each row.
+    lengths: int64 (sequences,). The number of leaves of each sequence.
+    runs: int64 (runs, columns). The result of `_plan`.
+    own: int64 (leaves,). The sequence of each leaf, ascending.
   """
   num_rows = runs[:, column.END_ROW] - runs[:, column.FIRST_ROW]
   columns = [column.FIRST_ROW, column.FIRST_ENTRY, column.LENGTH, column.SIDE_BY_SIDE]

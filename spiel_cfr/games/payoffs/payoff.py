@@ -1,12 +1,12 @@
-"""What a payoff is to solvers: a gradient.
+"""The interface of payoff forms: each computes the gradient of a player's expected utility.
 
-With x_q the sequence-form strategy of player q, the expected utility of player p is multilinear, and its gradient in
-x_p is, at each sequence s of p,
+With x_q the sequence-form strategy of player q, the expected utility of player p is multilinear. Its gradient in x_p
+is, at each sequence s of p,
 
     u_p(s) = sum over leaves with sequence s of p:  payoff_p(leaf) * product over q != p of x_q(sequence of q)
 
-where a leaf is one tuple of last sequences, and its payoff the sum over the histories that end with it of chance's
-probability times the return. A solver needs nothing else of the game's histories.
+A leaf is one tuple of last sequences, one for each player. Its payoff is the sum, over the histories that end with
+these sequences, of chance's probability times the return. A solver needs nothing else of the game's histories.
 """
 
 import abc
@@ -26,27 +26,41 @@ from spiel_cfr.games.payoffs import utility_bounds
 from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
-# For forms that keep these in a place of their own.
+# `PayoffArrays.players` of forms that do not use this table.
 NO_PLAYERS = np.zeros((0, column.OF_PLAYERS), np.uint64)
 
 
 class PayoffArrays(NamedTuple):
-  """What a form's kernel works on.
+  """The arrays that a gradient kernel reads. Each form of payoffs gives them its own meaning.
 
-  A row is a sequence of a player, or several next to each other, with a list of entries whose sum is its utility. Rows
-  with equally long lists that are computed one after the other are a run. The entries of a run are end to end, and so
-  are those of all runs, the runs of a player, and the players.
+  In leaf rows and typed patterns, a *row* is one sequence of a player, or up to `LANES` neighbouring ones, with a list
+  of *entries*. The utility of a row is the sum of its entries. A *run* is a range of consecutive rows with equally long
+  lists. Entries are stored run by run, and runs player by player:
+
+      players   player p -> its runs, from FIRST_RUN to END_RUN
+      runs      run      -> its rows, from FIRST_ROW to END_ROW, and their entries: LENGTH a row, from FIRST_ENTRY on
+      rows      row      -> its first sequence
+      others    entry    -> sequences of the other players
+      values    entry    -> the number that the other players' probabilities are multiplied by
+
+  The forms differ in these arrays:
+
+  - leaf rows: an entry is a leaf. `runs` has the column SIDE_BY_SIDE, `others` has shape (players - 1, entries).
+  - typed patterns: an entry is a multiple of a small matrix. `runs` has the columns TYPES and WIDTH; for `others`,
+    `patterns` and `squares` see `TypedPatterns`.
+  - poker terminals: a table of boards and one of terminals, see `PokerTerminals`.
+  - rectangles: `values` only, the payoff of each pair of rows, see `Rectangles`.
+
+  `payoff_columns` has the names of the columns. A new form may give the arrays any meaning that fits their types.
 
   Attributes:
-    players: uint64 of shape (players, columns), see `payoff_columns`: `ROOT` and `END` of the player's treeplex,
-      `FIRST_RUN` and `END_RUN` of its runs, and `LEAVES`, how many leaves have a payoff for it.
-    runs: uint64 of shape (runs, columns): `FIRST_ROW`, `END_ROW`, `FIRST_ENTRY`, `LENGTH` (entries of each row), and
-      what a form adds. In vector form, see `poker.hand_payoff`.
-    rows: uint32 of shape (rows,): the first sequence of each row.
-    others: uint32, two-dimensional: the other players' sequences of each entry.
-    values: float64, float32 where gradients are, of shape (entries,): the payoff or the factor of each entry.
-    patterns: float64, float32 where gradients are: see `typed_patterns`.
-    squares: uint32: see `typed_patterns`.
+    players: uint64 (players, columns). One line for each player.
+    runs: uint64 (runs, columns). One line for each run.
+    rows: uint32 (rows,). The first sequence of each row.
+    others: uint32, two-dimensional. The other players' sequences at each entry.
+    values: float64 or float32 (entries,). The payoff or the factor of each entry.
+    patterns: float64 or float32 (elements,). The matrices of typed patterns.
+    squares: uint32 (elements,). The squares of each pattern, for three players or more.
   """
 
   players: CountTable
@@ -65,10 +79,10 @@ class Gradient(NamedTuple):
   """The arguments of a gradient kernel, which writes a player's gradient at all of its sequences.
 
   Attributes:
-    player: the player.
-    arrays: the payoffs.
-    sequence_form: shape (sequences,). The strategies of the other players.
-    utility: shape (sequences,). The gradient; padding may become 0.
+    player: int. The player.
+    arrays: PayoffArrays. The payoffs.
+    sequence_form: float array (sequences,). The strategies of the other players.
+    utility: float array (sequences,). The gradient, written by the kernel; padding may become 0.
   """
 
   player: Count
@@ -80,45 +94,48 @@ class Gradient(NamedTuple):
 class Payoff(abc.ABC):
   """The payoffs of all players.
 
+  A form of payoffs is a subclass with `form`, `gradient` and `leaves`. Bounds and scales have defaults here, computed
+  from the leaves.
+
   Attributes:
-    form: the name of the form.
-    gradient: the kernel that computes gradients, of a `Gradient`.
-    arrays: the arrays of that kernel.
+    form: str. The name of the form.
+    gradient: StepKernel of a `Gradient`. The kernel that computes gradients.
+    arrays: PayoffArrays. The arrays of that kernel.
   """
 
   form: ClassVar[str]
   gradient: StepKernel
 
   def __init__(self, arrays: PayoffArrays) -> None:
-    """Takes arrays that one of the form's builders has made."""
+    """Takes arrays that a builder of the form has made."""
     self.arrays = arrays
 
   @abc.abstractmethod
   def leaves(self, player: int) -> Leaves:
-    """Lists the leaves where a player's payoff is not zero, by the player's sequence; for analysis, not for speed."""
+    """Lists the leaves where a player's payoff is not zero, sorted by its sequence; for analysis, not for speed."""
 
   def saved(self) -> files.Arrays:
-    """Returns what a file keeps of the payoffs, in forms of which there are files."""
+    """Returns the arrays of the payoffs in a file, for forms that are saved."""
     raise NotImplementedError(f"{self.form} are not kept in files")
 
   @classmethod
   def restored(cls, arrays: Mapping[str, Any], treeplexes: Sequence[Treeplex]) -> Self:
-    """Returns the payoffs, with the same bits, of which a file has `saved` arrays.
+    """Returns the payoffs, bit for bit, from the `saved` arrays of a file.
 
     Raises:
       KeyError: an array is missing.
-      ValueError: an array is not what `saved` returns for such treeplexes; kernels take every index on trust.
+      ValueError: an array is not one that `saved` returns for such treeplexes. Kernels take every index on trust.
     """
     raise NotImplementedError(f"{cls.form} are not kept in files")
 
   @property
   def num_leaves(self) -> int:
-    """How many tuples of last sequences have a payoff for player 0."""
+    """Number of leaves with a payoff for player 0."""
     return int(self.arrays.players[0, column.LEAVES])
 
   @property
   def num_bytes(self) -> int:
-    """Memory of the arrays."""
+    """Memory of the arrays, in bytes."""
     return sum(array.nbytes for array in self.arrays)
 
   @functools.cached_property
@@ -129,7 +146,7 @@ class Payoff(abc.ABC):
     )
 
   def arrays_of(self, dtype: npt.DTypeLike) -> PayoffArrays:
-    """Returns what `gradient.of(dtype)` works on."""
+    """Returns the arrays that `gradient.of(dtype)` reads."""
     return self.arrays if dtype == np.float64 else self._single_arrays
 
   def gradient_step(
@@ -139,23 +156,23 @@ class Payoff(abc.ABC):
     utility: AnyFloats,
     arrays: PayoffArrays | None = None,
   ) -> Step:
-    """Returns the step that computes a gradient, see `Gradient`, in the precision of `utility`.
+    """Returns the step that computes a `Gradient`, in the precision of `utility`.
 
-    `arrays` stand in for the payoff's own.
+    `arrays` replaces the payoff's own arrays.
     """
     dtype = utility.dtype
     arrays = self.arrays_of(dtype) if arrays is None else arrays
     return self.gradient.on(Gradient(player, arrays, sequence_form, utility), dtype)
 
   def gradient_into(self, player: int, sequence_form: AnyFloats, utility: AnyFloats) -> None:
-    """Computes the gradient of `player` now: see `gradient_step`."""
+    """Computes the gradient of `player` now; see `gradient_step`."""
     Chain([self.gradient_step(player, sequence_form, utility)]).run()
 
   def infoset_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
-    """Bounds the counterfactual utilities of all actions at each of a player's infosets.
+    """Returns an upper bound on the absolute counterfactual utilities at each of a player's infosets.
 
     Returns:
-      Shape (infosets,), in layout order.
+      float64 (infosets,), in layout order.
     """
     bounds = utility_bounds.counterfactual_bounds(self.leaves(player), treeplexes, player)
     tree = treeplexes[player]
@@ -165,13 +182,13 @@ class Payoff(abc.ABC):
     return result
 
   def infoset_scales(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
-    """Returns, quickly, how large counterfactual utilities can be at each of a player's infosets, or more.
+    """Returns a looser bound than `infoset_bounds`, which takes one gradient and one backward pass.
 
-    That is the sum of all payoffs, taken as positive, that can follow: `infoset_bounds` takes the best of the others'
-    actions, this the sum over them.
+    It sums the absolute payoffs of all leaves that can follow. `infoset_bounds` takes the other players' best actions
+    instead of their sum.
 
     Returns:
-      Shape (infosets,), in layout order.
+      float64 (infosets,), in layout order.
     """
     arrays = self.arrays
     positive = arrays._replace(values=np.abs(arrays.values), patterns=np.abs(arrays.patterns))
@@ -185,7 +202,7 @@ class Payoff(abc.ABC):
     return result
 
   def sensitivity(self, treeplexes: Sequence[Treeplex], player: int) -> float:
-    """Bounds by how much the norm of a player's gradient changes when each other's sequence form moves by 1.
+    """Bounds the change of a player's gradient when each other player's sequence form moves by 1.
 
     Norms are Euclidean.
     """
@@ -193,7 +210,12 @@ class Payoff(abc.ABC):
 
 
 def rows_of(arrays: PayoffArrays, player: int) -> tuple[Int64s, Int64s, int]:
-  """Returns a player's rows: the first sequence of each, how many entries it has, and the first entry of all."""
+  """Returns a player's rows.
+
+  Returns:
+    int64 (rows,), the first sequence of each row; int64 (rows,), the number of entries of each row; and the first entry
+    of the first row.
+  """
   first, end = arrays.players[player, [column.FIRST_RUN, column.END_RUN]].tolist()
   runs = arrays.runs[first:end].astype(np.int64)
   if not len(runs):

@@ -1,15 +1,15 @@
-"""What the columns of `PayoffArrays` hold; those that forms add to runs are each form's own business."""
+"""Names of the columns of `PayoffArrays`, for the two forms of enumerated games."""
 
-# Of `players`.
+# `players`: the player's sequences from ROOT to END, its runs, and its number of leaves with a payoff.
 ROOT, END, FIRST_RUN, END_RUN, LEAVES = range(5)
 OF_PLAYERS = 5
-# Of `runs`, in all forms for enumerated games.
+# `runs`: the rows of a run, its first entry, and the number of entries of each row.
 FIRST_ROW, END_ROW, FIRST_ENTRY, LENGTH = range(4)
 OF_RUNS = 6
-# In leaf rows: how many rows are side by side, 1 or `LANES`.
+# `runs`, leaf rows only: number of rows whose entries alternate, 1 or `LANES`.
 SIDE_BY_SIDE = 4
-# In typed patterns: how many types the player has in each row; and how many columns of the patterns are not zero,
-# rounded up to an even number, where there are two players.
+# `runs`, typed patterns only: number of the player's types in each row; number of columns of a pattern up to the last
+# that is not zero, rounded up to an even number (two players only).
 TYPES, WIDTH = 4, 5
-# Of `others`, in typed patterns: a pattern.
+# `others`, typed patterns only: the first column is the number of a pattern.
 PATTERN = 0

@@ -1,4 +1,4 @@
-"""Private types (cards, dice, hands), found in the leaves of a game, and payoffs as multiples of few patterns."""
+"""Private types (cards, dice, hands) found in a game's leaves, and payoffs as multiples of few patterns."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -10,37 +10,38 @@ from spiel_cfr._numba.simd import LANES
 from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
-# Two tensors with a largest element of 1 that agree to these decimals are the same pattern. Chance's probabilities,
-# multiplied in another order, make them differ in later ones.
+# Two tensors with a largest element of 1 are the same pattern if they agree to these decimals. Rounding, when chance's
+# probabilities are multiplied in another order, changes later decimals.
 _DECIMALS = 13
-# Elements of a tensor that are this much of the largest, or more, are equally large but for rounding.
+# Elements of at least this fraction of the largest one differ from it by rounding only.
 _ALMOST_ONE = 1 - 1e-9
-# Bounds the memory that building takes besides that of the game.
+# Limits the memory that building takes besides that of the game.
 _SQUARES_AT_A_TIME = 1 << 9
 
 
 def public_states(leaf_sequences: Uint32s, player: int, owner: Int64s, num_infosets: int) -> Int64s:
-  """Finds which infosets of a player are types in the same public state.
+  """Finds the infosets of a player that are types in the same public state.
 
-  Two are if there is a leaf with the player's last sequence at the one, and a leaf with it at the other, and all other
-  players have the same last sequences at both; or if a third infoset is with both. An infoset below which the player
-  always moves again is by itself.
+  Two infosets are in one public state if some leaf has the player's last sequence at the first, another leaf has it at
+  the second, and all other players' last sequences are the same at both leaves. The relation is made transitive. An
+  infoset without such a leaf, because the player always moves again below it, is alone.
 
   Args:
-    leaf_sequences: shape (players, leaves).
-    player: whose infosets.
-    owner: the infoset of each sequence, -1 for the empty one.
-    num_infosets: how many there are.
+    leaf_sequences: uint32 (players, leaves).
+    player: the player.
+    owner: int64 (sequences,). The infoset of each sequence; -1 for the empty one.
+    num_infosets: number of infosets.
 
   Returns:
-    For each infoset, the first infoset in the same public state.
+    int64 (infosets,). The first infoset in the same public state.
   """
   others = [own for index, own in enumerate(leaf_sequences) if index != player]
   classes, class_of_leaf = distinct_columns(others)
-  # The empty sequence is in no infoset, and so has the highest number, whatever its leaves are with.
+  # The empty sequence belongs to no infoset. Its label, the last one, stays the highest number.
   states = np.arange(num_infosets + 1)
   while True:
-    # A class of leaves takes the lowest number of its infosets, and an infoset that of its classes, until all agree.
+    # Labels spread until nothing changes: a class of leaves takes the lowest label of its infosets, and an infoset the
+    # lowest label of its classes.
     lowest = np.full(classes.shape[1], num_infosets)
     merged = states.copy()
     for some in pieces(len(class_of_leaf)):
@@ -56,16 +57,18 @@ def public_states(leaf_sequences: Uint32s, player: int, owner: Int64s, num_infos
 
 @dataclasses.dataclass(frozen=True)
 class LeafTensors:
-  """The leaves by tensor: a tensor has all leaves with sequences in the same rows, a dimension for each player.
+  """The leaves sorted into tensors.
 
-  A row is the sequences of one action at all infosets of one public state.
+  The leaves of a tensor have sequences in the same rows, one dimension for each player.
+
+  A row is the sequences of one action at all infosets of one public state, one sequence for each type.
 
   Attributes:
-    first: shape (sequences,): the first sequence in the row of each.
-    width: shape (sequences,): how many sequences, or types, are in the row of each; 0 for padding.
-    rows: shape (players, tensors): the first sequence of each row.
-    tensor: shape (leaves,): the tensor of each leaf.
-    types: shape (players, leaves): the places of each leaf's sequences in their rows.
+    first: uint32 (sequences,). The first sequence of each sequence's row.
+    width: int64 (sequences,). The number of sequences, or types, in each sequence's row; 0 for padding.
+    rows: int64 (players, tensors). The first sequence of each tensor's rows.
+    tensor: uint32 (leaves,). The tensor of each leaf.
+    types: uint32 (players, leaves). The place of each leaf's sequences in their rows.
   """
 
   first: Uint32s
@@ -76,7 +79,7 @@ class LeafTensors:
 
   @property
   def num_vectors(self) -> float:
-    """How many vectors of payoffs the gradients of all players read, counting each as often as it is read."""
+    """Number of vectors of payoffs that the gradients of all players read, with repetitions."""
     vectors = 0.0
     widths = self.width[self.rows]
     for player, own in enumerate(widths):
@@ -86,7 +89,7 @@ class LeafTensors:
     return vectors
 
   def restore(self, leaf_sequences: Uint32s) -> None:
-    """Turns types, which have taken their place, back into sequences."""
+    """Converts types, which were written over the leaf sequences, back to sequences."""
     for own, rows in zip(leaf_sequences, self.rows.astype(np.uint32), strict=True):
       for some in pieces(len(own)):
         own[some] += rows[self.tensor[some]]
@@ -95,12 +98,12 @@ class LeafTensors:
 def find_tensors(
   leaf_sequences: Uint32s, treeplexes: Sequence[Treeplex], states: Sequence[Int64s]
 ) -> LeafTensors:
-  """Finds out which leaves differ in types only.
+  """Groups the leaves that differ in types only.
 
   Args:
-    leaf_sequences: shape (players, leaves), in the numbering of the treeplexes; written over, with types.
-    treeplexes: one per player, built with the `public_states`.
-    states: of each player, the public state of each infoset, in layout order.
+    leaf_sequences: uint32 (players, leaves), in the numbering of the treeplexes; overwritten with types.
+    treeplexes: one for each player, built with the `public_states`.
+    states: for each player, int64 (infosets,). The public state of each infoset, in layout order.
 
   Returns:
     The leaves by tensor.
@@ -122,7 +125,7 @@ def find_tensors(
 
 
 def parts(width: Int64s) -> Int64s:
-  """Returns how many vectors rows of these widths are cut into."""
+  """Returns the number of vectors that rows of these widths are cut into."""
   return -(-width // LANES)
 
 
@@ -131,12 +134,12 @@ class Entries:
   """One player's entries in `TypedPatterns`, sorted by row.
 
   Attributes:
-    rows: the first sequence of each entry's own part of a row.
-    lines: what `TypedPatterns` says of `others`.
-    factors: one per entry.
-    places: for each square of the player's patterns, end to end, twice which of those that are kept it is, plus one if
-      anything in its last column is not zero.
-    squares: those that are kept, shape (squares, LANES * LANES).
+    rows: int64 (entries,). The first sequence of the player's part of a row.
+    lines: int64 (entries, columns). The columns of `others`, see `TypedPatterns`.
+    factors: float64 (entries,). The multiple of the pattern.
+    places: int64 (places,). The squares of the player's patterns, end to end: twice the index in `squares`, plus 1 if
+      the last column of the square is not zero.
+    squares: float64 (squares, LANES * LANES). The different squares.
   """
 
   rows: Int64s
@@ -147,10 +150,10 @@ class Entries:
 
 
 def find_entries(tensors: LeafTensors, player: int, payoffs: Float64s) -> Entries:
-  """Finds a player's entries in the leaves, given its payoffs, shape (leaves,)."""
+  """Finds a player's entries, given its payoffs, shape (leaves,)."""
   others = [other for other in range(len(tensors.rows)) if other != player]
   outer, cut = others[:-1], [player, *others[-2:]]
-  # An entry for each tuple of parts of the rows that are cut.
+  # The rows of the player and of the last two other players are cut into parts: one entry for each tuple of parts.
   num_parts = {other: parts(tensors.width[tensors.rows[other]]) for other in cut}
   num_entries = np.prod(list(num_parts.values()), axis=0)
   first_entry = np.cumsum(num_entries) - num_entries
@@ -206,26 +209,31 @@ def find_entries(tensors: LeafTensors, player: int, payoffs: Float64s) -> Entrie
 
 
 def leading(tensors: Float64s) -> Float64s:
-  """Returns of each of some flat tensors the first of its largest elements, which becomes 1 in its pattern."""
+  """Returns the first of the largest elements of each flat tensor.
+
+  Divided by it, a tensor is a pattern: that element is 1.
+  """
   magnitude = np.abs(tensors)
   one = (magnitude >= _ALMOST_ONE * magnitude.max(axis=1, keepdims=True)).argmax(axis=1)
   return np.asarray(tensors[np.arange(len(tensors)), one])
 
 
 def rounded(patterns: Float64s) -> Float64s:
-  """Returns patterns as they are compared: those with the same bytes are the same."""
+  """Returns patterns rounded for comparison: equal patterns have equal bytes."""
   return np.asarray(patterns.round(_DECIMALS) + 0.0)
 
 
 def _factorize(
   tensors: Callable[[Int64s, int], Float64s], squares: Int64s
 ) -> tuple[Int64s, Float64s, Float64s]:
-  """Writes tensors, which have so many squares of LANES * LANES each, as multiples of as few as possible.
+  """Writes tensors as multiples of as few patterns as possible.
 
-  `tensors` returns some of them, which have the same number of squares, flat.
+  Args:
+    tensors: takes the numbers of some tensors with the same number of squares, and that number; returns them flat.
+    squares: int64 (tensors,). The number of squares of LANES * LANES elements of each tensor.
 
   Returns:
-    For each tensor, the first square of its pattern and its factor, 0 if it has nothing but zeros; and the patterns.
+    For each tensor, the first square of its pattern and its factor, 0 for a tensor of zeros; and the patterns, flat.
   """
   pattern = np.zeros(len(squares), np.int64)
   factors = np.zeros(len(squares))
@@ -250,7 +258,7 @@ def _factorize(
 
 
 def _shared(squares: Float64s) -> tuple[Int64s, Float64s]:
-  """Keeps of squares that are alike the first; returns `places` and `squares` of `Entries`, in order of first use."""
+  """Keeps one of equal squares; returns `places` and `squares` of `Entries`, squares in order of first use."""
   keys = rounded(squares).view(np.dtype((np.void, squares.itemsize * LANES**2)))
   _, first, which = np.unique(keys[:, 0], return_index=True, return_inverse=True)
   kept = np.sort(first)

@@ -1,6 +1,6 @@
-"""The gradients of payoffs that are multiples of few patterns over private types, for two players and for more.
+"""The gradients of typed patterns, for two players and for more.
 
-See `TypedPatterns` for the arrays. What is read beyond the types of the last other player is multiplied by zero.
+`TypedPatterns` describes the arrays. Kernels read whole vectors: elements beyond the last type are multiplied by zero.
 """
 
 from typing import Any
@@ -47,7 +47,7 @@ def _load_eight(patterns: AnyFloats, first: int) -> Any:
 
 @inlined
 def _load_columns(patterns: AnyFloats, square: int, width: int) -> Any:
-  """Returns the columns of a pattern, those of a square and of the next, where there are so many."""
+  """Returns the first eight columns of a pattern, and the next eight if its width is larger."""
   first = np.uint64(square) * _EIGHT * lanes_of(patterns)
   low = _load_eight(patterns, first)
   high = low
@@ -58,7 +58,7 @@ def _load_columns(patterns: AnyFloats, square: int, width: int) -> Any:
 
 @inlined
 def _add_eight(product: Any, columns: Any, width: int, other: int, sequence_form: AnyFloats) -> Any:
-  """Returns `product` with up to eight columns added, each times the strategy from `other` on."""
+  """Adds up to eight columns to `product`, each times the opponent's strategy from the sequence `other` on."""
   product = add_multiple(product, columns[0], sequence_form[other])
   product = add_multiple(product, columns[1], sequence_form[other + _ONE])
   if width > _TWO:
@@ -77,7 +77,7 @@ def _add_eight(product: Any, columns: Any, width: int, other: int, sequence_form
 def _add_columns(
   total: Any, columns: Any, width: int, factor: float, other: int, sequence_form: AnyFloats
 ) -> Any:
-  """Returns `total` with the first columns added, each times the strategy from `other` on and a factor."""
+  """Adds the first columns of a pattern to `total`, times the opponent's strategy from `other` on and a factor."""
   low, high = columns
   product = _add_eight(full(0.0), low, width, other, sequence_form)
   if width > _EIGHT:
@@ -89,7 +89,7 @@ def _add_columns(
 def _sum_alike(
   length: int, player_run: Any, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
 ) -> None:
-  """Sums the rows of a run, of one or two entries that in all rows have the same patterns."""
+  """Sums the rows of a run whose one or two entries have the same patterns in all rows."""
   first, end, entry, types_, width = player_run
   others, values = arrays.others, arrays.values
   one = _load_columns(arrays.patterns, others[entry, column.PATTERN], width)
@@ -107,9 +107,9 @@ def _sum_alike(
 
 @step(Gradient)
 def two_player_gradient(record: Gradient) -> None:
-  """Multiplies patterns by the other player's strategy, run by run, for a vector of the own types at a time.
+  """Multiplies patterns by the opponent's strategy, for a vector of the player's types at a time.
 
-  To load a pattern takes longer than to multiply by it: rows of a run share theirs, which stay in registers.
+  Loading a pattern takes longer than multiplying by it. The rows of a run share patterns, which stay in registers.
   """
   player, arrays = record.player, record.arrays
   sequence_form, utility = record.sequence_form, record.utility
@@ -119,7 +119,7 @@ def two_player_gradient(record: Gradient) -> None:
     first, end = runs[run, column.FIRST_ROW], runs[run, column.END_ROW]
     entry, length = runs[run, column.FIRST_ENTRY], runs[run, column.LENGTH]
     types_, width = runs[run, column.TYPES], runs[run, column.WIDTH]
-    # With the length known to the compiler there is no inner loop, and patterns stay in registers.
+    # A constant length lets the compiler drop the inner loop and keep patterns in registers.
     if length == _ONE:
       _sum_alike(_ONE, (first, end, entry, types_, width), arrays, sequence_form, utility)
     elif length == _TWO:
@@ -146,13 +146,21 @@ def _add_squares(
   other: int,
   sequence_form: Float64s,
 ) -> Any:
-  """Returns `total` with squares added, each times the last player's strategy, the next to last's, and a factor.
+  """Adds squares to `total`, each times a factor and the strategies of the last two other players.
 
-  The squares, from `place` on, are one for each of the next to last player's types: `width` sequences from `first` on,
-  no more than `LANES`. The last player's begin at `other`.
+  Args:
+    total: the vector that is added to.
+    factor: a factor of all squares.
+    arrays: the payoffs.
+    place: the place of the first square in `arrays.squares`. There is one square for each type of the next to last
+      player.
+    width: the number of types of the next to last player, at most `LANES`.
+    first: the next to last player's first sequence.
+    other: the last player's first sequence.
+    sequence_form: shape (sequences,). The strategies.
   """
   patterns = arrays.patterns
-  # Players soon stop playing to most places: what is 0 is left out without a branch for each type.
+  # Most reach probabilities soon become 0. A bit mask skips these types without a branch for each.
   played = nonzero_bits(load(sequence_form, first)) & ((_ONE << width) - _ONE)
   while played != _ZERO:
     outer = lowest_bit(played)
@@ -163,7 +171,7 @@ def _add_squares(
     for lane in range(_SEVEN):
       cells = load(patterns, square + lane * _LANES)
       product = add_multiple(product, cells, sequence_form[other + lane])
-    # Where a player has no more than seven types, as with eight cards one of which is public, the rest is 0.
+    # The eighth column is 0 if the player has at most seven types, as with eight cards one of which is public.
     if marked & _ONE:
       cells = load(patterns, square + _SEVEN * _LANES)
       product = add_multiple(product, cells, sequence_form[other + _SEVEN])
@@ -173,7 +181,7 @@ def _add_squares(
 
 @step(Gradient, single=False)
 def several_player_gradient(record: Gradient) -> None:
-  """Multiplies patterns by the other players' strategies, for a vector of the player's own types at a time."""
+  """Multiplies patterns by the other players' strategies, for a vector of the player's types at a time."""
   player, arrays = record.player, record.arrays
   sequence_form, utility = record.sequence_form, record.utility
   players, runs, rows = arrays.players, arrays.runs, arrays.rows
@@ -188,13 +196,14 @@ def several_player_gradient(record: Gradient) -> None:
         if nonzero_bits(load(sequence_form, other)) == _ZERO:
           continue
         width, first = np.uint64(others[each, last - _TWO]), np.uint64(others[each, last - _ONE])
-        # A loop over combinations of nobody's types would take a seventh of the time of three players' gradients.
+        # Three players: there is no outer player. An empty loop over combinations would take a seventh of the
+        # gradient's time.
         if last == _THREE:
           total = _add_squares(
             total, values[each], arrays, place, width, first, other, sequence_form
           )
           continue
-        # All combinations of types of the other players but the last two, in lexicographic order.
+        # All combinations of types of the outer players, in lexicographic order.
         combinations = _ONE
         for line in range(_ONE, last - _TWO, _TWO):
           combinations *= np.uint64(others[each, line])

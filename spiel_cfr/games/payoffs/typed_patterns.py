@@ -1,13 +1,13 @@
-"""Payoffs of games with private types (cards, dice, hands), in a form that exploits them.
+"""Typed patterns: payoffs of games with private types (cards, dice, hands) as multiples of few small matrices.
 
-Take the leaves that differ in nothing but the types of the players. Their payoffs, chance's probability included, are a
-small tensor with a dimension for each player, and games have few such tensors that are not multiples of each other: who
-wins depends on the types, how much on the rest. So each such pattern is stored once. A tensor is the number of its
-pattern, a factor, and the places of the types' sequences. Liar's dice with one die a player has 4,095 tensors of 36
-leaves each, and 12 patterns for each player.
+Take the leaves that differ only in the types of the players. Their payoffs, chance's probability included, are a small
+tensor with one dimension for each player. Types decide who wins, and the public history decides how much. Few of these
+tensors are therefore not multiples of each other, and each such *pattern* is stored once. A tensor is a pattern, a
+factor, and the rows of sequences of the types. Liar's dice with one die a player has 4,095 tensors of 36 leaves each,
+and 12 patterns for each player.
 
-Nothing here knows of cards. What is a type is read off the leaves (`private_types`), and whether this form pays is a
-matter of counting (`build_payoff`).
+The types are read off the leaves (`private_types`), without knowledge of cards. `build_payoff` counts whether the form
+pays.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,33 +26,43 @@ from spiel_cfr.games.payoffs.typed_gradient import several_player_gradient, two_
 from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
-# Bytes of patterns that a level-2 cache holds beside all else.
+# Size of patterns, in bytes, that fit in a level-2 cache beside the other arrays.
 _CACHED = 1 << 20
 _NO_PLACES = np.zeros(0, np.int64)
+# Lines of `_run_kinds`.
+_LENGTH, _TYPES, _WIDTH, _FIRST_PATTERN, _LAST_PATTERN = range(5)
 
 
 class TypedPatterns(Payoff):
   """Payoffs as multiples of few patterns over private types.
 
-  A pattern is a tensor whose last dimension is the player's own, and the one before the last other player's, both
-  padded to `LANES`: a square for each combination of the others' types. Rows longer than a vector are cut. An entry is
-  the part of a player's own row that meets parts of rows of the last two other players, and full rows of the others.
-  `values` has its factor; `others`, of shape (entries, 2 * (players - 1)), these numbers, of other players q and r:
+  An *entry* pairs a row of up to `LANES` of the player's types with rows of the other players' types. Longer rows are
+  cut. `values` has the factor of each entry. `others`, uint32 (entries, 2 * (players - 1)), has the number of its
+  pattern and the rows of the other players, in ascending order: *first*, the first sequence of the row, and *width*,
+  its number of sequences. The width of the last row is not stored:
 
       two players      pattern, first of r
       three players    pattern, width of q, first of q, first of r
+      four players     pattern, width of p, first of p, width of q, first of q, first of r
 
-  and so on, where `first` is the first sequence of a row, and `width` its number of sequences.
+  A pattern has a *square* for each combination of types of the players before the last: `LANES` columns, one for each
+  type of the last player r, of `LANES` of the player's own types, filled up with zeros and stored column by column.
+  With two players a pattern is one square, or two consecutive ones, and pattern number i begins at square i. At a
+  showdown of Kuhn poker, where `values` has the stake divided by 6, it is
 
-  `patterns` has the squares, end to end. With two players a pattern is one square, and has its number. With more, many
-  squares are alike, and each is kept once. `squares` lists those of each pattern, whose number is its first place in
-  the list. An element is 2 * (number of the square), plus 1 if its last column has anything but zeros. Two patterns
-  that share a square, with two types of q:
+      own type   r: J   Q   K
+          J         0  -1  -1        utility[row + own] += factor * sum over r of
+          Q         1   0  -1            pattern[own, r] * strategy[first + r]
+          K         1   1   0
 
-      squares    0 2 2 5    pattern 0 is the squares 0 and 1, pattern 2 the squares 1 and 2; 2 has a last column
+  With more players many squares are equal, and `patterns` keeps each once. `squares` lists the squares of each pattern,
+  and the number of a pattern is the place of its first square in that list. An element is 2 * (number of the square),
+  plus 1 if the last column of the square is not zero. Two patterns, of two squares each, share one:
 
-  A run of rows has two more columns, see `payoff_columns`. With two players, rows of a run with one or two entries have
-  the same patterns in them. Rows are then sorted to that end, unless there are too many patterns to stay in a cache.
+      squares    0 2 2 5    pattern 0 is squares 0 and 1, pattern 2 is squares 1 and 2; square 2 has a last column
+
+  With two players, all rows of a run with one or two entries have the same patterns. Rows are sorted to make such runs
+  long, unless the patterns are too many for a cache.
   """
 
   form = "typed patterns"
@@ -67,7 +77,7 @@ class TypedPatterns(Payoff):
   def build(
     cls, tensors: LeafTensors, leaf_payoffs: Float64s, treeplexes: Sequence[Treeplex]
   ) -> "TypedPatterns":
-    """Builds it from the leaves by tensor, and payoffs of shape (leaves, players)."""
+    """Builds the form from the leaves by tensor, and payoffs of shape (leaves, players)."""
     rows: list[Rows] = []
     places: list[Int64s] = []
     squares: list[Float64s] = []
@@ -85,7 +95,7 @@ class TypedPatterns(Payoff):
       squares.append(entries.squares)
       num_places += len(entries.places)
       num_squares += len(entries.squares)
-    # What names a square is then the square itself.
+    # With two players, the number of a pattern is the number of its square.
     listed = [] if len(treeplexes) == 2 else places
     patterns = np.concatenate(squares)
     found = SquareRows(rows, patterns, _widths(patterns))
@@ -93,7 +103,7 @@ class TypedPatterns(Payoff):
 
   @classmethod
   def of_squares(cls, double: "SquareRows", single: "SquareRows | None" = None) -> "TypedPatterns":
-    """Builds those of two players in float64, and in float32 where that is what solvers compute with."""
+    """Builds the form for two players in float64, and in float32 if `single` is given."""
     result = cls(_arranged(double))
     if single is not None:
       arrays = _arranged(single)
@@ -103,7 +113,7 @@ class TypedPatterns(Payoff):
     return result
 
   def saved(self) -> files.Arrays:
-    """Returns the patterns, and each player's rows by their sequence, before they are arranged in runs."""
+    """Returns the patterns, and each player's rows sorted by sequence."""
     players, _, _, others, values, patterns, squares = self.arrays
     result = {"patterns": patterns, "squares": squares, "leaves": players[:, column.LEAVES].copy()}
     for player in range(len(players)):
@@ -118,7 +128,7 @@ class TypedPatterns(Payoff):
 
   @classmethod
   def restored(cls, arrays: Mapping[str, Any], treeplexes: Sequence[Treeplex]) -> "TypedPatterns":
-    """Arranges the rows again, so that runs are right by construction."""
+    """Checks the arrays of a file, and arranges the rows in runs again."""
     patterns, squares, num_leaves = (arrays[name] for name in ("patterns", "squares", "leaves"))
     num_players = len(treeplexes)
     require_array(patterns, "patterns", np.float64, -1)
@@ -147,12 +157,12 @@ class TypedPatterns(Payoff):
     return cls(_arranged(SquareRows(rows, patterns, _widths(patterns)), squares))
 
   def leaves(self, player: int) -> Leaves:
-    """Lists them by the player's rows."""
+    """Lists the leaves by the player's rows."""
     _, _, _, columns, values, patterns, places = self.arrays
     starts, lengths, entries = self._in_order(player)
     own = np.repeat(starts, lengths)
     lines = columns[entries].astype(np.int64)
-    # From here on, an element a square, and then an element a leaf.
+    # From here on, arrays have one element for each square; after `nonzero`, one for each leaf.
     two_players = lines.shape[1] == 2
     squares = lines[:, 1:-1:2].prod(axis=1)
     if two_players:
@@ -169,7 +179,7 @@ class TypedPatterns(Payoff):
     for line in range(lines.shape[1] - 3, 0, -2):
       others.insert(0, lines[entry, line + 1] + combination % lines[entry, line])
       combination = combination // lines[entry, line]
-    # From ascending order to one that begins with the next player.
+    # Entries list the other players in ascending order, `Leaves` from the next player on.
     others = others[player:] + others[:player]
     return Leaves(
       (own[entry] + own_type).astype(np.uint32),
@@ -178,7 +188,7 @@ class TypedPatterns(Payoff):
     )
 
   def _in_order(self, player: int) -> tuple[Int64s, Int64s, Int64s]:
-    """Returns a player's rows by their sequence: the first sequence, how many entries; and the entries of all."""
+    """Returns a player's rows sorted by sequence: first sequences, numbers of entries, and the entries of all rows."""
     starts, lengths, first = rows_of(self.arrays, player)
     order = np.argsort(starts)
     entries = first + spread((np.cumsum(lengths) - lengths)[order], lengths[order])
@@ -189,11 +199,11 @@ class Rows(NamedTuple):
   """One player's rows, before they are arranged in runs.
 
   Attributes:
-    starts: the first sequence of each.
-    lengths: how many entries each has.
-    lines: of each entry, what `TypedPatterns` says of `others`.
-    factors: one per entry.
-    bounds: the player's root, one past its last sequence, and how many leaves it has.
+    starts: int64 (rows,). The first sequence of each row.
+    lengths: int64 (rows,). The number of entries of each row.
+    lines: integers (entries, columns). The columns of `others`, see `TypedPatterns`.
+    factors: float64 (entries,). The factor of each entry.
+    bounds: the player's root, one past its last sequence, and its number of leaves.
   """
 
   starts: Int64s
@@ -204,14 +214,14 @@ class Rows(NamedTuple):
 
 
 class SquareRows(NamedTuple):
-  """What rows are multiples of, and all players' rows.
+  """All players' rows, and the patterns that they are multiples of.
 
   Attributes:
-    rows: by player.
-    squares: shape (squares, LANES * lanes): `LANES` columns, the last other player's types. With two players, two that
-      follow each other may make a pattern.
-    widths: how many columns the pattern has that begins at each square.
-    lanes: how many of the own types are side by side.
+    rows: one `Rows` for each player.
+    squares: float64 (squares, LANES * lanes). The squares, column by column, `LANES` columns each. With two players,
+      two consecutive squares may be one pattern.
+    widths: int64 (squares,). The number of columns of the pattern that begins at each square.
+    lanes: int. The number of the player's types side by side.
   """
 
   rows: Sequence[Rows]
@@ -220,64 +230,71 @@ class SquareRows(NamedTuple):
   lanes: int = LANES
 
 
+def _run_kinds(own: Rows, found: SquareRows) -> Int64s:
+  """Returns the properties that all rows of a run share, shape (5, rows)."""
+  kinds = np.zeros((5, len(own.starts)), np.int64)
+  kinds[_LENGTH] = own.lengths
+  kinds[_TYPES] = np.minimum(np.diff(own.starts, append=own.bounds[1]), found.lanes)
+  if len(found.rows) > 2:
+    kinds[_WIDTH] = found.lanes
+    return kinds
+  patterns, begins = own.lines[:, column.PATTERN], np.cumsum(own.lengths) - own.lengths
+  some, few = own.lengths > 0, (own.lengths == 1) | (own.lengths == 2)
+  if some.any():
+    kinds[_WIDTH, some] = np.maximum.reduceat(found.widths[patterns], begins[some])
+  kinds[_WIDTH] += kinds[_WIDTH] % 2
+  kinds[_FIRST_PATTERN, few] = patterns[begins[few]]
+  kinds[_LAST_PATTERN, few] = patterns[(begins + own.lengths)[few] - 1]
+  return kinds
+
+
 def _arranged(found: SquareRows, places: npt.NDArray[Any] = _NO_PLACES) -> PayoffArrays:
   """Arranges all players' rows in runs, see `TypedPatterns`; `places` become its `squares`."""
-  rows, squares, wide, lanes = found
-  two_players = len(rows) == 2
+  sorts_rows = len(found.rows) == 2 and found.squares.nbytes <= _CACHED
   players, runs, starts, entries = [], [], [], []
   num_rows = num_entries = num_runs = 0
-  for own in rows:
-    begins = np.cumsum(own.lengths) - own.lengths
-    kinds = np.zeros((5, len(own.starts)), np.int64)
-    kinds[0], kinds[2] = own.lengths, lanes
-    kinds[1] = np.minimum(np.diff(own.starts, append=own.bounds[1]), lanes)
-    order = np.arange(len(own.starts))
-    if two_players:
-      patterns = own.lines[:, column.PATTERN]
-      some, few = own.lengths > 0, (own.lengths == 1) | (own.lengths == 2)
-      kinds[2] = 0
-      if some.any():
-        kinds[2, some] = np.maximum.reduceat(wide[patterns], begins[some])
-      kinds[2] += kinds[2] % 2
-      kinds[3:, few] = patterns[begins[few]], patterns[(begins + own.lengths)[few] - 1]
-      if squares.nbytes <= _CACHED:
-        order = np.lexsort(kinds[::-1])
+  for own in found.rows:
+    kinds, order = _run_kinds(own, found), np.arange(len(own.starts))
+    if sorts_rows:
+      order = np.lexsort(kinds[::-1])
     kinds = kinds[:, order]
-    new = np.diff(kinds, axis=1, prepend=-1).any(axis=0)
-    firsts = np.flatnonzero(new)
+    is_new = np.diff(kinds, axis=1, prepend=-1).any(axis=0)
+    firsts = np.flatnonzero(is_new)
     ends = np.append(firsts[1:], len(order))
-    taken = (ends - firsts) * kinds[0, firsts]
-    first_entry = num_entries + np.cumsum(taken) - taken
     length, num_types, width, _, _ = kinds[:, firsts]
+    num_taken = (ends - firsts) * length
+    first_entry = num_entries + np.cumsum(num_taken) - num_taken
     runs.append(
       np.stack([num_rows + firsts, num_rows + ends, first_entry, length, num_types, width], axis=1)
     )
     starts.append(own.starts[order])
+    begins = np.cumsum(own.lengths) - own.lengths
     entries.append(num_entries + spread(begins[order], own.lengths[order]))
     root, end, num_leaves = own.bounds
     players.append((root, end, num_runs, num_runs + len(firsts), num_leaves))
     num_rows, num_runs = num_rows + len(order), num_runs + len(firsts)
     num_entries += len(own.lines)
-  order = np.concatenate(entries)
+  entry_order = np.concatenate(entries)
+  lines = np.concatenate([own.lines for own in found.rows])
   return PayoffArrays(
     players=np.array(players, np.uint64),
     runs=np.concatenate(runs).astype(np.uint64),
     rows=np.concatenate(starts).astype(np.uint32),
-    others=np.concatenate([own.lines for own in rows])[order].astype(np.uint32, order="C"),
-    values=np.concatenate([own.factors for own in rows])[order],
-    patterns=aligned(squares.reshape(-1)),
+    others=lines[entry_order].astype(np.uint32, order="C"),
+    values=np.concatenate([own.factors for own in found.rows])[entry_order],
+    patterns=aligned(found.squares.reshape(-1)),
     squares=places.astype(np.uint32),
   )
 
 
 def _widths(squares: Float64s) -> Int64s:
-  """Returns how many columns of each square there are up to the last that is not zero."""
+  """Returns the number of columns of each square up to the last that is not zero."""
   cells: Bools = np.any(squares.reshape(len(squares), LANES, -1) != 0, axis=2)
   return np.where(cells.any(axis=1), LANES - cells[:, ::-1].argmax(axis=1), 0)
 
 
 def _check_rows(rows: Rows, tree: Treeplex) -> None:
-  """Raises ValueError unless a player's rows are in order and have all of its sequences."""
+  """Raises ValueError unless a player's rows are in order and cover all of its sequences."""
   starts = rows.starts
   require(np.diff(starts) > 0, "rows are in order")
   require((starts >= tree.root) & (starts + LANES <= tree.end), "rows are in their treeplex")
@@ -289,7 +306,7 @@ def _check_rows(rows: Rows, tree: Treeplex) -> None:
 
 
 def _check_others(lines: Int64s, others: Sequence[Treeplex], num_patterns: int) -> None:
-  """Raises ValueError unless all that entries reach is there, given the treeplexes of the other players."""
+  """Raises ValueError unless all sequences and patterns of entries exist, given the other players' treeplexes."""
   *outer, last = others
   combinations = np.ones(len(lines))
   for place, tree in enumerate(outer):

@@ -1,4 +1,4 @@
-"""Bounds on payoffs: from a list of leaves, for step sizes that need them; and what solvers can compute with."""
+"""Bounds on utilities, computed from a list of leaves, and the payoffs that solvers can compute with."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,12 +11,12 @@ from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
 
 class Leaves(NamedTuple):
-  """One player's leaves.
+  """The leaves of one player.
 
   Attributes:
-    own: the player's last sequence, shape (leaves,).
-    others: those of the other players, from the next one on, shape (players - 1, leaves).
-    values: the payoffs weighted by chance, shape (leaves,).
+    own: uint32 (leaves,). The player's last sequence.
+    others: uint32 (players - 1, leaves). The other players' last sequences, from the next player on.
+    values: float64 (leaves,). The player's payoffs, weighted by chance.
   """
 
   own: Uint32s
@@ -24,24 +24,24 @@ class Leaves(NamedTuple):
   values: Float64s
 
 
-# Differences of 1e-12 of the payoffs are squared.
+# The squares of payoffs, and of differences of 1e-12 of payoffs, must be normal doubles.
 _SMALLEST_PAYOFF, _LARGEST_PAYOFF = 1e-140, 1e140
 
 
 def counterfactual_bounds(leaves: Leaves, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
-  """Bounds the counterfactual utility of each of a player's sequences, whatever anybody plays.
+  """Bounds the absolute counterfactual utility of each of a player's sequences, for all strategies of all players.
 
-  For each tuple of the others' last sequences, the player's own best continuation is taken on its own; then each other
-  player's best strategy against these, one player after the other. All payoffs count as positive. Each step can only
-  raise the result.
+  First the player's best continuation is taken, separately for each tuple of the others' last sequences. Then each
+  other player in turn takes its best strategy against the result. All payoffs count as positive. Each step can only
+  raise the bound.
 
   Args:
     leaves: the player's `Leaves`.
-    treeplexes: one per player.
-    player: whose.
+    treeplexes: one for each player.
+    player: the player.
 
   Returns:
-    Shape (end - root,), from the empty sequence on.
+    float64 (end - root,), from the empty sequence on.
   """
   own, others, values = leaves
   keys = [key.astype(np.int64) for key in (own, *others)]
@@ -49,7 +49,7 @@ def counterfactual_bounds(leaves: Leaves, treeplexes: Sequence[Treeplex], player
   for shift in reversed(range(1, len(treeplexes))):
     tree = treeplexes[(player + shift) % len(treeplexes)]
     keys, values = _backward_pass(tree, shift, keys, values)
-    # Only there has the whole of this player's tree been seen.
+    # Only entries at the root cover this player's whole tree.
     at_root = keys[shift] == tree.root
     keys, values = [key[at_root] for key in keys[:shift]], values[at_root]
   root, end = treeplexes[player].root, treeplexes[player].end
@@ -61,10 +61,15 @@ def counterfactual_bounds(leaves: Leaves, treeplexes: Sequence[Treeplex], player
 def _backward_pass(
   tree: Treeplex, index: int, keys: list[Int64s], values: Float64s
 ) -> tuple[list[Int64s], Float64s]:
-  """Adds to each entry of a sparse tensor the best that can follow in the tree of the player of key `index`.
+  """Adds to each entry of a sparse tensor the value of the best continuation in one player's tree.
 
-  Values are not negative, and entries that are left out are 0. Returns all sequences from
-  which an entry can be reached.
+  Values are non-negative, and missing entries are 0. Returns all sequences from which an entry can be reached.
+
+  Args:
+    tree: the player's treeplex.
+    index: the place of the player's sequence in `keys`.
+    keys: the index arrays of the sparse tensor, one for each dimension.
+    values: float64 (entries,).
   """
   done: list[tuple[list[Int64s], Float64s]] = []
   for sequences, infosets in list(tree.infoset_groups())[::-1]:
@@ -91,7 +96,7 @@ def _backward_pass(
 def combined(
   keys: list[Int64s], values: Float64s, operation: np.ufunc
 ) -> tuple[list[Int64s], Float64s]:
-  """Reduces the values of equal keys to one."""
+  """Reduces the values of equal keys to one by `operation`; returns keys in lexicographic order, the last key first."""
   if not len(values):
     return keys, values
   order = np.lexsort(keys)
@@ -103,10 +108,10 @@ def combined(
 
 
 def sensitivity(leaves: Leaves) -> float:
-  """Sum over the other players of a bound on the norm of the payoff matrix of their and this player's sequences.
+  """Bounds the spectral norms of the payoff matrices between the player and each other player, summed over these.
 
   The spectral norm is at most the Frobenius norm, and at most the root of the largest row sum times the largest column
-  sum. Players besides the two count as playing to all their sequences.
+  sum. The players that are in neither dimension count as playing to all their sequences.
   """
   own, others, values = leaves
   total = 0.0
@@ -120,14 +125,14 @@ def sensitivity(leaves: Leaves) -> float:
 
 
 def check_payoffs(name: str, payoff_range: tuple[float, float]) -> None:
-  """Checks that solvers can compute with payoffs, their squares and many sums of these.
+  """Checks that payoffs, their squares and many sums of these squares are representable.
 
   Args:
-    name: of the game.
+    name: the name of the game.
     payoff_range: the smallest and the largest return of any player.
 
   Raises:
-    InvalidPayoffError: the largest is too large, or too small.
+    InvalidPayoffError: the largest absolute payoff is too large or too small.
   """
   largest = max(map(abs, payoff_range))
   if largest and not _SMALLEST_PAYOFF <= largest <= _LARGEST_PAYOFF:

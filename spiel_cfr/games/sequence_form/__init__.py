@@ -1,1 +1,1 @@
-"""A game as sequences: treeplexes, and the passes over them."""
+"""Treeplexes of players, and the passes over them."""

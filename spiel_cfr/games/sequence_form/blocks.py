@@ -1,14 +1,15 @@
-"""What is done at one infoset is done to a block of them at once: the contract of block kernels, and help with them.
+"""Block kernels: the contract of a function that updates up to 256 infosets at a time, and helpers for it.
 
-A block is infosets with the same number of actions, independent of each other. A block kernel takes one argument, a
-`Block`, and decides what they do. With
+A block is a number of independent infosets with the same number of actions. A block kernel takes one argument, a
+`Block`, and writes the strategy and the value of each of its infosets. With
 
     row = block.first + action * block.stride
 
-element `row + i` of `strategy`, of `utility` and of each line of `action_state` belongs to infoset i of the block, i
-from 0 to `size - 1`; element `block.infoset + i` of each line of `infoset_state` does too, and element i of `value`.
+element `row + i` of `strategy`, of `utility` and of each line of `action_state` belongs to infoset i of the block, for
+i from 0 to `size - 1`. Element `block.infoset + i` of each line of `infoset_state`, and element i of `value`, belong to
+that infoset too.
 
-Eight infosets fit in a vector of `_numba.simd`, sixteen in float32, and regret matching, say, reads
+A vector of `_numba.simd` holds eight infosets, or sixteen in float32. Regret matching, for example, is
 
     @block_kernel
     def regret_matching(block):
@@ -24,10 +25,10 @@ Eight infosets fit in a vector of `_numba.simd`, sixteen in float32, and regret 
           total = total + positive
         normalize(block, i, total)
 
-A kernel may also loop over single infosets; the compiler makes vectors of such loops where it can. `first`, `stride`
-and the length of `value` and `scratch` are multiples of a vector, so that in `strategy`, `utility`, `action_state`,
-`value` and `scratch` a kernel may go beyond `size` up to the next multiple. What it finds there is finite, and what it
-leaves is of no consequence. In `infoset_state` it may only read there.
+A kernel may also loop over single infosets; the compiler vectorizes such loops where it can. `first`, `stride` and the
+length of `value` and `scratch` are multiples of a vector. A kernel may therefore read and write `strategy`, `utility`,
+`action_state`, `value` and `scratch` beyond `size`, up to the next multiple: the numbers there are finite, and results
+there are ignored. `infoset_state` may only be read there.
 """
 
 from typing import Any, NamedTuple
@@ -42,29 +43,29 @@ from spiel_cfr._numba.records import Count, Doubles, DoubleTable, Line, Shorts, 
 from spiel_cfr._numba.simd import MOST_LANES, full, load, load_short, store, where_greater, width
 from spiel_cfr._numba.steps import StepKernel
 
-# Infosets that a block kernel is given at a time: enough to hide the call, few enough for the level-1 cache.
+# Largest size of a block: large enough to hide the cost of a call, small enough for the level-1 cache.
 CHUNK = 256
-# Lines of `Block.scratch`.
+# Number of lines of `Block.scratch`.
 SCRATCH_LINES = 5
 
 
 class Block(NamedTuple):
-  """Infosets with the same number of actions, and all that a kernel may know of them.
+  """Infosets with the same number of actions, and the arrays of a block kernel.
 
   Attributes:
-    strategy: shape (sequences,). The probability of each action at its infoset.
-    utility: shape (sequences,). The counterfactual utility of each sequence.
-    action_state: shape (lines, sequences). The numbers that a minimizer keeps for each action.
+    strategy: float array (sequences,). The probability of each action at its infoset.
+    utility: float array (sequences,). The counterfactual utility of each sequence.
+    action_state: float array (lines, sequences). The numbers that a minimizer keeps for each action.
     infoset_state: float64 (lines, infosets). The numbers that a minimizer keeps for each infoset.
-    scale: uint16 (infosets,). Roughly the largest utility at each infoset, as the first quarter of a double.
-    value: shape (`CHUNK`,). A kernel writes here the value of each infoset, which is added to the sequence above.
-    scratch: shape (`SCRATCH_LINES`, `CHUNK`). Workspace.
+    scale: uint16 (infosets,). About the largest utility at each infoset: the upper quarter of a double.
+    value: float array (`CHUNK`,). The value of each infoset, written by the kernel and added to the sequence above.
+    scratch: float array (`SCRATCH_LINES`, `CHUNK`). Workspace.
     parameters: float64 (numbers,). The numbers of this iteration, from `RegretMinimizer.parameters`.
-    first: the sequence of action 0 at the first infoset.
-    stride: the distance from one action's sequence to the next action's.
-    infoset: the first infoset.
-    size: the number of infosets.
-    actions: the number of actions of each infoset.
+    first: int. The sequence of action 0 at the first infoset.
+    stride: int. The distance from one action's sequence to the next action's.
+    infoset: int. The first infoset.
+    size: int. The number of infosets.
+    actions: int. The number of actions of each infoset.
   """
 
   strategy: Line
@@ -86,8 +87,8 @@ class Scratch(NamedTuple):
   """The workspace of block kernels, one for each thread.
 
   Attributes:
-    value: shape (`CHUNK`,). `Block.value`.
-    lines: shape (`SCRATCH_LINES`, `CHUNK`). `Block.scratch`.
+    value: float array (`CHUNK`,). `Block.value`.
+    lines: float array (`SCRATCH_LINES`, `CHUNK`). `Block.scratch`.
   """
 
   value: AnyFloats
@@ -106,7 +107,7 @@ _ZERO = np.uint64(0)
 
 
 def block_kernel(function: Any) -> StepKernel:
-  """Decorator that compiles a function of a `Block`, here or in a user's own file, for float64 and for float32."""
+  """Decorator that compiles a function of a `Block` for float64 and float32, in this package or a user's file."""
   return StepKernel(function, Block)
 
 
@@ -114,7 +115,7 @@ def block_kernel_address(kernel: Any, dtype: npt.DTypeLike) -> int:
   """Returns the address of a block kernel in a precision.
 
   Raises:
-    ArgumentError: it is no block kernel; compiled code would read the record of another kernel as a block.
+    ArgumentError: it is no block kernel. Compiled code would misread another kernel's record as a block.
   """
   if not isinstance(kernel, StepKernel) or kernel.record is not Block:
     raise errors.ArgumentError(
@@ -125,7 +126,7 @@ def block_kernel_address(kernel: Any, dtype: npt.DTypeLike) -> int:
 
 
 def as_scale(values: Float64s) -> Uint16s:
-  """Returns what `Block.scale` is made of, given numbers that are not negative, with room for a vector at the end."""
+  """Returns `Block.scale` of non-negative numbers, with room for a vector at the end."""
   quarters = np.ascontiguousarray(values, np.float64).view(np.uint64) >> np.uint64(48)
   return np.pad(quarters.astype(np.uint16), (0, MOST_LANES))
 
@@ -144,13 +145,13 @@ def sequence(block: Block, action: int, i: int) -> int:
 
 @inlined
 def tolerance(block: Block, i: int) -> Any:
-  """Returns below what a difference of utilities is rounding, for vector i: `scale` times the first parameter."""
+  """Returns, for vector i, the utility differences that count as rounding: `scale` times the first parameter."""
   return load_short(block.scale, block.infoset + i, block.strategy) * full(block.parameters[0])
 
 
 @inlined
 def expected_value(block: Block, i: int) -> Any:
-  """Returns what each infoset of vector i is worth under its strategy, and leaves it in `value`."""
+  """Returns the value of each infoset of vector i under its strategy, and writes it to `value`."""
   value = full(0.0)
   for action in range(block.actions):
     row = sequence(block, action, i)
@@ -161,7 +162,7 @@ def expected_value(block: Block, i: int) -> Any:
 
 @inlined
 def normalize(block: Block, i: int, total: Any) -> None:
-  """Divides the strategies of vector i, which sum to `total`, by that; uniform where it is not positive."""
+  """Divides the strategies of vector i by their sum `total`; makes them uniform where `total` is not positive."""
   zero, one = full(0.0), full(1.0)
   none = where_greater(total, zero, zero, one)
   share, rest = one / (total + none), none * full(1.0 / block.actions)

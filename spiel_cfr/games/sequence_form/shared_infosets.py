@@ -1,16 +1,18 @@
-"""Infosets that share strategies and regrets though their owner came to them in different ways.
+"""Infosets that share strategies and regrets, in games where players forget.
 
-Where players forget (Waugh et al., "A Practical Use of Imperfect Recall", 2009; Lanctot et al., "No-Regret Learning in
-Extensive-Form Games with Imperfect Recall", 2012), a bucket is several infosets of a game of perfect
-recall. The counterfactual utility of an action of the bucket is the sum over them, under the strategies just played:
+A bucket is a set of infosets of a game of perfect recall whose owner does not tell them apart (Waugh et al., "A
+Practical Use of Imperfect Recall", 2009; Lanctot et al., "No-Regret Learning in Extensive-Form Games with Imperfect
+Recall", 2012). The counterfactual utility of an action of bucket B is the sum over its infosets, under the strategies
+just played:
 
     U(B, a) = sum over I in B of u(I, a)
 
-So the backward pass takes utilities as they are, pools them within buckets, and hands the pooled ones to the
-minimizer, which so does the same at all infosets of a bucket. Everything stays in the order of the game.
+The backward pass computes utilities as usual, pools them within buckets, and passes the pooled utilities to the regret
+minimizer. The minimizer therefore computes the same strategy at all infosets of a bucket. All arrays keep the order of
+the game.
 
-What goes up does not wait for what is learned, so that it needs no block kernel: a loop that the compiler sees
-through takes less time than calls do.
+The values that go up depend on the strategies just played only. That pass needs no block kernel: a loop that the
+compiler can optimize takes less time than calls.
 """
 
 from collections.abc import Sequence
@@ -29,18 +31,19 @@ from spiel_cfr.games.sequence_form.tree_passes import Backward, Tree, group_at, 
 from spiel_cfr.games.sequence_form.treeplex import DEPTH
 
 _ZERO, _ONE, _TWO, _CHUNK = (np.uint64(number) for number in (0, 1, 2, CHUNK))
-# Columns of `SharedInfosets.levels`.
+# Columns of `SharedInfosets.levels`: the groups of one depth, and the sets whose members are all known at that depth.
 _FIRST_GROUP, _END_GROUP, _FIRST_SET, _END_SET = range(4)
 
 
 class SharedInfosets(NamedTuple):
-  """Which sequences share their strategy and regrets: sets of them, each an action of a bucket.
+  """Sets of sequences that share their strategy and regrets. Each set is an action of a bucket.
 
   Attributes:
-    members: the sequences, set by set; the sets of a player together, in the order of its groups.
-    starts: where each set begins in `members`, and the end.
-    levels: a row per depth of each player: first group, one past the last, first set, one past the last.
-    players: a row per player: its first level, one past the last.
+    members: uint32 (members,). The sequences, set by set; sets in the order of the player's groups.
+    starts: uint32 (sets + 1,). The first member of each set, then the number of members.
+    levels: uint64 (levels, 4). For each depth of each player: first group, one past the last, first set, one past the
+      last.
+    players: uint64 (players, 2). For each player: its first level, one past the last.
   """
 
   members: Indices
@@ -53,9 +56,11 @@ class SharedInfosets(NamedTuple):
 
 
 def build_shared_infosets(groups: Sequence[Uint64s], bucket: Int64s) -> SharedInfosets:
-  """Puts sequences that share in sets, given each player's `Treeplex.groups`, or those of a part of it.
+  """Builds the sets of sequences that share.
 
-  `bucket` has shape (sequences,): those of one player with the same number share; negative ones are alone.
+  Args:
+    groups: for each player, `Treeplex.groups`, or those of a part of it.
+    bucket: int64 (sequences,). Sequences of one player with the same number share; negative numbers do not.
   """
   levels: list[tuple[int, int, int, int]] = []
   players: list[tuple[int, int]] = []
@@ -69,7 +74,7 @@ def build_shared_infosets(groups: Sequence[Uint64s], bucket: Int64s) -> SharedIn
     _, number, counts = np.unique(bucket[sequences], return_inverse=True, return_counts=True)
     several = counts[number] > 1
     sequences, depths, number = sequences[several], depths[several], number[several]
-    # Where a bucket spans depths, its last member counts: all are known when that is.
+    # A bucket that spans several depths belongs to the deepest: only there are all members known.
     deepest = np.zeros(len(counts), np.int64)
     np.maximum.at(deepest, number, depths)
     order = np.lexsort((sequences, number, deepest[number]))
@@ -95,7 +100,7 @@ def build_shared_infosets(groups: Sequence[Uint64s], bucket: Int64s) -> SharedIn
 
 
 def spans_depths(shared_infosets: SharedInfosets, groups: Uint64s) -> bool:
-  """Returns whether some sequences have more infosets of their owner above them than others of their set."""
+  """Returns whether the sequences of some set lie at different depths of their owner."""
   sequences, depths = _sequences(groups.astype(np.int64))
   depth = np.zeros(int(sequences.max(initial=0)) + 1, np.int64)
   depth[sequences] = depths
@@ -105,7 +110,7 @@ def spans_depths(shared_infosets: SharedInfosets, groups: Uint64s) -> bool:
 
 
 def _sequences(groups: Int64s) -> tuple[Int64s, Int64s]:
-  """Returns the sequences of some groups, and how many infosets of the owner lie above each one's."""
+  """Returns the sequences of some groups, and the depth of each."""
   sequences, depths = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
   for first, stride, count, actions, _, depth in groups.tolist():
     own = (first + stride * np.arange(actions)[:, None] + np.arange(count)).ravel()
@@ -115,7 +120,7 @@ def _sequences(groups: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def pooled(shared_infosets: SharedInfosets, sequence_form: Float64s) -> Float64s:
-  """Returns numbers over sequences with those of shared ones replaced by their sum."""
+  """Returns numbers over sequences in which each shared sequence has the sum over its set."""
   result = sequence_form.copy()
   if len(shared_infosets.members):
     starts = shared_infosets.starts.astype(np.int64)
@@ -128,7 +133,7 @@ def pooled(shared_infosets: SharedInfosets, sequence_form: Float64s) -> Float64s
 def value_backward_pass(
   begin: int, end: int, tree: Tree, strategy: AnyFloats, utility: AnyFloats, value: AnyFloats
 ) -> None:
-  """Carries up the value of each infoset under its strategy, without a block kernel."""
+  """Adds the value of each infoset under its strategy to the sequence above, without a block kernel."""
   groups, parent = tree.groups, tree.parent
   for back in range(end - begin):
     group = end - _ONE - back
@@ -150,14 +155,14 @@ def value_backward_pass(
 def pool(
   begin: int, end: int, shared_infosets: SharedInfosets, utility: AnyFloats, shared: AnyFloats
 ) -> None:
-  """Replaces the utilities of shared sequences of some levels by their sums, written to `shared`."""
+  """Writes the sums of the utilities of shared sequences of some levels to `shared`."""
   members, starts = shared_infosets.members, shared_infosets.starts
   for number in range(
     shared_infosets.levels[begin, _FIRST_SET], shared_infosets.levels[end - _ONE, _END_SET]
   ):
     first, last = np.uint64(starts[number]), np.uint64(starts[number + _ONE])
     if last - first == _TWO:
-      # Most sets are pairs, and shorter than what a loop takes to set up.
+      # Most sets are pairs. Setting up a loop would take longer.
       one, other = members[first], members[first + _ONE]
       shared[one] = shared[other] = utility[one] + utility[other]
       continue
@@ -172,11 +177,11 @@ class SharedBackward(NamedTuple):
   """The arguments of a player's backward pass in a game with shared infosets.
 
   Attributes:
-    backward: the arguments of the pass. The block kernel reads `block.utility`, which is the same array as `pooled`.
-    shared_infosets: which sequences share.
-    player: whose infosets.
-    utility: shape (sequences,). Utilities, to which the values of infosets are added on the way up.
-    pooled: shape (sequences,). Utilities summed over shared infosets; may be `utility` itself.
+    backward: Backward. The arguments of the pass; its `block.utility` is the array `pooled`.
+    shared_infosets: SharedInfosets. The sequences that share.
+    player: int. The player.
+    utility: float array (sequences,). Utilities, to which the values of infosets are added on the way up.
+    pooled: float array (sequences,). Utilities summed over sets; may be `utility` itself.
   """
 
   backward: Backward
@@ -188,14 +193,14 @@ class SharedBackward(NamedTuple):
 
 @inlined
 def _carry_up(record: SharedBackward, begin: int, end: int) -> None:
-  """Adds the values of infosets of some groups, under their strategies, to the sequences above."""
+  """Adds the values of the infosets of some groups, under their strategies, to the sequences above."""
   block = record.backward.block
   value_backward_pass(begin, end, record.backward.tree, block.strategy, record.utility, block.value)
 
 
 @step(SharedBackward)
 def observe_shared(record: SharedBackward) -> None:
-  """A backward pass under the strategies just played; the block kernel then sees the pooled utilities."""
+  """Backward pass under the strategies just played, followed by the block kernel on the pooled utilities."""
   shared, player = record.shared_infosets, record.player
   first, last = shared.players[player, _ZERO], shared.players[player, _ONE]
   if last == first:
@@ -208,7 +213,7 @@ def observe_shared(record: SharedBackward) -> None:
 
 @step(SharedBackward)
 def predict_shared(record: SharedBackward) -> None:
-  """A backward pass under the strategies that the block kernel chooses, level by level from the deepest."""
+  """Backward pass under the strategies that the block kernel chooses, level by level from the deepest."""
   shared, player, groups = record.shared_infosets, record.player, record.backward.tree.groups
   utility, pooled_utility = record.utility, record.pooled
   first, last = shared.players[player, _ZERO], shared.players[player, _ONE]

@@ -1,4 +1,4 @@
-"""Single passes for callers that do not iterate: values up a tree, strategies to sequence form and back."""
+"""Single passes for callers that do not iterate: backward passes, and strategies to sequence form and back."""
 
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ _NO_SCALE, _NO_STATE, _NO_NUMBERS = np.zeros(0, np.uint16), np.zeros((0, 0)), np
 
 
 class Reach(NamedTuple):
-  """The arguments of `reach_pass` and `adopt_pass`: as in `Forward`."""
+  """The arguments of `reach_pass` and `adopt_pass`; fields as in `Forward`."""
 
   tree: Tree
   strategy: Line
@@ -36,7 +36,7 @@ class Reach(NamedTuple):
 
 @step(Reach)
 def reach_pass(record: Reach) -> None:
-  """Turns local strategies into sequence form, given the probability of each root."""
+  """Converts behavioural strategies to sequence form; the probability of each root is given."""
   groups, parent, reach = record.tree.groups, record.tree.parent, record.reach
   strategy, sequence_form = record.strategy, record.sequence_form
   for group in range(np.uint64(groups.shape[0])):
@@ -53,7 +53,7 @@ def reach_pass(record: Reach) -> None:
 
 @step(Reach)
 def adopt_pass(record: Reach) -> None:
-  """Turns sequence form into local strategies. An infoset that its owner never reaches keeps its strategy."""
+  """Converts sequence form to behavioural strategies. Infosets with reach probability 0 keep their strategy."""
   groups, parent = record.tree.groups, record.tree.parent
   strategy, sequence_form = record.strategy, record.sequence_form
   for group in range(np.uint64(groups.shape[0])):
@@ -67,7 +67,7 @@ def adopt_pass(record: Reach) -> None:
 
 
 def reach(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratch: Scratch) -> Step:
-  """Returns the step that turns local strategies into sequence form; both have the shape (sequences,)."""
+  """Returns the step that converts behavioural strategies to sequence form; both have shape (sequences,)."""
   return reach_pass.on(Reach(tree, strategy, sequence_form, scratch.value), strategy.dtype)
 
 
@@ -85,16 +85,18 @@ def backward(
 ) -> Step:
   """Returns the step of a backward pass.
 
+  An argument that is left out must not be read by the kernel.
+
   Args:
     kernel: the block kernel.
     tree: the infosets.
     utility: shape (sequences,). The values of infosets are added to it on the way up.
-    strategy: see `blocks.Block`, like the next four. What is left out, the kernel must not read.
-    action_state: see there.
-    infoset_state: see there.
-    parameters: see there.
-    scale: see there.
-    scratch: the workspace; by default, one of its own.
+    strategy: as of `blocks.Block`.
+    action_state: as of `blocks.Block`.
+    infoset_state: as of `blocks.Block`.
+    parameters: as of `blocks.Block`.
+    scale: as of `blocks.Block`.
+    scratch: the workspace; by default, a new one.
   """
   dtype = utility.dtype
   value, lines = scratch or new_scratch(dtype)

@@ -1,12 +1,14 @@
-"""One player's decision space in sequence form, laid out for block kernels.
+"""Treeplexes: one player's infosets and sequences, laid out for block kernels.
 
-A sequence is a way that a player can have acted: an infoset and an action there, or the empty sequence. Each infoset
-has one parent, the last sequence of its owner before it (perfect recall). See von Stengel, "Efficient Computation of
-Behavior Strategies" (1996); "treeplex" is from Hoda, Gilpin, Peña and Sandholm (2010).
+A sequence is the list of a player's own actions on the way to a point of the game. It is named by its last action: an
+action of an infoset, or the empty sequence. Each infoset has one parent, its owner's last sequence before it (perfect
+recall). See von Stengel, "Efficient Computation of Behavior Strategies" (1996); "treeplex" is from Hoda, Gilpin, Peña
+and Sandholm (2010).
 
-Infosets are grouped by how many infosets of their owner lie above them and by their number of actions. A group of N
-infosets with m actions stores its sequences as m rows of N: `[group][action][infoset]`. Whatever is done at one
-infoset is then done to whole rows at once. Rows are padded to whole vectors.
+A *group* is all infosets of the player with the same depth, the number of the player's infosets above, and the same
+number of actions. A group of N infosets with m actions stores its sequences as m rows of N: `[group][action][infoset]`.
+Operations on an infoset thus become operations on whole rows. Rows are padded to whole vectors. docs/concepts.md draws
+the numbers of Kuhn poker.
 """
 
 import functools
@@ -25,17 +27,17 @@ COLUMNS = 6
 class Treeplex:
   """The sequences and infosets of one player.
 
-  All players share one numbering of sequences and one of infosets, so that a solver's state is one flat array for the
+  The players share one numbering of sequences and one of infosets, so that a solver's state is one flat array for the
   whole game. Sequences include padding, which belongs to no infoset: up to a whole vector after each row, and at least
   one more at the end.
 
   Attributes:
-    root: the empty sequence, the first of this player's sequences.
-    end: one past the last of this player's sequences.
-    first_infoset: the first of this player's infosets.
-    groups: uint64 of shape (groups, 6), parents before children, columns `FIRST_SEQUENCE` (of action 0 of the group's
-      first infoset), `STRIDE` (from one action's row to the next), `COUNT` (infosets), `ACTIONS` (of each infoset),
-      `FIRST_INFOSET` and `DEPTH` (infosets of the player above each).
+    root: int. The empty sequence, the first of the player's sequences.
+    end: int. One past the last of the player's sequences.
+    first_infoset: int. The first of the player's infosets.
+    groups: uint64 (groups, 6), parents before children. Columns: `FIRST_SEQUENCE` (of action 0 of the first infoset),
+      `STRIDE` (from one action's row to the next), `COUNT` (number of infosets), `ACTIONS` (number of actions of each
+      infoset), `FIRST_INFOSET`, and `DEPTH` (number of the player's infosets above each).
   """
 
   def __init__(
@@ -46,7 +48,7 @@ class Treeplex:
     groups: Uint64s,
     parent: Uint32s | Callable[[], Uint32s],
   ) -> None:
-    """Takes the attributes; `parent` may be a function that makes it when it is first asked for."""
+    """Takes the attributes; `parent` may be a function that computes it when first asked for."""
     self.root = root
     self.end = end
     self.first_infoset = first_infoset
@@ -55,17 +57,17 @@ class Treeplex:
 
   @functools.cached_property
   def parent(self) -> Uint32s:
-    """The sequence above each infoset: uint32 of shape (infosets,), in layout order."""
+    """The sequence above each infoset, uint32 (infosets,), in layout order."""
     return self._parent() if callable(self._parent) else self._parent
 
   @property
   def num_infosets(self) -> int:
-    """How many infosets the player has."""
+    """Number of the player's infosets."""
     return int(self.groups[:, COUNT].sum())
 
   @property
   def num_sequences(self) -> int:
-    """How many sequences the player has, the empty one included, padding not."""
+    """Number of the player's sequences: the empty one included, padding not."""
     return 1 + int((self.groups[:, COUNT] * self.groups[:, ACTIONS]).sum())
 
   @property
@@ -82,9 +84,10 @@ class Treeplex:
 
   @functools.cached_property
   def last_choices(self) -> Uint32s:
-    """What the player has chosen last when playing to each sequence, shape (end - root,): that itself, mostly.
+    """The player's last choice on the way to each sequence, shape (end - root,).
 
-    An action that is the only one is no choice; what comes before it is, or the empty sequence.
+    The only action of an infoset is no choice: the choice before it, or the empty sequence, stands for it. All other
+    sequences stand for themselves.
     """
     result = np.arange(self.root, self.end, dtype=np.uint32)
     for sequences, infosets in self.infoset_groups():
@@ -93,7 +96,7 @@ class Treeplex:
     return result
 
   def infoset_groups(self) -> Iterator[tuple[Int64s, slice]]:
-    """Yields each group's sequences, shape (actions, infosets), and its infosets within this player's."""
+    """Yields each group's sequences, shape (actions, infosets), and its slice of the player's infosets."""
     for first, stride, count, actions, infoset, _ in self.groups.astype(np.int64).tolist():
       sequences = first + stride * np.arange(actions)[:, None] + np.arange(count)
       start = infoset - self.first_infoset
@@ -101,14 +104,14 @@ class Treeplex:
 
 
 class Placement(NamedTuple):
-  """A treeplex, and where all that was numbered in order of discovery has gone.
+  """A treeplex, and the translation from the order of discovery to its layout.
 
   Attributes:
-    treeplex: the treeplex.
-    sequences: uint32 of shape (sequences,): each sequence, in the numbering of `build_treeplex`'s arguments.
-    position: uint32 of shape (infosets,): each infoset's place in the layout.
-    first_sequence: uint32 of shape (infosets,): the sequence of each infoset's action 0.
-    stride: uint32 of shape (infosets,): from there to the sequence of the next action.
+    treeplex: Treeplex. The treeplex.
+    sequences: uint32 (sequences,). The layout's number of each sequence, in the order of `build_treeplex`'s arguments.
+    position: uint32 (infosets,). The place of each infoset in the layout.
+    first_sequence: uint32 (infosets,). The sequence of each infoset's action 0.
+    stride: uint32 (infosets,). The distance from each action's sequence to the next action's.
   """
 
   treeplex: Treeplex
@@ -129,23 +132,24 @@ def build_treeplex(
   """Lays out a player's infosets.
 
   Args:
-    parents: shape (infosets,), in order of discovery, parents first. Sequences are numbered in that order too: 0 is
-      the empty one, and infoset j's follow those of infoset j - 1.
-    num_actions: shape (infosets,), each at least 1.
-    root: number of the empty sequence in the numbering of all players.
-    first_infoset: number of the first infoset in that of all players.
-    states: shape (infosets,), the public state of each: infosets of one group and one public state are put next to
-      each other. By default, each has its own.
-    ranks: shape (infosets,), the order of the infosets of a group where it is known, such as `Placement.position`.
+    parents: int64 (infosets,), in order of discovery, parents first. The sequence above each infoset. Sequences are
+      numbered in order of discovery too: 0 is the empty one, then come the actions of infoset 0, of infoset 1 and so
+      on.
+    num_actions: int64 (infosets,), each at least 1. The number of actions of each infoset.
+    root: the number of the empty sequence in the numbering of all players.
+    first_infoset: the number of the first infoset in the numbering of all players.
+    states: int64 (infosets,). The public state of each infoset: infosets of one group and one public state become
+      neighbours. By default, each infoset has its own.
+    ranks: uint32 (infosets,). The order of the infosets of a group if it is known, such as `Placement.position`.
   """
   num_infosets = len(parents)
   if states is None:
     states = np.arange(num_infosets)
   starts = 1 + np.cumsum(num_actions) - num_actions
-  owner = np.repeat(np.arange(num_infosets), num_actions)
-  placed = np.zeros(1 + len(owner), np.int64)
+  infoset_of_action = np.repeat(np.arange(num_infosets), num_actions)
+  placed = np.zeros(1 + len(infoset_of_action), np.int64)
   placed[0] = root
-  depth = _depths(parents, owner)
+  depth = _depths(parents, infoset_of_action)
 
   position = np.zeros(num_infosets, np.int64)
   first_sequence = np.zeros(num_infosets, np.int64)
@@ -155,14 +159,8 @@ def build_treeplex(
   end, laid_out = root + 1, 0
   by_depth = np.argsort(depth, kind="stable")
   for level in np.split(by_depth, np.flatnonzero(np.diff(depth[by_depth])) + 1):
-    # Public states in the order of their first parents, and infosets there in that of theirs: both sweeps then read
-    # and write the parents more or less in order.
-    parent = placed[parents[level]]
-    _, state = np.unique(states[level], return_inverse=True)
-    first_parent = np.full(len(level), np.iinfo(np.int64).max)
-    np.minimum.at(first_parent, state, parent)
-    order = (parent, state, first_parent[state]) if ranks is None else (ranks[level],)
-    level = level[np.lexsort((*order, num_actions[level]))]
+    keys = _state_order(placed[parents[level]], states[level]) if ranks is None else (ranks[level],)
+    level = level[np.lexsort((*keys, num_actions[level]))]
     for group in np.split(level, np.flatnonzero(np.diff(num_actions[level])) + 1):
       count, length = len(group), -(-len(group) // LINE) * LINE
       if not count:
@@ -181,7 +179,7 @@ def build_treeplex(
       laid_out += count
   treeplex = Treeplex(
     root=root,
-    # Vectors may go beyond the last sequence, but not into the next treeplex.
+    # Vectors may reach beyond the last sequence, but not into the next treeplex.
     end=(1 - -end // LINE) * LINE,
     first_infoset=first_infoset,
     groups=np.array(groups, np.uint64).reshape(-1, COLUMNS),
@@ -192,10 +190,22 @@ def build_treeplex(
   )
 
 
-def _depths(parents: Int64s, owner: Int64s) -> Int64s:
-  """Counts the player's infosets above each."""
+def _state_order(parents: Int64s, states: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+  """Returns sort keys, the last one first, that make infosets of one public state neighbours.
+
+  Public states are in the order of their first parents, and their infosets in the order of their parents. Both passes
+  then read and write parents almost in order.
+  """
+  _, state = np.unique(states, return_inverse=True)
+  first_parent = np.full(len(states), np.iinfo(np.int64).max)
+  np.minimum.at(first_parent, state, parents)
+  return parents, state, first_parent[state]
+
+
+def _depths(parents: Int64s, infoset_of_action: Int64s) -> Int64s:
+  """Returns the number of the player's infosets above each infoset."""
   depths = [0] * len(parents)
   for infoset, parent in enumerate(parents.tolist()):
     if parent:
-      depths[infoset] = depths[owner[parent - 1]] + 1
+      depths[infoset] = depths[infoset_of_action[parent - 1]] + 1
   return np.array(depths, np.int64)

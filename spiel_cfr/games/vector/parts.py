@@ -25,7 +25,7 @@ class Numbering(NamedTuple):
     length: number of the part's own sequences.
     above: int64 (rows,). The edges of the rows of the trunk, ascending.
     starts: int64 (rows,). The first sequence of each of these rows, in the numbering of the part.
-    entries: int64. The sequences of these rows, in the numbering of the game.
+    trunk_sequences: int64. The sequences of these rows, in the numbering of the game.
   """
 
   player: int
@@ -35,12 +35,12 @@ class Numbering(NamedTuple):
   length: int
   above: Int64s
   starts: Int64s
-  entries: Int64s
+  trunk_sequences: Int64s
 
   def bounds(self, layout: Layout) -> tuple[int, int]:
     """Returns the first sequence, if any the empty one, and one past the last, rows of the trunk included."""
     root = 0 if self.part else layout.roots[self.player] - self.begin
-    return root, self.length + len(self.entries)
+    return root, self.length + len(self.trunk_sequences)
 
   def row(self, layout: Layout, edges: Integers) -> Int64s:
     """Returns the first sequence of rows, in the numbering of the part."""
@@ -95,7 +95,7 @@ class Parts:
       sequences=(sequences[0], sequences[1]),
       infosets=(infosets[0], infosets[1]),
       trees=trees,
-      entries=(first.entries, second.entries - layout.roots[1]),
+      trunk_sequences=(first.trunk_sequences, second.trunk_sequences - layout.roots[1]),
       payoff=self._build([first, second], self._terminals[number]),
       left_out=left_out,
     )

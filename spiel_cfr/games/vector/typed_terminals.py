@@ -150,7 +150,7 @@ class TypedTerminals:
       edges = np.append(edges, NO_EDGE)
     first = np.sort(np.append(layout.row(player, edges) - numbering.begin, numbering.starts))
     # Up to the next row, padding too: parts share their workspaces, and what another has left there would be summed.
-    end = numbering.length + len(numbering.entries)
+    end = numbering.length + len(numbering.trunk_sequences)
     cuts = -(-np.diff(first, append=end) // lanes)
     lane = np.arange(cuts.sum()) - np.repeat(np.cumsum(cuts) - cuts, cuts)
     return np.asarray(np.repeat(first, cuts) + lanes * lane)
