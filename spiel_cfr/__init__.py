@@ -1,6 +1,6 @@
 """Counterfactual regret minimization and its family, for any OpenSpiel game.
 
-Here is what most programs need; all else is in the rooms below, as `spiel_cfr.poker.few_bets`.
+The names here are enough for most programs. The packages below have the others, such as `spiel_cfr.poker.few_bets`.
 """
 
 # ruff: noqa: F403, F405 - names of `late_imports`
@@ -8,7 +8,7 @@ import importlib.metadata
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
-# What shows itself when one completes `spiel_cfr.`
+# The packages that completion of `spiel_cfr.` shows.
 from spiel_cfr import (  # noqa: F401
   cfr,
   errors,

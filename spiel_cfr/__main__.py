@@ -1,7 +1,7 @@
-"""The main jobs from the command line: `python -m spiel_cfr --help`.
+"""Command line: `python -m spiel_cfr --help`.
 
-Each job has arguments of its own, which absl's flags, one list for a whole program, can't have; the programs in
-examples/ take absl's flags, as OpenSpiel's do.
+Each job has its own arguments. absl's flags can't express that, since they are one list for a whole program. The
+programs in examples/ use absl's flags, like those of OpenSpiel.
 """
 
 import argparse
@@ -24,19 +24,19 @@ from spiel_cfr._util import files
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_size import DEFAULT_MAX_BYTES, DEFAULT_MAX_NODES
 
-# Of `compare`, where nothing says when to stop; and the horizon of solvers that want to know theirs.
+# The iterations of `compare` without limits, and the horizon of solvers that need one.
 _ITERATIONS = 1000
-# The exit status after Ctrl-C, as shells have it.
+# The exit status after Ctrl-C, as in shells.
 _INTERRUPTED = 130
-# Of `solve`, as in `spiel_cfr.solve`.
+# The limits of `solve`, as in `spiel_cfr.solve`.
 _EXPLOITABILITY, _SECONDS = 1e-6, 60.0
 _PLAY_SECONDS = 10.0
-# A game with more states is not walked for the list of games.
+# The most states of a game that the list of games compiles.
 _LISTED_STATES = 5000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-  """Runs one job, with these arguments or those of the process; returns the process's exit status."""
+  """Runs one job, with the given arguments or those of the process; returns the exit status."""
   parser = argparse.ArgumentParser(
     prog="python -m spiel_cfr", description="Solves games of OpenSpiel by regret minimization."
   )
@@ -49,17 +49,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     "--exploitability",
     type=float,
     metavar="TARGET",
-    help=f"stop at this exploitability, by default {_EXPLOITABILITY:zg}, in the game's units; where it is not defined, "
-    "at twice this NashConv. The exit status is 1 if it is missed, unless a limit is given and no target",
+    help=f"stop at this exploitability, by default {_EXPLOITABILITY:zg}, in the game's units; if it is not defined, at "
+    "twice this NashConv. The exit status is 1 if it is missed, unless a limit is given and no target",
   )
   job.add_argument(
     "--relative", action="store_true", help="TARGET is a share of the range of payoffs"
   )
-  job.add_argument("--iterations", type=int, help="stop after so many")
+  job.add_argument("--iterations", type=int, help="stop after this number of iterations")
   job.add_argument(
     "--seconds",
     type=float,
-    help=f"stop after so many, compiling included, by default {_SECONDS:zg}",
+    help=f"stop after this time, including compilation; by default {_SECONDS:zg}",
   )
   _take_solver(job)
   job.add_argument("--policy", type=pathlib.Path, metavar="FILE", help="write the policy, as JSON")
@@ -70,22 +70,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
   job.add_argument(
     "--iterations",
     type=int,
-    help=f"how many at most: by default {_ITERATIONS}, or with --seconds as many as there is time for",
+    help=f"the most iterations: by default {_ITERATIONS}, or with --seconds no limit",
   )
-  job.add_argument("--seconds", type=float, help="stop each solver after so many seconds")
+  job.add_argument("--seconds", type=float, help="stop each solver after this time")
 
-  job = _add(
-    jobs, "explore", _explore, "solve a game, and write a page on which one clicks through it"
-  )
+  job = _add(jobs, "explore", _explore, "solve a game, and write a page to click through it")
   _take_game(job)
   _take_solver(job)
   job.add_argument(
     "--exploitability",
     type=float,
     metavar="TARGET",
-    help="solve to this, by default a thousandth of the largest payoff",
+    help="solve to this exploitability, by default a thousandth of the largest payoff",
   )
-  job.add_argument("--seconds", type=float, default=_SECONDS, help="solve for so many at most")
+  job.add_argument("--seconds", type=float, default=_SECONDS, help="solve for at most this time")
   job.add_argument(
     "--output", type=pathlib.Path, default=pathlib.Path("explore.html"), metavar="FILE"
   )
@@ -96,25 +94,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     "--policy", type=pathlib.Path, metavar="FILE", help="the policy, as `solve --policy` writes it"
   )
   job.add_argument(
-    "--checkpoint", type=pathlib.Path, metavar="FILE", help="a saved solver, whose policy it is"
+    "--checkpoint", type=pathlib.Path, metavar="FILE", help="a saved solver, to play its policy"
   )
   _take_solver(job)
   job.add_argument(
-    "--seconds", type=float, default=_PLAY_SECONDS, help="solve for so many where there is neither"
+    "--seconds", type=float, default=_PLAY_SECONDS, help="solve for this time if neither is given"
   )
   job.add_argument(
-    "--search", action="store_true", help="the others solve again what follows their decisions"
+    "--search",
+    action="store_true",
+    help="the others search: they solve again the subgame of each decision",
   )
   job.add_argument(
-    "--player", type=int, help="your seat, from 0; by default a seat further each hand"
+    "--player", type=int, help="your seat, from 0; by default the next seat each hand"
   )
-  job.add_argument("--hands", type=int, help="end after so many; by default with q")
-  job.add_argument("--seed", type=int, help="of the cards and of the others' draws")
+  job.add_argument("--hands", type=int, help="end after this number of hands; by default with q")
+  job.add_argument("--seed", type=int, help="the seed of the cards and of the others' actions")
 
-  job = _add(jobs, "size", _size, "estimate how large a game is, without walking it")
+  job = _add(jobs, "size", _size, "estimate the size of a game, without compiling it")
   _take_game(job)
 
-  _add(jobs, "games", _games, "list OpenSpiel's games, which can be solved, and how large they are")
+  _add(
+    jobs, "games", _games, "list OpenSpiel's games, with their size and whether they can be solved"
+  )
   _add(jobs, "solvers", _solvers, "list the solvers")
 
   chosen = parser.parse_args(arguments)
@@ -144,7 +146,7 @@ def _add(
     action="append",
     default=[],
     metavar="MODULE",
-    help="import this first, a module or a file such as my_game.py, which registers a game of your own",
+    help="import this module or file first, such as my_game.py, which registers a game of your own",
   )
   return job
 
@@ -155,12 +157,12 @@ def _take_game(job: argparse.ArgumentParser) -> None:
 
 def _take_solver(job: argparse.ArgumentParser) -> None:
   job.add_argument(
-    "--solver", metavar="NAME", help="one of those that `solvers` lists, by default the best"
+    "--solver", metavar="NAME", help="a solver that `solvers` lists, by default the best"
   )
 
 
 def _import(name: str) -> None:
-  """Imports a module by its name, or a file, from its folder."""
+  """Imports a module by its name, or a file from its folder."""
   path = pathlib.Path(name)
   if path.suffix == ".py":
     sys.path.insert(0, str(path.parent.resolve()))
@@ -222,7 +224,7 @@ def _explore(chosen: argparse.Namespace) -> None:
   print(game, flush=True)
   target = chosen.exploitability
   if target is None:
-    # More than one sees.
+    # More exact than the page shows.
     target = 1e-3 * max(map(abs, game.payoff_range))
   solution = spiel_cfr.solve(
     game, exploitability=target, seconds=chosen.seconds, solver=chosen.solver
@@ -263,7 +265,7 @@ def _games(_: argparse.Namespace) -> None:
 
 
 def _verdict(name: str) -> str:
-  """Returns whether a game can be solved with its default parameters, and how large it is or why not."""
+  """Returns whether a game can be solved with its default parameters, and its size or the reason."""
   try:
     found = spiel_cfr.compile_game(name, max_nodes=_LISTED_STATES, progress=False)
     return f"can be solved: {found.num_states:,} states"
@@ -271,13 +273,11 @@ def _verdict(name: str) -> str:
     estimate = spiel_cfr.estimate_size(name, seconds=0.1)
   except errors.SpielCFRError as error:
     return textwrap.shorten(f"{type(error).__name__}: {error}", 160, placeholder=" …")
-  # As "9,460 states", or "more than 1e308 states".
+  # For example "9,460 states" or "more than 1e308 states".
   states = re.sub(r"^(?=\d)", "about ", str(estimate).partition(" (")[0])
   if estimate.states < DEFAULT_MAX_NODES and estimate.bytes < DEFAULT_MAX_BYTES:
     return f"can be solved: {states}"
-  return (
-    f"GameTooLargeError: {states}; with smaller parameters, where it has some, it may be solved"
-  )
+  return f"GameTooLargeError: {states}; if it has parameters, it may be solved with smaller ones"
 
 
 def _solvers(_: argparse.Namespace) -> None:
@@ -295,6 +295,6 @@ def check_writable(path: pathlib.Path) -> None:
 
 
 if __name__ == "__main__":
-  # A program that reads the output and ends, such as head, ends this one without a word, as it does other programs.
+  # A reader of the output that ends early, such as head, ends this program without a message.
   signal.signal(signal.SIGPIPE, signal.SIG_DFL)
   sys.exit(main())

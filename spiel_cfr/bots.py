@@ -1,4 +1,4 @@
-"""A policy that plays: OpenSpiel's interface of bots, for its tournaments and for games against people."""
+"""Bots of OpenSpiel that play a policy, for tournaments and for games against people."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -12,12 +12,12 @@ from spiel_cfr import errors
 from spiel_cfr._util import arguments, copying
 from spiel_cfr.policies.open_spiel import AnyPolicy, policy_of
 
-# What probabilities may sum to besides 1.
+# The tolerance of the sum of probabilities.
 _TOLERANCE = 1e-6
 
 
 class DrawingBot(copying.CopyableBot):
-  """Base class of bots that have a policy, and draw their actions from `get_policy`."""
+  """Base class of bots that draw their actions from `get_policy`, given a policy."""
 
   def __init__(
     self,
@@ -29,13 +29,13 @@ class DrawingBot(copying.CopyableBot):
     """Makes the bot.
 
     Args:
-      policies: a solver, whose average policy is played as it is now; what `solve` and its like return; OpenSpiel's
-        policies, in Python or C++; or a mapping from infostates to action -> probability.
-      player: as whom it plays.
-      seed: of its draws.
+      policies: a solver, for a copy of its average policy; a solution, for instance of `solve`; a policy of OpenSpiel,
+        in Python or C++; or a mapping from infostates to action -> probability.
+      player: the seat of the bot.
+      seed: the seed of its actions.
 
     Raises:
-      ArgumentError: that is no player, no seed or no policy.
+      ArgumentError: the player, the seed or the policy is invalid.
     """
     super().__init__()
     policy = policy_of(policies)
@@ -49,9 +49,9 @@ class DrawingBot(copying.CopyableBot):
       seed = np.random.default_rng(None if seed is None else arguments.integer(seed, "seed", 0))
     self._rng = seed
     if isinstance(policy, pyspiel.TabularPolicy):
-      policy = policy.policy_table()  # Which can be pickled.
+      policy = policy.policy_table()  # A table can be pickled.
     elif isinstance(policy, open_spiel_policy.Policy) and policy is not policies:
-      policy = copy.copy(policy)  # That of a solver would move with it.
+      policy = copy.copy(policy)  # A solver's policy would change with the solver.
     if not isinstance(policy, Mapping | pyspiel.Policy | open_spiel_policy.Policy):
       raise errors.ArgumentError(
         f"{arguments.shortened(policies)} is no policy that a bot can play. Give a solver, one of OpenSpiel's "
@@ -60,21 +60,21 @@ class DrawingBot(copying.CopyableBot):
     self._policy = policy
 
   def player_id(self) -> int:
-    """Returns as whom it plays."""
+    """Returns the seat of the bot."""
     return self._player
 
   def provides_policy(self) -> bool:
     return True
 
   def get_policy(self, state: Any) -> list[tuple[int, float]]:
-    """Returns (action, probability) of each legal action, of which there are none where it is not to move."""
+    """Returns (action, probability) of each legal action; nothing if another player is to move."""
     raise NotImplementedError
 
   def _policy_at(self, state: Any) -> list[tuple[int, float]]:
-    """Returns what the policy that it was given says of each legal action, see `get_policy`.
+    """Returns (action, probability) of each legal action by the given policy, see `get_policy`.
 
     Raises:
-      PolicyError: the policy has no probabilities there.
+      PolicyError: the policy has no probabilities at this state.
     """
     legal = state.legal_actions(self._player)
     if not legal:
@@ -85,7 +85,7 @@ class DrawingBot(copying.CopyableBot):
     return list(zip(map(int, legal), chances, strict=True))
 
   def _ask(self, state: Any, player: int) -> dict[int, float]:
-    """Returns what the policy says of a player's actions, unchecked."""
+    """Returns the policy's probabilities of a player's actions, unchecked."""
     if isinstance(self._policy, open_spiel_policy.Policy):
       return dict(self._policy.action_probabilities(state, player))
     if isinstance(self._policy, Mapping):
@@ -96,10 +96,10 @@ class DrawingBot(copying.CopyableBot):
     return dict(self._policy.get_state_policy(state, player))
 
   def step_with_policy(self, state: Any) -> tuple[list[tuple[int, float]], int]:
-    """Returns the probabilities, and an action that is drawn from them.
+    """Returns the probabilities, and an action drawn from them.
 
     Raises:
-      PolicyError: the policy has no probabilities there.
+      PolicyError: the policy has no probabilities at this state.
     """
     chances = self.get_policy(state)
     if not chances:
@@ -109,12 +109,12 @@ class DrawingBot(copying.CopyableBot):
     return chances, chances[int(drawn)][0]
 
   def step(self, state: Any) -> int:
-    """Returns an action that is drawn, see `step_with_policy`."""
+    """Returns an action drawn from the policy, see `step_with_policy`."""
     return self.step_with_policy(state)[1]
 
 
 class PolicyBot(DrawingBot):
-  """Draws its actions from a policy. For `pyspiel.evaluate_bots` and whatever else takes a bot.
+  """A bot that plays a policy, for `pyspiel.evaluate_bots` and other functions that take bots.
 
   >>> game = pyspiel.load_game("kuhn_poker")
   >>> solver = spiel_cfr.Solver.load("kuhn.npz", game)  # doctest: +SKIP
@@ -124,19 +124,19 @@ class PolicyBot(DrawingBot):
   """
 
   def restart_at(self, state: Any) -> None:
-    """Does nothing: it remembers nothing of a game."""
+    """Does nothing, since the bot has no memory of a game."""
 
   def get_policy(self, state: Any) -> list[tuple[int, float]]:
-    """Returns (action, probability) of each legal action, of which there are none where it is not to move.
+    """Returns (action, probability) of each legal action; nothing if another player is to move.
 
     Raises:
-      PolicyError: the policy has no probabilities there.
+      PolicyError: the policy has no probabilities at this state.
     """
     return self._policy_at(state)
 
 
 def distribution(chances: Mapping[int, float], legal: Sequence[int], whose: str) -> list[float]:
-  """Returns the probability of each legal action; raises PolicyError, which begins with whose, if they are none."""
+  """Returns the probability of each legal action; raises PolicyError, which begins with `whose`, for invalid ones."""
   result = [float(chances.get(action, 0.0)) for action in legal]
   if not (abs(sum(result) - 1) < _TOLERANCE and min(result) >= 0):
     raise errors.PolicyError(

@@ -1,4 +1,4 @@
-"""Every solver by name: one catalogue for programs, examples and tests.
+"""Catalogue of all solvers by name.
 
     >>> from spiel_cfr import catalogue
     >>> solver = catalogue.SOLVERS["hsdcfr"]("kuhn_poker", 1000)
@@ -6,8 +6,8 @@
     >>> solver.nash_conv() < 0.01
     True
 
-An entry is a class and the arguments of its constructor. Called with a game and the number of iterations that the
-solver is going to run, it makes the solver; only solvers with a horizon look at that number.
+An entry is a class and the arguments of its constructor. Called with a game and the number of iterations of the run, it
+makes the solver. Only solvers with a horizon use that number.
 """
 
 import dataclasses
@@ -29,14 +29,14 @@ from spiel_cfr.stable_predictive import StablePredictiveCFRSolver
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-  """A class of solvers with arguments, to be called with a game and a number of iterations.
+  """A solver of the catalogue: call it with a game and a number of iterations.
 
   Attributes:
-    solver: the class, or a function that makes it.
-    summary: what it is, in a line.
-    arguments: what the constructor is given besides the game.
-    horizon: the constructor's argument for the number of iterations, None if it has none.
-    wrapper: what is made of that in the end, `Restarted`; None for nothing.
+    solver: the class of the solver, or a function that makes it.
+    summary: a description in one line.
+    arguments: the arguments of `solver` besides the game.
+    horizon: the name of the argument for the number of iterations; None if there is none.
+    wrapper: a solver around it, `Restarted`; None without one.
   """
 
   solver: Callable[..., Solver]
@@ -47,18 +47,18 @@ class Entry:
 
   @property
   def family(self) -> type[Solver]:
-    """The class of the solvers, before they are wrapped."""
+    """The class of the solver, without the wrapper."""
     if isinstance(self.solver, type):
       return self.solver
     result: type[Solver] = inspect.signature(self.solver).return_annotation
     return result
 
   def __call__(self, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
-    """Makes the solver, which is going to run so many iterations; arguments go before those of the entry.
+    """Makes the solver for a run of so many iterations. Arguments take precedence over those of the entry.
 
     Raises:
-      ArgumentError: an argument makes no sense.
-      GameError: see `compile_game`; or the solver can't take the game.
+      ArgumentError: an argument is invalid.
+      GameError: see `compile_game`; or the solver does not take the game.
     """
     iterations = checked.positive_integer(iterations, "iterations")
     horizon = {} if self.horizon is None else {self.horizon: iterations}
@@ -67,10 +67,10 @@ class Entry:
 
 
 def find(name: str) -> Entry:
-  """Returns the entry of this name: "cfr+", or "CFR+", "cfrplus" and the class's name, "CFRPlusSolver".
+  """Returns the entry of a name: "cfr+", or other spellings of it: "CFR+", "cfrplus", "CFRPlusSolver".
 
   Raises:
-    ArgumentError: there is none.
+    ArgumentError: the name is unknown.
   """
   key = _key(str(name))
   if key not in _KEYS:
@@ -83,7 +83,7 @@ def find(name: str) -> Entry:
 
 
 def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
-  """Makes the solver of this name, see `find` and `Entry.__call__`, also for errors."""
+  """Makes the solver of a name; for arguments and errors see `find` and `Entry.__call__`."""
   return find(name)(game, iterations, **arguments)
 
 
@@ -97,7 +97,7 @@ def _simultaneous(what: str, minimizer: RegretMinimizer) -> Entry:
 
 
 def _stable_predictive(what: str, **arguments: Any) -> Entry:
-  """Steps that are given, unlike adaptive ones, are for a number of iterations."""
+  """Returns an entry of stable-predictive CFR. Constant steps have a horizon, adaptive ones do not."""
   summary = f"stable-predictive optimistic CFR, {what}"
   horizon = "horizon" if "steps" in arguments else None
   return Entry(StablePredictiveCFRSolver, summary, arguments, horizon)
@@ -107,7 +107,7 @@ SOLVERS: Mapping[str, Entry] = FrozenMapping(
   {
     "cfr": Entry(cfr.CFRSolver, "CFR: regret matching, a uniform average"),
     "cfr+": Entry(cfr.CFRPlusSolver, "CFR+: regret matching+, a linear average"),
-    "lcfr": Entry(cfr.LCFRSolver, "linear CFR: iteration t weighs t"),
+    "lcfr": Entry(cfr.LCFRSolver, "linear CFR: iteration t has weight t"),
     "dcfr": Entry(cfr.DCFRSolver, "discounted CFR, discounts after adding as in OpenSpiel"),
     "pcfr+": Entry(cfr.PCFRPlusSolver, "predictive CFR+"),
     "dcfr+": Entry(cfr.DCFRPlusSolver, "discounted CFR+"),
@@ -152,7 +152,9 @@ SOLVERS: Mapping[str, Entry] = FrozenMapping(
       "adaptive optimistic CFR, tentative restarts",
       wrapper=Restarted,
     ),
-    "adaptive": Entry(cfr.AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR: nothing to tune"),
+    "adaptive": Entry(
+      cfr.AdaptiveOptimisticCFRSolver, "adaptive optimistic CFR, without parameters"
+    ),
     # Simultaneous updates need the whole prediction.
     "adaptive_simultaneous": _simultaneous(
       "adaptive optimistic CFR", AdaptiveOptimisticDescent(prediction=1.0)
@@ -179,7 +181,7 @@ SOLVERS: Mapping[str, Entry] = FrozenMapping(
       cfr.DynamicThresholdingSolver, "multiplicative weights, dynamic thresholding, pruning"
     ),
     "trembling_hand": Entry(
-      cfr.TremblingHandSolver, "CFR+ whose hand trembles, for sensible play off the path"
+      cfr.TremblingHandSolver, "CFR+ with a trembling hand, for sensible play off the path"
     ),
     "rtcfr+": Entry(
       first_order.RTCFRPlusSolver, "reward transformation CFR+: its last iterate converges"
@@ -242,12 +244,12 @@ SOLVERS: Mapping[str, Entry] = FrozenMapping(
 
 
 def _key(name: str) -> str:
-  """Returns a name without what spellings differ in: case, spaces, underscores, "plus" for "+", "Solver" at the end."""
+  """Returns a name in one spelling: lower case, no spaces or underscores, "+" for "plus", no "Solver" at the end."""
   plain = re.sub(r"[^a-z0-9+]", "", name.lower())
   return plain.removesuffix("solver").replace("plus", "+")
 
 
-# The names of `SOLVERS` by their keys and by those of their classes, where an entry is the class as it is.
+# The names of `SOLVERS` by key; entries without arguments also by the key of their class.
 _KEYS = {
   _key(entry.solver.__name__): name
   for name, entry in SOLVERS.items()

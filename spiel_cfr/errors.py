@@ -1,7 +1,6 @@
-"""Every exception that a user's mistake can raise, in one small hierarchy.
+"""Exceptions of the library, in one small hierarchy.
 
-Catch `SpielCFRError` to catch them all. Those that report a bad value are also `ValueError`s, so code that already
-guards against `ValueError` keeps working.
+Catch `SpielCFRError` to catch them all. Errors about a wrong value are also `ValueError`s.
 """
 
 
@@ -10,7 +9,7 @@ class SpielCFRError(Exception):
 
 
 class ArgumentError(SpielCFRError, ValueError):
-  """An argument has a value that makes no sense, such as zero iterations."""
+  """An argument has an invalid value, such as zero iterations."""
 
 
 class GameError(SpielCFRError, ValueError):
@@ -26,11 +25,11 @@ class GameParameterError(GameError):
 
 
 class UnsupportedGameError(GameError):
-  """The game is of a kind that no solver here takes; subclasses say which."""
+  """The game is of an unsupported kind; subclasses say which."""
 
 
 class NoInformationStateError(UnsupportedGameError):
-  """The game has no information state strings, so infosets can't be told."""
+  """The game has no information state strings, so infosets are unknown."""
 
 
 class SampledChanceError(UnsupportedGameError):
@@ -38,11 +37,11 @@ class SampledChanceError(UnsupportedGameError):
 
 
 class NoStatesError(UnsupportedGameError):
-  """Something needs OpenSpiel's states, and the game was made of arrays, or can't be made of its string again."""
+  """A function needs OpenSpiel's states, and the game was made of arrays, or can't be loaded by its string."""
 
 
 class FeaturesError(UnsupportedGameError):
-  """The features of infosets, which networks see, do not tell infosets apart, or are missing."""
+  """The features of infosets, for networks, are missing or the same at different infosets."""
 
 
 class MeanFieldGameError(UnsupportedGameError):
@@ -50,7 +49,7 @@ class MeanFieldGameError(UnsupportedGameError):
 
 
 class SinglePlayerGameError(UnsupportedGameError):
-  """The game has one player only, so there is no equilibrium to find."""
+  """The game has only one player, so there is no equilibrium to find."""
 
 
 class ImperfectRecallError(UnsupportedGameError):
@@ -58,11 +57,11 @@ class ImperfectRecallError(UnsupportedGameError):
 
 
 class InconsistentInfosetError(UnsupportedGameError):
-  """Two states of one infoset differ in something its owner can see."""
+  """Two states of one infoset differ in something that the owner sees."""
 
 
 class InvalidPayoffError(UnsupportedGameError):
-  """A terminal state returns NaN, an infinity, or what does not sum to what the game's type says."""
+  """A terminal state returns NaN, an infinity, or payoffs that contradict the type of the game."""
 
 
 class GameTooLargeError(GameError):
@@ -70,15 +69,15 @@ class GameTooLargeError(GameError):
 
 
 class EndgameError(GameError):
-  """An endgame file is not one, or describes an impossible deal."""
+  """An endgame file is invalid, or describes an impossible deal."""
 
 
 class PolicyError(SpielCFRError, ValueError):
-  """A policy does not fit the game, or its probabilities are none."""
+  """A policy does not fit the game, or its probabilities are invalid."""
 
 
 class FileFormatError(SpielCFRError, ValueError):
-  """A file is not what it should be: truncated, altered, too new, foreign."""
+  """A file has another kind or format than expected."""
 
 
 class DamagedFileError(FileFormatError):
@@ -86,7 +85,7 @@ class DamagedFileError(FileFormatError):
 
 
 class CheckpointMismatchError(SpielCFRError, ValueError):
-  """A checkpoint is of another game, or of another solver, or of one made with other arguments."""
+  """A checkpoint is of another game, another solver, or other arguments."""
 
 
 class NotFiniteError(SpielCFRError, ArithmeticError):
@@ -102,39 +101,39 @@ class FolderInUseError(SpielCFRError, RuntimeError):
 
 
 class ShardError(SpielCFRError, RuntimeError):
-  """Processes that share a solver's subtrees have failed for good, or can't be given what they need."""
+  """The processes that share a solver's subtrees have failed, or can't receive the solver."""
 
 
 class RestartError(SpielCFRError, ValueError):
-  """A solver is to be restarted from a strategy, and its minimizer has no way to go on from one."""
+  """A solver can't be restarted from a strategy, since its minimizer can't."""
 
 
 class LockError(SpielCFRError, ValueError):
-  """A solver is to keep a part of its policy fixed, and can't, or not any more."""
+  """A solver can't lock a part of its policy, or not after its first iteration."""
 
 
 class AbstractionError(SpielCFRError, ValueError):
-  """Infosets can't play alike, or something can't be done with a game in which several do."""
+  """Infosets can't share a strategy, or an abstraction in which they do can't be used here."""
 
 
 class WarmStartError(SpielCFRError, ValueError):
-  """A solver is to start warm in a way that its minimizer has no answer for, or is asked what only a cold start has."""
+  """A solver can't start warm in this way, or a function needs a run without a warm start."""
 
 
 class PruningError(UnsupportedGameError):
-  """A game is to be solved with pruning that is not sound there, or of which there is none for its form."""
+  """Pruning is not sound for this solver, or does not exist for this form of game."""
 
 
 class PrivateMovesError(UnsupportedGameError):
-  """A game does not fit private moves form, or the keys of its worlds tell too little; the message has histories."""
+  """A game does not fit private moves form, or the keys of its worlds merge different states; see the message."""
 
 
 class MissingPackageError(SpielCFRError, ImportError):
-  """A package is not installed that only this needs; the message says how to install it."""
+  """An optional package is not installed; the message says how to install it."""
 
 
 class DoubtfulGameWarning(UserWarning):
-  """The game can be solved, and something in it is hardly what its author means; the message says what."""
+  """The game can be solved, but something in it is probably a mistake; the message says what."""
 
 
 class NoSolutionError(SpielCFRError, ArithmeticError):

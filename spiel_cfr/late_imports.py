@@ -1,4 +1,4 @@
-"""Rooms and public names that a first solve does without: `spiel_cfr` imports them when one is first asked for."""
+"""Packages and public names that `spiel_cfr` imports when one of them is first used."""
 
 from spiel_cfr import (
   abstraction,

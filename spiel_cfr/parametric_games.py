@@ -1,10 +1,9 @@
-"""Games whose payoffs are linear in parameters, such as the sizes of bets, and the parameters best for a player.
+"""Games whose payoffs are linear in parameters, such as the sizes of bets, and optimization of the parameters.
 
-With components A_0, A_1, ..., A_K of the payoffs, every one on the same tree, the payoffs at parameters theta are
-A_0 + sum_k theta_k A_k, so that neither the tree nor the components are ever walked again. What the players get, and
-how that changes with a parameter while they play on, are linear in the components too; at an equilibrium of a zero-sum
-game that is how its value changes, by the envelope theorem. Brown and Sandholm, "Regret Transfer and Parameter
-Optimization" (2014).
+Let A_0, A_1, ..., A_K be components of the payoffs, all on the same tree. The payoffs at parameters theta are A_0 +
+sum_k theta_k A_k, so a new game needs no walk of the tree. The expected payoffs of a policy, and their derivatives, are
+linear in the components too. At an equilibrium of a zero-sum game these are the derivatives of its value, by the
+envelope theorem. Brown and Sandholm, "Regret Transfer and Parameter Optimization" (2014).
 """
 
 import functools
@@ -34,26 +33,26 @@ __all__ = [
   "optimize_parameters",
 ]
 
-# A terminal state -> an array of shape (1 + parameters, players): what each player gets whatever the parameters are,
-# and what it gets more with each unit of each.
+# A function of a terminal state that returns an array of shape (1 + parameters, players): the payoffs at parameters of
+# 0, and the change of the payoffs with a unit of each parameter.
 Components: TypeAlias = Callable[[Any], npt.ArrayLike]
 
 
 def _linear_returns(components: Components, factors: Float64s, state: Any) -> list[float]:
-  """Returns what a terminal state is worth to each player; `factors` are 1 and the parameters."""
+  """Returns the payoffs of a terminal state; `factors` are 1 and the parameters."""
   result: list[float] = (factors @ np.asarray(components(state))).tolist()
   return result
 
 
 class LinearGame:
-  """A game for every value of some parameters. Make one with `linear_game`.
+  """A family of games whose payoffs are linear in parameters. Make one with `linear_game`.
 
       bets = linear_game("kuhn_poker", kuhn_bets)
       game = bets([1.5])
 
   Attributes:
-    base: the game as OpenSpiel has it.
-    num_parameters: how many parameters there are.
+    base: the game of OpenSpiel.
+    num_parameters: the number of parameters.
   """
 
   def __init__(
@@ -64,9 +63,14 @@ class LinearGame:
     leaf_payoffs: Float64s,
     outcomes: Float64s,
   ) -> None:
-    """Takes leaves, of shapes (players, leaves) and, weighted by chance, (1 + parameters, leaves, players).
+    """Takes the leaves and the components.
 
-    Outcomes are the different components of terminal states, shape (outcomes, 1 + parameters, players).
+    Args:
+      base: the game of OpenSpiel.
+      components: the function of the components.
+      leaf_sequences: int64 (players, leaves).
+      leaf_payoffs: float64 (1 + parameters, leaves, players), weighted by chance.
+      outcomes: float64 (outcomes, 1 + parameters, players). The different components of terminal states.
     """
     self.base = base
     self.num_parameters = len(leaf_payoffs) - 1
@@ -77,10 +81,10 @@ class LinearGame:
     return f"<LinearGame of {self.base.name}, {self.num_parameters} parameters>"
 
   def __call__(self, parameters: Sequence[float] | Float64s) -> EnumeratedGame:
-    """Returns the game at these parameters; its tree is that of `base`.
+    """Returns the game at some parameters; its tree is that of `base`.
 
     Raises:
-      ArgumentError: they are not as many finite numbers as there are parameters.
+      ArgumentError: the number of parameters is wrong, or one is not finite.
     """
     factors = np.concatenate([[1.0], self.checked(parameters)])
     returns = np.einsum("k,okp->op", factors, self._outcomes)
@@ -103,7 +107,7 @@ class LinearGame:
     """Returns parameters as an array of shape (parameters,).
 
     Raises:
-      ArgumentError: they are not as many finite numbers as there are parameters.
+      ArgumentError: the number of parameters is wrong, or one is not finite.
     """
     try:
       result = np.asarray(parameters, np.float64)
@@ -116,14 +120,14 @@ class LinearGame:
     return result
 
   def values(self, sequence_form: Float64s) -> Float64s:
-    """Returns what each component is worth to each player, shape (1 + parameters, players).
+    """Returns the expected value of each component to each player, shape (1 + parameters, players).
 
     At an equilibrium of a zero-sum game the rows after the first are the derivatives of its value.
 
     Args:
-      sequence_form: how they play, shape (sequences,).
+      sequence_form: the policy, shape (sequences,).
     """
-    reach = np.prod([sequence_form[own] for own in self._leaf_sequences], axis=0)
+    reach = np.prod([sequence_form[sequences] for sequences in self._leaf_sequences], axis=0)
     result: Float64s = np.einsum("l,klp->kp", reach, self._leaf_payoffs)
     return result
 
@@ -132,18 +136,18 @@ def linear_game(game: str | pyspiel.Game, components: Components) -> LinearGame:
   """Compiles a game whose payoffs are linear in parameters: one walk for the tree, one for each component.
 
   Args:
-    game: an OpenSpiel game or its string, for the tree; what it returns does not matter.
-    components: takes a terminal state; returns an array of shape (1 + parameters, players), what the players get at
-      parameters of 0, and for each parameter, what they get more for a unit of it. `kuhn_bets` and `leduc_bets` are
-      two.
+    game: an OpenSpiel game or its string, for the tree; its payoffs do not matter.
+    components: a function of a terminal state that returns an array of shape (1 + parameters, players): the payoffs at
+      parameters of 0, and the change of the payoffs with a unit of each parameter. `kuhn_bets` and `leduc_bets` are
+      examples.
 
   Raises:
-    ArgumentError: the components are not of that shape, or not finite.
+    ArgumentError: the components have another shape, or are not finite.
     GameError: see `compile_game`.
   """
   base = compile_game(game, vector_form=False)
   assert isinstance(base, EnumeratedGame)
-  seen: dict[bytes, Float64s] = {}
+  outcomes: dict[bytes, Float64s] = {}
   shape = (0, 0)
 
   def component(number: int, state: Any) -> list[float]:
@@ -156,7 +160,7 @@ def linear_game(game: str | pyspiel.Game, components: Components) -> LinearGame:
         f"After the history [{state.history_str()}] components returns {found.tolist()}; it must always return finite "
         f"numbers of the same shape (1 + parameters, {base.num_players})."
       )
-    seen.setdefault(found.tobytes(), found)
+    outcomes.setdefault(found.tobytes(), found)
     row: list[float] = found[number].tolist()
     return row
 
@@ -167,36 +171,41 @@ def linear_game(game: str | pyspiel.Game, components: Components) -> LinearGame:
     walk = enumerate_game(view, base.num_states, 1 << 62, False)
     payoffs.append(walk.leaf_payoffs)
   sequences = np.array(
-    [_placed(base, player, own) for player, own in enumerate(walk.leaf_sequences.astype(np.int64))]
+    [
+      _placed(base, player, numbers)
+      for player, numbers in enumerate(walk.leaf_sequences.astype(np.int64))
+    ]
   )
-  return LinearGame(base, components, sequences, np.array(payoffs), np.array(list(seen.values())))
+  return LinearGame(
+    base, components, sequences, np.array(payoffs), np.array(list(outcomes.values()))
+  )
 
 
 def _placed(game: EnumeratedGame, player: int, sequences: Int64s) -> Int64s:
-  """Returns where a player's sequences are that are numbered in order of discovery, 0 the empty one."""
-  own, first = game.infosets[player], sum(len(each) for each in game.actions[:player])
-  places = game.all_action_sequences[first : first + len(own.actions)]
+  """Returns a player's sequences in the layout, given their numbers in order of discovery, 0 the empty one."""
+  first = sum(len(actions) for actions in game.actions[:player])
+  places = game.all_action_sequences[first : first + len(game.infosets[player].actions)]
   result: Int64s = np.concatenate([[game.treeplexes[player].root], places])[sequences]
   return result
 
 
 def kuhn_bets(state: Any) -> Float64s:
-  """Components of Kuhn poker: the ante of 1, and the size of the bet, of which OpenSpiel's is 1."""
-  # Whoever loses has put in the ante, or the ante and a bet.
+  """Returns the components of Kuhn poker: the ante of 1, and the size of the bet, which is 1 in OpenSpiel."""
+  # The loser has paid the ante, or the ante and a bet.
   won = np.array(state.returns())
   called = np.abs(won) > 1
   return np.stack([np.sign(won), np.sign(won) * called])
 
 
 def leduc_bets(state: Any) -> Float64s:
-  """Components of Leduc poker with two players: the ante, and each player's size of raises in each round.
+  """Returns the components of Leduc poker with two players: the ante, and each player's raise size in each round.
 
-  The parameters are player 0's sizes in the first and the second round, then player 1's; OpenSpiel's are 2, 4, 2, 4. A
-  player who calls puts in as much as the other has.
+  The parameters are player 0's sizes in the first and the second round, then player 1's; in OpenSpiel 2, 4, 2, 4. A
+  call matches the stake of the other player.
   """
   stakes = np.zeros((2, 5))
   stakes[:, 0] = 1.0
-  # Two cards are dealt; then a round lasts until somebody calls who is not the first to act, or folds.
+  # After two private cards, a round lasts until a call that is not the first action, or a fold.
   second, player, acted = 0, 0, 0
   betting = iter(state.history()[2:])
   for action in betting:
@@ -216,13 +225,13 @@ def leduc_bets(state: Any) -> Float64s:
 
 
 class Step(NamedTuple):
-  """A point on the way.
+  """A point of `optimize_parameters`.
 
   Attributes:
-    parameters: where it is, shape (parameters,).
-    value: what the player expects there.
-    nash_conv: of the policy that says so, which is how uncertain the value is.
-    gradient: how the value changes with each parameter, shape (parameters,).
+    parameters: float64 (parameters,). The parameters.
+    value: the player's expected payoff.
+    nash_conv: the NashConv of the policy, a bound on the error of the value.
+    gradient: float64 (parameters,). The derivative of the value by each parameter.
   """
 
   parameters: Float64s
@@ -241,33 +250,33 @@ def optimize_parameters(
   length: float = 1.0,
   fixed: Sequence[int] = (),
 ) -> list[Step]:
-  """Follows the gradient of the game's value for a player with CFR+, each game starting warm from the last.
+  """Follows the gradient of the value of the game to a player, with CFR+ and warm starts.
 
-  By the envelope theorem the gradient of a zero-sum game's value is what the components are worth under an
-  equilibrium, see `LinearGame.values`. Step n is length / sqrt(n) long, and no parameter becomes negative. It stops
-  where a step would gain less than NashConv, of which it can't be sure; that may be a local optimum. Brown and
+  By the envelope theorem the gradient of the value of a zero-sum game is the value of the components under an
+  equilibrium, see `LinearGame.values`. Step n has the length length / sqrt(n), and parameters stay nonnegative. The
+  search stops at a point, perhaps a local optimum, where the expected gain of a step is below NashConv. Brown and
   Sandholm, "Regret Transfer and Parameter Optimization" (2014).
 
   Args:
-    game: the game, zero-sum for two players whatever its parameters are.
-    parameters: where to begin, shape (parameters,).
-    player: whose value is to rise.
-    steps: how many, at most.
-    iterations: of CFR+ at each point.
-    length: of the first step, in the parameters' unit.
-    fixed: the numbers of the parameters that stay as they are.
+    game: the game, zero-sum for two players at all parameters.
+    parameters: the first point, shape (parameters,).
+    player: the player whose value to maximize.
+    steps: the most steps.
+    iterations: the iterations of CFR+ at each point.
+    length: the length of the first step, in the unit of the parameters.
+    fixed: the numbers of the parameters that stay constant.
 
   Returns:
-    Every point on the way; `max(found, key=lambda step: step.value - step.nash_conv)` is the best that is certain.
+    All points; `max(found, key=lambda step: step.value - step.nash_conv)` has the largest certain value.
 
   Raises:
-    ArgumentError: an argument makes no sense.
+    ArgumentError: an argument is invalid.
     UnsupportedGameError: the game is not a constant-sum game of two players.
   """
   player = arguments.integer(player, "player", 0, game.base.num_players - 1)
   steps = arguments.positive_integer(steps, "steps")
   length = arguments.positive_number(length, "length")
-  stay = [arguments.integer(each, "fixed", 0, game.num_parameters - 1) for each in fixed]
+  constant = [arguments.integer(number, "fixed", 0, game.num_parameters - 1) for number in fixed]
   here, found = np.maximum(game.checked(parameters), 0.0), list[Step]()
   solver = None
   for number in range(1, steps + 1):
@@ -280,7 +289,7 @@ def optimize_parameters(
     solver.run(iterations)
     values = game.values(solver.average_sequence_form())[:, player]
     gradient = values[1:].copy()
-    gradient[stay] = 0.0
+    gradient[constant] = 0.0
     found.append(Step(here, float(values @ [1.0, *here]), solver.nash_conv(), gradient))
     norm = float(np.linalg.norm(gradient)) or 1.0
     here = np.maximum(here + length / math.sqrt(number) * gradient / norm, 0.0)

@@ -1,4 +1,4 @@
-"""A game against a policy, in the terminal: hands with a person at one seat and bots at the others."""
+"""Games against a policy in the terminal: a person at one seat, bots at the others."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from spiel_cfr.search import SearchBot
 
 
 class _Quit(Exception):
-  """The person has had enough."""
+  """The person wants to quit."""
 
 
 class _Person(pyspiel.Bot):  # type: ignore[misc]
@@ -31,7 +31,7 @@ class _Person(pyspiel.Bot):  # type: ignore[misc]
     pass
 
   def inform_action(self, state: Any, player: int, action: int) -> None:
-    """Prints what another player does; what chance does shows in what the person sees."""
+    """Prints the action of another player. Chance shows in the person's information state."""
     if player != self._player and player >= 0:
       print(f"  player {player}: {state.action_to_string(player, action)}")
 
@@ -53,7 +53,7 @@ class _Person(pyspiel.Bot):  # type: ignore[misc]
 
 
 def _ask(question: str) -> str:
-  """Returns a line that was typed in."""
+  """Returns a line of input; raises _Quit for q or the end of input."""
   try:
     answer = input(question).strip()
   except (EOFError, KeyboardInterrupt):
@@ -72,18 +72,18 @@ def play(
   search: bool = False,
   seed: int | None = None,
 ) -> None:
-  """Plays hands in the terminal, until `q` is typed.
+  """Plays hands in the terminal, until the person types `q`.
 
   Args:
-    game: OpenSpiel's string of the game, or the game; moves that are simultaneous are made in turns.
-    policy: what the others play, as `PolicyBot` takes it.
-    player: where the person sits, from 0; None for a seat further each hand.
-    hands: end after so many.
+    game: an OpenSpiel game or its string; simultaneous moves are made in turn.
+    policy: the policy of the others, an argument of `PolicyBot`.
+    player: the seat of the person, from 0; None for the next seat each hand.
+    hands: the number of hands; None for no limit.
     search: whether the others search from the policy, see `SearchBot`.
-    seed: of the cards and of the others' draws.
+    seed: the seed of the cards and of the others' actions.
 
   Raises:
-    ArgumentError: there is no such player, or the number of hands or the seed makes no sense.
+    ArgumentError: the player, the number of hands or the seed is invalid.
     GameError: see `compile_game`.
     PolicyError: the policy has no probabilities for a decision.
   """
@@ -96,7 +96,7 @@ def play(
   rng = np.random.default_rng(None if seed is None else arguments.integer(seed, "seed", 0))
   seeds = rng.integers(2**31, size=players + 1).tolist()
   kind = SearchBot if search else PolicyBot
-  bots = [kind(policy, each, seed=seeds[each]) for each in range(players)]
+  bots = [kind(policy, seat, seed=seeds[seat]) for seat in range(players)]
   chance = np.random.RandomState(seeds[-1])
   total, hand = 0.0, 0
   try:
@@ -109,7 +109,9 @@ def play(
       total += returns[me]
       print(f"\n{state}\nreturns: {', '.join(f'{value:zg}' for value in returns)}")
       print(f"you: {returns[me]:+zg}, {total:+zg} after {hand} hands")
-      if _ask("p for what the policy plays here, return for the next hand: ").lower() == "p":
+      if (
+        _ask("p for the policy's strategy in this hand, return for the next hand: ").lower() == "p"
+      ):
         _replay(state, bots)
   except _Quit:
     pass
@@ -117,15 +119,15 @@ def play(
 
 
 def _replay(state: Any, bots: list[pyspiel.Bot]) -> None:
-  """Prints what the policy plays at every decision of a hand."""
+  """Prints the policy's strategy at every decision of a hand."""
   again = state.get_game().new_initial_state()
   for action in state.history():
     player = again.current_player()
     if player >= 0:
       words = ", ".join(
-        f"{'*' if each == action else ''}{again.action_to_string(player, each)} {chance:z.1%}"
-        for each, chance in bots[player].get_policy(again)
+        f"{'*' if legal == action else ''}{again.action_to_string(player, legal)} {chance:z.1%}"
+        for legal, chance in bots[player].get_policy(again)
       )
       print(f"  player {player} at {again.information_state_string(player)!r}: {words}")
     again.apply_action(action)
-  print("  * is what was played.")
+  print("  * marks the action played.")

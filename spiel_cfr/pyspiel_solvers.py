@@ -1,6 +1,6 @@
-"""OpenSpiel's C++ solvers by the names that they have in `pyspiel`.
+"""Solvers with the names of OpenSpiel's C++ solvers in `pyspiel`.
 
-Programs that use them change their import and nothing else:
+A program that uses those changes only its import:
 
     from spiel_cfr import pyspiel_solvers as pyspiel  # was: import pyspiel
 
@@ -10,9 +10,9 @@ Programs that use them change their import and nothing else:
       solver.evaluate_and_update_policy()
     pyspiel.exploitability(game, solver.average_policy())
 
-Whatever is not a solver is OpenSpiel's own. The solvers are wrappers: they have the methods of OpenSpiel's, and those
-of the solver inside. `average_policy` and `current_policy` return OpenSpiel's C++ class, which its C++ functions take.
-There the two move with the solver; here they are copies, because Python can't write into those of C++.
+All other names are those of `pyspiel`. The solvers are wrappers, with the methods of OpenSpiel's solvers and those of
+the solver inside. `average_policy` and `current_policy` return OpenSpiel's C++ class, which its C++ functions take. In
+OpenSpiel these policies change with the solver; here they are copies, because Python can't write into C++ policies.
 """
 
 import operator
@@ -31,17 +31,17 @@ from spiel_cfr.policies import PolicyDict
 
 
 class PyspielSolver:
-  """A solver whose policies are of OpenSpiel's C++ class; all else is the solver's.
+  """A wrapper of a solver whose policies are of OpenSpiel's C++ class.
 
   Attributes:
-    solver: the solver.
+    solver: the solver inside.
   """
 
   def __init__(self, solver: Solver) -> None:
     self.solver = solver
 
   def __getattr__(self, name: str) -> Any:
-    """Looks everything else up in the solver."""
+    """Returns an attribute of the solver inside."""
     if name.startswith("__") or name == "solver":
       raise AttributeError(name)
     return getattr(self.solver, name)
@@ -50,17 +50,17 @@ class PyspielSolver:
     return repr(self.solver)
 
   def run_iteration(self) -> None:
-    """Does one iteration."""
+    """Runs one iteration."""
     self.solver.run(1)
 
   def tabular_average_policy(self) -> pyspiel.Policy:
-    """Returns a copy of the average policy; of games that are sampled on states, of the infosets met."""
+    """Returns a copy of the average policy; of solvers that sample states, at the infosets met."""
     if self._meets_infosets():
       return _partial(self.solver.average_policy_dict())
     return self.solver.tabular_average_policy()
 
   def tabular_current_policy(self) -> pyspiel.Policy:
-    """Returns a copy of the current policy; of games that are sampled on states, of the infosets met."""
+    """Returns a copy of the current policy; of solvers that sample states, at the infosets met."""
     if self._meets_infosets():
       return _partial(self.solver.current_policy_dict())
     return self.solver.tabular_current_policy()
@@ -73,24 +73,24 @@ class PyspielSolver:
 
 
 def _partial(table: PolicyDict) -> pyspiel.Policy:
-  """Returns a C++ policy that is uniform where a table has nothing."""
+  """Returns a table as a C++ policy that is uniform at all other infosets."""
   return pyspiel.PartialTabularPolicy(
     {infostate: list(entries.items()) for infostate, entries in table.items()}
   )
 
 
 def CFRSolver(game: AnyGame) -> PyspielSolver:
-  """`pyspiel.CFRSolver`: CFR of a compiled game or what `compile_game` takes."""
+  """`pyspiel.CFRSolver`: CFR of a compiled game or an argument of `compile_game`."""
   return PyspielSolver(cfr.CFRSolver(game))
 
 
 def CFRPlusSolver(game: AnyGame) -> PyspielSolver:
-  """`pyspiel.CFRPlusSolver`: CFR+ of a compiled game or what `compile_game` takes."""
+  """`pyspiel.CFRPlusSolver`: CFR+ of a compiled game or an argument of `compile_game`."""
   return PyspielSolver(cfr.CFRPlusSolver(game))
 
 
 def CFRBRSolver(game: AnyGame) -> PyspielSolver:
-  """`pyspiel.CFRBRSolver`: CFR-BR of a compiled game or what `compile_game` takes."""
+  """`pyspiel.CFRBRSolver`: CFR-BR of a compiled game or an argument of `compile_game`."""
   return PyspielSolver(variants.CFRBRSolver(game))
 
 
@@ -99,14 +99,14 @@ def ExternalSamplingMCCFRSolver(
   seed: int = 0,
   avg_type: AverageType | pyspiel.MCCFRAverageType = AverageType.SIMPLE,
 ) -> PyspielSolver:
-  """`pyspiel.ExternalSamplingMCCFRSolver`: `mccfr.ExternalSamplingSolver`, with its errors too."""
+  """`pyspiel.ExternalSamplingMCCFRSolver`: `mccfr.ExternalSamplingSolver`, with the same errors."""
   return PyspielSolver(ExternalSamplingSolver(game, avg_type, seed=_unsigned(seed)))
 
 
 def OutcomeSamplingMCCFRSolver(
   game: AnyGame, epsilon: float = 0.6, seed: int = -1
 ) -> PyspielSolver:
-  """`pyspiel.OutcomeSamplingMCCFRSolver`: `mccfr.OutcomeSamplingSolver`, with its errors too.
+  """`pyspiel.OutcomeSamplingMCCFRSolver`: `mccfr.OutcomeSamplingSolver`, with the same errors.
 
   A seed of -1 is drawn from NumPy's global state.
   """
@@ -115,7 +115,7 @@ def OutcomeSamplingMCCFRSolver(
 
 
 def _unsigned(seed: Any) -> int:
-  """Returns a seed of 32 bits as C++ reads it, which takes negative ones too."""
+  """Returns the low 32 bits of a seed, as C++ reads negative seeds too."""
   try:
     return operator.index(seed) & 0xFFFF_FFFF
   except TypeError:
@@ -123,7 +123,7 @@ def _unsigned(seed: Any) -> int:
 
 
 def __getattr__(name: str) -> Any:
-  """Looks everything else up in `pyspiel`."""
+  """Returns a name of `pyspiel`."""
   return getattr(pyspiel, name)
 
 

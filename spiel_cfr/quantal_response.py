@@ -1,26 +1,26 @@
-"""Logit quantal response equilibria in agent form: everybody errs, and the costlier an error, the rarer it is.
+"""Logit quantal response equilibria in agent form: all players err, and costlier errors are rarer.
 
-With sigma the players' behavioural strategies, and Q(I, a) what the owner of infoset I expects from action a given that
-I is reached, all else as sigma has it (its own later moves too),
+Let sigma be the players' behavioural strategies, and Q(I, a) the expected payoff to the owner of infoset I of action a,
+given that I is reached, with sigma everywhere else (also in the owner's later moves). Then
 
     sigma(I, a)  is proportional to  exp(rationality Q(I, a))
 
 at every infoset (McKelvey and Palfrey, "Quantal Response Equilibria for Extensive Form Games", 1998). At rationality 0
-play is uniform. From there one curve of fixed points starts, the principal branch, whose limit is in almost all games
-one sequential equilibrium. It is followed as Turocy does, "Computing sequential equilibria using agent quantal response
-equilibria" (2010): by predictor and corrector in y = log sigma and rationality, along the curve's length, since it may
-turn back in rationality.
+play is uniform. From there one curve of fixed points starts, the principal branch, whose limit is a single sequential
+equilibrium in almost all games. The solver follows it like Turocy, "Computing sequential equilibria using agent quantal
+response equilibria" (2010): by predictor and corrector in y = log sigma and rationality, along the length of the curve,
+since rationality may turn back.
 
-With w(l | I a) the probability of terminal history l given that it goes through action a at I, logarithms of which are
-sums of y, so that nothing underflows,
+Let w(l | I a) be the probability of terminal history l given action a at I. Its logarithm is a sum of y, so that
+nothing underflows. Then
 
     Q(I, a) = sum over l of w(l | I a) u(l)
     dQ(I, a) / dy(J, b) = sum over l through both of w(l | I a) (u(l) - Q(I, a))
 
-Newton's method solves B (y - rationality Q(y)) = 0, where B takes from each entry the mean of its infoset under sigma.
-That is all but linear where Q is, however large rationality is. Its matrix I - rationality B dQ/dy has ones on the
-diagonal and an entry for two actions only where a history goes through both infosets; factored from the last moves of
-the game to the first, it fills little.
+Newton's method solves B (y - rationality Q(y)) = 0, where B subtracts from each entry the mean of its infoset under
+sigma. This equation is almost linear where Q is, for any rationality. Its matrix I - rationality B dQ/dy has ones on
+the diagonal, and an entry for two actions only if a history goes through both infosets. Factored from the last moves of
+the game to the first, it has little fill-in.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ import numpy as np
 import scipy  # its `sparse` is imported when it is used
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s, spread
+from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.history_walk import HistoryWalk
@@ -40,12 +40,12 @@ from spiel_cfr.games.openspiel.history_list import CHANCE, TERMINAL
 from spiel_cfr.policies import forms
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 
-# What is promised of the residual, and below which a corrector need not go on.
+# The guaranteed bound of the residual, and the residual at which the corrector stops.
 _PROMISED, _SMALL = 1e-8, 1e-10
 _MOST_CORRECTIONS = 12
-# Steps that are shorter, in units of y and of rationality times the range of payoffs, lead nowhere.
+# The shortest step, in units of y and of rationality times the range of payoffs.
 _SHORTEST_STEP = 1e-6
-# A pivot off the diagonal costs fill; an error in a factor costs a correction.
+# Pivots off the diagonal cost fill-in; errors in a factor cost only corrections.
 _PIVOTS: dict[str, Any] = {
   "permc_spec": "NATURAL",
   "diag_pivot_thresh": 0.01,
@@ -57,8 +57,8 @@ class BranchPoint(NamedTuple):
   """A point of the principal branch.
 
   Attributes:
-    rationality: per unit of payoff.
-    probabilities: the strategies there in behavioural form, shape (sequences,).
+    rationality: the rationality per unit of payoff.
+    probabilities: float64 (sequences,). The strategies in behavioural form.
   """
 
   rationality: float
@@ -67,15 +67,15 @@ class BranchPoint(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class QuantalResponse(SolvedPolicy):
-  """What `solve_qre` has found.
+  """The result of `solve_qre`.
 
   Attributes:
     compiled_game: the game as arrays.
-    rationality: as it was asked for, per unit of payoff.
-    log_probabilities: logarithms of the strategies, shape (sequences,), 0 in padding: at infosets to which hardly
-      anybody plays they say what probabilities that have become 0 don't, which history is how much likelier.
+    rationality: the rationality per unit of payoff.
+    log_probabilities: float64 (sequences,). The logarithms of the strategies, 0 in padding. They tell how likely
+      histories are at infosets that are hardly ever reached, where probabilities underflow.
     residual: the largest |sigma(I, a) - exp(rationality Q(I, a)) / sum over b of exp(rationality Q(I, b))|.
-    path: points of the principal branch, from rationality 0 to this one.
+    path: points of the principal branch, from rationality 0 to `rationality`.
   """
 
   compiled_game: CompiledGame
@@ -108,19 +108,20 @@ def solve_qre(
 
       solve_qre("kuhn_poker", 10.0).policy
 
-  Where the principal branch turns back, several of its points have the same rationality; this is the first.
+  If the principal branch turns back, several of its points have the same rationality; the result is the first.
 
   Args:
-    game: a game that OpenSpiel has states of, with any number of players.
-    rationality: lambda, how much likelier the better of two actions is, as a logarithm per unit of payoff; 0 is uniform
-      play. What rounding does at infosets to which hardly anybody plays grows with its square: Kuhn poker goes up to
-      28,000.
-    step: by how much any probability may change from one point of the path to the next. Less draws a smoother picture.
-    max_nodes: how many histories the game may have.
+    game: a game with states of OpenSpiel, with any number of players.
+    rationality: lambda, the logarithm of how much likelier the better of two actions is, per unit of payoff; 0 is
+      uniform play. Rounding errors at infosets that are hardly ever reached grow with its square: for Kuhn poker it can
+      be up to 28,000.
+    step: the largest change of a probability from one point of the path to the next. Smaller steps make a smoother
+      curve.
+    max_nodes: the most histories that the game may have.
 
   Raises:
-    ArgumentError: a number makes no sense.
-    NoSolutionError: the branch can't be followed so far in float64.
+    ArgumentError: a number is invalid.
+    NoSolutionError: the branch can't be followed to this rationality in float64.
     AbstractionError: the game is an abstraction.
     GameTooLargeError: the game has more histories.
     GameError: see `compile_game`; `NoStatesError` if it was made of arrays.
@@ -131,8 +132,8 @@ def solve_qre(
   compiled = compile_game(game, max_nodes=max_nodes)
   if compiled.original is not compiled:
     raise errors.AbstractionError(
-      f"{compiled} is an abstraction. How often an error is made depends on how many actions there are to err by, so "
-      "that actions which are one have another equilibrium: take the game itself, `.original`."
+      f"{compiled} is an abstraction. The frequency of errors depends on the number of actions, so an abstraction has "
+      "another equilibrium: take the game itself, `.original`."
     )
   agents = _AgentForm(compiled, max_nodes)
   target = rationality * agents.unit
@@ -148,12 +149,14 @@ def solve_qre(
     if is_last:
       guess[-1] = target
     found, ahead, residual = agents.corrected(guess, None if is_last else tangent)
-    # How far off a guess is grows with the square of the step.
-    change = max(1e-3, _apart(found, point) / step, (4.0 * _apart(found, guess) / step) ** 0.5)
+    # The error of a guess grows with the square of the step.
+    change = max(
+      1e-3, _distance(found, point) / step, (4.0 * _distance(found, guess) / step) ** 0.5
+    )
     if residual <= _PROMISED and change <= 1.0:
       point = found
       points.append(point)
-      # Where the branch turns back, rationality falls along it.
+      # After a turn of the branch, rationality falls along it.
       tangent = ahead * np.sign(ahead @ tangent)
       length *= min(4.0, 0.7 / change)
       continue
@@ -164,26 +167,26 @@ def solve_qre(
         f"the way to {rationality:z.6g}: float64 does not tell its points from others there. Ask for less."
       )
   path = [
-    BranchPoint(float(each[-1] / agents.unit), agents.sequences(np.exp(each[:-1])))
-    for each in points
+    BranchPoint(float(point[-1] / agents.unit), agents.sequences(np.exp(point[:-1])))
+    for point in points
   ]
   return QuantalResponse(compiled, rationality, agents.sequences(point[:-1]), residual, tuple(path))
 
 
-def _apart(one: Float64s, other: Float64s) -> float:
+def _distance(first: Float64s, second: Float64s) -> float:
   """Returns the largest difference of probabilities between two points."""
-  return float(np.abs(np.exp(one[:-1]) - np.exp(other[:-1])).max(initial=0.0))
+  return float(np.abs(np.exp(first[:-1]) - np.exp(second[:-1])).max(initial=0.0))
 
 
 class _AgentForm:
-  """A game as the terminal histories that go through each action.
+  """The agent form of a game: the terminal histories that go through each action.
 
-  Actions of all infosets are numbered here from the last moves of the game to the first, and those of an infoset stand
-  together. Payoffs are divided by their range, and a point is y and rationality times that range, shape (actions + 1,).
+  Actions of all infosets are numbered from the last moves of the game to the first, infoset by infoset. Payoffs are
+  divided by their range. A point is y and rationality times that range, shape (actions + 1,).
 
   Attributes:
-    size: how many actions there are.
-    unit: the range of payoffs, by which rationality is multiplied.
+    size: the number of actions.
+    unit: the range of payoffs.
   """
 
   def __init__(self, compiled: CompiledGame, max_nodes: int) -> None:
@@ -195,14 +198,14 @@ class _AgentForm:
     for level, nodes in enumerate(walk.levels):
       depth[walk.entry[nodes[walk.mover[nodes] >= 0]]] = level
     order = np.argsort(-depth[first], kind="stable")
-    self._entries, counts = spread(first[order], counts[order]), counts[order]
+    self._entries, counts = concatenated_ranges(first[order], counts[order]), counts[order]
     self._starts = np.cumsum(counts) - counts
     self._infoset = np.repeat(np.arange(len(counts)), counts)
     # A row for each action, with all actions of its infoset.
     rows, widths = np.repeat(self._starts, counts), np.repeat(counts, counts)
     ends = np.concatenate([[0], np.cumsum(widths)])
     self._together = scipy.sparse.csr_matrix(
-      (np.ones(ends[-1]), spread(rows, widths), ends), (self.size, self.size)
+      (np.ones(ends[-1]), concatenated_ranges(rows, widths), ends), (self.size, self.size)
     )
     self._identity = scipy.sparse.identity(self.size, format="csr")
 
@@ -216,17 +219,17 @@ class _AgentForm:
     )
     self._through, self._along = through, through.T.tocsr()
     lengths = np.diff(through.indptr)
-    # Infosets to which chance never leads have no histories; whatever is done there is worth 0.
+    # Infosets that chance never reaches have no histories; their actions have the value 0.
     self._reached = np.flatnonzero(lengths)
     self._row = np.repeat(np.arange(self.size), lengths)
-    owners = np.repeat(np.arange(compiled.num_players), [len(own) for own in compiled.actions])
+    owners = np.repeat(np.arange(compiled.num_players), list(map(len, compiled.actions)))
     returns = walk.returns[walk.index[ends]]
     self.unit = float(np.ptp(returns)) or 1.0
-    own = owners[self._entries][self._row]
-    self._payoffs = returns[through.indices, own] / self.unit
+    owner = owners[self._entries][self._row]
+    self._payoffs = returns[through.indices, owner] / self.unit
 
   def _paths(self, walk: HistoryWalk, ends: Int64s) -> tuple[Int64s, Int64s]:
-    """Returns the actions on the way to each terminal history, and which history it is."""
+    """Returns pairs of an action and a terminal history after it, as two arrays."""
     place = np.argsort(self._entries)
     nodes, leaves = ends, np.arange(len(ends))
     found = []
@@ -268,11 +271,11 @@ class _AgentForm:
     return values, deviations @ self._along
 
   def linearized(self, point: Float64s) -> tuple[float, Float64s, Float64s]:
-    """Returns how far a point is from the branch, and what leads there.
+    """Returns the distance of a point from the branch, and steps towards it and along it.
 
     Returns:
-      The residual, see `QuantalResponse`; Newton's step at this rationality; and a step of length 1 along the branch,
-      in which rationality grows. Where the branch turns back or meets another one, steps are not finite.
+      The residual, see `QuantalResponse`; the step of Newton's method at this rationality; and a step of length 1 along
+      the branch, in which rationality grows. Steps are not finite where the branch turns or meets another one.
     """
     log_play, rationality = point[:-1], point[-1]
     values, derivative = self.values(log_play)
@@ -285,17 +288,17 @@ class _AgentForm:
     try:
       factors = scipy.sparse.linalg.splu(matrix.tocsc(), **_PIVOTS)
       newton, slope = factors.solve(sides - mean @ sides).T
-    except RuntimeError:  # SciPy's, of a singular matrix
+    except RuntimeError:  # SciPy raises it for a singular matrix.
       newton = slope = np.full(self.size, np.nan)
     ahead = np.append(slope, 1.0)
-    return _apart(logit, point), np.append(newton, 0.0), ahead / np.linalg.norm(ahead)
+    return _distance(logit, point), np.append(newton, 0.0), ahead / np.linalg.norm(ahead)
 
   def corrected(
     self, guess: Float64s, tangent: Float64s | None
   ) -> tuple[Float64s, Float64s, float]:
-    """Returns the point of the branch near a guess, the step ahead there, and the residual, infinite if none is found.
+    """Returns the point of the branch near a guess, the step ahead, and the residual, infinite if there is no point.
 
-    Corrections are perpendicular to the tangent, or leave rationality as it is where there is none.
+    Corrections are perpendicular to the tangent; without a tangent, rationality stays.
     """
     point, before = guess, np.inf
     for number in range(_MOST_CORRECTIONS):
@@ -307,6 +310,6 @@ class _AgentForm:
       point, before = self.normalized(point + newton), residual
       if not np.isfinite(point).all():
         return guess, ahead, np.inf
-    # At its end the branch need not go on.
+    # The last point needs no step ahead.
     is_found = tangent is None or np.isfinite(ahead).all()
     return point, ahead, residual if is_found else np.inf

@@ -1,4 +1,4 @@
-"""One call that solves a game: picks the solver, runs it, and says how good the result is."""
+"""Solution of a game in one call: chooses a solver, runs it, and certifies the result."""
 
 import bisect
 import contextlib
@@ -31,32 +31,32 @@ _REASONS: dict[StopReason, str] = {
   "seconds": "time is up",
   "iterations": "all iterations are done",
   "interrupt": "Ctrl-C was pressed",
-  "stop_when": "it stalls",
+  "stop_when": "the solver stalls",
 }
-# A run stalls that has done so many iterations, and in the second half of them has not come to this share of NashConv.
+# A run stalls after at least so many iterations if NashConv in the second half did not fall to this share.
 _STALL_ITERATIONS, _STALL_SHARE = 10_000, 0.8
-# Then this solver begins.
+# The solver that begins after a stall.
 _AFTER_A_STALL = "adaptive"
-# A share of the range of payoffs below which there is rounding only.
+# The share of the range of payoffs below which NashConv is rounding.
 _ROUNDING = 1e-12
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Solution(SolvedPolicy, Evaluated):
-  """What `solve` has found.
+  """The result of `solve`.
 
   Attributes:
     compiled_game: the game as arrays.
-    sequence_form: the policy, shape (sequences,).
-    expected_values: what each player expects when all play it, shape (players,).
-    best_response_values: what each would expect from a best response to the others, shape (players,).
-    iterations: how many have been done, by both solvers if a second one began.
-    seconds: how long it all took, compiling the game included.
-    reason: what stopped it: "target", "seconds", "iterations" or "interrupt".
+    sequence_form: float64 (sequences,). The policy.
+    expected_values: float64 (players,). The expected payoff of each player if all play the policy.
+    best_response_values: float64 (players,). The expected payoff of each player's best response to the others.
+    iterations: the number of iterations, of both solvers if a second one began.
+    seconds: the time of the call, including the compilation of the game.
+    reason: the reason to stop: "target", "seconds", "iterations" or "interrupt".
     solver: the solver, which can go on.
-    why: why it was picked, in words.
-    rows: the evaluations on the way.
-    correlated_gap: how far all that was played is from a correlated equilibrium, of a solver that tends to one.
+    why: the reason for this solver, in words.
+    rows: the evaluations during the run.
+    correlated_gap: for a solver that tends to a correlated equilibrium, the distance of its play from one; else None.
   """
 
   compiled_game: CompiledGame
@@ -73,9 +73,9 @@ class Solution(SolvedPolicy, Evaluated):
 
   @property
   def equilibrium(self) -> str:
-    """What kind of equilibrium has been found, up to what is certified, in words.
+    """The kind of equilibrium, in words.
 
-    A Nash equilibrium is the policy, up to `nash_conv`; a correlated one is all that was played, up to
+    The policy is a Nash equilibrium up to `nash_conv`. For a correlated equilibrium, the whole play is one up to
     `correlated_gap`.
     """
     if self.correlated_gap is None:
@@ -84,7 +84,7 @@ class Solution(SolvedPolicy, Evaluated):
 
   @property
   def value(self) -> float:
-    """Value of the game for player 0: the middle of `value_bounds`, at most half of their distance off.
+    """The value of the game to player 0: the middle of `value_bounds`, with an error of at most half their distance.
 
     Raises:
       UnsupportedGameError: the game is not a constant-sum game of two players.
@@ -124,7 +124,7 @@ class Solution(SolvedPolicy, Evaluated):
 
 
 def _certain(value: float, off: float) -> str:
-  """Returns a number with the digits that an error of at most `off` leaves, no more than twelve."""
+  """Returns a number with the decimals that an error of at most `off` leaves, at most twelve."""
   if not off:
     return f"{value:z.12g}"
   decimals = min(12, math.ceil(-math.log10(off)))
@@ -132,14 +132,14 @@ def _certain(value: float, off: float) -> str:
 
 
 def _name(solver: Solver) -> str:
-  """Returns what made a solver, and, of a wrapper, what made the solver inside."""
+  """Returns the name of the class or function that made a solver; for a wrapper, also that of the solver inside."""
   inside = solver.recipe.arguments.get("solver")
   name = solver.recipe.name
   return f"{name}({inside.recipe.name})" if isinstance(inside, Solver) else name
 
 
 def choose_solver(game: AnyGame) -> tuple[str, str]:
-  """Returns the name of the solver that serves a game best, and why; see docs/restarts.md for the measurements.
+  """Returns the name of the best solver for a game, and the reason; docs/restarts.md has the measurements.
 
   Raises:
     GameError: see `compile_game`.
@@ -182,23 +182,24 @@ def solve(
       solution.policy
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
-    exploitability: stop when that of the policy, as best responses certify it, is this or less, in the game's units;
-      in other games than constant-sum games of two players, when NashConv is twice this or less.
-    relative: whether that is a share of the range of payoffs, for games in which chips are thousands.
-    seconds: stop after this time, compiling the game included.
-    iterations: stop after so many, None for no limit.
-    solver: None to have one picked, a name in the catalogue, or a solver of the game, which goes on from where it is.
-      If one that was picked stalls, in a constant-sum game of two players and without `traces` and `checkpoints`,
-      another begins; of both, each player's better strategy is returned.
-    evaluate_at: when to evaluate the policy, see `run`; None for more and more rarely, or whenever the solver does so.
+    game: a compiled game, or an argument of `compile_game`.
+    exploitability: the target, in the game's units: stop when the exploitability of the policy is at most this. In
+      other games than constant-sum games of two players, stop when NashConv is at most twice this.
+    relative: whether the target is a share of the range of payoffs.
+    seconds: the limit of time, including the compilation of the game.
+    iterations: the limit of iterations; None for no limit.
+    solver: a name in the catalogue; a solver of the game, which goes on from where it is; or None for the best one. If
+      the best one stalls in a constant-sum game of two players, without `traces` and `checkpoints`, another solver
+      begins, and the result has each player's better strategy of both.
+    evaluate_at: the iterations at which to evaluate the policy, see `run`. By default, powers of 2, later of 1.2; or
+      the checks of a solver with restarts.
     traces: see `run`.
     checkpoints: see `run`.
-    max_nodes: how many states the game may have, see `compile_game`.
-    progress: whether to write to standard error how it goes, as `run` does.
+    max_nodes: the most states that the game may have, see `compile_game`.
+    progress: whether to write progress to standard error, see `run`.
 
   Raises:
-    ArgumentError: a number makes no sense, there is no such solver, or it is one of another game.
+    ArgumentError: a number is invalid, the name of the solver is unknown, or the solver is of another game.
     GameError: see `compile_game`.
   """
   start = time.perf_counter()
@@ -212,12 +213,12 @@ def solve(
   compiled = compile_game(game, max_nodes=max_nodes, progress=progress)
   least, most = compiled.payoff_range
   target_nash_conv = 2 * exploitability * (most - least if relative else 1.0)
-  why = "as was asked for"
+  why = "as requested"
   may_stall = solver is None and compiled.is_two_player_constant_sum and not (traces or checkpoints)
   if solver is None:
     solver, why = choose_solver(compiled)
   if isinstance(solver, str):
-    # What has a horizon is told of the whole run.
+    # The horizon, for solvers that need one, is the whole run.
     solver = catalogue.make(solver, compiled, iterations or 1_000)
   elif not is_same_game(solver.compiled_game, compiled):
     raise errors.ArgumentError(f"{solver!r} is not a solver of {compiled.name}.")
@@ -242,7 +243,7 @@ def solve(
     stalled = f"{_name(solver)} stalls after {done:,} iterations"
     if progress:
       print(f"{stalled}: {_AFTER_A_STALL!r} begins.", file=sys.stderr)
-    why = f"{stalled}, so this begins; of both, each player's better strategy is kept"
+    why = f"{stalled}, so this solver takes over; of both, each player's better strategy is kept"
     solver = catalogue.make(_AFTER_A_STALL, compiled, 1)
     result = go(solver, None if iterations is None else max(1, iterations - done), may_stall=False)
     rows += _continued(result.rows, rows[-1])
@@ -266,7 +267,7 @@ def solve(
 
 
 def _stalls(rows: Sequence[Row], payoff_range: float) -> bool:
-  """Returns whether NashConv has hardly fallen in the second half of many iterations, and not for rounding."""
+  """Returns whether NashConv, if larger than rounding, has hardly fallen in the second half of many iterations."""
   now = rows[-1]
   if now.iteration < _STALL_ITERATIONS or now.nash_conv <= _ROUNDING * payoff_range:
     return False
@@ -275,7 +276,7 @@ def _stalls(rows: Sequence[Row], payoff_range: float) -> bool:
 
 
 def _continued(rows: Sequence[Row], last: Row) -> list[Row]:
-  """Returns the evaluations of a run as those of one that began where another one ended."""
+  """Returns the evaluations of a run as a continuation of another run, which ended with `last`."""
   return [
     dataclasses.replace(
       row,
@@ -290,7 +291,7 @@ def _continued(rows: Sequence[Row], last: Row) -> list[Row]:
 
 def _better(game: CompiledGame, first: Float64s, second: Float64s) -> Float64s:
   """Returns each player's better strategy of two policies in sequence form, in a constant-sum game of two players."""
-  scores = [evaluate.scores(game, evaluate.evaluate(game, each)) for each in (first, second)]
+  scores = [evaluate.scores(game, evaluate.evaluate(game, policy)) for policy in (first, second)]
   result = first.copy()
   for player, tree in enumerate(game.treeplexes):
     if scores[1][player] < scores[0][player]:
@@ -299,7 +300,7 @@ def _better(game: CompiledGame, first: Float64s, second: Float64s) -> Float64s:
 
 
 def _correlated_gap(solver: Solver) -> CorrelatedGap | None:
-  """Returns how far play is from what the solver is promised; None if that is a Nash equilibrium, or not measured."""
+  """Returns the distance of play from a correlated equilibrium; None for a Nash equilibrium, or if unknown."""
   if isinstance(solver, EFRSolver) and not solver.compiled_game.is_two_player_constant_sum:
     with contextlib.suppress(errors.ArgumentError, errors.AbstractionError):
       return solver.gap()
@@ -307,7 +308,7 @@ def _correlated_gap(solver: Solver) -> CorrelatedGap | None:
 
 
 def _when_it_checks(solver: Solver) -> NextDue:
-  """Returns when to look at a policy: at powers of 2, later of 1.2; of one that checks itself, whenever it does."""
+  """Returns the schedule of evaluations: powers of 2, later of 1.2; or the checks of a solver with restarts."""
   early, late = Powers(2), Powers(1.2)
 
   def schedule(iteration: int) -> float:

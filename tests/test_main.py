@@ -162,10 +162,10 @@ def test_play(tmp_path, capsys, monkeypatch):
   played = run(*flags, f"--policy={policy}", typed=typed).out
   assert "you are player 0" in played
   assert "give a number from 1 to 2" in played
-  assert "* is what was played" in played
+  assert "* marks the action played" in played
   assert "hands, " in played.splitlines()[-1]
   assert played == run(*flags, f"--policy={policy}", typed=typed).out
-  assert "* is what was played" in run(*flags, f"--policy={policy}", "--search", typed=typed).out
+  assert "* marks the action played" in run(*flags, f"--policy={policy}", "--search", typed=typed).out
   assert "0 hands, +0 in all" in run(*flags, "--seconds=1", typed="").out
   solver = spiel_cfr.CFRSolver("kuhn_poker")
   solver.save(tmp_path / "solver.npz")
@@ -206,7 +206,7 @@ def test_a_game_of_ones_own(tmp_path, capsys):
 def test_explore_takes_a_solver_and_a_target(capsys, tmp_path):
   path = f"--output={tmp_path / 'page.html'}"
   found = output(capsys, "explore", "kuhn_poker", "--solver=CFR+", "--exploitability=1e-4", path)
-  assert "CFRPlusSolver: as was asked for" in found
+  assert "CFRPlusSolver: as requested" in found
   assert float(re.search(r"exploitability ([\d.e-]+)", found).group(1)) <= 1e-4
 
 

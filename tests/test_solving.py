@@ -79,7 +79,7 @@ def test_other_reasons_to_stop():
   assert 0.4 < solution.seconds < 5
   again = spiel_cfr.solve("leduc_poker", solver=solution.solver, iterations=solution.iterations + 9)
   assert again.iterations == solution.iterations + 9 or again.reason == "target"
-  assert again.why == "as was asked for"
+  assert again.why == "as requested"
 
 
 def test_solvers_by_name():

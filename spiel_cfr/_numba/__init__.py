@@ -1,1 +1,1 @@
-"""Compiled code: how Python functions become machine code here, and what they work on. Knows nothing of games."""
+"""Compiled code: kernels, their cache, arrays, records, steps and vectors. It does not depend on games."""

@@ -1,4 +1,4 @@
-"""Arrays that kernels work on: their types in Python and in numba, and how they lie in memory."""
+"""Arrays of kernels: types in Python and in numba, alignment, checks."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ Uint32s = npt.NDArray[np.uint32]
 Uint64s = npt.NDArray[np.uint64]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
-# Of any length.
+# Integers of any number of bits.
 Integers = npt.NDArray[np.integer[Any]]
 Bools = npt.NDArray[np.bool_]
 
@@ -37,16 +37,16 @@ COUNTS = types.Array(types.uint64, 1, "C")
 COUNT_TABLE = types.Array(types.uint64, 2, "C")
 COUNT = types.uint64
 
-# How many elements of a long array are computed with at a time, where that saves memory.
+# The elements of a long array that are processed at a time, to save memory.
 _AT_A_TIME = 1 << 14
 # Doubles in a cache line. Blocks of infosets begin on one.
 LINE = 8
 
 
 def aligned_zeros(*shape: int, dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
-  """Zeros of float64, or of float32, whose first element begins a cache line.
+  """Returns zeros of float64 or float32; the first element begins a cache line.
 
-  `np.zeros` promises 16 bytes only; loops over vectors that cross cache lines are up to 1.3 times slower.
+  `np.zeros` aligns to 16 bytes only. Loops over vectors that cross cache lines are up to 1.3 times slower.
   """
   count, size = math.prod(shape), np.dtype(dtype).itemsize
   line = LINE * np.dtype(np.float64).itemsize // size
@@ -56,7 +56,7 @@ def aligned_zeros(*shape: int, dtype: npt.DTypeLike = np.float64) -> npt.NDArray
 
 
 def dot(first: AnyFloats, second: AnyFloats) -> float:
-  """Returns a sum of products that does not depend on the number of threads, as that of BLAS does."""
+  """Returns the sum of products. Unlike that of BLAS, it does not depend on the number of threads."""
   return float(np.einsum("i,i", first, second, dtype=np.float64))
 
 
@@ -68,9 +68,9 @@ def aligned(array: AnyFloats, dtype: npt.DTypeLike = np.float64) -> AnyFloats:
 
 
 def unlocked(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-  """Returns the same memory without the mark that it is read-only, because kernels take no arrays that have one.
+  """Returns the same memory as a writable array, since kernels take no read-only arrays.
 
-  For arrays that no kernel writes to: those that another process shares are in memory that really can't be written.
+  Use it for arrays that no kernel writes to. The memory of arrays shared with another process can't be written.
   """
   if array.flags.writeable:
     return array
@@ -80,15 +80,15 @@ def unlocked(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def unpickled(record: Callable[..., Any], *arrays: npt.NDArray[Any]) -> Any:
-  """Returns a `NamedTuple` of arrays that was pickled: `__reduce__` of one that kernels take names this.
+  """Returns an unpickled `NamedTuple` of arrays for kernels; its `__reduce__` names this function.
 
-  What is unpickled may lie in memory that several processes share.
+  Unpickled arrays may be read-only, in memory that several processes share.
   """
   return record(*(unlocked(array) for array in arrays))
 
 
 class _Owner:
-  """What NumPy makes an array of, and keeps as long as the array is there."""
+  """The owner of an array's memory: NumPy makes an array from its interface and keeps it alive."""
 
   def __init__(self, interface: dict[str, Any], array: npt.NDArray[Any]) -> None:
     self.__array_interface__ = interface
@@ -96,26 +96,26 @@ class _Owner:
 
 
 def require(condition: Any, what: str) -> None:
-  """Checks something that kernels rely on, such as arrays from a file.
+  """Checks a condition that kernels rely on, such as one of arrays from a file.
 
   Raises:
-    ValueError: the condition, a truth value or an array of them, is not true everywhere; `what` should be so.
+    ValueError: the condition, a truth value or an array of them, is not true everywhere; `what` describes it.
   """
   if not np.all(condition):
     raise ValueError(f"it is not true that {what}")
 
 
 def require_array(array: Any, name: str, dtype: npt.DTypeLike, *shape: int) -> None:
-  """Checks that an array is one that kernels take.
+  """Checks that kernels take an array.
 
   Args:
     array: the array.
-    name: what to call it.
-    dtype: what it must hold, in the machine's own order of bytes.
-    *shape: its shape; -1 for any length.
+    name: its name in messages.
+    dtype: the required type, in the machine's order of bytes.
+    *shape: the required shape; -1 for any length.
 
   Raises:
-    ValueError: it is not, lies in pieces, or is not finite.
+    ValueError: the array has another type or shape, is not contiguous, or has numbers that are not finite.
   """
   fits = (
     isinstance(array, np.ndarray)
@@ -135,7 +135,7 @@ def require_array(array: Any, name: str, dtype: npt.DTypeLike, *shape: int) -> N
 
 
 def described(value: Any) -> str:
-  """Returns how an error message calls the type of a value."""
+  """Returns the type of a value in words, for error messages."""
   if not isinstance(value, np.ndarray):
     return type(value).__qualname__
   kind = "" if value.flags.carray else " in pieces, not aligned or read-only"
@@ -143,25 +143,25 @@ def described(value: Any) -> str:
 
 
 def inside_kernels(function: Callable[..., Any]) -> Any:
-  """Decorator of a function that tells numba the types and how to generate the code of what it stands for."""
+  """Decorator of numba intrinsics: functions that return a signature and a generator of LLVM code."""
   return extending.intrinsic(function)
 
 
 def pieces(length: int) -> Iterator[slice]:
-  """Cuts an array into pieces, so that what is computed of each takes little memory."""
+  """Yields the pieces of an array of this length, so that temporary arrays are small."""
   for begin in range(0, length, _AT_A_TIME):
     yield slice(begin, min(begin + _AT_A_TIME, length))
 
 
 def taken(array: npt.NDArray[Any], places: npt.NDArray[Any]) -> npt.NDArray[Any]:
-  """Returns `array[places]`, without all the places as long integers, which NumPy makes of shorter ones."""
+  """Returns `array[places]` piece by piece, since NumPy converts all places to 64-bit integers."""
   result = np.empty(len(places), array.dtype)
   for some in pieces(len(places)):
     result[some] = array[places[some]]
   return result
 
 
-def spread(starts: Integers, counts: Integers) -> Int64s:
-  """Returns start, start + 1, ... of each of some ranges."""
+def concatenated_ranges(starts: Integers, counts: Integers) -> Int64s:
+  """Returns the numbers start, start + 1, ... of some ranges, one range after the other; shape (sum of counts,)."""
   ends = np.cumsum(counts)
   return np.asarray(np.arange(counts.sum()) + np.repeat(starts - (ends - counts), counts))

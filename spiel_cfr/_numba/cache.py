@@ -1,14 +1,14 @@
-"""Kernels on disk: numba's own files, in a folder a kernel, checked before numba reads them.
+"""Cache of kernels on disk: numba's files, in a folder for each kernel, checked before numba reads them.
 
-numba looks at the file of a function to know whether what it keeps is stale. Helpers of other files are inlined too, so
-each folder says what was in all files that the function's module imports, directly or not. Edited, a kernel replaces
-its own folder. The same note has a hash of numba's files: what is damaged is compiled anew.
+numba checks only the file of a function for changes. But helpers of other files are inlined. So each folder has a note
+with a hash of all files that the function's module imports, directly or not. An edited kernel replaces its folder. The
+note also has a hash of numba's files: a damaged kernel is compiled again.
 
-numba's files are pickles, which can run anything. So only files and folders are taken that belong to the user or to
-root, and that nobody else can write to; what is not so is passed over. Kernels lie in the folder `kernels` below
-`$NUMBA_CACHE_DIR`; if that is not set, below the package's `__pycache__`, or else `~/.cache/spiel_cfr`. Where none of
-them will do, a warning says it once, and kernels are compiled at every start. So are, without a warning, those that no
-file has, such as a notebook's, and functions with variables of the functions around them.
+numba's files are pickles, which can run any code. So the cache reads only files and folders that belong to the user or
+to root, and that no other user can write to. Kernels are in the folder `kernels` below `$NUMBA_CACHE_DIR`; if that is
+not set, below the package's `__pycache__`, or else `~/.cache/spiel_cfr`. If no folder can be used, the library warns
+once and compiles kernels at every start. It also does so, without a warning, for functions without a file, such as
+those of a notebook, and for closures.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ _SETTINGS = (
   "SLP_VECTORIZE",
   "USING_SVML",
 )
-# Packages that change with their version only.
+# Packages whose files change only with their version.
 _VERSIONED = frozenset({"numba", "llvmlite", "numpy"}) | sys.stdlib_module_names
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _IMPORT = re.compile(
@@ -72,7 +72,7 @@ def compiled(
     function: plain Python function.
     signature: numba signature that it is compiled for.
     options: of `numba.njit`.
-    announced: entered while something is compiled, not while it is read.
+    announced: context for compiling, not for reading.
   """
   made_of = _made_of(function, signature, options)
   if made_of is None:
@@ -82,11 +82,11 @@ def compiled(
   for folder in _folders():
     kept = folder / name
     if _is_trusted(folder) and _is_intact(kept, made_of):
-      # Whatever numba can't read, a later numba perhaps, must not be more than slow.
+      # If numba can't read the files, for instance in a later version, the kernel is compiled again.
       with contextlib.suppress(Exception):
         dispatcher = _compile(function, signature, options, kept)
         if not dispatcher.stats.cache_hits:
-          # Some versions of numba also look at when the function's file was changed, and have written it anew.
+          # Some versions of numba also check the time of the function's file, and have compiled it again.
           _seal(kept, made_of)
         return dispatcher
   with announced():
@@ -99,7 +99,7 @@ def _compile(
   options: dict[str, Any],
   folder: Path | None = None,
 ) -> Any:
-  """Returns a dispatcher for one signature, whose numba reads from this folder, or else writes to it."""
+  """Returns a dispatcher for one signature. numba reads it from a folder, or compiles it and writes it there."""
   if folder is not None:
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder)
@@ -107,15 +107,15 @@ def _compile(
       dispatcher: Any = numba.njit(cache=True, **options)(function)
     finally:
       config.CACHE_DIR = before
-    # Told to keep its files elsewhere, numba would take stale ones from there.
+    # If numba is configured to use another folder, it could read stale files there.
     if folder not in Path(dispatcher.stats.cache_path).parents:
       folder = None
   if folder is None:
     dispatcher = numba.njit(**options)(function)
-  # LLVM calls back into Python through ctypes, which would lose a KeyboardInterrupt and leave half a kernel.
+  # LLVM calls back into Python through ctypes, which would lose a KeyboardInterrupt and leave an incomplete kernel.
   with DeferredInterrupt(whole=True):
     dispatcher.compile(signature)
-  # Numbers of other types are converted, not compiled for.
+  # Numbers of other types are converted, without another compilation.
   dispatcher.disable_compile()
   return dispatcher
 
@@ -123,7 +123,7 @@ def _compile(
 def _compile_and_keep(
   function: Callable[..., Any], signature: Any, options: dict[str, Any], name: str, made_of: str
 ) -> Any:
-  """Compiles into a new folder, which then takes its place whole."""
+  """Compiles into a temporary folder, then renames it."""
   reason: OSError | None = None
   for folder in _folders():
     try:
@@ -136,7 +136,7 @@ def _compile_and_keep(
       continue
     try:
       dispatcher = _compile(function, signature, options, temporary)
-      # numba doesn't keep code with addresses of this process in it.
+      # numba does not keep code that has addresses of this process.
       if any(temporary.rglob("*.nbc")):
         _seal(temporary, made_of)
         shutil.rmtree(folder / name, ignore_errors=True)
@@ -152,14 +152,14 @@ def _compile_and_keep(
     _warned.set()
     warnings.warn(
       f"compiled kernels can't be kept, so every start compiles them again ({reason}); set the "
-      "environment variable NUMBA_CACHE_DIR to a folder that you, and nobody else, can write to",
+      "environment variable NUMBA_CACHE_DIR to a folder that only you can write to",
       stacklevel=2,
     )
   return _compile(function, signature, options)
 
 
 def _folders() -> Iterator[Path]:
-  """Yields where kernels are looked for, in this order; they are written to the first that will do."""
+  """Yields the folders to search for kernels, in this order. The first usable folder is written to."""
   if config.CACHE_DIR:
     yield Path(config.CACHE_DIR) / "kernels"
     return
@@ -172,21 +172,21 @@ def _folders() -> Iterator[Path]:
 
 
 def _is_trusted(path: Path) -> bool:
-  """Returns whether nobody but the user and root can have written to a folder or a file; links are neither."""
+  """Returns whether only the user and root can write to a folder or a file; False for links."""
   try:
     found = path.lstat()
   except OSError:
     return False
-  mode, own = found.st_mode, {0, os.geteuid()}
+  mode, trusted_users = found.st_mode, {0, os.geteuid()}
   return (
     (stat.S_ISDIR(mode) or stat.S_ISREG(mode))
-    and found.st_uid in own
+    and found.st_uid in trusted_users
     and not mode & _WRITABLE_BY_OTHERS
   )
 
 
 def _is_intact(kept: Path, made_of: str) -> bool:
-  """Returns whether a folder holds what was compiled from the same, as it was written, and by whom it may be."""
+  """Returns whether a folder has a kernel of the same sources, undamaged, in trusted files."""
   try:
     return all(map(_is_trusted, (kept, *kept.rglob("*")))) and (
       (kept / CHECKSUM).read_text() == _checksum(kept, made_of)
@@ -196,14 +196,14 @@ def _is_intact(kept: Path, made_of: str) -> bool:
 
 
 def _seal(folder: Path, made_of: str) -> None:
-  """Writes the note, and takes from others what the umask may have let them: to write to numba's files."""
+  """Writes the note, and removes write permissions of other users, which the umask may have left."""
   (folder / CHECKSUM).write_text(_checksum(folder, made_of))
   for path in folder.rglob("*"):
     path.chmod(path.stat().st_mode & ~_WRITABLE_BY_OTHERS)
 
 
 def _checksum(folder: Path, made_of: str) -> str:
-  """Returns a hash of what kernels were made of, and of numba's files."""
+  """Returns a hash of the sources of a kernel and of numba's files."""
   total = hashlib.sha256(made_of.encode())
   for path in sorted(folder.rglob("*.nb[ci]")):
     total.update(hashlib.sha256(path.read_bytes()).digest())
@@ -211,7 +211,7 @@ def _checksum(folder: Path, made_of: str) -> str:
 
 
 def _folder_name(function: Any, signature: Any, options: dict[str, Any]) -> str:
-  """Returns a name that an edited kernel shares with what it was before, but with no other."""
+  """Returns the name of a kernel's folder. It stays when the kernel is edited, and no other kernel has it."""
   binding: Any = llvmlite.binding
   different = (
     signature,
@@ -231,19 +231,19 @@ def _folder_name(function: Any, signature: Any, options: dict[str, Any]) -> str:
 
 
 def _made_of(function: Any, signature: Any, options: dict[str, Any]) -> str | None:
-  """Returns a hash of all sources that a function can refer to, None if they can't be known."""
+  """Returns a hash of all sources that a function can refer to; None if they are unknown."""
   module = sys.modules.get(function.__module__)
-  own = getattr(module, "__file__", None)
-  if own is None or function.__closure__ or not os.path.isfile(own):
+  file = getattr(module, "__file__", None)
+  if file is None or function.__closure__ or not os.path.isfile(file):
     return None
-  if os.path.abspath(function.__code__.co_filename) != os.path.abspath(own):
+  if os.path.abspath(function.__code__.co_filename) != os.path.abspath(file):
     return None
   reached, found = {function.__module__: ""}, [function.__module__]
   try:
     while found:
       name = found.pop()
       reached[name], imported = _source(name)
-      new = [each for each in imported if each not in reached]
+      new = [name for name in imported if name not in reached]
       reached.update(dict.fromkeys(new, ""))
       found += new
   except OSError:
@@ -253,7 +253,7 @@ def _made_of(function: Any, signature: Any, options: dict[str, Any]) -> str | No
 
 @functools.cache
 def _source(name: str) -> tuple[str, tuple[str, ...]]:
-  """Returns a hash of a module's source, and which modules it imports, wherever in it; a few more do no harm.
+  """Returns a hash of a module's source, and the modules that it imports anywhere; superfluous modules do no harm.
 
   Raises:
     OSError: there is no such file.
@@ -275,12 +275,14 @@ def _source(name: str) -> tuple[str, tuple[str, ...]]:
     if start:
       with contextlib.suppress(ImportError, ValueError):
         start = importlib.util.resolve_name(start, package)
-      modules = [f"{start}.{each}" for each in listed if f"{start}.{each}" in sys.modules]
-      # A package of which modules are taken does not matter itself, and imports much else.
+      modules = [f"{start}.{part}" for part in listed if f"{start}.{part}" in sys.modules]
+      # A package whose modules are imported does not count itself, since it imports many others.
       listed = [*modules, *([start] if len(modules) < len(listed) else [])]
     else:
-      listed += [each.partition(".")[0] for each in listed]
+      listed += [module.partition(".")[0] for module in listed]
     imported.update(
-      each for each in listed if each in sys.modules and each.partition(".")[0] not in _VERSIONED
+      module
+      for module in listed
+      if module in sys.modules and module.partition(".")[0] not in _VERSIONED
     )
   return hashlib.sha256(source).hexdigest(), tuple(sorted(imported))

@@ -1,7 +1,7 @@
-"""Compiled code: how a Python function becomes machine code here, and how it is called.
+"""Kernels: Python functions that numba compiles, each for one explicit signature.
 
-Kernels are compiled by numba the first time they are used, not at import, and kept on disk, see `cache`, so that only
-the very first start of the library on a machine compiles anything. Each has an explicit signature.
+A kernel is compiled at its first use, not at import, and kept on disk, see `cache`. So only the first start of the
+library on a machine compiles anything.
 """
 
 import abc
@@ -32,7 +32,7 @@ _ERASE_LINE = "\r\x1b[K"
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-  """Marks a helper that only kernels call, of whatever file; its code becomes a part of theirs."""
+  """Decorator of helpers of kernels, in any file; their code becomes a part of the kernel's."""
   result: Callable[..., Any] = compile_inlined(function, _OPTIONS)
   return result
 
@@ -41,24 +41,24 @@ class Kernel(abc.ABC):
   """A function that is compiled for one signature when it is first used.
 
   Attributes:
-    function: the plain Python function; it runs uncompiled too, slowly, unless it uses `spiel_cfr._numba.simd`.
+    function: the plain Python function. It also runs uncompiled, slowly, unless it uses `spiel_cfr._numba.simd`.
   """
 
   __qualname__: str
-  # Whether Python calls it, or other kernels. The code for the other one is spared, which compiles faster.
+  # Whether Python calls the kernel, or only other kernels. It is compiled without the other entry, which is faster.
   _from_python: ClassVar[bool]
 
   def __init__(self, function: Callable[..., Any], signature: Any) -> None:
     """Wraps a plain Python function; nothing is compiled yet.
 
-    `signature` is numba's, or a function from the type of numbers to it if the function exists for float32, too.
+    `signature` is a signature of numba; or, for a kernel of both precisions, a function from the number type to one.
     """
     wrapper: Any = self
     functools.update_wrapper(wrapper, function)
     self.function = function
     self._given = signature
 
-  # Made when it is used, because all kernels together take a tenth of a second.
+  # Made at the first use, since the signatures of all kernels together take a tenth of a second.
   @functools.cached_property
   def signature(self) -> Any:
     """The signature in numba's terms."""
@@ -66,16 +66,16 @@ class Kernel(abc.ABC):
     return self._given(types.float64) if two_precisions else self._given
 
   def of(self, dtype: npt.DTypeLike) -> Self:
-    """Returns the same function for arrays of float64 or of float32.
+    """Returns the kernel for arrays of float64 or of float32.
 
     Raises:
-      TypeError: there is none for float32.
+      TypeError: the kernel does not exist for float32.
     """
     return self if dtype == np.float64 else self._single
 
   @functools.cached_property
   def _single(self) -> Self:
-    """The same function for float32."""
+    """The kernel for float32."""
     if not isinstance(self._given, FunctionType):
       raise TypeError(f"{self.__qualname__}() computes in float64 only")
     result = object.__new__(type(self))
@@ -84,7 +84,7 @@ class Kernel(abc.ABC):
 
   @functools.cached_property
   def _dispatcher(self) -> Any:
-    """The machine code, from disk if nothing that it was made of has changed."""
+    """The machine code, from disk if no source has changed."""
     with compiler_lock:
       # Another thread may have been faster.
       known = self.__dict__.get("_dispatcher")
@@ -105,12 +105,12 @@ class Kernel(abc.ABC):
     return self
 
   def __reduce__(self) -> str:
-    # Pickled, like a function, as the name under which its module has it.
+    # Like a function, a kernel is pickled as its name in its module.
     return self.__qualname__
 
 
 class PythonKernel(Kernel):
-  """A compiled function that Python calls, in some microseconds, most of them to look at the arguments."""
+  """A compiled function that Python calls. A call takes some microseconds, mostly for checks of arguments."""
 
   _from_python = True
 
@@ -118,8 +118,8 @@ class PythonKernel(Kernel):
     """Calls the compiled function.
 
     Raises:
-      TypeError: an argument has another type, number of dimensions or layout than the signature says, or is an array
-        that can't be written.
+      TypeError: an argument has another type, number of dimensions or layout than in the signature, or is a read-only
+        array.
     """
     if len(arguments) != len(self._checks):
       raise TypeError(
@@ -139,17 +139,17 @@ class PythonKernel(Kernel):
 
   @functools.cached_property
   def unchecked(self) -> Callable[..., Any]:
-    """The machine code, which believes what it is given: for callers that have made all arguments themselves."""
+    """The machine code, without checks, for callers that have made all arguments themselves."""
     return python_entry(self._dispatcher, self.signature)
 
 
 def kernel(signature: Any) -> Callable[[Callable[..., Any]], PythonKernel]:
-  """Decorator that makes a function a `Kernel`, see its constructor."""
+  """Decorator that makes a function a `PythonKernel`, see `Kernel`."""
   return lambda function: PythonKernel(function, signature)
 
 
 class _Announced:
-  """What has been said of compiling in this process: that it takes so long, once, and on a terminal of which kernel."""
+  """The announcements of compiling in this process: the number of kernels, and whether one was printed."""
 
   def __init__(self) -> None:
     self.kernels = 0
@@ -161,7 +161,7 @@ _announced = _Announced()
 
 @contextlib.contextmanager
 def _announcement(name: str) -> Iterator[None]:
-  """Says on standard error what takes so long; on a terminal, in a line that is gone afterwards."""
+  """Prints to standard error that a kernel is being compiled; on a terminal, in a line that is erased afterwards."""
   _announced.kernels += 1
   on_terminal = sys.stderr is not None and sys.stderr.isatty()
 
@@ -190,7 +190,7 @@ def _announcement(name: str) -> Iterator[None]:
 
 
 def _check(wanted: Any) -> Callable[[Any], bool]:
-  """Returns a function that says whether compiled code can be given a value where its signature has this type."""
+  """Returns a function that checks whether compiled code can take a value for an argument of this type."""
   if isinstance(wanted, types.Array):
     return functools.partial(_is_array, numpy_dtype(wanted.dtype), wanted.ndim)
   numbers: Any = bool | int | np.bool_ | np.integer
@@ -209,6 +209,6 @@ def _is_array(dtype: np.dtype[Any], dimensions: int, value: Any) -> bool:
 
 
 def numpy_dtype(number: Any) -> np.dtype[Any]:
-  """Returns NumPy's name for numba's type of an array's elements."""
+  """Returns the NumPy type of numba's type of an array's elements."""
   found = getattr(number, "dtype", None)
   return found if isinstance(found, np.dtype) else np.dtype(number.name)

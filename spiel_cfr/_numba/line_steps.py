@@ -1,4 +1,4 @@
-"""Steps that copy lines of numbers, or some elements of them."""
+"""Steps that copy or add lines of numbers, or some of their elements."""
 
 from typing import NamedTuple
 

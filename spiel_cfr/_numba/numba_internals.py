@@ -1,7 +1,7 @@
-"""What is used of numba that numba does not promise to keep, all of it here.
+"""The parts of numba's internals that the library uses, all in one place.
 
-Where a version of numba lacks one of these, something slower that is documented takes its place, but for the operators
-between the vectors of `simd`. `tests/_numba/test_numba_internals.py` takes them away one by one.
+If a version of numba lacks one of these, a slower documented function takes its place, except for operators between the
+vectors of `simd`. `tests/_numba/test_numba_internals.py` removes them one by one.
 """
 
 import threading
@@ -19,20 +19,20 @@ import numba.extending
 _numba: Any = numba
 _extending: Any = numba.extending
 _OPTIONS: Any = getattr(_numba.core.options, "DefaultOptions", None)
-# In place of the class that says how types convert to each other.
+# The kind of a conversion without loss.
 SAFE_CONVERSION: Any = _numba.core.typeconv.Conversion.safe
-# Held by whoever compiles. Another lock than numba's could wait for it while somebody waits for the other.
+# Held while compiling. A second lock beside numba's could lead to a deadlock.
 compiler_lock: Any = getattr(_numba.core.compiler_lock, "global_compiler_lock", threading.RLock())
 
 
 def without_wrappers(*, python: bool, passed: bool) -> dict[str, bool]:
-  """Returns options that spare the code with which Python, or other kernels, would call a function."""
+  """Returns options that leave out the entry of a function for Python, or that for other kernels."""
   options = {"no_cpython_wrapper": not python, "no_cfunc_wrapper": not passed}
   return {name: True for name, spared in options.items() if spared and hasattr(_OPTIONS, name)}
 
 
 def compile_inlined(function: Callable[..., Any], options: dict[str, Any]) -> Any:
-  """Returns a function of numba's that is inlined in those that call it, and that nobody else can call."""
+  """Returns a numba function that is inlined in kernels and can't be called otherwise."""
   spared = without_wrappers(python=False, passed=False)
   return _numba.njit(forceinline=True, **spared, **options)(function)
 
@@ -54,7 +54,7 @@ def add_operator(python_operator: Any, instruction: str, operands: Sequence[Any]
 
 
 def python_entry(dispatcher: Any, signature: Any) -> Callable[..., Any]:
-  """Returns a function that unpacks its arguments and calls the machine code, or looks at their types first."""
+  """Returns a function that calls the machine code; if possible, without numba's checks of argument types."""
   try:
     entry: Callable[..., Any] = dispatcher.overloads[tuple(signature.args)].entry_point
   except (AttributeError, KeyError):
@@ -63,12 +63,12 @@ def python_entry(dispatcher: Any, signature: Any) -> Callable[..., Any]:
 
 
 def machine_code_address(dispatcher: Any, signature: Any, options: dict[str, Any]) -> int:
-  """Returns where the machine code is that other kernels call, compiled a second time if numba doesn't say it."""
+  """Returns the address of the machine code for other kernels; it is compiled a second time if numba hides it."""
   try:
     result = dispatcher.overloads[tuple(signature.args)]
     return int(result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))
   except (AttributeError, KeyError):
     function: Any = _numba.cfunc(signature, **options)(dispatcher.py_func)
-    # Memory of a function that nobody refers to is freed.
+    # A reference keeps the memory of the second copy.
     dispatcher.second_copy = function
     return int(function.address)

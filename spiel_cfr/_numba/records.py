@@ -1,15 +1,14 @@
 """Records: the arguments of a step, in memory, where compiled code reads them by address.
 
-A record is a `NamedTuple` whose fields say by their annotations what compiled code finds there:
+A record is a `NamedTuple`. The annotations of its fields are types for compiled code:
 
     class Add(NamedTuple):
       total: Line
       added: Line
 
-`Packed` writes the address and the shape of each array into a few words. A kernel is given the address of the first
-word, and reads `record.total` as an array, and a record inside a record as a record. So all
-kernels that take a record have one signature, whatever the record holds, and a call passes one number. numba would pass
-a `NamedTuple` as seven numbers an array.
+`Packed` writes the address and the shape of each array into a few words. A kernel receives the address of the first
+word, and reads `record.total` as an array, and a record inside a record as a record. So all kernels of records have the
+same signature, and a call passes one number. numba would pass a `NamedTuple` as seven numbers for each array.
 
 Arrays that are read from a record have no owner, so that numba counts no references; `Packed` keeps them alive.
 Compiled code assumes that fields stay as they are while a kernel runs. A kernel that assigns a field must not read it.
@@ -48,7 +47,7 @@ class Field(NamedTuple):
 
   Attributes:
     dtype: the type of the elements; None for floating-point numbers in the precision of the record.
-    dimensions: 0 for a number, 1 or 2 for an array in C order.
+    dimensions: int. 0 for a number, 1 or 2 for an array in C order.
   """
 
   dtype: str | None
@@ -87,8 +86,8 @@ class RecordType(types.Type):
   """numba's type of a record in a precision.
 
   Attributes:
-    members: each field's first word, and its type in numba.
-    num_words: how long the record is.
+    members: the first word and the numba type of each field.
+    num_words: the length of the record in words.
   """
 
   def __init__(self, record: type, number: Any) -> None:
@@ -138,7 +137,7 @@ def _pointer(builder: Any, record: Any, word: int, element: Any = _WORD) -> Any:
 
 
 def _load(builder: Any, pointer: Any) -> Any:
-  """Reads a word that stays as it is while the kernel runs, which lets LLVM read it once."""
+  """Reads a word that is constant while the kernel runs, so that LLVM reads it once."""
   value = builder.load(pointer)
   value.set_metadata("invariant.load", builder.module.add_metadata([]))
   return value
@@ -197,10 +196,10 @@ class Packed:
   """
 
   def __init__(self, record: Any, dtype: npt.DTypeLike) -> None:
-    """Writes down a record; `dtype`, float64 or float32, is its precision.
+    """Writes a record to memory; `dtype`, float64 or float32, is its precision.
 
     Raises:
-      TypeError: an array has another type, number of dimensions or order than the field says, or can't be written to.
+      TypeError: an array has another type, number of dimensions or order than its field, or is read-only.
     """
     self.record = record
     words: list[int] = []

@@ -1,12 +1,12 @@
-"""Eight numbers at once, or sixteen, for kernels that would otherwise spend their time on loads and stores.
+"""Vectors of eight or sixteen numbers for kernels.
 
-The compiler turns a loop over hundreds of numbers into vector instructions by itself. It can't where the inner loop
-runs over the six or eight private types of a small game, nor keep numbers in registers from one such loop to the next.
-Kernels, and only kernels, can use these functions and +, -, *, / between vectors. On machines with shorter registers
-the compiler splits the operations.
+The compiler turns a loop over hundreds of numbers into vector instructions by itself. It fails if the inner loop runs
+over the six or eight private types of a small game, and it does not keep numbers in registers from one such loop to the
+next. Kernels, and only kernels, can use these functions and +, -, *, / between vectors. On machines with shorter
+registers the compiler splits the operations.
 
-A vector holds as many numbers as a cache line: eight of float64, sixteen of float32, whichever the array has that it is
-loaded from. What `full` returns goes with both, so that one function serves both precisions.
+A vector has the length of a cache line: eight numbers of float64 or sixteen of float32, the type of the array that it
+is loaded from. The result of `full` fits both, so that one function serves both precisions.
 """
 
 import operator
@@ -30,12 +30,12 @@ _INDEX, _DOUBLE, _FLOAT = ir.IntType(32), ir.DoubleType(), ir.FloatType()
 
 
 class _VectorType(types.Type):
-  """The type that numba gives a vector."""
+  """The numba type of a vector."""
 
   is_vector = True
 
   def __init__(self, number: Any, lanes: int, llvm_number: Any, fraction: int, bias: int) -> None:
-    """Takes the type of its numbers, how many there are, and how a number's bits are divided."""
+    """Takes the type and number of elements, and the bits of a number: those of its fraction, and its bias."""
     self.number, self.lanes, self.fraction, self.bias = number, lanes, fraction, bias
     self.integers = ir.VectorType(ir.IntType(cast(Any, number).bitwidth), lanes)
     self.llvm = ir.VectorType(llvm_number, lanes)
@@ -43,16 +43,16 @@ class _VectorType(types.Type):
 
 
 class _EvenType(types.Type):
-  """The type of a vector whose elements are all the same number: of any length, until it meets another."""
+  """The numba type of a vector of equal elements. It has any length, until it meets another vector."""
 
   is_vector = False
 
   def unify(self, typing_context: Any, other: Any) -> Any:
-    """Returns what a variable is that may be the one or the other."""
+    """Returns the common type of a variable of this type or another."""
     return other if getattr(other, "is_vector", False) else None
 
   def can_convert_to(self, typing_context: Any, other: Any) -> Any:
-    """Says that it can become any vector."""
+    """Returns that it converts to any vector."""
     return SAFE_CONVERSION if getattr(other, "is_vector", False) else None
 
 
@@ -64,7 +64,7 @@ _VECTORS = (_DOUBLES, _SINGLES)
 
 @extending.register_model(_VectorType)
 class _VectorModel(models.PrimitiveModel):
-  """How a vector is kept: in a register."""
+  """The data model of a vector: a register."""
 
   def __init__(self, manager: Any, vector_type: Any) -> None:
     cast(Any, super()).__init__(manager, vector_type, vector_type.llvm)
@@ -72,7 +72,7 @@ class _VectorModel(models.PrimitiveModel):
 
 @extending.register_model(_EvenType)
 class _EvenModel(models.PrimitiveModel):
-  """How the one number is kept: in a register."""
+  """The data model of a vector of equal elements: one number in a register."""
 
   def __init__(self, manager: Any, even_type: Any) -> None:
     cast(Any, super()).__init__(manager, even_type, _DOUBLE)
@@ -84,7 +84,7 @@ def vector_of(array: Any) -> Any:
 
 
 def _common(*vectors: Any) -> Any:
-  """Returns the type that all these vectors can become, None if there is none."""
+  """Returns the common type of vectors; None if there is none."""
   found = [vector for vector in vectors if vector is not _EVEN]
   if not all(vector in _VECTORS for vector in found):
     return None
@@ -92,7 +92,7 @@ def _common(*vectors: Any) -> Any:
 
 
 def repeated(builder: Any, vector: Any, number: Any) -> Any:
-  """Returns a vector whose elements are all this number, a double."""
+  """Returns a vector of equal elements, given a double."""
   if vector is _SINGLES:
     number = builder.fptrunc(number, _FLOAT)
   undefined = ir.Constant(vector.llvm, ir.Undefined)
@@ -107,7 +107,7 @@ extending.lower_cast(_EvenType, _VectorType)(
 
 
 def address(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
-  """Returns where array[place] is, as the address of a vector."""
+  """Returns the address of array[place] as that of a vector."""
   data = context.make_array(array_type)(context, builder, array).data
   return builder.bitcast(builder.gep(data, [place]), vector_of(array_type).llvm.as_pointer())
 
@@ -124,7 +124,7 @@ def write(builder: Any, value: Any, pointer: Any, array_type: Any) -> None:
 
 @inside_kernels
 def width(typing_context: Any, numbers: Any) -> Any:
-  """Returns how many numbers of an array a vector holds."""
+  """Returns the number of elements of a vector loaded from an array."""
   lanes = vector_of(numbers).lanes
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -135,7 +135,7 @@ def width(typing_context: Any, numbers: Any) -> Any:
 
 @inside_kernels
 def is_single(typing_context: Any, numbers: Any) -> Any:
-  """Returns whether an array, or a vector, holds numbers of float32."""
+  """Returns whether an array or a vector has the type float32."""
   single = numbers is _SINGLES or getattr(numbers, "dtype", None) == types.float32
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -146,7 +146,7 @@ def is_single(typing_context: Any, numbers: Any) -> Any:
 
 @inside_kernels
 def number_for(typing_context: Any, numbers: Any, number: Any) -> Any:
-  """Returns a number in the precision of an array, so that a loop over the array need not convert."""
+  """Returns a number in the precision of an array, so that a loop over the array does not convert it."""
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return arguments[1]
@@ -156,7 +156,7 @@ def number_for(typing_context: Any, numbers: Any, number: Any) -> Any:
 
 @inside_kernels
 def full(typing_context: Any, number: Any) -> Any:
-  """Returns a vector whose elements are all this number."""
+  """Returns a vector of equal elements."""
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return arguments[0]
@@ -188,7 +188,7 @@ def store(typing_context: Any, numbers: Any, start: Any, vector: Any) -> Any:
 
 
 def _masked(builder: Any, name: str, vector: Any, result: Any, *arguments: Any) -> Any:
-  """Calls an instruction of LLVM's that has a mask; None among the arguments stands for how numbers are aligned."""
+  """Calls a masked instruction of LLVM; None among the arguments stands for the alignment."""
   align = ir.Constant(_INDEX, vector.number.bitwidth // 8)
   given = [align if argument is None else argument for argument in arguments]
   signature = ir.FunctionType(result, [argument.type for argument in given])
@@ -199,7 +199,7 @@ def _masked(builder: Any, name: str, vector: Any, result: Any, *arguments: Any) 
 
 @inside_kernels
 def store_first(typing_context: Any, numbers: Any, start: Any, vector: Any, count: Any) -> Any:
-  """Writes the first elements of a vector, `count` of them, to numbers[start : start + count], unchecked."""
+  """Writes the first `count` elements of a vector to numbers[start : start + count], unchecked."""
   wanted = vector_of(numbers)
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -215,8 +215,8 @@ def store_first(typing_context: Any, numbers: Any, start: Any, vector: Any, coun
   return types.void(numbers, types.uint64, wanted, types.uint64), generate
 
 
-def _each_place(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-  """Returns where numbers[places[start + k]] is for each element k of a vector, and a mask that leaves out none."""
+def _addresses(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+  """Returns the addresses of numbers[places[start + k]] for each element k of a vector, and a mask of ones."""
   lanes = vector_of(signature.args[0]).lanes
   data, places = (
     context.make_array(array_type)(context, builder, array).data
@@ -227,18 +227,18 @@ def _each_place(context: Any, builder: Any, signature: Any, arguments: Any) -> A
   )
   words = builder.zext(builder.load(some, align=4), ir.VectorType(ir.IntType(64), lanes))
   pointers = builder.gep(data, [words], source_etype=data.type.pointee)
-  # llvmlite takes it for a single one.
+  # llvmlite types it as a single pointer.
   pointers.type = ir.VectorType(data.type, lanes)
   return pointers, ir.Constant(ir.VectorType(ir.IntType(1), lanes), [1] * lanes)
 
 
 @inside_kernels
 def gather(typing_context: Any, numbers: Any, places: Any, start: Any) -> Any:
-  """Returns numbers[places[start + k]] for each element k of a vector, unchecked; `places` are uint32 in a row."""
+  """Returns numbers[places[start + k]] for each element k of a vector, unchecked; `places` is a uint32 array."""
   vector = vector_of(numbers)
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    pointers, all_of_them = _each_place(context, builder, signature, arguments)
+    pointers, all_of_them = _addresses(context, builder, signature, arguments)
     undefined = ir.Constant(vector.llvm, ir.Undefined)
     given = pointers, None, all_of_them, undefined
     return _masked(builder, "gather.{}.v{}p0", vector, vector.llvm, *given)
@@ -248,11 +248,11 @@ def gather(typing_context: Any, numbers: Any, places: Any, start: Any) -> Any:
 
 @inside_kernels
 def scatter(typing_context: Any, numbers: Any, places: Any, start: Any, vector: Any) -> Any:
-  """Writes each element k of a vector to numbers[places[start + k]], unchecked; `places` as `gather` takes them."""
+  """Writes element k of a vector to numbers[places[start + k]], unchecked; `places` is a uint32 array."""
   wanted = vector_of(numbers)
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    pointers, all_of_them = _each_place(context, builder, signature, arguments)
+    pointers, all_of_them = _addresses(context, builder, signature, arguments)
     given = arguments[3], pointers, None, all_of_them
     _masked(builder, "scatter.{}.v{}p0", wanted, ir.VoidType(), *given)
     return context.get_dummy_value()
@@ -262,7 +262,7 @@ def scatter(typing_context: Any, numbers: Any, places: Any, start: Any, vector: 
 
 @inside_kernels
 def where_greater(typing_context: Any, left: Any, right: Any, yes: Any, no: Any) -> Any:
-  """Returns a vector of the elements of `yes` where left > right, and of `no` elsewhere."""
+  """Returns the elements of `yes` where left > right, and those of `no` elsewhere."""
   result = _common(left, right, yes, no)
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -274,7 +274,7 @@ def where_greater(typing_context: Any, left: Any, right: Any, yes: Any, no: Any)
 
 @inside_kernels
 def any_greater(typing_context: Any, left: Any, right: Any) -> Any:
-  """Returns whether left > right for any of the elements."""
+  """Returns whether left > right for any element."""
   result = _common(left, right)
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -287,7 +287,7 @@ def any_greater(typing_context: Any, left: Any, right: Any) -> Any:
 
 @inside_kernels
 def nonzero_bits(typing_context: Any, vector: Any) -> Any:
-  """Returns an integer whose bit k says whether element k is not zero."""
+  """Returns an integer in which bit k is set if element k is not zero."""
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     differs = builder.fcmp_unordered("!=", arguments[0], ir.Constant(vector.llvm, None))
@@ -298,7 +298,7 @@ def nonzero_bits(typing_context: Any, vector: Any) -> Any:
 
 @inside_kernels
 def lowest_bit(typing_context: Any, number: Any) -> Any:
-  """Returns the place of the lowest bit of an integer that is 1; there must be one."""
+  """Returns the place of the lowest set bit of a nonzero integer."""
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -322,10 +322,10 @@ def add_multiple(typing_context: Any, total: Any, vector: Any, number: Any) -> A
 
 @inside_kernels
 def power_of_two(typing_context: Any, shifted: Any) -> Any:
-  """Returns 2^k for a vector of numbers 1.5 * 2^(bits of fraction) + k, k the exponent of a normal number."""
+  """Returns 2^k for a vector of numbers 1.5 * 2^(bits of fraction) + k, where 2^k is a normal number."""
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    # The last bits of the sum are k; exponents are kept with a bias added, above the bits of the fraction.
+    # The last bits of the sum are k. The bits of an exponent are above those of the fraction, with a bias added.
     bits = builder.bitcast(arguments[0], shifted.integers)
     biased = builder.add(bits, ir.Constant(shifted.integers, [shifted.bias] * shifted.lanes))
     fraction = ir.Constant(shifted.integers, [shifted.fraction] * shifted.lanes)
@@ -336,7 +336,7 @@ def power_of_two(typing_context: Any, shifted: Any) -> Any:
 
 @inside_kernels
 def load_short(typing_context: Any, numbers: Any, start: Any, like: Any) -> Any:
-  """Returns uint16s as a vector of the precision of `like`, an array: each is the first quarter of a double."""
+  """Returns a vector of numbers, given the first 16 bits of each as a double; `like` is an array of their precision."""
   vector = vector_of(like)
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The columns of long tables in order, in little memory: two long integers a column at a time, and no more."""
+"""Sorting of the columns of long tables, in the memory of two 64-bit integers a column."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from spiel_cfr._numba.arrays import Int64s, Uint32s, pieces
 
-# A table's rows, of numbers that are not negative.
+# The rows of a table of nonnegative numbers.
 Rows = npt.NDArray[Any] | Sequence[npt.NDArray[Any]]
 
 
@@ -17,23 +17,23 @@ def distinct_columns(rows: Rows, names: npt.NDArray[Any] | None = None) -> tuple
   """Finds the distinct columns of a table.
 
   Args:
-    rows: its rows.
-    names: what is to stand for each number; by default, itself.
+    rows: the rows of the table.
+    names: the number that replaces each number; by default, itself.
 
   Returns:
-    The distinct columns, in ascending order, and for each column which of them it is.
+    The distinct columns in ascending order, and for each column the place of its value among them.
   """
   ranks = _ranks(rows, names)
   which = ranks.astype(np.uint32)
   del ranks
-  one = np.zeros(1 + int(which.max(initial=0)) if len(which) else 0, np.int64)
+  example = np.zeros(1 + int(which.max(initial=0)) if len(which) else 0, np.int64)
   for some in pieces(len(which)):
-    one[which[some]] = np.arange(some.start, some.stop)
-  return np.array([_read(row, one, names) for row in rows], np.int64), which
+    example[which[some]] = np.arange(some.start, some.stop)
+  return np.array([_read(row, example, names) for row in rows], np.int64), which
 
 
 def lexicographic_order(rows: Rows) -> Uint32s:
-  """Returns where the columns of a table stand in ascending order; of equal ones, the first comes first."""
+  """Returns the places of the columns of a table in ascending order; equal columns keep their order."""
   places = _ranks(rows)
   places <<= 32
   places += np.arange(len(places))
@@ -48,7 +48,7 @@ def _read(row: npt.NDArray[Any], some: Any, names: npt.NDArray[Any] | None) -> n
 
 
 def _ranks(rows: Rows, names: npt.NDArray[Any] | None = None) -> Int64s:
-  """Returns for each column how many distinct ones are less."""
+  """Returns the number of smaller distinct columns for each column."""
   length = len(rows[0])
   sizes = [
     1 + max((int(_read(row, some, names).max()) for some in pieces(length)), default=0)
@@ -69,7 +69,7 @@ def _ranks(rows: Rows, names: npt.NDArray[Any] | None = None) -> Int64s:
   for some in pieces(length):
     ascending = keys[order[some]]
     ranks = rank + np.cumsum(np.diff(ascending, prepend=before) != 0)
-    # Each key is read once, and makes room for its rank.
+    # Each key is read once, then replaced by its rank.
     keys[order[some]] = ranks
     rank, before = ranks[-1], ascending[-1]
   return keys

@@ -1,4 +1,4 @@
-"""Steps and chains: work that is laid out once and run again and again, in one call of compiled code.
+"""Steps and chains: kernels with their arguments, which run many times in one call of compiled code.
 
     @step(Add)
     def add(record: Add) -> None:
@@ -37,7 +37,7 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
 class StepKernel(Kernel):
-  """A compiled function whose only argument is a record. Other kernels call it, by its address.
+  """A compiled function whose only argument is a record. Other kernels call it by its address.
 
   Attributes:
     record: the class of the argument, a `NamedTuple`.
@@ -51,7 +51,7 @@ class StepKernel(Kernel):
     Args:
       function: plain Python function with one argument.
       record: the class of the argument.
-      single: whether the kernel exists in float32, too.
+      single: whether the kernel also exists in float32.
     """
     self.record = record
 
@@ -66,7 +66,7 @@ class StepKernel(Kernel):
     return machine_code_address(self._dispatcher, self.signature, self._options)
 
   def on(self, record: Any, dtype: npt.DTypeLike = np.float64) -> "Step":
-    """Returns the step that does this to a record, in a precision.
+    """Returns the step of this kernel on a record, in a precision.
 
     Raises:
       TypeError: the record is of another class, or an array does not fit its field.
@@ -96,7 +96,7 @@ class Step(NamedTuple):
 
 
 class Chain:
-  """Steps to be run one after the other."""
+  """Steps that run one after the other."""
 
   def __init__(self, steps: Iterable[Step]) -> None:
     """Takes the steps, and keeps their records alive."""
@@ -114,8 +114,8 @@ class Chain:
 
     Args:
       rows: float64 of shape (times, numbers).
-      current: float64 of shape (numbers,). Each time it becomes the next row; steps have parts of it in their records.
-      counts: uint64. The first element counts the times.
+      current: float64 of shape (numbers,). Filled with the next row each time; steps have parts of it in their records.
+      counts: uint64. The first element counts the repetitions.
     """
     repeat_chain.unchecked(self._table, rows, current, counts)
 
@@ -134,7 +134,7 @@ def run_chain(chain: Uint64s) -> None:
 
 @kernel(types.void(COUNT_TABLE, FLOAT_TABLE, FLOATS, COUNTS))
 def repeat_chain(chain: Uint64s, rows: Float64s, current: Float64s, counts: Uint64s) -> None:
-  """See `Chain.repeat`. Since it counts in compiled code, Ctrl-C can't come between an iteration and its number."""
+  """Runs `Chain.repeat`. It counts in compiled code, so Ctrl-C can't come between an iteration and its count."""
   for time in range(np.uint64(rows.shape[0])):
     for place in range(np.uint64(rows.shape[1])):
       current[place] = rows[time, place]

@@ -1,4 +1,4 @@
-"""Rows of numbers brought side by side and back, a square of a vector's length at a time, for kernels."""
+"""Transposes of rows of numbers for kernels, a square of a vector's length at a time."""
 
 from typing import Any
 
@@ -20,9 +20,9 @@ def load_columns(
   result: Any,
   place: Any,
 ) -> Any:
-  """Brings rows side by side: result[place + width * i + k] = numbers[starts[k] + offset + i] * factors[factor + i].
+  """Transposes rows: result[place + width * i + k] = numbers[starts[k] + offset + i] * factors[factor + i].
 
-  Both i and k go from 0 to `width(numbers)`, which `result` has too.
+  Both i and k go from 0 to `width(numbers)`; `result` has the same width.
   """
   vector = vector_of(numbers)
 
@@ -58,9 +58,9 @@ def add_columns(
   columns: Any,
   place: Any,
 ) -> Any:
-  """The way back: numbers[starts[k] + offset + i] += columns[place + width * i + k] * factors[factor + i] * m[k].
+  """Transposes back: numbers[starts[k] + offset + i] += columns[place + width * i + k] * factors[factor + i] * m[k].
 
-  The factor m is `multiples`; i and k go from 0 to `width(numbers)`, row after row, so that rows may be the same.
+  The factor m is `multiples`; i and k go from 0 to `width(numbers)`, row after row, so that rows may be equal.
   """
   vector = vector_of(numbers)
 
@@ -90,10 +90,10 @@ def add_columns(
 
 
 def _transposed(builder: Any, rows: Any) -> Any:
-  """Returns vectors of which the first holds the first elements of those given, and so on."""
+  """Returns the transpose of a square of vectors: result[i][k] = rows[k][i]."""
   lanes, vectors = len(rows), list(rows)
   index = ir.VectorType(ir.IntType(32), lanes)
-  # Blocks of 1, 2, 4 and so on elements off the diagonal change places.
+  # In each round, squares of 1, 2, 4, ... elements off the diagonal are swapped.
   size = 1
   while size < lanes:
     low = [i if not i & size else lanes + i - size for i in range(lanes)]

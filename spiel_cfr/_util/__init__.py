@@ -1,1 +1,1 @@
-"""Helpers of any library: arguments, files, Ctrl-C, memory, the machine."""
+"""General helpers: checks of arguments, files, Ctrl-C, memory, the machine."""

@@ -1,4 +1,4 @@
-"""Checks of what users pass: each returns the value as a plain number, or says what is wrong with it."""
+"""Checks of arguments: each returns the value in a plain type, or raises ArgumentError."""
 
 import math
 import operator
@@ -15,9 +15,9 @@ from spiel_cfr import errors
 
 Float64s: TypeAlias = npt.NDArray[np.float64]
 
-# What compiled code counts with.
+# The largest integer of compiled code.
 _MOST = (1 << 63) - 1
-# The largest of several weights is between these.
+# The range of the largest of several weights.
 _WEIGHTS = (1e-100, 1e100)
 
 
@@ -25,7 +25,7 @@ def positive_integer(value: Any, name: str) -> int:
   """Returns `value` as an int.
 
   Raises:
-    ArgumentError: it is not a positive integer, or not below 2^63.
+    ArgumentError: `value` is not a positive integer below 2^63.
   """
   return integer(value, name, 1)
 
@@ -34,7 +34,7 @@ def integer(value: Any, name: str, minimum: int = -_MOST, maximum: int = _MOST) 
   """Returns `value` as an int.
 
   Raises:
-    ArgumentError: it is not an integer from `minimum` to `maximum`.
+    ArgumentError: `value` is not an integer from `minimum` to `maximum`.
   """
   try:
     number = None if isinstance(value, bool | np.bool_) else operator.index(value)
@@ -54,7 +54,7 @@ def positive_number(value: Any, name: str) -> float:
   """Returns `value` as a float.
 
   Raises:
-    ArgumentError: it is not a positive, finite number.
+    ArgumentError: `value` is not a positive, finite number.
   """
   number = _float(value)
   if not 0 < number < math.inf:
@@ -63,10 +63,10 @@ def positive_number(value: Any, name: str) -> float:
 
 
 def one_of(value: Any, name: str, known: Sequence[str], more: str = "") -> None:
-  """Checks that `value` is one of the known names; `more` says what else it might have been.
+  """Checks that `value` is one of the known names; `more` is added to them in the message.
 
   Raises:
-    ArgumentError: it is not.
+    ArgumentError: `value` is not a known name.
   """
   if not isinstance(value, str) or value not in known:
     names = ", ".join(map(repr, known))
@@ -74,17 +74,17 @@ def one_of(value: Any, name: str, known: Sequence[str], more: str = "") -> None:
 
 
 def of_type(value: Any, name: str, kind: type) -> None:
-  """Checks that a value is of a class, or of one that is derived from it.
+  """Checks that a value is an instance of a class.
 
   Raises:
-    ArgumentError: it is not.
+    ArgumentError: `value` is not.
   """
   if not isinstance(value, kind):
     raise errors.ArgumentError(f"{name} must be of type {kind.__name__}, not {shortened(value)}.")
 
 
 def precision(value: Any) -> np.dtype[Any]:
-  """Returns float64 or float32, as which `value` was given."""
+  """Returns float64 or float32 as a NumPy type, given in any form; raises ArgumentError for other types."""
   try:
     known = value is not None and np.dtype(value) in (np.float32, np.float64)
   except TypeError:
@@ -101,7 +101,7 @@ def real_number(
   """Returns `value` as a float.
 
   Raises:
-    ArgumentError: it is not a number from `minimum` to `maximum`.
+    ArgumentError: `value` is not a number from `minimum` to `maximum`.
   """
   number = _float(value)
   if not minimum <= number <= maximum:
@@ -115,12 +115,12 @@ def weights(value: Any, name: str) -> Float64s:
   """Returns weights in any unit, of any shape, as float64.
 
   Raises:
-    ArgumentError: one is no number or negative, or the largest is not from 1e-100 to 1e100. Products of larger ones
-      with each other and with payoffs would overflow, those of smaller ones would vanish.
+    ArgumentError: a weight is no number or negative, or the largest is not from 1e-100 to 1e100. Products of larger
+      weights with each other and with payoffs could overflow, those of smaller weights vanish.
   """
   try:
     given = np.array(value)
-    # Not strings, nor objects, such as integers beyond 64 bits.
+    # Numbers only: strings and objects, such as integers beyond 64 bits, are refused.
     result = given.astype(np.float64) if given.dtype.kind in "fiu" else np.zeros(0)
   except (TypeError, ValueError):
     result = np.zeros(0)
@@ -135,10 +135,10 @@ def weights(value: Any, name: str) -> Float64s:
 def path(value: Any, name: str) -> pathlib.Path:
   """Returns `value` as a path.
 
-  Integers are none: `open` takes them for file descriptors, and what is read of one closes it.
+  Integers are refused, since `open` takes them for file descriptors and closes these.
 
   Raises:
-    ArgumentError: it is neither a string nor an `os.PathLike` of one, is empty, or no file can have that name.
+    ArgumentError: `value` is neither a string nor an `os.PathLike` of one, is empty, or is not a possible name.
   """
   try:
     usable = isinstance(value, str | os.PathLike) and value != ""
@@ -154,10 +154,10 @@ def path(value: Any, name: str) -> pathlib.Path:
 
 
 def pattern(value: Any, name: str) -> re.Pattern[str]:
-  """Returns `value`, a regular expression or a compiled one of strings, as a compiled one.
+  """Returns `value`, a regular expression or its compiled form, in compiled form.
 
   Raises:
-    ArgumentError: it is none.
+    ArgumentError: `value` is no regular expression of strings.
   """
   try:
     result = re.compile(value)
@@ -170,7 +170,7 @@ def pattern(value: Any, name: str) -> re.Pattern[str]:
 
 
 def shortened(value: Any) -> str:
-  """Returns what a message says of a value."""
+  """Returns the `repr` of a value for messages, at most 200 characters of it."""
   try:
     text = repr(value)
   except ValueError:  # Python does not write integers of many digits.
@@ -179,7 +179,7 @@ def shortened(value: Any) -> str:
 
 
 def _float(value: Any) -> float:
-  """NaN for what is no number."""
+  """Returns `value` as a float; NaN if it is no number."""
   if isinstance(value, str | bytes | bytearray | bool | np.bool_ | np.ndarray):
     return math.nan
   try:

@@ -1,4 +1,4 @@
-"""Read-only mappings and bots that can be copied and pickled, unlike those of Python and of pybind11."""
+"""Read-only mappings and bots that can be copied and pickled, unlike those of Python and pybind11."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, final
@@ -33,7 +33,7 @@ class CopyableBot(pyspiel.Bot):  # type: ignore[misc]
   """Base class of bots whose copies and pickles have the attributes of the bot."""
 
   def __reduce__(self) -> tuple[Any, ...]:
-    """Returns how to make the bot again; of OpenSpiel's policies in C++, only tables can be pickled."""
+    """Returns the function and arguments that make the bot again. Of OpenSpiel's C++ policies, only tables work."""
     return _revived, (type(self), vars(self))
 
 

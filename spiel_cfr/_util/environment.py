@@ -8,7 +8,7 @@ _PACKAGES = ("spiel_cfr", "open_spiel", "numpy", "numba")
 
 
 def versions() -> dict[str, str]:
-  """Returns the versions of Python and of the packages that compute something."""
+  """Returns the versions of Python and of the packages that results depend on."""
   result = {"python": platform.python_version()}
   for package in _PACKAGES:
     try:
@@ -19,7 +19,7 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, str | int | None]:
-  """Returns the system, the processor as far as the system names it, and how many cores it has."""
+  """Returns the system, the name of the processor if the system has it, and the number of cores."""
   return {
     "system": platform.platform(),
     "processor": platform.processor() or platform.machine(),

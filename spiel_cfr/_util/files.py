@@ -1,7 +1,7 @@
-"""Arrays in a file that is whole or not there, and that tells when a single bit of it has changed.
+"""Files of arrays with a checksum, written atomically.
 
-A file is an `.npz` archive, as numpy reads it, without pickles. One member is a JSON header. The archive's comment,
-which are the last bytes of the file, is the SHA-256 of all bytes before it. The same content makes the same bytes.
+A file is an `.npz` archive, as numpy reads it, without pickles. One member is a JSON header. The archive's comment, the
+last bytes of the file, is the SHA-256 of all bytes before it. The same content makes the same bytes.
 """
 
 import contextlib
@@ -31,13 +31,13 @@ from spiel_cfr._util import arguments
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 TEMPORARY = ".tmp"
-# How long a temporary file is not locked after it has been made, at most.
+# The longest time between the creation of a temporary file and its lock.
 _MOST_UNLOCKED_SECONDS = 1.0
 _HEADER = "header"
 _DIGEST_BYTES = 64
 _BUFFER_BYTES = 1 << 20
 _MEMBER = ".npy"
-# Of a member in an archive: its first bytes, and the lengths of what follows before the data.
+# The header of a member in an archive: a signature, and the lengths of the name and the extra field.
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _HEADER_READERS = {
   (1, 0): np.lib.format.read_array_header_1_0,
@@ -52,17 +52,17 @@ def write(
   header: Mapping[str, Any],
   arrays: Mapping[str, npt.NDArray[Any]],
 ) -> None:
-  """Writes a file. A crash at any moment leaves what was there before, or the new file, but no part of it.
+  """Writes a file. A crash at any moment leaves the old file or the complete new one.
 
   Args:
-    path: where to.
-    kind: what sort of file it is.
-    format_version: of this kind of file.
-    header: anything that JSON can hold.
-    arrays: of any type but objects.
+    path: the path of the file.
+    kind: the kind of file, in words.
+    format_version: the version of the format of this kind of file.
+    header: any values that JSON can hold.
+    arrays: arrays of any type except objects.
 
   Raises:
-    ArgumentError: `path` is none.
+    ArgumentError: `path` is no path.
     OSError: the file can't be written.
   """
   text = json.dumps({"kind": kind, "format": format_version} | dict(header), sort_keys=True)
@@ -77,20 +77,20 @@ def write(
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-  """Opens a new file that takes the place of `path` when it is complete and on the disk, with the same permissions.
+  """Opens a temporary file that replaces `path` once it is complete and on the disk, with the same permissions.
 
-  Links are followed. What earlier writers of the same name have left behind, who were killed, is removed.
+  Links are followed. Temporary files of earlier writers that were killed are removed.
 
   Raises:
-    ArgumentError: `path` is none.
-    OSError: the file can't be written; `path` is then as it was.
+    ArgumentError: `path` is no path.
+    OSError: the file can't be written; `path` then stays as it was.
   """
   path = destination(path)
   _remove_leftovers(path)
   temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
   try:
     with open(temporary, "x+b") as file:
-      # Says that the writer is alive, for as long as the file is open.
+      # The lock shows that the writer is alive.
       fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
       if path.exists():
         os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
@@ -107,11 +107,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def destination(path: str | os.PathLike[str]) -> pathlib.Path:
-  """Returns the file that a path leads to, whether it is there or not.
+  """Returns the file that a path leads to, whether it exists or not.
 
   Raises:
-    ArgumentError: `path` is none.
-    OSError: it leads to a folder, a device or a pipe, or in a circle.
+    ArgumentError: `path` is no path.
+    OSError: the path leads to a folder, a device or a pipe, or in a circle.
   """
   path = arguments.path(path, "path")
   found = pathlib.Path(os.path.realpath(path))
@@ -123,26 +123,28 @@ def destination(path: str | os.PathLike[str]) -> pathlib.Path:
   if problem:
     raise OSError(problem, os.strerror(problem), str(path))
   if found.exists() and not found.is_file():
-    raise OSError(errno.EINVAL, "Only a regular file can be replaced; this is none", str(path))
+    raise OSError(
+      errno.EINVAL, "Only a regular file can be replaced; this is not a regular file", str(path)
+    )
   return found
 
 
 def _remove_leftovers(path: pathlib.Path) -> None:
   """Removes the temporary files of writers of `path` that have ended."""
-  for each in path.parent.glob(f"{glob.escape(path.name)}.????????{TEMPORARY}"):
-    with contextlib.suppress(OSError), open(each, "rb") as file:
+  for leftover in path.parent.glob(f"{glob.escape(path.name)}.????????{TEMPORARY}"):
+    with contextlib.suppress(OSError), open(leftover, "rb") as file:
       fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-      # One that has just been made is not locked yet.
+      # A file that has just been made may not be locked yet.
       if time.time() - os.fstat(file.fileno()).st_mtime > _MOST_UNLOCKED_SECONDS:
-        each.unlink()
+        leftover.unlink()
 
 
 def make_folder(path: str | os.PathLike[str]) -> None:
-  """Makes a folder, and those above it, that are on the disk when this returns.
+  """Makes a folder and the folders above it, and waits until they are on the disk.
 
   Raises:
-    ArgumentError: `path` is none.
-    OSError: that is not possible.
+    ArgumentError: `path` is no path.
+    OSError: the folder can't be made.
   """
   path = arguments.path(path, "path")
   if not path.exists():
@@ -154,11 +156,11 @@ def make_folder(path: str | os.PathLike[str]) -> None:
 
 
 def check_writable(folder: str | os.PathLike[str]) -> None:
-  """Makes a folder where there is none, and tries whether files can be written there.
+  """Makes a folder if it does not exist, and checks that files can be written there.
 
   Raises:
     ArgumentError: `folder` is no path.
-    OSError: they can't.
+    OSError: files can't be written there.
   """
   make_folder(folder)
   with tempfile.TemporaryFile(dir=folder):
@@ -166,7 +168,7 @@ def check_writable(folder: str | os.PathLike[str]) -> None:
 
 
 def _sync_folder(path: pathlib.Path) -> None:
-  """Makes sure that the names in a folder are on the disk: until then, new files have none."""
+  """Waits until the names in a folder are on the disk."""
   if hasattr(os, "O_DIRECTORY"):
     folder = os.open(path, os.O_DIRECTORY)
     try:
@@ -178,10 +180,10 @@ def _sync_folder(path: pathlib.Path) -> None:
 def read(
   path: str | os.PathLike[str], kind: str, format_version: int
 ) -> tuple[dict[str, Any], Arrays]:
-  """Reads the header and the arrays of a file. Nothing in it is executed, and no more memory taken than it is long.
+  """Reads the header and the arrays of a file. It executes nothing in the file, and takes no more memory than its size.
 
   Raises:
-    ArgumentError: `path` is none.
+    ArgumentError: `path` is no path.
     DamagedFileError: a part of the file is missing or was changed.
     FileFormatError: the file is of another kind or version.
     OSError: the file can't be read.
@@ -199,7 +201,7 @@ def read(
       arrays = _members(file, size)
       header = json.loads(arrays.pop(_HEADER).tobytes())
       found = header["kind"], header["format"]
-    # A right checksum does not mean that we wrote the file, and there is no end of what zip and numpy can stumble over.
+    # A file with a right checksum may come from another program, and zip and numpy can raise anything.
     except (Exception, MemoryError) as error:
       raise errors.FileFormatError(
         f"{path} is not a {kind}: {type(error).__name__}: {error}."
@@ -214,10 +216,10 @@ def read(
 
 
 def _members(file: BinaryIO, size: int) -> Arrays:
-  """Reads the arrays of an archive that is `size` bytes long.
+  """Reads the arrays of an archive of `size` bytes.
 
   Raises:
-    ValueError: it holds something else than arrays, or promises more than it has.
+    ValueError: a member is not an array, or is longer than the archive.
   """
   with zipfile.ZipFile(file) as archive:
     entries = archive.infolist()
@@ -225,7 +227,7 @@ def _members(file: BinaryIO, size: int) -> Arrays:
     raise ValueError("its members are longer than itself")
   arrays = {}
   for entry in entries:
-    # What is not compressed can't be longer than the file.
+    # Members must not be compressed, so that they are not longer than the file.
     if entry.compress_type != zipfile.ZIP_STORED or not entry.filename.endswith(_MEMBER):
       raise ValueError(f"{entry.filename!r} is not an array that numpy.savez has written")
     arrays[entry.filename.removesuffix(_MEMBER)] = _array(file, entry)
@@ -235,7 +237,7 @@ def _members(file: BinaryIO, size: int) -> Arrays:
 
 
 def _array(file: BinaryIO, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
-  """Reads an array in NumPy's format straight from the file; the shape in its header must be that of the data."""
+  """Reads an array in NumPy's format directly from the file, and checks its shape against the length of the data."""
   file.seek(entry.header_offset)
   local = file.read(_LOCAL_HEADER.size)
   magic, name_length, extra_length = _LOCAL_HEADER.unpack(local)
@@ -259,7 +261,7 @@ def _array(file: BinaryIO, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
 
 
 def _digest(file: BinaryIO, size: int) -> bytes:
-  """Returns the hexadecimal SHA-256 of the first `size` bytes, and leaves the file there."""
+  """Returns the hexadecimal SHA-256 of the first `size` bytes; the file position is then after them."""
   digest = hashlib.sha256()
   file.seek(0)
   while size > 0:

@@ -1,8 +1,7 @@
-"""Ctrl-C that waits for a good moment.
+"""Deferred Ctrl-C.
 
-Python raises KeyboardInterrupt right after compiled code returns, before the caller can note how far it came. Between
-`with DeferredInterrupt()` and its end, the first Ctrl-C only sets a flag; a second one acts at once, unless what is
-inside must be done whole.
+Python raises KeyboardInterrupt right after compiled code returns, before the caller can note its progress. Inside `with
+DeferredInterrupt()` the first Ctrl-C only sets a flag. A second one acts at once, unless the context is `whole`.
 """
 
 import signal
@@ -14,19 +13,19 @@ from typing import Any
 class DeferredInterrupt:
   """A context that turns the first Ctrl-C into a flag, or all of them.
 
-  In other threads than the main one, which Ctrl-C never reaches, it does nothing.
+  It does nothing outside the main thread, which alone receives Ctrl-C.
 
   Attributes:
-    requested: whether Ctrl-C has been pressed inside.
+    requested: whether Ctrl-C was pressed inside the context.
   """
 
   def __init__(self, swallow: bool = False, whole: bool = False) -> None:
     """Makes the context.
 
     Args:
-      swallow: whether an interrupt ends with the context, because the caller looks at `requested`. Otherwise it is
-        handed on when the context ends, which normally raises KeyboardInterrupt.
-      whole: whether every Ctrl-C waits for the end, because half of what is inside would leave a wrong state.
+      swallow: whether the end of the context discards an interrupt, since the caller checks `requested`. Otherwise the
+        end of the context passes it on, which normally raises KeyboardInterrupt.
+      whole: whether every Ctrl-C waits for the end, since a part of the work would leave a wrong state.
     """
     self.requested = False
     self._swallow, self._whole = swallow, whole

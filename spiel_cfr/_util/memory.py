@@ -1,4 +1,4 @@
-"""Memory of the process, by which work without a known bound stops in time."""
+"""Memory of the process: limits for work whose memory has no known bound."""
 
 import contextlib
 import ctypes
@@ -8,7 +8,7 @@ import sys
 
 try:
   import resource
-except ImportError:  # There is none on Windows.
+except ImportError:  # On Windows.
   resource = None  # type: ignore[assignment]
 
 _STATM = "/proc/self/statm"
@@ -16,7 +16,7 @@ _MEMINFO = "/proc/meminfo"
 
 
 def resident_bytes() -> int:
-  """Returns the resident memory of this process; where only its peak can be had, that; 0 where not even that."""
+  """Returns the resident memory of this process in bytes; its peak, or 0, on systems that tell only that."""
   try:
     with open(_STATM, "rb") as file:
       return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -28,7 +28,7 @@ def resident_bytes() -> int:
 
 
 def available_bytes() -> int | None:
-  """Returns the memory that the machine has left for programs; None where the system does not say."""
+  """Returns the available memory of the machine in bytes; None if the system does not tell."""
   try:
     with open(_MEMINFO) as file:
       found = [line.split()[1] for line in file if line.startswith("MemAvailable:")]
@@ -38,8 +38,8 @@ def available_bytes() -> int | None:
 
 
 def give_back() -> None:
-  """Returns memory that is no longer used to the operating system, where the C library can."""
+  """Returns unused memory to the operating system, if the C library can."""
   gc.collect()
-  # Not every C library has it, nor every system a library that can be opened like this.
+  # Some C libraries lack the function; some systems can't open a library in this way.
   with contextlib.suppress(OSError, AttributeError, TypeError):
     ctypes.CDLL(None).malloc_trim(0)

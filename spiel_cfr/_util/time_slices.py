@@ -1,6 +1,6 @@
-"""Divides iterations into slices that take about a tenth of a second, and keeps those whole that are written in Python.
+"""Time slices: numbers of iterations that take about a tenth of a second, and steps that Ctrl-C does not interrupt.
 
-Compiled code notices neither Ctrl-C nor a clock, so that no call of it may take longer.
+Compiled code notices neither Ctrl-C nor a clock, so no call of it may take longer.
 """
 
 import concurrent.futures
@@ -15,14 +15,14 @@ _MOST = 1 << 14
 
 
 class Slices:
-  """Remembers how long iterations take."""
+  """Divides iterations into slices of about a tenth of a second, by the time of earlier slices."""
 
   def __init__(self) -> None:
-    """Begins with one iteration."""
+    """Begins with a slice of one iteration."""
     self._at_a_time = 1
 
   def __call__(self, iterations: int) -> Iterator[int]:
-    """Yields numbers that sum to `iterations`, chosen by how long the caller took with those before."""
+    """Yields the lengths of slices, which sum to `iterations`; measures the caller's time between them."""
     while iterations:
       count = min(iterations, self._at_a_time)
       start = time.perf_counter()
@@ -34,10 +34,10 @@ class Slices:
 
 
 def whole_steps(step: Callable[[int, bool], None], count: int) -> None:
-  """Calls `step` with 0 to `count - 1`, and whether it is the last call.
+  """Calls `step(number, last)` for numbers from 0 to `count - 1`; `last` is True in the last call.
 
-  Ctrl-C raises KeyboardInterrupt after a whole number of calls, of which the last was told so. Python interrupts its
-  main thread only, so the calls are made in another one.
+  Ctrl-C makes the next call the last one, and then raises KeyboardInterrupt. Python interrupts its main thread only, so
+  the calls are made in another thread.
   """
   interrupted = threading.Event()
 
@@ -50,7 +50,7 @@ def whole_steps(step: Callable[[int, bool], None], count: int) -> None:
 
   with concurrent.futures.ThreadPoolExecutor(1) as thread:
     try:
-      # Interrupted while its thread starts, the executor would not know that it has one to wait for.
+      # An executor that is interrupted while its thread starts would not wait for the thread.
       with DeferredInterrupt():
         running = thread.submit(work)
       running.result()

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Int64s, spread
+from spiel_cfr._numba.arrays import Int64s, concatenated_ranges
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
 # Infostate -> name of its bucket.
@@ -73,7 +73,7 @@ def identity(game: CompiledGame) -> Buckets:
   counts = [own.num_actions for own in game.infosets]
   return Buckets(
     tuple(np.arange(len(own)) for own in counts),
-    tuple(spread(np.zeros_like(own), own) for own in counts),
+    tuple(concatenated_ranges(np.zeros_like(own), own) for own in counts),
     True,
   )
 

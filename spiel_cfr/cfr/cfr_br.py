@@ -1,8 +1,8 @@
-"""CFR-BR: each player learns against the others' best responses, so that its current policy converges too.
+"""CFR-BR: players learn against best responses, so that current policies converge too.
 
-Johanson et al., "Finding Optimal Abstract Strategies in Extensive-Form Games" (2012). As in OpenSpiel, every player
-learns in this way, and every iteration begins with the best responses to the current policies; a best response is
-pure, and plays the first of several best actions.
+Johanson et al., "Finding Optimal Abstract Strategies in Extensive-Form Games" (2012). As in OpenSpiel, all players
+learn against the others' best responses to the current policies of the last iteration. A best response is pure, and
+plays the first of several best actions.
 """
 
 import numpy as np
@@ -22,13 +22,13 @@ def advance_against_best_responses(game: CompiledGame, loop: Loop, rows: Float64
     found = evaluate.evaluate(game, loop.arrays.sequence_form(), responses=True)
     updated = current.copy()
     for player, treeplex in enumerate(game.treeplexes):
-      own = slice(treeplex.root, treeplex.end)
+      sequences = slice(treeplex.root, treeplex.end)
       policies = found.best_responses.copy()
-      policies[own] = current[own]
+      policies[sequences] = current[sequences]
       loop.arrays.set_strategy(policies)
       loop.update_player(player, rows[number])
       loop.gather()
-      updated[own] = loop.arrays.state.strategy[own]
+      updated[sequences] = loop.arrays.state.strategy[sequences]
     loop.arrays.set_strategy(updated)
     loop.count()
 

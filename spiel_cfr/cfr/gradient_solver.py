@@ -20,12 +20,12 @@ from spiel_cfr.policies import forms
 
 @dataclasses.dataclass(kw_only=True)
 class GradientState:
-  """All that changes from one iteration to the next. A base class: each method adds its own.
+  """Base class of the states of gradient solvers.
 
   Attributes:
-    iteration: how many iterations have been done.
-    num_gradients: how many gradients of one player have been computed.
-    point: the last iterate in sequence form, shape (sequences,).
+    iteration: the number of iterations done.
+    num_gradients: the number of gradients of one player computed.
+    point: float64 (sequences,). The last iterate in sequence form.
   """
 
   iteration: int = 0
@@ -33,16 +33,16 @@ class GradientState:
   point: Float64s
 
   def sums(self) -> Float64s:
-    """Returns what the average is a multiple of, shape (sequences,)."""
+    """Returns a multiple of the average in sequence form, shape (sequences,)."""
     return self.point
 
 
 @dataclasses.dataclass(kw_only=True)
 class AveragedState(GradientState):
-  """That of a method whose average is not its last iterate. A base class.
+  """Base class of the states of methods whose average is not the last iterate.
 
   Attributes:
-    cumulative: the weighted sum of the iterates that are averaged, shape (sequences,).
+    cumulative: float64 (sequences,). The weighted sum of the iterates that are averaged.
   """
 
   cumulative: Float64s
@@ -56,20 +56,20 @@ S = TypeVar("S", bound=GradientState)
 
 
 class GradientSolver(Solver, Generic[S]):
-  """Base class of solvers whose iterations are made of gradients of players and steps over their treeplexes.
+  """Base class of solvers whose iterations are gradients of players and steps over their treeplexes.
 
-  Each takes a game as a whole, also one that CFR goes through in parts, and computes in float64. The policy that it
-  hands out as its average is its last iterate, unless its state has an average.
+  They take a game as a whole, even if it is compiled in parts, and compute in float64. Their average policy is the last
+  iterate, unless the state has an average.
 
   Attributes:
-    coupling: a bound on the spectral norm of the payoffs, as `Payoff.sensitivity` has it: by how much the Euclidean
-      norm of any player's gradient changes when each other's sequence form moves by 1.
+    coupling: a bound on the spectral norm of the payoffs: the largest change of the Euclidean norm of a player's
+      gradient when the sequence form of every other player moves by 1. See `Payoff.sensitivity`.
   """
 
   _runtime: S
 
   def __init__(self, game: AnyGame) -> None:
-    """Makes what all methods need of a compiled game, or of what `compile_game` takes; the caller calls `reset`.
+    """Takes a compiled game, or an argument of `compile_game`; the caller then calls `reset`.
 
     Raises:
       AbstractionError: infosets of the game are shared.
@@ -90,7 +90,7 @@ class GradientSolver(Solver, Generic[S]):
     """See the class."""
     compiled = self.compiled_game
     bounds = [compiled.payoff.sensitivity(compiled.treeplexes, player) for player in self._players]
-    # Where nobody's strategy matters to anybody, any number will do.
+    # If no strategy matters, the bound is 0, and any positive number will do.
     return max(*bounds) or 1.0
 
   @abc.abstractmethod
@@ -99,14 +99,14 @@ class GradientSolver(Solver, Generic[S]):
 
   @abc.abstractmethod
   def _iterate(self, state: S) -> Float64s:
-    """Does one iteration; returns what each player's empty sequence was worth in its last step, shape (players,)."""
+    """Runs one iteration; returns the value of each player's empty sequence in its last step, shape (players,)."""
 
   def _uniform(self) -> Float64s:
     """Returns the uniform strategies in sequence form, shape (sequences,)."""
     return forms.sequence_form(self.compiled_game, forms.uniform(self.compiled_game))
 
   def _gradients(self, point: Float64s, players: Iterable[int] | None = None) -> Float64s:
-    """Returns the gradients of some players, by default of all, at a point; 0 at the sequences of others."""
+    """Returns the gradients of some players at a point, by default of all; 0 at the sequences of the others."""
     result = np.zeros(self.compiled_game.end)
     payoff = self.compiled_game.every_infoset.payoff
     for player in self._players if players is None else players:
@@ -134,7 +134,7 @@ class GradientSolver(Solver, Generic[S]):
       require(state["point"][treeplex.root] == 1.0, "a strategy begins with 1")
 
   def prepare(self) -> None:
-    """Compiles kernels or takes them from disk: a copy does an iteration."""
+    """Compiles kernels or takes them from disk, by an iteration of a copy."""
     other = copy.copy(self)
     other._iterate(other.state)
     self.nash_conv()
@@ -145,7 +145,7 @@ class GradientSolver(Solver, Generic[S]):
       with DeferredInterrupt(whole=True):
         roots = self._iterate(state)
         state.iteration += 1
-      # What is not finite anywhere makes its way up to the root.
+      # A number that is not finite makes its way up to the root.
       if not np.isfinite(roots).all():
         raise errors.NotFiniteError(
           f"After {self.iteration:,} iterations of {type(self).__name__} the players' values are {roots.tolist()}: "
@@ -159,12 +159,12 @@ class GradientSolver(Solver, Generic[S]):
 
   @property
   def num_gradients(self) -> int:
-    """How many gradients of one player have been computed."""
+    """The number of gradients of one player computed so far."""
     return self.state.num_gradients
 
   @property
   def nodes_touched(self) -> int:
-    """How many states a recursive implementation would have visited: all, for each gradient of a player."""
+    """The number of states that a recursive implementation visits: all, once for each gradient of a player."""
     return self.num_gradients * self.compiled_game.num_states
 
   def current_probabilities(self) -> Float64s:
@@ -177,5 +177,5 @@ class GradientSolver(Solver, Generic[S]):
     return forms.behavioral_form(self.compiled_game, self.state.sums())
 
   def average_sequence_form(self) -> Float64s:
-    # Without a detour by infosets.
+    # Without the behavioural form in between.
     return forms.normalized(self.compiled_game, self.state.sums())

@@ -19,11 +19,11 @@ def part_to_lock(
   infostates: Iterable[str] | None,
   against_best_responses: bool,
 ) -> tuple[Mask, Float64s]:
-  """Returns what `policies.locked.locked_part` reads, for a solver of this name before its first iteration.
+  """Returns the infosets and probabilities that a solver of this name locks, see `policies.locked.locked_part`.
 
   Raises:
     LockError: infosets of the game are shared, or opponents are best responses.
-    PolicyError: there is no such infostate, or no distribution there.
+    PolicyError: an infostate is unknown, or has no distribution.
   """
   if game.shared_infosets is not None:
     raise errors.LockError(
@@ -32,13 +32,13 @@ def part_to_lock(
     )
   if against_best_responses:
     raise errors.LockError(
-      f"{solver} can't lock a policy, to which best responses would not keep. Take CFRPlusSolver."
+      f"{solver} can't lock a policy, since its best responses would ignore the lock. Take CFRPlusSolver."
     )
   return locked_part(game, policy, infostates)
 
 
 def with_locked(game: CompiledGame, state: FullWidthState, probabilities: Float64s) -> Float64s:
-  """Returns a copy of a behavioural form in which locked infosets have their strategy in a solver's state."""
+  """Returns a copy of a behavioural form with the locked strategies of a solver's state."""
   result = np.array(probabilities)
   locked = locked_sequences(game, state.locked)
   result[locked] = state.strategy[locked]

@@ -1,8 +1,8 @@
-"""Completion of average policies at infosets that their owners do not play to.
+"""Completion of average policies at infosets that their owners never reach.
 
-An average says nothing there, or what the first iterations have left: dust, of a reach such as 1e-34 or 7e-6. OpenSpiel
-plays uniformly at a reach of 0 and keeps dust. Any choice will do for an equilibrium against opponents who make no
-mistakes; a policy that is played or studied should make sense there too.
+There an average is undefined, or *dust*: a remainder of the first iterations, with a reach such as 1e-34 or 7e-6.
+OpenSpiel plays uniformly at a reach of 0 and keeps dust. For an equilibrium against opponents without mistakes any
+choice is right. A policy that is played or studied should be sensible there too.
 """
 
 from typing import Literal, get_args
@@ -17,26 +17,26 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies import forms
 
 Unreached = Literal["uniform", "best_response"]
-# The probability with which anybody plays at random where a best response is looked for.
+# The probability with which all players play at random while best responses are computed.
 _TREMBLES = 1e-4
-# Own reaches, relative to the player's largest, up to which a sequence may count as dust; NashConv may become so many
-# times as large by taking it away, rounding aside.
+# Reaches of a player's own, relative to its largest, up to which a sequence may count as dust. NashConv may grow by
+# this factor when dust is removed, rounding aside.
 _DUST = (*(10 ** (-power / 2) for power in range(8, 25)), 0.0)
 _WORSE, _ROUNDING = 1.5, 1e-12
 
 
 def completed(compiled: CompiledGame, sequence_form: Float64s, unreached: Unreached) -> Float64s:
-  """Returns a policy that says something sensible everywhere, in behavioural form of shape (sequences,).
+  """Returns a policy that is sensible at all infosets, in behavioural form of shape (sequences,).
 
-  "uniform" is as OpenSpiel does it: uniform where the owner's reach is 0. "best_response" first takes away dust:
-  actions of an own reach up to a threshold, relative to the player's largest, get probability 0. Where the owner's
-  reach is 0 then, the result is its best response to the others, who tremble with a probability of 1e-4 so that it
-  matters everywhere. The threshold is the largest of 1e-4, 3e-5, ..., 1e-12 and 0 with which NashConv is at most 1.5
-  times that of the average.
+  "uniform" plays uniformly where the owner's reach is 0, as in OpenSpiel. "best_response" first removes dust: actions
+  whose reach is at most a threshold, relative to the player's largest reach, get probability 0. Where the owner's reach
+  is then 0, it plays a best response to the others, who tremble with a probability of 1e-4 so that every infoset
+  matters. The threshold is the largest of 1e-4, 3e-5, ..., 1e-12 and 0 with which NashConv is at most 1.5 times that of
+  the average.
 
   Raises:
-    ArgumentError: there is no such choice.
-    AbstractionError: infosets of the game are shared, and it is not to be uniform.
+    ArgumentError: `unreached` is neither of the two.
+    AbstractionError: "best_response", and infosets of the game are shared.
   """
   arguments.one_of(unreached, "unreached", get_args(Unreached))
   if unreached != "uniform" and compiled.shared_infosets is not None:
@@ -57,7 +57,7 @@ def completed(compiled: CompiledGame, sequence_form: Float64s, unreached: Unreac
 
 
 def without_dust(compiled: CompiledGame, sequence_form: Float64s, threshold: float) -> Float64s:
-  """Returns a policy in behavioural form that plays with 0 to sequences of a reach up to `threshold`.
+  """Returns a policy in behavioural form in which sequences of a reach up to `threshold` have reach 0.
 
   Args:
     compiled: the game.
@@ -66,8 +66,8 @@ def without_dust(compiled: CompiledGame, sequence_form: Float64s, threshold: flo
   """
   kept = np.array(sequence_form, np.float64)
   for tree in compiled.treeplexes:
-    own = kept[tree.root : tree.end]
-    own[own <= threshold * own.max()] = 0.0
+    reach = kept[tree.root : tree.end]
+    reach[reach <= threshold * reach.max()] = 0.0
   return forms.behavioral_form(compiled, kept)
 
 
@@ -81,7 +81,7 @@ def _best_where_unreached(compiled: CompiledGame, policy: Float64s) -> Float64s:
 
 
 def unreached_sequences(compiled: CompiledGame, sequence_form: Float64s) -> Bools:
-  """Returns which sequences are of infosets to which their owner does not play, shape (sequences,)."""
+  """Returns whether the owner of each sequence never reaches its infoset, shape (sequences,)."""
   result = np.zeros(compiled.end, bool)
   for tree in compiled.treeplexes:
     for sequences, infosets in tree.infoset_groups():

@@ -1,7 +1,7 @@
-"""How a solver was made, in words: the name of a class or function and its arguments, as JSON has them.
+"""Recipes of solvers: the name of the class or function that made a solver, and its arguments.
 
-Checkpoints and traces keep that, and `make` follows it. `Solver.__new__` notes it of constructors, the decorator
-`recorded` of functions that make solvers.
+Checkpoints and traces keep a recipe as JSON, and `make` follows it. `Solver.__new__` records the recipe of a
+constructor, and the decorator `recorded` that of a function that makes solvers.
 """
 
 import dataclasses
@@ -28,30 +28,31 @@ _GAME = "game"
 
 
 class Recipe(NamedTuple):
-  """A name that `make` knows, and the arguments besides the game."""
+  """The recipe of a solver: a name that `make` knows, and the arguments besides the game."""
 
   name: str
   arguments: Mapping[str, Any]
 
 
-# What an argument may be that is described by class and fields: frozen dataclasses derived from these.
+# Base classes of the frozen dataclasses that are described by class and fields.
 _DESCRIBED: list[type[Any]] = [RegretMinimizer, Schedule]
-# All that makes solvers, by name; of several of one name the last, as in notebooks.
+# The classes and functions that make solvers, by name; of several with one name the last, as in notebooks.
 _MAKERS: dict[str, Callable[..., Any]] = {}
-# Imports of more solvers, see `import_later`.
+# Functions that import more solvers, see `import_later`.
 _IMPORTS: list[Callable[[], Any]] = []
 
 
 def described(base: C) -> C:
-  """Decorator of a class: arguments of this class, and of those derived from it, are described by class and fields."""
+  """Decorator of a class: arguments of this class, or of derived classes, are described by class and fields."""
   _DESCRIBED.append(base)
   return base
 
 
 class recorded(Generic[P, R]):
-  """Decorator of functions that make solvers of a game: the solver's `recipe` is then this function.
+  """Decorator of functions that make solvers of a game. It sets the solver's `recipe` to a call of the function.
 
-  The functions have the names of OpenSpiel's classes. So `isinstance` knows what they made, and deriving is refused.
+  The functions have the names of OpenSpiel's classes. So `isinstance` recognizes the solvers that they made. An attempt
+  to derive a class from them raises an error.
   """
 
   def __init__(self, make: Callable[P, R]) -> None:
@@ -86,7 +87,7 @@ class recorded(Generic[P, R]):
 def recipe_of(
   make: Callable[..., Any], arguments: tuple[Any, ...], named: Mapping[str, Any]
 ) -> Recipe:
-  """Returns the recipe of a call of a function or class, whose missing arguments have their defaults."""
+  """Returns the recipe of a call of a function or class; missing arguments get their defaults."""
   bound = inspect.signature(make).bind_partial(*arguments, **named)
   bound.apply_defaults()
   return Recipe(
@@ -95,17 +96,17 @@ def recipe_of(
 
 
 def register(name: str, make: Callable[..., Any]) -> None:
-  """Lets recipes of this name be followed."""
+  """Lets `make` follow recipes of this name."""
   _MAKERS[name] = make
 
 
 def import_later(imports: Callable[[], Any]) -> None:
-  """Has `make` import more solvers when a recipe has a name that is not known yet."""
+  """Lets `make` import more solvers when it meets an unknown name."""
   _IMPORTS.append(imports)
 
 
 def description(recipe: Recipe) -> dict[str, Any]:
-  """Returns a recipe as JSON has it.
+  """Returns a recipe as JSON.
 
   Raises:
     ArgumentError: an argument can't be written as JSON.
@@ -114,11 +115,11 @@ def description(recipe: Recipe) -> dict[str, Any]:
 
 
 def make(description: Mapping[str, Any], game: Any) -> Any:
-  """Follows a recipe that `description` has written, for a game.
+  """Makes the solver of a recipe that `description` has written, for a game.
 
   Raises:
-    KeyError: nothing of that name makes solvers here.
-    TypeError: it takes other arguments.
+    KeyError: no class or function of this name makes solvers.
+    TypeError: the class or function takes other arguments.
   """
   while description[NAME] not in _MAKERS and _IMPORTS:
     _IMPORTS.pop()()
@@ -130,7 +131,7 @@ def make(description: Mapping[str, Any], game: Any) -> Any:
   if not arguments.keys() <= signature.parameters.keys():
     raise TypeError(f"it takes {', '.join(signature.parameters)}")
   known = {name: arguments[name] for name in signature.parameters if name in arguments}
-  # Some may be positional only, or any number of them.
+  # Arguments may be positional only, or variable in number.
   bound = inspect.BoundArguments(signature, OrderedDict(known))
   return maker(*bound.args, **bound.kwargs)
 
@@ -140,7 +141,7 @@ def _is_recipe(value: Any) -> bool:
 
 
 def to_json(value: Any) -> Any:
-  """Writes an argument as JSON has it; minimizers and schedules become class and fields, enumerations a name."""
+  """Returns an argument as JSON; minimizers and schedules become class and fields, enumerations a name."""
   if isinstance(value, np.generic | np.ndarray):
     return value.tolist()
   if isinstance(value, bool | int | float | str | None):
@@ -151,9 +152,9 @@ def to_json(value: Any) -> Any:
     return [to_json(entry) for entry in value]
   if isinstance(value, Mapping):
     return {name: to_json(entry) for name, entry in value.items()}
-  own = vars(type(value))
-  # What its own __init__ was given is in no field of the base class.
-  is_made_of_fields = "__init__" not in own or "__dataclass_fields__" in own
+  attributes = vars(type(value))
+  # Arguments of an `__init__` that a derived class wrote itself are not in the fields.
+  is_made_of_fields = "__init__" not in attributes or "__dataclass_fields__" in attributes
   if isinstance(value, tuple(_DESCRIBED)) and dataclasses.is_dataclass(value) and is_made_of_fields:
     fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     return {NAME: type(value).__name__} | to_json(fields)
@@ -165,27 +166,27 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-  """Reads what `to_json` has written, but for solvers; tuples have become lists."""
+  """Returns the argument that `to_json` has written, except solvers; tuples become lists."""
   if isinstance(value, list):
     return [from_json(entry) for entry in value]
   if isinstance(value, dict):
     fields = {name: from_json(entry) for name, entry in value.items() if name != NAME}
     if NAME not in value:
       return fields
-    known = {each.__name__: each for base in _DESCRIBED for each in _classes(base)}
+    known = {cls.__name__: cls for base in _DESCRIBED for cls in _classes(base)}
     return known[value[NAME]](**fields)
   return value
 
 
 def _classes(base: type[Any]) -> Iterator[type[Any]]:
-  """Yields a class and all that are derived from it; those defined last come last, as in notebooks."""
+  """Yields a class and all derived classes; the classes defined last come last, as in notebooks."""
   yield base
   for child in base.__subclasses__():
     yield from _classes(child)
 
 
 def as_call(description: Any) -> str:
-  """Returns what `description` returns as a call."""
+  """Returns a recipe as JSON in the form of a call."""
   try:
     arguments = [
       f"{name}={as_call(value) if _is_recipe(value) else repr(value)}"

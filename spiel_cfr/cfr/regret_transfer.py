@@ -1,12 +1,12 @@
-"""Regret transfer: CFR begins in a game with other payoffs from the regrets that the same play would have had there.
+"""Regret transfer: CFR in a game with other payoffs, from the regrets of the same play there.
 
 Brown and Sandholm, "Regret Transfer and Parameter Optimization" (2014). The regrets R of T iterations are discounted:
 w R counts for w T iterations, with w the largest number up to 1 for which at every infoset j
 
-    sum_a max(w R(ja), 0)^2 <= w T (2 D_j)^2 |A_j|,        no utility larger than D_j,
+    sum_a max(w R(ja), 0)^2 <= w T (2 D_j)^2 |A_j|,        D_j a bound on the utilities at j.
 
-which is what w T iterations in the new game may leave. A solver keeps no payoffs by component, so its iterations are
-repeated, with one more gradient and backward pass each.
+That is the bound on the regrets of w T iterations in the new game. A solver does not keep the payoffs of its
+iterations, so they are repeated, each with one more gradient and backward pass.
 """
 
 from typing import Any, Protocol, runtime_checkable
@@ -45,15 +45,15 @@ class Repeatable(Protocol):
 
 
 def transfer_regrets(solver: Repeatable, game: CompiledGame, iterations: int | None) -> Any:
-  """Makes CFR for a game with other payoffs, with the discounted regrets of a solver's play there.
+  """Returns CFR for a game with other payoffs, with the discounted regrets of a solver's play there.
 
   Args:
-    solver: CFR: regret matching, all iterations weigh the same; run from scratch, and left alone.
-    game: with the same infosets.
-    iterations: w T, for how many the play counts; by default the paper's bound decides.
+    solver: CFR, that is regret matching with a uniform average, run from scratch. It stays as it is.
+    game: a game with the same infosets.
+    iterations: w T, the number of iterations that the play counts for; by default, from the paper's bound.
 
   Raises:
-    WarmStartError: the solver is another, or did not begin from scratch.
+    WarmStartError: the solver is not CFR, or did not begin from scratch.
   """
   plain = solver.minimizer == RegretMatching() and solver.averaging == Averaging()
   if not plain or not solver.iteration or solver.warm_iterations:
@@ -77,7 +77,7 @@ def transfer_regrets(solver: Repeatable, game: CompiledGame, iterations: int | N
 
 
 def repeated_regrets(solver: Repeatable, game: CompiledGame) -> Float64s:
-  """Returns the regrets that all of a solver's iterations would have had in another game, shape (sequences,).
+  """Returns the regrets of all iterations of a solver, with the payoffs of another game, shape (sequences,).
 
   Raises:
     WarmStartError: the solver's strategies are not those of its iterations from scratch.
@@ -88,13 +88,13 @@ def repeated_regrets(solver: Repeatable, game: CompiledGame) -> Float64s:
     again.run(1)
     utility = gradients(game, forms.sequence_form(game, played))
     if solver.alternating_updates:
-      # A player faces the strategies to which those before it have just updated.
+      # A player faces the new strategies of the players before it.
       faced = played.copy()
       updated = again.current_probabilities()
       for before, tree in zip(game.treeplexes, game.treeplexes[1:], strict=False):
-        own = slice(tree.root, tree.end)
+        player = slice(tree.root, tree.end)
         faced[before.root : before.end] = updated[before.root : before.end]
-        utility[own] = gradients(game, forms.sequence_form(game, faced))[own]
+        utility[player] = gradients(game, forms.sequence_form(game, faced))[player]
     backward_pass(game, expect, utility, strategy=played)
     for tree in game.treeplexes:
       for rows, _ in tree.infoset_groups():
@@ -107,7 +107,7 @@ def repeated_regrets(solver: Repeatable, game: CompiledGame) -> Float64s:
 
 
 def largest_factor(game: CompiledGame, regrets: Float64s, iterations: int) -> float:
-  """Returns w: the largest factor up to 1 with which regrets are no larger than iterations may leave them."""
+  """Returns w: the largest factor up to 1 with which regrets satisfy the bound in the docstring of the module."""
   result, most = 1.0, game.per_sequence(game.loss_bounds)
   for tree in game.treeplexes:
     for rows, _ in tree.infoset_groups():

@@ -1,4 +1,4 @@
-"""The rule of tentative restarts: when to check, when to restart, and when to roll back."""
+"""Rule of tentative restarts: the times of checks, restarts and roll-backs."""
 
 import dataclasses
 import math
@@ -9,25 +9,26 @@ from spiel_cfr.cfr.solver import MOST_ITERATIONS
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-  """The numbers of the rule. They are constants, and costs are not measured, so that runs are repeatable.
+  """The constants of the rule. Costs are constants too and not measured, so that runs are repeatable.
+
+  A *trial* is the time after a restart until the restart stays or is rolled back.
 
   Attributes:
-    spacing: a trial begins when there are so many times as many iterations as at the end of the last one that was
-      rolled back.
-    hardly: that number of iterations counts so many times where NashConv hardly fell.
-    progress: once a restart has stayed, a trial begins when NashConv is this fraction of that when the last one began.
-    pays: a restart stays if the trial's own strategies reach this fraction of the NashConv before it.
-    length: how long a trial may take, as a fraction of all iterations T.
-    slow_start: trials may take T^2 / slow_start where that is less than `length` says.
+    spacing: the factor by which iterations must grow between a roll-back and the next trial.
+    hardly: the factor by which that wait grows after a trial in which NashConv hardly fell.
+    progress: once a restart has stayed, the fraction to which NashConv must fall from one trial to the next.
+    pays: the fraction of the NashConv before the restart that a trial must reach for the restart to stay.
+    length: the longest trial, as a fraction of all iterations T.
+    slow_start: a trial takes at most T^2 / slow_start iterations too, which is less at first.
     shortest: the least length of a trial, in iterations.
     least_gap: the least number of iterations between checks.
-    gaps_of_trial: checks are at least this fraction of a trial's length apart: 1 / gaps_of_trial.
-    gaps_of_taken: checks are at least this fraction of what a trial has taken apart: 1 / gaps_of_taken.
-    gaps_of_stretch: checks are at least this fraction of the iterations of the average apart.
-    share: checks take at most this share of the time, once a restart has stayed.
-    evaluation: what an evaluation costs, in iterations of regret matching.
-    check: what a check costs besides, in iterations; in small games that is most of it.
-    most_cost: more than any check costs, in iterations.
+    gaps_of_trial: the most checks in the length of a trial.
+    gaps_of_taken: iterations between checks are at least those of the trial so far, divided by this.
+    gaps_of_stretch: iterations between checks are at least this fraction of the iterations in the average.
+    share: the largest share of the time that checks take, once a restart has stayed.
+    evaluation: the cost of an evaluation, in iterations of regret matching.
+    check: the cost of a check besides its evaluations, in iterations; in small games it is the larger part.
+    most_cost: an upper bound on the cost of a check, in iterations.
   """
 
   spacing: float = 1.5
@@ -48,27 +49,28 @@ class Rule:
 
 
 RULE = Rule()
-# What a check can lead to.
+# The outcomes of a check.
 GO_ON, RESTART, ROLL_BACK = range(3)
 
 
 @dataclasses.dataclass
 class RestartControl:
-  """All that the rule notes.
+  """The state of the rule.
 
   Attributes:
     next_check: the iteration of the next check.
-    num_attempts: how many trials there have been.
-    num_restarts: how many of them have stayed.
-    cost: what all checks have cost, in iterations.
-    checked: the iteration of the last check that has looked at everything.
-    trial: when the trial began, 0 if there is none.
-    trial_length: how long it may be.
-    trial_nash_conv: the NashConv that it has to halve.
-    seen: after how many iterations it was last looked at, 0 if it was not.
-    seen_nash_conv: what it had found then.
-    last_attempt: when the last trial began, or was rolled back, twice that where it hardly fell.
-    last_nash_conv: the NashConv at its beginning.
+    num_attempts: the number of trials so far.
+    num_restarts: the number of restarts that have stayed.
+    cost: the cost of all checks so far, in iterations.
+    checked: the iteration of the last check that evaluated all candidates.
+    trial: the iteration at which the current trial began; 0 outside trials.
+    trial_length: the longest that the current trial may take, in iterations.
+    trial_nash_conv: the NashConv at the start of the current trial, which it has to halve.
+    seen: the length of the current trial at its last check; 0 before a check.
+    seen_nash_conv: the NashConv that the current trial had reached at its last check.
+    last_attempt: the iteration at which the last trial began or was rolled back; after a trial that hardly fell, twice
+      that.
+    last_nash_conv: the NashConv at the beginning of the last trial.
   """
 
   next_check: int
@@ -85,7 +87,7 @@ class RestartControl:
   last_nash_conv: float = math.inf
 
   def note_check(self, now: int, evaluations: int) -> None:
-    """Notes that there has been a check with so many evaluations."""
+    """Adds the cost of a check with so many evaluations."""
     cost = RULE.check
     for _ in range(evaluations):
       cost += RULE.evaluation
@@ -93,12 +95,12 @@ class RestartControl:
     self.checked = 0 if self.trial else now
 
   def decide(self, now: int, nash_conv: float, trial_nash_conv: float) -> int:
-    """Notes what a check leads to, and returns it.
+    """Decides the outcome of a check, notes it and returns it.
 
     Args:
       now: the iteration.
-      nash_conv: of the best strategies so far.
-      trial_nash_conv: of the best that the trial has found.
+      nash_conv: the NashConv of the best strategies so far.
+      trial_nash_conv: the NashConv of the best strategies of the trial.
     """
     has_come_far = self.num_restarts > 0 and nash_conv <= RULE.progress * self.last_nash_conv
     if not self.trial:
@@ -115,7 +117,7 @@ class RestartControl:
         return RESTART
       return GO_ON
     hardly_falls = self._hardly_falls(taken, trial_nash_conv)
-    # Falling like 1 / taken from here on, it would not make it in time.
+    # The second condition: NashConv that falls like 1 / taken from here on would miss the goal.
     if taken >= length or trial_nash_conv * taken > wanted * length or hardly_falls:
       self.last_attempt = RULE.hardly * now if hardly_falls else now
       self._end_trial()
@@ -124,9 +126,10 @@ class RestartControl:
     return GO_ON
 
   def _hardly_falls(self, taken: int, nash_conv: float) -> bool:
-    """Returns whether a trial would end above where it began, if it fell on as it has between its last two checks.
+    """Returns whether a trial would end with a NashConv above that of its start.
 
-    That is, like a power of its length. Once a restart has stayed, checks are too close to each other to tell.
+    NashConv is extrapolated as a power of the length of the trial, from its last two checks. Once a restart has stayed,
+    checks are too close to each other for that.
     """
     least = min(nash_conv, self.seen_nash_conv, self.trial_nash_conv)
     if self.num_restarts or not self.seen or least <= 0:
@@ -147,7 +150,7 @@ class RestartControl:
     self.trial_nash_conv = self.seen_nash_conv = math.inf
 
   def schedule(self, now: int, stretch: int) -> None:
-    """Notes the iteration of the next check; the average is made of `stretch` iterations."""
+    """Sets the iteration of the next check; the average has `stretch` iterations."""
     affordable = int(self.cost / RULE.share)
     if self.trial:
       taken, end = now - self.trial, self.trial + self.trial_length
@@ -171,14 +174,14 @@ class RestartControl:
     self.next_check = following
 
   def check(self, iteration: int) -> None:
-    """Checks what comes from a file.
+    """Checks a state of the rule from a file.
 
     Raises:
-      ValueError: no run leads to it by this iteration.
+      ValueError: no run leads to this state by this iteration.
     """
     require(0 <= self.num_restarts <= self.num_attempts <= iteration, "attempts are iterations")
     for number in (self.checked, self.trial, self.seen, self.last_attempt // RULE.hardly):
-      require(0 <= number <= iteration, "what counts iterations was before")
+      require(0 <= number <= iteration, "numbers of iterations are not in the future")
     # Ctrl-C can come between an iteration and the check after it.
     require(self.next_check >= max(1, iteration), "the next check is not over")
     require(self.next_check <= 4 * MOST_ITERATIONS, "the next check can be counted to")

@@ -1,8 +1,9 @@
-"""Tentative restarts: a solver goes on from the best strategies found so far, and is rolled back unless that pays soon.
+"""Tentative restarts of a solver from its best strategies so far.
 
-Restarts from averages make first-order methods converge linearly (Applegate et al., "Faster First-Order Primal-Dual
-Methods for Linear Programming using Restarts and Sharpness", 2023); with CFR they do so for some minimizers, games and
-moments, and do harm otherwise. docs/theory/restarts.md has what is proved and what is measured.
+If a restart does not halve NashConv within a trial period, it is rolled back. Restarts from averages make first-order
+methods converge linearly (Applegate et al., "Faster First-Order Primal-Dual Methods for Linear Programming using
+Restarts and Sharpness", 2023). With CFR they do so for some minimizers, games and moments, and do harm otherwise.
+docs/theory/restarts.md has proofs and measurements.
 """
 
 import copy
@@ -38,15 +39,15 @@ from spiel_cfr.regret_minimizers.schedules import Discount, Fading
 
 @dataclasses.dataclass
 class RestartedState:
-  """All that changes from one iteration to the next.
+  """The state of a solver with restarts.
 
   Attributes:
-    solver: the state of the solver that is restarted.
-    saved: what that was before the restart that is on trial; nobody reads it where none is.
-    best: the best strategies so far in sequence form, shape (sequences,).
-    scores: each player's share in their NashConv, shape (players,).
-    trial_scores: the same of what the trial has found.
-    control: what the rule of restarts notes.
+    solver: the state of the inner solver, which is restarted.
+    saved: the state of the inner solver at the start of the current trial; undefined outside trials.
+    best: shape (sequences,). The best strategies so far in sequence form.
+    scores: float64 (players,). The share of each player's best strategy in NashConv.
+    trial_scores: float64 (players,). The share of the best strategies of the current trial.
+    control: the state of the rule.
   """
 
   solver: FullWidthState
@@ -59,6 +60,8 @@ class RestartedState:
 
 @dataclasses.dataclass
 class _Run:
+  """A run: the inner solver, and the state."""
+
   solver: FullWidthSolver
   state: RestartedState
 
@@ -69,16 +72,15 @@ class Restarted(Solver):
       solver = Restarted(DCFRSolver("leduc_poker"))
       solver.run(10_000)
 
-  Now and then it checks the current strategies and the averages, with plain and with tapered weights, by best
-  responses, and keeps the best. In constant-sum games of two players that goes for each player's strategy by itself,
-  since a strategy is as bad as the best response to it is good; in other games only all together can be judged, by
-  NashConv. At some checks it lets the solver go on from what it keeps, see `FullWidthSolver.init_from_strategy`. Unless
-  that halves NashConv soon, the solver is rolled back to where it was before.
-  Iterations alone decide what happens when, so that runs are repeatable.
+  At checks it evaluates the current strategies and the averages, with plain and with tapered weights, and keeps the
+  best. In constant-sum games of two players it compares each player's strategies, by the best response to them. In
+  other games it compares whole policies, by NashConv. At some checks it restarts the solver from the best strategies,
+  see `FullWidthSolver.init_from_strategy`. A restart that does not halve NashConv soon is rolled back. The times of
+  checks depend on numbers of iterations only, so that runs are repeatable.
 
   Attributes:
     compiled_game: the game as arrays.
-    first_attempt: as given.
+    first_attempt: the iteration of the first check and restart.
   """
 
   _runtime: _Run
@@ -87,11 +89,11 @@ class Restarted(Solver):
     """Makes the solver.
 
     Args:
-      solver: a full-width solver; it is itself left alone, and where it may be in a run does not matter.
+      solver: a full-width solver. It stays as it is; a new solver with its configuration begins at iteration 0.
       first_attempt: the iteration of the first check, and of the first tentative restart.
 
     Raises:
-      RestartError: the solver's minimizer can't go on from given strategies.
+      RestartError: the minimizer can't go on from given strategies.
       ArgumentError: `solver` is no full-width solver, or `first_attempt` is not a positive integer.
     """
     if not isinstance(solver, FullWidthSolver):
@@ -108,7 +110,7 @@ class Restarted(Solver):
   def reset(self) -> None:
     before, game = self.__dict__.get("_runtime"), self.compiled_game
     solver = FullWidthSolver(game, **self._arguments)
-    # Messages name the solver that the caller has made.
+    # Messages name this solver, not the inner one.
     solver.recipe = self.recipe
     if before is not None:
       solver.lock_as(before.solver)
@@ -138,7 +140,7 @@ class Restarted(Solver):
 
   @property
   def iteration(self) -> int:  # type: ignore[override]
-    """How many iterations have been done, those that were rolled back included."""
+    """The number of iterations so far, including those that were rolled back."""
     return self._runtime.solver.iteration
 
   @property
@@ -147,23 +149,23 @@ class Restarted(Solver):
 
   @property
   def num_attempts(self) -> int:
-    """How often it has gone on from what it keeps."""
+    """The number of trials so far."""
     return self._runtime.state.control.num_attempts
 
   @property
   def num_restarts(self) -> int:
-    """How often that has paid."""
+    """The number of restarts that have stayed."""
     return self._runtime.state.control.num_restarts
 
   @property
   def next_check(self) -> int:
-    """The next iteration after which it looks for better strategies."""
+    """The iteration of the next check."""
     return self._runtime.state.control.next_check
 
   def prepare(self) -> None:
     solver = self._runtime.solver
     solver.prepare()
-    # What restarts call besides; to try one out would take the memory of another solver.
+    # The kernels of restarts. A trial restart would need the memory of another solver.
     for kernel in (resumption(solver.minimizer), adopt_pass):
       _ = kernel.of(self.compiled_game.dtype).address
     self.nash_conv()
@@ -171,7 +173,7 @@ class Restarted(Solver):
   def _advance(self, count: int) -> None:
     solver, control = self._runtime.solver, self._runtime.state.control
     end = solver.iteration + count
-    # Half of a check would be done again, and then the run is another one. One context, because signals take time.
+    # An interrupted check would be repeated and change the run. One context for all, since signal handlers take time.
     with DeferredInterrupt(whole=True) as interrupt:
       while True:
         if solver.iteration >= control.next_check:
@@ -181,11 +183,11 @@ class Restarted(Solver):
         solver._advance(min(end, control.next_check) - solver.iteration)
 
   def _check(self) -> None:
-    """Looks for better strategies, and does what they mean."""
+    """Evaluates candidates, then lets the rule decide: go on, restart or roll back."""
     solver, state = self._runtime.solver, self._runtime.state
     control, now = state.control, solver.iteration
     solver.gathered_state().add_to_tapered()
-    # The tapered average is the first to be better than what was before, and the plain one hardly ever alone is.
+    # In a trial, the tapered average alone: it is usually the first candidate that improves.
     candidates = [solver.sums()] if control.trial else self._candidates()
     evaluations = 0
     for candidate in candidates:
@@ -208,7 +210,7 @@ class Restarted(Solver):
     control.schedule(now, now - solver.state.average_start)
 
   def _candidates(self) -> Iterator[AnyFloats]:
-    """Yields multiples of the strategies that may be worth keeping."""
+    """Yields the candidates: multiples of the current strategies and of the averages."""
     solver = self._runtime.solver
     yield solver.current_sequence_form()
     if solver.state.cumulative[0]:
@@ -216,18 +218,18 @@ class Restarted(Solver):
       yield solver.sums()
 
   def _keep(self, candidate: AnyFloats, best: AnyFloats | None, best_scores: Float64s) -> Float64s:
-    """Writes what is better than the best so far over it, if given; returns each player's share in NashConv."""
+    """Returns each player's share in the NashConv of a candidate; copies better strategies to `best`, if given."""
     scores = evaluate.scores(self.compiled_game, evaluate.evaluate(self.compiled_game, candidate))
     for player, treeplex in enumerate(self.compiled_game.treeplexes):
       if scores[player] < best_scores[player]:
-        own = slice(treeplex.root, treeplex.end)
+        sequences = slice(treeplex.root, treeplex.end)
         best_scores[player] = scores[player]
         if best is not None:
-          np.divide(candidate[own], candidate[treeplex.root], out=best[own])
+          np.divide(candidate[sequences], candidate[treeplex.root], out=best[sequences])
     return scores
 
   def cumulative_regrets(self) -> Float64s | None:
-    """Returns those of the solver that is restarted; a restart has made them fit the strategy that it goes on from."""
+    """Returns those of the inner solver. A restart sets them to match the strategy that it starts from."""
     return self._runtime.solver.cumulative_regrets()
 
   def current_probabilities(self) -> Float64s:
@@ -248,7 +250,7 @@ class Restarted(Solver):
     return float(self._certify().sum()) if self.compiled_game.is_exact else super().nash_conv()
 
   def _certify(self, best: AnyFloats | None = None) -> Float64s:
-    """Brings a copy of the best strategies, if given, up to date, and returns their scores; changes nothing else."""
+    """Returns the scores of the best strategies, candidates included; brings a copy of them up to date, if given."""
     state = self._runtime.state
     scores = state.scores.copy()
     if state.control.checked != self.iteration or not self.iteration:
@@ -264,7 +266,7 @@ class Restarted(Solver):
     form: WarmForm | None = None,
     keep_average: bool = True,
   ) -> WarmStart:
-    """Begins anew from a policy, as if it had played that for some iterations: see `cfr.warm_start.plan`."""
+    """Begins anew from a policy, as if the players had played it for some iterations: see `cfr.warm_start.plan`."""
     found, chosen = warm_start.plan(self._runtime.solver, policy, iterations, form)
     with DeferredInterrupt(whole=True):
       self.reset()
@@ -281,23 +283,25 @@ class Restarted(Solver):
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
     solver = self._runtime.solver
-    own, saved = inside(state, "solver"), inside(state, "saved")
-    solver._check_state(own)
+    current, saved = inside(state, "solver"), inside(state, "saved")
+    solver._check_state(current)
     solver._check_state(saved)
-    iteration = int(own["counts"][0])
+    iteration = int(current["counts"][0])
     RestartControl(**inside(state, "control")).check(iteration)
     trial = state["control.trial"]
     if trial:
-      require(int(saved["counts"][0]) == trial == own["average_start"], "the trial is a restart")
+      require(
+        int(saved["counts"][0]) == trial == current["average_start"], "the trial is a restart"
+      )
     for name in ("scores", "trial_scores"):
       require(state[name] > -math.inf, f"{name} are numbers, or not there yet")
     if np.isfinite(state["scores"]).any():
       self._check_best(state["best"], state["scores"])
 
   def _check_best(self, best: AnyFloats, scores: Float64s) -> None:
-    """Checks that strategies are some, and as good as is said."""
+    """Checks that the best strategies are a policy, with these scores."""
     game = self.compiled_game
-    # Averages are sums of as many roundings as there were iterations.
+    # Averages have accumulated the rounding errors of all iterations.
     tolerance = 100 * math.sqrt(self._runtime.solver.precision)
     forms.check_sequence_form(game, best, tolerance)
     found = evaluate.scores(game, evaluate.evaluate(game, best))
@@ -307,18 +311,18 @@ class Restarted(Solver):
 
 @recorded
 def RestartedCFRSolver(game: AnyGame) -> Restarted:
-  """CFR that converges linearly in the end, for constant-sum games of two players; nothing to tune.
+  """CFR that converges linearly in the end, for constant-sum games of two players. It has no parameters.
 
   With r^t the regrets of iteration t, at every infoset
 
       R = max(R, 0) (t - 1)^1.5 / ((t - 1)^1.5 + 1) + min(R, 0) / 2 + r^t
       x^{t+1} proportional to max(R + 0.1 min(1, 100 / t)^2 r^t, 0)
 
-  which is DCFR with a prediction that fades away. Updates alternate; every player but the last averages the strategies
-  to which it has just updated, the last one those that the others have just faced, with weight t^4.
+  which is DCFR with a prediction that fades away. Updates alternate. The last player averages its strategies before
+  the update, which the others have just faced; all others average those after the update. The weight is t^4.
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
+    game: a compiled game, or an argument of `compile_game`.
 
   Raises:
     GameError: see `compile_game`.

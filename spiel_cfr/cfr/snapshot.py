@@ -1,4 +1,4 @@
-"""What an infoset does at some time: the regrets, strategies and reach that a solver has there."""
+"""Snapshots of infosets: regrets, strategies and reach at some iteration of a solver."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -12,20 +12,20 @@ from spiel_cfr.policies import forms
 
 
 class Snapshot(NamedTuple):
-  """What an infoset does at some time.
+  """The regrets, strategies and reach of an infoset at some iteration.
 
   Attributes:
-    iteration: how many iterations had been done.
-    nodes_touched: how many nodes had been visited.
-    player: whose infoset it is.
-    infostate: its information state string.
-    actions: its legal actions.
+    iteration: the number of iterations done.
+    nodes_touched: the number of nodes visited.
+    player: the owner of the infoset.
+    infostate: the information state string.
+    actions: the legal actions.
     current: the current strategy, action by action.
-    average: the average strategy.
+    average: the average strategy, action by action.
     regrets: R(I, a), the cumulative regrets, action by action, in the game's units, as the solver keeps them: weighted,
-      discounted or cut off at 0; None where it keeps none.
-    reach: how likely the owner's own moves lead there by its average policy, chance and the other players left out:
-      the entry of the average in sequence form, by which the strategies played there weigh in the average.
+      discounted or cut off at 0. None if the solver keeps no regrets.
+    reach: the probability that the owner's own moves lead to the infoset, by its average policy: its sequence form at
+      the sequence above.
   """
 
   iteration: int
@@ -49,20 +49,20 @@ def snapshots(
   iteration: int,
   nodes_touched: int,
 ) -> list[Snapshot]:
-  """Returns what infosets of a game do, each given by its player and infostate.
+  """Returns snapshots of infosets of a game.
 
   Args:
     game: the game.
-    infosets: the infosets.
+    infosets: the player and infostate of each.
     current: the current policy in behavioural form, shape (sequences,).
     average: the average policy in behavioural form, shape (sequences,).
     regrets: cumulative regrets of every entry of `CompiledGame.actions`, or None.
-    iteration: how many iterations have been done.
-    nodes_touched: how many nodes have been visited.
+    iteration: the number of iterations done.
+    nodes_touched: the number of nodes visited.
   """
   form = forms.sequence_form(game, average)
   plays, averages = game.to_actions(current), game.to_actions(average)
-  places = [{name: place for place, name in enumerate(own)} for own in game.infostates]
+  places = [{name: place for place, name in enumerate(names)} for names in game.infostates]
   starts = [[0, *itertools.accumulate(counts.tolist())] for counts in game.num_actions]
   offsets = [0, *itertools.accumulate(map(len, game.actions))]
   result = []
@@ -88,7 +88,7 @@ def snapshots(
 
 
 def owner_of(names: Sequence[Sequence[str]], infostate: str, player: int | None) -> int:
-  """Returns the player with an infoset of this name among each player's `names`; `player` says whose is meant.
+  """Returns the player with an infoset of this name, given each player's `names`; `player` chooses among several.
 
   Raises:
     ArgumentError: no player has one, or several have.
@@ -96,11 +96,13 @@ def owner_of(names: Sequence[Sequence[str]], infostate: str, player: int | None)
   if player is not None:
     player = arguments.integer(player, "player", 0, len(names) - 1)
   owners = [
-    owner for owner, own in enumerate(names) if player in (None, owner) and infostate in own
+    owner
+    for owner, infostates in enumerate(names)
+    if player in (None, owner) and infostate in infostates
   ]
   if len(owners) != 1:
     raise errors.ArgumentError(
       f"{len(owners) or 'No'} players have an infoset {arguments.shortened(infostate)}, where one must have it: "
-      "solver.infostates() lists those of each player, or those met yet; player= says whose is meant."
+      "solver.infostates() lists those of each player, or those met yet; player= chooses the owner."
     )
   return owners[0]

@@ -1,4 +1,4 @@
-"""What every solver is: it iterates, hands out policies, and can be measured, copied, kept in a file and resumed."""
+"""Base class of all solvers: iteration, policies, evaluation, copies and checkpoints."""
 
 import abc
 import os
@@ -26,30 +26,30 @@ from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy, MovingPolicy
 
-# Further on, floating-point numbers do not tell iterations apart.
+# Beyond it, floating-point numbers do not distinguish iterations.
 MOST_ITERATIONS = 1 << 53
 _STATE = "state"
-# What belongs to a run and not to the configuration.
+# The attributes that belong to a run and not to the configuration.
 _OF_RUN = ("_runtime", "_policies", "_loads", "_turns", "_slices")
 
 
 class Solver(abc.ABC):
   """Base class of all solvers: a configuration that never changes, and one state.
 
-  Constructors take the configuration and call `reset`, which makes `_runtime`: the state, and what works on it.
-  Threads may share a solver, see `turns`.
+  Constructors take the configuration and call `reset`, which makes `_runtime`: the state, and the objects that work on
+  it. Threads may share a solver, see `turns`.
 
   Attributes:
     compiled_game: the game as arrays.
-    iteration: how many iterations have been done.
-    recipe: how the solver was made.
+    iteration: the number of iterations done.
+    recipe: the constructor or function that made the solver, and its arguments.
   """
 
   compiled_game: CompiledGame
   iteration: int
   recipe: Recipe
   _runtime: Any
-  # How often a state has been loaded: policies that move with the solver look at it.
+  # The number of times that a state was loaded; the current policy checks whether it has changed.
   _loads = 0
   _turns: Turns
   _slices: Slices
@@ -60,7 +60,7 @@ class Solver(abc.ABC):
     inherit_turns(cls)
 
   def __new__(cls, *arguments: Any, **named: Any) -> Self:
-    """Makes what solvers have that are copies of others, too; notes how the solver is made."""
+    """Makes the attributes that copies need too, and records the recipe."""
     solver = super().__new__(cls)
     solver._turns, solver._slices = Turns(), Slices()
     solver.recipe = recipe_of(cls, arguments, named)
@@ -68,44 +68,44 @@ class Solver(abc.ABC):
 
   @property
   def game(self) -> pyspiel.Game:
-    """The game, sequential, as OpenSpiel has it."""
+    """The OpenSpiel game; in turn-based form if the original has simultaneous moves."""
     return self.compiled_game.game
 
   @property
   @abc.abstractmethod
   def state(self) -> Any:
-    """All that changes from one iteration to the next, see `solver_state`; whoever writes to it calls `refresh`."""
+    """Everything that iterations change, see `solver_state`. Call `refresh` after writing to it."""
 
   def gathered_state(self) -> Any:
-    """Returns the state, after bringing it up to date where other processes have a part of it."""
+    """Returns the state, after collecting the parts of it that other processes have."""
     return self.state
 
   @in_turn
   @abc.abstractmethod
   def reset(self) -> None:
-    """Goes back to before the first iteration. What is locked stays locked."""
+    """Goes back to before the first iteration. Locked infosets stay locked."""
 
   @in_turn
   def refresh(self) -> None:
-    """Brings everything else up to date after the state has been written to."""
+    """Brings everything else up to date after a change of the state."""
     self._loads += 1
 
   @in_turn
   @abc.abstractmethod
   def _advance(self, count: int) -> None:
-    """Does iterations that take about a tenth of a second, or one."""
+    """Runs some iterations, which take about a tenth of a second, or a single one."""
 
   @in_turn
   def evaluate_and_update_policy(self) -> None:
-    """Does one iteration."""
+    """Runs one iteration."""
     self._advance(1)
 
   def run(self, iterations: int) -> None:
-    """Does many iterations; Ctrl-C raises KeyboardInterrupt after a whole number of them.
+    """Runs iterations. Ctrl-C raises KeyboardInterrupt after a whole iteration.
 
     Raises:
       ArgumentError: `iterations` is not a positive integer.
-      NotFiniteError: something has become NaN or infinite; or would, and then the solver is as it was.
+      NotFiniteError: a number has become NaN or infinite; or it would, and the solver stays as it was.
     """
     for count in self._slices(arguments.positive_integer(iterations, "iterations")):
       self._advance(count)
@@ -113,14 +113,14 @@ class Solver(abc.ABC):
   @property
   @abc.abstractmethod
   def nodes_touched(self) -> int:
-    """How many states a recursive implementation would have visited so far."""
+    """The number of states that a recursive implementation would have visited so far."""
 
   @in_turn  # noqa: B027
   def prepare(self) -> None:
-    """Compiles kernels or takes them from disk, so that the first iteration is not slower than others."""
+    """Compiles kernels or takes them from disk, so that the first iteration takes no longer than others."""
 
   def trace_columns(self) -> dict[str, float]:
-    """Returns numbers by name that a run is to note at each evaluation beside those of all solvers; see `Row`."""
+    """Returns numbers by name that the trace of a run adds to those of all solvers; see `Row`."""
     return {}
 
   @in_turn
@@ -131,10 +131,10 @@ class Solver(abc.ABC):
   @in_turn
   @abc.abstractmethod
   def average_probabilities(self) -> Float64s:
-    """Returns the average policy in behavioural form, shape (sequences,); uniform where never played to."""
+    """Returns the average policy in behavioural form, shape (sequences,); uniform at infosets never reached."""
 
   def probabilities_in(self, game: CompiledGame) -> Float64s | None:
-    """See `open_spiel.HasArray`: the average policy."""
+    """Returns the average policy as `open_spiel.HasArray` describes; None for another game."""
     return (
       self.average_probabilities() if open_spiel.is_same_game(game, self.compiled_game) else None
     )
@@ -153,7 +153,8 @@ class Solver(abc.ABC):
   def current_policy(self) -> Any:
     """Returns the current policy, which need not converge, as OpenSpiel's Python class.
 
-    As in OpenSpiel it is the same object every time, and it moves with the solver; `copy.copy` keeps it as it is.
+    As in OpenSpiel, every call returns the same object, which changes with the solver. `copy.copy` makes a constant
+    copy.
     """
     return self._hand_out("current", self.current_probabilities, self._version)
 
@@ -161,15 +162,15 @@ class Solver(abc.ABC):
   def average_policy(self, unreached: Unreached = "uniform") -> Any:
     """Returns the average policy, which in two-player zero-sum games converges to a Nash equilibrium.
 
-    It is OpenSpiel's Python class, and as there the same object every time, brought up to date by this call only.
-    `copy.copy` keeps it as it is.
+    The result is of OpenSpiel's Python class. As there, every call returns the same object, and only this call brings
+    it up to date. `copy.copy` makes a constant copy.
 
     Args:
-      unreached: what it is where its owner has never played to: "uniform", as in OpenSpiel; or, and then it is an
-        object of its own, a "best_response", see `off_path.completed`.
+      unreached: the policy at infosets that their owner never reaches: "uniform", as in OpenSpiel, or a
+        "best_response", see `off_path.completed`. The latter makes a new object.
 
     Raises:
-      ArgumentError: there is no such choice.
+      ArgumentError: `unreached` is neither of the two.
     """
     if unreached == "uniform":
       return self._hand_out("average", self.average_probabilities)
@@ -182,7 +183,7 @@ class Solver(abc.ABC):
     probabilities: Callable[[], Float64s],
     version: Callable[[], Hashable] | None = None,
   ) -> CompiledTabularPolicy:
-    """Returns the policy of that name, up to date: the one that somebody still holds, or a new one."""
+    """Returns the policy of that name, up to date: the object that the caller still holds, or a new one."""
     policies = self.__dict__.setdefault("_policies", weakref.WeakValueDictionary())
     policy: CompiledTabularPolicy | None = policies.get(name)
     if policy is None:
@@ -193,11 +194,11 @@ class Solver(abc.ABC):
     return policy
 
   def _version(self) -> Hashable:
-    """Returns something else whenever the policies may have changed."""
+    """Returns a value that changes whenever the policies may have changed."""
     return int(self.iteration), self._loads
 
   def tabular_average_policy(self) -> pyspiel.TabularPolicy:
-    """Returns a copy of the average policy as OpenSpiel's C++ class; also the name there."""
+    """Returns a copy of the average policy as OpenSpiel's C++ class. OpenSpiel has the same name."""
     return open_spiel.to_pyspiel(self.compiled_game, self.average_probabilities())
 
   def tabular_current_policy(self) -> pyspiel.TabularPolicy:
@@ -215,7 +216,7 @@ class Solver(abc.ABC):
   @in_turn
   def infostates(self) -> list[list[str]]:
     """Returns the information state strings of each player, in the order of OpenSpiel's policies."""
-    return [list(own) for own in self.compiled_game.infostates]
+    return [list(infostates) for infostates in self.compiled_game.infostates]
 
   @in_turn
   def cumulative_regrets(self) -> Float64s | None:
@@ -227,36 +228,36 @@ class Solver(abc.ABC):
 
   @in_turn
   def snapshot(self, infostate: str, player: int | None = None) -> Snapshot:
-    """Returns what an infoset does now: its cumulative regrets, current and average strategy, and reach.
+    """Returns the cumulative regrets, the current and the average strategy, and the reach of an infoset.
 
     Args:
-      infostate: its information state string.
-      player: whose it is; needed only where several players have an infoset of that name.
+      infostate: the information state string.
+      player: the owner; needed only if several players have an infoset of this name.
 
     Raises:
-      ArgumentError: there is no such infoset, or none met yet, or several players have one.
+      ArgumentError: there is no such infoset, or the solver has not met it yet, or several players have one.
     """
     return self._look_at([(owner_of(self.infostates(), infostate, player), infostate)])[0]
 
   @in_turn
   def snapshots(self, pattern: str | re.Pattern[str] = "") -> list[Snapshot]:
-    """Returns what all infosets do now whose names a regular expression finds, player by player.
+    """Returns the snapshots of all infosets whose names match a regular expression, player by player.
 
     Raises:
-      ArgumentError: it is no regular expression.
+      ArgumentError: `pattern` is no regular expression.
     """
     search = arguments.pattern(pattern, "pattern").search
     return self._look_at(
       [
         (player, infostate)
-        for player, own in enumerate(self.infostates())
-        for infostate in own
+        for player, infostates in enumerate(self.infostates())
+        for infostate in infostates
         if search(infostate)
       ]
     )
 
   def _look_at(self, infosets: Iterable[tuple[int, str]]) -> list[Snapshot]:
-    """Returns what infosets do, each given by its player and infostate."""
+    """Returns snapshots of infosets, given the player and infostate of each."""
     return snapshots(
       self.compiled_game,
       infosets,
@@ -269,7 +270,7 @@ class Solver(abc.ABC):
 
   @in_turn
   def nash_conv(self) -> float:
-    """Returns the NashConv of the average policy, without leaving the arrays; of an abstraction, in the full game."""
+    """Returns the NashConv of the average policy; for an abstraction, in the full game."""
     return evaluate.original_nash_conv(self.compiled_game, self.average_sequence_form())
 
   def exploitability(self) -> float:
@@ -283,21 +284,20 @@ class Solver(abc.ABC):
 
   @in_turn
   def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
-    """Keeps a part of the policy fixed: regret is minimized around it (node locking).
+    """Keeps a part of the policy fixed (node locking).
 
-    The average tends to an equilibrium of the game in which these infosets have no choice. NashConv still counts what
-    their owner would gain by playing otherwise. Minimizers that predict take locked infosets for free ones when they
-    do, which leaves their guarantees as they are: those hold for any prediction.
+    The average tends to an equilibrium of the game in which the strategies of these infosets are given. NashConv still
+    counts the gain of their owner by other strategies. Predictions ignore locks, which keeps the guarantees: they hold
+    for any prediction.
 
     Args:
-      policy: what is to be played there: anything that `policies.from_policy` reads, or a mapping from these
-        infostates.
-      infostates: where; by default everywhere in a mapping.
+      policy: the policy to lock: anything that `policies.from_policy` reads, or a mapping from infostates.
+      infostates: the infosets to lock; by default, those of the mapping.
 
     Raises:
       LockError: the solver is no full-width solver, iterations have been done, infosets of the game are shared, or
         opponents are best responses.
-      PolicyError: there is no such infostate, or no distribution there.
+      PolicyError: an infostate is unknown, or has no distribution.
     """
     raise errors.LockError(
       f"{self!r} can't lock a policy. Take a full-width solver, such as CFRPlusSolver."
@@ -308,7 +308,7 @@ class Solver(abc.ABC):
 
   @in_turn
   def __copy__(self) -> Self:
-    # It goes on by itself from where this one is, and shares what never changes.
+    # The copy has its own state, and shares the configuration.
     result = type(self).__new__(type(self))
     result.__setstate__(self.__getstate__())
     return result
@@ -317,7 +317,7 @@ class Solver(abc.ABC):
     return self.__copy__()
 
   def configuration(self) -> dict[str, Any]:
-    """Returns what never changes, by attribute."""
+    """Returns the attributes that never change."""
     return {name: value for name, value in self.__dict__.items() if name not in _OF_RUN}
 
   @in_turn
@@ -339,10 +339,10 @@ class Solver(abc.ABC):
 
   @in_turn
   def load_state_dict(self, state: Mapping[str, Any]) -> None:
-    """Takes over what `state_dict` of a solver made in the same way has returned.
+    """Takes over the `state_dict` of a solver with the same recipe.
 
     Raises:
-      CheckpointMismatchError: it is of another solver, or of none. This one is then as it was.
+      CheckpointMismatchError: the state is of another solver, or of none. This solver stays as it was.
     """
     check_fits(self.gathered_state(), state, self.recipe.name)
     try:
@@ -355,24 +355,24 @@ class Solver(abc.ABC):
     self.refresh()
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
-    """Raises ValueError where values of the right names, types and shapes are none that iterations lead to."""
+    """Raises ValueError for values of the right names, types and shapes that no iterations lead to."""
     for name, value in state.items():
       if isinstance(value, float | np.ndarray):
         require(not np.isnan(value).any(), f"{name} has no NaN")
 
   def description(self) -> dict[str, Any]:
-    """Returns how the solver was made, as JSON has it; ArgumentError where an argument can't be written so."""
+    """Returns the recipe as JSON; raises ArgumentError if an argument can't be written as JSON."""
     return description(self.recipe)
 
   def game_identity(self) -> dict[str, str | None]:
-    """Returns how a checkpoint names the game; None for the digest of one that was not compiled."""
+    """Returns the string and the digest that identify the game in a checkpoint; no digest for a game not compiled."""
     return {"game": self.compiled_game.game_string, "game_sha256": self.compiled_game.digest}
 
   @in_turn
   def save(self, path: str | os.PathLike[str]) -> None:
-    """Writes a checkpoint, from which this solver can go on as if it had never stopped, bit for bit.
+    """Writes a checkpoint. A solver that is restored from it goes on with the same bits as if it had never stopped.
 
-    The file is whole or not there, whenever the process dies. The same solver in the same state makes the same bytes.
+    If the process dies, the file is complete or absent. The same solver in the same state makes the same bytes.
 
     Raises:
       ArgumentError: an argument of the constructor can't be written as JSON.
@@ -382,17 +382,17 @@ class Solver(abc.ABC):
 
   @in_turn
   def restore(self, path: str | os.PathLike[str]) -> None:
-    """Takes over the state in a checkpoint of a solver that was made in the same way for the same game.
+    """Takes over the state in a checkpoint of a solver with the same recipe and game.
 
-    Raises the errors of `solver_files.read_state`; this solver is then as it was.
+    Raises the errors of `solver_files.read_state`; this solver then stays as it was.
     """
     self.load_state_dict(solver_files.read_state(self, path))
 
   @staticmethod
   def load(path: str | os.PathLike[str], game: AnyGame) -> "Solver":
-    """Makes the solver of a checkpoint anew, whatever it is. Classes of your own must have been imported.
+    """Returns the solver of a checkpoint, of whatever class. Import classes of your own first.
 
-    Raises the errors of `solver_files.read_state`, and of `compile_game`, which `game` is given to.
+    Raises the errors of `solver_files.read_state`, and those of `compile_game` for `game`.
     """
     solver: Solver = solver_files.load(path, game)
     return solver

@@ -1,4 +1,4 @@
-"""Solvers in files: how they were made, for which game, and their state."""
+"""Checkpoints of solvers: the recipe, the identity of the game, and the state."""
 
 import os
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ _RECIPE = "solver"
 
 
 class Saved(Protocol):
-  """The part of a solver that files are about."""
+  """The part of a solver that a checkpoint keeps."""
 
   def description(self) -> dict[str, Any]:
     """Returns how the solver was made, as JSON has it."""
@@ -30,7 +30,7 @@ class Saved(Protocol):
 
 
 def save(solver: Saved, path: str | os.PathLike[str]) -> None:
-  """Writes what `read_state` and `load` read, see `Solver.save`."""
+  """Writes a checkpoint, see `Solver.save`."""
   state = solver.state_dict()
   arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
   others = {name: value for name, value in state.items() if name not in arrays}
@@ -43,7 +43,7 @@ def read_state(solver: Saved, path: str | os.PathLike[str]) -> dict[str, Any]:
   """Returns the state in a checkpoint of a solver that was made like this one for the same game.
 
   Raises:
-    CheckpointMismatchError: it is of another.
+    CheckpointMismatchError: the checkpoint is of another solver or game.
     FileFormatError: the file is no checkpoint, is damaged or has another format.
     OSError: the file can't be read.
   """
@@ -53,16 +53,17 @@ def read_state(solver: Saved, path: str | os.PathLike[str]) -> dict[str, Any]:
 def _state_in(
   solver: Saved, path: str | os.PathLike[str], header: dict[str, Any], arrays: files.Arrays
 ) -> dict[str, Any]:
-  own = solver.game_identity()
+  wanted = solver.game_identity()
   try:
-    game, recipe = {name: header[name] for name in own}, header[_RECIPE]
+    game, recipe = {name: header[name] for name in wanted}, header[_RECIPE]
     state: dict[str, Any] = header["state"] | arrays
   except (KeyError, TypeError) as error:
     raise errors.FileFormatError(f"{path} is not a {KIND}: its header lacks {error}.") from error
   # Names of the same game may differ.
-  if game["game_sha256"] != own["game_sha256"] or (own["game_sha256"] is None and game != own):
+  same_digest = game["game_sha256"] == wanted["game_sha256"]
+  if not same_digest or (wanted["game_sha256"] is None and game != wanted):
     raise errors.CheckpointMismatchError(
-      f"{path} is of the game {game['game']}, not of {own['game']}; or of that game in another form "
+      f"{path} is of the game {game['game']}, not of {wanted['game']}; or of that game in another form "
       "(listed, in vector form, in parts, in float32), with another filter, or as it was before it changed. Compile "
       "the game as it was compiled then."
     )
@@ -79,10 +80,10 @@ def load(path: str | os.PathLike[str], game: AnyGame) -> Any:
   first = compile_game(game) if header.get("game_sha256") else game
   try:
     solver = recipes.make(header[_RECIPE], first)
-  # Nobody knows what constructors do with arguments that were never theirs.
+  # Constructors can raise anything for arguments of another version.
   except Exception as error:
     raise errors.CheckpointMismatchError(
-      f"{path} is of {recipes.as_call(header.get(_RECIPE))}, which nobody can make here: {error}. Import its class "
+      f"{path} is of {recipes.as_call(header.get(_RECIPE))}, which can't be made here: {error}. Import its class "
       "first if it is your own."
     ) from error
   solver.load_state_dict(_state_in(solver, path, header, arrays))

@@ -1,7 +1,7 @@
-"""A solver's state is one value, and to copy, keep, restore, roll back or compare it is one function each.
+"""The state of a solver as one value: copies, checkpoints, roll-backs and comparisons.
 
-The value is a dataclass whose fields are arrays that keep their shape or are `GROWING`, numbers, NumPy random
-generators, and dataclasses of these or tuples of such. All else that a solver is never changes.
+The value is a dataclass. Its fields are arrays of constant shape or `GROWING`, numbers, NumPy random generators,
+dataclasses of these, and tuples of such dataclasses. Everything else of a solver never changes.
 """
 
 import copy
@@ -19,7 +19,7 @@ GROWING = types.MappingProxyType({"grows": True})
 
 
 def as_dict(state: Any) -> dict[str, Any]:
-  """Returns copies of all that a state holds, by field; those of a state inside it as "field.inner"."""
+  """Returns copies of the values of a state by field; values of a state inside it as "field.inner"."""
   return {
     name: copy.deepcopy(value.bit_generator.state)
     if isinstance(value, np.random.Generator)
@@ -29,7 +29,7 @@ def as_dict(state: Any) -> dict[str, Any]:
 
 
 def assign(state: Any, values: Mapping[str, Any]) -> None:
-  """Makes a state what `as_dict` has returned. Arrays are written to in place, because compiled code knows them."""
+  """Gives a state the values of `as_dict`. Arrays are written to in place, since compiled code has their addresses."""
   for name, owner, value, _ in _leaves(state):
     if isinstance(value, np.ndarray) and value.shape == values[name].shape:
       np.copyto(value, values[name])
@@ -42,7 +42,7 @@ def assign(state: Any, values: Mapping[str, Any]) -> None:
 
 
 def copy_into(state: Any, source: Any) -> None:
-  """Makes a state what another one is, of the same solver: a roll-back is this, from one that was set aside."""
+  """Gives a state the values of another state of the same solver, as in a roll-back."""
   values = {
     name: value.bit_generator.state if isinstance(value, np.random.Generator) else value
     for name, _, value, _ in _leaves(source)
@@ -51,7 +51,7 @@ def copy_into(state: Any, source: Any) -> None:
 
 
 def inside(values: Mapping[str, Any], name: str) -> dict[str, Any]:
-  """Returns the part of what `as_dict` has returned that is of the state in a field."""
+  """Returns the values of the state in a field, out of those of `as_dict`."""
   prefix = f"{name}."
   return {
     key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix)
@@ -59,10 +59,10 @@ def inside(values: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def check_fits(state: Any, values: Mapping[str, Any], owner: str) -> None:
-  """Checks that values have the names, types and shapes of a state's.
+  """Checks that values have the names, types and shapes of those of a state.
 
   Raises:
-    CheckpointMismatchError: they are of another solver, or of none.
+    CheckpointMismatchError: the values are of another solver, or of none.
   """
   expected = {name: (value, grows) for name, _, value, grows in _leaves(state)}
   if set(values) != set(expected):
@@ -80,27 +80,24 @@ def check_kind(name: str, value: Any, new: Any) -> None:
   """Checks that `new`, as `as_dict` returns it, can take the place of `value`.
 
   Raises:
-    CheckpointMismatchError: it is of another type, or an array of another shape.
+    CheckpointMismatchError: `new` is of another type, or an array of another shape.
   """
   if not _fits(value, new):
     raise errors.CheckpointMismatchError(f"{name} is {_in_words(value)}, not {_in_words(new)}.")
 
 
 def _leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any, bool]]:
-  """Yields names as in `as_dict`, the dataclass that has the field, what is there itself, and whether it grows."""
+  """Yields a name as in `as_dict`, the dataclass that has the field, the value itself, and whether it grows."""
   for field in dataclasses.fields(state):
     value = getattr(state, field.name)
-    several = isinstance(value, tuple)
-    named = (
-      {f"{field.name}.{n}": each for n, each in enumerate(value)}
-      if several
-      else {field.name: value}
-    )
-    for name, each in named.items():
-      if dataclasses.is_dataclass(each):
-        yield from _leaves(each, f"{prefix}{name}.")
+    named = {field.name: value}
+    if isinstance(value, tuple):
+      named = {f"{field.name}.{n}": element for n, element in enumerate(value)}
+    for name, element in named.items():
+      if dataclasses.is_dataclass(element):
+        yield from _leaves(element, f"{prefix}{name}.")
       else:
-        yield prefix + name, state, each, field.metadata == GROWING
+        yield prefix + name, state, element, field.metadata == GROWING
 
 
 def _fits(value: Any, new: Any) -> bool:

@@ -1,16 +1,16 @@
-"""Substitute regrets: where a solver would be if it had played a known policy for a while.
+"""Substitute regrets: the regrets of a solver as if it had played a known policy for T iterations.
 
 Brown and Sandholm, "Strategy-Based Warm Starting for Regret Minimization in Games" (2016). Against the policy xbar the
-counterfactual utilities u are carried up from values v(j) that are chosen freely, so that the regrets T (u - v) meet
-two conditions: they are no larger than those that T iterations may leave, and their history costs nothing, that is, the
-values at the roots sum to what xbar expects (see `games.compiled.counterfactual_values`). Two choices of v do that:
+counterfactual utilities u are carried up from values v(j) that are chosen freely. The regrets T (u - v) must meet two
+conditions. They are at most those that T iterations may leave. And their history is consistent: the values at the roots
+sum to the expected payoffs of xbar (see `games.compiled.counterfactual_values`). Two choices of v meet them:
 
     substitute:    sum_a max(u(ja) - v(j), 0)^2 = c D_j^2 |A_j|           regrets T (u - v)
     proportional:  v(j) = max_a (u(ja) - rho s_j xbar(a|j))               regrets T rho s_j xbar(a|j)
 
-with D_j the best minus the worst that the owner can make of infoset j against xbar, s_j = sqrt(D_j times the range of
-payoffs), and c or rho the root of the second condition. The first keeps what xbar's values say of other actions; the
-second goes on playing xbar. docs/theory/rewriting_history.md has proofs, and where the weights come from.
+D_j is the best minus the worst value of infoset j to its owner against xbar, s_j = sqrt(D_j times the range of
+payoffs), and c or rho is the root of the second condition. The first choice keeps the values of other actions against
+xbar; the second goes on playing xbar. docs/theory/rewriting_history.md has proofs, and the reasons for the weights.
 """
 
 import math
@@ -28,22 +28,22 @@ from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, sequence
 from spiel_cfr.regret_minimizers.regret_minimizer import tie_tolerances
 
-# What t c* settles at while CFR runs with simultaneous updates: after t iterations from scratch c* is this over t. As
-# c* is about the square of NashConv, solvers whose NashConv falls like 1 / t have t^2 c* settle there.
+# The limit of t c* in CFR with simultaneous updates: after t iterations from scratch c* is about STEADY / t. As c* is
+# about the square of NashConv, in solvers whose NashConv falls like 1 / t the limit of t^2 c* is about the same.
 STEADY = 0.03
-# For no more iterations than these is a policy taken, however good it is.
+# The most iterations that a policy counts for, however good it is.
 MOST = 10**6
-# How many times the least scale the proportional form takes: the least is right at the roots, more is right too, and
-# keeps single infosets from forgetting what they play.
+# The scale of the proportional form, in multiples of the least scale, which is right at the roots. A larger scale is
+# right too, and keeps infosets from forgetting their strategy.
 AMPLE = 10.0
 _LARGEST = 4.0
-# The line of `Block.infoset_state` that the weights of infosets are in.
+# The line of `Block.infoset_state` with the weights of infosets.
 _WEIGHT = 0
 
 
 @block_kernel
 def add_best(block: Block) -> None:
-  """An infoset is worth its best action; adds that to its weight."""
+  """Value = max_a utility;  weight += value."""
   for i in range(block.size):
     best = -np.inf
     for action in range(block.actions):
@@ -62,8 +62,8 @@ def substitute(block: Block) -> None:
     top = -np.inf
     for action in range(block.actions):
       top = max(top, block.utility[sequence(block, action, i)])
-    # The best action alone makes the sum at least as large as wanted. It is convex and falls with the value, so that
-    # Newton's method rises to the root, and never past it.
+    # At this value the best action alone makes the sum at least as large as wanted. The sum is convex and falls with
+    # the value, so Newton's method rises to the root and never passes it.
     value = top - np.sqrt(wanted)
     for _ in range(64):
       total = square = 0.0
@@ -100,16 +100,16 @@ def proportional(block: Block) -> None:
 
 
 class PolicyValues(NamedTuple):
-  """What there is to know of a policy.
+  """Values of a policy.
 
   Attributes:
     game: the game.
-    probabilities: behavioural form, shape (sequences,).
-    sequence_form: shape (sequences,).
-    gradient: against it, shape (sequences,).
-    expected: what all players together expect.
-    weights: D_j of infosets, shape (1, infosets).
-    nash_conv: of the policy.
+    probabilities: float64 (sequences,). The policy in behavioural form.
+    sequence_form: float64 (sequences,). The policy in sequence form.
+    gradient: float64 (sequences,). The value of each sequence against the policy.
+    expected: the sum of the players' expected payoffs.
+    weights: float64 (1, infosets). D_j.
+    nash_conv: the NashConv of the policy.
   """
 
   game: CompiledGame
@@ -121,7 +121,7 @@ class PolicyValues(NamedTuple):
   nash_conv: float
 
   def regrets_at(self, block_kernel: StepKernel, scale: float) -> tuple[Float64s, float]:
-    """Returns regrets at a scale, c or rho, shape (sequences,), and how much too large values at the roots are."""
+    """Returns regrets at a scale, c or rho, shape (sequences,), and the excess of the values at the roots."""
     utility, regrets = aligned(self.gradient), aligned_zeros(1, self.game.end)
     low, high = self.game.payoff_range
     roots = backward_pass(
@@ -136,7 +136,7 @@ class PolicyValues(NamedTuple):
     return regrets[0], float(roots.sum()) - self.expected
 
   def least_scale(self, block_kernel: StepKernel) -> float:
-    """Returns the least scale, c or rho, at which the values at the roots are not too large; never quite 0."""
+    """Returns the least scale, c or rho, at which the values at the roots are not too large; always positive."""
     # c has the unit of rho squared.
     least = STEADY / MOST if block_kernel is substitute else math.sqrt(STEADY / MOST)
     return _root(lambda scale: self.regrets_at(block_kernel, scale)[1], least, _LARGEST)
@@ -145,12 +145,12 @@ class PolicyValues(NamedTuple):
 def policy_values(
   game: CompiledGame, probabilities: Float64s, sequence_form: Float64s
 ) -> PolicyValues:
-  """Finds out what there is to know of a policy: one gradient and two backward passes a player."""
+  """Returns the values of a policy: one gradient and two backward passes a player."""
   gradient = gradients(game, sequence_form)
   # Kernels may read whole vectors.
   weights = aligned_zeros(1, game.num_infosets + LANES)
   in_all = expected(game, gradient, sequence_form)
-  # The worst of all actions is the best against the opposite gradient, with the opposite sign.
+  # The worst value is minus the best value against the opposite gradient.
   backward_pass(game, add_best, aligned(-gradient), infoset_state=weights)
   nash_conv = (
     float(backward_pass(game, add_best, aligned(gradient), infoset_state=weights).sum()) - in_all
@@ -161,12 +161,12 @@ def policy_values(
 
 
 class WarmStart(NamedTuple):
-  """How a solver has started warm.
+  """The result of a warm start.
 
   Attributes:
     form: "substitute" or "proportional".
-    iterations: T, how many iterations the policy counts for.
-    nash_conv: of the policy, as best responses certify it.
+    iterations: T, the number of iterations that the policy counts for.
+    nash_conv: the NashConv of the policy.
     scale: the root c* or, for "proportional", rho.
   """
 
@@ -177,7 +177,7 @@ class WarmStart(NamedTuple):
 
 
 def _root(excess: Callable[[float], float], low: float, high: float) -> float:
-  """Returns the least number from `low` to `high`, up to rounding, where a falling function is not positive."""
+  """Returns the least number from `low` to `high`, up to rounding, at which a falling function is not positive."""
   if excess(low) <= 0:
     return low
   if excess(high) > 0:

@@ -1,8 +1,8 @@
-"""Threads that use the same solver take turns.
+"""Turns of threads that use the same solver.
 
 Methods that read or write the state are turns, see `in_turn`. So is each slice of iterations: a thread that asks a
-solver that runs in another thread waits for about a tenth of a second, or for one iteration, and sees the state after a
-whole number of them. A turn may take others inside, as callbacks in the middle of a run do.
+solver which runs in another thread waits for about a tenth of a second, or for one iteration. It sees the state after a
+whole number of iterations. A turn may take turns inside, as callbacks in the middle of a run do.
 """
 
 import functools
@@ -14,37 +14,37 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Turns:
-  """What threads wait for.
+  """The locks that threads wait for.
 
   Attributes:
-    queue: held by the one that is next; else a run would hardly ever let anybody in between two slices.
-    lock: held by the one whose turn it is, which may take it again.
+    queue: held by the next thread. Without it, a run would hardly ever let another thread in between two slices.
+    lock: held by the thread whose turn it is, which may take it again.
   """
 
   def __init__(self) -> None:
-    """Begins with nobody's turn."""
+    """Begins with free locks."""
     self.queue = threading.Lock()
     self.lock: Any = threading.RLock()
 
   def __reduce__(self) -> Any:
-    """A copy is another's."""
+    """Returns how to make the locks of a copy, which are free."""
     return Turns, ()
 
 
 def in_turn(method: F) -> F:
-  """Decorator of a method of objects that have `_turns`: it waits for its turn, and so do methods that override it."""
+  """Decorator of methods of objects with `_turns`. The method, and methods that override it, wait for their turn."""
 
   @functools.wraps(method)
   def waiting(self: Any, /, *arguments: Any, **named: Any) -> Any:
     queue, lock = self._turns.queue, self._turns.lock
     try:
-      # Most often nobody else is there. Whoever has the lock need not wait again.
+      # The lock is usually free. The thread that has it does not wait again.
       if (queue.locked() and not lock._is_owned()) or not lock.acquire(False):
         with queue:
           lock.acquire()
       return method(self, *arguments, **named)
     finally:
-      # Ctrl-C may strike before it has the lock, and right after.
+      # Ctrl-C may come just before or just after this thread takes the lock.
       if lock._is_owned():
         lock.release()
 
@@ -57,5 +57,5 @@ def inherit_turns(cls: type) -> None:
   for name, method in list(vars(cls).items()):
     waits = hasattr(method, "takes_turns")
     overridden = [vars(base).get(name) for base in cls.__mro__[1:]]
-    if any(hasattr(each, "takes_turns") for each in overridden) and not waits:
+    if any(hasattr(waiting, "takes_turns") for waiting in overridden) and not waits:
       setattr(cls, name, in_turn(method))

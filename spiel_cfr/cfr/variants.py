@@ -1,10 +1,9 @@
-"""The variants of CFR and CFR+ by name: each a regret minimizer and a weighting of the average on `FullWidthSolver`.
+"""Variants of CFR and CFR+ by name: a regret minimizer and weights of the average on `FullWidthSolver`.
 
-Those that OpenSpiel has have its names, arguments and iterates. As there, and in the papers of the others, updates
-alternate unless said otherwise, and the strategy that enters a player's average at iteration t is the one before its
-update.
+OpenSpiel's variants have its names, arguments and iterates. By default, as in OpenSpiel and in the papers, updates
+alternate, and the strategy of iteration t that enters a player's average is the one before its update.
 
-Every one of them takes as `game` a compiled game or what `compile_game` takes, and raises GameError where that does,
+All functions take as `game` a compiled game or an argument of `compile_game`. They raise the errors of `compile_game`,
 and ArgumentError for a number outside its range.
 """
 
@@ -33,12 +32,12 @@ def TabularCFRSolver(
   linear_averaging: bool = False,
   regret_matching_plus: bool = False,
 ) -> FullWidthSolver:
-  """CFR with each of its classic choices open: the public form of OpenSpiel's `_CFRSolver`.
+  """CFR with all of its classic choices as arguments: the public form of OpenSpiel's `_CFRSolver`.
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
-    alternating_updates: whether a player sees the strategies to which those before it have just updated.
-    linear_averaging: whether iteration t weighs t in the average, or 1.
+    game: a compiled game, or an argument of `compile_game`.
+    alternating_updates: whether a player sees the new strategies of the players before it.
+    linear_averaging: whether iteration t has weight t in the average; otherwise, weight 1.
     regret_matching_plus: whether negative cumulative regrets are forgotten.
   """
   return FullWidthSolver(
@@ -53,15 +52,15 @@ def TabularCFRSolver(
 def DCFRSolver(
   game: AnyGame, alpha: float = 1.5, beta: float = 0.0, gamma: float = 2.0
 ) -> FullWidthSolver:
-  """Discounted CFR; regrets are discounted after those of the iteration have been added, as in OpenSpiel.
+  """Discounted CFR. As in OpenSpiel, regrets are discounted after those of the iteration have been added.
 
   Brown and Sandholm, "Solving Imperfect-Information Games via Discounted Regret Minimization" (2019).
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
+    game: a compiled game, or an argument of `compile_game`.
     alpha: positive regrets are multiplied by t^alpha / (t^alpha + 1); not negative.
     beta: negative regrets are multiplied by t^beta / (t^beta + 1).
-    gamma: iteration t weighs t^gamma in the average; not negative.
+    gamma: the power of t in the weight t^gamma of iteration t in the average; not negative.
   """
   beta = arguments.real_number(beta, "beta")
   gamma = arguments.real_number(gamma, "gamma", 0.0, sys.float_info.max)
@@ -71,7 +70,7 @@ def DCFRSolver(
 
 @recorded
 def LCFRSolver(game: AnyGame) -> FullWidthSolver:
-  """Linear CFR: discounted CFR with all powers 1, which weighs regrets and strategies of iteration t by t.
+  """Linear CFR: discounted CFR with all powers 1, so regrets and strategies of iteration t have weight t.
 
   From the same paper as `DCFRSolver`.
   """
@@ -86,8 +85,8 @@ def CFRBRSolver(
   """CFR-BR, with OpenSpiel's name, arguments and iterates, for any number of players: see `cfr.cfr_br`.
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
-    linear_averaging: whether iteration t weighs t in the average, or 1.
+    game: a compiled game, or an argument of `compile_game`.
+    linear_averaging: whether iteration t has weight t in the average; otherwise, weight 1.
     regret_matching_plus: whether negative cumulative regrets are forgotten.
   """
   return FullWidthSolver(
@@ -106,8 +105,8 @@ def PCFRPlusSolver(game: AnyGame, gamma: float = 2.0) -> FullWidthSolver:
   Farina, Kroer and Sandholm, "Faster Game Solving via Predictive Blackwell Approachability" (2021).
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
-    gamma: iteration t weighs t^gamma in the average; 2 is the paper's.
+    game: a compiled game, or an argument of `compile_game`.
+    gamma: iteration t has weight t^gamma in the average; 2 in the paper.
   """
   return FullWidthSolver(game, RegretMatching.predictive_plus(), averaging=Averaging(gamma))
 
@@ -119,9 +118,9 @@ def SAPCFRPlusSolver(game: AnyGame, weight: float = 1 / 3, gamma: float = 2.0) -
   Meng et al., "Faster Game Solving via Asymmetry of Step Sizes" (2025).
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
-    weight: of the predicted regrets, between 0 and 1; 1/3 is the paper's, 1 is PCFR+.
-    gamma: iteration t weighs t^gamma in the average; 2 is the paper's.
+    game: a compiled game, or an argument of `compile_game`.
+    weight: the weight of the predicted regrets, from 0 to 1; 1/3 in the paper, 1 in PCFR+.
+    gamma: iteration t has weight t^gamma in the average; 2 in the paper.
   """
   return FullWidthSolver(game, RegretMatching.predictive_plus(weight), averaging=Averaging(gamma))
 
@@ -131,9 +130,9 @@ def APCFRPlusSolver(game: AnyGame, most: float = 5.0, gamma: float = 2.0) -> Ful
   """Asymmetric predictive CFR+: see `asymmetric_matching`. From the same paper as `SAPCFRPlusSolver`.
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
-    most: the largest asymmetry: the prediction counts 1 / (1 + most) at least; positive and at most 1e100.
-    gamma: iteration t weighs t^gamma in the average; 2 is the paper's.
+    game: a compiled game, or an argument of `compile_game`.
+    most: the largest asymmetry: the prediction has a weight of at least 1 / (1 + most); positive and at most 1e100.
+    gamma: iteration t has weight t^gamma in the average; 2 in the paper.
   """
   return FullWidthSolver(game, AsymmetricMatching(most=most), averaging=Averaging(gamma))
 
@@ -142,12 +141,12 @@ def APCFRPlusSolver(game: AnyGame, most: float = 5.0, gamma: float = 2.0) -> Ful
 def APDCFRPlusSolver(game: AnyGame, most: float = 9.0, gamma: float = 2.5) -> FullWidthSolver:
   """Asymmetric predictive discounted CFR+: see `asymmetric_matching`. From the same paper as `SAPCFRPlusSolver`.
 
-  Regrets of iteration t weigh 20 t^1.5 / (500 + t^1.5), and so do all before them in a strategy.
+  The regrets of iteration t, and all regrets before them in a strategy, have weight 20 t^1.5 / (500 + t^1.5).
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
+    game: a compiled game, or an argument of `compile_game`.
     most: the largest asymmetry, positive and at most 1e100.
-    gamma: iteration t weighs t^gamma in the average.
+    gamma: iteration t has weight t^gamma in the average.
   """
   minimizer = AsymmetricMatching(Saturating(20.0, 500.0, 1.5), most)
   return FullWidthSolver(game, minimizer, averaging=Averaging(gamma))
@@ -161,9 +160,9 @@ def DCFRPlusSolver(game: AnyGame, alpha: float = 1.5, gamma: float = 4.0) -> Ful
   1.5 instead of 1 in the denominator of the discount.
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
-    alpha: regrets are multiplied by (t - 1)^alpha / ((t - 1)^alpha + 1) before those of iteration t are added.
-    gamma: iteration t weighs t^gamma in the average.
+    game: a compiled game, or an argument of `compile_game`.
+    alpha: at iteration t, cumulative regrets are first multiplied by (t - 1)^alpha / ((t - 1)^alpha + 1).
+    gamma: iteration t has weight t^gamma in the average.
   """
   return FullWidthSolver(game, RegretMatching.discounted_plus(alpha), averaging=Averaging(gamma))
 
@@ -173,9 +172,9 @@ def PDCFRPlusSolver(game: AnyGame, alpha: float = 2.3, gamma: float = 5.0) -> Fu
   """Predictive discounted CFR+, from the same paper as `DCFRPlusSolver`.
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
-    alpha: as for `DCFRPlusSolver`; once more, of t instead of t - 1, before the predicted regrets are added.
-    gamma: iteration t weighs t^gamma in the average.
+    game: a compiled game, or an argument of `compile_game`.
+    alpha: see `DCFRPlusSolver`; before the predicted regrets are added, regrets are discounted again, with t for t - 1.
+    gamma: iteration t has weight t^gamma in the average.
   """
   minimizer = RegretMatching.discounted_plus(alpha, predictive=True)
   return FullWidthSolver(game, minimizer, averaging=Averaging(gamma))
@@ -189,9 +188,9 @@ def HSDCFRSolver(game: AnyGame, horizon: int, first_gamma: float = 30.0) -> Full
   alpha = 1 + 3 t / horizon, beta = -1 - 2 t / horizon, gamma = first_gamma - 5 t / horizon.
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
-    horizon: for how many iterations it is to run; past them the schedules stay where they are.
-    first_gamma: 30, or 15, which the paper also tries; at least 5.
+    game: a compiled game, or an argument of `compile_game`.
+    horizon: the number of iterations of the run; after it the schedules stay constant.
+    first_gamma: gamma at the first iteration, at least 5; the paper tries 30 and 15.
   """
   weights = FallingPower(first_gamma, horizon)
   return FullWidthSolver(game, RegretMatching.scheduled(horizon), averaging=Averaging(weights))
@@ -202,9 +201,9 @@ def HSPCFRPlusSolver(game: AnyGame, horizon: int, first_gamma: float = 30.0) -> 
   """PCFR+ with the average of `HSDCFRSolver`, from the same paper.
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
-    horizon: for how many iterations it is to run; past them the schedule stays where it is.
-    first_gamma: 30, or 15, which the paper also tries; at least 5.
+    game: a compiled game, or an argument of `compile_game`.
+    horizon: the number of iterations of the run; after it the schedule stays constant.
+    first_gamma: gamma at the first iteration, at least 5; the paper tries 30 and 15.
   """
   weights = FallingPower(first_gamma, horizon)
   return FullWidthSolver(game, RegretMatching.predictive_plus(), averaging=Averaging(weights))
@@ -217,11 +216,11 @@ def HedgeCFRSolver(
   """CFR with multiplicative weights at every infoset: see `regret_minimizers.oftrl.Hedge`.
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
-    rate: a factor on the steps; positive.
-    alternating_updates: whether a player sees the strategies to which those before it have just updated.
-    threshold: by what factor the bound on regrets may grow for small probabilities that are dropped, see
-      `regret_minimizers.dynamic_thresholds`; 1 drops none.
+    game: a compiled game, or an argument of `compile_game`.
+    rate: a factor of the step sizes; positive.
+    alternating_updates: whether a player sees the new strategies of the players before it.
+    threshold: the factor by which the bound on regrets may grow, since small probabilities are dropped; 1 drops none.
+      See `regret_minimizers.dynamic_thresholds`.
   """
   threshold = arguments.real_number(threshold, "threshold", 1.0, sys.float_info.max)
   minimizer = Hedge(rate) if threshold == 1.0 else ThresholdedHedge(threshold, rate)
@@ -230,14 +229,14 @@ def HedgeCFRSolver(
 
 @recorded
 def AdaptiveOptimisticCFRSolver(game: AnyGame, gamma: float = 2.0) -> FullWidthSolver:
-  """CFR with adaptive optimistic mirror descent, no horizon, no unit of payoffs: see `adaptive_mirror_descent`.
+  """CFR with adaptive optimistic mirror descent, without horizon or scale of payoffs: see `adaptive_mirror_descent`.
 
-  Every player but the last averages the strategy to which it has just updated, the one that the next player is about to
-  face; the last one averages the strategy that the others have just faced.
+  The last player averages its strategies before the update, which the others have just faced. All other players average
+  their strategies after the update, which the next player is about to face.
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
-    gamma: iteration t weighs t^gamma in the average.
+    game: a compiled game, or an argument of `compile_game`.
+    gamma: iteration t has weight t^gamma in the average.
   """
   return FullWidthSolver(game, AdaptiveOptimisticDescent(), averaging=Averaging(gamma, "faced"))
 
@@ -248,14 +247,14 @@ def TremblingHandSolver(
 ) -> FullWidthSolver:
   """CFR+ in which every infoset plays at random with probability epsilon_t = trembles / t^power.
 
-  As epsilon vanishes, the average tends to a Nash equilibrium that is sensible off the path too, an extensive-form
-  perfect one; see `trembling_matching`. `largest_infoset_regret` measures by how much it is not.
+  As epsilon vanishes, the average tends to an extensive-form perfect equilibrium, which is sensible off the path too:
+  see `trembling_matching`. `largest_infoset_regret` measures the distance to it.
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
-    trembles: epsilon at first, below 1.
-    power: how fast it falls, not negative; 0 keeps it.
-    gamma: iteration t weighs t^gamma in the average.
+    game: a compiled game, or an argument of `compile_game`.
+    trembles: epsilon at the first iteration, below 1.
+    power: the power by which epsilon falls, not negative; 0 keeps it constant.
+    gamma: iteration t has weight t^gamma in the average.
   """
   trembles = arguments.real_number(trembles, "trembles", 0.0, math.nextafter(1.0, 0.0))
   minimizer = TremblingMatching(Fading(trembles, 1.0, power))
@@ -269,7 +268,7 @@ def RegretBasedPruningSolver(game: AnyGame) -> Pruned:
   Brown and Sandholm, "Regret-Based Pruning in Extensive-Form Games" (2015).
 
   Args:
-    game: a compiled game, or what `compile_game` takes, of two players.
+    game: a compiled game of two players, or an argument of `compile_game`.
   """
   return Pruned(CFRSolver(game), "regret")
 
@@ -281,7 +280,7 @@ def BestResponsePruningSolver(game: AnyGame) -> Pruned:
   Brown and Sandholm, "Reduced Space and Faster Convergence in Imperfect-Information Games via Pruning" (2017).
 
   Args:
-    game: a compiled game, or what `compile_game` takes, of two players.
+    game: a compiled game of two players, or an argument of `compile_game`.
   """
   return Pruned(CFRPlusSolver(game))
 
@@ -290,13 +289,13 @@ def BestResponsePruningSolver(game: AnyGame) -> Pruned:
 def DynamicThresholdingSolver(
   game: AnyGame, rate: float = 1000.0, threshold: float = 2.0
 ) -> Pruned:
-  """Hedge that drops its smallest probabilities, with what follows them pruned: see `pruning.pruned`.
+  """Hedge that drops its smallest probabilities and prunes the subtrees below them: see `pruning.pruned`.
 
   Brown, Kroer and Sandholm, "Dynamic Thresholding and Pruning for Regret Minimization" (2017).
 
   Args:
-    game: a compiled game, or what `compile_game` takes, of two players.
-    rate: a factor on the steps of theory, which are for infosets that are always reached; positive.
-    threshold: by what factor the bound on regrets may grow for what is dropped, at least 1, which drops nothing.
+    game: a compiled game of two players, or an argument of `compile_game`.
+    rate: a factor of the step sizes of theory, which hold for infosets that are always reached; positive.
+    threshold: the factor by which the bound on regrets may grow, at least 1; 1 drops nothing.
   """
   return Pruned(HedgeCFRSolver(game, rate=rate, threshold=threshold), "regret")

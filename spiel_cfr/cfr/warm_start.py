@@ -1,7 +1,6 @@
 """Warm starts: a full-width solver goes on from a policy as if it had found it itself.
 
-See `cfr.substitute_regrets` for what makes that right, and `regret_minimizers.regret_minimizer` for what a minimizer
-has to say.
+`cfr.substitute_regrets` has the theory, and `regret_minimizers.regret_minimizer` the methods that a minimizer needs.
 """
 
 import math
@@ -51,10 +50,10 @@ class Startable(Protocol):
 
 @runtime_checkable
 class Transferable(Protocol):
-  """A solver that can be made again for another game, and start warm there."""
+  """The part of a solver that a transfer to another game depends on."""
 
   def description(self) -> dict[str, Any]:
-    """Returns how the solver was made, as JSON has it."""
+    """Returns the recipe of the solver as JSON."""
 
   def warm_start(
     self,
@@ -70,7 +69,7 @@ def read_policy(game: CompiledGame, policy: Any) -> Float64s:
   """Returns a policy in behavioural form, given in that form or as anything that `policies.from_policy` reads.
 
   Raises:
-    PolicyError: it is none, or one for another game.
+    PolicyError: `policy` is no policy, or a policy for another game.
   """
   if isinstance(policy, np.ndarray):
     if policy.shape != (game.end,):
@@ -88,7 +87,7 @@ def read_policy(game: CompiledGame, policy: Any) -> Float64s:
 def plan(
   solver: Startable, policy: Any, iterations: int | None = None, form: WarmForm | None = None
 ) -> tuple[PolicyValues, WarmStart]:
-  """Decides how a full-width solver begins anew from a policy, as if it had played that for some iterations.
+  """Plans a warm start from a policy, as if the players had played it for some iterations.
 
   Brown and Sandholm, "Strategy-Based Warm Starting for Regret Minimization in Games" (2016); see
   docs/theory/rewriting_history.md.
@@ -97,19 +96,20 @@ def plan(
     solver: the solver, which stays as it is.
     policy: anything that `policies.from_policy` reads; or an array in behavioural form, as `average_probabilities`
       returns it.
-    iterations: T, for how many the policy counts. By default as many as a solver needs for one of its quality: CFR
-      with simultaneous updates 0.03 / c*; all others, which converge about like 1 / t, the square root of that.
+    iterations: T, the number of iterations that the policy counts for. By default, about the number that a solver needs
+      for a policy of this quality: 0.03 / c* for CFR with simultaneous updates; the square root of that for all others,
+      which converge about like 1 / t.
     form: "substitute" for the regrets of having met the policy's utilities T times, "proportional" for regrets that
-      go on playing it; None for what suits the minimizer.
+      go on playing it; None for the form that suits the minimizer.
 
   Returns:
-    What is known of the policy; and what a start does.
+    The values of the policy, and the plan.
 
   Raises:
     PolicyError: the policy is for another game, or its numbers are no probabilities.
     WarmStartError: the minimizer can't start warm, or not in that form.
-    ArgumentError: `iterations` is not an integer from 1 to a million, or there is no such form.
-    NotFiniteError: what the policy is worth is not finite.
+    ArgumentError: `iterations` is not an integer from 1 to a million, or `form` is unknown.
+    NotFiniteError: the value of the policy is not finite.
   """
   game, minimizer = solver.compiled_game, solver.minimizer
   probabilities = with_locked(game, solver.gathered_state(), read_policy(game, policy))
@@ -129,13 +129,13 @@ def plan(
     slow = chosen == "substitute" and not solver.alternating_updates
     iterations = max(1, round(wanted if slow else math.sqrt(wanted)))
   if chosen == "proportional":
-    # More than the best minus the worst, no iteration could have added.
+    # An iteration adds at most the best minus the worst value.
     scale = min(AMPLE * found.least_scale(proportional), 1.0)
   return found, WarmStart(chosen, iterations, found.nash_conv, scale)
 
 
 def _supported(minimizer: RegretMinimizer, form: WarmForm | None) -> WarmForm:
-  """Returns the form in which a minimizer is to start warm, or raises WarmStartError."""
+  """Returns the form of a warm start with a minimizer, or raises WarmStartError."""
   forms, name = minimizer.warm_forms, type(minimizer).__name__
   if not forms or (form is not None and form not in forms):
     raise errors.WarmStartError(
@@ -154,7 +154,7 @@ def begin_from(
   chosen: WarmStart,
   keep_average: bool,
 ) -> None:
-  """Brings a loop from before its first iteration to where `plan` says."""
+  """Writes the state of a planned warm start to a new loop."""
   game, count, is_substitute = found.game, chosen.iterations, chosen.form == "substitute"
   weight = schedule.total_weight(count)
   parameters = schedule.parameters(np.array([count]))[0]
@@ -179,24 +179,23 @@ def transfer(
   keep_average: bool = True,
   rule: Literal["policy", "regrets"] = "policy",
 ) -> Any:
-  """Makes the same solver for a game with other payoffs, and starts it from the average policy of this one.
+  """Returns the same solver for a game with other payoffs, started from the average policy of a solver.
 
   Args:
-    solver: a full-width solver, or one that is restarted; it is left alone.
-    game: a compiled game, or what `compile_game` takes, with the same infosets.
-    iterations: for how many the policy counts, see `plan`.
+    solver: a full-width solver, or one with restarts. It stays as it is.
+    game: a compiled game with the same infosets, or an argument of `compile_game`.
+    iterations: the number of iterations that the policy counts for, see `plan`.
     form: see `plan`.
-    keep_average: whether the policy enters the average, with the weight of these iterations. Better without where the
-      policy is worse than what is wanted in the end.
-    rule: "policy", a warm start from the average policy; or "regrets", for CFR, the paper's: the regrets that the same
-      play would have had with the new payoffs, discounted, see `regret_transfer`. It takes no `form` and keeps the
-      average.
+    keep_average: whether the policy enters the average, with the weight of these iterations. Take False if the policy
+      is worse than the result you want.
+    rule: "policy" for a warm start from the average policy; or, for CFR, "regrets" for the discounted regrets of the
+      same play with the new payoffs, see `regret_transfer`. "regrets" takes no `form` and keeps the average.
 
   Raises:
-    ArgumentError: `solver` is no full-width solver, or an argument makes no sense, or one of the solver's constructor
+    ArgumentError: `solver` is no full-width solver, an argument is invalid, or an argument of the solver's constructor
       can't be written as JSON.
 
-  and what `plan` and `compile_game` raise.
+  It also raises the errors of `plan` and `compile_game`.
   """
   if not isinstance(solver, Transferable):
     raise errors.ArgumentError(f"Only a full-width solver can be transferred, not {solver!r}.")

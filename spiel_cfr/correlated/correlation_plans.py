@@ -25,7 +25,7 @@ import numpy.typing as npt
 import scipy  # its `sparse` is imported when it is used
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s, spread
+from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr.evaluation import sequence_form_matrices
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.history_walk import HistoryWalk
@@ -108,10 +108,10 @@ class RelevantPairs:
       own.by_infoset for own in self.players
     )
     infoset, other = connected
-    rows = spread(starts[infoset], sizes[infoset])
+    rows = concatenated_ranges(starts[infoset], sizes[infoset])
     other = np.repeat(other, sizes[infoset])
     first = np.repeat(order[rows], other_sizes[other])
-    second = other_order[spread(other_starts[other], other_sizes[other])]
+    second = other_order[concatenated_ranges(other_starts[other], other_sizes[other])]
     counts = [len(own.owner) for own in self.players]
     first = np.concatenate([np.arange(counts[0]), np.zeros(counts[1] - 1, np.int64), first])
     second = np.concatenate([np.zeros(counts[0], np.int64), np.arange(1, counts[1]), second])

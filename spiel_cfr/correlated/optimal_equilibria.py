@@ -24,7 +24,7 @@ import numpy as np
 import scipy  # its parts are imported when they are used
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s, spread
+from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr._util import arguments
 from spiel_cfr.correlated.correlated_policy import CorrelatedPolicy, PlanPolicy
 from spiel_cfr.correlated.correlation_plans import RelevantPairs
@@ -62,7 +62,7 @@ class Deviations:
       # An infoset is left in as many ways as one can be told to act there.
       order, starts, sizes = own.by_infoset
       counts = sizes[own.owner[earlier]]
-      trigger = order[spread(starts[own.owner[earlier]], counts)] - 1
+      trigger = order[concatenated_ranges(starts[own.owner[earlier]], counts)] - 1
       after = np.repeat(sequences, counts)
     elif concept == "EFCCE":
       told = played = own.above
@@ -82,7 +82,7 @@ class Deviations:
     def worth(told: Int64s, sequences: Int64s, rows: Int64s, count: int) -> Any:
       """Payoffs of own sequences where the other plays as if `told` had been obeyed, shape (count, pairs)."""
       counts = np.diff(payoffs.indptr)[sequences]
-      entries = spread(payoffs.indptr[sequences].astype(np.int64), counts)
+      entries = concatenated_ranges(payoffs.indptr[sequences].astype(np.int64), counts)
       others = payoffs.indices[entries].astype(np.int64)
       columns = pairs.index_of(player, np.repeat(told, counts), others)
       return _matrix(payoffs.data[entries], np.repeat(rows, counts), columns, (count, len(pairs)))

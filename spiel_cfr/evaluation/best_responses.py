@@ -1,4 +1,4 @@
-"""The compiled code of best responses, by which policies are evaluated."""
+"""Kernels of best responses and expected values."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from spiel_cfr.games.sequence_form.tree_passes import Tree, group_at
 
 @block_kernel
 def take_best(block: Block) -> None:
-  """An infoset is worth its best action."""
+  """Value = max_a utility."""
   for i in lanes(block):
     best = full(-np.inf)
     for action in range(block.actions):
@@ -24,7 +24,7 @@ def take_best(block: Block) -> None:
 
 @block_kernel
 def choose_best(block: Block) -> None:
-  """An infoset is worth its best action; `strategy` becomes the first of those."""
+  """Value = max_a utility;  strategy = 1 at the first action of this utility, 0 elsewhere."""
   value, chosen = block.value, block.scratch[0]
   for i in range(block.size):
     value[i] = block.utility[block.first + i]
@@ -46,8 +46,8 @@ class Expectation(NamedTuple):
 
   Attributes:
     utility: shape (sequences,). A player's gradient.
-    sequence_form: shape (sequences,). Its strategy.
-    value: float64 (1,). Their product.
+    sequence_form: shape (sequences,). The player's strategy.
+    value: float64 (1,). The result.
   """
 
   utility: Line
@@ -57,23 +57,23 @@ class Expectation(NamedTuple):
 
 @step(Expectation)
 def expect_value(record: Expectation) -> None:
-  """Computes the expected payoff of a player's strategy from its gradient."""
+  """Value = <utility, sequence_form>: the expected payoff of a player's strategy."""
   utility, sequence_form, total = record.utility, record.sequence_form, 0.0
   for i in range(np.uint64(utility.shape[0])):
     total += utility[i] * sequence_form[i]
   record.value[0] = total
 
 
-class Remainder(NamedTuple):
-  """The arguments of `play_to_the_end`: infosets, and a sequence form of shape (sequences,)."""
+class Normalize(NamedTuple):
+  """The arguments of `normalize_actions`: infosets, and a sequence form of shape (sequences,)."""
 
   tree: Tree
   sequence_form: Line
 
 
-@step(Remainder)
-def play_to_the_end(record: Remainder) -> None:
-  """Scales the probabilities after each sequence so that they sum to its own, which rounding may have changed."""
+@step(Normalize)
+def normalize_actions(record: Normalize) -> None:
+  """Scales the actions of each infoset so that they sum to the sequence above, from which rounding kept them."""
   groups, parent, sequence_form = record.tree.groups, record.tree.parent, record.sequence_form
   for group in range(np.uint64(groups.shape[0])):
     first, stride, total, actions, infoset = group_at(groups, group)

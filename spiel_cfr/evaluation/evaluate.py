@@ -1,8 +1,8 @@
-"""How good policies are: expected values, best responses, NashConv and exploitability.
+"""Evaluation of policies: expected values, best responses, NashConv and exploitability.
 
-The names and the definitions are those of OpenSpiel's `exploitability` module; NashConv is from Lanctot et al., "A
-Unified Game-Theoretic Approach to Multiagent Reinforcement Learning" (2017). All values are in the game's own units,
-expected per game, and exact for any number of players: a best response costs one gradient and one sweep.
+Names and definitions are those of OpenSpiel's `exploitability` module; NashConv is from Lanctot et al., "A Unified
+Game-Theoretic Approach to Multiagent Reinforcement Learning" (2017). All values are expected payoffs in the game's
+units, and exact for any number of players. A best response costs one gradient and one backward pass.
 """
 
 import dataclasses
@@ -27,14 +27,14 @@ class NashConv(NamedTuple):
 
   Attributes:
     nash_conv: the sum of `player_improvements`.
-    player_improvements: what each player would gain by a best response, shape (players,).
+    player_improvements: float64 (players,). The gain of each player by a best response.
   """
 
   nash_conv: float
   player_improvements: Float64s
 
   def __repr__(self) -> str:
-    """Returns one line: both."""
+    """Returns one line with both."""
     gains = ", ".join(f"{gain:z.6g}" for gain in self.player_improvements.tolist())
     return f"<NashConv {self.nash_conv:z.6g}: players gain {gains}>"
 
@@ -43,28 +43,28 @@ class BestResponse(NamedTuple):
   """A best response to the other players' policies.
 
   Attributes:
-    value: expected utility of the best response.
-    policy: the best response as infostate -> action. Where several actions are best, the first; where the others'
-      policies never lead, any.
+    value: the expected utility of the best response.
+    policy: the best response as infostate -> action: the first of several best actions; at infosets that the others'
+      policies never reach, any action.
   """
 
   value: float
   policy: dict[str, int]
 
   def __repr__(self) -> str:
-    """Returns one line: the value, and how many infosets the policy has."""
+    """Returns one line with the value and the number of infosets of the policy."""
     return f"<BestResponse: value {self.value:z.6g}, actions at {len(self.policy):,} infosets>"
 
 
 def expected_values(game: AnyGame, policies: open_spiel.AnyPolicy) -> Float64s:
-  """Returns what each player expects when all play by a policy, shape (players,).
+  """Returns the expected payoff of each player if all play a policy, shape (players,).
 
   Args:
-    game: the game; compile it first if this is called more than once.
+    game: the game; compile it first for several calls.
     policies: anything that `policies.from_policy` reads.
 
   Raises:
-    PolicyError: the policy is not one for this game.
+    PolicyError: the policy is for another game.
     GameError: see `compile_game`.
   """
   return evaluate(*_prepare(game, policies)).expected_values
@@ -87,15 +87,15 @@ def nash_conv(
   policies: open_spiel.AnyPolicy,
   return_only_nash_conv: bool = True,
 ) -> float | NashConv:
-  """Returns the sum over the players of what a best response would gain.
+  """Returns the sum over the players of the gain by a best response.
 
   Args:
-    game: the game; compile it first if this is called more than once.
+    game: the game; compile it first for several calls.
     policies: anything that `policies.from_policy` reads.
-    return_only_nash_conv: whether to leave out what each player would gain.
+    return_only_nash_conv: whether to return the sum only, without the gain of each player.
 
   Raises:
-    PolicyError: the policy is not one for this game.
+    PolicyError: the policy is for another game.
     GameError: see `compile_game`.
   """
   result = evaluate(*_prepare(game, policies))
@@ -105,11 +105,11 @@ def nash_conv(
 
 
 def exploitability(game: AnyGame, policies: open_spiel.AnyPolicy) -> float:
-  """Returns NashConv / 2: what the policy loses to its worst opponent, averaged over both seats.
+  """Returns NashConv / 2: the loss of the policy to its worst opponent, averaged over both seats.
 
   Raises:
     UnsupportedGameError: the game is not a constant-sum game of two players; use `nash_conv`.
-    PolicyError: the policy is not one for this game.
+    PolicyError: the policy is for another game.
     GameError: see `compile_game`.
   """
   compiled, sequence = _prepare(game, policies)
@@ -121,16 +121,16 @@ def best_response(game: AnyGame, policies: open_spiel.AnyPolicy, player: int) ->
   """Returns a best response of `player`, and its value.
 
   Raises:
-    ArgumentError: there is no such player.
-    PolicyError: the policy is not one for this game.
+    ArgumentError: the game has no such player.
+    PolicyError: the policy is for another game.
     GameError: see `compile_game`.
   """
   compiled, sequence = _prepare(game, policies)
   player = arguments.integer(player, "player", 0, compiled.num_players - 1)
   result = evaluate(compiled, sequence, responses=True)
   first = sum(map(len, compiled.actions[:player]))
-  own = slice(first, first + len(compiled.actions[player]))
-  chosen = result.best_responses[compiled.all_action_sequences[own]] > 0
+  actions_of_player = slice(first, first + len(compiled.actions[player]))
+  chosen = result.best_responses[compiled.all_action_sequences[actions_of_player]] > 0
   actions = compiled.actions[player][chosen].tolist()
   return BestResponse(
     float(result.best_response_values[player]),
@@ -139,16 +139,16 @@ def best_response(game: AnyGame, policies: open_spiel.AnyPolicy, player: int) ->
 
 
 def check_two_player_constant_sum(compiled: CompiledGame) -> None:
-  """Raises UnsupportedGameError where a game need not have a value, so that exploitability is not defined."""
+  """Raises UnsupportedGameError for a game that need not have a value, so that exploitability is undefined."""
   if not compiled.is_two_player_constant_sum:
     raise errors.UnsupportedGameError(
-      f"{compiled.name} is not a constant-sum game of two players. Others need not have a value, nor a linear program "
-      "that finds it, and exploitability is not defined there. Use nash_conv, and solve."
+      f"{compiled.name} is not a constant-sum game of two players. Other games need not have a value, which a linear "
+      "program could find, and their exploitability is not defined. Use nash_conv, and solve."
     )
 
 
 _NONE = aligned_zeros(0)
-# The largest games whose evaluators are kept: there, making one takes longer than using it.
+# The largest games whose evaluators are kept. In small games an evaluator takes longer to make than to use.
 _MOST_SEQUENCES = 1 << 20
 
 
@@ -157,8 +157,8 @@ class Evaluated:
 
   Attributes:
     compiled_game: the game as arrays.
-    expected_values: each player's expected utility when all play the policy, shape (players,).
-    best_response_values: each player's expected utility from a best response to the others, shape (players,).
+    expected_values: float64 (players,). The expected payoff of each player if all play the policy.
+    best_response_values: float64 (players,). The expected payoff of each player's best response to the others.
   """
 
   compiled_game: CompiledGame
@@ -167,7 +167,7 @@ class Evaluated:
 
   @property
   def nash_conv(self) -> float:
-    """The sum of what the players would gain by best responses."""
+    """The sum of the players' gains by best responses."""
     return float((self.best_response_values - self.expected_values).sum())
 
   @property
@@ -182,10 +182,10 @@ class Evaluated:
 
   @property
   def value_bounds(self) -> tuple[float, float]:
-    """Bounds of the value of the game for player 0: what its policy guarantees, and the most against the other's.
+    """Bounds of the value of the game to player 0: what its policy guarantees, and its best response to the other's.
 
     Raises:
-      UnsupportedGameError: the game is not a constant-sum game of two players, so that it need not have a value.
+      UnsupportedGameError: the game is not a constant-sum game of two players.
     """
     check_two_player_constant_sum(self.compiled_game)
     first, second = self.best_response_values.tolist()
@@ -194,10 +194,10 @@ class Evaluated:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Evaluation(Evaluated):
-  """Values of a policy that one pass finds, see `Evaluated`.
+  """The result of `evaluate`, see `Evaluated`.
 
   Attributes:
-    best_responses: the best responses in behavioural form, shape (sequences,); empty unless they were asked for.
+    best_responses: float64 (sequences,). The best responses in behavioural form; empty without `responses`.
   """
 
   compiled_game: CompiledGame
@@ -214,15 +214,15 @@ def _prepare(game: AnyGame, policies: open_spiel.AnyPolicy) -> tuple[CompiledGam
 def evaluate(
   compiled: CompiledGame, sequence_form: npt.NDArray[Any], *, responses: bool = False
 ) -> Evaluation:
-  """Evaluates a policy, without leaving the arrays.
+  """Evaluates a policy in sequence form.
 
   Args:
     compiled: the game.
-    sequence_form: shape (sequences,), float64 or float32; each player's may be multiplied by a positive number.
-    responses: whether the best responses themselves are wanted.
+    sequence_form: shape (sequences,), float64 or float32; a positive multiple for each player will do.
+    responses: whether to return the best responses too.
 
   Raises:
-    NotFiniteError: the policy, or what it is worth, is not finite.
+    NotFiniteError: the policy or its value is not finite.
     PolicyError: the array has another shape.
   """
   if sequence_form.shape != (compiled.end,):
@@ -232,12 +232,12 @@ def evaluate(
   totals = [sequence_form.item(treeplex.root) for treeplex in compiled.treeplexes]
   if not all(total > 0 for total in totals):
     raise errors.NotFiniteError(
-      "A sequence form, or a sum of them, is positive at each player's root."
+      "A sequence form, or a sum of sequence forms, must be positive at the root of each player."
     )
   found = aligned_zeros(compiled.end) if responses else None
-  # The sums of a long run are rounded in each iteration, so that the actions at an infoset do not quite sum to the
-  # sequence above. Best responses gain about 1e-12 of the payoffs from that after a million iterations. It may matter
-  # where NashConv is below this number.
+  # In the sums of a long run, the actions at an infoset do not quite sum to the sequence above, because of rounding.
+  # After a million iterations best responses gain about 1e-12 of the payoffs from that, which may matter for a NashConv
+  # below this number.
   lowest, highest = compiled.payoff_range
   close = 0.01 * math.sqrt(np.finfo(compiled.dtype).eps) * (highest - lowest)
   # An evaluator serves one call at a time, and calls may come from several threads.
@@ -247,19 +247,19 @@ def evaluate(
     evaluator = Evaluator(compiled.partition or undivided(compiled.every_infoset))
   values = evaluator(sequence_form, totals, found)
   if values[:, 1].sum() - values[:, 0].sum() < close:
-    values = evaluator(sequence_form, totals, found, to_the_end=True)
+    values = evaluator(sequence_form, totals, found, normalizes=True)
   _check_values(values)
-  # After an error, threads may still work on its arrays, or padding hold numbers that are not finite: it is dropped.
+  # After an error the evaluator is dropped: threads may still use its arrays, or padding may be not finite.
   if compiled.end <= _MOST_SEQUENCES:
     compiled.idle_evaluators.append(evaluator)
   return Evaluation(compiled, values[:, 0], values[:, 1], _NONE if found is None else found)
 
 
 def original_nash_conv(compiled: CompiledGame, sequence_form: npt.NDArray[Any]) -> float:
-  """Returns the NashConv of a policy; of an abstraction that may lose something, in the full game. See `evaluate`.
+  """Returns the NashConv of a policy; for an abstraction that loses information, in the full game. See `evaluate`.
 
   Raises:
-    NotFiniteError: the policy, or what it is worth, is not finite.
+    NotFiniteError: the policy or its value is not finite.
   """
   if compiled.is_exact:
     return evaluate(compiled, sequence_form).nash_conv
@@ -267,10 +267,10 @@ def original_nash_conv(compiled: CompiledGame, sequence_form: npt.NDArray[Any]) 
 
 
 def scores(compiled: CompiledGame, evaluation: Evaluation) -> Float64s:
-  """Returns how bad each player's strategy is, shape (players,); in all, NashConv.
+  """Returns a score of each player's strategy, the smaller the better, shape (players,); their sum is NashConv.
 
-  In constant-sum games of two players a strategy is as bad as the opponent's best response to it is good, whatever the
-  other strategy is. In other games only all strategies together can be judged, and each has its share.
+  In constant-sum games of two players the score is the value of the opponent's best response, which does not depend on
+  the other strategy. In other games all players have the same share of NashConv.
   """
   if compiled.is_two_player_constant_sum and compiled.constant_sum is not None:
     result: Float64s = evaluation.best_response_values[::-1] - compiled.constant_sum / 2
@@ -279,12 +279,12 @@ def scores(compiled: CompiledGame, evaluation: Evaluation) -> Float64s:
 
 
 def _check_values(values: Float64s) -> None:
-  """Checks the values of policy and best response, a row per player.
+  """Checks the values of policy and best response, a row for each player.
 
   Raises:
-    NotFiniteError: they are NaN or infinite.
+    NotFiniteError: a value is NaN or infinite.
   """
-  # Its sum is finite if all are, unless they are so large that the sum is not.
+  # The sum alone is quick to check; it may overflow though all values are finite.
   if not math.isfinite(values.sum()) and not np.isfinite(values).all():
     raise errors.NotFiniteError(
       f"The players expect {values[:, 0].tolist()}, and with best responses {values[:, 1].tolist()}: the policy has "

@@ -1,4 +1,4 @@
-"""One pass over a policy: its value and that of the best response, for each player."""
+"""Evaluation of a policy part by part: its value and that of a best response, for each player."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -11,10 +11,10 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._numba.steps import Chain, Step
 from spiel_cfr.evaluation.best_responses import (
   Expectation,
-  Remainder,
+  Normalize,
   choose_best,
   expect_value,
-  play_to_the_end,
+  normalize_actions,
   take_best,
 )
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, PartWalk, Visit, Workspace
@@ -22,7 +22,7 @@ from spiel_cfr.games.sequence_form.single_passes import backward
 
 
 class Evaluator:
-  """Evaluates policies of one game part by part, with the same arrays and chains again and again."""
+  """Evaluates policies of one game. All calls use the same arrays and chains."""
 
   def __init__(self, partition: Partition) -> None:
     """Allocates the arrays."""
@@ -36,15 +36,15 @@ class Evaluator:
     sequence_form: npt.NDArray[Any],
     totals: Sequence[float],
     responses: Float64s | None,
-    to_the_end: bool = False,
+    normalizes: bool = False,
   ) -> Float64s:
     """Evaluates a policy.
 
     Args:
       sequence_form: shape (sequences,).
-      totals: the number that each player's is divided by.
-      responses: filled with the best responses in behavioural form, shape (sequences,), if it is given.
-      to_the_end: whether probabilities after a sequence are scaled to sum to its own.
+      totals: the divisor of each player's sequence form.
+      responses: shape (sequences,). Filled with the best responses in behavioural form; None if they are not needed.
+      normalizes: whether the actions of an infoset are scaled to sum to the sequence above.
 
     Returns:
       A row for each player: the expected value of the policy, and of a best response.
@@ -57,12 +57,12 @@ class Evaluator:
     def visit(player: int, number: int, workspace: Workspace) -> None:
       if number:
         walk.load(number, workspace, sequence_form, totals)
-        if to_the_end:
+        if normalizes:
           self._normalization(number, workspace).run()
       self._evaluation(player, number, workspace, responses).run()
 
     walk.load(0, walk.trunk, sequence_form, totals)
-    if to_the_end:
+    if normalizes:
       self._normalization(0, walk.trunk).run()
     values = np.zeros((len(walk.players), 2))
     for player in walk.players:
@@ -73,11 +73,11 @@ class Evaluator:
     return values
 
   def _normalization(self, number: int, workspace: Workspace) -> Chain:
-    """Returns the steps that scale the probabilities after each sequence of a part."""
+    """Returns the steps that scale the actions of each infoset of a part."""
     return self._kept(
       (number, workspace),
       lambda: [
-        play_to_the_end.on(Remainder(tree, workspace.sequence_form[player]))
+        normalize_actions.on(Normalize(tree, workspace.sequence_form[player]))
         for player, tree in enumerate(self._partition.parts[number].trees)
       ],
     )
@@ -93,7 +93,7 @@ class Evaluator:
       expected = Expectation(utility[place], visit.sequence_form[place], self._expected[number])
       return [
         walk.gradient(visit),
-        # The values at entries are counted in each part, and what is below them in the trunk.
+        # Before the values of subtrees are added, so that each leaf counts once.
         expect_value.on(expected),
         *walk.collect(visit),
         backward(
@@ -111,7 +111,7 @@ class Evaluator:
     )
 
   def _kept(self, key: Any, steps: Callable[[], list[Step]]) -> Chain:
-    """Returns the chain of this key, which is made when it is first asked for."""
+    """Returns the chain of a key, made at the first call."""
     if key not in self._chains:
       self._chains[key] = Chain(steps())
     return self._chains[key]

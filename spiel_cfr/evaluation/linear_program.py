@@ -1,11 +1,12 @@
-"""The value of a two-player constant-sum game and optimal strategies, from one linear program.
+"""Linear program of a two-player constant-sum game: its value and optimal strategies.
 
     maximize q_0  over x >= 0 and q, such that  E x = e  and  F' q <= A' x
 
-x is player 0's strategy and A its payoffs, e = (1, 0, ..., 0), E and F the constraints of the two players
-(`sequence_form_matrices`); q bounds what player 1's best response leaves, infoset by infoset. The duals of the
-inequalities are an optimal strategy of player 1. Koller, Megiddo and von Stengel, "Fast algorithms for finding
-randomized strategies in game trees" (1994). It has as many rows as player 1 has sequences and player 0 has infosets.
+x is the strategy of player 0, A its payoffs, e = (1, 0, ..., 0), and E and F are the constraints of the two players
+(`sequence_form_matrices`). q bounds the payoff that player 1's best response leaves at each of its infosets. The duals
+of the inequalities are an optimal strategy of player 1. The program has a row for each sequence of player 1 and each
+infoset of player 0. Koller, Megiddo and von Stengel, "Fast algorithms for finding randomized strategies in game trees"
+(1994).
 """
 
 import dataclasses
@@ -27,22 +28,22 @@ from spiel_cfr.policies.solved_policy import SolvedPolicy
 
 Method = Literal["simplex", "interior"]
 _SCIPY = {"simplex": "highs-ds", "interior": "highs-ipm"}
-# The smallest that HiGHS takes.
+# The smallest tolerance of feasibility that HiGHS takes.
 _FEASIBLE = 1e-10
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class LPSolution(SolvedPolicy):
-  """What `solve_lp` has found.
+  """The solution of a linear program, from `solve_lp`.
 
   Attributes:
     compiled_game: the game as arrays.
-    value: the program's: what player 0 gets for certain, and player 1 can keep it to.
-    sequence_form: optimal strategies of both players, shape (sequences,).
-    nash_conv: what the players would gain by best responses to them, all together: the certified gap. How far `value`
-      is from the game's own is at most this.
-    seconds: how long the program took, building it included, compiling the game not.
-    method: how it was solved.
+    value: the payoff that player 0 can guarantee, and to which player 1 can limit it.
+    sequence_form: float64 (sequences,). Optimal strategies of both players.
+    nash_conv: the NashConv of these strategies, which certifies them: `value` is at most this far from the value of the
+      game.
+    seconds: the time to build and solve the program, without compiling the game.
+    method: the method of `solve_lp`.
   """
 
   compiled_game: CompiledGame
@@ -58,7 +59,7 @@ class LPSolution(SolvedPolicy):
     return self.nash_conv / 2
 
   def __repr__(self) -> str:
-    """Returns one line."""
+    """Returns one line with the game, the value and NashConv."""
     return (
       f"<LPSolution of {self.compiled_game.name}: value {self.value:z.12g}, NashConv {self.nash_conv:z.1e}, "
       f"{self.seconds:z.3g} s by {self.method!r}>"
@@ -71,14 +72,14 @@ def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
       solve_lp("leduc_poker").value  # -0.0856064240780
 
   Args:
-    game: a compiled game, or what `compile_game` takes. Up to some ten thousand sequences a player this takes seconds,
-      and no solver that iterates is as exact; beyond that, see `solve`.
+    game: a compiled game, or an argument of `compile_game`. Up to some ten thousand sequences a player this takes
+      seconds, and is more exact than any solver that iterates. For larger games, see `solve`.
     method: "simplex" (dual simplex, exact to rounding), or "interior" (interior point, then simplex from there).
 
   Raises:
     UnsupportedGameError: the game is not a constant-sum game of two players.
     AbstractionError: infosets of the game are shared.
-    ArgumentError: there is no such method.
+    ArgumentError: `method` is unknown.
     NoSolutionError: HiGHS gives up, as it does on payoffs of very different sizes.
     GameError: see `compile_game`.
   """
@@ -87,27 +88,27 @@ def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
   evaluate.check_two_player_constant_sum(compiled)
   if compiled.shared_infosets is not None:
     raise errors.AbstractionError(
-      f"In {compiled} infosets are shared (imperfect recall), and no linear program says so. Take buckets that "
+      f"In {compiled} infosets are shared (imperfect recall), which a linear program can't express. Take buckets that "
       "remember the player's own actions, or CFRSolver."
     )
   start = time.perf_counter()
   # HiGHS measures feasibility in absolute numbers.
   scale = max(map(abs, compiled.payoff_range)) or 1.0
   payoffs = payoff_matrix(compiled) / scale
-  own, theirs = (constraint_matrix(compiled, player) for player in (0, 1))
-  found = solve_program(payoffs, own, theirs, method)
+  constraints = [constraint_matrix(compiled, player) for player in (0, 1)]
+  found = solve_program(payoffs, constraints[0], constraints[1], method)
   # The program minimizes; duals of its inequalities are at most 0.
-  x, y = found.x[: own.shape[1]], -found.ineqlin.marginals
+  x, y = found.x[: constraints[0].shape[1]], -found.ineqlin.marginals
   sums = np.zeros(compiled.end)
   for player, strategy in enumerate((x, y)):
     # Rounding leaves negative numbers near 0.
     sums[sequences(compiled, player)] = np.maximum(strategy, 0.0)
   sequence_form = forms.sequence_form(compiled, forms.behavioral_form(compiled, sums))
   seconds = time.perf_counter() - start
-  judged = evaluate.evaluate(compiled, sequence_form)
-  # Not the program's own value, which loses what is small beside the largest payoff.
-  value = float(judged.expected_values[0]) + 0.0
-  return LPSolution(compiled, value, sequence_form, judged.nash_conv, seconds, method)
+  evaluation = evaluate.evaluate(compiled, sequence_form)
+  # More exact than the value of the program, whose error is relative to the largest payoff.
+  value = float(evaluation.expected_values[0]) + 0.0
+  return LPSolution(compiled, value, sequence_form, evaluation.nash_conv, seconds, method)
 
 
 def solve_program(
@@ -118,15 +119,15 @@ def solve_program(
   Args:
     payoffs: A, a sparse matrix of shape (sequences of player 0, sequences of player 1).
     own: E, a sparse matrix of shape (1 + infosets, sequences) of player 0.
-    theirs: F, the same of player 1.
+    theirs: F, a sparse matrix of shape (1 + infosets, sequences) of player 1.
     method: see `solve_lp`.
-    lowest: float64 (1 + infosets of player 1,). The least q of each; by default none.
+    lowest: float64 (1 + infosets of player 1,). Lower bounds of q; by default none.
 
   Returns:
     SciPy's result, of a program that minimizes -q_0 over (x, q).
 
   Raises:
-    NoSolutionError: HiGHS gives up, or no strategy leaves as much as `lowest`.
+    NoSolutionError: HiGHS gives up, or no strategy satisfies the lower bounds.
   """
   num_infosets, num_sequences = own.shape
   costs = np.zeros(num_sequences + theirs.shape[0])

@@ -1,11 +1,11 @@
-"""A two-player game as the matrices of its sequence form, for programs of one's own.
+"""Matrices of the sequence form of a two-player game, for linear programs of your own.
 
-Player p's strategies are the x >= 0 with E_p x = e, e = (1, 0, ..., 0): the empty sequence has probability 1, and the
-actions of an infoset share that of the sequence above it. Player p's expected utility is x_0' A x_1. See von Stengel,
-"Efficient Computation of Behavior Strategies" (1996).
+The strategies of player p are the x >= 0 with E_p x = e, e = (1, 0, ..., 0): the empty sequence has probability 1, and
+the actions of an infoset share the probability of the sequence above it. The expected utility of player p is
+x_0' A x_1. See von Stengel, "Efficient Computation of Behavior Strategies" (1996).
 
-Here sequences are numbered without the padding that they have in a solver's arrays: 0 is the empty one, the others
-follow in the order of the player's layout. `sequences` translates.
+Sequences are numbered without the padding of a solver's arrays: 0 is the empty sequence, and the others follow in the
+order of the player's layout. `sequences` translates.
 """
 
 from typing import Any
@@ -22,19 +22,19 @@ from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
 
 def sequences(game: AnyGame, player: int) -> Int64s:
-  """Returns where each row or column of a player's matrices is in the arrays of solvers.
+  """Returns the place of each row or column of a player's matrices in the arrays of solvers.
 
   `solver.average_sequence_form()[sequences(game, player)]` is a player's average strategy as a vector x.
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
-    player: whose.
+    game: a compiled game, or an argument of `compile_game`.
+    player: the player.
 
   Returns:
     Shape (the player's sequences, the empty one included).
 
   Raises:
-    ArgumentError: there is no such player.
+    ArgumentError: the game has no such player.
     GameError: see `compile_game`.
   """
   return _sequences(_treeplex(compile_game(game), player))
@@ -44,15 +44,15 @@ def constraint_matrix(game: AnyGame, player: int) -> Any:
   """Returns E of the constraints E x = (1, 0, ..., 0) on a player's strategies in sequence form.
 
   Args:
-    game: a compiled game, or what `compile_game` takes; of any number of players.
-    player: whose.
+    game: a compiled game of any number of players, or an argument of `compile_game`.
+    player: the player.
 
   Returns:
-    A SciPy sparse matrix in CSR form, shape (1 + infosets, sequences): the first row says that the empty sequence has
-    probability 1; that of an infoset has 1 at each of its sequences, and -1 at the one above it.
+    A SciPy sparse matrix in CSR form, shape (1 + infosets, sequences): in the first row the empty sequence has
+    1; the row of an infoset has 1 at each of its sequences, and -1 at the sequence above it.
 
   Raises:
-    ArgumentError: there is no such player.
+    ArgumentError: the game has no such player.
     GameError: see `compile_game`.
   """
   return _constraints(_treeplex(compile_game(game), player))
@@ -62,8 +62,8 @@ def payoff_matrix(game: AnyGame, player: int = 0) -> Any:
   """Returns A such that a player's expected utility is x_0' A x_1, x_p the sequence-form strategy of player p.
 
   Args:
-    game: a compiled game of two players, or what `compile_game` takes.
-    player: whose utility.
+    game: a compiled game of two players, or an argument of `compile_game`.
+    player: the player whose utility it is.
 
   Returns:
     A SciPy sparse matrix in CSR form, shape (sequences of player 0, sequences of player 1). An entry is the sum, over
@@ -71,20 +71,20 @@ def payoff_matrix(game: AnyGame, player: int = 0) -> Any:
 
   Raises:
     UnsupportedGameError: the game has more than two players.
-    ArgumentError: there is no such player.
+    ArgumentError: the game has no such player.
     GameError: see `compile_game`.
   """
   compiled = compile_game(game)
   if compiled.num_players != 2:
     raise errors.UnsupportedGameError(
-      f"Payoffs of {compiled.num_players} players are no matrix. Take a game of two players, or "
-      "compiled.payoff.leaves(player), which lists them for any number."
+      f"The payoffs of {compiled.num_players} players are no matrix. Take a game of two players, or "
+      "compiled.payoff.leaves(player), which lists them for any number of players."
     )
   player = arguments.integer(player, "player", 0, 1)
-  own, others, values = compiled.payoff.leaves(player)
+  sequences_of_player, others, values = compiled.payoff.leaves(player)
   trees = compiled.treeplexes
   entries = [
-    _compact(trees[player])[own.astype(np.int64) - trees[player].root],
+    _compact(trees[player])[sequences_of_player.astype(np.int64) - trees[player].root],
     _compact(trees[1 - player])[others[0].astype(np.int64) - trees[1 - player].root],
   ]
   rows, columns = entries if player == 0 else entries[::-1]
@@ -97,7 +97,7 @@ def _treeplex(compiled: CompiledGame, player: int) -> Treeplex:
 
 
 def _sequences(tree: Treeplex) -> Int64s:
-  return np.concatenate([[tree.root], *(block.ravel() for block, _ in tree.infoset_groups())])
+  return np.concatenate([[tree.root], *(rows.ravel() for rows, _ in tree.infoset_groups())])
 
 
 def _compact(tree: Treeplex) -> Int64s:
@@ -111,11 +111,11 @@ def _compact(tree: Treeplex) -> Int64s:
 def _constraints(tree: Treeplex) -> Any:
   compact = _compact(tree)
   rows, columns, values = [np.zeros(1, np.int64)], [np.zeros(1, np.int64)], [np.ones(1)]
-  for block, infosets in tree.infoset_groups():
+  for group, infosets in tree.infoset_groups():
     infoset = 1 + np.arange(infosets.start, infosets.stop)
-    rows += [infoset, np.broadcast_to(infoset, block.shape).ravel()]
+    rows += [infoset, np.broadcast_to(infoset, group.shape).ravel()]
     above = tree.parent[infosets].astype(np.int64)
-    columns += [compact[above - tree.root], compact[block - tree.root].ravel()]
-    values += [np.full(len(infoset), -1.0), np.ones(block.size)]
+    columns += [compact[above - tree.root], compact[group - tree.root].ravel()]
+    values += [np.full(len(infoset), -1.0), np.ones(group.size)]
   entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
   return scipy.sparse.coo_matrix(entries, shape=(1 + tree.num_infosets, tree.num_sequences)).tocsr()

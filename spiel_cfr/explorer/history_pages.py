@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, spread
+from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, concatenated_ranges
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.explorer.infoset_labels import infoset_labels
 from spiel_cfr.explorer.move_names import MoveNames
@@ -84,7 +84,7 @@ def describe(
 
   names = {"": 0}
   moves, known = _moves(compiled, walk, kept, names)
-  entries = spread(starts[rows], num_actions[rows])
+  entries = concatenated_ranges(starts[rows], num_actions[rows])
   # Of infosets none of whose histories is kept, actions go by their numbers.
   unnamed = np.concatenate(compiled.actions)
   infoset_moves = [
@@ -190,7 +190,7 @@ def _infosets(
     counts = walk.num_children[own]
     np.add.at(
       action_sum,
-      spread(walk.entry[own], counts),
+      concatenated_ranges(walk.entry[own], counts),
       np.repeat(others[own], counts) * values[walk.children(own), mover],
     )
     responding = behavioral.copy()

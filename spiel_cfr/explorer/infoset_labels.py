@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Int64s, spread
+from spiel_cfr._numba.arrays import Int64s, concatenated_ranges
 from spiel_cfr.explorer.page_content import Tree
 
 _SEPARATOR = " · "
@@ -49,7 +49,7 @@ def _common_moves(tree: Tree, names: list[str], num_histories: Int64s) -> list[s
   """Returns the moves that all histories of an infoset share; None where some are not here, or are of other lengths."""
   size = len(tree.mover)
   parent, depth = np.zeros((2, size), np.int64)
-  parent[spread(tree.first_child, tree.num_children)] = np.repeat(
+  parent[concatenated_ranges(tree.first_child, tree.num_children)] = np.repeat(
     np.arange(size), tree.num_children
   )
   for node in range(1, size):

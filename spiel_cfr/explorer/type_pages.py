@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s, spread
+from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.explorer.move_names import MoveNames
 from spiel_cfr.explorer.page_content import (
@@ -68,7 +68,10 @@ class _PlayedTree:
     )
     self.sums = [np.zeros(shape) for shape in shapes]
     cells, played = game.layout.cells(game.end), np.append(behavioral, 1.0)
-    levels = [spread(tree.first_edge[nodes], tree.num_actions[nodes]) for nodes in tree.levels()]
+    levels = [
+      concatenated_ranges(tree.first_edge[nodes], tree.num_actions[nodes])
+      for nodes in tree.levels()
+    ]
     edges = np.concatenate(levels)
     self.edge = np.append(NONE, edges)
     self.order = np.append(0, self.child[edges])

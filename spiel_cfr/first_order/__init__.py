@@ -1,4 +1,4 @@
-"""First-order methods for bilinear saddle points, over the strategies of a game in sequence form."""
+"""First-order methods for saddle points, over strategies in sequence form."""
 
 from spiel_cfr.first_order.excessive_gap import ExcessiveGapSolver
 from spiel_cfr.first_order.komwu import KOMWUSolver

@@ -1,31 +1,31 @@
-"""Dilated distances between strategies in sequence form, and the proximal steps that they make easy.
+"""Dilated distances between strategies in sequence form, and their proximal steps.
 
 With b_I > 0 a weight of each infoset I of a player, p(I) the sequence above it and x_I the part of x at its actions,
 
     d(x)    = sum over I of  b_I x_p(I) r(x_I / x_p(I))
     D(x, z) = sum over I of  b_I x_p(I) r_D(x_I / x_p(I), z_I / z_p(I))
 
-where r is the negative entropy plus log n, and r_D the Kullback-Leibler divergence; or r half the squared Euclidean
-distance from the uniform strategy, and r_D that from z (Hoda, Gilpin, Peña and Sandholm 2010). d is D from the strategy
-that is uniform at every infoset, where it is 0. A proximal step
+In the entropy, r is the negative entropy plus log n, and r_D the Kullback-Leibler divergence. In the Euclidean
+distance, r is half the squared distance from the uniform strategy, and r_D half that from z (Hoda, Gilpin, Peña and
+Sandholm 2010). d is D from the strategy that is uniform at every infoset. A proximal step
 
     argmax over x of  <g, x> - mu D(x, z)
 
-is one sweep from the leaves up (`prox_entropy`, `prox_euclidean`): an infoset's value is that of its own small problem,
-in which b_I mu is the factor of r_D, and is added to what is above.
+is one backward pass (`prox_entropy`, `prox_euclidean`). The value of an infoset is the maximum of its local problem, in
+which b_I mu is the factor of r_D; it is added to the sequence above.
 
-Weights, from the leaves up, C(I, a) the infosets right below action a at I:
+Weights, from the leaves up, with C(I, a) the infosets right below action a at I:
 
     kroer2017     b_I = 2 + 2 max over a of the sum of b over C(I, a)
     farina2021    b_I = 1 +   max over a of the sum of b over C(I, a)
     one           b_I = 1
 
-The first are those of Kroer, Waugh, Kilinc-Karzan and Sandholm (2017), the second those of Farina, Kroer and Sandholm
-(2021), for the entropy. With the former d is 1-strongly convex in the Euclidean norm for both r, with the latter for
-the entropy; docs/theory/first_order.md has the proofs, two lines each. Of the last nothing is known but that they work.
+"kroer2017" is from Kroer, Waugh, Kilinc-Karzan and Sandholm (2017): d is 1-strongly convex in the Euclidean norm for
+both r. "farina2021" is from Farina, Kroer and Sandholm (2021): d is 1-strongly convex for the entropy.
+docs/theory/first_order.md has the proofs. "one" works in practice, without a proof.
 
-The diameter, the largest d of any strategy, is sum of O_I over the infosets with nothing of their owner above, where
-O_I = b_I L + max over a of the sum of O over C(I, a) and L = log n, or (1 - 1/n) / 2: pure strategies maximize d.
+The diameter is the largest d of any strategy. Pure strategies maximize d, so it is the sum of O_I over the topmost
+infosets, where O_I = b_I L + max over a of the sum of O over C(I, a), and L = log n, or (1 - 1/n) / 2.
 """
 
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ from spiel_cfr._numba.arrays import Float64s, aligned_zeros
 from spiel_cfr._numba.simd import LANES, full, load, store, where_greater
 from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr._util import arguments
-from spiel_cfr.first_order.responses import own_trees
+from spiel_cfr.first_order.responses import player_trees
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, lanes, sequence
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
@@ -52,7 +52,7 @@ from spiel_cfr.regret_minimizers.regularizers import (
 Weights = Literal["kroer2017", "farina2021", "one"]
 # The entry of `Block.parameters`: mu.
 _SCALE = 0
-# Lines of `Block.action_state`: z, and the result in the same form.
+# Lines of `Block.action_state`: z, and the result in the form of z.
 _CENTER, _RESULT = 0, 1
 # Lines of `Block.scratch`.
 _TOP, _TOTAL = 0, 1
@@ -60,9 +60,9 @@ _TOP, _TOTAL = 0, 1
 
 @block_kernel
 def prox_entropy(block: Block) -> None:
-  """Strategy proportional to z exp(g / (mu b)); `state` holds logarithms.
+  """Strategy proportional to z exp(g / (mu b)). `action_state` has the logarithms of z and of the result.
 
-  A probability below e^-100 is played as that, and kept as it is.
+  Smaller probabilities than e^-100 are played as e^-100; their logarithms stay exact.
   """
   source, target = block.action_state[_CENTER], block.action_state[_RESULT]
   tops, totals, least = block.scratch[_TOP], block.scratch[_TOTAL], full(least_exponent(block))
@@ -98,7 +98,7 @@ def prox_entropy(block: Block) -> None:
 
 @block_kernel
 def prox_euclidean(block: Block) -> None:
-  """Strategy = projection of z + g / (mu b) on the simplex; `state` holds probabilities."""
+  """Strategy = projection of z + g / (mu b) on the simplex. `action_state` has probabilities."""
   source, target = block.action_state[_CENTER], block.action_state[_RESULT]
   strategy, half = block.strategy, full(0.5)
   for i in lanes(block):
@@ -123,12 +123,12 @@ _PROX: dict[Regularizer, StepKernel] = {"entropy": prox_entropy, "euclidean": pr
 
 
 class Step(NamedTuple):
-  """Result of a proximal step. Sequences of players who take none are 0.
+  """The result of a proximal step; 0 at the sequences of players without a step.
 
   Attributes:
-    point: the argmax in sequence form, shape (sequences,).
-    center: the same as steps from there read it: logarithms of probabilities at infosets, or these themselves.
-    values: the maximum of each player, shape (players,).
+    point: float64 (sequences,). The argmax in sequence form.
+    center: float64 (sequences,). The argmax as z of the next steps: behavioural probabilities or their logarithms.
+    values: float64 (players,). The maximum of each player.
   """
 
   point: Float64s
@@ -140,32 +140,32 @@ class DilatedDistance:
   """A dilated distance on the strategies of each player of a game.
 
   Attributes:
-    uniform: the uniform strategy as `Step.center` has it, shape (sequences,).
-    weights: b_I, shape (1, infosets), and room for a vector more.
-    diameters: the largest d of each player, shape (players,).
+    uniform: float64 (sequences,). The uniform strategy in the form of `Step.center`.
+    weights: float64 (1, infosets and a vector more). b_I.
+    diameters: float64 (players,). The largest d of each player.
   """
 
   def __init__(self, game: CompiledGame, regularizer: Regularizer, weights: Weights) -> None:
-    """Makes the distance; the module's docstring has what weights there are.
+    """Makes the distance; the docstring of the module lists the weights.
 
     Raises:
-      ArgumentError: there is no such regularizer, or there are no such weights.
+      ArgumentError: `regularizer` or `weights` is unknown.
     """
     arguments.one_of(regularizer, "regularizer", get_args(Regularizer))
     arguments.one_of(weights, "weights", get_args(Weights))
-    self._prox, self._trees = _PROX[regularizer], own_trees(game)
+    self._prox, self._trees = _PROX[regularizer], player_trees(game)
     entropy = regularizer == "entropy"
     self.weights = aligned_zeros(1, game.num_infosets + LANES)
-    # A division by what stands behind the last infoset is of no consequence, but may not trap.
+    # Kernels also divide by the padding, which must not be 0.
     self.weights[:] = 1.0
     self.diameters = np.zeros(game.num_players)
     self.uniform = np.zeros(game.end)
     for player, tree in enumerate(game.treeplexes):
-      own = slice(tree.first_infoset, tree.first_infoset + tree.num_infosets)
-      self.weights[0, own] = infoset_weights(tree, weights)
+      infosets = slice(tree.first_infoset, tree.first_infoset + tree.num_infosets)
+      self.weights[0, infosets] = infoset_weights(tree, weights)
       actions = tree.infoset_actions
       ranges = regularizer_range(regularizer, actions)
-      self.diameters[player] = backward_sums(tree, self.weights[0, own] * ranges, 1.0)[1]
+      self.diameters[player] = backward_sums(tree, self.weights[0, infosets] * ranges, 1.0)[1]
       for sequences, _ in tree.infoset_groups():
         self.uniform[sequences] = -np.log(len(sequences)) if entropy else 1 / len(sequences)
 
@@ -180,9 +180,9 @@ class DilatedDistance:
 
     Args:
       utility: g, shape (sequences,).
-      center: z as `Step.center` has it, shape (sequences,).
-      scales: mu, one for all players or shape (players,).
-      players: whose steps; by default everybody's.
+      center: z in the form of `Step.center`, shape (sequences,).
+      scales: mu, a number for all players or shape (players,).
+      players: the players that take a step; by default all.
     """
     scales = np.full(len(self._trees), scales)
     strategy, point = np.zeros((2, len(center)))
@@ -191,7 +191,7 @@ class DilatedDistance:
     values = np.zeros(len(self._trees))
     for player in range(len(self._trees)) if players is None else players:
       parameters = np.array([scales[player]])
-      values[player] = self._trees[player].respond(
+      values[player] = self._trees[player].run(
         self._prox, utility, strategy, table, self.weights, parameters, point
       )
     return Step(point, table[_RESULT].copy(), values)
@@ -205,10 +205,10 @@ def infoset_weights(tree: Treeplex, weights: Weights) -> Float64s:
   return backward_sums(tree, np.full(tree.num_infosets, factor), factor)[0]
 
 
-def backward_sums(tree: Treeplex, own: Float64s, factor: float) -> tuple[Float64s, float]:
-  """Returns v_I = own_I + factor max over a of the sum of v over C(I, a), and the sum of v over the first infosets."""
+def backward_sums(tree: Treeplex, terms: Float64s, factor: float) -> tuple[Float64s, float]:
+  """Returns v_I = terms_I + factor max over a of the sum of v over C(I, a), and the sum of v over topmost infosets."""
   below = np.zeros(tree.end - tree.root)
-  result = own.astype(np.float64)
+  result = terms.astype(np.float64)
   for sequences, infosets in list(tree.infoset_groups())[::-1]:
     result[infosets] += factor * below[sequences - tree.root].max(axis=0)
     np.add.at(below, tree.parent[infosets].astype(np.int64) - tree.root, result[infosets])

@@ -1,17 +1,17 @@
-"""The excessive gap technique: saddle points at a rate of 1 / T, with the gap bounded at every step.
+"""Excessive gap technique: saddle points at a rate of 1 / T, with a bound on the gap at every step.
 
 With u_p player p's expected utility, d_p a distance from the uniform strategy and mu_p > 0,
 
     V_p(x) = max over x_p of  u_p(x_p, x_-p) - mu_p d_p(x_p)
 
-is a smooth lower bound of a best response's value, at most mu_p O_p too low where O_p is the diameter. Strategies with
+is a smooth lower bound of a best response's value, at most mu_p O_p below it, with O_p the diameter. So strategies with
 
-    excess = (what the players' returns sum to) - V_0 - V_1  >=  0
+    excess = (the sum of the players' returns) - V_0 - V_1  >=  0
 
-thus have NashConv <= mu_0 O_0 + mu_1 O_1 - excess. Each step keeps the excess from becoming negative while one of the
-mu shrinks to (1 - tau) of what it was. Nesterov, "Excessive gap technique in nonsmooth convex minimization" (2005); for
-games Hoda, Gilpin, Peña and Sandholm (2010), and Kroer, Farina and Sandholm, "Solving Large Sequential Games with the
-Excessive Gap Technique" (2018), of which the search for tau is.
+have NashConv <= mu_0 O_0 + mu_1 O_1 - excess. Each step multiplies one of the mu by 1 - tau and keeps the excess from
+becoming negative. Nesterov, "Excessive gap technique in nonsmooth convex minimization" (2005); for games Hoda, Gilpin,
+Peña and Sandholm (2010). The search for tau is from Kroer, Farina and Sandholm, "Solving Large Sequential Games with
+the Excessive Gap Technique" (2018).
 """
 
 import dataclasses
@@ -29,19 +29,19 @@ from spiel_cfr.first_order.saddle_points import payoff_sum
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.regret_minimizers.regularizers import Regularizer
 
-# Searching: where tau begins, what it is divided by and multiplied by after a step, how often it is divided.
+# The search for tau: its first value, its divisor after a failure, its factor after a step, the most trials.
 _FIRST_TAU, _SMALLER, _LARGER, _MOST_TRIALS = 0.5, 2.0, 1.11, 50
-# Where mu begins: the proven start over powers of 2 up to this one.
+# The first mu of aggressive solvers: the proven mu, divided by powers of 2 up to this one.
 _MOST_HALVINGS = 20
 
 
 @dataclasses.dataclass(kw_only=True)
 class ExcessiveGapState(GradientState):
-  """All that changes from one iteration to the next.
+  """The state of the excessive gap technique.
 
   Attributes:
-    smoothing: mu of each player, shape (players,).
-    tau: where the next search begins.
+    smoothing: float64 (players,). mu of each player.
+    tau: the first tau of the next search.
   """
 
   smoothing: Float64s
@@ -51,20 +51,19 @@ class ExcessiveGapState(GradientState):
 class ExcessiveGapSolver(GradientSolver[ExcessiveGapState]):
   """The excessive gap technique for constant-sum games of two players: NashConv <= `bound` = O(1 / T).
 
-  There is no average apart from the strategies themselves; `current_policy` and `average_policy` are the same.
+  There is no average: `current_policy` and `average_policy` are the same.
 
-  With L the coupling, mu_0 begins with 2 L sqrt(O_1 / O_0) and mu_1 with L sqrt(O_0 / O_1), and in step t = 0, 1, ...
-  the one with the larger mu_p O_p shrinks with tau = 2 / (t + 3), so that
+  With L the coupling, mu_0 begins at 2 L sqrt(O_1 / O_0) and mu_1 at L sqrt(O_0 / O_1). In step t = 0, 1, ... the mu_p
+  with the larger mu_p O_p shrinks, with tau = 2 / (t + 3). After T steps
 
       NashConv <= L sqrt(O_0 O_1) (2 / (T + 1) + 2 / (T + 2))
 
-  after T of them. `aggressive=True` is EGT/AS: mu begins as small as the excess lets it, and tau is the largest of
-  1/2, 1/4, ... for which the excess is not negative, from where the last one was; the bound is mu_0 O_0 + mu_1 O_1 as
-  it is.
+  `aggressive=True` is EGT/AS: mu begins as small as the excess permits. tau is the first of a sequence of halves, which
+  begins near the last tau, for which the excess is not negative. The bound is then mu_0 O_0 + mu_1 O_1.
 
   Attributes:
-    aggressive: as given.
-    distance: of each player's strategies.
+    aggressive: whether it searches for the largest steps.
+    distance: the distance on each player's strategies.
   """
 
   def __init__(
@@ -77,15 +76,15 @@ class ExcessiveGapSolver(GradientSolver[ExcessiveGapState]):
     """Makes the solver.
 
     Args:
-      game: a compiled game, or what `compile_game` takes.
-      aggressive: whether it searches for the largest steps, or takes those that are proven.
+      game: a compiled game, or an argument of `compile_game`.
+      aggressive: whether it searches for the largest steps, or takes the proven ones.
       regularizer: "entropy" or "euclidean".
-      weights: "kroer2017", "farina2021" or "one". The bound is proven for the first, and for the second with the
-        entropy; of an aggressive solver for any.
+      weights: "kroer2017", "farina2021" or "one". The bound is proven for "kroer2017", for "farina2021" with the
+        entropy, and in aggressive solvers for all.
 
     Raises:
       UnsupportedGameError: the game is not a constant-sum game of two players.
-      ArgumentError: there is no such regularizer, or there are no such weights.
+      ArgumentError: `regularizer` or `weights` is unknown.
       GameError: see `compile_game`.
     """
     self.aggressive = bool(aggressive)
@@ -115,33 +114,35 @@ class ExcessiveGapSolver(GradientSolver[ExcessiveGapState]):
     state.num_gradients = counted
     return result
 
-  def _respond(self, player: int, point: Float64s, smoothing: Float64s) -> Step:
-    """Takes V_p at the others' strategies, and the strategy of that value."""
+  def _smooth_response(self, player: int, point: Float64s, smoothing: Float64s) -> Step:
+    """Returns V_p at the others' strategies, and the strategy that attains it."""
     gradient = self._gradients(point, [player])
     return self.distance.step(gradient, self.distance.uniform, smoothing, [player])
 
   def _excess(self, point: Float64s, smoothing: Float64s) -> float:
     first, second = (
-      self._respond(player, point, smoothing).values.item(player) for player in self._players
+      self._smooth_response(player, point, smoothing).values.item(player)
+      for player in self._players
     )
     return self._sum.total - first - second
 
   def _begin(self, state: ExcessiveGapState) -> None:
-    """Finds mu and the strategies that the first iteration starts from: those of no negative excess.
+    """Sets the first mu and strategies, whose excess is not negative.
 
-    Player 1 responds smoothly to the uniform strategy, and player 0 takes a step from there against that. The excess is
-    not negative if mu_0 mu_1 is at least the coupling squared.
+    Player 1 responds smoothly to the uniform strategy, and player 0 to that response. The excess is not negative if
+    mu_0 mu_1 is at least the coupling squared.
     """
-    # The proven start comes last, and its excess is not looked at.
+    # The proven start comes last, and its excess is not checked.
     for halvings in range(_MOST_HALVINGS if self.aggressive else 0, -1, -1):
       state.smoothing, state.point = self._first_smoothing(2.0**-halvings), self._uniform()
       for player in (1, 0):
-        own = self._own(player)
-        state.point[own] = self._respond(player, state.point, state.smoothing).point[own]
+        sequences = self._sequences(player)
+        response = self._smooth_response(player, state.point, state.smoothing)
+        state.point[sequences] = response.point[sequences]
       if halvings and self._excess(state.point, state.smoothing) >= -self._sum.rounding:
         return
 
-  def _own(self, player: int) -> slice:
+  def _sequences(self, player: int) -> slice:
     treeplex = self.compiled_game.treeplexes[player]
     return slice(treeplex.root, treeplex.end)
 
@@ -150,11 +151,11 @@ class ExcessiveGapSolver(GradientSolver[ExcessiveGapState]):
       self._begin(state)
     point, smoothing = state.point, state.smoothing
     reach = smoothing * self.distance.diameters
-    own = int(reach[0] < reach[1])
-    answer = self._respond(own, point, smoothing)
+    player = int(reach[0] < reach[1])
+    answer = self._smooth_response(player, point, smoothing)
     tau = state.tau if self.aggressive else 2.0 / (state.iteration + 3.0)
     for _ in range(_MOST_TRIALS):
-      moved, smaller, values = self._shrunk(own, answer, tau)
+      moved, smaller, values = self._shrunk(player, answer, tau)
       if not self.aggressive:
         break
       if self._excess(moved, smaller) >= -self._sum.rounding:
@@ -162,26 +163,32 @@ class ExcessiveGapSolver(GradientSolver[ExcessiveGapState]):
         break
       tau /= _SMALLER
     else:
-      # Nothing is left but rounding: the strategies stay.
+      # Rounding is larger than any further step: the strategies stay.
       moved, smaller, state.tau = point, smoothing, _FIRST_TAU
     state.point, state.smoothing = moved, smaller
     return values
 
   def _shrunk(self, player: int, answer: Step, tau: float) -> tuple[Float64s, Float64s, Float64s]:
-    """Shrinks a player's mu to (1 - tau) of what it was, given what that player responds smoothly to the others.
+    """Multiplies a player's mu by 1 - tau, and moves the strategies so that the excess stays.
 
-    Returns the strategies that make up for it, in sequence form, mu, and what the players' empty sequences were worth.
+    Args:
+      player: the player.
+      answer: the player's smooth response to the others.
+      tau: the step.
+
+    Returns:
+      The new strategies in sequence form, the new mu, and the values of the players' empty sequences.
     """
     point, smoothing = self.state.point, self.state.smoothing
     moved, smaller = point.copy(), smoothing.copy()
-    own, others = self._own(player), self._own(1 - player)
-    moved[own] = (1.0 - tau) * point[own] + tau * answer.point[own]
-    reply = self._respond(1 - player, moved, smoothing)
+    mine, others = self._sequences(player), self._sequences(1 - player)
+    moved[mine] = (1.0 - tau) * point[mine] + tau * answer.point[mine]
+    reply = self._smooth_response(1 - player, moved, smoothing)
     moved[others] = (1.0 - tau) * point[others] + tau * reply.point[others]
     scale = (1.0 - tau) * smaller[player] / tau
     gradient = self._gradients(reply.point, [player])
     trial = self.distance.step(gradient, answer.center, scale, [player])
-    moved[own] = (1.0 - tau) * point[own] + tau * trial.point[own]
+    moved[mine] = (1.0 - tau) * point[mine] + tau * trial.point[mine]
     smaller[player] *= 1.0 - tau
     return moved, smaller, reply.values + trial.values
 

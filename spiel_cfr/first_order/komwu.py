@@ -1,13 +1,13 @@
-"""Kernelized optimistic multiplicative weights: the weights of all pure strategies, without listing them.
+"""Kernelized optimistic multiplicative weights over all pure strategies, without a list of them.
 
-Optimistic multiplicative weights over the pure strategies pi of a player, of which there are exponentially many, plays
+Optimistic multiplicative weights over the exponentially many pure strategies pi of a player plays
 
     lambda^{t+1}(pi) proportional to  exp(eta <sum of g^s for s <= t, plus g^t once more, pi>)
 
-A pure strategy's weight is a product over its sequences, so that the total weight of all strategies of a subtree is a
-sum over actions of products over what follows, and one pass over the treeplex plays the average of them all. It is the
-pass of a proximal step with the entropy, all weights 1, from a center whose numbers are all 1 instead of 1 / n.
-Farina, Lee, Luo and Kroer, "Kernelized Multiplicative Weights for 0/1-Polyhedral Games" (2022).
+The weight of a pure strategy is a product over its sequences. So the total weight of the strategies of a subtree is a
+sum over actions of products over the infosets that follow, and one pass over the treeplex computes the average of all
+pure strategies. It is the pass of a proximal step with the entropy and weights 1, from a center of ones instead of 1 /
+n. Farina, Lee, Luo and Kroer, "Kernelized Multiplicative Weights for 0/1-Polyhedral Games" (2022).
 """
 
 import dataclasses
@@ -23,10 +23,10 @@ from spiel_cfr.games.compiling import AnyGame
 
 @dataclasses.dataclass(kw_only=True)
 class KOMWUState(AveragedState):
-  """All that changes from one iteration to the next.
+  """The state of kernelized optimistic multiplicative weights.
 
   Attributes:
-    utilities: the sum of the gradients, shape (sequences,).
+    utilities: float64 (sequences,). The sum of the gradients.
   """
 
   utilities: Float64s
@@ -35,8 +35,8 @@ class KOMWUState(AveragedState):
 class KOMWUSolver(GradientSolver[KOMWUState]):
   """Kernelized optimistic multiplicative weights, all players at once, for any number of players.
 
-  It begins with the uniform mixture of pure strategies, which plays an action the more often, the more pure strategies
-  follow it.
+  It begins with the uniform mixture of pure strategies, in which the probability of an action grows with the number of
+  pure strategies below it.
 
   Attributes:
     step: eta times the coupling.
@@ -46,8 +46,8 @@ class KOMWUSolver(GradientSolver[KOMWUState]):
     """Makes the solver.
 
     Args:
-      game: a compiled game, or what `compile_game` takes.
-      step: eta times the coupling, so that the unit of payoffs does not matter.
+      game: a compiled game, or an argument of `compile_game`.
+      step: eta times the coupling, which makes it independent of the unit of payoffs.
 
     Raises:
       ArgumentError: the step is not positive.

@@ -24,10 +24,10 @@ from spiel_cfr.regret_minimizers.regularizers import Regularizer
 
 @dataclasses.dataclass(kw_only=True)
 class MirrorDescentState(AveragedState):
-  """All that changes from one iteration to the next.
+  """The state of optimistic mirror descent.
 
   Attributes:
-    center: z as `Step.center` has it, shape (sequences,).
+    center: float64 (sequences,). z in the form of `Step.center`.
   """
 
   center: Float64s
@@ -51,13 +51,13 @@ class OptimisticMirrorDescentSolver(GradientSolver[MirrorDescentState]):
     """Makes the solver.
 
     Args:
-      game: a compiled game, or what `compile_game` takes.
-      step: eta times the coupling, so that the unit of payoffs does not matter.
+      game: a compiled game, or an argument of `compile_game`.
+      step: eta times the coupling, which makes it independent of the unit of payoffs.
       regularizer: "entropy" or "euclidean".
       weights: "kroer2017", "farina2021" or "one".
 
     Raises:
-      ArgumentError: the step is not positive, there is no such regularizer, or there are no such weights.
+      ArgumentError: the step is not positive, or `regularizer` or `weights` is unknown.
       GameError: see `compile_game`.
     """
     self.step = arguments.positive_number(step, "step")

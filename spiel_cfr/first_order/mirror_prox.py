@@ -1,17 +1,17 @@
-"""Mirror prox: two proximal steps an iteration, the second with the gradient at the first's result; a rate of 1 / T.
+"""Mirror prox: two proximal steps an iteration, the second with the gradient at the result of the first.
 
-With F the players' gradients, D a distance that weighs player p's with 1 / (2 O_p), O_p the diameter, and eta the step,
+Let F be the players' gradients, D a distance in which player p has weight 1 / (2 O_p), O_p the diameter, eta the step:
 
     w = argmax  eta <F(z), x> - D(x, z),      z' = argmax  eta <F(w), x> - D(x, z)
 
-and the average of the w, weighed by eta, has NashConv <= 1 / (sum of eta) as long as
+The average of the w, with weights eta, has NashConv <= 1 / (sum of eta), a rate of 1 / T, as long as
 
     eta <F(w), z' - w> <= D(z', z)
 
-which eta = 1 / (2 L sqrt(O_0 O_1)) guarantees, L the coupling. Both sides are known after z': what player p's second
-step has left at its root is max <F_p, x_p> - D_p / eta, and <F_0, w_0> + <F_1, w_1> is what the returns sum to.
-Nemirovski, "Prox-method with rate of convergence O(1/t) for variational inequalities" (2004), whose adaptive steps
-these are: where the inequality fails, w = z' is tried once more, then a smaller eta.
+With L the coupling, eta = 1 / (2 L sqrt(O_0 O_1)) guarantees that. Both sides are known after z': the value at the root
+of player p's second step is max <F_p, x_p> - D_p / eta, and <F_0, w_0> + <F_1, w_1> is the sum of the returns. The
+adaptive steps are those of Nemirovski, "Prox-method with rate of convergence O(1/t) for variational inequalities"
+(2004): if the inequality fails, the solver tries w = z', then a smaller eta.
 """
 
 import dataclasses
@@ -28,17 +28,17 @@ from spiel_cfr.first_order.saddle_points import payoff_sum
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.regret_minimizers.regularizers import Regularizer
 
-# After a step that took no correction eta is multiplied by the one, before another attempt divided by the other.
+# The factor of eta after a step without corrections, its divisor before another attempt, and the most attempts.
 _LARGER, _SMALLER, _MOST_ATTEMPTS = 1.2, 2.0, 50
 
 
 @dataclasses.dataclass(kw_only=True)
 class MirrorProxState(AveragedState):
-  """All that changes from one iteration to the next. `point` is z, and `cumulative` sums eta w.
+  """The state of mirror prox: `point` is z, and `cumulative` is the sum of eta w.
 
   Attributes:
-    center: z as `Step.center` has it, shape (sequences,).
-    eta: the step that the next iteration tries first.
+    center: float64 (sequences,). z in the form of `Step.center`.
+    eta: the first step that the next iteration tries.
   """
 
   center: Float64s
@@ -48,11 +48,11 @@ class MirrorProxState(AveragedState):
 class MirrorProxSolver(GradientSolver[MirrorProxState]):
   """Mirror prox for constant-sum games of two players: NashConv of the average <= `bound` = O(1 / T).
 
-  Steps stay 1 / (2 L sqrt(O_0 O_1)); `aggressive=True` lets them grow by a fifth while two proximal steps suffice.
+  Steps are 1 / (2 L sqrt(O_0 O_1)). With `aggressive=True` they grow by a fifth as long as two proximal steps suffice.
 
   Attributes:
-    aggressive: as given.
-    distance: of each player's strategies.
+    aggressive: whether steps grow.
+    distance: the distance on each player's strategies.
   """
 
   def __init__(
@@ -80,7 +80,7 @@ class MirrorProxSolver(GradientSolver[MirrorProxState]):
 
   @property
   def bound(self) -> float:
-    """Upper bound of the average's NashConv: 1 / (sum of the steps); infinite before the first iteration."""
+    """The upper bound of the average's NashConv: 1 / (sum of the steps); infinite before the first iteration."""
     steps = float(self.state.cumulative[0])
     return 1.0 / steps if steps else math.inf
 
@@ -103,13 +103,13 @@ class MirrorProxSolver(GradientSolver[MirrorProxState]):
     return following.values
 
   def _step_with_gradients_at(self, point: Float64s, eta: float) -> Step:
-    """Steps from z with the gradients at a point."""
+    """Returns the step from z with the gradients at a point."""
     diameters = self.distance.diameters
     scales = 1.0 / (2.0 * np.where(diameters > 0.0, diameters, 1.0) * eta)
     return self.distance.step(self._gradients(point), self.state.center, scales)
 
   def _fits(self, following: Step) -> bool:
-    """Whether the inequality holds."""
+    """Returns whether the inequality in the docstring of the module holds."""
     return float(following.values.sum()) <= self._sum.total + self._sum.rounding
 
   def _check_state(self, state: Mapping[str, Any]) -> None:

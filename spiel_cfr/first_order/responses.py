@@ -1,4 +1,4 @@
-"""Responses of a player to utilities: a block kernel from the leaves up, then the strategy in sequence form."""
+"""Backward passes of a block kernel over a player's infosets, followed by the sequence form of the new strategy."""
 
 from typing import NamedTuple
 
@@ -10,18 +10,18 @@ from spiel_cfr.games.sequence_form.single_passes import backward, reach
 from spiel_cfr.games.sequence_form.tree_passes import Tree
 
 
-class OwnTree(NamedTuple):
+class PlayerTree(NamedTuple):
   """The infosets of one player.
 
   Attributes:
-    tree: them.
-    own: the player's sequences.
+    tree: the infosets.
+    sequences: the player's sequences in the game.
   """
 
   tree: Tree
-  own: slice
+  sequences: slice
 
-  def respond(
+  def run(
     self,
     kernel: StepKernel,
     utility: Float64s,
@@ -31,13 +31,19 @@ class OwnTree(NamedTuple):
     parameters: Float64s,
     point: Float64s,
   ) -> float:
-    """Runs a block kernel over all infosets, and returns what the empty sequence is then worth.
+    """Runs a block kernel over all infosets; returns the value of the empty sequence.
 
-    Of the arrays that the kernel finds in its `Block`, `utility`, the player's gradient, is left alone. What is played
-    then goes to `point` in sequence form, shape (sequences,).
+    Args:
+      kernel: the block kernel.
+      utility: shape (sequences,). The player's gradient, which stays as it is.
+      strategy: see `Block`, like the next three.
+      action_state: see `Block`.
+      infoset_state: see `Block`.
+      parameters: see `Block`.
+      point: shape (sequences,). Filled with the new strategy in sequence form.
     """
     values, scratch = utility.copy(), new_scratch()
-    point[self.own.start] = 1.0
+    point[self.sequences.start] = 1.0
     steps = [
       backward(
         kernel,
@@ -52,13 +58,13 @@ class OwnTree(NamedTuple):
       reach(self.tree, strategy, point, scratch),
     ]
     Chain(steps).run()
-    return float(values[self.own.start])
+    return float(values[self.sequences.start])
 
 
-def own_trees(game: CompiledGame) -> list[OwnTree]:
+def player_trees(game: CompiledGame) -> list[PlayerTree]:
   """Returns the infosets of each player."""
   _, players, groups, parent, *_ = game.every_infoset
   return [
-    OwnTree(Tree(groups[begin:end], parent), slice(root, stop))
+    PlayerTree(Tree(groups[begin:end], parent), slice(root, stop))
     for begin, end, root, stop in players.astype(int).tolist()
   ]

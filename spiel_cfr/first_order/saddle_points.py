@@ -5,7 +5,7 @@ from typing import NamedTuple
 from spiel_cfr import errors
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
-# Of sums of values, as a fraction of the range of payoffs.
+# The rounding error of sums of values, as a fraction of the range of payoffs.
 _ROUNDING = 1e-13
 
 
@@ -14,7 +14,7 @@ class PayoffSum(NamedTuple):
 
   Attributes:
     total: the sum.
-    rounding: how far sums of values may be from it by rounding.
+    rounding: the largest rounding error of sums of values.
   """
 
   total: float
@@ -22,7 +22,7 @@ class PayoffSum(NamedTuple):
 
 
 def payoff_sum(game: CompiledGame, solver: str) -> PayoffSum:
-  """Returns what the payoffs of a game sum to.
+  """Returns the sum of the players' payoffs in a constant-sum game.
 
   Raises:
     UnsupportedGameError: the game is not a constant-sum game of two players, which this solver needs.

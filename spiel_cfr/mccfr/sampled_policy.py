@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from open_spiel.python import policy as open_spiel_policy
 
-from spiel_cfr._numba.arrays import Float64s, spread
+from spiel_cfr._numba.arrays import Float64s, concatenated_ranges
 from spiel_cfr.cfr.snapshot import Snapshot
 from spiel_cfr.cfr.turns import Turns, in_turn
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -30,7 +30,7 @@ def regrets_now(table: Table, logarithms: Float64s) -> Float64s:
   first, counts = entries.first[met].astype(np.int64), entries.num_actions[met].astype(np.int64)
   idle = np.exp(logarithms[:, None] - entries.caught_up[:, first])
   positive, negative = np.repeat(idle, counts, axis=1)
-  here, result = spread(first, counts), np.zeros(len(entries.regret))
+  here, result = concatenated_ranges(first, counts), np.zeros(len(entries.regret))
   result[here] = entries.regret[here] * np.where(entries.regret[here] > 0, positive, negative)
   return result
 

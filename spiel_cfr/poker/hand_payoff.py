@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, spread
+from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, concatenated_ranges
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.games.payoffs.payoff import NO_PLAYERS, Payoff, PayoffArrays
 from spiel_cfr.games.payoffs.utility_bounds import Leaves, combined
@@ -80,7 +80,7 @@ class PokerTerminals(Payoff):
     order = np.argsort(group, kind="stable")
     counts = np.bincount(group, minlength=4 * len(boards))
     filled = -(-counts // MOST_LANES) * MOST_LANES
-    place, count = spread(np.zeros_like(filled), filled), np.repeat(counts, filled)
+    place, count = concatenated_ranges(np.zeros_like(filled), filled), np.repeat(counts, filled)
     chosen = order[np.repeat(np.cumsum(counts) - counts, filled) + np.minimum(place, count - 1)]
     ends = np.append(0, np.cumsum(filled))
     table = np.zeros((2 + len(boards), BOARD_COLUMNS), np.uint64)

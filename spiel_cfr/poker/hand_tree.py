@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Bools, Float64s, Int32s, Int64s, spread
+from spiel_cfr._numba.arrays import Bools, Float64s, Int32s, Int64s, concatenated_ranges
 from spiel_cfr._util import files
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.vector.public_tree import (
@@ -192,8 +192,8 @@ def hand_tree(deal: Deal, nodes: list[PublicNode], boards: list[Board]) -> HandT
         acted = first[way[here, nodes[last[0]].level], last[0]] + last[1]
         above[int(is_end[index])][player, np.where(own < 0, -1 - own, own)] = acted
     if is_chance[index] and len(here):
-      edges = spread(first[here, index], count[here])
-      action[edges] = after = following[spread(begin[here], count[here])]
+      edges = concatenated_ranges(first[here, index], count[here])
+      action[edges] = after = following[concatenated_ranges(begin[here], count[here])]
       child[edges] = number[after, node.children[0]]
     for place, each in enumerate(node.actions):
       edges, below_it = first[here, index] + place, node.children[place]

@@ -1,4 +1,4 @@
-"""Local regret minimizers: what one infoset does."""
+"""Regret minimizers: the choice of strategies at one infoset."""
 
 from spiel_cfr._numba.simd import full, load, store, where_greater
 from spiel_cfr.games.sequence_form.blocks import (

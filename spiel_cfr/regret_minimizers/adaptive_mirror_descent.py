@@ -1,7 +1,7 @@
-"""Adaptive optimistic mirror descent: steps that come from the errors of the predictions seen so far.
+"""Adaptive optimistic mirror descent: step sizes from the errors of the predictions so far.
 
-At an infoset, with u^t the counterfactual utilities of iteration t, h^t the same gradient carried up with the new
-strategies below, h^0 = 0, V_0 = 0, P subtracting the mean over the actions, z^1 = x^1 uniform,
+At an infoset, let u^t be the counterfactual utilities of iteration t, and h^t those of the same gradient carried up
+with the new strategies below. P subtracts the mean over the actions. From h^0 = 0, V_0 = 0, and z^1 = x^1 uniform,
 
     d_t     = (t - 1)^forgetting / ((t - 1)^forgetting + forgetting_offset)
     V_t     = d_t^2 V_{t-1} + ||P(u^t - h^{t-1})||^2
@@ -9,7 +9,7 @@ strategies below, h^0 = 0, V_0 = 0, P subtracting the mean over the actions, z^1
     z^{t+1} = projection of z^t + step_t u^t on the simplex
     x^{t+1} = projection of z^{t+1} + prediction step_t h^t on the simplex
 
-Neither the unit of the payoffs nor the number of iterations enters.
+The iterates depend neither on the unit of the payoffs nor on a number of iterations.
 """
 
 import dataclasses
@@ -33,8 +33,8 @@ from spiel_cfr.games.sequence_form.blocks import (
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
 from spiel_cfr.regret_minimizers.regularizers import project_shifted
 
-# Columns of `Block.parameters` after the tie tolerance: d_t^2, the factor on the steps, how much of one the prediction
-# moves.
+# Columns of `Block.parameters` after the tie tolerance: d_t^2, the factor of the steps, and the fraction of a step that
+# the prediction moves.
 _REMEMBERED, _FACTOR, _PREDICTION = 1, 2, 3
 # Lines of `Block.scratch`.
 _STEPS, _SQUARES, _TOLERANCES = 0, 1, 2
@@ -48,7 +48,7 @@ def step_from(block: Block, center: AnyFloats, target: AnyFloats, rate: float) -
     store(tolerances, i, tolerance(block, i))
   for i in range(block.size):
     error = np.sqrt(block.infoset_state[0, block.infoset + i])
-    # Errors that are only rounding must not set the scale of the steps.
+    # Rounding errors must not set the scale of the steps.
     steps[i] = rate / error if error > tolerances[i] else 0.0
   for i in lanes(block):
     step, top = load(steps, i), full(-np.inf)
@@ -62,7 +62,7 @@ def step_from(block: Block, center: AnyFloats, target: AnyFloats, rate: float) -
 
 @block_kernel
 def observe_adaptive(block: Block) -> None:
-  """Updates V and z; the next strategy has to wait for the prediction."""
+  """V = d^2 V + |P(utility - prediction)|^2;  z = projection of z + step * utility."""
   center, predicted, squares = block.action_state[0], block.action_state[1], block.scratch[_SQUARES]
   share = full(1.0 / block.actions)
   for i in lanes(block):
@@ -87,7 +87,7 @@ def observe_adaptive(block: Block) -> None:
 
 @block_kernel
 def predict_adaptive(block: Block) -> None:
-  """Chooses the next strategy, and keeps the prediction."""
+  """Strategy = projection of z + fraction * step * prediction; keeps the prediction."""
   center, predicted = block.action_state[0], block.action_state[1]
   rate = block.parameters[_FACTOR] * block.parameters[_PREDICTION]
   step_from(block, center, block.strategy, rate)
@@ -100,7 +100,7 @@ def predict_adaptive(block: Block) -> None:
 
 @block_kernel
 def resume_adaptive(block: Block) -> None:
-  """Sets z = strategy; V and the last prediction stay."""
+  """Z = strategy; V and the last prediction stay."""
   center = block.action_state[0]
   for i in lanes(block):
     for action in range(block.actions):
@@ -110,13 +110,13 @@ def resume_adaptive(block: Block) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class AdaptiveOptimisticDescent(RegretMinimizer):
-  """See the module's docstring. Its state is z and the last prediction; for each infoset it keeps V.
+  """Adaptive optimistic mirror descent. Its state is z and the last prediction, and V of each infoset.
 
   Attributes:
-    step: the factor on all steps.
-    prediction: how much of a step the prediction moves, from 0 to 1.
+    step: the factor of all steps.
+    prediction: the fraction of a step that the prediction moves, from 0 to 1.
     forgetting: the power in d_t.
-    forgetting_offset: what is added in its denominator; 0 forgets nothing.
+    forgetting_offset: the number added in the denominator of d_t; 0 forgets nothing.
   """
 
   step: float = 0.25
@@ -136,7 +136,7 @@ class AdaptiveOptimisticDescent(RegretMinimizer):
       arguments.real_number(getattr(self, name), name, 0.0, sys.float_info.max)
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns tie tolerance, d_t^2, the factor on the steps, the factor of the prediction; (iterations, 4)."""
+    """Returns rows of the tie tolerance, d_t^2, the factor of the steps, and the fraction of the prediction."""
     power = (iterations - 1.0) ** self.forgetting
     total = power + self.forgetting_offset
     remembered = np.divide(power, total, out=np.zeros(len(iterations)), where=total > 0)

@@ -1,26 +1,26 @@
-"""Optimistic follow-the-regularized-leader whose steps come from the errors of its predictions.
+"""Optimistic follow-the-regularized-leader with step sizes from the errors of its predictions.
 
-At an infoset with n actions, with u^t the counterfactual utilities of iteration t, m^t what was predicted for them,
-m^1 = 0, e^t = u^t - m^t, and iteration t weighing w_t = t^power,
+At an infoset with n actions, let u^t be the counterfactual utilities of iteration t, m^t their prediction, m^1 = 0,
+e^t = u^t - m^t, and w_t = t^power the weight of iteration t. Then
 
     S^t       = sum over s <= t of w_s^2 |e^s|^2
     V^t       = S^t + floor t^(2 power + 1/2)
     step^t    = scale sqrt(L / V^(t-1))
     x^t       = argmax over the simplex of  <x, sum over s < t of w_s u^s  +  w_t m^t> - R(x) / step^t;   x^1 uniform
 
-with, D the largest that a counterfactual utility of the infoset can be,
+where, with D the largest possible counterfactual utility of the infoset,
 
     regularizer   R                          L               |e|                            floor           scale
     entropy       sum x log x + log n        log n           (max e - min e) / 2            (delta D)^2     1
     euclidean     (||x||_2^2 - 1/n) / 2      (1 - 1/n) / 2   ||e - mean of e||_2            n (delta D)^2   sqrt 2
 
-L is the range of R, and |e| the norm dual to the one (l1, l2) in which R is 1-strongly convex, on differences of
-strategies. Neither the unit of the payoffs nor the number of iterations enters. docs/theory/stable_predictive.md has
-what this is good for, with proofs.
+L is the range of R. |e| is the dual, on differences of strategies, of the norm (l1 or l2) in which R is 1-strongly
+convex. The iterates depend neither on the unit of the payoffs nor on a number of iterations.
+docs/theory/stable_predictive.md has the guarantees, with proofs.
 
-In a solver that restarts, the Bregman divergence of R from a center takes the place of R. The center is uniform at
-first, which is R but for a constant; a restart makes a strategy the center, and sums of utilities begin anew. Sums that
-have the strategy as their argmax would not do: steps shrink, and it would fade into the uniform one.
+In a solver with restarts, the Bregman divergence of R from a center takes the place of R. The first center is uniform,
+where the divergence is R plus a constant. A restart makes a strategy the center, and sums of utilities begin anew.
+(Sums with that strategy as their argmax would not keep it: as steps shrink, it would tend to the uniform strategy.)
 """
 
 import dataclasses
@@ -49,15 +49,15 @@ from spiel_cfr.regret_minimizers.regularizers import (
   Regularizer,
   gradient_at,
   least_exponent,
+  play_regularized_leader,
   regularizer_range,
-  respond,
 )
 
-# What multiplies sqrt(L / V).
+# The factor of sqrt(L / V) in the step.
 SCALES: dict[Regularizer, float] = {"entropy": 1.0, "euclidean": math.sqrt(2.0)}
 # Lines of `Block.scratch`.
 _SQUARES, _STEPS = 0, 1
-# The line of `Block.action_state` that only solvers that restart have: the gradient of R at the center.
+# The line of `Block.action_state` in solvers with restarts: the gradient of R at the center.
 _CENTERS = 2
 # Lines of `Block.infoset_state`: S, the floor, and scale^2 L.
 _ERRORS, _FLOORS, _RANGES = 0, 1, 2
@@ -98,7 +98,7 @@ def add_errors(block: Block) -> None:
 
 @block_kernel
 def choose_and_keep(block: Block) -> None:
-  """Chooses the next strategy, given the prediction, and keeps that."""
+  """Strategy = argmax of <x, regret + w prediction> - R(x) / step; keeps the prediction."""
   steps, predicted = block.scratch[_STEPS], block.action_state[1]
   for i in range(block.size):
     infoset = block.infoset + i
@@ -106,7 +106,7 @@ def choose_and_keep(block: Block) -> None:
       block.infoset_state[_ERRORS, infoset]
       + block.infoset_state[_FLOORS, infoset] * block.parameters[_GROWTH]
     )
-    # Nothing can be won or lost where this is 0.
+    # Without errors and floor all utilities are 0.
     steps[i] = np.sqrt(block.infoset_state[_RANGES, infoset] / errors) if errors > 0.0 else 0.0
   for action in range(block.actions):
     first = sequence(block, action, np.uint64(0))
@@ -114,12 +114,12 @@ def choose_and_keep(block: Block) -> None:
       predicted[first + i] = block.utility[first + i]
   weight, euclidean = block.parameters[_NEXT_WEIGHT], block.parameters[_EUCLIDEAN] != 0.0
   centered = block.action_state.shape[0] > np.uint64(_CENTERS)
-  respond(block, block.value, steps, 1.0, weight, euclidean, centered)
+  play_regularized_leader(block, block.value, steps, 1.0, weight, euclidean, centered)
 
 
 @block_kernel
 def resume_at_center(block: Block) -> None:
-  """The strategy becomes the center, and regrets begin anew; the errors so far still say how long steps are."""
+  """Center = strategy;  regret = 0. The errors so far stay, and with them the step sizes."""
   regret, centers = block.action_state[0], block.action_state[_CENTERS]
   least, euclidean = least_exponent(block), block.parameters[_EUCLIDEAN] != 0.0
   for action in range(block.actions):
@@ -132,16 +132,16 @@ def resume_at_center(block: Block) -> None:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AdaptiveOFTRL(RegretMinimizer):
-  """See the module's docstring.
+  """Optimistic follow-the-regularized-leader with adaptive steps.
 
-  Its state is the cumulative weighted regret and the prediction; for each infoset it keeps S, the floor and scale^2 L.
+  Its state is the cumulative weighted regret and the prediction, and for each infoset S, the floor and scale^2 L.
 
   Attributes:
-    loss_bounds: D of each infoset of all players, shape (infosets,).
-    delta: how large the floor is, positive.
-    power: iteration t weighs t^power, not negative.
+    loss_bounds: float64 (infosets,). D of each infoset of all players.
+    delta: the size of the floor relative to D, positive.
+    power: the power of t in the weight of iteration t, not negative.
     regularizer: "entropy" or "euclidean".
-    centered: whether it keeps a center, without which it can't go on from a given strategy.
+    centered: whether it keeps a center, which is needed to go on from a given strategy.
   """
 
   loss_bounds: Float64s
@@ -167,20 +167,20 @@ class AdaptiveOFTRL(RegretMinimizer):
 
   @property
   def warm_forms(self) -> tuple[WarmForm, ...]:
-    """None: how long steps should be is not known before there are errors."""
+    """No forms: without errors the step sizes are unknown."""
     return ()
 
   def resumable(self) -> RegretMinimizer:
     return dataclasses.replace(self, centered=True)
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns tie tolerance, w_t, w_(t+1), t^(2 power + 1/2), regularizer; shape (iterations, 5)."""
+    """Returns rows of the tie tolerance, w_t, w_(t+1), t^(2 power + 1/2) and the regularizer."""
     now, euclidean = np.asarray(iterations, np.float64), float(self.regularizer == "euclidean")
     weights, growth = (now**self.power, (now + 1.0) ** self.power), now ** (2.0 * self.power + 0.5)
     return parameter_rows(iterations, game, *weights, growth, euclidean)
 
   def initial_infoset_state(self, game: CompiledGame) -> Float64s:
-    """Returns no errors, the floors, and scale^2 L; shape (3, infosets)."""
+    """Returns S = 0, the floors, and scale^2 L; shape (3, infosets)."""
     actions = np.concatenate([tree.infoset_actions for tree in game.treeplexes])
     floors = error_floors(self.regularizer, self.loss_bounds, actions, self.delta)
     ranges = SCALES[self.regularizer] ** 2 * regularizer_range(self.regularizer, actions)
@@ -190,6 +190,6 @@ class AdaptiveOFTRL(RegretMinimizer):
 def error_floors(
   regularizer: Regularizer, loss_bounds: Float64s, actions: Int64s, delta: float
 ) -> Float64s:
-  """Returns the floor of infosets, given their D and numbers of actions; all of shape (infosets,)."""
+  """Returns the floors of infosets, given D and the numbers of actions; all of shape (infosets,)."""
   squares = (delta * loss_bounds) ** 2
   return squares if regularizer == "entropy" else squares * actions

@@ -1,14 +1,14 @@
-"""Asymmetric predictive regret matching+: it trusts its prediction as far as predictions have been right.
+"""Asymmetric predictive regret matching+: the weight of the prediction depends on the errors of predictions so far.
 
-Of Meng, Yang, Zhang, Ge and Gao, "Faster Game Solving via Asymmetry of Step Sizes" (2025), equation 3 for APCFR+ and
+Meng, Yang, Zhang, Ge and Gao, "Faster Game Solving via Asymmetry of Step Sizes" (2025), equation 3 for APCFR+ and
 appendix C for APDCFR+. At an infoset, with r^t the regrets of iteration t, r^0 = R^1 = 0 and [.]+ the positive part,
 
     R^{t+1} = [R^t + w_t r^t]+
     a_{t+1} = min(most, sqrt(sum of |r^s - r^{s-1}|^2 / sum of |R^{s+1} - R^s|^2)), the sums over s <= t
     x^{t+1} proportional to [w_{t+1} R^{t+1} + r^t / (1 + a_{t+1})]+, uniform where that is 0
 
-with w_t = 1 in APCFR+ and 20 t^1.5 / (500 + t^1.5) in APDCFR+. The more the regrets have jumped about, compared with
-what is remembered of them, the less the prediction counts.
+with w_t = 1 in APCFR+ and 20 t^1.5 / (500 + t^1.5) in APDCFR+. The prediction counts less, the more the regrets of
+iterations have changed in comparison with cumulative regrets.
 """
 
 import dataclasses
@@ -35,13 +35,13 @@ from spiel_cfr.regret_minimizers.schedules import Numbers, checked, evaluated
 
 # Columns of `Block.parameters` after the tie tolerance: w_t, w_{t+1}, and the largest asymmetry.
 _WEIGHT, _NEXT_WEIGHT, _MOST = range(1, 4)
-# Lines of `Block.scratch`: squared errors, squared moves, and what the prediction is multiplied by.
+# Lines of `Block.scratch`: squared errors, squared moves, and the weight of the prediction.
 _ERRORS, _MOVES, _TRUST = 0, 1, 2
 
 
 @block_kernel
 def match_asymmetrically(block: Block) -> None:
-  """All that the module's docstring says."""
+  """The three equations in the docstring of the module."""
   regret, last, scratch = block.action_state[0], block.action_state[1], block.scratch
   zero = full(0.0)
   weight, carried = full(block.parameters[_WEIGHT]), full(block.parameters[_NEXT_WEIGHT])
@@ -79,7 +79,7 @@ def match_asymmetrically(block: Block) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class AsymmetricMatching(RegretMinimizer):
-  """See the module's docstring. Its state is R and the last regrets; for each infoset it keeps the two sums.
+  """Asymmetric predictive regret matching+. Its state is R and the last regrets, and the two sums of each infoset.
 
   Attributes:
     weight: w_t, not negative.
@@ -95,10 +95,10 @@ class AsymmetricMatching(RegretMinimizer):
 
   def __post_init__(self) -> None:
     checked(self.weight, "weight", 0.0, sys.float_info.max)
-    # Its square is computed with.
+    # The kernel computes its square.
     arguments.real_number(arguments.positive_number(self.most, "most"), "most", 0.0, 1e100)
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns the tie tolerance, w_t, w_{t+1} and the largest asymmetry, shape (iterations, 4)."""
+    """Returns rows of the tie tolerance, w_t, w_{t+1} and the largest asymmetry."""
     following = evaluated(self.weight, iterations + 1)
     return parameter_rows(iterations, game, self.weight, following, self.most)

@@ -1,10 +1,9 @@
-"""Dynamic thresholding: Hedge that plays its smallest probabilities with 0, so that what follows can be pruned.
+"""Dynamic thresholding: Hedge that replaces its smallest probabilities by 0, so that subtrees can be pruned.
 
-Brown, Kroer and Sandholm, "Dynamic Thresholding and Pruning for Regret Minimization" (2017). Here the smallest
-probabilities of an infoset are dropped as long as all that is dropped is no more than a mass M_t. What is left is
-normalized, which costs a regret of M_t times the range of utilities in iteration t. What Hedge has seen stays what it
-was, and so does what it would choose next: all that is lost in T iterations is the sum of these. The paper drops each
-probability up to M_t / actions^2: docs/theory/ours_and_theirs.md compares the two.
+Brown, Kroer and Sandholm, "Dynamic Thresholding and Pruning for Regret Minimization" (2017). Here an infoset drops its
+smallest probabilities up to a total mass M_t, and normalizes the rest. That costs a regret of at most M_t times the
+range of utilities in iteration t. The cumulative regrets of Hedge are not changed, so the loss of T iterations is the
+sum of these. The paper drops each probability up to M_t / actions^2: docs/theory/ours_and_theirs.md compares the two.
 """
 
 import dataclasses
@@ -21,20 +20,20 @@ from spiel_cfr.regret_minimizers.oftrl import Hedge, add_regrets, choose, resume
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 _ONE = np.uint64(1)
-# Column of `Block.parameters`: the factor on the steps.
+# Column of `Block.parameters`: the factor of the steps.
 _FACTOR = 2
 # Column of `Block.parameters` after those of Hedge: M_t / sqrt(log(actions)).
 _DROPPED = 4
-# Line of `Block.scratch` for values that nobody needs.
+# Line of `Block.scratch` for values that are not used.
 _UNUSED = 1
 
 
 @inlined
 def drop_smallest(block: Block, most: float) -> None:
-  """Makes the smallest probabilities of each infoset 0, as long as they sum to no more than `most`."""
+  """Sets the smallest probabilities of each infoset to 0, up to a sum of `most`, and normalizes the rest."""
   for i in range(block.size):
     dropped = 0.0
-    # Never the largest.
+    # The largest always stays.
     for _ in range(_ONE, block.actions):
       least, chosen = np.inf, sequence(block, np.uint64(0), i)
       for action in range(block.actions):
@@ -56,7 +55,7 @@ def drop_smallest(block: Block, most: float) -> None:
 
 @block_kernel
 def observe_choose_and_drop(block: Block) -> None:
-  """What `oftrl.observe_and_choose` does, less the smallest probabilities."""
+  """Regret += utility - value; then the strategy of Hedge, without the smallest probabilities."""
   add_regrets(block)
   choose(block, block.scratch[_UNUSED])
   drop_smallest(block, block.parameters[_DROPPED] * np.sqrt(np.log(float(block.actions))))
@@ -66,12 +65,12 @@ def observe_choose_and_drop(block: Block) -> None:
 class ThresholdedHedge(RegretMinimizer):
   """Hedge with dynamic thresholding.
 
-  Iteration t drops M_t = (C - 1) sqrt(log(actions) / (2 t)) in all. The sum of these up to T is no more than
-  (C - 1) sqrt(2 T log(actions)), so that the first term of the bound of `Hedge` grows by a factor of C at most.
+  Iteration t drops a mass of M_t = (C - 1) sqrt(log(actions) / (2 t)). The sum of these up to T is at most
+  (C - 1) sqrt(2 T log(actions)), so the first term of the bound of `Hedge` grows by a factor of C at most.
 
   Attributes:
-    threshold: C, at least 1, which drops nothing.
-    rate: a factor on the steps, positive.
+    threshold: C, at least 1; 1 drops nothing.
+    rate: a factor of the steps, positive.
   """
 
   threshold: float = 2.0
@@ -85,8 +84,8 @@ class ThresholdedHedge(RegretMinimizer):
     arguments.positive_number(self.rate, "rate")
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns those of Hedge, and M_t / sqrt(log(actions)); (iterations, 5)."""
-    # The strategy that is chosen at iteration t is that of t + 1.
+    """Returns rows of the parameters of Hedge and M_t / sqrt(log(actions))."""
+    # Iteration t chooses the strategy of t + 1.
     dropped = (self.threshold - 1.0) / np.sqrt(2.0 * (iterations + 1.0))
     return np.column_stack([Hedge(self.rate).parameters(iterations, game), dropped])
 
@@ -94,9 +93,10 @@ class ThresholdedHedge(RegretMinimizer):
     return Hedge(self.rate).initial_infoset_state(game)
 
   def gap(self, iteration: int, game: CompiledGame) -> Float64s:
-    """Returns how far a regret is below the largest if Hedge plays it M / n^2 then, of n actions; shape (infosets,).
+    """Returns the difference from the largest regret at which Hedge plays an action with M / n^2, shape (infosets,).
 
-    That is the paper's threshold of a single action, so that all actions this far below drop M / n at most.
+    M is the mass of the iteration, n the number of actions. M / n^2 is the paper's threshold of a single action: all
+    actions with larger differences together have a mass of at most M / n.
     """
     actions = np.concatenate([tree.infoset_actions for tree in game.treeplexes])
     deciding = np.maximum(actions, 2)

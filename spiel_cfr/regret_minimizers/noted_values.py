@@ -1,4 +1,4 @@
-"""Regret minimizers that also sum up the values of infosets, from which pruning brings back what it has skipped."""
+"""Regret minimizers that also sum the values of infosets, from which pruning restores skipped subtrees."""
 
 import dataclasses
 
@@ -20,7 +20,7 @@ _choose_and_drop = inlined(observe_choose_and_drop.function)
 
 @inlined
 def _note(block: Block) -> None:
-  """Z += weight * value: the last line of what is kept of infosets, and the last parameter."""
+  """Z += weight * value. Z is the last line of `infoset_state`, the weight the last parameter."""
   line, column = block.infoset_state.shape[0] - 1, block.parameters.shape[0] - 1
   weight = block.parameters[column]
   for i in range(block.size):
@@ -57,7 +57,7 @@ _NOTING: dict[StepKernel, StepKernel] = {
 
 @dataclasses.dataclass(frozen=True)
 class Noted(RegretMinimizer):
-  """A minimizer, bit for bit, that also sums up the values of each infoset: Z = sum of w_t v^t.
+  """A minimizer that also sums the values of each infoset, Z = sum of w_t v^t; its strategies are the same bits.
 
   Attributes:
     minimizer: regret matching, regret matching+, or Hedge with dynamic thresholding.
@@ -66,7 +66,7 @@ class Noted(RegretMinimizer):
 
   minimizer: RegretMinimizer
   weights: Power
-  # A forced move is worth what it leads to.
+  # The value of a forced move is that of the sequence above it.
   visits_forced = False
 
   @property
@@ -78,7 +78,7 @@ class Noted(RegretMinimizer):
     return self.minimizer.infoset_lines + 1
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns those of the minimizer, and w_t."""
+    """Returns rows of the minimizer's parameters and w_t."""
     return np.column_stack([self.minimizer.parameters(iterations, game), self.weights(iterations)])
 
   def initial_infoset_state(self, game: CompiledGame) -> Float64s:

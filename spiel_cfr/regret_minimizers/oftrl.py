@@ -2,13 +2,13 @@
 
     x^{t+1} = argmax over the simplex of  <x, m + sum of the utilities up to t> - R(x) / step
 
-with m the utilities that are predicted for iteration t + 1, and R one of the `regularizers`. Farina, Kroer, Brown and
+with m the utilities predicted for iteration t + 1, and R one of the `regularizers`. Farina, Kroer, Brown and
 Sandholm, "Stable-Predictive Optimistic Counterfactual Regret Minimization" (2019), equation 10; Syrgkanis et al., "Fast
 Convergence of Regularized Learning in Games" (2015). Hedge (Freund and Schapire 1997) is the entropy without a
 prediction.
 
-Neither regularizer notices when a constant is added to all utilities of an infoset, so the state is the cumulative
-regret instead of the cumulative utility: it stays small where the utilities have a common drift.
+The argmax does not change when a constant is added to all utilities of an infoset. So the state is the cumulative
+regret, which stays small when all utilities grow together, instead of the cumulative utility.
 """
 
 import dataclasses
@@ -32,10 +32,10 @@ from spiel_cfr.regret_minimizers.regularizers import (
   Regularizer,
   gradient_at,
   least_exponent,
-  respond,
+  play_regularized_leader,
 )
 
-# Columns of `Block.parameters` after the tie tolerance: how often the prediction counts, the factor on the steps, the
+# Columns of `Block.parameters` after the tie tolerance: the weight of the prediction, the factor of the steps, the
 # regularizer.
 _WEIGHT, _FACTOR, _EUCLIDEAN = 1, 2, 3
 # Lines of `Block.scratch`.
@@ -55,17 +55,17 @@ def add_regrets(block: Block) -> None:
 
 @inlined
 def choose(block: Block, value: AnyFloats) -> None:
-  """Strategy = argmax of <x, regret + weight * utility> - R(x) / step, and leaves its value in `value`."""
+  """Strategy = argmax of <x, regret + weight * utility> - R(x) / step; writes its value to `value`."""
   steps, euclidean = block.scratch[_STEPS], block.parameters[_EUCLIDEAN] != 0.0
   for i in range(block.size):
     steps[i] = block.infoset_state[0, block.infoset + i]
   weight, factor = block.parameters[_WEIGHT], block.parameters[_FACTOR]
-  respond(block, value, steps, factor, weight, euclidean, False)
+  play_regularized_leader(block, value, steps, factor, weight, euclidean, False)
 
 
 @block_kernel
 def observe_only(block: Block) -> None:
-  """Regret += utility - value; the next strategy has to wait for the prediction."""
+  """Regret += utility - value. `predict_oftrl` chooses the next strategy."""
   add_regrets(block)
 
 
@@ -77,7 +77,7 @@ def predict_oftrl(block: Block) -> None:
 
 @block_kernel
 def observe_and_choose(block: Block) -> None:
-  """Regret += utility - value; then the strategy."""
+  """Regret += utility - value;  strategy = argmax of <x, regret> - R(x) / step."""
   add_regrets(block)
   choose(block, block.scratch[_UNUSED])
 
@@ -86,7 +86,7 @@ def observe_and_choose(block: Block) -> None:
 def resume_oftrl(block: Block) -> None:
   """Regret = gradient of R(strategy) / step, which makes that strategy the argmax without a prediction.
 
-  The gradient is log(strategy), no less than what stands for 0, or the strategy itself. Without steps it stays.
+  The gradient is log(strategy), at least `least_exponent`, or the strategy itself. Regrets stay if the step is 0.
   """
   regret, least = block.action_state[0], least_exponent(block)
   for action in range(block.actions):
@@ -105,7 +105,7 @@ class OFTRL(RegretMinimizer):
   The prediction is the last gradient, carried up with the new strategies below (Farina et al. 2019, equation 17).
 
   Attributes:
-    steps: the step size of each infoset of all players, shape (infosets,); 0 keeps an infoset uniform.
+    steps: float64 (infosets,). The step size of each infoset of all players; 0 keeps an infoset uniform.
     regularizer: "entropy" or "euclidean".
   """
 
@@ -117,7 +117,7 @@ class OFTRL(RegretMinimizer):
   infoset_lines = 1
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns tie tolerance, weight of the prediction, factor on the steps, regularizer; (iterations, 4)."""
+    """Returns rows of the tie tolerance, the weight of the prediction, the factor of the steps, and the regularizer."""
     return parameter_rows(iterations, game, 1.0, 1.0, float(self.regularizer == "euclidean"))
 
   def initial_infoset_state(self, game: CompiledGame) -> Float64s:
@@ -127,18 +127,18 @@ class OFTRL(RegretMinimizer):
 
 @dataclasses.dataclass(frozen=True)
 class Hedge(RegretMinimizer):
-  """Multiplicative weights, each iteration with the step that is best for a horizon ending there.
+  """Multiplicative weights. The step of each iteration is the best one for a horizon at that iteration.
 
       step^t = rate * sqrt(8 log(actions) / t) / payoff range
 
-  which bounds the regret of an infoset of any reach by the range of its utilities times
+  The regret of an infoset of any reach is at most the range of its utilities times
 
       sqrt(2 T log(actions)) + sqrt(log(actions) / 8)
 
   (Cesa-Bianchi and Lugosi 2006, theorem 2.3).
 
   Attributes:
-    rate: a factor on the steps, positive.
+    rate: a factor of the steps, positive.
   """
 
   rate: float = 1.0
@@ -150,8 +150,8 @@ class Hedge(RegretMinimizer):
     arguments.positive_number(self.rate, "rate")
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns tie tolerance, no prediction, 1 / sqrt(t), entropy; (iterations, 4)."""
-    # The strategy that is chosen at iteration t is that of t + 1, but has seen t utilities.
+    """Returns rows of the tie tolerance, 0 for no prediction, 1 / sqrt(t), and 0 for the entropy."""
+    # Iteration t chooses the strategy of t + 1, from t utilities.
     return parameter_rows(iterations, game, 0.0, 1.0 / np.sqrt(iterations), 0.0)
 
   def initial_infoset_state(self, game: CompiledGame) -> Float64s:

@@ -1,23 +1,22 @@
-"""What a local regret minimizer is: the one decision at the heart of every solver.
+"""Base class of local regret minimizers: the choice of the next strategy at an infoset.
 
-A regret minimizer decides what one infoset does. It sees the infoset's counterfactual utilities (the utility of each
-action, weighted by the probability that chance and the other players bring the infoset about) and chooses the next
-strategy there. Everything else, trees, payoffs, averages, belongs to the solver. Utilities are maximized.
+A regret minimizer sees the counterfactual utilities of an infoset: the utility of each action, weighted by the
+probability that chance and the other players lead there. It chooses the next strategy there. Trees, payoffs and
+averages belong to the solver. Utilities are maximized.
 
-A minimizer is a class that names one block kernel, and up to two more; `games.sequence_form.blocks` is the contract of
-these, `regret_matching.regret_matching` the simplest of them.
+A minimizer is a class that names one block kernel, and up to two more. `games.sequence_form.blocks` is their contract;
+`regret_matching.regret_matching` is the simplest of them.
 
-    observe(block)   is given in `block.utility` the counterfactual utilities under the strategies just played. It
-                     leaves in `block.value` what each infoset was worth, <strategy, utility>, updates `action_state`
-                     and `infoset_state`, and writes the next strategy into `strategy`, unless there is a `predict`.
-    predict(block)   is called when every infoset has observed, deepest infosets first, with the utilities predicted
-                     for the next iteration: the last gradient, carried up with the strategies that `predict` has chosen
-                     below (Farina et al. 2019, equation 17). It chooses the next strategy, and leaves in `value` what
-                     that is worth under the prediction.
-    resume(block)    finds in `strategy` what is to be played next, as after a restart, and in `action_state` and
-                     `infoset_state` what has been kept so far. It brings these to where they would have led to that
-                     strategy, with what they have learned about how large steps should be. It neither reads `utility`
-                     nor writes to `strategy` and `value`.
+    observe(block)   reads in `block.utility` the counterfactual utilities under the strategies just played. It writes
+                     the value of each infoset, <strategy, utility>, to `block.value`, and updates `action_state` and
+                     `infoset_state`. Without a `predict`, it also writes the next strategy to `strategy`.
+    predict(block)   is called after all infosets have observed, deepest infosets first. It reads in `block.utility` the
+                     utilities predicted for the next iteration: the last gradient, carried up with the strategies that
+                     `predict` has chosen below (Farina et al. 2019, equation 17). It writes the next strategy, and the
+                     value of that under the prediction to `value`.
+    resume(block)    reads in `strategy` the strategy to play next, as after a restart. It changes `action_state` and
+                     `infoset_state` so that they lead to this strategy and keep the scale of steps learned so far. It
+                     neither reads `utility` nor writes to `strategy` and `value`.
 
 `block.parameters` is this iteration's row of what `RegretMinimizer.parameters` returns.
 """
@@ -35,74 +34,74 @@ from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.schedules import Numbers, evaluated
 
-# What a warm start makes of a policy: regrets of having met its utilities, or regrets that go on playing it; see
+# The regrets of a warm start from a policy: those of having met its utilities, or those that go on playing it. See
 # `cfr.substitute_regrets`.
 WarmForm: TypeAlias = Literal["substitute", "proportional"]
 
-# Actions whose counterfactual utilities differ by this much of the largest that these can be at their infoset, or less,
-# are tied. Where they are worth exactly the same, the order of summation would tell them apart: a regret of 1e-17
-# instead of 0 makes regret matching play a pure strategy instead of the uniform one. What is large depends on the
-# infoset: where chance brings one about once in 10^9 games, regrets of 1e-9 are all there is.
+# Two actions are tied if their counterfactual utilities differ by at most this fraction of the largest utility that the
+# infoset can have. Rounding would break ties between equal actions: a regret of 1e-17 instead of 0 makes regret
+# matching play a pure strategy instead of the uniform one. The scale depends on the infoset: if chance leads there once
+# in 10^9 games, all its regrets are about 1e-9.
 TIE = 1e-12
-# The same where numbers are float32, whose last place is 1e-7.
+# The fraction for float32 numbers, whose last place is 1e-7.
 _SINGLE_TIE = 1e-7
 
 
 @dataclasses.dataclass(frozen=True)
 class RegretMinimizer(abc.ABC):
-  """The contract. Only `observe` must be there; plain class attributes will do for all properties."""
+  """Base class of regret minimizers. Only `observe` is required. A class attribute can stand for any property."""
 
   @property
   @abc.abstractmethod
   def observe(self) -> StepKernel:
-    """The kernel that sees the utilities of an iteration, see the module's docstring."""
+    """The kernel that sees the utilities of an iteration, see the docstring of the module."""
 
   @property
   def predict(self) -> StepKernel | None:
-    """The kernel that sees the utilities predicted for the next iteration; None where `observe` chooses it itself."""
+    """The kernel that sees the predicted utilities; None if `observe` chooses the next strategy."""
     return None
 
   @property
   def resume(self) -> StepKernel | None:
-    """The kernel that lets it go on from a given strategy, None if it can't."""
+    """The kernel that continues from a given strategy; None if the minimizer can't."""
     return None
 
   @property
   def action_lines(self) -> int:
-    """How many numbers it keeps for each action of each infoset."""
+    """The number of values kept for each action of an infoset."""
     return 1
 
   @property
   def infoset_lines(self) -> int:
-    """How many numbers it keeps for each infoset."""
+    """The number of values kept for each infoset."""
     return 0
 
   @property
   def keeps_regrets(self) -> bool:
-    """Whether the first of the numbers of an action is its cumulative regret; by default, if it keeps any."""
+    """Whether the first line of `action_state` is the cumulative regret; by default, if there is a line."""
     return self.action_lines > 0
 
   @property
   def visits_forced(self) -> bool:
-    """Whether it sees infosets with one action too; by default, if it keeps numbers of infosets."""
+    """Whether the kernels see infosets with one action too; by default, if there are values of infosets."""
     return self.infoset_lines > 0
 
   @property
   def warm_forms(self) -> tuple[WarmForm, ...]:
-    """In which forms it can start warm, the best first."""
+    """The possible forms of a warm start, the best first."""
     return () if self.resume is None else ("proportional",)
 
   def warm_action_state(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
-    """Returns the state after iterations that all had the same regrets; by default, the first state.
+    """Returns the `action_state` after iterations with the same regrets; by default, the initial one.
 
     Args:
-      regrets: of each of the iterations, shape (sequences,).
-      iterations: how many.
+      regrets: float64 (sequences,). The regrets of each iteration.
+      iterations: the number of iterations.
       game: the game.
 
     Returns:
-      Shape (action_lines, sequences). In the form "proportional" `resume` follows, which takes from it how large
-      regrets are.
+      Shape (action_lines, sequences). In the form "proportional", `resume` follows and reads the scale of regrets from
+      it.
 
     Raises:
       ArgumentError: `iterations` is not a positive integer.
@@ -111,16 +110,16 @@ class RegretMinimizer(abc.ABC):
     return np.zeros((self.action_lines, game.end))
 
   def resumable(self) -> "RegretMinimizer":
-    """Returns the same minimizer with all that it takes to go on from a given strategy; itself, if that is nothing.
+    """Returns the minimizer in a form that can continue from a given strategy; by default, itself.
 
     Raises:
-      RestartError: it can't.
+      RestartError: the minimizer has no such form.
     """
     resumption(self)
     return self
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns what the kernels need to know at each of these iterations: float64, shape (iterations, numbers).
+    """Returns the numbers that the kernels read at each iteration: float64, shape (iterations, numbers).
 
     The first number is `relative_tie(game)`, see `blocks.tolerance`.
     """
@@ -139,7 +138,7 @@ def parameter_rows(
   Args:
     iterations: shape (iterations,).
     game: the game.
-    *columns: each a number, a schedule, or an array of shape (iterations,).
+    *columns: numbers, schedules, or arrays of shape (iterations,).
 
   Returns:
     Shape (iterations, 1 + columns).
@@ -151,10 +150,10 @@ def parameter_rows(
 
 
 def resumption(minimizer: RegretMinimizer) -> StepKernel:
-  """Returns a minimizer's kernel `resume`.
+  """Returns the kernel `resume` of a minimizer.
 
   Raises:
-    RestartError: it has none.
+    RestartError: the minimizer has none.
   """
   if minimizer.resume is None:
     raise errors.RestartError(
@@ -165,11 +164,11 @@ def resumption(minimizer: RegretMinimizer) -> StepKernel:
 
 
 def relative_tie(game: CompiledGame) -> float:
-  """Returns which differences of utilities are rounding, relative to the largest of these at their infoset."""
+  """Returns the tolerance of ties, relative to the largest utility of an infoset."""
   return TIE if game.dtype == np.float64 else _SINGLE_TIE
 
 
 def tie_tolerances(game: CompiledGame) -> Float64s:
-  """Returns below what differences of utilities are rounding, for each infoset; shape (infosets,)."""
+  """Returns the tolerance of ties of each infoset in the unit of utilities, shape (infosets,)."""
   quarters = game.scale[: game.num_infosets].astype(np.uint64) << np.uint64(48)
   return relative_tie(game) * quarters.view(np.float64)

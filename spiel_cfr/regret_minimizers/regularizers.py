@@ -1,10 +1,10 @@
-"""The two regularizers of a simplex, and the strategies that are best against scores under each of them.
+"""The two regularizers of a simplex, and the strategies that maximize regularized scores.
 
     entropy      R(x) = sum x log x         argmax <x, s> - R(x) / step = softmax of step s
-    euclidean    R(x) = ||x||_2^2 / 2       the same = projection of step s on the simplex
+    euclidean    R(x) = ||x||_2^2 / 2       argmax <x, s> - R(x) / step = projection of step s on the simplex
 
-Softmax takes exponentials that become vector instructions, within two units in the last place; the projection is found
-by Michelot's algorithm (1986).
+Exponentials are computed in vector instructions, within two units in the last place. Projections use Michelot's
+algorithm (1986).
 """
 
 from typing import Any, Literal, TypeAlias
@@ -27,13 +27,13 @@ _LN_2_HIGH = 6.93147180369123816490e-01
 _LN_2_LOW = 1.90821492927058770002e-10
 _SINGLE_LN_2_HIGH = 0.693359375
 _SINGLE_LN_2_LOW = -2.12194440054690583e-4
-# e^-100 < 4e-44, in float32 e^-30 < 1e-13, stands for all smaller probabilities: products of a few of these are still
-# normal numbers, and arithmetic with others is slow.
+# e^-100 < 4e-44, in float32 e^-30 < 1e-13, replaces all smaller probabilities. Products of a few of them are still
+# normal numbers; arithmetic with subnormal numbers is slow.
 LEAST_EXPONENT, _SINGLE_LEAST_EXPONENT = -100.0, -30.0
 
 
 def regularizer_range(regularizer: Regularizer, actions: Int64s) -> Float64s:
-  """Returns max R - min R over simplexes of so many actions: log n, or (1 - 1/n) / 2; any shape, that of `actions`."""
+  """Returns max R - min R over simplexes of n = `actions` actions: log n, or (1 - 1/n) / 2; the shape is that of n."""
   result: Float64s = np.log(actions) if regularizer == "entropy" else (1.0 - 1.0 / actions) / 2.0
   return result
 
@@ -42,8 +42,8 @@ def regularizer_range(regularizer: Regularizer, actions: Int64s) -> Float64s:
 def exponential(x: Any) -> Any:
   """Returns e^x for a vector of numbers from -708 to 0, in float32 from -87.
 
-  x = k ln 2 + r with |r| <= ln 2 / 2; e^r by its Taylor series, whose rest after r^13 is below 5e-18, after r^7 below
-  6e-9.
+  x = k ln 2 + r with |r| <= ln 2 / 2; e^r is a Taylor series up to r^13, with an error below 5e-18; in float32 up to
+  r^7, with an error below 6e-9.
   """
   one = full(1.0)
   if simd.is_single(x):
@@ -66,19 +66,19 @@ def exponential(x: Any) -> Any:
 
 @inlined
 def least_exponent(block: Block) -> float:
-  """Returns the logarithm of what stands for all smaller probabilities."""
+  """Returns the logarithm of the number that replaces all smaller probabilities."""
   return _SINGLE_LEAST_EXPONENT if simd.is_single(block.strategy) else LEAST_EXPONENT
 
 
 @inlined
 def project(strategy: AnyFloats, first: int, stride: int, actions: int) -> None:
-  """Projects a vector of y = `strategy` on the simplex, the largest entries 0 and the smallest at least -1.
+  """Projects a vector of y = `strategy` on the simplex. The largest entries must be 0, the smallest at least -1.
 
-  The projection is max(y - threshold, 0) for the threshold that makes the sum 1. Michelot (1986): take the threshold
-  that would be right if all entries above the last one stayed positive, until none drops out any more.
+  The projection is max(y - threshold, 0) for the threshold that makes the sum 1. Michelot (1986): repeatedly take the
+  threshold that is right if all entries above the last threshold stay positive, until all of them do.
   """
   zero, one = full(0.0), full(1.0)
-  # An entry of -1, the least there is, is 0 under any threshold that is needed.
+  # The threshold is never below -1, the least entry.
   threshold = full(-1.0)
   for _ in range(actions):
     total, positive = full(-1.0), zero
@@ -99,7 +99,7 @@ def project(strategy: AnyFloats, first: int, stride: int, actions: int) -> None:
 
 @inlined
 def project_shifted(block: Block, i: int, rows: AnyFloats, top: Any) -> None:
-  """Projects vector i of `rows`, the largest entries of which are `top`, on the simplex."""
+  """Projects vector i of `rows` on the simplex; `top` is its largest entries."""
   least = full(-1.0)
   for action in range(block.actions):
     row = sequence(block, action, i)
@@ -126,7 +126,7 @@ def normalize_exponentials(block: Block, i: int) -> Any:
 
 
 @inlined
-def respond(
+def play_regularized_leader(
   block: Block,
   value: AnyFloats,
   steps: AnyFloats,
@@ -135,21 +135,22 @@ def respond(
   euclidean: bool,
   centered: bool,
 ) -> None:
-  """Strategy = argmax of <x, regret + weight * utility> - R(x) / step, and leaves its value in `value`.
+  """Strategy = argmax of <x, regret + weight * utility> - R(x) / step.
 
-  Where it is centered, R is the Bregman divergence from a center, whose gradient of R is the third line of the state.
+  If `centered`, the Bregman divergence of R from a center takes the place of R. The third line of `action_state` is the
+  gradient of R at the center.
 
   Args:
-    block: the infosets; the first line of its state is the cumulative regret.
-    value: where the values go.
-    steps: step sizes.
-    factor: what they are multiplied by.
-    weight: of the prediction, which is in `block.utility`.
+    block: the infosets; the first line of `action_state` is the cumulative regret.
+    value: shape (`CHUNK`,). Filled with the value of the strategy of each infoset.
+    steps: shape (`CHUNK`,). The step sizes.
+    factor: a factor of all step sizes.
+    weight: the weight of the prediction, which is in `block.utility`.
     euclidean: whether R is half the squared Euclidean norm, or else the negative entropy.
     centered: whether there are centers.
   """
   regret, strategy, multiple, zero = block.action_state[0], block.strategy, full(factor), full(0.0)
-  # Below this less than the largest score, an action is not played by the one, and next to never by the other.
+  # An action whose score is this far below the largest is not played (euclidean), or almost never (entropy).
   least = full(-1.0 if euclidean else least_exponent(block))
   for i in lanes(block):
     top, step = full(-np.inf), load(steps, i) * multiple
@@ -157,7 +158,7 @@ def respond(
       row = sequence(block, action, i)
       score = add_multiple(load(regret, row), load(block.utility, row), weight)
       if centered:
-        # Without a step the center is left out as well.
+        # If the step is 0, the center does not count either.
         inverse = where_greater(step, zero, full(1.0) / step, zero)
         score = score + load(block.action_state[2], row) * inverse
       store(strategy, row, score)
@@ -179,7 +180,7 @@ def respond(
 
 @inlined
 def gradient_at(played: float, euclidean: bool, least: float) -> float:
-  """Returns the gradient of R at a probability: itself, or its logarithm, no less than what stands for 0."""
+  """Returns the gradient of R at a probability: the probability, or its logarithm, which is at least `least`."""
   if euclidean:
     return played
   return max(np.log(played), least) if played > 0.0 else least

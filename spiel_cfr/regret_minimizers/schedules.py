@@ -1,7 +1,7 @@
-"""Numbers that depend on the iteration: discounts of regrets, weights of predictions, weights of averages.
+"""Schedules: numbers that depend on the iteration, such as discounts of regrets and weights of averages.
 
-Wherever such a number is asked for, a plain number will do, or one of these, or one's own: a frozen dataclass that is
-derived from `Schedule` and has a `__call__`.
+An argument that takes a schedule also takes a plain number. For a schedule of your own, derive a frozen dataclass from
+`Schedule` and give it a `__call__`.
 
     >>> import numpy as np
     >>> Discount(1.5)(np.array([1, 4]))
@@ -30,19 +30,19 @@ class Schedule(abc.ABC):
 
   @abc.abstractmethod
   def __call__(self, iterations: Int64s) -> Float64s:
-    """Returns the numbers of these iterations, both of shape (iterations,)."""
+    """Returns the numbers of iterations; argument and result have the shape (iterations,)."""
 
 
 Numbers: TypeAlias = float | Schedule
-# What iterations weigh in averages: a schedule, a function from arrays of iterations to numbers, or a power of t.
+# Weights of iterations in averages: a schedule, a function from arrays of iterations to numbers, or a power of t.
 Weights: TypeAlias = float | Schedule | Callable[[Float64s], Float64s]
 
 
 def evaluated(numbers: Numbers, iterations: Int64s) -> Float64s:
-  """Returns the numbers of these iterations, shape (iterations,).
+  """Returns the numbers of some iterations, shape (iterations,).
 
   Raises:
-    ArgumentError: a schedule returns something else.
+    ArgumentError: a schedule returns an array of another shape.
   """
   if not isinstance(numbers, Schedule):
     return np.full(len(iterations), float(numbers))
@@ -58,7 +58,7 @@ def as_weights(value: Weights, name: str) -> Schedule:
   """Returns weights of iterations, an argument of this name, as a schedule.
 
   Raises:
-    ArgumentError: it is neither a schedule, a function, nor a power of t, finite and not negative.
+    ArgumentError: `value` is neither a schedule, a function, nor a power of t, finite and not negative.
   """
   if isinstance(value, Schedule):
     return value
@@ -68,10 +68,10 @@ def as_weights(value: Weights, name: str) -> Schedule:
 
 
 def checked(value: Numbers, name: str, minimum: float, maximum: float) -> None:
-  """Checks a number; a schedule may be anything.
+  """Checks a number; schedules are not checked.
 
   Raises:
-    ArgumentError: it is neither a schedule nor a number from `minimum` to `maximum`.
+    ArgumentError: `value` is neither a schedule nor a number from `minimum` to `maximum`.
   """
   if not isinstance(value, Schedule):
     arguments.real_number(value, name, minimum, maximum)
@@ -82,7 +82,7 @@ class Power(Schedule):
   """t^power.
 
   Attributes:
-    power: not negative.
+    power: the power of t, not negative.
   """
 
   power: float
@@ -102,7 +102,7 @@ class Power(Schedule):
 
 @dataclasses.dataclass(frozen=True)
 class FromFunction(Schedule):
-  """What a function returns; a solver with it can't be kept in a checkpoint, unlike one with a schedule of one's own.
+  """The numbers that a function returns. Checkpoints can't keep a function; derive a `Schedule` for that.
 
   Attributes:
     function: from iterations, float64 of shape (iterations,), to numbers of that shape.
@@ -116,12 +116,12 @@ class FromFunction(Schedule):
 
 @dataclasses.dataclass(frozen=True)
 class Saturating(Schedule):
-  """limit t^power / (half + t^power): it grows towards a limit.
+  """limit t^power / (half + t^power), which grows towards the limit.
 
   Attributes:
-    limit: what it grows to, positive.
-    half: t^power where it is half of that, not negative.
-    power: not negative.
+    limit: the limit, positive.
+    half: the value of t^power at which half of the limit is reached, not negative.
+    power: the power of t, not negative.
   """
 
   limit: float
@@ -144,10 +144,10 @@ class Discount(Schedule):
   """t^alpha / (t^alpha + 1), of Brown and Sandholm (2019); alpha may grow from iteration to iteration.
 
   Attributes:
-    alpha: the power; infinity discounts nothing, minus infinity forgets.
-    growth: alpha at iteration t is alpha + growth * min(t / horizon, 1).
-    horizon: see there.
-    delay: how many iterations later: t stands for t - delay.
+    alpha: the power; infinity is no discount, minus infinity forgets everything.
+    growth: the growth of alpha up to the horizon: at iteration t it is alpha + growth * min(t / horizon, 1).
+    horizon: the iteration at which alpha stops growing.
+    delay: 0 or 1; with 1, iteration t has the discount of t - 1.
   """
 
   alpha: float
@@ -171,12 +171,12 @@ class Discount(Schedule):
 
 @dataclasses.dataclass(frozen=True)
 class Fading(Schedule):
-  """first * min(1, (until / t)^power): constant for a while, then fading away.
+  """first * min(1, (until / t)^power): constant at first, then fading away.
 
   Attributes:
-    first: the number at first, not negative.
-    until: up to which iteration, positive.
-    power: how fast it fades, not negative.
+    first: the number of the first iterations, not negative.
+    until: the last iteration with this number, positive.
+    power: the power by which it fades, not negative.
   """
 
   first: float
@@ -195,7 +195,7 @@ class Fading(Schedule):
 
 @dataclasses.dataclass(frozen=True)
 class FallingPower(Schedule):
-  """What iterations weigh if after iteration s all that came before is multiplied by (s / (s + 1))^gamma_s.
+  """The weights of iterations if after iteration s the sum so far is multiplied by (s / (s + 1))^gamma_s.
 
   With gamma_s = gamma - 5 s / horizon, the weight of iteration t is the product of ((s + 1) / s)^gamma_s over s < t:
 
@@ -205,8 +205,8 @@ class FallingPower(Schedule):
   Schedules" (2024).
 
   Attributes:
-    gamma: the power at first, at least 5.
-    horizon: for how many iterations it falls.
+    gamma: the power at the first iteration, at least 5.
+    horizon: the number of iterations for which the power falls.
   """
 
   gamma: float
@@ -228,7 +228,7 @@ class FallingPower(Schedule):
 
 
 def discounted_sum(discount: Numbers, iterations: int) -> float:
-  """Returns the sum after some iterations that each multiply it by a discount and then add 1."""
+  """Returns a sum after some iterations, each of which multiplies it by a discount and then adds 1."""
   result = 0.0
   for factor in evaluated(discount, np.arange(1, iterations + 1)).tolist():
     result = result * factor + 1.0

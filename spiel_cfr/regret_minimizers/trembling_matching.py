@@ -1,11 +1,11 @@
-"""Regret matching+ with a hand that trembles: now and then every action is played.
+"""Regret matching+ with a trembling hand: every action has a positive probability.
 
     x^t = (1 - epsilon_t) sigma^t + epsilon_t / n,    sigma^t proportional to R^{t-1}
     R^t = max(R^{t-1} + u^t - <sigma^t, u^t>, 0)
 
 at an infoset with n actions. It is regret matching+ over the strategies that play each action with at least epsilon/n,
-whose extreme points are (1 - epsilon) e_a + epsilon / n: all regrets there are those above, times 1 - epsilon. Every
-infoset is reached, so that play off the path is learned too; with trembles that vanish it tends to an extensive-form
+whose extreme points are (1 - epsilon) e_a + epsilon / n; their regrets are those above, times 1 - epsilon. Every
+infoset is reached, so that play off the path is learned too. As trembles vanish, the average tends to an extensive-form
 perfect equilibrium (Selten 1975; Farina, Kroer and Sandholm, "Regret Minimization in Behaviorally-Constrained Zero-Sum
 Games", 2017).
 """
@@ -27,15 +27,15 @@ from spiel_cfr.regret_minimizers.regret_matching import resume_regret_matching
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
 from spiel_cfr.regret_minimizers.schedules import Numbers, checked, evaluated
 
-# Entries of `Block.parameters`: the fraction of a utility that is rounding, epsilon of now and of the next iteration.
+# Entries of `Block.parameters`: the relative tie tolerance, epsilon of this iteration and of the next.
 TOLERANCE, NOW, NEXT = range(3)
 
 
 @block_kernel
 def match_trembling(block: Block) -> None:
-  """What the module's docstring says.
+  """The two equations in the docstring of the module.
 
-  Where trembles alone lead to an infoset, all that it ever sees is tiny: ties are a fraction of its own utilities.
+  Infosets that only trembles reach have tiny utilities. So ties are relative to the utilities of the iteration.
   """
   regret, zero = block.action_state[0], full(0.0)
   trembles, following = block.parameters[NOW], block.parameters[NEXT]
@@ -70,10 +70,10 @@ def match_trembling(block: Block) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class TremblingMatching(RegretMinimizer):
-  """Regret matching+ with a hand that trembles. Its state is the cumulative regret.
+  """Regret matching+ with a trembling hand. Its state is the cumulative regret.
 
   Attributes:
-    trembles: epsilon, the probability with which an infoset plays at random; below 1, a number or a schedule.
+    trembles: number or schedule, below 1. Epsilon, the probability with which an infoset plays at random.
   """
 
   trembles: Numbers = 0.01
@@ -84,6 +84,6 @@ class TremblingMatching(RegretMinimizer):
     checked(self.trembles, "trembles", 0.0, math.nextafter(1.0, 0.0))
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns the tolerance, and epsilon of each iteration and of the next, shape (iterations, 3)."""
+    """Returns rows of the relative tie tolerance, and epsilon of the iteration and of the next."""
     following = evaluated(self.trembles, iterations + 1)
     return parameter_rows(iterations, game, self.trembles, following)

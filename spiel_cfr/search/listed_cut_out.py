@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s, Int64s, spread
+from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiled.from_arrays import game_of_parts
@@ -219,7 +219,7 @@ def _leaves(
       rows, first, which = np.unique(last[stops], return_index=True, return_inverse=True)
       names = [f"{copy.label}then: {tree.private_name(opponent, row)}" for row in rows.tolist()]
       counts = np.full(len(rows), number)
-      begin = side.add(names, counts, spread(np.zeros_like(counts), counts))
+      begin = side.add(names, counts, concatenated_ranges(np.zeros_like(counts), counts))
       side.parents.append(before[stops][first])
       after[:, stops] = begin + number * which + np.arange(number)[:, None]
     sequences.append(after.ravel())
@@ -270,7 +270,10 @@ class _Side:
   def __init__(self, names: list[str], counts: Int64s) -> None:
     """Begins with infosets that nothing is above."""
     self.names, self.counts = list(names), [counts]
-    self.actions, self.parents = [spread(np.zeros_like(counts), counts)], [np.zeros_like(counts)]
+    self.actions, self.parents = (
+      [concatenated_ranges(np.zeros_like(counts), counts)],
+      [np.zeros_like(counts)],
+    )
 
   def add_infosets(self, infosets: "_Infosets", label: str, otherwise: Any) -> int:
     """Adds a copy of infosets of the whole, `otherwise` the sequence above the first; returns its first sequence."""
@@ -316,7 +319,7 @@ class _Infosets:
       rows = np.unique(above[rows[tops[rows] != rows]])
     self.infosets, self.rows = tree.infosets(np.flatnonzero(inside), player)
     self.counts = histories.num_actions[self.infosets]
-    self.entries = spread(histories.first_entry[self.infosets], self.counts)
+    self.entries = concatenated_ranges(histories.first_entry[self.infosets], self.counts)
     self.actions = histories.actions[player][self.entries - player * len(histories.actions[0])]
     self.entry_above = tree.forests[player].last[self.rows]
     self._before = np.cumsum(self.counts) - self.counts

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s, Int64s, spread
+from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr.games.openspiel.history_list import TERMINAL
 from spiel_cfr.search.history_tree import HistoryTree
@@ -164,7 +164,7 @@ class ListedRows:
   def rows_of(self, numbers: Int64s, player: int) -> Int64s:
     """Returns the rows of a player's private states at some public states."""
     starts, counts = self._spans[player]
-    return spread(starts[numbers], counts[numbers])
+    return concatenated_ranges(starts[numbers], counts[numbers])
 
   def infosets(self, rows: Int64s, player: int) -> tuple[Int64s, Int64s]:
     """Returns the infosets where a player decides at rows, ascending, and the row of each."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, Integers, Uint16s, spread
+from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, Integers, Uint16s, concatenated_ranges
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.infosets import Infosets
@@ -81,8 +81,8 @@ class VectorSubgame(PublicTreeGame):
     whole, own, end = self._public.game.tree, self.tree, self.end
     mine = np.flatnonzero(whole.player[self._nodes] == player)
     counts = whole.num_actions[self._nodes[mine]].astype(np.int64)
-    here = self.layout.cells(end)[spread(own.first_edge[self._added + mine], counts)]
-    there = self._public.cells[spread(whole.first_edge[self._nodes[mine]], counts)]
+    here = self.layout.cells(end)[concatenated_ranges(own.first_edge[self._added + mine], counts)]
+    there = self._public.cells[concatenated_ranges(whole.first_edge[self._nodes[mine]], counts)]
     here = here[:, : there.shape[1]]
     alive = here < end
     return here[alive], there[alive], np.repeat(np.repeat(mine, counts), alive.sum(axis=1))
@@ -114,9 +114,9 @@ class VectorSubgame(PublicTreeGame):
         labels = [by_position[first + lane] for lane in lanes.tolist()]
       names += ["dealt: " * int(t >= width) + name for t, name in zip(here, labels, strict=True)]
     counts = np.array([len(each) for each in types], np.int64)
-    lane = spread(np.zeros_like(counts), counts)
+    lane = concatenated_ranges(np.zeros_like(counts), counts)
     actions = np.repeat(self.tree.num_actions[own].astype(np.int64), counts)
-    edges = spread(np.repeat(self.tree.first_edge[own], counts), actions)
+    edges = concatenated_ranges(np.repeat(self.tree.first_edge[own], counts), actions)
     return Infosets(
       infostates=names,
       actions=self.tree.action[edges].astype(np.int64),
@@ -243,7 +243,10 @@ def _reached_part(public: VectorRows, begins: Int64s, pairs: _TypePairs) -> _Par
   place = np.full(whole.num_nodes, NONE)
   place[nodes] = np.arange(len(nodes))
   counts = whole.num_actions[nodes]
-  edges, owner = spread(whole.first_edge[nodes], counts), np.repeat(np.arange(len(nodes)), counts)
+  edges, owner = (
+    concatenated_ranges(whole.first_edge[nodes], counts),
+    np.repeat(np.arange(len(nodes)), counts),
+  )
   child = np.where(whole.child[edges] >= 0, place[np.maximum(whole.child[edges], 0)], NONE)
   kept = (whole.child[edges] < 0) | (child >= 0)
   return _Part(nodes, subgame[nodes], kind, weights[reached], edges[kept], owner[kept], child[kept])

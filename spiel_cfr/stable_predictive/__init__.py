@@ -1,4 +1,4 @@
-"""Stable-predictive CFR: steps, the solver, and a certificate that checks a run against every promise of the theory."""
+"""Stable-predictive CFR: step sizes, the solver, and a certificate that checks a run against the theory."""
 
 from spiel_cfr.stable_predictive.certificate import Certificate, certificate
 from spiel_cfr.stable_predictive.stable_predictive_cfr import (

@@ -1,8 +1,8 @@
-"""The certificate of a run of stable-predictive CFR: every inequality of its theory, checked.
+"""Certificate of a run of stable-predictive CFR: a check of every inequality of its theory.
 
-The run is repeated from its first iteration in single steps, which gives the same strategies bit for bit, so that a
-solver pays nothing for a certificate that nobody asks for. `player_checks` has what each theory says of an infoset and
-of a player; here is what follows for the gap.
+The certificate repeats the run from its first iteration in single steps, which gives the same strategies bit for bit.
+So a solver pays nothing before a certificate is requested. `player_checks` has the inequalities of infosets and of
+players; this module adds those of the gap.
 """
 
 import dataclasses
@@ -27,23 +27,23 @@ from spiel_cfr.stable_predictive.player_checks import (
 )
 from spiel_cfr.stable_predictive.stable_predictive_cfr import steps_of
 
-# What rounding may add to sums of many numbers, relative to the bound and to the sum of the payoffs so far; at least so
-# many times the rounding error of a single number that is remembered.
+# The tolerance of rounding in sums of many numbers, relative to the bound and to the sum of the payoffs so far: at
+# least this number, and at least so many times the precision of the state.
 _ROUNDING, _ROUNDING_ERRORS = 1e-12, 100
 
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-  """One promise of the theory, at all points and iterations.
+  """One inequality of the theory, at all points and iterations.
 
   Attributes:
-    name: what is promised.
-    holds: whether it was kept everywhere.
-    ratio: the largest measured value, as a fraction of its bound; 1 has no slack left.
-    where: the point of that ratio; if the promise was broken, the point where that happened first.
-    iteration: when that was.
-    value: what was measured there.
-    bound: what it must not exceed.
+    name: the name of the inequality.
+    holds: whether it holds everywhere.
+    ratio: the largest measured value, as a fraction of its bound.
+    where: the point of this ratio; if the inequality is violated, the point of the first violation.
+    iteration: the iteration of this ratio.
+    value: the measured value.
+    bound: the bound.
   """
 
   name: str
@@ -55,7 +55,7 @@ class Check:
   bound: float
 
   def __str__(self) -> str:
-    """Returns a line of the report."""
+    """Returns one line of the report."""
     verdict = "holds " if self.holds else "BROKEN"
     return (
       f"{verdict} {self.name:<44} {self.ratio:z9.2e}  {self.value:z9.2e} <= {self.bound:z9.2e}  "
@@ -65,15 +65,15 @@ class Check:
 
 @dataclasses.dataclass(frozen=True)
 class Certificate:
-  """What `stable_predictive.certificate` has found.
+  """The result of `stable_predictive.certificate`.
 
   Attributes:
-    checks: every promise.
-    iterations: how many there were.
-    gap: NashConv of the average strategies, in the game that was solved.
-    guarantee: what the theory promises for it before the run, None where it promises nothing.
-    bound: what it promises for it given the errors of the predictions in this run, None where it promises nothing.
-    notes: what the theory does not cover here, and what it says past the horizon.
+    checks: the checked inequalities.
+    iterations: the number of iterations of the run.
+    gap: the NashConv of the average strategies, in the game that was solved.
+    guarantee: the bound on the gap before the run; None if the theory has none.
+    bound: the bound on the gap given the errors of predictions in this run; None if the theory has none.
+    notes: the limits of the theory for this run.
   """
 
   checks: tuple[Check, ...]
@@ -85,18 +85,18 @@ class Certificate:
 
   @property
   def holds(self) -> bool:
-    """Whether every promise was kept."""
+    """Whether all inequalities hold."""
     return not self.broken
 
   @property
   def broken(self) -> tuple[Check, ...]:
-    """The promises that were not kept."""
+    """The inequalities that are violated."""
     return tuple(check for check in self.checks if not check.holds)
 
   def __str__(self) -> str:
-    """Returns the report: for each promise the least slack, as value / bound, and where."""
+    """Returns the report: the largest value / bound of each inequality, and its point."""
     before, after = (
-      "none" if each is None else f"{each:z.3e}" for each in (self.guarantee, self.bound)
+      "none" if bound is None else f"{bound:z.3e}" for bound in (self.guarantee, self.bound)
     )
     head = (
       f"{self.iterations} iterations; NashConv {self.gap:z.3e}, guaranteed by this run: {after}, "
@@ -106,18 +106,18 @@ class Certificate:
 
 
 def certificate(solver: Solver) -> Certificate:
-  """Checks a run so far against everything that the theory promises.
+  """Checks a run so far against all inequalities of the theory.
 
-  It repeats the run in single steps, at about a thousand times the cost of an iteration of a small game.
+  It repeats the run in single steps. In a small game, a step takes about a thousand times as long as an iteration.
 
   Args:
-    solver: made by `StablePredictiveCFRSolver`; it is left alone.
+    solver: a solver made by `StablePredictiveCFRSolver`. It stays as it is.
 
   Raises:
-    AbstractionError: infosets of the game are shared, which no theorem here is about.
-    ArgumentError: the solver was made otherwise.
-    LockError: a part of the policy is locked, which no theorem is about either.
-    WarmStartError: the run began from a policy, so that it can't be repeated.
+    AbstractionError: infosets of the game are shared, which the theory does not cover.
+    ArgumentError: the solver was not made by `StablePredictiveCFRSolver`.
+    LockError: a part of the policy is locked, which the theory does not cover.
+    WarmStartError: the run began from a policy, so it can't be repeated.
   """
   constants = steps_of(solver)
   assert isinstance(solver, FullWidthSolver)
@@ -128,26 +128,29 @@ def certificate(solver: Solver) -> Certificate:
     )
   if solver.state.locked.any():
     raise errors.LockError(
-      f"The theory says nothing of locked policies, as {solver!r} has one. Judge it by its play, or lock nothing."
+      f"The theory does not cover locked policies, and {solver!r} has one. Use nash_conv, or lock nothing."
     )
   if solver.warm_iterations:
     raise errors.WarmStartError(
-      "The theory is about runs from the first iteration, and this one began from a policy. Certify a run that began "
-      "cold: solver.reset()."
+      "The theory covers runs from the first iteration, and this one began from a policy. Certify a run without a warm "
+      "start: solver.reset()."
     )
   return certify(solver, constants)
 
 
 def certify(solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps) -> Certificate:
-  """Repeats a run and checks what these constants promise of it."""
+  """Repeats a run and checks it against the inequalities with these constants."""
   game, alternating = solver.compiled_game, solver.alternating_updates
   rounding = max(_ROUNDING, _ROUNDING_ERRORS * solver.precision)
   players: list[AdaptiveChecks] | list[PaperChecks]
   if isinstance(constants, AdaptiveSteps):
-    players = [AdaptiveChecks(game, each, constants, rounding) for each in range(game.num_players)]
+    players = [
+      AdaptiveChecks(game, player, constants, rounding) for player in range(game.num_players)
+    ]
   else:
     players = [
-      PaperChecks(game, each, constants, rounding, alternating) for each in range(game.num_players)
+      PaperChecks(game, player, constants, rounding, alternating)
+      for player in range(game.num_players)
     ]
   checks: dict[str, Check] = {}
   replica = FullWidthSolver(game, **solver.constructor_arguments())
@@ -155,18 +158,19 @@ def certify(solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps) -> C
     old = replica.current_probabilities()
     replica.evaluate_and_update_policy()
     new = replica.current_probabilities()
-    # Of the policy in float64, whatever the game's precision.
-    seen, new_sequence = old.copy(), forms.sequence_form(game, new)
-    seen_sequence = forms.sequence_form(game, old)
+    # Sequence forms in float64, whatever the game's precision.
+    faced, new_sequence_form = old.copy(), forms.sequence_form(game, new)
+    faced_sequence_form = forms.sequence_form(game, old)
     for player in players:
-      for inequality in player.check(Iteration(t, old, new, seen.copy(), seen_sequence)):
+      for inequality in player.check(Iteration(t, old, new, faced.copy(), faced_sequence_form)):
         _record(checks, inequality, t, rounding)
       if alternating:
-        own = slice(player.tree.root, player.tree.end)
-        seen[own], seen_sequence[own] = new[own], new_sequence[own]
-  # In the game that was solved: of an abstraction, theory says nothing of the full game.
+        updated = slice(player.tree.root, player.tree.end)
+        faced[updated] = new[updated]
+        faced_sequence_form[updated] = new_sequence_form[updated]
+  # In the game that was solved: for an abstraction, the theory does not cover the full game.
   gap = evaluate.evaluate(game, solver.average_sequence_form()).nash_conv
-  notes = _what_is_not_covered(solver, constants)
+  notes = _limits_of_theory(solver, constants)
   guarantee = bound = None
   if solver.iteration and not any("gap" in note for note in notes):
     guarantee, bound, limits = _gap_bounds(solver, constants, players, notes)
@@ -181,23 +185,22 @@ def certify(solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps) -> C
 def _record(
   checks: dict[str, Check], inequality: Inequality, iteration: int, relative: float
 ) -> None:
-  """Keeps the worst case of each check, or its first violation; `relative` is how much rounding may add to a bound."""
+  """Keeps the worst case of each check, or its first violation; `relative` is the tolerance of rounding of a bound."""
   name, values, bounds, rounding, where = inequality
-  values, bounds, known = np.atleast_1d(values), np.atleast_1d(bounds), checks.get(name)
-  if not len(values) or (known and not known.holds):
+  values, bounds, previous = np.atleast_1d(values), np.atleast_1d(bounds), checks.get(name)
+  if not len(values) or (previous and not previous.holds):
     return
   ratios = np.divide(values, bounds, out=np.zeros(len(values)), where=bounds > 0)
   broken = ~(values <= bounds * (1 + relative) + rounding)
   worst = int(np.argmax(np.where(broken, np.inf, ratios)))
-  if known is None or broken[worst] or ratios[worst] > known.ratio:
+  if previous is None or broken[worst] or ratios[worst] > previous.ratio:
     numbers = float(values[worst]), float(bounds[worst])
     ratio = float(ratios[worst])
     checks[name] = Check(name, not broken[worst], ratio, where(worst), iteration, *numbers)
 
 
-def _what_is_not_covered(
-  solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps
-) -> list[str]:
+def _limits_of_theory(solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps) -> list[str]:
+  """Returns the reasons for which the theory does not bound the gap."""
   game, notes = solver.compiled_game, []
   is_paper = isinstance(constants, PaperSteps)
   if game.num_players != 2 or game.constant_sum is None:
@@ -215,9 +218,9 @@ def _gap_bounds(
   players: Sequence[PlayerChecks],
   notes: list[str],
 ) -> tuple[float, float | None, dict[str, float]]:
-  """Returns what bounds the gap before the run, and given the run, and all that it must not exceed, by name."""
+  """Returns the bound on the gap before the run, the bound given the run, and all bounds by name."""
   t, weights, alternating = solver.iteration, players[0].weights, solver.alternating_updates
-  # Where the first player's average takes strategies after their updates, these count against the next player.
+  # With alternating updates, the updates of the first player count against the next player.
   lost = -players[0].gains if alternating else 0.0
   regrets = sum(player.regret for player in players) + lost
   limits = {"gap <= sum of regrets / sum of weights": regrets / weights}

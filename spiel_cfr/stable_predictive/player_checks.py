@@ -1,12 +1,12 @@
-"""What the theory of either kind of steps says of a player's infosets and regrets in a run, as inequalities.
+"""Inequalities of the theory of stable-predictive CFR for a player's infosets and regrets.
 
-As in Farina et al. (2019), a point is a decision point, which is an infoset, or the observation point after a sequence.
+As in Farina et al. (2019), a point is a decision point, that is an infoset, or the observation point after a sequence.
 With w_t the weight of iteration t, the regret of a point is that of the strategies from there on:
 
     R_v = max over strategies z below v of  sum over t of  w_t (<u^t, z> - <u^t, x^t>)
 
-Steps, sums of errors and predictions are computed anew from the strategies that were played; nothing is taken from the
-solver but these. Numbers in names are those of docs/theory/stable_predictive.md and of the paper.
+Steps, sums of errors and predictions are computed anew; only the strategies come from the solver. Numbers in names are
+those of docs/theory/stable_predictive.md and of the paper.
 """
 
 import abc
@@ -20,18 +20,18 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 from spiel_cfr.policies import forms
 from spiel_cfr.stable_predictive.adaptive_steps import AdaptiveSteps
-from spiel_cfr.stable_predictive.paper_steps import PaperSteps, depths, largest_sum, own_infosets
+from spiel_cfr.stable_predictive.paper_steps import PaperSteps, depths, infosets_of, largest_sum
 
 
 class Inequality(NamedTuple):
-  """values <= bounds, at each of some points.
+  """values <= bounds, at some points.
 
   Attributes:
-    name: of what is promised.
-    values: what was measured at each point, or at the only one.
-    bounds: what they must not exceed, of the same shape.
-    rounding: what may be added to them besides.
-    where: names a point.
+    name: the name of the inequality.
+    values: the measured values, one for each point.
+    bounds: the bounds, of the shape of `values`.
+    rounding: the tolerance of rounding, added to the bounds.
+    where: function that names a point.
   """
 
   name: str
@@ -42,43 +42,43 @@ class Inequality(NamedTuple):
 
 
 class Iteration(NamedTuple):
-  """One player's part of an iteration, all strategies of shape (sequences,).
+  """The update of one player in an iteration; all strategies have the shape (sequences,).
 
   Attributes:
     t: the iteration.
-    old: what is played in it, in behavioural form.
-    new: what that becomes.
-    seen: what all players play when this one updates.
-    seen_sequence_form: the same in sequence form.
+    old: the policy of the iteration in behavioural form.
+    new: the policy of the next iteration in behavioural form.
+    faced: the policy that the player faces in its update, in behavioural form.
+    faced_sequence_form: the policy that the player faces, in sequence form.
   """
 
   t: int
   old: Float64s
   new: Float64s
-  seen: Float64s
-  seen_sequence_form: Float64s
+  faced: Float64s
+  faced_sequence_form: Float64s
 
 
 class PlayerChecks(abc.ABC):
-  """One player's run.
+  """Base class of the checks of one player's run.
 
   Attributes:
-    tree: the player's.
-    gradient: of this iteration.
-    utility: counterfactual utilities (11), shape (sequences,).
-    predicted: what was predicted for them (17).
-    value: of each of the player's infosets.
-    best_local: the regret of each infoset's own minimizer.
+    tree: the player's treeplex.
+    gradient: float64 (sequences,). The gradient of this iteration.
+    utility: float64 (sequences,). The counterfactual utilities (11).
+    predicted: float64 (sequences,). The predicted utilities (17).
+    value: float64 (the player's infosets,). The value of each infoset.
+    best_local: float64 (the player's infosets,). The regret of each infoset's minimizer.
     regret: the regret of the player's whole strategy.
-    weights: the sum of the iterations' weights.
-    gains: the sum of w_t (<u^t, x^(t+1)> - <u^t, x^t>): what the updates would have been worth at once.
+    weights: the sum of the weights of iterations.
+    gains: the sum of w_t (<u^t, x^(t+1)> - <u^t, x^t>), the immediate gains of the updates.
   """
 
   def __init__(self, game: CompiledGame, player: int, rounding: float) -> None:
-    """Begins before the first iteration; `rounding` is what it may add to sums, relative to these."""
+    """Begins before the first iteration; `rounding` is the tolerance of rounding, relative to sums."""
     self.game, self.tree, self.player = game, game.treeplexes[player], player
-    self.own, self.relative = own_infosets(self.tree), rounding
-    self.blocks: list[tuple[Int64s, slice, Int64s]] = [
+    self.infosets, self.relative = infosets_of(self.tree), rounding
+    self.groups: list[tuple[Int64s, slice, Int64s]] = [
       (sequences, infosets, self.tree.parent[infosets].astype(np.int64))
       for sequences, infosets in self.tree.infoset_groups()
     ]
@@ -90,11 +90,11 @@ class PlayerChecks(abc.ABC):
 
   @abc.abstractmethod
   def check(self, iteration: Iteration) -> Iterator[Inequality]:
-    """Yields what is promised of an iteration: it is observed, then regrets are checked, then the next is predicted."""
+    """Yields the inequalities of an iteration: observes it, checks regrets, predicts the next."""
 
   @property
   def scale(self) -> float:
-    """The largest payoff times the sum of the weights: what sums of utilities are rounded in proportion to."""
+    """The largest payoff times the sum of the weights, the scale of rounding in sums of utilities."""
     return max(map(abs, self.game.payoff_range)) * self.weights
 
   def at_infosets(
@@ -103,8 +103,8 @@ class PlayerChecks(abc.ABC):
     """Returns an inequality at each of the player's infosets."""
 
     def where(infoset: int) -> str:
-      own = self.game.infosets[self.player]
-      infostate = own.infostates[int(np.flatnonzero(own.position == infoset)[0])]
+      infosets = self.game.infosets[self.player]
+      infostate = infosets.infostates[int(np.flatnonzero(infosets.position == infoset)[0])]
       return f"player {self.player}'s infostate {infostate!r}"
 
     return Inequality(name, values, bounds, rounding, where)
@@ -114,27 +114,27 @@ class PlayerChecks(abc.ABC):
     return Inequality(name, value, bound, rounding, lambda _: f"player {self.player}")
 
   def norms(self, vector: Float64s, order: float) -> Float64s:
-    """Norm of each infoset's entries."""
+    """Returns the norm of the entries of each infoset."""
     result = np.zeros(self.tree.num_infosets)
-    for sequences, infosets, _ in self.blocks:
+    for sequences, infosets, _ in self.groups:
       result[infosets] = np.linalg.norm(vector[sequences], ord=order, axis=0)
     return result
 
   def _counterfactual_utilities(self, strategy: Float64s) -> tuple[Float64s, Float64s]:
-    """Counterfactual utilities (11) of this iteration's gradient, and the value of each infoset."""
+    """Returns the counterfactual utilities (11) of this iteration's gradient, and the value of each infoset."""
     utility, value = self.gradient.copy(), np.zeros(self.tree.num_infosets)
-    for sequences, infosets, parents in reversed(self.blocks):
+    for sequences, infosets, parents in reversed(self.groups):
       value[infosets] = (strategy[sequences] * utility[sequences]).sum(axis=0)
       np.add.at(utility, parents, value[infosets])
     return utility, value
 
   def observe(self, weight: float, iteration: Iteration) -> None:
-    """Takes the utilities of an iteration of this weight."""
+    """Adds the utilities of an iteration of this weight."""
     self.gradient = aligned_zeros(self.game.end)
-    self.game.payoff.gradient_into(self.player, iteration.seen_sequence_form, self.gradient)
+    self.game.payoff.gradient_into(self.player, iteration.faced_sequence_form, self.gradient)
     self.utility, self.value = self._counterfactual_utilities(iteration.old)
     self.weights += weight
-    for sequences, infosets, parents in self.blocks:
+    for sequences, infosets, parents in self.groups:
       added = self.utility[sequences] - self.value[infosets]
       self._local_regret[sequences] += weight * added
       self.best_local[infosets] = self._local_regret[sequences].max(axis=0)
@@ -145,12 +145,12 @@ class PlayerChecks(abc.ABC):
     self._played_total += weight * played
 
   def regret_decomposition(self) -> Iterator[Inequality]:
-    """Lemmas 1 and 2 of Farina et al. (2019): how regrets of points add up."""
+    """Yields lemmas 1 and 2 of Farina et al. (2019), on sums of regrets of points."""
     tree, rounding = self.tree, self.relative * self.scale
     best, best_below = self._total_gradient.copy(), np.zeros(self.game.end)
     sum_of_children = np.zeros(self.game.end)
     regret, lemma_2 = np.zeros((2, tree.num_infosets))
-    for sequences, infosets, parents in reversed(self.blocks):
+    for sequences, infosets, parents in reversed(self.groups):
       top = best[sequences].max(axis=0)
       regret[infosets] = top - self._played[infosets]
       below = best_below[sequences] - self._played_below[sequences]
@@ -174,14 +174,14 @@ class PlayerChecks(abc.ABC):
     yield self.at_infosets("Lemma 2", regret, lemma_2, rounding)
 
   def predict(self, weight: float, new: Float64s) -> None:
-    """Ends an iteration of this weight, in which its strategy became `new`."""
+    """Ends an iteration of this weight, after which the strategy is `new`."""
     self.predicted, value = self._counterfactual_utilities(new)
     roots = self.tree.parent == self.tree.root
     self.gains += weight * float((value - self.value)[roots].sum())
 
 
 class PaperChecks(PlayerChecks):
-  """With the paper's steps, or a multiple: equations (5), (6) and (14) to (16). All iterations weigh 1."""
+  """Checks of the paper's steps or a multiple: equations (5), (6) and (14) to (16). All iterations have weight 1."""
 
   def __init__(
     self, game: CompiledGame, player: int, constants: PaperSteps, rounding: float, alternating: bool
@@ -194,31 +194,31 @@ class PaperChecks(PlayerChecks):
     self._gradient_errors = 0.0
 
   def check(self, iteration: Iteration) -> Iterator[Inequality]:
-    constants, own = self._constants, self.own
+    constants, infosets = self._constants, self.infosets
     t, old, new = iteration[:3]
     self.observe(1.0, iteration)
     exact, rounding = self.relative, self.relative * self.scale
     local = self.norms(new - old, 2)
-    yield self.at_infosets("local stability (5)", local, constants.kappa[own], exact)
+    yield self.at_infosets("local stability (5)", local, constants.kappa[infosets], exact)
     moved, moved_root = self._movement(old, new)
-    yield self.at_infosets("stability from an infoset on", moved, constants.gamma[own], exact)
+    yield self.at_infosets("stability from an infoset on", moved, constants.gamma[infosets], exact)
     kappa = constants.kappa_root
     yield self.at_root("stability of the whole strategy", moved_root, kappa, exact)
     for name, vector in (("losses", self.utility), ("predictions", self.predicted)):
       size = self.norms(vector, 2)
-      yield self.at_infosets(f"norm of the {name}", size, constants.loss_norm[own], rounding)
+      yield self.at_infosets(f"norm of the {name}", size, constants.loss_norm[infosets], rounding)
 
     missed = self.norms(self.utility - self.predicted, 2)
     if t > 1:
-      limit = constants.loss_norm[own] * float(constants.pace[self.player]) * kappa
-      yield self.at_infosets("errors (1)", missed, limit, 2 * exact * constants.loss_norm[own])
+      limit = constants.loss_norm[infosets] * float(constants.pace[self.player]) * kappa
+      yield self.at_infosets("errors (1)", missed, limit, 2 * exact * constants.loss_norm[infosets])
     self._errors += missed**2
-    steps = constants.steps[own]
-    bound = _ratio(constants.regularizer_range[own], steps) + steps * self._errors
+    steps = constants.steps[infosets]
+    bound = _ratio(constants.regularizer_range[infosets], steps) + steps * self._errors
     yield self.at_infosets("local regret (6)", self.best_local, bound, rounding)
     yield from self.regret_decomposition()
 
-    # The whole strategy's regret, and how fast gradients change.
+    # The regret of the whole strategy, and the change of gradients.
     error = float(np.linalg.norm(self.gradient - self._predicted_gradient))
     self._gradient_errors += error**2
     total = constants.regret_bound(self.player, self._gradient_errors)
@@ -230,14 +230,14 @@ class PaperChecks(PlayerChecks):
     self._predicted_gradient = self.gradient
 
   def _movement(self, old: Float64s, new: Float64s) -> tuple[Float64s, float]:
-    """Euclidean distance of the sequence-form strategies from each infoset on, and from the root.
+    """Returns the Euclidean distance of the sequence forms from each infoset on, and from the root.
 
-    With x = (a_1 y_1, ..., a_n y_n), y_i = (1, what follows action i), it keeps |y|^2, |dy|^2 and <y, dy>, so that
-    small distances are not lost in differences of norms.
+    With x = (a_1 y_1, ..., a_n y_n), y_i = (1, the sequence form below action i), it computes |y|^2, |dy|^2 and
+    <y, dy>. So small distances are not lost in differences of norms.
     """
     squared, moved, product = np.zeros((3, self.game.end))
     result = np.zeros(self.tree.num_infosets)
-    for sequences, infosets, parents in reversed(self.blocks):
+    for sequences, infosets, parents in reversed(self.groups):
       before, after = old[sequences], new[sequences]
       change, norm, along = after - before, 1 + squared[sequences], product[sequences]
       distance = change**2 * norm + 2 * change * after * along + after**2 * moved[sequences]
@@ -249,11 +249,11 @@ class PaperChecks(PlayerChecks):
 
 
 class AdaptiveChecks(PlayerChecks):
-  """With adaptive steps.
+  """Checks of adaptive steps.
 
   Attributes:
-    local_bounds: what the regret of each infoset's minimizer can't exceed, given its errors so far.
-    update_cost: what can be lost, at most, because this player's strategy is updated before another sees it.
+    local_bounds: float64 (the player's infosets,). The bound on the regret of each minimizer, given its errors so far.
+    update_cost: the bound on the losses by updates of this player before another player sees its strategy.
   """
 
   def __init__(
@@ -262,31 +262,31 @@ class AdaptiveChecks(PlayerChecks):
     """Begins before the first iteration."""
     super().__init__(game, player, rounding)
     self._constants = constants
-    self._loss_norm = constants.loss_norm[self.own]
-    self._ranges = constants.regularizer_range[self.own]
+    self._loss_norm = constants.loss_norm[self.infosets]
+    self._ranges = constants.regularizer_range[self.infosets]
     self.local_bounds, self._terms, self._squares = np.zeros((3, self.tree.num_infosets))
     self.update_cost = 0.0
-    self._seen = np.zeros(game.end)
-    # Before the first iteration any step gives the uniform strategy; None is the longest.
+    self._faced = np.zeros(game.end)
+    # None before the first iteration, where any step gives the uniform strategy.
     self._steps: Float64s | None = None
 
   def check(self, iteration: Iteration) -> Iterator[Inequality]:
     constants, t = self._constants, iteration.t
     weight, next_weight = float(t) ** constants.power, float(t + 1) ** constants.power
     self.observe(weight, iteration)
-    # Rounding errors of utilities are in proportion to what they can be at most.
+    # Rounding errors of utilities are in proportion to D.
     tiny = self.relative * self._loss_norm
     for name, vector in (("losses", self.utility), ("predictions", self.predicted)):
       size = self.norms(vector, np.inf)
       yield self.at_infosets(f"size of the {name} (D)", size, self._loss_norm, tiny)
     error = self.utility - self.predicted
     if t > 1:
-      # Errors are small where the others have hardly moved.
+      # Errors are small if the others have hardly moved.
       others = [tree for tree in self.game.treeplexes if tree is not self.tree]
-      moved = sum(_movement(tree, self._seen, iteration.seen) for tree in others)
+      moved = sum(_movement(tree, self._faced, iteration.faced) for tree in others)
       size = self.norms(error, np.inf)
       yield self.at_infosets("errors (1)", size, moved * self._loss_norm, 2 * tiny)
-    self._seen = iteration.seen
+    self._faced = iteration.faced
     size = weight * self._dual_norms(error)
     yield from self._regret(t, size)
     yield from self.regret_decomposition()
@@ -298,9 +298,9 @@ class AdaptiveChecks(PlayerChecks):
     yield from self._movement_and_gain(iteration, size, push)
 
   def _dual_norms(self, vector: Float64s) -> Float64s:
-    """|.| of each infoset's entries."""
+    """Returns the dual norm |.| of the entries of each infoset."""
     result = np.zeros(self.tree.num_infosets)
-    for sequences, infosets, _ in self.blocks:
+    for sequences, infosets, _ in self.groups:
       rows = vector[sequences]
       if self._constants.regularizer == "entropy":
         result[infosets] = (rows.max(axis=0) - rows.min(axis=0)) / 2
@@ -309,50 +309,52 @@ class AdaptiveChecks(PlayerChecks):
     return result
 
   def _regret(self, t: int, size: Float64s) -> Iterator[Inequality]:
-    """Local regrets against their bounds, (2), (i), (ii) and (iii), given the errors' norms times the weight."""
-    constants, own, steps = self._constants, self.own, self._steps
+    """Yields the bounds (2), (i), (ii) and (iii) of local regrets, given the norms of errors times the weight."""
+    constants, infosets, steps = self._constants, self.infosets, self._steps
     tiny = self.relative * self._loss_norm * self.weights
     whole = constants.simplex_diameter * size
     self._terms += whole if steps is None else np.minimum(steps * size**2 / 2, whole)
     self.local_bounds = self._terms + (0.0 if steps is None else _ratio(self._ranges, steps))
     yield self.at_infosets("local regret (2)", self.best_local, self.local_bounds, tiny)
     self._squares += size**2
-    squared = constants.squared_errors(self._squares, t, own)
-    limit = constants.regret_factor[own] * np.sqrt(squared)
+    squared = constants.squared_errors(self._squares, t, infosets)
+    limit = constants.regret_factor[infosets] * np.sqrt(squared)
     yield self.at_infosets("local regret (i)", self.best_local, limit, tiny)
-    largest, settled = constants.largest_errors(t)[own], constants.settled_errors(t)[own]
+    largest = constants.largest_errors(t)[infosets]
+    settled = constants.settled_errors(t)[infosets]
     yield self.at_infosets("squared errors (ii)", squared, largest, 0.0)
     yield self.at_infosets("squared errors (iii)", squared, settled, 0.0)
 
   def _movement_and_gain(
     self, iteration: Iteration, size: Float64s, push: Float64s
   ) -> Iterator[Inequality]:
-    """(3) how far strategies move, and (4) what their moves are worth; then takes the next steps.
+    """Yields the bounds (3) of movements and (4) of their losses; then takes the next steps.
 
     Args:
-      iteration: what was played, and what is next.
-      size: of the errors, times the iteration's weight.
-      push: by how much what the strategies are best against changes.
+      iteration: the iteration.
+      size: the norms of errors, times the weight of the iteration.
+      push: the change of the weighted utilities, predictions included, that strategies maximize.
     """
-    constants, t, own = self._constants, iteration.t, self.own
-    following = constants.steps_after(constants.squared_errors(self._squares, t, own), own)
+    constants, t, infosets = self._constants, iteration.t, self.infosets
+    squared = constants.squared_errors(self._squares, t, infosets)
+    following = constants.steps_after(squared, infosets)
     steps = following if self._steps is None else self._steps
     self._steps = following
     shrunk = np.log(np.divide(steps, following, out=np.ones(len(steps)), where=following > 0))
     limit = steps * self._dual_norms(push) + np.sqrt(self._ranges * np.maximum(shrunk, 0.0))
-    # In the norm in which the regularizer is strongly convex.
+    # The norm in which the regularizer is strongly convex.
     change = iteration.new - iteration.old
     moved = self.norms(change, 1 if constants.regularizer == "entropy" else 2)
-    # The strategies are rounded, and so are the regrets that they come from.
+    # Both strategies and regrets are rounded.
     tiny = self.relative * self._loss_norm * self.weights
     yield self.at_infosets("movement (3)", moved, limit, self.relative + steps * tiny)
-    # With the gradient it has just seen, an update loses no more than L (1/eta' - 1/eta) + eta |e|^2 / 4.
+    # With the last gradient, an update loses at most L (1/eta' - 1/eta) + eta |e|^2 / 4.
     cost = _ratio(self._ranges, following) - _ratio(self._ranges, steps) + steps * size**2 / 4
     weight = float(t) ** constants.power
     cost *= weight / float(t + 1) ** constants.power
     gain, reach = np.zeros(self.tree.num_infosets), np.zeros(self.game.end)
     reach[self.tree.root] = 1.0
-    for sequences, infosets, parents in self.blocks:
+    for sequences, infosets, parents in self.groups:
       gain[infosets] = (self.predicted[sequences] * change[sequences]).sum(axis=0)
       reach[sequences] = iteration.old[sequences] * reach[parents]
       self.update_cost += float(reach[parents] @ cost[infosets])
@@ -360,7 +362,7 @@ class AdaptiveChecks(PlayerChecks):
 
 
 def _movement(tree: Treeplex, before: Float64s, after: Float64s) -> float:
-  """M: the largest l1 movement of an infoset, summed over the levels of a player's decisions."""
+  """Returns M: the largest l1 movement of an infoset, summed over the levels of a player's decisions."""
   largest = np.zeros(tree.depth)
   level = depths(tree)
   for sequences, infosets in tree.infoset_groups():
@@ -370,5 +372,5 @@ def _movement(tree: Treeplex, before: Float64s, after: Float64s) -> float:
 
 
 def _ratio(ranges: Float64s, steps: Float64s) -> Float64s:
-  """L / eta, 0 where there is nothing to lose."""
+  """Returns L / eta; 0 where the step is 0."""
   return np.divide(ranges, steps, out=np.zeros(len(steps)), where=steps > 0)

@@ -1,12 +1,13 @@
 """Stable-predictive optimistic CFR.
 
-Farina, Kroer, Brown and Sandholm, "Stable-Predictive Optimistic Counterfactual Regret Minimization" (2019). At every
-infoset optimistic follow-the-regularized-leader with the last gradient as the prediction of the next. If strategies
-move slowly, predictions are good, and the gap of the average strategies of a two-player zero-sum game is O(T^-3/4),
-where regret matching has O(T^-1/2). How long steps may be for that is the question, to which there are two answers:
-`adaptive_steps` and the paper's, `paper_steps`; docs/theory/stable_predictive.md has them with proofs.
+Farina, Kroer, Brown and Sandholm, "Stable-Predictive Optimistic Counterfactual Regret Minimization" (2019). Every
+infoset uses optimistic follow-the-regularized-leader, with the last gradient as the prediction of the next. If
+strategies move slowly, predictions are good, and the gap of the average strategies of a two-player zero-sum game is
+O(T^-3/4), where regret matching has O(T^-1/2). That limits the step sizes, in one of two ways: `adaptive_steps`, or the
+paper's `paper_steps`. docs/theory/stable_predictive.md has both, with proofs.
 
-With other numbers of players or payoffs it runs too; regrets are then bounded, but promise no Nash equilibrium.
+The solver also takes games of more players and general payoffs. Regrets are then bounded, but the average need not tend
+to a Nash equilibrium.
 """
 
 import math
@@ -50,29 +51,30 @@ def StablePredictiveCFRSolver(
   delta: float | None = None,
   loss_bounds: LossBounds | None = None,
 ) -> FullWidthSolver:
-  """CFR with optimistic follow-the-regularized-leader and step sizes that a theory gives.
+  """CFR with optimistic follow-the-regularized-leader and step sizes from theory.
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
-    horizon: for how many iterations constant steps are to be best. It may be exceeded; the bound on the gap then
-      stops falling. Adaptive steps need none and take none.
-    kappa: how far, at most, a player's sequence form moves in an iteration, in the Euclidean norm, instead of what is
-      best for the horizon.
+    game: a compiled game, or an argument of `compile_game`.
+    horizon: for constant steps, the number of iterations for which they are best. A run may be longer, but the bound on
+      the gap then stops falling.
+    kappa: for constant steps, the largest movement of a player's sequence form in an iteration, in the Euclidean norm;
+      by default, the best one for the horizon.
     regularizer: "entropy" or "euclidean".
-    steps: "adaptive" for steps that come from the errors of the predictions so far; "paper" for the paper's constant
-      ones; a factor by which to multiply the paper's: 100 is the paper's guarantee for 100 kappa.
-    alternating_updates: whether a player sees the strategies to which those before it have just updated. Averages of
-      adaptive steps then take the strategies after the update for every player but the last.
-    gamma: iteration t weighs t^gamma in the average, 0, 1 or 2. Adaptive steps weigh utilities and errors in the same
-      way. By default 1 for adaptive steps, and 0 for all others.
-    delta: of adaptive steps, how much they are held back, positive, 0.001 by default: V is never below (delta D)^2
-      sqrt(t), D what utilities can be at most. Large ones give better bounds before the run, and shorter steps.
-    loss_bounds: of constant steps, what D is: "infosets", the default, for what the utilities of each infoset can be at
-      most; "payoffs" for the largest payoff times the root of the number of actions, the same for all infosets.
+    steps: "adaptive" for steps from the errors of the predictions so far; "paper" for the constant steps of the paper;
+      a number for a multiple of the paper's steps: with 100, the guarantee is that of 100 kappa.
+    alternating_updates: whether a player sees the new strategies of the players before it. With adaptive steps,
+      averages then take the strategies after the update for all players except the last.
+    gamma: the power of t in the weight of iteration t in the average: 0, 1 or 2; by default, 1 for adaptive steps and 0
+      for constant ones. In adaptive steps, utilities and errors have the same weights.
+    delta: for adaptive steps, the size of the floor of V: V is at least (delta D)^2 sqrt(t), with D the largest
+      possible utility. Positive, by default 0.001. A larger delta gives better bounds before the run, and shorter
+      steps.
+    loss_bounds: for constant steps, the source of D: "infosets", the default, for the largest possible utility of each
+      infoset; "payoffs" for the largest payoff times the root of the number of actions, at all infosets.
 
   Raises:
-    ArgumentError: neither horizon nor kappa is given where one is needed, or one is given where it means nothing, or
-      is not positive; a factor is not positive; or a name is unknown.
+    ArgumentError: `horizon` or `kappa` is missing for constant steps, given for adaptive ones, or not positive; a
+      factor is not positive; or a name is unknown.
     LossOverflowError: the payoffs are too large to be added up.
     GameError: see `compile_game`.
   """
@@ -90,7 +92,7 @@ def StablePredictiveCFRSolver(
 
 
 def _power(gamma: int | None, steps: Steps | float) -> float:
-  """Returns the power of t that iteration t weighs."""
+  """Returns the power of t in the weight of iteration t."""
   if gamma is None:
     return 1.0 if steps == "adaptive" else 0.0
   return float(arguments.integer(gamma, "gamma", 0, 2))
@@ -106,7 +108,7 @@ def _steps(
   delta: float | None,
   loss_bounds: LossBounds | None,
 ) -> AdaptiveSteps | PaperSteps:
-  """Returns what theory knows of each infoset."""
+  """Returns the constants of the steps."""
   arguments.one_of(regularizer, "regularizer", get_args(Regularizer))
   if isinstance(steps, str):
     arguments.one_of(steps, "steps", get_args(Steps), " or a factor on the paper's")
@@ -119,12 +121,12 @@ def _steps(
   if steps == "adaptive":
     if horizon is not None or kappa is not None:
       raise errors.ArgumentError(
-        "Adaptive steps, the default, come from the run and need neither horizon nor kappa. Leave them out, or choose "
+        "Adaptive steps, the default, depend on the run and take neither horizon nor kappa. Leave them out, or choose "
         "constant steps with steps='paper'."
       )
     if loss_bounds is not None:
       raise errors.ArgumentError(
-        "loss_bounds belongs to constant steps, steps='paper' or a factor; adaptive ones know D of each infoset."
+        "loss_bounds belongs to constant steps, steps='paper' or a factor; adaptive steps use the D of each infoset."
       )
     delta = arguments.positive_number(DELTA if delta is None else delta, "delta")
     return adaptive_steps(game, regularizer, delta, power)
@@ -132,8 +134,8 @@ def _steps(
     raise errors.ArgumentError("delta belongs to steps='adaptive'; other steps are constant.")
   if horizon is None and kappa is None:
     raise errors.ArgumentError(
-      "Constant step sizes depend on how long the solver will run: give horizon=, the number of iterations, or kappa=, "
-      "how far a strategy may move in one. steps='adaptive' needs neither."
+      "Constant step sizes depend on the length of the run: give horizon=, the number of iterations, or kappa=, the "
+      "largest movement of a strategy in an iteration. steps='adaptive' needs neither."
     )
   if horizon is not None:
     horizon = arguments.positive_integer(horizon, "horizon")
@@ -147,7 +149,7 @@ def _steps(
 
 
 def steps_of(solver: Solver) -> AdaptiveSteps | PaperSteps:
-  """Returns what theory says of a solver's steps.
+  """Returns the constants of a solver's steps.
 
   Raises:
     ArgumentError: the solver was not made by `StablePredictiveCFRSolver`.
@@ -159,17 +161,17 @@ def steps_of(solver: Solver) -> AdaptiveSteps | PaperSteps:
 
 
 class StepSize(NamedTuple):
-  """The constants of one infoset; nan what its theory does not know.
+  """The constants of one infoset; nan for those that its theory does not have.
 
   Attributes:
-    player: whose infoset it is.
-    infostate: its information state string.
-    depth: how many infosets of the player lie above it.
-    gamma: the stability that is wanted of the strategy from here on.
-    kappa: the stability of the local strategy.
+    player: the owner.
+    infostate: the information state string.
+    depth: the number of the owner's infosets above.
+    gamma: the target stability of the strategy from here on.
+    kappa: the target stability of the local strategy.
     strategy_norm: B.
     loss_norm: D.
-    step: eta; adaptive ones, that of the next iteration.
+    step: eta; for adaptive steps, that of the next iteration.
   """
 
   player: int
@@ -182,7 +184,7 @@ class StepSize(NamedTuple):
   step: float
 
 
-# Titles of its columns of constants.
+# The titles of the columns of constants.
 _TITLES = {
   "gamma": "gamma",
   "kappa": "kappa",
@@ -193,22 +195,22 @@ _TITLES = {
 
 
 class StepSizeTable(tuple[StepSize, ...]):
-  """The constants of every infoset, players and parents first; `print` shows them as a table."""
+  """The constants of all infosets, by player, parents first; `print` shows a table."""
 
   def __str__(self) -> str:
-    """Returns the table, without columns of nan: infostates are set in by their depth."""
-    known = [name for name in _TITLES if not all(math.isnan(getattr(row, name)) for row in self)]
+    """Returns the table, without columns of nan; infostates are indented by depth."""
+    columns = [name for name in _TITLES if not all(math.isnan(getattr(row, name)) for row in self)]
     lines = [
-      f"{'player':>6} {'depth':>5} {' '.join(f'{_TITLES[name]:>9}' for name in known)}  infostate"
+      f"{'player':>6} {'depth':>5} {' '.join(f'{_TITLES[name]:>9}' for name in columns)}  infostate"
     ]
     for row in self:
-      numbers = " ".join(f"{getattr(row, name):z9.3g}" for name in known)
+      numbers = " ".join(f"{getattr(row, name):z9.3g}" for name in columns)
       lines.append(f"{row.player:6} {row.depth:5} {numbers}  {'  ' * row.depth}{row.infostate!r}")
     return "\n".join(lines)
 
 
 def step_sizes(solver: Solver) -> StepSizeTable:
-  """Returns the constants of every infoset; print them for a table. Adaptive steps are the next iteration's.
+  """Returns the constants of all infosets; print them for a table. Adaptive steps are those of the next iteration.
 
   Raises:
     ArgumentError: the solver was not made by `StablePredictiveCFRSolver`.
@@ -226,8 +228,8 @@ def step_sizes(solver: Solver) -> StepSizeTable:
     )
   rows = []
   for player, tree in enumerate(game.treeplexes):
-    own, above = game.infosets[player], depths(tree)
-    for infostate, place in zip(own.infostates, own.position.tolist(), strict=True):
+    infosets, above = game.infosets[player], depths(tree)
+    for infostate, place in zip(infosets.infostates, infosets.position.tolist(), strict=True):
       numbers = columns[:, tree.first_infoset + place].tolist()
       rows.append(StepSize(player, infostate, int(above[place]), *numbers))
   return StepSizeTable(rows)

@@ -245,8 +245,8 @@ FAULTS = (
   Fault(
     "best responses to strategies that have been updated",
     "cfr/cfr_br.py",
-    "policies[own] = current[own]",
-    "policies[own] = updated[own] * 0.5 + 0.5 * policies[own]",
+    "policies[sequences] = current[sequences]",
+    "policies[sequences] = updated[sequences] * 0.5 + 0.5 * policies[sequences]",
     ("cfr/test_cfr_br.py",),
   ),
   # Restarts.

@@ -22,7 +22,7 @@ def make_loop(game: CompiledGame, minimizer: RegretMinimizer, averaging: Averagi
 
   Raises:
     AbstractionError: the minimizer predicts, and shared infosets differ in depth.
-    ShardError: other processes are to visit the subtrees, and the minimizer can't be pickled.
+    ShardError: other processes visit the subtrees, and the minimizer can't be pickled.
   """
   shared, partition = game.shared_infosets, game.partition
   if shared is not None and minimizer.predict is not None and spans_depths(shared, game.groups):

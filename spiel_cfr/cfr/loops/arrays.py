@@ -46,13 +46,13 @@ class SolverArrays:
 
   Attributes:
     game: the game.
-    partition: its parts.
-    state: everything that the solver remembers.
+    partition: the parts of the game.
+    state: the state of the solver.
     walk: reach probabilities and utilities.
     numbers: the numbers of the current iteration.
-    deferred: float64 (players, 2). In each row 0, and the weight with which a player's strategy is still to be added to
-      the average in the subtrees.
-    locked: the sequences whose probabilities stay, and these probabilities.
+    deferred: float64 (players, 2). A 0, and the weight with which the player's strategy must still be added to the
+      average in the subtrees.
+    locked: the locked sequences and their probabilities.
     predict: the minimizer's kernel `predict`.
   """
 
@@ -73,12 +73,12 @@ class SolverArrays:
       infoset_state=aligned_zeros(minimizer.infoset_lines, game.num_infosets + MOST_LANES)
       if whole
       else aligned_zeros(minimizer.infoset_lines * game.num_infosets + MOST_LANES),
-      # With two players, averages say what gradients were.
+      # With two players, the averages determine the gradients.
       gradients=aligned_zeros(game.end if correlated and game.num_players > 2 else 0),
       play_values=np.zeros(game.num_players if correlated else 0),
       locked=np.zeros(game.num_infosets, np.uint8),
     )
-    # Read once: steps that predict need the workspace for it.
+    # Read once, since the workspace depends on it.
     self.predict = minimizer.predict
     self.walk = PartWalk(partition, predicts=self.predict is not None, dtype=game.dtype)
     self.numbers = IterationNumbers(2 * game.num_players + 1, game.num_players)
@@ -86,15 +86,15 @@ class SolverArrays:
     self.lock(np.zeros(0, np.int64))
 
   def begin(self) -> None:
-    """Writes the first strategies, which are uniform, and the first numbers of the minimizer."""
+    """Writes uniform strategies, and the first numbers of the minimizer."""
     forms.uniform(self.game, self.state.strategy)
     initial = self._minimizer.initial_infoset_state(self.game)
-    for own, block in self.infoset_state_parts():
-      block[:] = initial[:, own]
+    for infosets, lines in self.infoset_state_parts():
+      lines[:] = initial[:, infosets]
     self.reach()
 
   def lock(self, sequences: Int64s) -> None:
-    """Keeps the probabilities of these sequences as they are from now on."""
+    """Locks the current probabilities of these sequences."""
     self.locked = sequences, self.state.strategy[sequences]
 
   def restore_locked_in(self, visit: Visit) -> list[Step]:
@@ -113,7 +113,7 @@ class SolverArrays:
     self.state.strategy[sequences] = probabilities
 
   def set_strategy(self, probabilities: Float64s) -> None:
-    """Makes a behavioural form, shape (sequences,), the current policy; what is locked stays."""
+    """Makes a behavioural form, shape (sequences,), the current policy; locked sequences stay."""
     self.state.strategy[:] = probabilities
     self.restore_locked()
     self.reach()
@@ -125,15 +125,15 @@ class SolverArrays:
       Chain(walk.reach(visit, self.strategy(visit), tree)).run()
 
   def adopt(self, sequence_form: Float64s) -> None:
-    """Makes a sequence form, shape (sequences,), the current policy; `reach` is not called.
+    """Makes a sequence form, shape (sequences,), the current policy, without a call of `reach`.
 
-    What is locked stays, and so does the strategy of an infoset that its owner never reaches.
+    Locked sequences stay, and so does the strategy of an infoset that its owner never reaches.
     """
     game, walk = self.game, self.walk
     for number, part in enumerate(self.parts):
       for visit, tree in zip(walk.visits(number), part.every_infoset, strict=True):
-        own, reach = part.sequences[visit.player], visit.sequence_form
-        reach[: part.own_length(visit.player)] = sequence_form[own]
+        sequences, reach = part.sequences[visit.player], visit.sequence_form
+        reach[: part.own_length(visit.player)] = sequence_form[sequences]
         record = Reach(tree, self.strategy(visit), reach, visit.workspace.scratch.value)
         Chain([*walk.enter(visit), adopt_pass.on(record, game.dtype)]).run()
     if game.shared_infosets is not None:
@@ -155,15 +155,15 @@ class SolverArrays:
     return result
 
   def copy_forced(self, line: AnyFloats) -> Chain:
-    """Returns the step that copies to each action without an alternative the number of its owner's last choice.
+    """Returns the step that fills the numbers of forced moves: each is that of its owner's last choice.
 
-    That is a number of each sequence which both have in common, such as the probability to play to it.
+    `line` is a number for each sequence that a forced move shares with the sequence above, such as its reach.
     """
     moves = list(self.partition.forced()) if len(line) else []
     if not moves:
       return Chain([])
     sources = np.concatenate([chosen for _, chosen in moves]).astype(np.uint32)
-    targets = np.concatenate([np.arange(own.start, own.stop) for own, _ in moves])
+    targets = np.concatenate([np.arange(forced.start, forced.stop) for forced, _ in moves])
     record = Within(line, sources, targets.astype(np.uint32))
     return Chain([copy_within_line.on(record, self.game.dtype)])
 
@@ -173,7 +173,7 @@ class SolverArrays:
     return [utility[player].item(part.place(player).start) for player in self.walk.players]
 
   def total(self, player: int) -> AnyFloats:
-    """Returns the sum of the weights of a player's average, a view of shape (1,)."""
+    """Returns the sum of the weights in a player's average, a view of shape (1,)."""
     trunk = self.parts[0]
     root = trunk.sequences[player].start + trunk.place(player).start
     return self.state.cumulative[root : root + 1]
@@ -196,13 +196,13 @@ class SolverArrays:
 
   def scale(self, visit: Visit) -> Uint16s:
     """Returns `Block.scale` of a player's infosets in a part."""
-    own = self.parts[visit.number].infosets[visit.player]
-    return self.game.scale[own.start : own.stop + MOST_LANES]
+    infosets = self.parts[visit.number].infosets[visit.player]
+    return self.game.scale[infosets.start : infosets.stop + MOST_LANES]
 
   def action_state(self, visit: Visit) -> AnyFloats:
     """Returns the minimizer's numbers of actions of a player in a part, a view of shape (lines, sequences)."""
-    own = self.parts[visit.number].sequences[visit.player]
-    return _lines(self.state.action_state, self._minimizer.action_lines, own)
+    sequences = self.parts[visit.number].sequences[visit.player]
+    return _lines(self.state.action_state, self._minimizer.action_lines, sequences)
 
   def infoset_state(self, visit: Visit) -> AnyFloats:
     """Returns the minimizer's numbers of infosets of a player in a part, a view of shape (lines, infosets).
@@ -211,44 +211,43 @@ class SolverArrays:
     """
     if len(self.parts) == 1:
       return self.state.infoset_state
-    own = self.parts[visit.number].infosets[visit.player]
-    return _lines(self.state.infoset_state, self._minimizer.infoset_lines, own)
+    infosets = self.parts[visit.number].infosets[visit.player]
+    return _lines(self.state.infoset_state, self._minimizer.infoset_lines, infosets)
 
   def action_state_parts(self) -> Iterator[tuple[slice, AnyFloats]]:
-    """Yields sequences, and their numbers in `action_state`: a view of shape (lines, sequences)."""
+    """Yields the sequences of a part, and their numbers in `action_state`, a view of shape (lines, sequences)."""
     for number, part in enumerate(self.parts):
       for visit in self.walk.visits(number)[: 1 if part.shared_places else None]:
         yield part.sequences[visit.player], self.action_state(visit)
 
   def infoset_state_parts(self) -> Iterator[tuple[slice, Float64s]]:
-    """Yields infosets, and their numbers in `infoset_state`: a view of shape (lines, infosets)."""
+    """Yields the infosets of a part, and their numbers in `infoset_state`, a view of shape (lines, infosets)."""
     for number, part in enumerate(self.parts):
       for visit in self.walk.visits(number)[: 1 if part.shared_places else None]:
-        own = part.infosets[visit.player]
-        yield own, self.infoset_state(visit)[:, : own.stop - own.start]
+        infosets = part.infosets[visit.player]
+        yield infosets, self.infoset_state(visit)[:, : infosets.stop - infosets.start]
 
   def action_numbers(self) -> Float64s:
     """Returns a copy of `action_state` in the game's order, shape (lines, sequences)."""
     result = np.zeros((self._minimizer.action_lines, self.game.end))
-    for own, block in self.action_state_parts():
-      result[:, own] = block
+    for sequences, lines in self.action_state_parts():
+      result[:, sequences] = lines
     return result
 
   def set_action_state(self, values: Float64s) -> None:
     """Writes `action_state`, given in the game's order, shape (lines, sequences)."""
-    for own, block in self.action_state_parts():
-      block[:] = values[:, own]
+    for sequences, lines in self.action_state_parts():
+      lines[:] = values[:, sequences]
 
   def infoset_numbers(self) -> Float64s:
     """Returns a copy of `infoset_state` in the game's order, shape (lines, infosets)."""
     result = np.zeros((self._minimizer.infoset_lines, self.game.num_infosets))
-    for own, block in self.infoset_state_parts():
-      result[:, own] = block
+    for infosets, lines in self.infoset_state_parts():
+      result[:, infosets] = lines
     return result
 
 
-def _lines(array: AnyFloats, lines: int, own: slice) -> AnyFloats:
+def _lines(array: AnyFloats, lines: int, place: slice) -> AnyFloats:
   """Returns all lines of a part, a view."""
-  return array.reshape(-1)[lines * own.start : lines * own.stop].reshape(
-    lines, own.stop - own.start
-  )
+  flat = array.reshape(-1)[lines * place.start : lines * place.stop]
+  return flat.reshape(lines, place.stop - place.start)

@@ -1,4 +1,4 @@
-"""A loop that goes on from given strategies."""
+"""Continuation of a loop from given strategies."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ def resume_from(
   sequence_form: Float64s,
   parameters: Float64s,
 ) -> None:
-  """Makes strategies the current ones of a loop, and the minimizer's state fit them.
+  """Gives a loop other current strategies, and the minimizer a state that fits them.
 
   Args:
     game: the game.

@@ -73,7 +73,7 @@ class FullWidthState:
       sums[:] = 0.0
 
   def begin_warm(self, iterations: int, sums: Float64s | None) -> None:
-    """Counts so many iterations as done; the average has these sums, or begins after them."""
+    """Counts iterations as done; the average has the given sums, or begins after these iterations."""
     self.counts[:] = self.warm_iterations = iterations
     if sums is None:
       self.average_start = iterations
@@ -83,17 +83,17 @@ class FullWidthState:
       self.tapered[:] = ADDITION * iterations * self.cumulative
 
   def count_as(self, iteration: int) -> None:
-    """Counts the iterations done as more; the average keeps its length."""
+    """Raises the number of iterations done to `iteration`; the average keeps its length."""
     more = iteration - int(self.counts[0])
     self.counts += np.uint64(more)
     self.average_start += more
 
 
 def check_numbers(game: CompiledGame, state: Mapping[str, Any]) -> None:
-  """Checks a state by name, but for its sums of strategies, which are complete outside of pruning's windows only.
+  """Checks the values of a state by name, except sums of strategies, which are incomplete in a window of pruning.
 
   Raises:
-    ValueError: no iterations lead to it.
+    ValueError: no iterations lead to this state.
   """
   for name in (
     "strategy",
@@ -108,15 +108,15 @@ def check_numbers(game: CompiledGame, state: Mapping[str, Any]) -> None:
   iteration, last_addition = (int(count) for count in state["counts"])
   require(iteration <= MOST_ITERATIONS, "the iteration is possible")
   for number in (state["average_start"], state["warm_iterations"], last_addition):
-    require(0 <= number <= iteration, "what counts iterations was before")
+    require(0 <= number <= iteration, "numbers of iterations are not in the future")
   forms.check_behavioral_form(game, state["strategy"])
 
 
 def check_sums(game: CompiledGame, state: Mapping[str, Any]) -> None:
-  """Checks the sums of strategies of a state by name.
+  """Checks the sums of strategies in the values of a state by name.
 
   Raises:
-    ValueError: they are no sums of sequence forms.
+    ValueError: the sums are no sums of sequence forms.
   """
   for name in ("cumulative", "tapered"):
     forms.check_sums(game, state[name])

@@ -39,7 +39,7 @@ class Taper(NamedTuple):
 
 @step(Taper)
 def add_to_tapered(record: Taper) -> None:
-  """Adds the sums of strategies to the tapered sums at the end of an iteration, before it is counted."""
+  """Tapered += addition * cumulative, at the end of an iteration, before it is counted."""
   tapered, cumulative, factor = record.tapered, record.cumulative, record.addition[0]
   if factor != 0.0:
     for i in range(np.uint64(tapered.shape[0])):
@@ -48,7 +48,7 @@ def add_to_tapered(record: Taper) -> None:
 
 
 class Sum(NamedTuple):
-  """The arguments of `add_before`: see `IterationNumbers` for the weights."""
+  """The arguments of `add_before`; `weights` as in `IterationNumbers`."""
 
   total: Doubles
   added: Line
@@ -57,7 +57,7 @@ class Sum(NamedTuple):
 
 @step(Sum)
 def add_before(record: Sum) -> None:
-  """Adds something, times the weight of the strategy before the update, to a total."""
+  """Total += weight of the strategy before the update * added."""
   total, added, weight = record.total, record.added, record.weights[0]
   for i in range(np.uint64(total.shape[0])):
     total[i] += weight * added[i]
@@ -78,10 +78,10 @@ def taper(arrays: SolverArrays) -> list[Step]:
 
 def sum_gradients(arrays: SolverArrays, visit: Visit) -> list[Step]:
   """Returns the step that adds a player's gradient to the sums for correlated play; none without such sums."""
-  own, weights = arrays.place(visit), arrays.numbers.weights[visit.player]
+  place, weights = arrays.place(visit), arrays.numbers.weights[visit.player]
   if not len(arrays.state.gradients):
     return []
-  record = Sum(arrays.state.gradients[own], visit.utility[own], weights)
+  record = Sum(arrays.state.gradients[place], visit.utility[place], weights)
   return [add_before.on(record, arrays.game.dtype)]
 
 
@@ -98,9 +98,9 @@ def sum_values(arrays: SolverArrays, visit: Visit) -> list[Step]:
 def add_by_rule(
   arrays: SolverArrays, visit: Visit, rule: AverageRule, counted: Counted, forward_pass: Step
 ) -> list[Step]:
-  """Returns a player's forward pass, and before or after it the step that brings its average up to date by a rule."""
-  own, after = arrays.place(visit), int(counted == "after")
+  """Returns a player's forward pass, and before or after it the step of the rule."""
+  place, after = arrays.place(visit), int(counted == "after")
   weight = arrays.numbers.weights[visit.player, after : after + 1]
-  record = Average(arrays.state.cumulative[own], visit.sequence_form[own], weight)
+  record = Average(arrays.state.cumulative[place], visit.sequence_form[place], weight)
   step = rule.add.on(record, arrays.game.dtype)
   return [forward_pass, step] if after else [step, forward_pass]

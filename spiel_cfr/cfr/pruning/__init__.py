@@ -1,1 +1,1 @@
-"""Pruning: solvers in windows of iterations that leave out subtrees below actions that are not played for a while."""
+"""Pruning: windows of iterations without the subtrees below actions that are not played."""

@@ -1,7 +1,7 @@
-"""A game without some subtrees, compacted so that full-width solvers iterate on what is left.
+"""Compaction of a game: without its frozen subtrees, so that full-width solvers iterate on the rest.
 
 A frozen sequence is not played. Its owner's infosets below it and the leaves at and below it are dropped, and with them
-the infosets that no remaining leaf follows. An infoset that keeps one action is dropped as a forced move is: see
+the infosets that no remaining leaf follows. An infoset that keeps one action is dropped like a forced move: see
 `games.compiled.forced_moves`.
 """
 
@@ -27,7 +27,7 @@ T = TypeVar("T", bound=np.generic)
 
 
 class Group(NamedTuple):
-  """Infosets with the same number of actions; `above` has the sequence above each, shape (infosets,)."""
+  """Infosets with the same number of actions; `above`, shape (infosets,), is the sequence above each infoset."""
 
   sequences: slice
   actions: int
@@ -35,12 +35,12 @@ class Group(NamedTuple):
   above: Int64s
 
   def of(self, array: npt.NDArray[T]) -> npt.NDArray[T]:
-    """Returns a view of their sequences in an array of shape (sequences,), of shape (actions, infosets)."""
+    """Returns the elements of an array of shape (sequences,) at the actions, a view of shape (actions, infosets)."""
     return array[self.sequences].reshape(self.actions, -1)[:, : len(self.above)]
 
 
 class Compacted(NamedTuple):
-  """The rest of a game.
+  """A game without its frozen subtrees.
 
   Attributes:
     game: the game that is left, with sequences and infosets numbered anew.
@@ -60,19 +60,19 @@ class Compacted(NamedTuple):
 
 
 class PrunableGame:
-  """A game of two players, and what all of its windows need.
+  """A game of two players, with the arrays that all of its windows need.
 
   Attributes:
     game: the game.
-    groups: the infosets with something to decide, of both players, parents before children.
+    groups: the infosets with a choice, of both players, parents before children.
     owner: int64 (sequences,). The infoset of each sequence; 0 for padding and empty sequences.
   """
 
   def __init__(self, game: CompiledGame) -> None:
-    """Lists leaves and infosets; raises PruningError where what is left of the game is no game."""
+    """Lists leaves and infosets; raises PruningError for a game that can't be compacted."""
     why = ""
     if game.num_players != 2:
-      why = f"has {game.num_players} players; what a player faces is then no sum of strategies"
+      why = f"has {game.num_players} players; pruning takes two"
     elif game.original is not game:
       why = "is an abstraction. Prune its `original`"
     elif not isinstance(game, EnumeratedGame):
@@ -83,15 +83,15 @@ class PrunableGame:
     self._payoff, self._tree = deciding.payoff, Tree(deciding.groups, deciding.parent)
     parent = deciding.parent.astype(np.int64)
     self.groups = [
-      Group(slice(first, first + actions * stride), actions, own, parent[own])
+      Group(slice(first, first + actions * stride), actions, infosets, parent[infosets])
       for first, stride, count, actions, infoset, _ in deciding.groups.astype(np.int64).tolist()
-      for own in [slice(infoset, infoset + count)]
+      for infosets in [slice(infoset, infoset + count)]
     ]
     self.owner = game.per_sequence(np.arange(game.num_infosets, dtype=np.float64)).astype(np.int64)
     # Each player's sequences, infoset by infoset.
-    rows = [[own.T.ravel() for own, _ in tree.infoset_groups()] for tree in game.treeplexes]
-    self._rows = [np.concatenate([np.zeros(0, np.int64), *own]) for own in rows]
-    # Both players' sequences at each leaf, shape (2, leaves), and its payoffs, shape (leaves, 2).
+    by_group = [[rows.T.ravel() for rows, _ in tree.infoset_groups()] for tree in game.treeplexes]
+    self._rows = [np.concatenate([np.zeros(0, np.int64), *groups]) for groups in by_group]
+    # The sequences of both players at each leaf, shape (2, leaves), and its payoffs, shape (leaves, 2).
     every = np.arange(game.end, dtype=np.uint32)
     leaves, self._worth = merged_leaves(self._payoff, 2, every, np.ones(game.end))
     self._leaves = leaves.astype(np.intp)
@@ -120,34 +120,34 @@ class PrunableGame:
     return result
 
   def without(self, frozen: Bools) -> Compacted:
-    """Returns what is left of the game without some sequences, shape (sequences,), and all below them."""
+    """Returns the game without frozen sequences, a mask of shape (sequences,), and their subtrees."""
     game, kept = self.game, self.kept(frozen)
-    some = np.flatnonzero(kept[self._leaves].all(axis=0))
-    leaves, worth = self._leaves[:, some], self._worth[some]
+    remaining_leaves = np.flatnonzero(kept[self._leaves].all(axis=0))
+    leaves, worth = self._leaves[:, remaining_leaves], self._worth[remaining_leaves]
     live = self._live_actions(kept, leaves)
     seen = live > 1
-    left = [own[kept[own] & seen[self.owner[own]]] for own in self._rows]
+    left = [rows[kept[rows] & seen[self.owner[rows]]] for rows in self._rows]
     number, place = self._numbers(left), np.zeros(game.end, np.uint32)
     treeplexes, infosets, root, first = [], [], 0, 0
     for tree in game.treeplexes:
-      own = tree.first_infoset + np.flatnonzero(seen[tree.first_infoset :][: tree.num_infosets])
-      placed = build_treeplex(number[game.decisions.parent[own]], live[own], root, first)
+      some = tree.first_infoset + np.flatnonzero(seen[tree.first_infoset :][: tree.num_infosets])
+      placed = build_treeplex(number[game.decisions.parent[some]], live[some], root, first)
       place[tree.root : tree.end] = placed.sequences[number[tree.root : tree.end]]
-      infosets.append(own[np.argsort(placed.position)])
+      infosets.append(some[np.argsort(placed.position)])
       treeplexes.append(placed.treeplex)
-      root, first = placed.treeplex.end, first + len(own)
+      root, first = placed.treeplex.end, first + len(some)
     there = place[leaves]
-    listed = [Leaves(there[own], there[[1 - own]], worth[:, own]) for own in range(2)]
+    listed = [Leaves(there[player], there[[1 - player]], worth[:, player]) for player in range(2)]
     payoff, remaining = LeafRows.of_leaves(listed, treeplexes), np.concatenate(infosets)
     sequences = np.concatenate([[tree.root for tree in game.treeplexes], *left])
-    # What is rounding does not depend on what is left.
+    # The tolerance of rounding does not depend on the remaining leaves.
     scale = np.pad(game.scale[remaining], (0, MOST_LANES))
     compacted = game.with_payoff(payoff, treeplexes=tuple(treeplexes), scale=scale)
-    share = len(some) / max(1, len(self._worth))
+    share = len(remaining_leaves) / max(1, len(self._worth))
     return Compacted(compacted, sequences, place[sequences], remaining, seen, share)
 
   def _live_actions(self, kept: Bools, leaves: Int64s) -> Int64s:
-    """Returns how many actions each infoset keeps, shape (infosets,); 0 where no leaf follows."""
+    """Returns the number of actions that each infoset keeps, shape (infosets,); 0 if no leaf follows."""
     matters, follows = np.zeros(self.game.end, bool), np.zeros(self.game.num_infosets, bool)
     matters[leaves] = True
     for group in reversed(self.groups):
@@ -159,8 +159,8 @@ class PrunableGame:
   def _numbers(self, left: list[Int64s]) -> Int64s:
     """Numbers each player's sequences as `build_treeplex` does; a dropped one has the number of the last above it."""
     result = np.zeros(self.game.end, np.int64)
-    for own in left:
-      result[own] = 1 + np.arange(len(own))
+    for sequences in left:
+      result[sequences] = 1 + np.arange(len(sequences))
     for group in self.groups:
       rows = group.of(result)
       np.copyto(rows, result[group.above], where=rows == 0)

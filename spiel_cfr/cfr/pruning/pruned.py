@@ -1,15 +1,17 @@
 """Pruning in windows: regret-based pruning, best-response pruning and dynamic thresholding.
 
-A window is a set of frozen actions, a number of iterations, and the game without what is below these actions. The
-solver freezes actions that are not played and whose regrets are so negative that this is not going to change. It
-iterates on the compacted game, and then brings back what was skipped with the history of a best response. With C the
-values of a best response to what was faced, and Z(j) = sum of w_t v^t(j) the noted values of an infoset,
+A window is a set of frozen actions, a number of iterations, and the game without the subtrees below these actions. The
+solver freezes actions that are not played, and whose regrets are so negative that this will not change in the window.
+It iterates on the compacted game. Then it brings the skipped subtrees back, with the history of a best response. Let C
+be the values of a best response to the strategies that the player faced, and Z(j) = sum of w_t v^t(j) the noted values
+of an infoset. Then
 
     "regret"         since the window began:  R(j'a') += C(j'a') - C(j'),  Z(j') += C(j'),  R(ja) += C(ja) - Z(j)
     "best_response"  ever since:              R(j'a') =  C(j'a') - C(j'),  Z(j') =  C(j'),  R(ja) =  C(ja) - Z(j)
 
-for a frozen action ja and all j'a' below it. If R(ja) is still too negative to be played, nothing was lost. Otherwise
-ja came too late; the window is rolled back and done again with ja. docs/theory/rewriting_history.md has the proof.
+for a frozen action ja and all j'a' below it. If R(ja) is still too negative to be played, the window was exact.
+Otherwise ja came back too late: the window is rolled back and repeated with ja. docs/theory/rewriting_history.md has
+the proof.
 
 - Brown and Sandholm, "Regret-Based Pruning in Extensive-Form Games" (2015): "regret" with CFR.
 - Brown, Kroer and Sandholm, "Dynamic Thresholding and Pruning for Regret Minimization" (2017): "regret" with Hedge.
@@ -43,28 +45,29 @@ from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import tie_tolerances
 from spiel_cfr.regret_minimizers.schedules import Power
 
-# From which iterations the history of what comes back is made: those of the window, or all.
+# The iterations from which the history of a skipped subtree is made: those of the window, or all.
 Rule = Literal["regret", "best_response"]
 
-# The most iterations of a window, and the part of all iterations so far that it may have.
+# The most iterations of a window, and its length as a part of all iterations so far: 1 / _PART.
 _LONGEST, _PART = 3000, 5
-# A window is to take about five times as long as its opening: the time of so many iterations and leaves.
+# The length of a window whose iterations take about five times as long as its opening: this number of iterations, and
+# this number divided by the leaves.
 _OPENING_ITERATIONS, _OPENING_LEAVES = 250, 8_000_000
-# Where nothing can be pruned, the next attempt is this many times as far away.
+# The factor by which the next attempt is further away if nothing can be pruned.
 _IDLE = 2
-# The part of the leaves that may be left at most; otherwise nothing is pruned.
+# The largest part of the leaves that may be left; otherwise nothing is pruned.
 _WORTHWHILE = 0.5
-# In the forecast, the weight of all that the other player has ever done.
+# The weight of the other player's whole history in the forecast.
 _CAUTION = 1.0
 
 
 @dataclasses.dataclass
 class PrunedState:
-  """All that changes from one iteration to the next.
+  """The state of a pruned solver.
 
   Attributes:
-    solver: the state of the solver that is pruned.
-    opened: the state of that solver when the window began.
+    solver: the state of the inner solver, which is pruned.
+    opened: the state of the inner solver when the window began.
     frozen: bool (sequences,). The topmost sequences that the window leaves out.
     window_end: the iteration after which the window ends.
     nodes: the number of nodes visited, see `Pruned.nodes_touched`.
@@ -94,15 +97,17 @@ class Pruned(Solver):
       solver = Pruned(CFRPlusSolver("liars_dice"))
       solver.run(10_000)
 
-  An action is frozen if it is not played now, and would not be after the window in the worst case: a best response
-  below it, whose losses count as 0, against a forecast (the other player's last window, and its whole history once
-  more, both scaled to the window's length). CFR+ makes good what comes back too late; with CFR and Hedge the window is
-  rolled back, and has no part in the average before that is decided. Averages take the strategies that the other player
-  faces. A window has a fifth of all iterations so far, `shortest` to 3,000, if at most half the leaves are left.
+  An action is frozen if it is not played now, and would not be played after the window in the worst case. The worst
+  case is a best response below it, whose losses count as 0, against a forecast: the other player's last window plus its
+  whole history, both scaled to the length of the window. If an action comes back too late, CFR+ corrects its regrets.
+  CFR and Hedge roll the window back; so averages leave a window out until it is certain to stay. Averages take the
+  strategies that the other player faces. A window has a fifth of all iterations so far, but at least `shortest` and at
+  most 3,000. It is opened if at most half of the leaves are left.
 
   Attributes:
     compiled_game: the game as arrays.
-    rule: as given, like `shortest`.
+    rule: the rule of the constructor.
+    shortest: the fewest iterations of a window.
   """
 
   _runtime: _Run
@@ -113,16 +118,17 @@ class Pruned(Solver):
     """Makes the solver.
 
     Args:
-      solver: CFR, CFR+, or Hedge with dynamic thresholding; it stays as it is, and the new solver begins anew.
-      rule: from which iterations a best response makes the history of what comes back: "regret" for those of the
-        window, "best_response" for all, which remembers nothing of what is left out.
-      shortest: the fewest iterations of a window; by default, as many as take five times as long as to open it.
+      solver: CFR, CFR+, or Hedge with dynamic thresholding. It stays as it is; the new solver begins at iteration 0.
+      rule: the iterations from which a best response makes the history of a skipped subtree: "regret" for those of the
+        window, "best_response" for all, which needs no memory of skipped subtrees.
+      shortest: the fewest iterations of a window; by default, so many that they take five times as long as its opening.
 
     Raises:
-      PruningError: the minimizer is none of these, or forgets regrets that the rule needs; averages are not weighted
-        as regrets are, tapered or correlated; or the game has not two players, is an abstraction or in vector form.
+      PruningError: the minimizer is none of the three, or forgets regrets that the rule needs; averages have other
+        weights than regrets, or are tapered or correlated; or the game has more than two players, is an abstraction, or
+        is in vector form.
       LockError: a part of the policy is locked.
-      ArgumentError: `solver` is no full-width solver, there is no such rule, or `shortest` is not from 1 to 3,000.
+      ArgumentError: `solver` is no full-width solver, `rule` is unknown, or `shortest` is not from 1 to 3,000.
     """
     if not isinstance(solver, FullWidthSolver):
       raise errors.ArgumentError(
@@ -146,7 +152,7 @@ class Pruned(Solver):
 
   def reset(self) -> None:
     solver = FullWidthSolver(self.compiled_game, **self._pruned)
-    # Messages name the solver that the caller has made.
+    # Messages name this solver, not the inner one.
     solver.recipe = self.recipe
     frozen = np.zeros(self.compiled_game.end, bool)
     state = PrunedState(solver.state, copy.deepcopy(solver.state), frozen, self.shortest)
@@ -163,22 +169,22 @@ class Pruned(Solver):
 
   @property
   def iteration(self) -> int:  # type: ignore[override]
-    """The number of iterations, those that were rolled back not counted."""
+    """The number of iterations, without those that were rolled back."""
     return self._runtime.solver.iteration
 
   @property
   def nodes_touched(self) -> int:
-    """The number of states visited, rolled back or not: by the part of leaves left; a best response visits all."""
+    """The number of states visited, rolled back or not. Windows count by their part of the leaves."""
     return self._runtime.state.nodes
 
   @property
   def active_share(self) -> float:
-    """The part of the leaves that the current window goes through."""
+    """The part of the leaves that the current window visits."""
     return self._window().left.share if self.num_pruned else 1.0
 
   @property
   def num_pruned(self) -> int:
-    """The number of sequences that are frozen, those below them not counted."""
+    """The number of frozen sequences, without those below them."""
     return int(self._runtime.state.frozen.sum())
 
   def prepare(self) -> None:
@@ -190,7 +196,7 @@ class Pruned(Solver):
   def _advance(self, count: int) -> None:
     run, end = self._runtime, self.iteration + count
     while self.iteration < end:
-      # Ctrl-C comes neither between windows nor before all is copied back from one.
+      # Ctrl-C must come neither between windows nor before the state of a window is copied back.
       with DeferredInterrupt(whole=True):
         if self.iteration >= run.state.window_end:
           self._next_window()
@@ -202,19 +208,19 @@ class Pruned(Solver):
           run.solver._advance(count)
 
   def _count(self, iterations: int, share: float = 1.0) -> None:
-    """Counts what iterations visit that go through a part of the leaves."""
+    """Counts the states that iterations visit, given the part of the leaves that they visit."""
     walks = self.compiled_game.num_players if self._runtime.solver.alternating_updates else 1
     self._runtime.state.nodes += iterations * walks * round(share * self.compiled_game.num_states)
 
   def _window(self) -> Window:
-    """Returns the window, which is made anew where a state was loaded."""
+    """Returns the window; after a state was loaded, a new one."""
     run = self._runtime
     if run.window is None:
       run.window = Window(self._prunable.without(run.state.frozen), run.solver)
     return run.window
 
   def _next_window(self) -> None:
-    """Ends the window and opens the next, or rolls it back and opens it without the actions that came too late."""
+    """Ends the window and opens the next, or rolls it back and reopens it with the actions that came back too late."""
     state = self._runtime.state
     if self.num_pruned:
       late = self._bring_back(state.solver)
@@ -231,7 +237,7 @@ class Pruned(Solver):
     state.window_end = self.iteration + (length if self._freeze(frozen) else _IDLE * length)
 
   def _freeze(self, frozen: Bools) -> bool:
-    """Opens a window without some sequences, or with all if that does not pay; returns whether it does."""
+    """Opens a window without frozen sequences if that pays, or else with all; returns whether it pays."""
     run, left = self._runtime, self._prunable.without(frozen)
     pays = bool(frozen.any()) and left.share <= _WORTHWHILE
     run.state.frozen[:] = frozen & pays
@@ -240,7 +246,7 @@ class Pruned(Solver):
     return pays
 
   def _freezable(self, length: int) -> Bools:
-    """Returns which sequences to freeze for so many iterations, the topmost ones only, shape (sequences,)."""
+    """Returns the sequences to freeze for so many iterations, a mask of shape (sequences,); only the topmost ones."""
     game, state, opened = self._prunable, self._runtime.state.solver, self._runtime.state.opened
     coming = float(self._weights(length).sum())
     faced, noted = state.cumulative, state.infoset_state[-1]
@@ -263,11 +269,11 @@ class Pruned(Solver):
     return self._minimizer.weights(self.iteration + 1 + np.arange(count))
 
   def _unit(self) -> float:
-    """Returns the weight of an iteration in regrets: 1, or in CFR+, whose regrets have none, that of the next one."""
+    """Returns the weight of an iteration in regrets: 1; in CFR+, the weight of the next iteration in the average."""
     return float(self._weights(1)[0]) if self._forgets else 1.0
 
   def _most_idle(self, state: FullWidthState, iteration: int) -> Float64s:
-    """Returns the largest regret with which an action is not played at an iteration, shape (infosets,)."""
+    """Returns the largest regret of an action that is not played at an iteration, shape (infosets,)."""
     game, minimizer = self._prunable, self._minimizer.minimizer
     result = np.zeros(len(self._ties))
     if isinstance(minimizer, ThresholdedHedge):
@@ -278,7 +284,7 @@ class Pruned(Solver):
     return result
 
   def _bring_back(self, state: FullWidthState) -> Bools:
-    """Makes the history of what was left out in the solver's state or a copy; returns what came too late."""
+    """Writes the history of skipped subtrees into a state; returns the frozen actions that came back too late."""
     game, opened, frozen = self._prunable, self._runtime.state.opened, self._runtime.state.frozen
     left, ever = self._window().left, self.rule == "best_response"
     self._add_deferred(left, state.strategy, opened.cumulative, state.cumulative)
@@ -292,18 +298,18 @@ class Pruned(Solver):
       np.copyto(worth, game.worth(aligned(state.cumulative)), where=~kept)
       regrets[~kept] = 0.0
     for group in reversed(game.groups):
-      own, strategy, at = group.of(worth), group.of(state.strategy), group.infosets
-      below, best = ~kept[group.above], own.max(axis=0)
+      values, strategy, at = group.of(worth), group.of(state.strategy), group.infosets
+      below, best = ~kept[group.above], values.max(axis=0)
       if ever:
         before[at][below] = 0.0
-      # Visited infosets have noted their values; the others have played as before, or a best response.
-      unseen = np.where(below, best, (strategy * own).sum(axis=0))
+      # Visited infosets have noted their values. The others play as before or, below frozen actions, a best response.
+      unseen = np.where(below, best, (strategy * values).sum(axis=0))
       value = np.where(left.seen[at], noted[at] - before[at], unseen)
       noted[at] = before[at] + value
       np.add.at(worth, group.above, value)
       against = np.where(below, value, noted[at]) if ever else value
-      regret, tied = group.of(regrets), own == best
-      np.add(regret, (own - against) / self._unit(), out=regret, where=~group.of(kept))
+      regret, tied = group.of(regrets), values == best
+      np.add(regret, (values - against) / self._unit(), out=regret, where=~group.of(kept))
       np.copyto(strategy, tied / tied.sum(axis=0), where=below)
     late: Bools = frozen & (
       regrets > (self._most_idle(state, self.iteration) + self._ties)[game.owner]
@@ -315,16 +321,16 @@ class Pruned(Solver):
   def _add_deferred(
     self, left: Compacted, strategy: AnyFloats, opened: AnyFloats, sums: AnyFloats
   ) -> None:
-    """Brings sums of sequence forms up to date at infosets that the window does not visit."""
+    """Adds to sums of sequence forms at the infosets that the window does not visit."""
     for group in self._prunable.groups:
       more = np.where(left.seen[group.infosets], 0.0, sums[group.above] - opened[group.above])
-      own = group.of(sums)
-      own += more * group.of(strategy)
+      part = group.of(sums)
+      part += more * group.of(strategy)
     deciding = self.compiled_game.decisions
     sums[deciding.forced] = sums[deciding.chosen]
 
   def cumulative_regrets(self) -> Float64s | None:
-    """Returns those of the solver; of what is left out, as they were when the window began."""
+    """Returns those of the inner solver; for frozen subtrees, those of the start of the window."""
     return self._runtime.solver.cumulative_regrets()
 
   def current_probabilities(self) -> Float64s:
@@ -335,31 +341,31 @@ class Pruned(Solver):
     if self.num_pruned:
       now = copy.deepcopy(state.solver)
       late = self._bring_back(now)
-      # A window that would be rolled back has no say yet.
+      # A window that would be rolled back does not count.
       sums = state.opened.cumulative if late.any() and not self._forgets else now.cumulative
     return forms.behavioral_form(self.compiled_game, sums)
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
-    own, opened, frozen = inside(state, "solver"), inside(state, "opened"), state["frozen"]
-    for each in (own, opened):
-      check_numbers(self.compiled_game, each)
-    began, done, end = int(opened["counts"][0]), int(own["counts"][0]), state["window_end"]
+    current, opened, frozen = inside(state, "solver"), inside(state, "opened"), state["frozen"]
+    for values in (current, opened):
+      check_numbers(self.compiled_game, values)
+    began, done, end = int(opened["counts"][0]), int(current["counts"][0]), state["window_end"]
     require(began <= done <= end <= began + _IDLE * _LONGEST, "the window is possible")
     require(min(state["nodes"], state["rollbacks"]) >= 0, "nothing is counted below 0")
-    require(opened["cumulative"] <= own["cumulative"], "what was faced does not get less")
-    require(forms.uniform(self.compiled_game)[frozen] > 0, "what is frozen are sequences")
-    require(not own["strategy"][frozen].any(), "what is frozen is not played")
-    sums = aligned(own["cumulative"])
+    require(opened["cumulative"] <= current["cumulative"], "sums of strategies do not fall")
+    require(forms.uniform(self.compiled_game)[frozen] > 0, "frozen sequences are actions")
+    require(not current["strategy"][frozen].any(), "frozen sequences are not played")
+    sums = aligned(current["cumulative"])
     if frozen.any():
       left = self._prunable.without(frozen)
-      self._add_deferred(left, own["strategy"], opened["cumulative"], sums)
+      self._add_deferred(left, current["strategy"], opened["cumulative"], sums)
     forms.check_sums(self.compiled_game, opened["cumulative"])
     forms.check_sums(self.compiled_game, sums)
 
 
 def _noted(solver: FullWidthSolver, rule: Rule) -> Noted:
-  """Returns a solver's minimizer, which also notes values; raises LockError and PruningError, see `Pruned`."""
+  """Returns the minimizer that notes values besides; raises LockError and PruningError, see `Pruned`."""
   minimizer, averaging = solver.minimizer, solver.averaging
   weights, is_plus = averaging.weights, minimizer == RegretMatching.plus()
   remembers = minimizer == RegretMatching() or isinstance(minimizer, ThresholdedHedge)

@@ -1,4 +1,4 @@
-"""A window of pruning: iterations on what is left of a game."""
+"""Windows of pruning: iterations on a game without its frozen subtrees."""
 
 from typing import Any
 
@@ -10,22 +10,22 @@ from spiel_cfr.cfr.pruning.compaction import Compacted
 
 
 class Window:
-  """A solver of what is left of a game, which keeps the state of a solver of the whole game up to date."""
+  """A solver of the compacted game, which keeps the state of the solver of the whole game up to date."""
 
   def __init__(self, left: Compacted, whole: FullWidthSolver) -> None:
     self.left, self._state = left, whole.state
     self._solver = FullWidthSolver(left.game, **whole.constructor_arguments())
-    own, state, infosets = self._solver.state, self._state, np.arange(len(left.infosets))
-    # Arrays of the small game and of the whole one, and the places in each that belong together.
+    part, whole_state, infosets = self._solver.state, self._state, np.arange(len(left.infosets))
+    # Arrays of the compacted game and of the whole game, and the corresponding places in both.
     self._pairs: list[tuple[AnyFloats, AnyFloats, Any, Any]] = [
-      (own.strategy, state.strategy, left.places, left.sequences),
-      (own.cumulative, state.cumulative, left.places, left.sequences),
-      (own.action_state, state.action_state, left.places, left.sequences),
-      (own.infoset_state, state.infoset_state, infosets, left.infosets),
+      (part.strategy, whole_state.strategy, left.places, left.sequences),
+      (part.cumulative, whole_state.cumulative, left.places, left.sequences),
+      (part.action_state, whole_state.action_state, left.places, left.sequences),
+      (part.infoset_state, whole_state.infoset_state, infosets, left.infosets),
     ]
     for small, large, here, there in self._pairs:
       small[..., here] = large[..., there]
-    own.counts[:] = state.counts
+    part.counts[:] = whole_state.counts
     self._solver.refresh()
 
   def advance(self, count: int) -> None:

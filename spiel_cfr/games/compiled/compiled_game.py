@@ -12,7 +12,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s, Uint16s, Uint32s, Uint64s, spread
+from spiel_cfr._numba.arrays import Float64s, Int64s, Uint16s, Uint32s, Uint64s, concatenated_ranges
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled import abstraction_map
 from spiel_cfr.games.compiled.forced_moves import Decisions
@@ -340,7 +340,7 @@ class CompiledGame(abc.ABC):
       return self._map.sequences[self.original.all_action_sequences].astype(np.int64)
     result = [np.zeros(0, np.int64)]
     for own in self.infosets:
-      index = spread(np.zeros_like(own.num_actions), own.num_actions)
+      index = concatenated_ranges(np.zeros_like(own.num_actions), own.num_actions)
       first = np.repeat(own.first_sequence.astype(np.int64), own.num_actions)
       result.append(first + index * np.repeat(own.stride.astype(np.int64), own.num_actions))
     return np.concatenate(result)

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, Uint32s, spread
+from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, Uint32s, concatenated_ranges
 from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
@@ -97,7 +97,7 @@ def game_from_arrays(
     num_terminals=len(worth),
     open_spiel_version=None,
   )
-  actions = [spread(np.zeros_like(own), own) for own in counts]
+  actions = [concatenated_ranges(np.zeros_like(own), own) for own in counts]
   game = game_of_parts(facts, [list(own) for own in names], actions, above, counts, leaves, worth)
   if payoff_range is None:
     bound = max(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfr._numba.arrays import Float64s, Int64s, spread
+from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.histories import MOVER, compile_histories
 from spiel_cfr.games.openspiel.history_list import CHANCE, NONE, TERMINAL
@@ -50,7 +50,7 @@ class HistoryWalk:
 
   def children(self, nodes: Int64s) -> Int64s:
     """Returns the children of nodes, end to end."""
-    return spread(self.first_child[nodes], self.num_children[nodes])
+    return concatenated_ranges(self.first_child[nodes], self.num_children[nodes])
 
   def probabilities(self, behavioral: Float64s) -> Float64s:
     """Returns the probability of the move that leads to each node, 1 at the root."""

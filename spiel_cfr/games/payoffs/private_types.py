@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, Uint32s, pieces, spread
+from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, Uint32s, concatenated_ranges, pieces
 from spiel_cfr._numba.simd import LANES
 from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
@@ -180,7 +180,7 @@ def find_entries(tensors: LeafTensors, player: int, payoffs: Float64s) -> Entrie
 
   def payoffs_of(batch: Int64s, size: int) -> Float64s:
     """Returns the payoffs of some entries with `size` squares each, shape (entries, elements)."""
-    these = leaves[spread(first_leaf[batch], leaves_of[batch])]
+    these = leaves[concatenated_ranges(first_leaf[batch], leaves_of[batch])]
     place = np.repeat(np.arange(len(batch)), leaves_of[batch])
     types = tensors.types[:, these].astype(np.int64)
     types[cut] %= LANES

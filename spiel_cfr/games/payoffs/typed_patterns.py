@@ -16,7 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, aligned, require, require_array, spread
+from spiel_cfr._numba.arrays import (
+  Bools,
+  Float64s,
+  Int64s,
+  aligned,
+  concatenated_ranges,
+  require,
+  require_array,
+)
 from spiel_cfr._numba.simd import LANES
 from spiel_cfr._util import files
 from spiel_cfr.games.payoffs import payoff_columns as column
@@ -191,7 +199,7 @@ class TypedPatterns(Payoff):
     """Returns a player's rows sorted by sequence: first sequences, numbers of entries, and the entries of all rows."""
     starts, lengths, first = rows_of(self.arrays, player)
     order = np.argsort(starts)
-    entries = first + spread((np.cumsum(lengths) - lengths)[order], lengths[order])
+    entries = first + concatenated_ranges((np.cumsum(lengths) - lengths)[order], lengths[order])
     return starts[order], lengths[order], entries
 
 
@@ -269,7 +277,7 @@ def _arranged(found: SquareRows, places: npt.NDArray[Any] = _NO_PLACES) -> Payof
     )
     starts.append(own.starts[order])
     begins = np.cumsum(own.lengths) - own.lengths
-    entries.append(num_entries + spread(begins[order], own.lengths[order]))
+    entries.append(num_entries + concatenated_ranges(begins[order], own.lengths[order]))
     root, end, num_leaves = own.bounds
     players.append((root, end, num_runs, num_runs + len(firsts), num_leaves))
     num_rows, num_runs = num_rows + len(order), num_runs + len(firsts)
@@ -299,7 +307,9 @@ def _check_rows(rows: Rows, tree: Treeplex) -> None:
   require(np.diff(starts) > 0, "rows are in order")
   require((starts >= tree.root) & (starts + LANES <= tree.end), "rows are in their treeplex")
   written = np.zeros(tree.end - tree.root, bool)
-  written[spread(starts - tree.root, np.minimum(np.diff(starts, append=tree.end), LANES))] = True
+  written[
+    concatenated_ranges(starts - tree.root, np.minimum(np.diff(starts, append=tree.end), LANES))
+  ] = True
   require(written[0], "rows have all sequences")
   for sequences, _ in tree.infoset_groups():
     require(written[sequences - tree.root], "rows have all sequences")

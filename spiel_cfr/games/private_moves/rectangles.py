@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, spread, unpickled
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, concatenated_ranges, unpickled
 from spiel_cfr._numba.records import Count, Doubles, Indices
 from spiel_cfr._numba.steps import Chain, Step, step
 from spiel_cfr.games.payoffs.payoff import NO_PLAYERS, Payoff, PayoffArrays
@@ -182,7 +182,7 @@ class Rectangles(Payoff):
     (own, own_sizes), (others, other_sizes) = sides
     pairs = own_sizes * other_sizes
     rectangle = np.repeat(np.arange(len(worth)), pairs)
-    place = spread(np.zeros_like(pairs), pairs)
+    place = concatenated_ranges(np.zeros_like(pairs), pairs)
     first, second = (np.cumsum(sizes) - sizes for sizes in (own_sizes, other_sizes))
     columns = [
       own[first[rectangle] + place // other_sizes[rectangle]],
@@ -204,11 +204,12 @@ class Rectangles(Payoff):
     rows = self.rows[player]
     chosen = rows.of_rectangle[rectangles]
     start = rows.start.astype(np.int64)
-    classes = rows.entries[spread(start[chosen], start[chosen + 1] - start[chosen])]
+    classes = rows.entries[concatenated_ranges(start[chosen], start[chosen + 1] - start[chosen])]
     members = np.argsort(rows.classes, kind="stable")
     counts = np.bincount(rows.classes)
     sequences = (
-      self._roots[player] + members[spread((np.cumsum(counts) - counts)[classes], counts[classes])]
+      self._roots[player]
+      + members[concatenated_ranges((np.cumsum(counts) - counts)[classes], counts[classes])]
     )
     return sequences, self._row_sizes(player)[chosen]
 

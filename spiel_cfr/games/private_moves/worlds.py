@@ -15,7 +15,7 @@ import scipy  # its `sparse` is imported when it is used
 import tqdm
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s, spread
+from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr._util import memory
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import (
@@ -248,8 +248,8 @@ class _Search:
       returns=np.array(self._returns, np.float64),
       first_edge=np.cumsum(counts) - counts,
       source=np.repeat(np.arange(len(counts)), counts),
-      action=table[spread(starts, counts)],
-      place=spread(np.zeros_like(counts), counts),
+      action=table[concatenated_ranges(starts, counts)],
+      place=concatenated_ranges(np.zeros_like(counts), counts),
       target=np.array(self._target, np.int64),
       probability=np.array(self._probability, np.float64),
       found_by=np.array(self._found_by, np.int64),

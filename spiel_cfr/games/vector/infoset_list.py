@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import spread
+from spiel_cfr._numba.arrays import concatenated_ranges
 from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.vector.layout import Layout
@@ -56,7 +56,7 @@ def list_infosets(layout: Layout, view: GameView, player: int) -> Infosets:
   counts = tree.num_actions[own].astype(np.int64)
   return Infosets(
     infostates=names,
-    actions=tree.action[spread(tree.first_edge[own], counts)].astype(np.int64),
+    actions=tree.action[concatenated_ranges(tree.first_edge[own], counts)].astype(np.int64),
     num_actions=counts,
     position=(layout.infoset[own] - layout.first_infosets[player, 0] + place).astype(np.uint32),
     first_sequence=(layout.first[own] + place).astype(np.uint32),

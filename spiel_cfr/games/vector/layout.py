@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, Integers, Uint64s, spread
+from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, Integers, Uint64s, concatenated_ranges
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.games.sequence_form.treeplex import COLUMNS
 from spiel_cfr.games.vector.public_tree import PLAYERS, PublicTree
@@ -128,7 +128,7 @@ class Layout:
     starts = np.cumsum(lengths) - lengths
     nodes = np.flatnonzero(tree.player == player)
     kind = tree.kind[nodes[np.argsort(self.infoset[nodes])]]
-    return np.concatenate(sums)[spread(starts[kind], lengths[kind])]
+    return np.concatenate(sums)[concatenated_ranges(starts[kind], lengths[kind])]
 
   def cells(self, none: int) -> Int64s:
     """Returns the sequence of each edge and type of its player, `none` where there is none; shape (edges, types)."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Int32s, Int64s, Integers, Uint32s, Uint64s, spread
+from spiel_cfr._numba.arrays import Int32s, Int64s, Integers, Uint32s, Uint64s, concatenated_ranges
 from spiel_cfr.games.compiled.trunk_and_subtrees import Part
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.tree_passes import Tree
@@ -111,7 +111,7 @@ class Parts:
       edges = edges[layout.row_part(edges) == 0]
     widths = layout.row_width(player, edges)
     starts = end - begin + np.cumsum(widths) - widths
-    entries = spread(layout.row(player, edges), widths)
+    entries = concatenated_ranges(layout.row(player, edges), widths)
     return Numbering(player, part, nodes, begin, end - begin, edges, starts, entries)
 
   def _tree(self, numbering: Numbering, part: int) -> tuple[Tree, Uint64s]:
@@ -143,7 +143,7 @@ def parents(layout: Layout, above: Above, numbering: Numbering) -> Uint32s:
     lanes.append(tree.lanes(player, before, after)[tree.members(player, after)])
   lengths = np.array([len(own) for own in lanes[1:]], np.int64)
   starts = (np.cumsum(lengths) - lengths)[which.reshape(-1)]
-  lane = np.concatenate(lanes)[spread(starts, widths)]
+  lane = np.concatenate(lanes)[concatenated_ranges(starts, widths)]
   return np.asarray(np.repeat(numbering.row(layout, edges), widths) + lane, np.uint32)
 
 

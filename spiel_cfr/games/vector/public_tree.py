@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Int32s, Int64s, spread
+from spiel_cfr._numba.arrays import Int32s, Int64s, concatenated_ranges
 from spiel_cfr._util import files
 from spiel_cfr.games.openspiel.game_view import GameView
 
@@ -192,7 +192,7 @@ class PublicTree(abc.ABC):
     nodes = np.full((len(PLAYERS), self.num_nodes), NO_EDGE, np.int32)
     terminals = np.full((len(PLAYERS), self.num_terminals), NO_EDGE, np.int32)
     for level in self.levels():
-      edges = spread(self.first_edge[level], self.num_actions[level])
+      edges = concatenated_ranges(self.first_edge[level], self.num_actions[level])
       parent, child = self.node_of_edge[edges], self.child[edges]
       inner = child >= 0
       for player in PLAYERS:
@@ -229,6 +229,6 @@ class PublicTree(abc.ABC):
     levels, nodes = [], np.zeros(1, np.int64)
     while len(nodes):
       levels.append(nodes)
-      below = self.child[spread(self.first_edge[nodes], self.num_actions[nodes])]
+      below = self.child[concatenated_ranges(self.first_edge[nodes], self.num_actions[nodes])]
       nodes = below[below >= 0].astype(np.int64)
     return levels

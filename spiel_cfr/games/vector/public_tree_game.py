@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Int32s, Uint32s, spread
+from spiel_cfr._numba.arrays import Int32s, Uint32s, concatenated_ranges
 from spiel_cfr._util import arguments, memory
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -198,6 +198,7 @@ def _forced(groups: Any, parent: Uint32s) -> tuple[Uint32s, Uint32s]:
   """Returns the sequences of groups with one action, and the sequence of its owner's last choice before each."""
   groups = groups.astype(np.int64)
   forced, infosets = (
-    spread(groups[:, begin], groups[:, COUNT]) for begin in (FIRST_SEQUENCE, FIRST_INFOSET)
+    concatenated_ranges(groups[:, begin], groups[:, COUNT])
+    for begin in (FIRST_SEQUENCE, FIRST_INFOSET)
   )
   return forced.astype(np.uint32), parent[infosets]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, Integers, spread
+from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, Integers, concatenated_ranges
 from spiel_cfr._numba.simd import LANES, MOST_LANES
 from spiel_cfr.games.payoffs.private_types import leading, rounded
 from spiel_cfr.games.payoffs.typed_patterns import Rows, SquareRows, TypedPatterns
@@ -128,7 +128,7 @@ class TypedTerminals:
     above = [each.row(layout, self._above[each.player, terminals]) for each in numberings]
     matrix = squares.matrix[terminals]
     counts = np.diff(squares.first[player])[matrix]
-    square = spread(squares.first[player][matrix], counts)
+    square = concatenated_ranges(squares.first[player][matrix], counts)
     own_type, other_type, pattern = squares.cuts[player][square].T
     own = np.repeat(above[player], counts) + own_type
     other = np.repeat(above[1 - player], counts) + other_type
@@ -145,7 +145,7 @@ class TypedTerminals:
   def _starts(self, numbering: Numbering, lanes: int) -> Int64s:
     """Returns where the rows of a part begin, cut after so many types; they are all that gradients write."""
     layout, tree, player = self._layout, self._tree, numbering.player
-    edges = spread(tree.first_edge[numbering.nodes], tree.num_actions[numbering.nodes])
+    edges = concatenated_ranges(tree.first_edge[numbering.nodes], tree.num_actions[numbering.nodes])
     if not numbering.part:
       edges = np.append(edges, NO_EDGE)
     first = np.sort(np.append(layout.row(player, edges) - numbering.begin, numbering.starts))
