@@ -87,18 +87,18 @@ def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
   return find(name)(game, iterations, **arguments)
 
 
-def _simultaneous(what: str, minimizer: RegretMinimizer) -> Entry:
+def _simultaneous(name: str, minimizer: RegretMinimizer) -> Entry:
   arguments = {
     "minimizer": minimizer,
     "alternating_updates": False,
     "averaging": cfr.Averaging(2.0),
   }
-  return Entry(cfr.FullWidthSolver, f"{what}, all players update at once", arguments)
+  return Entry(cfr.FullWidthSolver, f"{name}, all players update at once", arguments)
 
 
-def _stable_predictive(what: str, **arguments: Any) -> Entry:
+def _stable_predictive(steps: str, **arguments: Any) -> Entry:
   """Returns an entry of stable-predictive CFR. Constant steps have a horizon, adaptive ones do not."""
-  summary = f"stable-predictive optimistic CFR, {what}"
+  summary = f"stable-predictive optimistic CFR, {steps}"
   horizon = "horizon" if "steps" in arguments else None
   return Entry(StablePredictiveCFRSolver, summary, arguments, horizon)
 

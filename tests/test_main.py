@@ -165,7 +165,9 @@ def test_play(tmp_path, capsys, monkeypatch):
   assert "* marks the action played" in played
   assert "hands, " in played.splitlines()[-1]
   assert played == run(*flags, f"--policy={policy}", typed=typed).out
-  assert "* marks the action played" in run(*flags, f"--policy={policy}", "--search", typed=typed).out
+  assert (
+    "* marks the action played" in run(*flags, f"--policy={policy}", "--search", typed=typed).out
+  )
   assert "0 hands, +0 in all" in run(*flags, "--seconds=1", typed="").out
   solver = spiel_cfr.CFRSolver("kuhn_poker")
   solver.save(tmp_path / "solver.npz")

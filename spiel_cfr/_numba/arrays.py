@@ -95,14 +95,14 @@ class _Owner:
     self.array = array
 
 
-def require(condition: Any, what: str) -> None:
+def require(condition: Any, claim: str) -> None:
   """Checks a condition that kernels rely on, such as one of arrays from a file.
 
   Raises:
-    ValueError: the condition, a truth value or an array of them, is not true everywhere; `what` describes it.
+    ValueError: the condition, a truth value or an array of them, is not true everywhere; `claim` states it.
   """
   if not np.all(condition):
-    raise ValueError(f"it is not true that {what}")
+    raise ValueError(f"it is not true that {claim}")
 
 
 def require_array(array: Any, name: str, dtype: npt.DTypeLike, *shape: int) -> None:

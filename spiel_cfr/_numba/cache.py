@@ -41,7 +41,7 @@ config: Any = cast(Any, numba).config
 CHECKSUM = "checksum"
 _PRIVATE = 0o700
 _WRITABLE_BY_OTHERS = 0o022
-# numba's settings that change what it generates.
+# numba's settings that change the machine code.
 _SETTINGS = (
   "BOUNDSCHECK",
   "DEBUGINFO_DEFAULT",

@@ -153,7 +153,7 @@ class _Announced:
 
   def __init__(self) -> None:
     self.kernels = 0
-    self.said = False
+    self.was_printed = False
 
 
 _announced = _Announced()
@@ -166,7 +166,7 @@ def _announcement(name: str) -> Iterator[None]:
   on_terminal = sys.stderr is not None and sys.stderr.isatty()
 
   def announce() -> None:
-    first, _announced.said = not _announced.said, True
+    first, _announced.was_printed = not _announced.was_printed, True
     if on_terminal:
       line = (
         f"spiel_cfr: compiling kernel {_announced.kernels}, {name}; later starts take it from disk"
@@ -177,7 +177,7 @@ def _announcement(name: str) -> Iterator[None]:
 
   timer = threading.Timer(_ANNOUNCE_AFTER_SECONDS, announce)
   timer.daemon = True
-  if _announced.said:
+  if _announced.was_printed:
     announce()
   else:
     timer.start()
@@ -185,7 +185,7 @@ def _announcement(name: str) -> Iterator[None]:
     yield
   finally:
     timer.cancel()
-    if on_terminal and _announced.said:
+    if on_terminal and _announced.was_printed:
       print(_ERASE_LINE, end="", file=sys.stderr, flush=True)
 
 

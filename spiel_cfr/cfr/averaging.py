@@ -118,11 +118,12 @@ class Averaging:
       return
     if alternating or self.counted == "after":
       raise errors.ArgumentError(
-        "Players who update in turn never play all at once what they average, so that their play has no correlation. "
+        "With alternating updates, players never play at the same time the strategies that they average, so their play has "
+        "no correlation. "
         "Take alternating_updates=False and counted='before'."
       )
     if not game.is_exact:
       raise errors.AbstractionError(
-        f"{game} does not tell what deviations gain in the full game. Take correlated=True with the full game, or "
+        f"{game} does not determine the gains of deviations in the full game. Take correlated=True with the full game, or "
         "with a lossless abstraction of it."
       )

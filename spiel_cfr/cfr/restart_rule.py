@@ -185,7 +185,7 @@ class RestartControl:
     # Ctrl-C can come between an iteration and the check after it.
     require(self.next_check >= max(1, iteration), "the next check is not over")
     require(self.next_check <= 4 * MOST_ITERATIONS, "the next check can be counted to")
-    require(0 <= self.cost <= RULE.most_cost * iteration, "checks cost what they can cost")
+    require(0 <= self.cost <= RULE.most_cost * iteration, "the cost of checks is possible")
     for nash_conv in (self.trial_nash_conv, self.last_nash_conv, self.seen_nash_conv):
       require(nash_conv > -math.inf, "NashConv is a number, or not there yet")
     if self.trial:

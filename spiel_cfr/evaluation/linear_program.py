@@ -3,10 +3,10 @@
     maximize q_0  over x >= 0 and q, such that  E x = e  and  F' q <= A' x
 
 x is the strategy of player 0, A its payoffs, e = (1, 0, ..., 0), and E and F are the constraints of the two players
-(`sequence_form_matrices`). q bounds the payoff that player 1's best response leaves at each of its infosets. The duals
-of the inequalities are an optimal strategy of player 1. The program has a row for each sequence of player 1 and each
-infoset of player 0. Koller, Megiddo and von Stengel, "Fast algorithms for finding randomized strategies in game trees"
-(1994).
+(`sequence_form_matrices`). The variables q bound the payoff that player 1's best response leaves at each of its
+infosets. The duals of the inequalities are an optimal strategy of player 1. The program has a row for each sequence of
+player 1 and each infoset of player 0. Koller, Megiddo and von Stengel, "Fast algorithms for finding randomized
+strategies in game trees" (1994).
 """
 
 import dataclasses

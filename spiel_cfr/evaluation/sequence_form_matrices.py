@@ -1,6 +1,6 @@
 """Matrices of the sequence form of a two-player game, for linear programs of your own.
 
-The strategies of player p are the x >= 0 with E_p x = e, e = (1, 0, ..., 0): the empty sequence has probability 1, and
+The strategies of player p are the x >= 0 with E_p x = e, e = (1, 0, ..., 0). The empty sequence has probability 1, and
 the actions of an infoset share the probability of the sequence above it. The expected utility of player p is
 x_0' A x_1. See von Stengel, "Efficient Computation of Behavior Strategies" (1996).
 
@@ -48,8 +48,8 @@ def constraint_matrix(game: AnyGame, player: int) -> Any:
     player: the player.
 
   Returns:
-    A SciPy sparse matrix in CSR form, shape (1 + infosets, sequences): in the first row the empty sequence has
-    1; the row of an infoset has 1 at each of its sequences, and -1 at the sequence above it.
+    A SciPy sparse matrix in CSR form, shape (1 + infosets, sequences). The first row has 1 at the empty sequence. The
+    row of an infoset has 1 at each of its sequences, and -1 at the sequence above it.
 
   Raises:
     ArgumentError: the game has no such player.

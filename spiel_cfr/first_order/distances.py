@@ -25,7 +25,9 @@ both r. "farina2021" is from Farina, Kroer and Sandholm (2021): d is 1-strongly 
 docs/theory/first_order.md has the proofs. "one" works in practice, without a proof.
 
 The diameter is the largest d of any strategy. Pure strategies maximize d, so it is the sum of O_I over the topmost
-infosets, where O_I = b_I L + max over a of the sum of O over C(I, a), and L = log n, or (1 - 1/n) / 2.
+infosets:
+
+    O_I = b_I L + max over a of the sum of O over C(I, a),   L = log n (entropy), or (1 - 1/n) / 2 (Euclidean)
 """
 
 from collections.abc import Iterable

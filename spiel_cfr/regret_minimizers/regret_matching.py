@@ -167,7 +167,7 @@ class RegretMatching(RegretMinimizer):
 
   @property
   def _is_plain(self) -> bool:
-    """Whether the next strategy is proportional to the positive regrets."""
+    """True if the next strategy is proportional to the positive regrets."""
     return (self.next_discount, self.prediction) == (1.0, 0.0)
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:

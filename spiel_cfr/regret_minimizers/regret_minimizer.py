@@ -18,7 +18,7 @@ A minimizer is a class that names one block kernel, and up to two more. `games.s
                      `infoset_state` so that they lead to this strategy and keep the scale of steps learned so far. It
                      neither reads `utility` nor writes to `strategy` and `value`.
 
-`block.parameters` is this iteration's row of what `RegretMinimizer.parameters` returns.
+`block.parameters` is the row of this iteration, from `RegretMinimizer.parameters`.
 """
 
 import abc
@@ -78,12 +78,12 @@ class RegretMinimizer(abc.ABC):
 
   @property
   def keeps_regrets(self) -> bool:
-    """Whether the first line of `action_state` is the cumulative regret; by default, if there is a line."""
+    """True if the first line of `action_state` is the cumulative regret; by default, if there is a line."""
     return self.action_lines > 0
 
   @property
   def visits_forced(self) -> bool:
-    """Whether the kernels see infosets with one action too; by default, if there are values of infosets."""
+    """True if the kernels see infosets with one action too; by default, if there are values of infosets."""
     return self.infoset_lines > 0
 
   @property

@@ -85,7 +85,7 @@ class Certificate:
 
   @property
   def holds(self) -> bool:
-    """Whether all inequalities hold."""
+    """True if all inequalities hold."""
     return not self.broken
 
   @property

@@ -179,7 +179,7 @@ class Loop(abc.ABC):
     """Updates one player in an iteration with these numbers; `count` ends the iteration."""
 
   def count(self) -> None:
-    """Ends an iteration: adds to tapered sums, if its numbers say so, and counts it."""
+    """Ends an iteration: adds to tapered sums, if an addition is due, and counts it."""
     self.taper().run()
     self.arrays.state.counts[0] += np.uint64(1)
 

@@ -50,7 +50,7 @@ class FullWidthState:
   warm_iterations: int = 0
 
   def sums(self) -> AnyFloats:
-    """Returns sums of which the average is a multiple, after at least one iteration; shape (sequences,)."""
+    """Returns a multiple of the average in sequence form, after at least one iteration; shape (sequences,)."""
     if not len(self.tapered):
       return self.cumulative
     passed = int(self.counts[0] - self.counts[1])

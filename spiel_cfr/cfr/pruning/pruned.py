@@ -125,7 +125,7 @@ class Pruned(Solver):
 
     Raises:
       PruningError: the minimizer is none of the three, or forgets regrets that the rule needs; averages have other
-        weights than regrets, or are tapered or correlated; or the game has more than two players, is an abstraction, or
+        weights than regrets, or are tapered or correlated. Or the game has more than two players, is an abstraction, or
         is in vector form.
       LockError: a part of the policy is locked.
       ArgumentError: `solver` is no full-width solver, `rule` is unknown, or `shortest` is not from 1 to 3,000.
@@ -365,7 +365,7 @@ class Pruned(Solver):
 
 
 def _noted(solver: FullWidthSolver, rule: Rule) -> Noted:
-  """Returns the minimizer that notes values besides; raises LockError and PruningError, see `Pruned`."""
+  """Returns the solver's minimizer, wrapped to note values; raises LockError and PruningError, see `Pruned`."""
   minimizer, averaging = solver.minimizer, solver.averaging
   weights, is_plus = averaging.weights, minimizer == RegretMatching.plus()
   remembers = minimizer == RegretMatching() or isinstance(minimizer, ThresholdedHedge)
