@@ -96,9 +96,9 @@ def _simultaneous(name: str, minimizer: RegretMinimizer) -> Entry:
   return Entry(cfr.FullWidthSolver, f"{name}, all players update at once", arguments)
 
 
-def _stable_predictive(steps: str, **arguments: Any) -> Entry:
+def _stable_predictive(variant: str, **arguments: Any) -> Entry:
   """Returns an entry of stable-predictive CFR. Constant steps have a horizon, adaptive ones do not."""
-  summary = f"stable-predictive optimistic CFR, {steps}"
+  summary = f"stable-predictive optimistic CFR, {variant}"
   horizon = "horizon" if "steps" in arguments else None
   return Entry(StablePredictiveCFRSolver, summary, arguments, horizon)
 

@@ -118,12 +118,11 @@ class Averaging:
       return
     if alternating or self.counted == "after":
       raise errors.ArgumentError(
-        "With alternating updates, players never play at the same time the strategies that they average, so their play has "
-        "no correlation. "
-        "Take alternating_updates=False and counted='before'."
+        "With alternating updates, the strategies that players average are never played at the same time, and their "
+        "play has no correlation. Take alternating_updates=False and counted='before'."
       )
     if not game.is_exact:
       raise errors.AbstractionError(
-        f"{game} does not determine the gains of deviations in the full game. Take correlated=True with the full game, or "
-        "with a lossless abstraction of it."
+        f"{game} does not determine the gains of deviations in the full game. Take correlated=True with the full game, "
+        "or with a lossless abstraction of it."
       )

@@ -41,8 +41,8 @@ def completed(compiled: CompiledGame, sequence_form: Float64s, unreached: Unreac
   arguments.one_of(unreached, "unreached", get_args(Unreached))
   if unreached != "uniform" and compiled.shared_infosets is not None:
     raise errors.AbstractionError(
-      f"In {compiled} infosets are shared (imperfect recall), and the best action at one need not be best at others. Take "
-      "unreached='uniform', or buckets that remember the player's own actions."
+      f"In {compiled} infosets are shared (imperfect recall), and the best action at one need not be best at others. "
+      "Take unreached='uniform', or buckets that remember the player's own actions."
     )
   if unreached == "uniform":
     return forms.behavioral_form(compiled, sequence_form)

@@ -79,7 +79,7 @@ def run_groups(record: Backward, begin: int, end: int, carries: bool) -> None:
   If `carries`, the value of each infoset is added to the utility of the sequence above it.
   """
   groups, parent, kernel = record.tree.groups, record.tree.parent, record.kernel
-  # mypy takes it for a tuple, whose fields can't be assigned.
+  # In compiled code its fields can be assigned.
   block: Any = record.block
   utility, value = block.utility, block.value
   for back in range(end - begin):
@@ -150,14 +150,14 @@ def forward_pass(record: Forward) -> None:
             cumulative[row + i] = add_unbiased(cumulative[row + i], added, dither)
             sequence_form[row + i] = updated
       else:
-        # Padding has no probability.
+        # The padding of the last vector has reach 0.
         for i in range(count, count + (-count) % width(strategy)):
           reach[i] = 0.0
         for i in range(_ZERO, count, width(strategy)):
-          share, none = load(reach, i), full(0.0)
+          above, zero = load(reach, i), full(0.0)
           row = first + start + i
           for _ in range(actions):
-            played = where_greater(share, none, share * load(strategy, row), share)
+            played = where_greater(above, zero, above * load(strategy, row), above)
             gained = full(weight_before) * load(sequence_form, row) + full(weight_after) * played
             store(cumulative, row, load(cumulative, row) + gained)
             store(sequence_form, row, played)
