@@ -1,8 +1,8 @@
 """CFR-BR: players learn against best responses, so that current policies converge too.
 
-Johanson et al., "Finding Optimal Abstract Strategies in Extensive-Form Games" (2012). As in OpenSpiel, all players
-learn against the others' best responses to the current policies of the last iteration. A best response is pure, and
-plays the first of several best actions.
+Johanson et al., "Finding Optimal Abstract Strategies in Extensive-Form Games" (2012). As in OpenSpiel, an iteration
+begins with the best responses to the current policies, and every player learns against those of the others. A best
+response is pure, and plays the first of several best actions.
 """
 
 import numpy as np

@@ -58,8 +58,8 @@ class ExcessiveGapSolver(GradientSolver[ExcessiveGapState]):
 
       NashConv <= L sqrt(O_0 O_1) (2 / (T + 1) + 2 / (T + 2))
 
-  `aggressive=True` is EGT/AS: mu begins as small as the excess permits. tau is the first of a sequence of halves, which
-  begins near the last tau, for which the excess is not negative. The bound is then mu_0 O_0 + mu_1 O_1.
+  `aggressive=True` is EGT/AS: mu begins as small as the excess permits. In each step tau begins at 1.11 times the last
+  tau, and is halved until the excess is not negative. The bound is then mu_0 O_0 + mu_1 O_1.
 
   Attributes:
     aggressive: whether it searches for the largest steps.

@@ -186,7 +186,7 @@ class RegretMatching(RegretMinimizer):
     return ("substitute", "proportional") if remembers else ("proportional", "substitute")
 
   def warm_action_state(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
-    """Returns the regrets of an iteration times the sum of the discounts so far, positive or negative."""
+    """Returns the regrets times the discounted number of iterations, by the discount of their sign."""
     arguments.positive_integer(iterations, "iterations")
     positive = discounted_sum(self.positive_discount, iterations)
     negative = 0.0 if self.forgets_negative else discounted_sum(self.negative_discount, iterations)

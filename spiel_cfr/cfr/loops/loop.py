@@ -85,7 +85,10 @@ class Loop(abc.ABC):
     """
 
   def update(self, players: Players) -> Chain:
-    """Returns the steps in which players update at the same time in part 0, the whole game or its trunk."""
+    """Returns the steps in which players update at the same time in part 0, the whole game or its trunk.
+
+    For CFR+, these are the gradient, the backward pass, the forward pass, and the sum of weights.
+    """
     if players in self._chains:
       return self._chains[players]
     arrays, steps = self.arrays, list[Step]()
@@ -98,7 +101,10 @@ class Loop(abc.ABC):
     return self._chains[players]
 
   def choose(self, visit: Visit) -> list[Step]:
-    """Returns the steps in which a player observes its gradient in a part and chooses its next strategy there."""
+    """Returns the steps in which a player observes its gradient in a part and chooses its next strategy there.
+
+    For CFR+ on a whole game, this is one backward pass.
+    """
     walk, predict = self.arrays.walk, self.arrays.predict
     steps = [walk.copy_to_prediction(visit)] if predict is not None else []
     steps += walk.collect(visit)
