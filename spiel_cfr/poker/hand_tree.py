@@ -1,4 +1,4 @@
-"""The public tree of hold'em: the betting of `public_tree` on each board, with the hands that can be there as types.
+"""The public tree of hold'em: the betting of `public_tree` on each board, with hands as types.
 
 A *board* is a set of public cards; its number is a kind of the tree. The betting between two deals of public cards is
 the same on all boards, so a public state is a board and a node of the betting. An edge of a chance node leads to a
@@ -31,7 +31,7 @@ from spiel_cfr.poker.hand_tables import HandTables
 from spiel_cfr.poker.public_tree import Kind, PublicNode
 
 TERMINALS = Kind.FOLD, Kind.SHOWDOWN
-# In place of the number of a public state that is not there.
+# Stands for the number of a public state that does not exist.
 ABSENT = int(np.iinfo(np.int32).min)
 
 
@@ -40,14 +40,14 @@ class HandTree(PublicTree):
   """The public tree of a poker game. Make one with `hand_tree`.
 
   Attributes:
-    edges_above: see `PublicTree.above`.
+    edges_above: Above. `PublicTree.above`.
     terminal_board: int32 (terminals,). The number of each terminal's board.
     payoff: float64 (terminals,). The payoff of player 0 at a fold, of the winner at a showdown.
-    is_fold: bool (terminals,).
-    number: int32 (boards, betting nodes). The node of each public state, -1 - k of terminal k, `ABSENT` of none.
-    deal: how the game deals hands.
-    nodes: the betting.
-    boards: all boards, the one at the beginning first.
+    is_fold: bool (terminals,). Whether a terminal is a fold.
+    number: int32 (boards, betting nodes). The node of each public state; -1 - k for terminal k, `ABSENT` for none.
+    deal: Deal. The cards and hands.
+    nodes: list of PublicNode. The betting.
+    boards: list of Board. All boards, the one at the beginning first.
   """
 
   edges_above: Above
@@ -61,17 +61,20 @@ class HandTree(PublicTree):
 
   @functools.cached_property
   def types(self) -> list[tuple[Int64s, Int64s]]:
-    """The hands of each board, as rows of `Deal.hands`, in order of strength where there is a showdown."""
+    """The hands of each board, as rows of `Deal.hands`, in order of strength if there is a showdown."""
     return [board.hands for board in self.boards]
 
   @functools.cached_property
   def classes(self) -> list[tuple[Int64s, Int64s]]:
-    """See `Board.classes`."""
+    """`Board.classes` of each board."""
     return [board.classes for board in self.boards]
 
   @property
   def above(self) -> Above:
-    """See `PublicTree`; behind a gadget the betting has nodes that no edge leads to."""
+    """The last edge of each player, from `hand_tree`.
+
+    The betting of a gadget has nodes without an edge above, at which `PublicTree.above` would not arrive.
+    """
     return self.edges_above
 
   @property
@@ -80,26 +83,26 @@ class HandTree(PublicTree):
 
   @property
   def num_types(self) -> tuple[int, int]:
-    """All hands of the deck."""
+    """The number of hands of the deck, for both players."""
     return len(self.deal.hands), len(self.deal.hands)
 
   @property
   def is_merged(self) -> bool:
-    """True if a board stands for others, or if several hands share an infoset."""
+    """True if a board stands for others, or several hands share an infoset."""
     return any(board.copies > 1 or not board.tells_all_apart for board in self.boards)
 
   @property
   def largest_payoff(self) -> float:
-    """The most that a player can win or lose."""
+    """The largest amount that a player can win or lose."""
     return float(np.abs(self.payoff).max())
 
   @functools.cached_property
   def tables(self) -> HandTables:
-    """The hands of all boards as kernels read them."""
+    """The hands of all boards in the form that kernels read."""
     return HandTables(self.deal, self.boards, self.lanes)
 
   def check_one_deal(self, what: str) -> None:
-    """Raises UnsupportedGameError unless public cards are dealt once at most, and no board stands for others."""
+    """Raises UnsupportedGameError if public cards are dealt more than once, or a board stands for others."""
     if self.boards[-1].level > 1 or self.is_merged:
       raise errors.UnsupportedGameError(
         f"{what}: not where public cards are dealt several times, nor with merge_suits=True. Take an endgame that "
@@ -107,7 +110,7 @@ class HandTree(PublicTree):
       )
 
   def place(self, board: int, node: int) -> int:
-    """Returns the node of a public state, or -1 - k of terminal k, as `Layout.sequences_above` takes it."""
+    """Returns the node of a public state, or -1 - k for terminal k, as `Layout.sequences_above` takes it."""
     return int(self.number[board, node])
 
   def decisions(self, player: int, board: int) -> list[int]:
@@ -159,14 +162,15 @@ class HandTree(PublicTree):
 
 
 def hand_tree(deal: Deal, nodes: list[PublicNode], boards: list[Board]) -> HandTree:
-  """Returns the public tree of some betting on some boards, which come after their parents."""
+  """Returns the public tree of some betting on some boards; boards come after their parents."""
   level, parent = (np.array([getattr(own, name) for own in boards]) for name in ("level", "parent"))
   is_end = np.array([node.kind in TERMINALS for node in nodes])
   is_there = level[:, None] == [node.level for node in nodes]
   inner, end = is_there & ~is_end, is_there & is_end
   number = np.full(is_there.shape, ABSENT, np.int32)
   number[inner], number[end] = np.arange(inner.sum()), -1 - np.arange(end.sum())
-  # The boards that follow each board, end to end; one of each level; and the boards on the way to each.
+  # `following`: the boards after each board, end to end. `below` and `way`: a board after and before each, for each
+  # level.
   following = 1 + np.argsort(parent[1:], kind="stable")
   count = np.bincount(parent[1:], minlength=len(boards))
   begin = np.cumsum(count) - count
@@ -191,15 +195,15 @@ def hand_tree(deal: Deal, nodes: list[PublicNode], boards: list[Board]) -> HandT
       if last is not None:
         acted = first[way[here, nodes[last[0]].level], last[0]] + last[1]
         above[int(is_end[index])][player, np.where(own < 0, -1 - own, own)] = acted
-    if is_chance[index] and len(here):
+    if is_chance[index]:
       edges = spread(first[here, index], count[here])
       action[edges] = after = following[spread(begin[here], count[here])]
       child[edges] = number[after, node.children[0]]
-    for place, each in enumerate(node.actions):
-      edges, below_it = first[here, index] + place, node.children[place]
-      action[edges] = each
-      there = here if nodes[below_it].level == node.level else below[here, nodes[below_it].level]
-      child[edges] = np.where(there < 0, ABSENT, number[there, below_it])
+    for place, (move, target) in enumerate(zip(node.actions, node.children, strict=False)):
+      edges = first[here, index] + place
+      action[edges] = move
+      there = here if nodes[target].level == node.level else below[here, nodes[target].level]
+      child[edges] = np.where(there < 0, ABSENT, number[there, target])
   board_of, node_of = np.nonzero(inner)
   terminal_board, terminal_node = np.nonzero(end)
   players = [node.player if node.kind is Kind.DECISION else CHANCE for node in nodes]
@@ -221,7 +225,7 @@ def hand_tree(deal: Deal, nodes: list[PublicNode], boards: list[Board]) -> HandT
 
 
 def first_deal(deal: Deal, board: Board, player: int, hand: int) -> list[int]:
-  """Returns the actions of chance that deal a player this hand and leave the board, first when sorted as strings."""
+  """Returns the first deal, sorted as strings, that gives a player this hand and leaves the board in the deck."""
   own = deal.hands[hand].tolist()
   possible = board.hands[1 - player]
   possible = possible[~np.isin(deal.hands[possible], own).any(axis=1)]

@@ -22,8 +22,8 @@ _SQUARES_AT_A_TIME = 1 << 9
 def public_states(leaf_sequences: Uint32s, player: int, owner: Int64s, num_infosets: int) -> Int64s:
   """Finds the infosets of a player that are types in the same public state.
 
-  Two infosets are in one public state if some leaf has the player's last sequence at the first, another leaf has it at
-  the second, and all other players' last sequences are the same at both leaves. The relation is made transitive. An
+  Two infosets are in one public state if the player's last sequence is at the first at some leaf, at the second at
+  another leaf, and the other players' last sequences are the same at both leaves. The relation is made transitive. An
   infoset without such a leaf, because the player always moves again below it, is alone.
 
   Args:
