@@ -218,7 +218,7 @@ class _Refinement:
 def _merge(full: CompiledGame, buckets: Buckets, player: int) -> _Merged:
   """Returns a player's infosets after refinement."""
   own, tree = full.infosets[player], full.treeplexes[player]
-  begin = sum(len(each.actions) for each in full.infosets[:player])
+  begin = sum(len(infosets.actions) for infosets in full.infosets[:player])
   cells = full.all_action_sequences[begin : begin + len(own.actions)]
   sequences = np.append(np.array([tree.root]), cells)
   place = np.zeros(tree.end, np.int64)

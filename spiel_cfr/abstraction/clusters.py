@@ -1,8 +1,8 @@
 """Clusters of infosets as buckets, found without knowledge of the game.
 
-Infosets of a player that the others can't tell apart, such as hands after the same betting, are clustered by their
-strategies after a few iterations on the full game. Clusters that do not follow from earlier ones make players forget:
-their infosets are shared. k-means++ is by Arthur and Vassilvitskii (2007), in SciPy's implementation.
+A few iterations on the full game give a strategy. Infosets that the other players can't tell apart, such as hands after
+the same betting, are clustered by it. Clusters that do not follow from earlier ones make players forget: their infosets
+are shared. k-means++ is by Arthur and Vassilvitskii (2007), in SciPy's implementation.
 """
 
 import warnings

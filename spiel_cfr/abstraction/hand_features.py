@@ -61,7 +61,7 @@ def hand_equities(
   else:
     won, mass = np.zeros((2, len(tree.boards[0].hands[player]), groups.shape[1]))
     for number in later:
-      own, other = (tree.lanes(each, 0, number) for each in (player, 1 - player))
+      own, other = (tree.lanes(owner, 0, number) for owner in (player, 1 - player))
       there = _won(tree, player, number, groups[other])
       won[own] += there[0]
       mass[own] += there[1]

@@ -7,8 +7,8 @@ Sequences and infosets have colours, which are split until nothing changes:
     colour(infoset)  = (old colour, colour of the sequence above, multiset of the colours of its actions)
 
 If a strategy is constant on each colour, so are its gradients and counterfactual values. CFR therefore stays constant
-on colours and can iterate on one representative of each. This is the reduction of linear programs by equitable
-partitions (Grohe, Kersting, Mladenov and Selman, "Dimension Reduction via Colour Refinement", 2014), for n players and
+on colours and can iterate on one representative of each. The same idea reduces linear programs by equitable partitions:
+Grohe, Kersting, Mladenov and Selman, "Dimension Reduction via Colour Refinement" (2014). Here it serves n players and
 any payoffs. It finds the suits of poker without knowledge of cards.
 
 Payoffs by colours are compared by random numbers, one for each colour in place of strategies. Two sequences with the

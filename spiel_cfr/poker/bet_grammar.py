@@ -198,8 +198,9 @@ def bet_sizes(
       poker.bet_sizes("33%, 75%, e, a", raises="2.5x, a", add_all_in=1.5, force_all_in=0.15, merge=0.1)
       poker.bet_sizes({"flop": "50%", "turn": ("75%", "60%, a"), "river": "a"})
 
-  Sizes are a text for both players on all streets, a pair of texts for OOP, who acts first on a street, and IP, or a
-  dictionary from streets to these. Streets that a dictionary leaves out have no bets.
+  Sizes are a text for both players on all streets. They may also be a pair of texts, for OOP, who acts first on a
+  street, and for IP. A dictionary from streets to these gives different sizes for each street; streets that it leaves
+  out have no bets.
 
   Args:
     bets: the first bets of a street.
@@ -207,7 +208,7 @@ def bet_sizes(
     donk: first bets of OOP on a street if it called the last bet of the previous street; by default, as other bets.
     add_all_in: all-in is added if it is at most this multiple of the pot.
     force_all_in: a bet becomes all-in if the remaining chips are at most this multiple of the pot after a call.
-    merge: a bet of Y times the pot is left out if (1 + X) / (1 + Y) < 1 + merge, where X is the next larger kept bet.
+    merge: a bet of Y times the pot is left out if (1 + X) / (1 + Y) < 1 + merge. X is the next larger kept bet.
 
   Raises:
     ArgumentError: a text is no list of sizes, and the message says which part; or a number is negative.

@@ -149,7 +149,7 @@ class HandPairs(NamedTuple):
 
 def hand_pairs(deal: Deal, board: Board, player: int) -> HandPairs:
   """Returns the pairs of hands on a board."""
-  own, other = (deal.hands[board.hands[each]] for each in (player, 1 - player))
+  own, other = (deal.hands[board.hands[owner]] for owner in (player, 1 - player))
   apart = np.ones((len(own), len(other)), bool)
   for card in own.T:
     for opponents in other.T:

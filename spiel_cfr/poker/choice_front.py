@@ -1,8 +1,8 @@
 """Subgames of a poker game in vector form with a choice in front: a player takes an offer, or plays on.
 
-An offer is a fold on a *side board*: a board with the same cards and hands, on which the weights of the chooser's hands
-are their offers. Shares of hands that have no choice are on a second side board. It repeats the chooser's decisions and
-all terminals. The other player can't tell the boards apart, and decides once.
+An offer is a fold on a *side board*, which has the same cards and hands. There, the weights of the chooser's hands are
+their offers. Shares of hands that have no choice are on a second side board. It repeats the chooser's decisions and all
+terminals. The other player can't tell the boards apart, and decides once.
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ def with_choice(
   (board,), count = tree.boards, len(tree.nodes)
   largest = float(np.abs(offers).max(initial=0.0))
   taken, goes_on = (
-    tuple((0, action) if each == player else None for each in (0, 1)) for action in (TAKE, GO_ON)
+    tuple((0, action) if owner == player else None for owner in (0, 1)) for action in (TAKE, GO_ON)
   )
   nodes = [
     PublicNode(Kind.DECISION, 0, (), player, (TAKE, GO_ON), children=[1, FRONT]),
@@ -49,7 +49,7 @@ def with_choice(
   weights = [(0, free), (_TAKEN, free * offers / (largest or 1.0))]
   if dealt is not None:
     weights.append((_DEALT, dealt))
-    shifts = [FRONT + count * (each == player) for each in (0, 1)]
+    shifts = [FRONT + count * (owner == player) for owner in (0, 1)]
     nodes += [
       moved(node, _DEALT, shifts, (None, None))
       if node.kind in TERMINALS or node.player == player
@@ -58,6 +58,6 @@ def with_choice(
     ]
   boards = []
   for level, weight in weights:
-    reaches = [own * weight if each == player else own for each, own in enumerate(board.reaches)]
+    reaches = [own * weight if owner == player else own for owner, own in enumerate(board.reaches)]
     boards.append(dataclasses.replace(board, level=level, reaches=(reaches[0], reaches[1])))
   return hand_tree(tree.deal, nodes, boards)

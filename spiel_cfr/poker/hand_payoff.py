@@ -79,7 +79,7 @@ class PokerTerminals(Payoff):
     all_apart = np.array([tree.boards[number].tells_all_apart for number in boards], bool)
     in_order = (before == kinds).all(axis=0) & all_apart[line]
     lanes = np.where(in_order, kernels.IN_ORDER, tables.lanes[[[0], [1]], kinds, levels[before]])
-    firsts = [each.row(layout, edges[each.player]) for each in numberings]
+    firsts = [owner.row(layout, edges[owner.player]) for owner in numberings]
     chances = np.array([tree.boards[number].probability for number in boards], np.float64)
     worth = tree.payoff[terminals] * chances[line] / tree.deal.total
     # Four groups for each board: folds before showdowns, lanes in order before others. Each is filled up to whole
@@ -136,8 +136,8 @@ class PokerTerminals(Payoff):
         )
         pair = np.nonzero(weights * won)
         rows = [
-          layout.sequences_before(each, self._above[each, terminal], number)
-          for each in (player, 1 - player)
+          layout.sequences_before(owner, self._above[owner, terminal], number)
+          for owner in (player, 1 - player)
         ]
         keys.append([row[hands] for row, hands in zip(rows, pair, strict=True)])
         values.append((weights * won)[pair])
@@ -159,7 +159,7 @@ class PokerTerminals(Payoff):
 
     def mass(number: int) -> Float64s:
       hands = boards[number].hands
-      own, others = (deal.reaches[each, hands[each]] for each in (player, 1 - player))
+      own, others = (deal.reaches[owner, hands[owner]] for owner in (player, 1 - player))
       return np.asarray(own * (others.sum() / deal.total))
 
     return self._at_infosets(player, mass)
@@ -180,21 +180,21 @@ class PokerTerminals(Payoff):
     sums = [np.zeros(treeplexes[-1].end), np.zeros(treeplexes[-1].end)]
     frobenius: dict[int, float] = {}
     for number, board in enumerate(tree.boards):
-      masses = [self._mass(each, number, 1) for each in (0, 1)]
+      masses = [self._mass(owner, number, 1) for owner in (0, 1)]
       squares = self._mass(player, number, 2).sum()
       for node in tree.on_board(number, *TERMINALS):
         terminal = -1 - int(tree.number[number, node])
         payoff = abs(tree.payoff[terminal]) * board.probability
         edges = tree.above.terminals[:, terminal]
-        for each, edge in enumerate(edges):
-          row = layout.sequences_before(each, edge, number)
-          np.add.at(sums[each], row, payoff * masses[each])
+        for owner, edge in enumerate(edges):
+          row = layout.sequences_before(owner, edge, number)
+          np.add.at(sums[owner], row, payoff * masses[owner])
         norm = payoff * math.sqrt(squares)
         before = frobenius.get(node, 0.0)
         # Norms of matrices in different rows add in squares; those in the same rows add at most.
         apart = (layout.row_kind(edges) == number).all()
         frobenius[node] = math.hypot(before, norm) if apart else before + norm
-    row_sum, column_sum = (float(each.max()) for each in sums)
+    row_sum, column_sum = (float(totals.max()) for totals in sums)
     norm = math.sqrt(row_sum * column_sum)
     if all(board.tells_all_apart for board in tree.boards):
       norm = min(norm, math.hypot(*frobenius.values()))

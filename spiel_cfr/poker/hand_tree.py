@@ -8,7 +8,7 @@ board, whose number is its action.
 import dataclasses
 import functools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -161,6 +161,36 @@ class HandTree(PublicTree):
     return result
 
 
+class _BoardOrder(NamedTuple):
+  """The boards before and after each board.
+
+  Attributes:
+    num_following: int64 (boards,). The number of boards right after each.
+    begin: int64 (boards,). The first of these in `following`.
+    following: int64 (boards - 1,). The boards right after each board, end to end.
+    below: int64 (boards, levels + 1). A board of the next level right after each board; -1 in all other columns.
+    way: int64 (boards, levels + 1). The board of each level on the way to each board, itself included; otherwise -1.
+  """
+
+  num_following: Int64s
+  begin: Int64s
+  following: Int64s
+  below: Int64s
+  way: Int64s
+
+
+def _order_boards(level: Int64s, parent: Int64s) -> _BoardOrder:
+  """Returns the order of boards, given the level and the parent of each."""
+  count = np.bincount(parent[1:], minlength=len(parent))
+  below, way = np.full((2, len(parent), 2 + level.max()), -1)
+  below[parent[1:], level[1:]] = np.arange(1, len(parent))
+  for board, before in enumerate(parent.tolist()):
+    way[board] = way[before]
+    way[board, level[board]] = board
+  following = 1 + np.argsort(parent[1:], kind="stable")
+  return _BoardOrder(count, np.cumsum(count) - count, following, below, way)
+
+
 def hand_tree(deal: Deal, nodes: list[PublicNode], boards: list[Board]) -> HandTree:
   """Returns the public tree of some betting on some boards; boards come after their parents."""
   level, parent = (np.array([getattr(own, name) for own in boards]) for name in ("level", "parent"))
@@ -169,19 +199,10 @@ def hand_tree(deal: Deal, nodes: list[PublicNode], boards: list[Board]) -> HandT
   inner, end = is_there & ~is_end, is_there & is_end
   number = np.full(is_there.shape, ABSENT, np.int32)
   number[inner], number[end] = np.arange(inner.sum()), -1 - np.arange(end.sum())
-  # `following`: the boards after each board, end to end. `below` and `way`: a board after and before each, for each
-  # level.
-  following = 1 + np.argsort(parent[1:], kind="stable")
-  count = np.bincount(parent[1:], minlength=len(boards))
-  begin = np.cumsum(count) - count
-  below, way = np.full((2, len(boards), 2 + level.max()), -1)
-  below[parent[1:], level[1:]] = np.arange(1, len(boards))
-  for board, before in enumerate(parent.tolist()):
-    way[board] = way[before]
-    way[board, level[board]] = board
-
+  order = _order_boards(level, parent)
   is_chance = np.array([node.kind is Kind.CHANCE for node in nodes])
-  num_edges = np.where(is_chance, count[:, None], [len(node.children) for node in nodes])[inner]
+  num_children = [len(node.children) for node in nodes]
+  num_edges = np.where(is_chance, order.num_following[:, None], num_children)[inner]
   first = np.zeros(is_there.shape, np.int64)
   first[inner] = np.cumsum(num_edges) - num_edges
   action, child = np.full((2, num_edges.sum()), ABSENT, np.int32)
@@ -193,16 +214,17 @@ def hand_tree(deal: Deal, nodes: list[PublicNode], boards: list[Board]) -> HandT
     own = number[here, index]
     for player, last in enumerate(node.last):
       if last is not None:
-        acted = first[way[here, nodes[last[0]].level], last[0]] + last[1]
+        acted = first[order.way[here, nodes[last[0]].level], last[0]] + last[1]
         above[int(is_end[index])][player, np.where(own < 0, -1 - own, own)] = acted
     if is_chance[index]:
-      edges = spread(first[here, index], count[here])
-      action[edges] = after = following[spread(begin[here], count[here])]
+      edges = spread(first[here, index], order.num_following[here])
+      after = order.following[spread(order.begin[here], order.num_following[here])]
+      action[edges] = after
       child[edges] = number[after, node.children[0]]
     for place, (move, target) in enumerate(zip(node.actions, node.children, strict=False)):
       edges = first[here, index] + place
       action[edges] = move
-      there = here if nodes[target].level == node.level else below[here, nodes[target].level]
+      there = here if nodes[target].level == node.level else order.below[here, nodes[target].level]
       child[edges] = np.where(there < 0, ABSENT, number[there, target])
   board_of, node_of = np.nonzero(inner)
   terminal_board, terminal_node = np.nonzero(end)

@@ -1,9 +1,9 @@
 """Symmetries of suits: public cards and hands that differ only by suits play alike.
 
-A permutation of the suits is a symmetry of a deal if it keeps the set of public cards at the beginning and the reaches
-of each player's hands. Symmetries map boards to boards, street by street. The first board of each orbit stands for all
-boards of the orbit. Two hands on it are equivalent if a symmetry that keeps the board maps one to the other (Waugh, "A
-Fast and Optimal Hand Isomorphism Algorithm", 2013, numbers such hands).
+A permutation of the suits is a symmetry of a deal if it keeps the set of public cards at the beginning and all reaches.
+Symmetries map boards to boards, street by street. The first board of each orbit stands for all boards of the orbit. Two
+hands on it are equivalent if a symmetry that keeps the board maps one to the other. Such hands are numbered by Waugh,
+"A Fast and Optimal Hand Isomorphism Algorithm" (2013).
 
 No accuracy is lost: if players play alike at equivalent hands and boards, so do best responses.
 """

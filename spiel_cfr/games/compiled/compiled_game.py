@@ -87,7 +87,7 @@ class CompiledGame(abc.ABC):
   def facts(self) -> GameFacts:
     """The game's `GameFacts`."""
     return GameFacts(
-      **{each.name: getattr(self, each.name) for each in dataclasses.fields(GameFacts)}
+      **{fact.name: getattr(self, fact.name) for fact in dataclasses.fields(GameFacts)}
     )
 
   @property

@@ -99,73 +99,92 @@ def estimate_view(
     UnsupportedGameError: the game raises an exception, or a state has no player or no action.
     GameError: a descent has more moves than the game declares.
   """
-  choose = random.Random(0).choice
-  # Estimates of the numbers of states and of terminals, one pair for each descent.
-  samples: list[tuple[float, float]] = []
-  # For each player, the number of times that each infoset has been met.
-  met: list[collections.Counter[str]] = [collections.Counter() for _ in range(view.num_players)]
-  visited, longest, start = 0, view.game.max_game_length(), time.perf_counter()
-
-  def out_of_time() -> bool:
-    return time.perf_counter() - start >= seconds
-
-  while len(samples) < descents and not (samples and out_of_time()):
-    state, weight, states, moves = view.new_initial_state(), 1.0, 1.0, 0
-    try:
-      while not state.is_terminal():
-        if visited and out_of_time():
-          break
-        moves += not state.is_chance_node()
-        if moves > longest:
-          raise errors.GameError(
-            f"The game has not ended after {longest:,} moves, its max_game_length. Games must end: make it longer, "
-            "or let states be terminal."
-          )
-        actions = _actions_at(view, state, met)
-        weight *= len(actions)
-        states += weight
-        state.apply_action(choose(actions))
-        visited += 1
-    except (errors.SpielCFRError, MemoryError):
-      raise
-    except Exception as problem:
-      raise cannot_be_walked(state, problem) from problem
-    if not samples or state.is_terminal():
-      samples.append((states, weight))
-  elapsed = time.perf_counter() - start
+  start = time.perf_counter()
+  walk = _Descents(view, start + seconds)
+  while len(walk.samples) < descents and not (walk.samples and walk.is_out_of_time()):
+    walk.descend()
+  elapsed, samples = time.perf_counter() - start, walk.samples
   # Descents of games of a thousand moves overflow.
   with np.errstate(over="ignore", invalid="ignore"):
     mean, terminals = np.mean(samples, axis=0).tolist()
     error = float(np.std(samples, axis=0)[0] / (mean * math.sqrt(len(samples))))
-  infosets = tuple(map(estimate_classes, met))
+  infosets = tuple(map(estimate_classes, walk.met))
   return SizeEstimate(
     states=mean,
     error=error,
     terminals=terminals,
     infosets=infosets,
     bytes=_BYTES_PER_INFOSET * sum(infosets) + _BYTES_PER_TERMINAL * terminals,
-    seconds=mean * elapsed / max(visited, 1),
+    seconds=mean * elapsed / max(walk.num_visited, 1),
     descents=len(samples),
     fewest_states=at_least(np.array(samples)[:, 0]),
     fewest_terminals=at_least(np.array(samples)[:, 1]),
   )
 
 
-def _actions_at(
-  view: GameView, state: Any, met: Sequence[collections.Counter[str]]
-) -> Sequence[int]:
-  """Returns the actions at a state, those of chance too, and counts the infoset of a player."""
-  if state.is_chance_node():
-    actions = [action for action, _ in view.chance_outcomes(state)]
-  else:
-    player = state.current_player()
-    if not 0 <= player < view.num_players:
-      raise unknown_player(state)
-    actions = view.legal_actions(state)
-    met[player][view.infostate(state)] += 1
-  if not actions:
-    check_actions(view, state, actions)
-  return actions
+class _Descents:
+  """Random descents through a game, until a deadline by `time.perf_counter`.
+
+  Attributes:
+    samples: for each complete descent, estimates of the numbers of states and of terminals. The first descent counts
+      even if the deadline ended it.
+    met: for each player, the number of times that each infoset has been met.
+    num_visited: the number of states that have been left by a move.
+  """
+
+  def __init__(self, view: GameView, deadline: float) -> None:
+    self._view, self._deadline = view, deadline
+    self._choose = random.Random(0).choice
+    self._longest = view.game.max_game_length()
+    self.samples: list[tuple[float, float]] = []
+    self.met: list[collections.Counter[str]] = [
+      collections.Counter() for _ in range(view.num_players)
+    ]
+    self.num_visited = 0
+
+  def is_out_of_time(self) -> bool:
+    """Returns whether the deadline has passed."""
+    return time.perf_counter() >= self._deadline
+
+  def descend(self) -> None:
+    """Makes one descent."""
+    state, weight, states, moves = self._view.new_initial_state(), 1.0, 1.0, 0
+    try:
+      while not state.is_terminal():
+        if self.num_visited and self.is_out_of_time():
+          break
+        moves += not state.is_chance_node()
+        if moves > self._longest:
+          raise errors.GameError(
+            f"The game has not ended after {self._longest:,} moves, its max_game_length. Games must end: make it "
+            "longer, or let states be terminal."
+          )
+        actions = self._actions_at(state)
+        weight *= len(actions)
+        states += weight
+        state.apply_action(self._choose(actions))
+        self.num_visited += 1
+    except (errors.SpielCFRError, MemoryError):
+      raise
+    except Exception as problem:
+      raise cannot_be_walked(state, problem) from problem
+    if not self.samples or state.is_terminal():
+      self.samples.append((states, weight))
+
+  def _actions_at(self, state: Any) -> Sequence[int]:
+    """Returns the actions at a state, those of chance too, and counts the infoset of a player."""
+    view = self._view
+    if state.is_chance_node():
+      actions = [action for action, _ in view.chance_outcomes(state)]
+    else:
+      player = state.current_player()
+      if not 0 <= player < view.num_players:
+        raise unknown_player(state)
+      actions = view.legal_actions(state)
+      self.met[player][view.infostate(state)] += 1
+    if not actions:
+      check_actions(view, state, actions)
+    return actions
 
 
 def at_least(samples: Sequence[float] | Float64s) -> float:

@@ -1,8 +1,7 @@
 """The view of a game that all walks share: its legal actions, chance outcomes and infostates.
 
-Enumeration, histories for sampling, the state engine, the public tree and look-ups of policies ask a `GameView` for
-legal actions, chance outcomes and infostates, never the game itself. A game that is compiled with an action filter is
-therefore sampled and evaluated with the same filter.
+All walks and all look-ups of policies ask a `GameView` for these, never the game itself. A game that is compiled with
+an action filter is therefore sampled and evaluated with the same filter.
 """
 
 import functools

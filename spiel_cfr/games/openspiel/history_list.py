@@ -121,8 +121,8 @@ class HistoryList:
         infoset, moves = decide(state, player)
       elif player == _CHANCE:
         player, outcomes = CHANCE, chance_outcomes(view, state)
-        moves = in_order([each for each, _ in outcomes])
-        chances = [each for _, each in outcomes]
+        moves = in_order([outcome for outcome, _ in outcomes])
+        chances = [probability for _, probability in outcomes]
       else:
         raise unknown_player(state)
       add((parent, action, place, player, infoset, length))

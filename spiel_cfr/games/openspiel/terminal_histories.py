@@ -48,7 +48,7 @@ class TerminalHistories:
     if not count:
       return
     shape, width = (count, self.num_players), self.num_players * BITS // 8
-    packed = b"".join([each.to_bytes(width, "little") for each in self.new_sequences])
+    packed = b"".join([number.to_bytes(width, "little") for number in self.new_sequences])
     sequences = np.frombuffer(packed, "<u4").reshape(shape)
     flat = itertools.chain.from_iterable(self.new_returns)
     returns = np.fromiter(flat, np.float64, count * self.num_players).reshape(shape)

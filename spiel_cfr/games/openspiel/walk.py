@@ -86,16 +86,49 @@ def enumerate_game(
       OpenSpiel promises; or a state raises an exception.
     GameError: chance outcomes do not have probabilities, a state has no action, or a history has no end.
   """
+  found = [_Infosets(BITS * player) for player in range(view.num_players)]
+  check = ReturnsCheck(view)
+  leaves = TerminalHistories(view.num_players, check.table)
+  watch = Watch(view, max_nodes, max_bytes, progress)
+  try:
+    num_states, leaf_sequences, leaf_payoffs = _walk(view, max_nodes, found, leaves, check, watch)
+  finally:
+    watch.close()
+  legal_actions = [own.actions() for own in found]
+  return Enumeration(
+    infostates=[list(own.places) for own in found],
+    parents=[np.array(own.parents, np.int64) for own in found],
+    actions=[np.fromiter(itertools.chain.from_iterable(own), np.int64) for own in legal_actions],
+    num_actions=[np.fromiter(map(len, own), np.int64) for own in legal_actions],
+    leaf_sequences=leaf_sequences,
+    leaf_payoffs=leaf_payoffs,
+    num_states=num_states,
+    num_terminals=leaves.num_terminals,
+    payoff_range=leaves.payoff_range,
+    constant_sum=leaves.constant_sum,
+  )
+
+
+def _walk(
+  view: GameView,
+  max_nodes: int,
+  found: "list[_Infosets]",
+  leaves: TerminalHistories,
+  check: ReturnsCheck,
+  watch: Watch,
+) -> tuple[int, Uint32s, Float64s]:
+  """Walks all states, depth first, and adds infosets to `found` and terminal histories to `leaves`.
+
+  Returns:
+    The number of states, leaf sequences and leaf payoffs.
+  """
   num_players = view.num_players
   infostate_of, legal_actions_of, returns_of = view.infostate, view.legal_actions, view.returns
-  found = [_Infosets(BITS * player) for player in range(num_players)]
   # Everything that a decision reads, one tuple for each player: attribute look-ups would take time at every state.
   of_player = [
     (own.places.get, own.parents, own.firsts, own.kinds, own.moves, BITS * player)
     for player, own in enumerate(found)
   ]
-  check = ReturnsCheck(view)
-  leaves = TerminalHistories(num_players, check.table)
   add_sequences, add_returns = leaves.new_sequences.append, leaves.new_returns.append
   add_reach = leaves.new_reaches.append
   # States count as soon as they are on the stack, which takes most of the memory in games with many moves.
@@ -104,7 +137,6 @@ def enumerate_game(
   push, pop, terminal = stack.append, stack.pop, _TERMINAL
 
   longest = longest_history(view)
-  watch = Watch(view, max_nodes, max_bytes, progress)
   try:
     while stack:
       state, sequences, reach = pop()
@@ -157,28 +189,12 @@ def enumerate_game(
       else:
         raise unknown_player(state)
     watch.check(num_states, sum(map(len, found)))
-    merged_sequences, merged_payoffs = leaves.merged()
+    return num_states, *leaves.merged()
   except (errors.SpielCFRError, MemoryError):
     raise
   # Games in Python may return and raise anything, and strings of games in C++ may not be UTF-8.
   except Exception as error:
     raise cannot_be_walked(state, error) from error
-  finally:
-    watch.close()
-
-  legal_actions = [own.actions() for own in found]
-  return Enumeration(
-    infostates=[list(own.places) for own in found],
-    parents=[np.array(own.parents, np.int64) for own in found],
-    actions=[np.fromiter(itertools.chain.from_iterable(own), np.int64) for own in legal_actions],
-    num_actions=[np.fromiter(map(len, own), np.int64) for own in legal_actions],
-    leaf_sequences=merged_sequences,
-    leaf_payoffs=merged_payoffs,
-    num_states=num_states,
-    num_terminals=leaves.num_terminals,
-    payoff_range=leaves.payoff_range,
-    constant_sum=leaves.constant_sum,
-  )
 
 
 # The legal actions of an infoset; its moves except the first to explore, in the order of a stack; the first to explore.

@@ -139,9 +139,9 @@ def _begin(split: Split) -> Walk:
   """Returns the kernel's arguments at the root."""
   sides = []
   for sights, legal in zip(split.sights, split.legal, strict=True):
-    actions = np.array([len(each) for each in split.action_lists], np.int32)
+    actions = np.array([len(actions) for actions in split.action_lists], np.int32)
     own: dict[str, Any] = {
-      name: np.zeros(_ROOM, np.int32) for each in _OWN.values() for name in each
+      name: np.zeros(_ROOM, np.int32) for names in _OWN.values() for name in names
     }
     own["row_end"] = np.zeros(_ROOM, np.int64)
     own["child"][0] = core_walk.NOTHING

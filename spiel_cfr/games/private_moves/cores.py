@@ -1,15 +1,16 @@
 """Cores and sights: the split of worlds that makes the two players' sequences independent.
 
 A *core* is the truth and the player to move. A move that leads to another core is an *event* of its core. A *sight* is
-a core and what one player has seen of it. `split` checks, for every world and move, that
+a core and what one player has seen of it. `split` checks these claims for every world and move:
 
-1. a player's legal actions, at its own moves, depend only on what it has seen;
-2. the event and the player's next sight depend only on its sight and its action;
-3. the other player's next sight depends only on its own sight and the event, and does not change without an event;
-4. the probabilities of chance depend only on the core.
+- claim 1: a player's legal actions, at its own moves, depend only on what it has seen;
+- claim 2: the event and the player's next sight depend only on its sight and its action;
+- claim 3: the other player's next sight depends only on its own sight and the event, and does not change without an
+  event;
+- claim 4: the probabilities of chance depend only on the core.
 
-By induction, along a path of cores the sequences of player 0 and those of player 1 that fit the path are independent:
-every pair of them is a history.
+By induction, the sequences of player 0 and those of player 1 that fit a path of cores are independent: every pair of
+them is a history.
 """
 
 from typing import Annotated, NamedTuple, NoReturn
@@ -170,7 +171,7 @@ def _sights(
   counts = np.array([len(actions) for actions in worlds.action_lists])
   moves = np.where(worlds.mover[core] == player, counts[legal[seen_at]], 0)
   views = np.where(worlds.mover[core] == player, 0, np.diff(first_event)[core])
-  first_move, first_view = (np.append(0, np.cumsum(each)) for each in (moves, views))
+  first_move, first_view = (np.append(0, np.cumsum(counts)) for counts in (moves, views))
 
   now, ends = sight[worlds.source], worlds.target < 0
   later = np.where(ends, NO_SIGHT, sight[np.maximum(worlds.target, 0)])

@@ -110,7 +110,7 @@ class PrivateMovesGame(CompiledGame):
   def first_states(self, player: int | None = None) -> Sequence[Any]:
     """Returns a state of each infoset, for one player or all in turn; states are made on demand."""
     if player is None:
-      return [state for each in _PLAYERS for state in self.first_states(each)]
+      return [state for owner in _PLAYERS for state in self.first_states(owner)]
     player = arguments.integer(player, "player", 0, 1)
     count = len(self._places[player].position)
     return OfInfosets(count, functools.partial(self._states.states, self.view, player))
@@ -265,10 +265,10 @@ def _find(
 ) -> tuple[Worlds, Split]:
   """Returns worlds and their split, by the given keys or by the first candidates that fit."""
   refused = []
-  for each in candidates(view.game) if keys is None else [keys]:
+  for candidate in candidates(view.game) if keys is None else [keys]:
     try:
-      check_infostates(view, each)
-      worlds = find_worlds(view, each, max_worlds, max_bytes, progress)
+      check_infostates(view, candidate)
+      worlds = find_worlds(view, candidate, max_worlds, max_bytes, progress)
       parts = split(worlds)
       check_worlds(view, worlds)
       return worlds, parts

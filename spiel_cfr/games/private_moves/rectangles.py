@@ -79,8 +79,8 @@ def rectangle_gradient(record: RectangleGradient) -> None:
   """Computes a player's gradient at all of its sequences."""
   own, other, by_class = record.own, record.other, record.by_class
   sequence_form, utility = record.sequence_form, record.utility
-  for each in range(np.uint64(by_class.shape[0])):
-    by_class[each] = 0.0
+  for number in range(np.uint64(by_class.shape[0])):
+    by_class[number] = 0.0
   for sequence in range(np.uint64(other.classes.shape[0])):
     by_class[other.classes[sequence]] += sequence_form[record.other_root + sequence]
   for row in range(np.uint64(record.by_other_row.shape[0])):
@@ -90,11 +90,11 @@ def rectangle_gradient(record: RectangleGradient) -> None:
     record.by_other_row[row] = total
   for row in range(np.uint64(record.by_own_row.shape[0])):
     record.by_own_row[row] = 0.0
-  for each in range(np.uint64(record.payoffs.shape[0])):
-    met = record.by_other_row[other.of_rectangle[each]]
-    record.by_own_row[own.of_rectangle[each]] += record.payoffs[each] * met
-  for each in range(np.uint64(by_class.shape[0])):
-    by_class[each] = 0.0
+  for rectangle in range(np.uint64(record.payoffs.shape[0])):
+    met = record.by_other_row[other.of_rectangle[rectangle]]
+    record.by_own_row[own.of_rectangle[rectangle]] += record.payoffs[rectangle] * met
+  for number in range(np.uint64(by_class.shape[0])):
+    by_class[number] = 0.0
   for row in range(np.uint64(record.by_own_row.shape[0])):
     gained = record.by_own_row[row]
     for entry in range(np.uint64(own.start[row]), np.uint64(own.start[row + np.uint64(1)])):
@@ -151,7 +151,7 @@ class Rectangles(Payoff):
     """Returns the step that computes a gradient; `arrays` may replace the payoffs, as `values`."""
     own, other = self.rows[player], self.rows[1 - player]
     payoffs = self.payoffs if arrays is None else arrays.values.reshape(2, -1)
-    classes = max(1 + int(each.classes.max(initial=0)) for each in self.rows)
+    classes = max(1 + int(rows.classes.max(initial=0)) for rows in self.rows)
     record = RectangleGradient(
       own=own,
       own_root=self._roots[player],
@@ -179,7 +179,7 @@ class Rectangles(Payoff):
         "restarts, best responses."
       )
     worth = np.flatnonzero(self.payoffs[player])
-    sides = [self._sequences_of(each, worth) for each in (player, 1 - player)]
+    sides = [self._sequences_of(owner, worth) for owner in (player, 1 - player)]
     (own, own_sizes), (others, other_sizes) = sides
     pairs = own_sizes * other_sizes
     rectangle = np.repeat(np.arange(len(worth)), pairs)
@@ -216,7 +216,7 @@ class Rectangles(Payoff):
   @functools.cached_property
   def _totals(self) -> tuple[Float64s, Float64s]:
     """For each player, the sum of the absolute payoffs that each of its sequences can meet."""
-    end = sum(len(each.classes) for each in self.rows)
+    end = sum(len(rows.classes) for rows in self.rows)
     positive = self.arrays._replace(values=np.abs(self.arrays.values))
     result = np.zeros(end), np.zeros(end)
     Chain(
@@ -230,5 +230,5 @@ class Rectangles(Payoff):
 
   def sensitivity(self, treeplexes: Sequence[Treeplex], player: int) -> float:
     """Bounds the spectral norm of the payoff matrix: the root of the largest row sum times the largest column sum."""
-    rows, columns = (float(each.max(initial=0.0)) for each in self._totals)
+    rows, columns = (float(sums.max(initial=0.0)) for sums in self._totals)
     return float(np.sqrt(rows * columns))

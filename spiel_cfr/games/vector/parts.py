@@ -86,7 +86,9 @@ class Parts:
     """Returns a part."""
     layout = self._layout
     first, second = (self._number(player, number) for player in PLAYERS)
-    trees, left_out = zip(*(self._tree(each, number) for each in (first, second)), strict=True)
+    trees, left_out = zip(
+      *(self._tree(numbering, number) for numbering in (first, second)), strict=True
+    )
     sequences, infosets = (
       [slice(*ends[player, number : number + 2].tolist()) for player in PLAYERS]
       for ends in (layout.begins, layout.first_infosets)

@@ -36,8 +36,16 @@ from spiel_cfr.games.vector.public_tree import PLAYERS, PublicTree
 class PublicTreeGame(CompiledGame):
   """A game in vector form: `VectorGame` for private types, `poker.PublicGame` for hold'em.
 
-  A subclass supplies a `PublicTree` and `_builder`, which makes payoffs of its terminals. Infostates, which only
-  policies need, are listed on demand. `num_states` and `num_terminals` count public states.
+  A new game of this form supplies:
+
+  - a `PublicTree` with the edges and kinds of its nodes, `types`, `num_types`, `terminal_kind`, `first_deals` and
+    `saved`;
+  - `_builder(layout, above)`, which returns a `PayoffBuilder`. That is called with each player's `Numbering` and some
+    terminals, for the whole game and for each part, and returns their `Payoff`;
+  - a constructor that calls this one, `__reduce__` for pickles, and a function that compiles the game.
+
+  Layout, parts, forced moves and infosets are made here. Infostates, which only policies need, are listed on demand.
+  `num_states` and `num_terminals` count public states.
 
   Attributes:
     tree: PublicTree. The public tree.

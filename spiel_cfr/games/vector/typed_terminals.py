@@ -127,7 +127,7 @@ class TypedTerminals:
   ) -> Rows:
     """Returns a player's rows of a part, with some terminals."""
     layout, numbering = self._layout, numberings[player]
-    above = [each.row(layout, self._above[each.player, terminals]) for each in numberings]
+    above = [owner.row(layout, self._above[owner.player, terminals]) for owner in numberings]
     matrix = squares.matrix[terminals]
     counts = np.diff(squares.first[player])[matrix]
     square = spread(squares.first[player][matrix], counts)
