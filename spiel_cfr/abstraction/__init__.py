@@ -1,4 +1,4 @@
-"""Smaller games that stand for larger ones: infosets that play alike, with loss or without, and fewer actions."""
+"""Abstractions: smaller games in which infosets play alike, with loss or without, or in which actions are left out."""
 
 from spiel_cfr.abstraction.abstract_game import abstract, lift
 from spiel_cfr.abstraction.action_translation import (

@@ -1,14 +1,15 @@
-"""A game whose infosets are buckets of a larger game's infosets, in two steps that need no history.
+"""Abstract games: games whose infosets are buckets of a larger game's infosets, made without histories.
 
-1. Refinement. Infosets become one if they are in the same bucket and their owner came to them by the same buckets and
-   actions. What comes of that has perfect recall, and leaves with the same sequences merge; it is smaller than the full
-   game, and any solver takes it as it takes others.
-2. Shared infosets. Where several of these infosets are in one bucket because their owner forgets, they share
-   strategies and regrets, see `games.sequence_form.shared_infosets`. Lanctot et al., "No-Regret Learning in
-   Extensive-Form Games with Imperfect Recall" (2012), bound regrets in terms of the same refinement.
+1. Refinement. Infosets become one if they are in the same bucket and their owner reached them by the same buckets and
+   actions. The result has perfect recall, and leaves with the same sequences are merged. It is smaller than the full
+   game, and any solver takes it.
+2. Shared infosets. If several of these infosets are in one bucket, because their owner forgets, they share strategies
+   and regrets, see `games.sequence_form.shared_infosets`. Lanctot et al., "No-Regret Learning in Extensive-Form Games
+   with Imperfect Recall" (2012), bound regrets by the same refinement.
 
-With X the sequence form here and m(s) the number of the full game's actions that play alike on the way to s, each of
-these sequences has X(s) / m(s) in the full game, and payoffs here are sums over leaves of theirs divided by all m.
+Let X be a sequence form of the abstraction, and m(s) the number of the full game's actions that play alike on the way
+to s. Then each of these sequences has X(s) / m(s) in the full game. Payoffs of the abstraction are sums over its leaves
+in the full game, divided by all m.
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,29 +41,28 @@ def abstract(
       small = abstract(game, lambda infostate: infostate.replace("private:2", "private:3"))
       solver = DCFRSolver(small)
 
-  It names the infosets of the game that it stands for, its `original`, several of which have the same sequences here,
-  so that solvers hand out policies of that game.
+  The abstraction has the infosets of its `original` by name, several of them with the same sequences. Policies of its
+  solvers are therefore policies of the original game.
 
   Args:
     game: a compiled game that lists its leaves; or poker in vector form, for buckets of hands.
-    buckets: see `make_buckets`; also what `lossless` and `hand_buckets` return.
-    players: whose infosets are put into buckets; all players' by default. With one of two players, the other keeps all
-      that it knows.
+    buckets: see `make_buckets`; also the results of `lossless` and `hand_buckets`.
+    players: the players whose infosets are put into buckets; by default, all. The others keep all of their information.
 
   Raises:
-    ArgumentError: see `make_buckets`; or there is no such player.
+    ArgumentError: see `make_buckets`; or a player does not exist.
     AbstractionError: see `make_buckets`.
-    ImperfectRecallError: a bucket is above itself.
+    ImperfectRecallError: an infoset is below another one of its bucket.
     UnsupportedGameError: the game is in vector form and the buckets are not of hands, or it is an abstraction itself.
   """
   if not isinstance(game, CompiledGame):
-    raise errors.ArgumentError(f"Give what compile_game returns, not {game!r}.")
+    raise errors.ArgumentError(f"game must be a result of compile_game, not {game!r}.")
   if isinstance(buckets, HandBuckets):
     whole = check_whole_public_game(game)
     return merge_hands(whole, buckets if players is None else buckets.only(whole, players))
   if not isinstance(game, EnumeratedGame) or game.original is not game:
     raise errors.UnsupportedGameError(
-      f"{game} lists no leaves of its own to merge. Give compile_game(game, vector_form=False), without symmetries; "
+      f"{game} lists no leaves of its own to merge. Pass compile_game(game, vector_form=False), without symmetries; "
       "in vector form, hand_buckets."
     )
   made = make_buckets(game, buckets)
@@ -70,15 +70,15 @@ def abstract(
 
 
 def lift(game: CompiledGame, policy: open_spiel.AnyPolicy) -> CompiledTabularPolicy:
-  """Returns a policy of an abstraction as one of its original game, which stays as it is when the solver goes on.
+  """Returns a policy of an abstraction as a policy of its original game, which does not change with the solver.
 
   Args:
-    game: what `abstract` returns.
-    policy: what a solver of this game hands out, or any policy that is the same wherever infosets play alike. Averages
-      of shared infosets are alike only where their owner has come to them in the same way.
+    game: the result of `abstract`.
+    policy: a policy of a solver of this game, or any policy that is the same at infosets that play alike. Averages at
+      shared infosets are the same only if their owner reached them in the same way.
 
   Raises:
-    PolicyError: the policy is for another game, or infosets that play alike do not.
+    PolicyError: the policy is for another game, or differs at infosets that play alike.
   """
   probabilities = open_spiel.from_policy(game, policy)
   full = game.original
@@ -105,7 +105,10 @@ def _merge_infosets(full: EnumeratedGame, buckets: Buckets) -> EnumeratedGame:
     places = (placed.position, placed.first_sequence, placed.stride)
     infosets.append(
       Infosets(
-        known.infostates, known.actions, known.num_actions, *(each[own.infosets] for each in places)
+        known.infostates,
+        known.actions,
+        known.num_actions,
+        *(array[own.infosets] for array in places),
       )
     )
   treeplexes = tuple(placed.treeplex for placed in placements)
@@ -123,7 +126,7 @@ def _merge_infosets(full: EnumeratedGame, buckets: Buckets) -> EnumeratedGame:
 def _share_infosets(
   treeplexes: Sequence[Treeplex], labels: Sequence[Int64s]
 ) -> SharedInfosets | None:
-  """Returns which sequences share a bucket; `labels` are each player's buckets in layout order."""
+  """Returns the sequences that share a bucket; `labels` are each player's buckets in layout order."""
   if all(len(own) == len(np.unique(own)) for own in labels):
     return None
   bucket = np.full(treeplexes[-1].end, -1)
@@ -137,13 +140,15 @@ class _Merged(NamedTuple):
   """A player's infosets after refinement.
 
   Attributes:
-    sequences: in the full game, the empty one first, then in order of discovery.
-    numbers: where they go, in the order of discovery here.
-    copies: how many sequences of the full game one stands for that play alike at the same infosets.
-    infosets: where the full game's infosets go.
-    parents: of each infoset here, as `build_treeplex` takes them.
-    num_actions: of each infoset here.
-    labels: the bucket of each infoset here.
+    sequences: int64 (sequences of the full game,). The full game's sequences: the empty one, then in order of
+      discovery.
+    numbers: int64 (sequences of the full game,). The abstraction's sequence for each, in the abstraction's order of
+      discovery.
+    copies: float64 (sequences of the full game,). The number of sequences of the same infosets that play alike.
+    infosets: int64 (infosets of the full game,). The abstraction's infoset for each.
+    parents: int64 (infosets,). The sequence above each infoset of the abstraction, as `build_treeplex` takes it.
+    num_actions: int64 (infosets,). The number of actions of each infoset of the abstraction.
+    labels: int64 (infosets,). The bucket of each infoset of the abstraction.
   """
 
   sequences: Int64s
@@ -155,9 +160,65 @@ class _Merged(NamedTuple):
   labels: Int64s
 
 
+class _Refinement:
+  """The infosets of an abstraction of one player, found in order of discovery.
+
+  Lists are several times faster here than arrays.
+
+  Attributes:
+    infosets: the abstraction's infoset for each of the full game's infosets so far.
+    parents: the sequence above each infoset of the abstraction.
+    firsts: the first sequence of each.
+    num_actions: the number of actions of each.
+    labels: the bucket of each.
+  """
+
+  def __init__(self) -> None:
+    self.infosets: list[int] = []
+    self.parents: list[int] = []
+    self.firsts: list[int] = []
+    self.num_actions: list[int] = []
+    self.labels: list[int] = []
+    # The infoset of the abstraction above each, or -1.
+    self._above: list[int] = []
+    self._numbers: dict[tuple[int, int], int] = {}
+    self._end = 1
+
+  def add(self, label: int, num_actions: int, above: int, slot: int) -> bool:
+    """Adds the full game's next infoset.
+
+    Args:
+      label: its bucket.
+      num_actions: the number of its bucket's actions.
+      above: the full game's infoset above it, or -1.
+      slot: the action of that infoset's bucket that leads to it.
+
+    Returns:
+      Whether the infoset is not below another one of its bucket.
+    """
+    infoset_above = self.infosets[above] if above >= 0 else -1
+    parent = self.firsts[infoset_above] + slot if above >= 0 else 0
+    infoset = self._numbers.setdefault((label, parent), len(self._numbers))
+    if infoset == len(self.parents):
+      ancestor = infoset_above
+      while ancestor >= 0:
+        if self.labels[ancestor] == label:
+          return False
+        ancestor = self._above[ancestor]
+      self.parents.append(parent)
+      self.firsts.append(self._end)
+      self.num_actions.append(num_actions)
+      self.labels.append(label)
+      self._above.append(infoset_above)
+      self._end += num_actions
+    self.infosets.append(infoset)
+    return True
+
+
 def _merge(full: CompiledGame, buckets: Buckets, player: int) -> _Merged:
+  """Returns a player's infosets after refinement."""
   own, tree = full.infosets[player], full.treeplexes[player]
-  begin = sum(len(each.actions) for each in full.infosets[:player])
+  begin = sum(len(infosets.actions) for infosets in full.infosets[:player])
   cells = full.all_action_sequences[begin : begin + len(own.actions)]
   sequences = np.append(np.array([tree.root]), cells)
   place = np.zeros(tree.end, np.int64)
@@ -170,40 +231,20 @@ def _merge(full: CompiledGame, buckets: Buckets, player: int) -> _Merged:
   widths = np.zeros(len(labels), np.int64)
   np.maximum.at(widths, infoset, slots + 1)
 
-  # Plain lists are several times faster here than arrays.
+  # The sequence above each infoset, in order of discovery; its infoset and slot, -1 and 0 for the empty one.
   above = place[tree.parent[own.position]].tolist()
-  slot, owner = slots.tolist(), infoset.tolist()
-  table: dict[tuple[int, int], int] = {}
-  merged: list[int] = []
-  parents: list[int] = []
-  firsts: list[int] = []
-  num_actions: list[int] = []
-  known: list[int] = []
-  upper: list[int] = []
-  end = 1
+  infoset_of, slot_of = [-1, *infoset.tolist()], [0, *slots.tolist()]
+  refined = _Refinement()
   for label, parent, width in zip(labels.tolist(), above, widths.tolist(), strict=True):
-    parent_class = merged[owner[parent - 1]] if parent else -1
-    number = firsts[parent_class] + slot[parent - 1] if parent else 0
-    found = table.setdefault((label, number), len(table))
-    if found == len(parents):
-      each = parent_class
-      while each >= 0:
-        if known[each] == label:
-          name = own.infostates[len(merged)]
-          raise errors.ImperfectRecallError(
-            f"Player {player} comes to infostate {name!r} by way of another one of the same bucket: nobody can play "
-            "alike before and after an own action. Give them different buckets, by the number of own actions, say."
-          )
-        each = upper[each]
-      parents.append(number)
-      firsts.append(end)
-      num_actions.append(width)
-      known.append(label)
-      upper.append(parent_class)
-      end += width
-    merged.append(found)
-  infosets = np.array(merged, np.int64)
-  first = np.array(firsts, np.int64)
+    if not refined.add(label, width, infoset_of[parent], slot_of[parent]):
+      name = own.infostates[len(refined.infosets)]
+      raise errors.ImperfectRecallError(
+        f"Player {player} comes to infostate {name!r} by way of another one of the same bucket. They are before and "
+        "after an action of its own and can't play alike: give them different buckets, for example by the number of "
+        "own actions."
+      )
+  infosets = np.array(refined.infosets, np.int64)
+  first = np.array(refined.firsts, np.int64)
   copies = np.ones(len(sequences))
   if (alike > 1).any():
     for index, parent in enumerate(above):
@@ -214,7 +255,7 @@ def _merge(full: CompiledGame, buckets: Buckets, player: int) -> _Merged:
     np.append(0, first[infosets][infoset] + slots),
     copies,
     infosets,
-    np.array(parents, np.int64),
-    np.array(num_actions, np.int64),
-    np.array(known, np.int64),
+    np.array(refined.parents, np.int64),
+    np.array(refined.num_actions, np.int64),
+    np.array(refined.labels, np.int64),
   )

@@ -2,7 +2,8 @@
 
     buckets = make_buckets(game, lambda infostate: infostate.replace("private:2", "private:3"))
 
-Whoever knows more of the game than its infostate strings gives a dictionary: `game.first_states()` are a state of each.
+If infostate strings do not suffice, pass a dictionary made from `game.first_states()`, which has a state of each
+infoset.
 """
 
 import dataclasses
@@ -15,19 +16,19 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s, concatenated_ranges
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
-# Infostate -> name of its bucket.
+# From infostates to names of their buckets.
 Labels: TypeAlias = Callable[[str], Hashable] | Mapping[str, Hashable]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Buckets:
-  """Each player's infosets in buckets, in order of discovery. Make one with `make_buckets`, or of arrays of your own.
+  """Each player's infosets in buckets, in order of discovery. Make one with `make_buckets`, or from arrays.
 
   Attributes:
-    labels: int64 of shape (infosets,) per player: the bucket of each infoset. Numbers are a player's own.
-    slots: int64 of shape (actions of all infosets,) per player: which of its bucket's actions each action is, so that
-      infosets with other actions may play alike. Actions of an infoset that are the same to everybody share one.
-    is_lossless: whether strategies that are alike within buckets are all that solvers of the full game would find.
+    labels: for each player, int64 (infosets,). The bucket of each infoset; different players' numbers are unrelated.
+    slots: for each player, int64 (actions,). The bucket's action that each action is, so that infosets with different
+      actions may play alike. Equivalent actions of an infoset share a slot.
+    is_lossless: bool. Whether the full game has equilibria that are the same at all infosets of a bucket.
   """
 
   labels: tuple[Int64s, ...]
@@ -40,26 +41,26 @@ class Buckets:
     return sum(len(np.unique(own)) for own in self.labels)
 
   def only(self, game: CompiledGame, players: Iterable[int]) -> "Buckets":
-    """Returns the same buckets for some players, while all infosets of the others stay apart.
+    """Returns the same buckets for some players; the others' infosets all stay apart.
 
     Raises:
-      ArgumentError: there is no such player.
+      ArgumentError: a player does not exist.
     """
     chosen, apart = checked_players(game, players), identity(game)
     pick = [self if player in chosen else apart for player in range(game.num_players)]
     return Buckets(
-      tuple(each.labels[player] for player, each in enumerate(pick)),
-      tuple(each.slots[player] for player, each in enumerate(pick)),
+      tuple(buckets.labels[player] for player, buckets in enumerate(pick)),
+      tuple(buckets.slots[player] for player, buckets in enumerate(pick)),
       self.is_lossless,
     )
 
 
-# What `make_buckets` takes.
+# The argument of `make_buckets`.
 AnyBuckets: TypeAlias = Buckets | Labels
 
 
 def checked_players(game: CompiledGame, players: Iterable[int]) -> set[int]:
-  """Returns players as a set; raises ArgumentError where there is no such player."""
+  """Returns players as a set; raises ArgumentError if one does not exist."""
   chosen = set(players)
   if not chosen <= set(range(game.num_players)):
     raise errors.ArgumentError(
@@ -69,7 +70,7 @@ def checked_players(game: CompiledGame, players: Iterable[int]) -> set[int]:
 
 
 def identity(game: CompiledGame) -> Buckets:
-  """Returns a bucket for each infoset."""
+  """Returns buckets of one infoset each."""
   counts = [own.num_actions for own in game.infosets]
   return Buckets(
     tuple(np.arange(len(own)) for own in counts),
@@ -83,13 +84,12 @@ def make_buckets(game: CompiledGame, buckets: AnyBuckets) -> Buckets:
 
   Args:
     game: the game.
-    buckets: a function from infostate strings to names of buckets; or a mapping from some infostates to such names, in
-      which those left out stay by themselves. A name is anything hashable; players' names have nothing to do with each
-      other.
+    buckets: a function from infostate strings to names of buckets; or a mapping from some infostates to such names,
+      which leaves all others alone. A name is any hashable object. Different players' names are unrelated.
 
   Raises:
-    AbstractionError: infosets of a bucket have different actions, or a mapping names infosets that there are not.
-    ArgumentError: it is none of these, or a name is not hashable.
+    AbstractionError: infosets of a bucket have different actions, or a mapping names an infostate that does not exist.
+    ArgumentError: `buckets` is neither a function nor a mapping, or a name is not hashable.
   """
   if isinstance(buckets, Buckets):
     _check_fit(game, buckets)
@@ -110,7 +110,7 @@ def make_buckets(game: CompiledGame, buckets: AnyBuckets) -> Buckets:
     for infostate, count in zip(own.infostates, own.num_actions.tolist(), strict=True):
       legal = own.actions[begin : begin + count].tolist()
       begin += count
-      # What a mapping leaves out is apart from every name that somebody gives.
+      # Infostates that a mapping leaves out get a name that no mapping can have.
       apart = (Buckets, infostate)
       name = buckets(infostate) if callable(buckets) else buckets.get(infostate, apart)
       try:
@@ -122,7 +122,7 @@ def make_buckets(game: CompiledGame, buckets: AnyBuckets) -> Buckets:
       if actions != legal:
         raise errors.AbstractionError(
           f"Infostates {first!r} and {infostate!r} are in one bucket, but have the actions {actions} and {legal}. If "
-          "they are to play alike all the same, make Buckets(labels, slots), in which slots say which of them do."
+          "they are to play alike, make Buckets(labels, slots), in which slots pair their actions."
         )
       own_labels.append(number)
     labels.append(np.array(own_labels, np.int64))
@@ -130,7 +130,7 @@ def make_buckets(game: CompiledGame, buckets: AnyBuckets) -> Buckets:
 
 
 def _check_fit(game: CompiledGame, buckets: Buckets) -> None:
-  """Raises AbstractionError where buckets are of another game, or the infosets of one have other numbers of slots."""
+  """Raises AbstractionError if buckets are of another game, or infosets of a bucket have different numbers of slots."""
   sizes = [(len(own.infostates), len(own.actions)) for own in game.infosets]
   found = [
     (len(labels), len(slots)) for labels, slots in zip(buckets.labels, buckets.slots, strict=True)

@@ -1,8 +1,8 @@
-"""Buckets that clusters of infosets make, without any knowledge of the game.
+"""Clusters of infosets as buckets, found without knowledge of the game.
 
-Infosets of a player that the others can't tell apart, such as hands after the same betting, are clustered by the
-strategy that a few iterations on the full game find at them. Where clusters do not follow from those before, players
-forget: the infosets are shared. k-means++ is that of Arthur and Vassilvitskii (2007), by SciPy.
+A few iterations on the full game give a strategy. Infosets that the other players can't tell apart, such as hands after
+the same betting, are clustered by it. Clusters that do not follow from earlier ones make players forget: their infosets
+are shared. k-means++ is by Arthur and Vassilvitskii (2007), in SciPy's implementation.
 """
 
 import warnings
@@ -29,12 +29,12 @@ def cluster(game: CompiledGame, size: int, *, iterations: int = 100, seed: int =
 
   Args:
     game: a compiled game that lists its leaves.
-    size: how many buckets a public state has at most.
-    iterations: of CFR+ on the full game.
-    seed: of k-means++; the same seed gives the same buckets.
+    size: largest number of buckets of a public state.
+    iterations: number of iterations of CFR+ on the full game.
+    seed: seed of k-means++; the same seed gives the same buckets.
 
   Raises:
-    ArgumentError: an argument makes no sense.
+    ArgumentError: an argument is out of its range.
     UnsupportedGameError: the game is in vector form, or an abstraction itself.
   """
   size = arguments.positive_integer(size, "size")
@@ -42,7 +42,7 @@ def cluster(game: CompiledGame, size: int, *, iterations: int = 100, seed: int =
   rng = np.random.default_rng(arguments.integer(seed, "seed", 0))
   if not isinstance(game, EnumeratedGame) or game.original is not game:
     raise errors.UnsupportedGameError(
-      f"{game} lists no leaves of its own. Give compile_game(game, vector_form=False), without symmetries."
+      f"{game} lists no leaves of its own. Pass compile_game(game, vector_form=False), without symmetries."
     )
   learned = CFRPlusSolver(game)
   learned.run(iterations)
@@ -70,7 +70,7 @@ def cluster(game: CompiledGame, size: int, *, iterations: int = 100, seed: int =
 
 
 def _groups(num_actions: Int64s, actions: Int64s, public: Int64s) -> list[Int64s]:
-  """Returns the infosets that may be in one bucket: of one public state, with the same actions."""
+  """Returns the infosets that may be in one bucket: those of one public state with the same actions."""
   groups: dict[tuple[int, ...], list[int]] = {}
   pieces = np.split(actions, np.cumsum(num_actions)[:-1]) if len(num_actions) else []
   for index, (state, legal) in enumerate(zip(public.tolist(), pieces, strict=True)):
@@ -88,35 +88,35 @@ def k_means(
   """Clusters points by k-means++; equal points are in one cluster.
 
   Args:
-    points: shape (points, numbers).
-    size: how many clusters there are at most.
-    seed: of the first centres, or a generator to draw them from.
-    ground: None for Euclidean distances between points. Or the Euclidean distances between what the columns stand for:
-      then points p, q are histograms of the same sum, and compared by the energy distance (Székely and Rizzo, "Energy
-      Statistics", 2013), in which bins that are close to each other hardly differ:
+    points: float64 (points, numbers).
+    size: largest number of clusters.
+    seed: the seed of the first centres, or a generator.
+    ground: None for Euclidean distances between points. Otherwise the Euclidean distances between the meanings of the
+      columns. Points p, q are then histograms of the same sum, compared by the energy distance (Székely and Rizzo,
+      "Energy Statistics", 2013), in which neighbouring bins hardly differ:
 
-          distance^2 = -(p - q)' ground (p - q)
+        distance^2 = -(p - q)' ground (p - q)
 
   Returns:
-    The number of each point's cluster, from 0 without gaps; shape (points,).
+    int64 (points,). The number of each point's cluster, from 0 without gaps.
 
   Raises:
-    ArgumentError: the points are not a table of finite numbers, or the size is not positive, or the seed is none, or
-      `ground` is no symmetric table.
+    ArgumentError: the points are not a table of finite numbers, the size is not positive, the seed is invalid, or
+      `ground` is not a symmetric table.
   """
   size = arguments.positive_integer(size, "size")
   if not isinstance(seed, np.random.Generator):
     seed = arguments.integer(seed, "seed", 0)
   table = np.asarray(points, np.float64)
   if table.ndim != 2 or not len(table) or not np.isfinite(table).all():
-    raise errors.ArgumentError("points must be a table of finite numbers, a row each.")
+    raise errors.ArgumentError("points must be a table of finite numbers, one row for each point.")
   distinct, which = np.unique(table, axis=0, return_inverse=True)
   if ground is not None:
     embedding = _embed(np.asarray(ground, np.float64), table.shape[1])
     distinct, table = distinct @ embedding, table @ embedding
   if len(distinct) > size:
     with warnings.catch_warnings():
-      # An empty cluster is one cluster less.
+      # An empty cluster is dropped.
       warnings.simplefilter("ignore", UserWarning)
       centres, _ = scipy.cluster.vq.kmeans2(
         table, size, minit="++", seed=np.random.default_rng(seed)
@@ -128,7 +128,7 @@ def k_means(
 
 
 def _embed(ground: Float64s, columns: int) -> Float64s:
-  """Returns A with |p A - q A|^2 = -(p - q)' ground (p - q) where p and q have the same sum: classical scaling."""
+  """Returns A with |p A - q A|^2 = -(p - q)' ground (p - q) for p and q of the same sum: classical scaling."""
   if ground.shape != (columns, columns) or not (
     np.isfinite(ground).all() and np.array_equal(ground, ground.T)
   ):

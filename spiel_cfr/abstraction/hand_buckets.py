@@ -1,9 +1,9 @@
-"""Poker in vector form in which hands of a bucket play alike, and boards that are equal but for suits.
+"""Hand buckets: poker in vector form in which hands of a bucket play alike.
 
-Where boards stand for others, a board counts as often as there are such; hands of a bucket have one infoset together,
-see `Board.classes`. Players remember the buckets that they have been in: after a deal of public cards, hands stay
-together if they are in one bucket there and were in one before. So recall is perfect, every solver takes the game, and
-iterations take less time than those of the whole game.
+Boards that differ only by suits may be one. A board that stands for others counts as often as there are such boards.
+Hands of a bucket share an infoset, see `Board.classes`. Players remember the buckets that they have been in: after a
+deal of public cards, hands stay together only if they were in one bucket before. Recall is therefore perfect. Every
+solver takes the game, and iterations take less time than those of the whole game.
 """
 
 import dataclasses
@@ -29,13 +29,13 @@ from spiel_cfr.poker.suit_symmetries import Symmetry, number_in_order, symmetrie
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HandBuckets:
-  """Buckets of hands, and of boards, in a poker game in vector form. `hand_buckets` and `lossless` make them.
+  """Buckets of hands and of boards in a poker game in vector form. `hand_buckets` and `lossless` make them.
 
   Attributes:
-    stands_for: int64 of shape (boards,): which board stands for each, by number; itself, unless boards are equal.
-    labels: per player, for each board int64 of shape (hands,): the infoset that each hand has at the decisions of the
-      board that stands for it, see `Board.classes`.
-    is_lossless: see `Buckets`.
+    stands_for: int64 (boards,). The number of the board that stands for each; its own number if none does.
+    labels: for each player and each board, int64 (hands,). The infoset of each hand at the decisions of the board that
+      stands for its board, see `Board.classes`.
+    is_lossless: bool. As of `Buckets`.
   """
 
   stands_for: Int64s
@@ -43,10 +43,10 @@ class HandBuckets:
   is_lossless: bool = False
 
   def only(self, game: CompiledGame, players: Iterable[int]) -> "HandBuckets":
-    """Returns the same buckets for some players, while all hands of the other stay apart, on every board.
+    """Returns the same buckets for some players; the other player's hands all stay apart, on every board.
 
     Raises:
-      ArgumentError: there is no such player.
+      ArgumentError: a player does not exist.
     """
     chosen = checked_players(game, players)
     labels = [
@@ -61,14 +61,16 @@ class HandBuckets:
 
 
 def check_whole_public_game(game: CompiledGame) -> PublicGame:
-  """Returns a game in vector form that is no abstraction itself; raises UnsupportedGameError where it is another."""
+  """Returns a game in vector form that is no abstraction; raises UnsupportedGameError for any other."""
   if not isinstance(game, PublicGame) or game.original is not game or game.tree.is_merged:
-    raise errors.UnsupportedGameError(f"{game} is not what compile_public_game returns.")
+    raise errors.UnsupportedGameError(
+      f"{game} is not a result of compile_public_game, or has merge_suits=True."
+    )
   return game
 
 
 def merge_hands(full: PublicGame, buckets: HandBuckets) -> PublicGame:
-  """Returns the game in which hands of a bucket play alike; raises AbstractionError where these are another's."""
+  """Returns the game in which hands of a bucket play alike; raises AbstractionError for another game's buckets."""
   before = full.tree
   sizes = [[len(board.hands[player]) for board in before.boards] for player in PLAYERS]
   if [[len(board) for board in own] for own in buckets.labels] != sizes:
@@ -100,25 +102,26 @@ def merge_hands(full: PublicGame, buckets: HandBuckets) -> PublicGame:
 
 
 def equal_hands(tree: HandTree) -> tuple[Int64s, tuple[list[Int64s], list[Int64s]]]:
-  """Finds what symmetries of a game's deal take to each other.
+  """Finds the boards and hands that symmetries of a game's deal map to each other.
 
   Returns:
-    For each board, the number of the board that stands for it; and per player, for each board, the classes of its hands
-    there, as in `Board.classes`.
+    For each board, the number of the board that stands for it; and for each player and each board, the classes of its
+    hands there, as in `Board.classes`.
   """
   found = symmetries(tree.deal)
   number_of = {board.cards: number for number, board in enumerate(tree.boards)}
   stands_for = np.zeros(len(tree.boards), np.int64)
   classes: tuple[list[Int64s], list[Int64s]] = ([], [])
   for number, board in enumerate(tree.boards):
-    images = [number_of[_moved(each, board.cards, tree.deal)] for each in found]
+    images = [number_of[_moved(symmetry, board.cards, tree.deal)] for symmetry in found]
     first = min(images)
     stands_for[number] = first
-    there = [each for each, image in zip(found, images, strict=True) if image == first]
+    pairs = zip(found, images, strict=True)
+    to_first = [symmetry for symmetry, image in pairs if image == first]
     for player, own in enumerate(classes):
       hands = board.hands[player]
-      # Of all hands that one could be there, the first is the same for all that are alike.
-      least = np.min([each.hands[hands] for each in there], axis=0)
+      # Equivalent hands have the same set of images, so the first image identifies their class.
+      least = np.min([symmetry.hands[hands] for symmetry in to_first], axis=0)
       if first == number:
         own.append(number_in_order(least))
         continue
@@ -130,7 +133,7 @@ def equal_hands(tree: HandTree) -> tuple[Int64s, tuple[list[Int64s], list[Int64s
 
 
 def _moved(symmetry: Symmetry, board: tuple[int, ...], deal: Deal) -> tuple[int, ...]:
-  """Returns where a symmetry takes a board, the cards of each deal in ascending order."""
+  """Returns the image of a board, the cards of each deal in ascending order."""
   ends = [0, *itertools.accumulate(deal.streets, initial=len(deal.board))]
   streets = [symmetry.moved(board[begin:end]) for begin, end in itertools.pairwise(ends)]
   return tuple(itertools.chain.from_iterable(streets))
@@ -144,9 +147,9 @@ def hand_buckets(game: PublicGame, labels: Sequence[Any]) -> HandBuckets:
 
   Args:
     game: poker in vector form.
-    labels: per player, an integer for each hand that the player may hold, in the order of `Board.hands`. Where public
-      cards are dealt, per player a list of such, one for each of `game.tree.boards`. Labels of different boards, and
-      of different players, have nothing to do with each other.
+    labels: for each player, an integer for each hand, in the order of `Board.hands`. If public cards are dealt: for
+      each player, a list of these, one for each of `game.tree.boards`. Labels of different boards and players are
+      unrelated.
 
   Raises:
     UnsupportedGameError: the game is not in vector form, or an abstraction itself.
@@ -157,19 +160,19 @@ def hand_buckets(game: PublicGame, labels: Sequence[Any]) -> HandBuckets:
     raise errors.ArgumentError(f"labels must be of two players, not of {len(labels)}.")
   boards, made = game.tree.boards, []
   for player, given in enumerate(labels):
-    each = [given] if len(boards) == 1 else given
-    if not isinstance(each, Sequence) or len(each) != len(boards):
+    arrays = [given] if len(boards) == 1 else given
+    if not isinstance(arrays, Sequence) or len(arrays) != len(boards):
       raise errors.ArgumentError(
         f"Public cards are dealt in this game: labels must be {len(boards)} arrays for a player, one for each board."
       )
     own: list[Int64s] = []
-    for number, (board, array) in enumerate(zip(boards, each, strict=True)):
-      known = _checked(array, len(board.hands[player]))
+    for number, (board, array) in enumerate(zip(boards, arrays, strict=True)):
+      bucket = _checked(array, len(board.hands[player]))
       if number:
         # Players remember the bucket before.
         above = own[board.parent][game.tree.lanes(player, board.parent, number)]
-        known = above * (1 + int(known.max(initial=0))) + known
-      own.append(number_in_order(known))
+        bucket = above * (1 + int(bucket.max(initial=0))) + bucket
+      own.append(number_in_order(bucket))
     made.append(own)
   return HandBuckets(np.arange(len(boards)), (made[0], made[1]))
 

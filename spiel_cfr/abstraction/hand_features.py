@@ -1,14 +1,14 @@
-"""Features of private hands, given the hands that the other player may hold.
+"""Features of private hands, given the range of hands of the other player.
 
 - equity: the probability to win the showdown, a tie counting as half;
-- equities against clusters of the other's hands (opponent cluster hand strength, OCHS: Johanson, Burch, Valenzano and
-  Bowling, "Evaluating State-Space Abstractions in Extensive-Form Games", 2013);
-- histograms, of hands before a deal of public cards: how often a hand will be in each cluster of hands after it. Where
-  clusters are intervals of equities they are histograms of equities (the same). Where they are clusters of features,
-  made from the last board up, they are potential-aware (Ganzfried and Sandholm, "Potential-Aware Imperfect-Recall
-  Abstraction with Earth Mover's Distance in Imperfect-Information Games", 2014).
+- equities against clusters of the other player's hands (opponent cluster hand strength, OCHS: Johanson, Burch,
+  Valenzano and Bowling, "Evaluating State-Space Abstractions in Extensive-Form Games", 2013);
+- histograms of hands before a deal of public cards: the distribution over clusters of hands after it. Clusters of
+  intervals of equity give histograms of equity (Johanson et al.). Clusters of features, made from the last board up,
+  are potential-aware (Ganzfried and Sandholm, "Potential-Aware Imperfect-Recall Abstraction with Earth Mover's Distance
+  in Imperfect-Information Games", 2014).
 
-Histograms are compared by the energy distance, see `k_means`, which takes no linear program, and serves as well as the
+Histograms are compared by the energy distance, see `k_means`. It needs no linear program, and serves as well as the
 earth mover's distance of these papers.
 """
 
@@ -29,21 +29,21 @@ from spiel_cfr.poker.public_game import PublicGame
 def hand_equities(
   game: PublicGame, player: int, clusters: npt.ArrayLike | None = None, *, board: int = 0
 ) -> Float64s:
-  """Returns the equity of each of a player's hands, against the other's hands weighted by their reach.
+  """Returns the equity of each of a player's hands, against the other player's hands weighted by their reach.
 
   Args:
     game: poker in vector form.
-    player: whose hands.
-    clusters: a label for each of the other's hands: then the equity against each cluster (OCHS); that against hands
-      all of which share a card with one's own is 1/2.
-    board: a number in `game.tree.boards`. On the first one, where public cards are to come, all that may come count.
+    player: the player.
+    clusters: a label for each of the other player's hands, for the equity against each cluster (OCHS). It is 1/2
+      against a cluster whose hands all share a card with the player's.
+    board: a number in `game.tree.boards`. On the first board, if public cards are to come, all of them are averaged.
 
   Returns:
-    Shape (hands, 1), or (hands, clusters); hands in the order of `Board.hands`.
+    float64 (hands, 1), or (hands, clusters); hands in the order of `Board.hands`.
 
   Raises:
     UnsupportedGameError: the game is not in vector form, or an abstraction.
-    ArgumentError: there is no such player or board, or there is not a label for each hand.
+    ArgumentError: `player` or `board` does not exist, or there is not a label for each hand.
   """
   tree = check_whole_public_game(game).tree
   tree.check_one_deal("No features of hands")
@@ -61,7 +61,7 @@ def hand_equities(
   else:
     won, mass = np.zeros((2, len(tree.boards[0].hands[player]), groups.shape[1]))
     for number in later:
-      own, other = (tree.lanes(each, 0, number) for each in (player, 1 - player))
+      own, other = (tree.lanes(owner, 0, number) for owner in (player, 1 - player))
       there = _won(tree, player, number, groups[other])
       won[own] += there[0]
       mass[own] += there[1]
@@ -70,20 +70,20 @@ def hand_equities(
 
 
 def next_histograms(game: PublicGame, player: int, labels: Sequence[npt.ArrayLike]) -> Float64s:
-  """Returns how often each of a player's hands will be in each cluster of hands after the deal of public cards.
+  """Returns the distribution of each of a player's hands over clusters of hands after the deal of public cards.
 
   Args:
     game: poker in vector form, in which public cards are dealt.
-    player: whose hands.
+    player: the player.
     labels: for each board after the first, in the order of `game.tree.boards`, an integer from 0 for each hand of the
-      player there; the same number is the same cluster on all boards.
+      player there. The same number is the same cluster on all boards.
 
   Returns:
-    Shape (hands, clusters); hands in the order of the first board's. Rows sum to 1.
+    float64 (hands, clusters); hands in the order of the first board's. Rows sum to 1.
 
   Raises:
     UnsupportedGameError: the game is not in vector form, or an abstraction, or no public cards are dealt.
-    ArgumentError: there is no such player, or there is not a label for each hand.
+    ArgumentError: `player` does not exist, or there is not a label for each hand.
   """
   tree = check_whole_public_game(game).tree
   tree.check_one_deal("No features of hands")
@@ -113,11 +113,11 @@ def next_histograms(game: PublicGame, player: int, labels: Sequence[npt.ArrayLik
 
 
 def equity_histograms(game: PublicGame, player: int, bins: int = 10) -> Float64s:
-  """Returns `next_histograms` of a player's hands, shape (hands, bins), by equities in equal intervals from 0 to 1.
+  """Returns `next_histograms` of a player's hands, shape (hands, bins), by equal intervals of equity.
 
   Raises:
     UnsupportedGameError: see `next_histograms`.
-    ArgumentError: there is no such player, or `bins` is not positive.
+    ArgumentError: `player` does not exist, or `bins` is not positive.
   """
   bins = arguments.positive_integer(bins, "bins")
   tree = check_whole_public_game(game).tree
@@ -125,13 +125,16 @@ def equity_histograms(game: PublicGame, player: int, bins: int = 10) -> Float64s
   for number in range(1, len(tree.boards)):
     equity = hand_equities(game, player, board=number)[:, 0]
     labels.append(np.minimum((equity * bins).astype(np.int64), bins - 1))
-  # So that all intervals are there, whether or not a hand is ever in the last.
+  # The last intervals may have no hand on any board.
   found = next_histograms(game, player, labels)
   return np.pad(found, ((0, 0), (0, bins - found.shape[1])))
 
 
 def _won(tree: HandTree, player: int, number: int, groups: Float64s) -> tuple[Float64s, Float64s]:
-  """Returns what each hand wins of each group of the other's hands on a board, and what it could, weighted by reach."""
+  """Returns what each hand wins of each group of the other's hands on a board, and what it could win at most.
+
+  Hands of the other player are weighted by reach.
+  """
   others = tree.boards[number].hands[1 - player]
   pairs = hand_pairs(tree.deal, tree.boards[number], player)
   weight = pairs.apart * tree.deal.reaches[1 - player][others]

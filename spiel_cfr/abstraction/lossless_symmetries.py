@@ -1,18 +1,18 @@
-"""Abstraction without loss, found in the arrays of any game: colour refinement.
+"""Lossless abstraction by colour refinement, from the arrays of any game.
 
-Sequences and infosets get colours, and until no colour splits any more
+Sequences and infosets have colours, which are split until nothing changes:
 
-    colour(sequence) = (old one, payoffs by colours of the others' sequences, multiset of the colours of the infosets
-                        below, colour of its own infoset)
-    colour(infoset)  = (old one, that of the sequence above, multiset of those of its actions)
+    colour(sequence) = (old colour, payoffs by colours of the others' sequences, colour of its own infoset,
+                        multiset of the colours of the infosets below)
+    colour(infoset)  = (old colour, colour of the sequence above, multiset of the colours of its actions)
 
-Where all strategies are the same within colours, so are then all gradients and all counterfactual utilities: the
-strategies that CFR comes to are the same within colours, too, and it can as well iterate on colours. That is the
-reduction of linear programs by equitable partitions (Grohe, Kersting, Mladenov and Selman, "Dimension Reduction via
-Colour Refinement", 2014) for n players and any payoffs. It finds the suits of poker without knowing of cards.
+If a strategy is constant on each colour, so are its gradients and counterfactual values. CFR therefore stays constant
+on colours and can iterate on one representative of each. The same idea reduces linear programs by equitable partitions:
+Grohe, Kersting, Mladenov and Selman, "Dimension Reduction via Colour Refinement" (2014). Here it serves n players and
+any payoffs. It finds the suits of poker without knowledge of cards.
 
-Payoffs by colours are compared by random numbers: with a random number for each colour in place of strategies, two
-sequences have the same gradient if, and but for a coincidence only if, they have the same payoffs by colours.
+Payoffs by colours are compared by random numbers, one for each colour in place of strategies. Two sequences with the
+same payoffs by colours have the same gradient. Others have different gradients, except by coincidence.
 """
 
 import numpy as np
@@ -28,19 +28,19 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.suit_symmetries import number_in_order
 
-# Gradients that differ by less are rounding: of the number itself, and of the largest.
+# Gradients that differ by at most this share of themselves, plus this share of the largest, count as equal.
 _RELATIVE, _ABSOLUTE = 1e-10, 1e-14
-# Random numbers for each colour, so that no coincidence is left.
+# Number of random draws for each colour; two make a coincidence all but impossible.
 _DRAWS = 2
 
 
 def lossless(game: AnyGame) -> Buckets | HandBuckets:
-  """Finds infosets that may play alike without loss: what `abstract` makes of them has the same equilibria.
+  """Finds infosets that may play alike without loss: their abstraction has the same equilibria.
 
       small = abstract(game, lossless(game))
 
-  Actions of an infoset that have the same colour become one, which plays them equally often. Of poker in vector form,
-  public cards and hands are found that differ by suits alone, see `poker.suit_symmetries`.
+  Actions of an infoset with the same colour become one, whose probability they share equally. In poker in vector form,
+  public cards and hands that differ only by suits are found, see `poker.suit_symmetries`.
 
   Raises:
     UnsupportedGameError: the game is an abstraction itself.
@@ -49,7 +49,7 @@ def lossless(game: AnyGame) -> Buckets | HandBuckets:
   game = compile_game(game)
   if game.original is not game:
     raise errors.UnsupportedGameError(
-      f"Symmetries are looked for in games with all their infosets, not in {game}."
+      f"Symmetries are found in games with all their infosets, not in {game}, which is an abstraction."
     )
   if isinstance(game, PublicGame):
     return HandBuckets(*equal_hands(game.tree), is_lossless=True)
@@ -59,7 +59,7 @@ def lossless(game: AnyGame) -> Buckets | HandBuckets:
 
 
 def lossless_abstraction(game: AnyGame) -> EnumeratedGame | PublicGame:
-  """Returns a smaller game with the same equilibria: infosets that are the same but for names become one.
+  """Returns a smaller game with the same equilibria, in which equivalent infosets are one.
 
       >>> lossless_abstraction("leduc_poker").num_infosets
       288
@@ -72,13 +72,14 @@ def lossless_abstraction(game: AnyGame) -> EnumeratedGame | PublicGame:
 
 
 class _Colours:
-  """Colours of sequences and infosets, the players' all different."""
+  """Colours of sequences and infosets; different players have different colours."""
 
   def __init__(self, game: CompiledGame) -> None:
     self.game = game
     self.rng = np.random.default_rng(0)
     count = sum(treeplex.num_infosets for treeplex in game.treeplexes)
-    # In layout order: the infoset of each action, and the sequence above each infoset.
+    # All sequences, ascending. `owner` has the infoset of each, `parent` the sequence above each infoset in layout
+    # order.
     self.sequences = np.sort(
       np.concatenate([game.all_action_sequences, [tree.root for tree in game.treeplexes]])
     )
@@ -96,7 +97,7 @@ class _Colours:
     self.infoset_colour = np.append(_numbered(self.infoset_player.astype(np.uint64)), 0)
 
   def refine(self) -> None:
-    """Splits colours until a round has split none."""
+    """Splits colours until a round splits none."""
     before = 0
     while self._count() > before:
       before = self._count()
@@ -122,7 +123,7 @@ class _Colours:
     self.infoset_colour = _numbered(_mixed(old ^ _mixed(inside) ^ _mixed(above + old)))
 
   def _gradients(self) -> list[Float64s]:
-    """Returns gradients, with a random number for each colour in place of a strategy."""
+    """Returns gradients with a random number for each colour in place of a strategy."""
     game, result = self.game, []
     for _ in range(_DRAWS):
       weights, utility = aligned_zeros(game.end), aligned_zeros(game.end)
@@ -134,7 +135,7 @@ class _Colours:
     return result
 
   def buckets(self) -> Buckets:
-    """Returns infosets by colour, and their actions in the order of theirs."""
+    """Returns the infosets by colour, with their actions in the order of colours."""
     labels, slots, begin = [], [], 0
     for tree, own in zip(self.game.treeplexes, self.game.infosets, strict=True):
       place = own.position.astype(np.int64) + tree.first_infoset
@@ -159,7 +160,7 @@ def _numbered(signature: Uint64s) -> Int64s:
 
 
 def _classes(values: Float64s) -> Uint64s:
-  """Numbers values such that those that differ by rounding have the same number."""
+  """Numbers values; values that differ only by rounding have the same number."""
   order = np.argsort(values)
   ascending = values[order]
   step = np.diff(ascending)
@@ -171,7 +172,7 @@ def _classes(values: Float64s) -> Uint64s:
 
 
 def _mixed(words: Uint64s) -> Uint64s:
-  """Returns words whose bits depend on all bits of others: the finalizer of splitmix64."""
+  """Returns words each of whose bits depends on all bits of the given one: the finalizer of splitmix64."""
   words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
   words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
   return words ^ (words >> np.uint64(31))

@@ -1,4 +1,18 @@
-"""From a game of OpenSpiel, or of your own, to arrays."""
+"""Games as arrays: OpenSpiel's games, or your own, in the sequence form that solvers work on.
+
+A game of OpenSpiel takes these steps to a `CompiledGame`, and back to a `TabularPolicy`:
+
+    openspiel/loading.py           `load_game`: a pyspiel.Game, checked and turn-based
+    openspiel/game_view.py         `GameView`: its legal actions, chance outcomes and infostates
+    openspiel/walk.py              `enumerate_game`: one walk finds infosets, parents and leaves
+    compiled/from_arrays.py        `lay_out`: treeplexes (`build_treeplex`) and payoffs (`build_payoff`)
+    compiled/compiled_game.py      `CompiledGame`: the arrays that solvers read
+    policies/forms.py              `behavioral_form`: a solver's sums become probabilities of actions
+    policies/tabular_policy.py     `CompiledTabularPolicy`: `to_actions` and `action_cells` restore OpenSpiel's order
+
+`vector` (private types, and hold'em in `poker`) and `private_moves` replace the walk and the payoffs for games with too
+many histories to list. `compiling.compile_game` chooses the form.
+"""
 
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame

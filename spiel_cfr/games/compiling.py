@@ -1,4 +1,4 @@
-"""The front door: a game, or its string, becomes arrays."""
+"""`compile_game`, which turns a game or its string into arrays and chooses the form; size estimates; saved games."""
 
 import os
 from typing import TypeAlias
@@ -28,14 +28,14 @@ from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostat
 from spiel_cfr.games.openspiel.state_checks import warn_of_doubts
 from spiel_cfr.games.openspiel.walk import enumerate_game
 from spiel_cfr.games.private_moves import private_moves_game
+from spiel_cfr.games.vector import vector_game
 from spiel_cfr.games.vector.typed_tree import PUBLIC_TREE, restored
-from spiel_cfr.games.vector.vector_game import VectorGame, compile_vector_game, is_worth_it
 from spiel_cfr.poker import public_game
 
 AnyGame: TypeAlias = str | pyspiel.Game | CompiledGame
 
-# `compile_game` takes private moves form where there are more histories than this for each core history.
-_LEAST_GAIN = 10
+# `compile_game` takes private moves form if a core history stands for more histories than this on average.
+_LEAST_HISTORIES_PER_CORE_HISTORY = 10
 
 
 def compile_game(
@@ -48,11 +48,12 @@ def compile_game(
   vector_form: bool | None = None,
   infostate: Infostates | None = None,
 ) -> CompiledGame:
-  """Walks a game's states once and returns it as arrays.
+  """Walks a game's states once and returns the game as arrays.
 
-  Games of more than a million states in which chance deals private types, and all else is public, come in vector form,
-  see `games.compile_vector_game`; so does poker with many hands, see `poker.compile_public_game`. Games whose histories
-  are too many come in private moves form if they fit it, see `games.compile_private_moves_game`.
+  The form is chosen by the kind of game. Games of more than a million states in which chance deals private types, and
+  all else is public, come in vector form, see `games.compile_vector_game`. Poker with many hands does too, see
+  `poker.compile_public_game`. Games with too many histories to list come in private moves form if they fit it, see
+  `games.compile_private_moves_game`. All others list their leaves.
 
       >>> compile_game("kuhn_poker")
       <EnumeratedGame kuhn_poker(): 58 states, 6 + 6 infosets, 30 leaves>
@@ -60,17 +61,16 @@ def compile_game(
   Args:
     game: an OpenSpiel game or its string, such as `"leduc_poker(players=3)"`. Games with simultaneous moves are
       converted by OpenSpiel's own turn-based transform. A compiled game is returned as it is.
-    max_nodes: how many states the game may have. A game that certainly has more, by `estimate_size`, is refused in two
-      seconds.
-    max_bytes: how much the memory of the process may grow during the walk. Some games have states of kilobytes.
+    max_nodes: largest number of states. A game that certainly has more, by `estimate_size`, is refused in two seconds.
+    max_bytes: largest growth of the process's memory during the walk. Some games have states of kilobytes.
     progress: whether to show a bar, if standard error is a terminal.
-    action_filter: called with a state and its legal actions, returns those to keep. It must keep the same at all
-      states of an infoset.
-    vector_form: whether to compile in vector form, or else an error says what is in the way. By default, that is tried
-      where lists of leaves would be long.
-    infostate: how infosets are told apart, for games without information state strings and for games whose players
-      forget: "history" for the player's own observations and actions in order, or a function of a state and the player
-      who is to move there that returns a string. By default, OpenSpiel's information state strings.
+    action_filter: called with a state and its legal actions, returns those to keep. It must keep the same actions at
+      all states of an infoset.
+    vector_form: True compiles in vector form, or raises an error that says why it can't. False lists leaves. By
+      default, vector form is tried if lists of leaves would be long.
+    infostate: the names of infosets, for games without information state strings and for games whose players forget.
+      "history" is the player's own observations and actions in order. A function takes a state and the player to move,
+      and returns a string. By default, OpenSpiel's information state strings.
 
   Raises:
     GameError: the game can't be loaded or solved; the subclass says why, see `spiel_cfr.errors`.
@@ -85,12 +85,12 @@ def compile_game(
       f'infostate must be "history" or a function of state and player, not {infostate!r}.'
     )
   loaded = loading.load_game(game, names_infostates=infostate is None)
-  if infostate is None and vector_form is not False and public_game.is_worth_it(loaded):
+  if infostate is None and vector_form is not False and public_game.is_chosen_by_default(loaded):
     return public_game.compile_public_game(loaded, action_filter)
   view = GameView(loaded, action_filter, infostate=infostate)
-  if vector_form or (vector_form is None and is_worth_it(view)):
+  if vector_form or (vector_form is None and vector_game.is_chosen_by_default(view)):
     try:
-      return compile_vector_game(
+      return vector_game.compile_vector_game(
         loaded,
         action_filter,
         infostate=infostate,
@@ -102,20 +102,19 @@ def compile_game(
       if vector_form:
         raise
   try:
-    walk = enumerate_game(view, max_nodes, max_bytes, progress)
+    return _listed(view, max_nodes, max_bytes, progress)
   except errors.GameTooLargeError as error:
-    # Its traceback would keep all that has been found.
+    # The traceback would keep everything found so far in memory.
     error.with_traceback(None)
     memory.give_back()
-    if vector_form is None and private_moves_game.is_worth_it(view):
-      try:
-        worlds = min(max_nodes, private_moves_game.DEFAULT_MAX_WORLDS)
-        compiled = private_moves_game.compile_view(view, worlds, max_bytes, progress)
-      except (errors.UnsupportedGameError, errors.GameTooLargeError) as refused:
-        raise error from refused
-      if compiled.num_terminals > _LEAST_GAIN * compiled.num_core_histories:
-        return compiled
-    raise error from None
+    if vector_form is False or not private_moves_game.is_chosen_by_default(view):
+      raise error from None
+    return _in_private_moves_form(view, max_nodes, max_bytes, progress, error)
+
+
+def _listed(view: GameView, max_nodes: int, max_bytes: int, progress: bool) -> EnumeratedGame:
+  """Walks all states, and returns the game with a list of its leaves."""
+  walk = enumerate_game(view, max_nodes, max_bytes, progress)
   warn_of_doubts(view.game, walk.infostates, walk.payoff_range)
   facts = walked_facts(
     view.game,
@@ -136,6 +135,24 @@ def compile_game(
   )
 
 
+def _in_private_moves_form(
+  view: GameView,
+  max_nodes: int,
+  max_bytes: int,
+  progress: bool,
+  too_large: errors.GameTooLargeError,
+) -> private_moves_game.PrivateMovesGame:
+  """Compiles in private moves form; raises `too_large` if the game does not fit it, or gains little."""
+  try:
+    max_worlds = min(max_nodes, private_moves_game.DEFAULT_MAX_WORLDS)
+    compiled = private_moves_game.compile_view(view, max_worlds, max_bytes, progress)
+  except (errors.UnsupportedGameError, errors.GameTooLargeError) as refused:
+    raise too_large from refused
+  if compiled.num_terminals <= _LEAST_HISTORIES_PER_CORE_HISTORY * compiled.num_core_histories:
+    raise too_large
+  return compiled
+
+
 def estimate_size(
   game: str | pyspiel.Game,
   *,
@@ -143,16 +160,16 @@ def estimate_size(
   action_filter: ActionFilter | None = None,
   infostate: Infostates | None = None,
 ) -> SizeEstimate:
-  """Estimates, without walking a game, what `compile_game` would find, and how long and how much memory it would take.
+  """Estimates the size of a compiled game, and the time and memory to compile it, without walking the game.
 
   Args:
     game: an OpenSpiel game or its string.
-    seconds: how long to look; too short for a single descent, it makes the estimate too small.
+    seconds: time for the estimate. If it is too short for a single descent, the estimate is too small.
     action_filter: as of `compile_game`.
     infostate: as of `compile_game`.
 
   Raises:
-    GameError: the game can't be loaded or solved, or goes on for more moves than it says that there can be.
+    GameError: the game can't be loaded or solved, or a history is longer than the game declares.
     ArgumentError: `seconds` is not positive.
   """
   seconds = arguments.positive_number(seconds, "seconds")
@@ -160,20 +177,20 @@ def estimate_size(
   return estimate_view(GameView(loaded, action_filter, infostate=infostate), seconds)
 
 
-def load_compiled_game(path: str | os.PathLike[str]) -> EnumeratedGame | VectorGame:
+def load_compiled_game(path: str | os.PathLike[str]) -> EnumeratedGame | vector_game.VectorGame:
   """Reads a game that `CompiledGame.save` has written.
 
   Raises:
-    FileFormatError: the file is not such a file, is damaged, or of another version.
+    FileFormatError: the file is not a saved game, is damaged, or has another version.
     OSError: the file can't be read.
   """
   header, arrays = files.read(path, KIND, FORMAT)
   try:
     if header["payoff_form"] == PUBLIC_TREE:
       facts = facts_of(header)
-      return VectorGame(facts, restored(arrays, facts))
+      return vector_game.VectorGame(facts, restored(arrays, facts))
     return from_file(header, arrays)
-  # A right checksum does not mean that we wrote the file.
+  # A valid checksum does not mean that `save` wrote the file.
   except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
     raise errors.FileFormatError(
       f"{path} is not a {KIND}: {type(error).__name__}: {error}."

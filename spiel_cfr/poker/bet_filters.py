@@ -1,4 +1,4 @@
-"""Betting abstractions as action filters, on top of OpenSpiel's `bettingAbstraction=fchpa`."""
+"""Betting abstractions as action filters, for OpenSpiel's `bettingAbstraction=fchpa`."""
 
 import re
 from typing import Any
@@ -7,13 +7,13 @@ _FOLD, _CALL, _POT, _ALL_IN, _HALF_POT = range(5)
 
 
 def few_bets(state: Any, actions: list[int]) -> list[int]:
-  """The abstraction of Farina et al. (2019), for states of `universal_poker(..., bettingAbstraction=fchpa)`.
+  """Keeps the bets of Farina et al. (2019) at states of `universal_poker(..., bettingAbstraction=fchpa)`.
 
-  The first bet of a round is half the pot, the pot or all-in, later ones are the pot or all-in, and nobody folds when
-  there is nothing to call.
+  The first bet of a round is half the pot, the pot or all-in. Later ones are the pot or all-in. Players do not fold
+  when there is nothing to call.
   """
   removed = set()
-  # The betting of this round: c for a check or call, r for a bet or raise.
+  # The betting of this round: c is a check or call, r a bet or raise.
   betting = state.information_state_string().rpartition("[Sequences: ")[2].rpartition("|")[2]
   if "r" in betting:
     removed.add(_HALF_POT)

@@ -1,16 +1,16 @@
-"""Bets as people write them: `bet_sizes("33%, 75%, e, a", raises="2.5x, a")`, an action filter on every size of bet.
+"""Sizes of bets as players write them: `bet_sizes("33%, 75%, e, a", raises="2.5x, a")`, an action filter.
 
-The sizes are those that users of solvers know from the strings of desktop-postflop and its kind:
+The notation is that of desktop-postflop and similar solvers:
 
     70%       of the pot after a call
-    2.5x      times the bet before; of raises only
-    100c      so many chips; more than the bet before, of raises
-    20c3r     likewise, for up to three raises a street; of raises only
+    2.5x      times the previous bet; raises only
+    100c      chips; in raises, in addition to the previous bet
+    20c3r     20c, for up to three raises a street; raises only
     e, 2e     geometric: the same share of the pot on this and all later streets, or on two, is all-in on the last
-    2e200%    likewise, at most twice the pot
+    2e200%    2e, but at most twice the pot
     a         all-in
 
-A bet below the smallest legal one is that one, a bet above the largest is all-in.
+A bet below the smallest legal one becomes the smallest, a bet above the largest becomes all-in.
 """
 
 import dataclasses
@@ -23,9 +23,9 @@ from typing import Any, TypeAlias
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
 
-# Of both players, or of who acts first on a street (OOP) and of the other (IP).
+# The sizes of both players, or of the player who acts first on a street (OOP) and of the other (IP).
 Sizes: TypeAlias = str | tuple[str, str]
-# On every street, or by street.
+# The sizes on every street, or for each street.
 SizesByStreet: TypeAlias = Sizes | Mapping[str, Sizes]
 
 STREETS = ("preflop", "flop", "turn", "river")
@@ -35,23 +35,23 @@ _POT = re.compile(rf"{_NUMBER}%")
 _TIMES = re.compile(rf"{_NUMBER}x")
 _CHIPS = re.compile(r"(\d+)c(?:(\d+)r)?")
 _GEOMETRIC = re.compile(rf"(\d+)?e(?:{_NUMBER}%)?")
-# Bets and raises of a street, with the chips that the player has put in, and calls, checks and folds.
+# A move: a bet or raise with the chips that the player has put in; a call or check; a fold.
 _MOVE = re.compile(r"[cf]|r\d+")
-# Of OpenSpiel's information state: the pot after a call, the chips that both have left, and the moves of each street.
-_TOLD = re.compile(r"\[Pot: (\d+)\]\[Money: (\d+) (\d+)\].*\[Sequences: ([^\]]*)\]")
+# Parts of OpenSpiel's information state: the pot after a call, both players' remaining chips, the moves of each street.
+_STATE = re.compile(r"\[Pot: (\d+)\]\[Money: (\d+) (\d+)\].*\[Sequences: ([^\]]*)\]")
 _MOST = 100
-# A comparison of shares of the pot, for numbers that are equal but for rounding.
+# Relative rounding in comparisons of shares of the pot.
 _ROUNDING = 1e-12
 
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-  """One size.
+  """One size of a bet.
 
   Attributes:
-    kind: "pot", "times", "chips", "geometric" or "all-in".
-    number: the share of the pot, the factor, the chips, or the number of streets, 0 for all that are left.
-    limit: of "chips" the raises up to which it is there, of "geometric" the largest share of the pot.
+    kind: str. "pot", "times", "chips", "geometric" or "all-in".
+    number: float. The share of the pot, the factor, the chips, or the number of streets, 0 for all that are left.
+    limit: float. For "chips" the largest number of raises, for "geometric" the largest share of the pot.
   """
 
   kind: str
@@ -64,11 +64,12 @@ class Betting:
   """The chips at a decision. Amounts are those of a player on this street.
 
   Attributes:
-    pot: the pot after a call.
-    before: the last bet, 0 if there is none.
-    smallest, largest: the smallest bet or raise that is legal, and all-in.
-    num_bets: the number of bets on this street.
-    streets_left: the number of streets, this one included.
+    pot: int. The pot after a call.
+    before: int. The last bet, 0 if there is none.
+    smallest: int. The smallest legal bet or raise.
+    largest: int. All-in.
+    num_bets: int. The number of bets on this street.
+    streets_left: int. The number of streets, this one included.
   """
 
   pot: int
@@ -79,7 +80,7 @@ class Betting:
   streets_left: int
 
   def amount(self, size: Size) -> int | None:
-    """Returns the amount of a size; None where it is not there."""
+    """Returns the amount of a size; None if the size is not allowed here."""
     if size.kind == "pot":
       return self.before + _rounded(self.pot * size.number)
     if size.kind == "times":
@@ -103,8 +104,12 @@ class BetSizes:
   """An action filter for `universal_poker(betting=nolimit,bettingAbstraction=fullgame)`. Make one with `bet_sizes`.
 
   Attributes:
-    bets, raises, donk: by street and position, the sizes; no donk bets on streets where first bets are as any.
-    add_all_in, force_all_in, merge: see `bet_sizes`.
+    bets: dict from streets to the sizes of OOP and of IP. First bets.
+    raises: dict from streets to the sizes of OOP and of IP. Later bets.
+    donk: dict from streets to the sizes of OOP and of IP. Donk bets; on other streets they are as other bets.
+    add_all_in: float. As of `bet_sizes`.
+    force_all_in: float. As of `bet_sizes`.
+    merge: float. As of `bet_sizes`.
   """
 
   bets: Mapping[str, tuple[tuple[Size, ...], ...]]
@@ -118,25 +123,25 @@ class BetSizes:
     """Returns the legal actions that are kept.
 
     Raises:
-      UnsupportedGameError: not every size of bet is an action of the game.
+      UnsupportedGameError: the game does not have every size of bet as an action.
     """
     parameters = state.get_game().get_parameters()
-    found = _TOLD.findall(state.information_state_string())
+    found = _STATE.findall(state.information_state_string())
     if parameters.get("bettingAbstraction") != "fullgame" or not found:
       raise errors.UnsupportedGameError(
         f"bet_sizes chooses among all sizes of bets, which are no actions of {state.get_game().get_type().short_name} "
         "as it was loaded. Give compile_public_game an Endgame, or load universal_poker with "
         "betting=nolimit,bettingAbstraction=fullgame."
       )
-    ((pot, first_money, second_money, told),) = found
+    ((pot, first_money, second_money, moves),) = found
     # A player does not fold to a check.
     kept = [_FOLD] if first_money != second_money and _FOLD in actions else []
     kept.append(_CALL)
     if actions[-1] <= _CALL:
       return kept
-    *earlier, now = (_MOVE.findall(own) for own in told.split("|"))
+    *earlier, now = (_MOVE.findall(street) for street in moves.split("|"))
     raised = [int(move[1:]) for move in itertools.chain(*earlier) if move[0] == "r"]
-    # The chips that each player has put in before this street, and the bet there, in OpenSpiel's numbers of bets.
+    # The chips that each player has put in before this street. OpenSpiel's numbers of bets include them.
     blinds = map(int, parameters["blind"].split())
     start = (raised[-1] if raised else max(blinds)) if earlier else 0
     betting = Betting(
@@ -150,7 +155,7 @@ class BetSizes:
     street, position = STREETS[len(earlier)], len(now) % 2
     sizes = (self.raises if betting.before else self.bets)[street][position]
     last = earlier[-1] if earlier else []
-    # The player who acts first has called the last bet of the street before.
+    # A donk bet: the player who acts first has called the last bet of the previous street.
     if not now and street in self.donk and len(last) % 2 and len(last) > last.count("c"):
       sizes = self.donk[street][position]
     return [*kept, *(start + amount for amount in self._amounts(betting, sizes))]
@@ -193,20 +198,20 @@ def bet_sizes(
       poker.bet_sizes("33%, 75%, e, a", raises="2.5x, a", add_all_in=1.5, force_all_in=0.15, merge=0.1)
       poker.bet_sizes({"flop": "50%", "turn": ("75%", "60%, a"), "river": "a"})
 
-  Each is a text for both players on all streets, a pair of texts for OOP, who acts first on a street, and IP, or a
-  dictionary of these by street; there are no bets on streets that it does not have.
+  Sizes are a text for both players on all streets. They may also be a pair of texts, for OOP, who acts first on a
+  street, and for IP. A dictionary from streets to these gives different sizes for each street; streets that it leaves
+  out have no bets.
 
   Args:
     bets: the first bets of a street.
-    raises: later ones.
-    donk: first bets of OOP on a street where it called the last bet of the street before; as other bets by default.
-    add_all_in: all-in is added where it is at most so many times the pot.
-    force_all_in: a bet becomes all-in where what would be left is at most so many times the pot after a call.
-    merge: with the largest bet, X times the pot, those of Y are left out with (1 + X) / (1 + Y) < 1 + merge; and so on
-      with the next largest.
+    raises: later bets.
+    donk: first bets of OOP on a street if it called the last bet of the previous street; by default, as other bets.
+    add_all_in: all-in is added if it is at most this multiple of the pot.
+    force_all_in: a bet becomes all-in if the remaining chips are at most this multiple of the pot after a call.
+    merge: a bet of Y times the pot is left out if (1 + X) / (1 + Y) < 1 + merge. X is the next larger kept bet.
 
   Raises:
-    ArgumentError: a text is no list of sizes; the message says which part. Or a number is negative.
+    ArgumentError: a text is no list of sizes, and the message says which part; or a number is negative.
   """
   return BetSizes(
     _by_street(bets, "bets"),
@@ -249,7 +254,7 @@ def _parse(text: str, name: str) -> list[Size]:
   """Returns the sizes of a text."""
   parts = [part.strip() for part in text.split(",")]
   if not parts[-1]:
-    # A comma at the end, or nothing at all.
+    # A trailing comma, or an empty text.
     parts.pop()
   result = []
   for number, part in enumerate(parts, 1):
@@ -263,7 +268,7 @@ def _parse(text: str, name: str) -> list[Size]:
 
 
 def _size(part: str, is_raise: bool) -> Size | str:
-  """Returns a size, or what is wrong."""
+  """Returns a size, or the error in words."""
   if part == "a":
     return Size("all-in")
   if match := _POT.fullmatch(part):

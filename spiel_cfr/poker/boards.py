@@ -1,7 +1,7 @@
-"""Public cards, the private hands that can be there, how strong they are, and which of them are one infoset.
+"""Boards: public cards, with the private hands that are possible there, their strengths and their infosets.
 
-Hands that play alike have one infoset together: a hand's *class* is which of its board's infosets it has. Terminals
-know hands, treeplexes know classes.
+Hands that play alike share an infoset: a hand's *class* is the number of its infoset on the board. Terminals know
+hands, treeplexes know classes.
 """
 
 import dataclasses
@@ -20,24 +20,25 @@ from spiel_cfr.poker.deal import Deal
 from spiel_cfr.poker.public_tree import Kind, PublicNode
 from spiel_cfr.poker.suit_symmetries import Symmetry, number_in_order, symmetries
 
-# Sequences are numbered by 32 bits.
+# Sequences are 32-bit numbers.
 _MOST_SEQUENCES = 1 << 32
 
 
 @dataclasses.dataclass(frozen=True)
 class Board:
-  """Public cards, and the hands that can be there.
+  """Public cards, and the hands that are possible with them.
 
   Attributes:
-    cards: those of the beginning, then those that chance has dealt, in ascending order each.
-    level: how many times chance has dealt public cards before it.
-    probability: that chance deals it, given hands that share no card with it.
-    hands: int64 (hands,) per player: rows of `Deal.hands`.
-    strengths: int64 (hands,) per player, ascending; all 0 where no showdown can be.
-    classes: int64 (hands,) per player: the class of each hand, from 0 without gaps, in order of the first hand of each.
-    reaches: float64 (hands,) per player: what each hand weighs.
-    parent: the number of the board before the last deal of public cards; its own at the beginning.
-    copies: the number of boards that it stands for; `probability` is that of all of them.
+    cards: tuple of int. The public cards at the beginning, then those of each deal, in ascending order each.
+    level: int. The number of deals of public cards before it.
+    probability: float. Chance's probability of the board, given hands that share no card with it.
+    hands: for each player, int64 (hands,). The rows of `Deal.hands`.
+    strengths: for each player, int64 (hands,), ascending. The strength of each hand; all 0 if there is no showdown.
+    classes: for each player, int64 (hands,). The class of each hand, from 0 without gaps, in order of the first hand of
+      each.
+    reaches: for each player, float64 (hands,). The weight of each hand.
+    parent: int. The number of the board before the last deal of public cards; its own number at the beginning.
+    copies: int. The number of boards that it stands for; `probability` is that of all of them.
   """
 
   cards: tuple[int, ...]
@@ -52,7 +53,7 @@ class Board:
 
   @property
   def tells_all_apart(self) -> bool:
-    """Whether each hand has an infoset of its own."""
+    """True if each hand has an infoset of its own."""
     return all(own.max(initial=-1) == len(own) - 1 for own in self.classes)
 
 
@@ -60,13 +61,13 @@ def list_boards(deal: Deal, nodes: list[PublicNode], *, merged: bool = False) ->
   """Lists the boards of a public tree: the one at the beginning, then all that chance can deal.
 
   Args:
-    deal: how the game deals.
-    nodes: its betting.
-    merged: whether one board stands for all that differ by suits alone, and hands there that do have one infoset; see
+    deal: the cards of the game.
+    nodes: the betting.
+    merged: whether one board stands for all that differ only by suits, and hands that do so share an infoset; see
       `suit_symmetries`.
 
   Raises:
-    GameTooLargeError: there are more sequences than can be numbered.
+    GameTooLargeError: there are more sequences than 32-bit numbers.
   """
   num_dealt = {node.level: node.num_cards for node in nodes if node.kind is Kind.CHANCE}
   levels = [0, *(level + 1 for level in sorted(num_dealt))]
@@ -83,48 +84,50 @@ def list_boards(deal: Deal, nodes: list[PublicNode], *, merged: bool = False) ->
       "later, or keep fewer actions with an action filter."
     )
   with_showdown = {node.level for node in nodes if node.kind is Kind.SHOWDOWN}
-  # The symmetries that leave each board where it is; without merging, the one that changes nothing.
+  # For each board, the symmetries that map it to itself; without merging, only the identity.
   fixed = [symmetries(deal)[: None if merged else 1]]
   boards = [Board(deal.board, 0, 1.0, *_hands(deal, deal.board, fixed[0], 0 in with_showdown))]
   for level in levels[1:]:
     count = num_dealt[level - 1]
-    for parent, above in [each for each in enumerate(boards) if each[1].level == level - 1]:
+    before = [(parent, board) for parent, board in enumerate(boards) if board.level == level - 1]
+    for parent, above in before:
       left = [card for card in range(deal.num_cards) if card not in above.cards]
       ways = math.comb(len(left) - 2 * deal.hand_size, count)
       for dealt in itertools.combinations(left, count):
-        images = [each.moved(dealt) for each in fixed[parent]]
+        images = [symmetry.moved(dealt) for symmetry in fixed[parent]]
         if dealt != min(images):
           continue
-        same = len(set(images))
-        here = [each for each, image in zip(fixed[parent], images, strict=True) if image == dealt]
-        known = (*above.cards, *dealt)
-        hands = _hands(deal, known, here, level in with_showdown)
+        copies = len(set(images))
+        pairs = zip(fixed[parent], images, strict=True)
+        fixed_here = [symmetry for symmetry, image in pairs if image == dealt]
+        public = (*above.cards, *dealt)
+        hands = _hands(deal, public, fixed_here, level in with_showdown)
         if len(hands[0][0]):
-          chance = above.probability * same / ways
-          boards.append(Board(known, level, chance, *hands, parent, above.copies * same))
-          fixed.append(here)
+          chance = above.probability * copies / ways
+          boards.append(Board(public, level, chance, *hands, parent, above.copies * copies))
+          fixed.append(fixed_here)
   return boards
 
 
 def _hands(
-  deal: Deal, known: tuple[int, ...], fixed: Sequence[Symmetry], has_showdown: bool
+  deal: Deal, public: tuple[int, ...], fixed: Sequence[Symmetry], has_showdown: bool
 ) -> tuple[
   tuple[Int64s, Int64s], tuple[Int64s, Int64s], tuple[Int64s, Int64s], tuple[Float64s, Float64s]
 ]:
-  """Returns hands, strengths, classes and reaches of a board; no hands where no pair of hands can see it."""
-  possible = (deal.reaches > 0) & ~np.isin(deal.hands, known).any(axis=1)
+  """Returns hands, strengths, classes and reaches of a board; no hands if no pair of hands fits it."""
+  possible = (deal.reaches > 0) & ~np.isin(deal.hands, public).any(axis=1)
   found = []
   for player in (0, 1):
-    # Counted in integers: a hand whose opponents all hold one of its cards must come out at exactly 0.
+    # Counted in integers: a hand whose opponents all hold one of its cards must have exactly 0.
     opponents = deal.compatible_mass(possible[1 - player].astype(np.int64))
     own = np.flatnonzero(possible[player] & (opponents > 0))
     strength = np.zeros(len(own), np.int64)
     if has_showdown:
-      strength = cards.hand_strengths(deal.hands[own], known, deal.num_suits)
+      strength = cards.hand_strengths(deal.hands[own], public, deal.num_suits)
     order = np.argsort(strength, kind="stable")
     own = own[order]
-    # Of all hands that symmetries take one to, the first is the same for all that are alike.
-    least = np.min([each.hands[own] for each in fixed], axis=0)
+    # Equivalent hands have the same set of images, so the first image identifies their class.
+    least = np.min([symmetry.hands[own] for symmetry in fixed], axis=0)
     found.append((own, strength[order], number_in_order(least), deal.reaches[player, own]))
   first, second = found
   hands, strengths, classes, reaches = zip(first, second, strict=True)
@@ -135,9 +138,9 @@ class HandPairs(NamedTuple):
   """The pairs of a player's and its opponent's hands on a board.
 
   Attributes:
-    apart: bool of shape (hands, opponent's hands): they share no card.
-    ahead: int8 of the same shape: 1 where the player's hand is the better one, 0 for a tie, -1 where it is worse,
-      whether or not they are apart.
+    apart: bool (hands, opponent's hands). Whether they share no card.
+    ahead: int8 (hands, opponent's hands). 1 if the player's hand is better, 0 for a tie, -1 if it is worse; also for
+      pairs that share a card.
   """
 
   apart: npt.NDArray[np.bool_]
@@ -146,7 +149,7 @@ class HandPairs(NamedTuple):
 
 def hand_pairs(deal: Deal, board: Board, player: int) -> HandPairs:
   """Returns the pairs of hands on a board."""
-  own, other = (deal.hands[board.hands[each]] for each in (player, 1 - player))
+  own, other = (deal.hands[board.hands[owner]] for owner in (player, 1 - player))
   apart = np.ones((len(own), len(other)), bool)
   for card in own.T:
     for opponents in other.T:

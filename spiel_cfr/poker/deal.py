@@ -1,10 +1,10 @@
-"""How a poker game of OpenSpiel deals its cards.
+"""The deal of a poker game of OpenSpiel: its cards, hands and the probabilities of hands.
 
-All games here deal private hands first, then nothing but public cards. A deal has probability
+All games here deal private hands first, and then only public cards. A deal has probability
 
     reach_0(hand 0) * reach_1(hand 1) / sum of that product over all pairs of hands that share no card
 
-where reaches are 1 but in the endgames of `universal_poker`, whose parameter `handReaches` gives them.
+where reaches are 1, except in endgames of `universal_poker`, whose parameter `handReaches` gives them.
 """
 
 import dataclasses
@@ -30,17 +30,18 @@ NUM_CARDS = NUM_SUITS * len(cards.RANKS)
 
 @dataclasses.dataclass(frozen=True)
 class Deal:
-  """The cards of a game, and how chance deals them.
+  """The cards of a game and their deals.
 
   Attributes:
-    num_ranks: ranks in the deck.
-    num_suits: suits in the deck.
-    hands: int64 of shape (hands, cards a hand): every private hand, in lexicographic order.
-    reaches: float64 of shape (2, hands), what each hand weighs.
-    board: the public cards that are there from the beginning.
-    one_action: whether one action of chance deals both hands, as in endgames, or one card each.
-    path: what has been played after the hands were dealt, where the game begins later than at its root.
-    streets: the number of public cards of each later deal.
+    num_ranks: int. The number of ranks in the deck.
+    num_suits: int. The number of suits in the deck.
+    hands: int64 (hands, cards a hand). Every private hand, in lexicographic order.
+    reaches: float64 (2, hands). The weight of each hand of each player.
+    board: tuple of int. The public cards at the beginning.
+    one_action: bool. Whether one action of chance deals both hands, as in endgames; otherwise one action deals one
+      card.
+    path: tuple of int. The actions after the hands were dealt, if the game begins later than at its root.
+    streets: tuple of int. The number of public cards of each later deal.
   """
 
   num_ranks: int
@@ -54,17 +55,17 @@ class Deal:
 
   @property
   def num_cards(self) -> int:
-    """Cards in the deck."""
+    """Number of cards in the deck."""
     return self.num_ranks * self.num_suits
 
   @property
   def hand_size(self) -> int:
-    """Cards in a hand."""
+    """Number of cards in a hand."""
     return int(self.hands.shape[1])
 
   @property
   def num_private_moves(self) -> int:
-    """How many actions of chance deal both hands."""
+    """Number of actions of chance that deal both hands."""
     return 1 if self.one_action else 2 * self.hand_size
 
   @functools.cached_property
@@ -74,29 +75,29 @@ class Deal:
 
   @functools.cached_property
   def string_order(self) -> Int64s:
-    """The place of each hand where hands are sorted as texts of their cards, as histories are; shape (hands,)."""
+    """The rank of each hand if hands are sorted as texts of their cards, as histories are; int64 (hands,)."""
     texts = [sorted(map(str, hand)) for hand in self.hands.tolist()]
     return np.argsort(sorted(range(len(texts)), key=texts.__getitem__))
 
   def compatible_mass(self, weights: Float64s) -> Float64s:
-    """Returns, for each hand, the sum of the weights of the hands that share no card with it; shape (hands,)."""
+    """Returns, for each hand, the total weight of the hands that share no card with it; shape (hands,)."""
     weights = np.asarray(weights)
     of_card = np.zeros(self.num_cards, weights.dtype)
     for column in self.hands.T:
       np.add.at(of_card, column, weights)
     result = weights.sum() - of_card[self.hands].sum(axis=1)
-    # The hand itself was taken off once for each of its cards.
+    # The hand itself was subtracted once for each of its cards.
     return np.asarray(result + (self.hand_size - 1) * weights)
 
   def actions(self, first: Sequence[int], second: Sequence[int]) -> list[int]:
-    """Returns the actions that lead from the root to where these two hands begin."""
+    """Returns the actions from the root to the beginning of play with these two hands."""
     dealt = [*first, *second]
     if self.one_action:
       dealt = [functools.reduce(lambda code, card: code * NUM_CARDS + card, dealt)]
     return [*dealt, *self.path]
 
   def hand(self, history: Sequence[int], player: int) -> int:
-    """Returns which hand a player has after a history."""
+    """Returns the number of a player's hand after a history."""
     dealt = list(history[: self.num_private_moves])
     if self.one_action:
       dealt = [history[0] // NUM_CARDS**place % NUM_CARDS for place in (3, 2, 1, 0)]
@@ -105,15 +106,15 @@ class Deal:
 
 
 def find_deal(game: pyspiel.Game, path: Sequence[int] = (), dealt: Sequence[int] = ()) -> Deal:
-  """Reads from a game's parameters how it deals.
+  """Reads the deal from a game's parameters.
 
   Args:
     game: a poker game.
-    path: what has been played after hands were dealt, to begin there.
-    dealt: the public cards among it.
+    path: the actions after the hands were dealt, if the game begins there.
+    dealt: the public cards among these actions.
 
   Raises:
-    UnsupportedGameError: the game is not a poker game of two players that this package knows.
+    UnsupportedGameError: the game is not one of the supported poker games of two players.
   """
   name, parameters = game.get_type().short_name, game.get_parameters()
   if game.num_players() != 2 or name not in ("kuhn_poker", "leduc_poker", "universal_poker"):
@@ -162,8 +163,8 @@ def find_deal(game: pyspiel.Game, path: Sequence[int] = (), dealt: Sequence[int]
 def endgame_in_full_game(endgame: Endgame) -> tuple[pyspiel.Game, Deal]:
   """Returns hold'em with every size of bet, and the deal of an endgame of it.
 
-  A raise to half of the pot and a call before the flop, and checks on later streets, lead to the endgame. Unlike in
-  `Endgame.load`, where the blinds make the pot and no bet is smaller, the smallest bet is one chip.
+  A raise to half of the pot and a call before the flop, and checks on later streets, lead to the endgame. The smallest
+  bet is one chip; in `Endgame.load`, it is the blind, half of the pot.
   """
   game = pyspiel.load_game(
     "universal_poker(betting=nolimit,bettingAbstraction=fullgame,numPlayers=2,numRounds=4,blind=1 1,"
@@ -179,7 +180,7 @@ def endgame_in_full_game(endgame: Endgame) -> tuple[pyspiel.Game, Deal]:
 
 
 def _in_order(reaches: Float64s, hands: Int64s) -> Float64s:
-  """Returns the reaches of some hands, given those of all in the order of `cards.file_hands`; shape (2, hands)."""
+  """Returns the reaches of `hands`, shape (2, hands), given those of all hands in the order of files."""
   order = np.lexsort(cards.file_hands().T[::-1])
   live = np.searchsorted(cards.all_hands(NUM_CARDS, 2) @ [NUM_CARDS, 1], hands @ [NUM_CARDS, 1])
   return np.ascontiguousarray(reaches[:, order[live]])
@@ -191,14 +192,14 @@ def _uniform(num_ranks: int, num_suits: int, hand_size: int, dead: Sequence[int]
 
 
 def public_moves(view: GameView, state: Any) -> tuple[list[int], list[int]] | None:
-  """Returns the moves after the hands were dealt, down to the last public card, and the public cards among them.
+  """Returns the moves after the hands were dealt, up to the last public card, and the public cards among them.
 
   Returns:
     None before the last public card.
   """
   parameters = view.game.get_parameters()
   private = 1 if view.possible_only else 2 * parameters["numHoleCards"]
-  moves = [(each.player, each.action) for each in state.full_history()][private:]
+  moves = [(move.player, move.action) for move in state.full_history()][private:]
   dealt = [action for player, action in moves if player < 0]
   board = sum(map(int, parameters["numBoardCards"].split()))
   if len(dealt) + len(parameters["boardCards"]) // 2 < board:

@@ -1,9 +1,9 @@
 """Endgames of no-limit hold'em in the public LibratusEndgames format, as games of OpenSpiel.
 
-The format is that of github.com/Sandholm-Lab/LibratusEndgames: a line each for `-round` (3 turn, 4 river; here 2 flop
-too), `-board` (cards), `-pot` (chips; each player has put in half) and `-reach` (1,326 weights of the hands of the
-player who acts first in the round, then 1,326 of the other; hands in lexicographic order of cards, whose ranks ascend
-and whose suits go spades, hearts, diamonds, clubs).
+The format is that of github.com/Sandholm-Lab/LibratusEndgames, with one line for each key. `-round` is 3 for the turn
+and 4 for the river (here also 2 for the flop), `-board` has the cards, and `-pot` the chips, half of them from each
+player. `-reach` has 1,326 weights of the hands of the player who acts first in the round, then 1,326 of the other.
+Hands are in lexicographic order of cards, ranks ascending, suits spades, hearts, diamonds, clubs.
 """
 
 import dataclasses
@@ -27,14 +27,14 @@ _MOST_CHIPS = (1 << 30) - 1
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Endgame:
-  """What an endgame file says, and the stakes of the match it is from.
+  """The contents of an endgame file, and the stakes of the match.
 
   Attributes:
-    board: the public cards, as in `"7s9h9cTc2d"`: three on the flop, four on the turn, five on the river.
-    pot: chips in the pot, half of it from each player.
-    reaches: float64 of shape (2, 1326), in the order of the file.
-    stack: chips of each player when the match began, those in the pot included.
-    big_blind: chips of the big blind, the unit of `milli_big_blinds`.
+    board: str. The public cards, as in `"7s9h9cTc2d"`: three on the flop, four on the turn, five on the river.
+    pot: int. The chips in the pot, half of them from each player.
+    reaches: float64 (2, 1326). The weights of hands, in the order of the file.
+    stack: int. The chips of each player when the match began, those in the pot included.
+    big_blind: int. The chips of the big blind, the unit of `milli_big_blinds`.
   """
 
   board: str
@@ -47,10 +47,10 @@ class Endgame:
     """Checks the endgame.
 
     Raises:
-      EndgameError: it is none; the message says why.
+      EndgameError: the endgame is impossible; the message says why.
     """
     try:
-      # OpenSpiel ends the process where a stack is not a whole number.
+      # OpenSpiel ends the process if a stack is not a whole number.
       for name in ("pot", "stack", "big_blind"):
         number = arguments.integer(getattr(self, name), name, 1, _MOST_CHIPS)
         object.__setattr__(self, name, number)
@@ -99,7 +99,7 @@ class Endgame:
     return len(cards.parse_cards(self.board)) - 1
 
   def _can_be_dealt(self) -> npt.NDArray[np.bool_]:
-    """Returns which hands have a reach above 0 and no card of the board, shape (2, 1326)."""
+    """Returns whether each hand has a reach above 0 and no card of the board, bool (2, 1326)."""
     on_board = np.isin(cards.file_hands(), cards.parse_cards(self.board)).any(axis=1)
     return np.asarray((self.reaches > 0) & ~on_board)
 
@@ -110,10 +110,10 @@ class Endgame:
     return f"<Endgame: board {self.board}, pot {self.pot:,}, {behind:,} chips left to each, {hands} hands>"
 
   def game_string(self) -> str:
-    """Returns OpenSpiel's string for the endgame, with `bettingAbstraction=fchpa`.
+    """Returns OpenSpiel's string of the endgame, with `bettingAbstraction=fchpa`.
 
-    OpenSpiel's `potSize` alone does not count as chips that players have spent, so that payoffs and bets come out
-    wrong. Blinds of half the pot each put the chips where they belong.
+    OpenSpiel's `potSize` alone does not count as chips of players, so that payoffs and bets are wrong. Blinds of half
+    the pot each make it count.
     """
     half = self.pot // 2
     return (
@@ -132,10 +132,10 @@ class Endgame:
     return 1000 * arguments.real_number(chips, "chips") / self.big_blind
 
   def save(self, path: str | os.PathLike[str]) -> None:
-    """Writes the endgame in the format that `load_endgame` reads. The file is whole or not there.
+    """Writes the endgame in the format of `load_endgame`. An interrupted write leaves no file.
 
     Raises:
-      ArgumentError: `path` is none.
+      ArgumentError: `path` is not a path.
       OSError: the file can't be written.
     """
     reach = " ".join(map(repr, self.reaches.ravel().tolist()))
@@ -151,12 +151,12 @@ def load_endgame(
 
   Args:
     path: the file.
-    stack: chips of each player when the match began; the file does not say.
+    stack: chips of each player when the match began; the file does not contain them.
     big_blind: chips of the big blind.
 
   Raises:
-    EndgameError: the file is no endgame, or not a possible one.
-    ArgumentError: `path` is none.
+    EndgameError: the file is no endgame, or an impossible one.
+    ArgumentError: `path` is not a path.
     OSError: the file can't be read.
   """
   try:

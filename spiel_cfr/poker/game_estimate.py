@@ -1,4 +1,4 @@
-"""Size and memory of a poker game in vector form, estimated before anything large is made."""
+"""Size and memory of a poker game in vector form, estimated before large arrays are made."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -12,10 +12,9 @@ from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.poker.boards import Board
 from spiel_cfr.poker.public_tree import Kind, PublicNode
 
-# Numbers of each sequence that a solver in parts keeps: a regret, a probability and a sum for the average.
+# A solver in parts keeps this many numbers for each sequence: a regret, a probability and a sum for the average.
 _LINES = 3
-# Bytes of the game itself: of an infoset its parent and scale, of a public state its edges and payoffs, of a hand on a
-# board what kernels read.
+# Bytes of the game for each infoset (parent and scale), public state (edges and payoffs) and hand on a board (tables).
 _OF_INFOSET, _OF_STATE, _OF_HAND = 6, 150, 100
 
 
@@ -24,11 +23,11 @@ class GameEstimate:
   """The size of a poker game in vector form.
 
   Attributes:
-    num_boards: the number of boards.
-    num_states: the number of public states, terminals too.
-    num_infosets: the number of infosets of both players.
-    num_sequences: the number of their actions.
-    num_bytes: about how much memory the game and a solver such as DCFR take, in parts.
+    num_boards: int. The number of boards.
+    num_states: int. The number of public states, terminals included.
+    num_infosets: int. The number of infosets of both players.
+    num_sequences: int. The number of actions of these infosets.
+    num_bytes: int. The approximate memory of the game and of a solver such as DCFR, in parts.
   """
 
   num_boards: int
@@ -44,7 +43,7 @@ class GameEstimate:
     )
 
   def check_memory(self) -> None:
-    """Raises GameTooLargeError where the machine has less memory left."""
+    """Raises GameTooLargeError if the machine has less free memory."""
     left = memory.available_bytes()
     if left is not None and self.num_bytes > left:
       raise errors.GameTooLargeError(
@@ -58,7 +57,7 @@ def estimate_boards(
 ) -> GameEstimate:
   """Returns the size of a game, given its betting and its boards."""
   levels = 1 + max(board.level for board in boards)
-  # By level: boards, hands on them, and of each player the classes of hands.
+  # For each level: boards, hands on them, and classes of hands of each player.
   on_level = np.bincount([board.level for board in boards], minlength=levels)
   hands, states = np.zeros((2, levels), np.int64)
   classes, decisions, actions = np.zeros((3, len(PLAYERS), levels), np.int64)

@@ -1,4 +1,4 @@
-"""The payoffs of a poker game in vector form: folds and showdowns, settled for all hands at once."""
+"""Poker terminals: the payoffs of a poker game in vector form, folds and showdowns settled for all hands at once."""
 
 import functools
 import math
@@ -13,24 +13,32 @@ from spiel_cfr.games.payoffs.utility_bounds import Leaves, combined
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.parts import Numbering
+from spiel_cfr.games.vector.public_tree import PLAYERS
+from spiel_cfr.poker import showdown_kernels as kernels
 from spiel_cfr.poker.boards import hand_pairs
 from spiel_cfr.poker.hand_tree import TERMINALS, HandTree
-from spiel_cfr.poker.showdown_kernels import (
-  BOARD_COLUMNS,
-  IN_ORDER,
-  terminal_gradient,
-)
 
 
 class PokerTerminals(Payoff):
-  """The terminals of a poker game, or some of them.
+  """The terminals of a poker game, or some of them, as a form of payoffs.
 
-  Bounds are those of the whole game. They count no showdown as a tie, and payoffs on different rivers do not cancel. So
-  sums over hands suffice.
+  `PayoffArrays` has these meanings here; `showdown_kernels` names the columns:
+
+      runs       the table of boards: counts of hands, places of their tables, and the range of terminals of each board
+      rows       tables of hands: descriptions, lanes, and first hands of each strength, see `HandTables`
+      others     for each terminal: player 0's row, player 1's row, and the places of both players' lanes in `rows`
+      values     the reaches of hands
+      patterns   the payoff of each terminal, times the probability of its board
+
+  Terminals are sorted by board, folds first, and filled up to whole vectors. A hand's sequence at a terminal is the
+  player's row plus the hand's lane.
+
+  Bounds are those of the whole game. They count no showdown as a tie, and payoffs on different rivers do not cancel, so
+  that sums over hands suffice.
   """
 
   form = "poker terminals"
-  gradient = terminal_gradient
+  gradient = kernels.terminal_gradient
 
   def __init__(
     self,
@@ -40,7 +48,7 @@ class PokerTerminals(Payoff):
     above: Int32s,
     terminals: Int64s,
   ) -> None:
-    """Takes what `build` has made, and its arguments."""
+    """Takes the result and the arguments of `build`."""
     super().__init__(arrays)
     self._tree, self._layout, self._above, self._terminals = tree, layout, above, terminals
 
@@ -53,14 +61,14 @@ class PokerTerminals(Payoff):
     numberings: Sequence[Numbering],
     terminals: Int64s,
   ) -> "PokerTerminals":
-    """Writes down some terminals.
+    """Builds the arrays of some terminals.
 
     Args:
       tree: the public tree.
-      layout: of the game.
-      above: the edges above all terminals, shape (players, terminals).
-      numberings: each player's, of the sequences above these terminals.
-      terminals: int64, the numbers of these terminals.
+      layout: the layout of the game.
+      above: int32 (players, terminals). The edges above all terminals.
+      numberings: for each player, the numbering of the sequences above these terminals.
+      terminals: int64. The numbers of these terminals.
     """
     tables = tree.tables
     boards, line = np.unique(tree.terminal_kind[terminals], return_inverse=True)
@@ -70,12 +78,12 @@ class PokerTerminals(Payoff):
     kinds = tree.terminal_kind[terminals]
     all_apart = np.array([tree.boards[number].tells_all_apart for number in boards], bool)
     in_order = (before == kinds).all(axis=0) & all_apart[line]
-    lanes = np.where(in_order, IN_ORDER, tables.lanes[[[0], [1]], kinds, levels[before]])
-    firsts = [each.row(layout, edges[each.player]) for each in numberings]
+    lanes = np.where(in_order, kernels.IN_ORDER, tables.lanes[[[0], [1]], kinds, levels[before]])
+    firsts = [owner.row(layout, edges[owner.player]) for owner in numberings]
     chances = np.array([tree.boards[number].probability for number in boards], np.float64)
     worth = tree.payoff[terminals] * chances[line] / tree.deal.total
-    # Folds before showdowns on each board, and those in order first; each kind is filled up to whole vectors with its
-    # last terminal again, at no payoff.
+    # Four groups for each board: folds before showdowns, lanes in order before others. Each is filled up to whole
+    # vectors with copies of its last terminal that pay nothing.
     group = 4 * line + 2 * ~tree.is_fold[terminals] + ~in_order
     order = np.argsort(group, kind="stable")
     counts = np.bincount(group, minlength=4 * len(boards))
@@ -83,12 +91,15 @@ class PokerTerminals(Payoff):
     place, count = concatenated_ranges(np.zeros_like(filled), filled), np.repeat(counts, filled)
     chosen = order[np.repeat(np.cumsum(counts) - counts, filled) + np.minimum(place, count - 1)]
     ends = np.append(0, np.cumsum(filled))
-    table = np.zeros((2 + len(boards), BOARD_COLUMNS), np.uint64)
-    table[2:, :8] = tables.boards[boards]
-    table[2:, 8:] = ends[4 * np.arange(len(boards))[:, None] + [0, 2, 2, 4]]
+    table = np.zeros((kernels.FIRST_BOARD + len(boards), kernels.BOARD_COLUMNS), np.uint64)
+    of_boards = table[kernels.FIRST_BOARD :]
+    of_boards[:, : kernels.FIRST_FOLD] = tables.boards[boards]
+    of_boards[:, kernels.FIRST_FOLD :] = ends[4 * np.arange(len(boards))[:, None] + [0, 2, 2, 4]]
     for player, numbering in enumerate(numberings):
-      table[player, :2] = numbering.bounds(layout)
-    table[0, 2:4] = table[2:, :2].max(initial=0), tree.deal.num_cards + 2
+      table[player, [kernels.ROOT, kernels.END]] = numbering.bounds(layout)
+    num_hands = of_boards[:, kernels.HANDS + np.array(PLAYERS)]
+    table[0, kernels.MOST_HANDS] = num_hands.max(initial=0)
+    table[0, kernels.CARD_PLACES] = tree.deal.num_cards + 2
     arrays = PayoffArrays(
       players=NO_PLAYERS,
       runs=table,
@@ -106,17 +117,17 @@ class PokerTerminals(Payoff):
 
   @property
   def num_leaves(self) -> int:
-    """The number of terminals, each a pair of vectors over hands."""
+    """Number of terminals, each a pair of vectors over hands."""
     return len(self._terminals)
 
   def leaves(self, player: int) -> Leaves:
-    """Lists pairs of hands at every terminal, by sequences of the whole game."""
+    """Lists the pairs of hands at every terminal, by sequences of the whole game."""
     tree, layout, keys, values = self._tree, self._layout, [], []
     for number in np.unique(tree.terminal_kind[self._terminals]).tolist():
       board = tree.boards[number]
       pairs = hand_pairs(tree.deal, board, player)
       own, other = board.reaches[player], board.reaches[1 - player]
-      # The probability of the pair and the board.
+      # Chance's probability of the pair and the board.
       weights = np.outer(own, other) * pairs.apart * board.probability / tree.deal.total
       for terminal in self._terminals[tree.terminal_kind[self._terminals] == number].tolist():
         payoff = tree.payoff[terminal]
@@ -125,37 +136,36 @@ class PokerTerminals(Payoff):
         )
         pair = np.nonzero(weights * won)
         rows = [
-          layout.sequences_before(each, self._above[each, terminal], number)
-          for each in (player, 1 - player)
+          layout.sequences_before(owner, self._above[owner, terminal], number)
+          for owner in (player, 1 - player)
         ]
         keys.append([row[hands] for row, hands in zip(rows, pair, strict=True)])
         values.append((weights * won)[pair])
     columns = [np.concatenate(column) for column in zip(*keys, strict=True)]
-    # Where nobody acts on a board, all boards lead from the same sequences to the same end.
+    # If no player acts on a board, terminals of several boards have the same sequences.
     (own_sequences, others), payoffs = combined(columns, np.concatenate(values), np.add)
     return Leaves(own_sequences.astype(np.uint32), others.astype(np.uint32)[None], payoffs)
 
   def infoset_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
-    """Returns the largest payoff times the probability that chance deals the hand, and the board."""
+    """Returns the largest payoff times chance's probability of the hand and the board."""
     return self._at_infosets(player, lambda number: self._mass(player, number, 1))
 
   def infoset_scales(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
-    """Returns the largest payoff times the hand's reach and that of all opponents.
+    """Returns the largest payoff times the hand's reach and the reaches of all opponent's hands.
 
-    Of all, whether they share a card with the hand or not, because running totals over hands are of all, and what they
-    round is in proportion to them.
+    Hands that share a card count too: running totals contain them, and rounding is in proportion to these totals.
     """
     deal, boards = self._tree.deal, self._tree.boards
 
     def mass(number: int) -> Float64s:
       hands = boards[number].hands
-      own, others = (deal.reaches[each, hands[each]] for each in (player, 1 - player))
+      own, others = (deal.reaches[owner, hands[owner]] for owner in (player, 1 - player))
       return np.asarray(own * (others.sum() / deal.total))
 
     return self._at_infosets(player, mass)
 
   def _at_infosets(self, player: int, mass: Callable[[int], Float64s]) -> Float64s:
-    """Returns the largest payoff times a board's probability and the mass of its hands there, summed over infosets."""
+    """Returns the largest payoff times a board's probability and the mass of its hands, summed over each infoset."""
     boards = enumerate(self._tree.boards)
     of_hands = [board.probability * mass(number) for number, board in boards]
     return self._tree.largest_payoff * self._layout.at_infosets(player, of_hands)
@@ -163,35 +173,35 @@ class PokerTerminals(Payoff):
   def sensitivity(self, treeplexes: Sequence[Treeplex], player: int) -> float:
     """Bounds the spectral norm of the payoff matrix of both players' sequences.
 
-    It is at most the root of the largest row sum times the largest column sum, and at most the Frobenius norm, which is
-    summed over hands that are told apart.
+    It is at most the root of the largest row sum times the largest column sum. If every hand has its own infoset, it is
+    also at most the Frobenius norm.
     """
     tree, layout = self._tree, self._layout
     sums = [np.zeros(treeplexes[-1].end), np.zeros(treeplexes[-1].end)]
     frobenius: dict[int, float] = {}
     for number, board in enumerate(tree.boards):
-      masses = [self._mass(each, number, 1) for each in (0, 1)]
+      masses = [self._mass(owner, number, 1) for owner in (0, 1)]
       squares = self._mass(player, number, 2).sum()
       for node in tree.on_board(number, *TERMINALS):
         terminal = -1 - int(tree.number[number, node])
         payoff = abs(tree.payoff[terminal]) * board.probability
         edges = tree.above.terminals[:, terminal]
-        for each, edge in enumerate(edges):
-          row = layout.sequences_before(each, edge, number)
-          np.add.at(sums[each], row, payoff * masses[each])
+        for owner, edge in enumerate(edges):
+          row = layout.sequences_before(owner, edge, number)
+          np.add.at(sums[owner], row, payoff * masses[owner])
         norm = payoff * math.sqrt(squares)
         before = frobenius.get(node, 0.0)
-        # Matrices of different rows add their squares; those of the same rows at most their norms.
+        # Norms of matrices in different rows add in squares; those in the same rows add at most.
         apart = (layout.row_kind(edges) == number).all()
         frobenius[node] = math.hypot(before, norm) if apart else before + norm
-    row_sum, column_sum = (float(each.max()) for each in sums)
+    row_sum, column_sum = (float(totals.max()) for totals in sums)
     norm = math.sqrt(row_sum * column_sum)
     if all(board.tells_all_apart for board in tree.boards):
       norm = min(norm, math.hypot(*frobenius.values()))
     return norm
 
   def _mass(self, player: int, board: int, power: int) -> Float64s:
-    """Returns the sum, over the opponent's hands, of chance's probability of a pair to a power, for a board's hands."""
+    """Returns, for each hand of a board, the sum over the opponent's hands of chance's probability to a power."""
     deal, hands = self._tree.deal, self._tree.boards[board].hands
     others = np.zeros(len(deal.hands))
     others[hands[1 - player]] = deal.reaches[1 - player, hands[1 - player]] ** power

@@ -1,4 +1,4 @@
-"""The hands of every board as `showdown_kernels` reads them: written once, for all parts of a game."""
+"""The hands of every board in the form that `showdown_kernels` reads, written once for all parts of a game."""
 
 import functools
 from collections.abc import Callable
@@ -18,11 +18,11 @@ class HandTables:
   """The hands of all boards.
 
   Attributes:
-    rows: uint32. Descriptions of hands, lanes, and hands by strength, end to end.
-    reaches: float64. The reaches of the hands of each board and player, end to end.
-    boards: uint64 (boards, 8). The first columns of a board's row in the table of `terminal_gradient`.
-    lanes: int64 (players, boards, levels + 1). The places in `rows` of the lanes of a board's hands in rows of an
-      earlier level, from column 1 on; in column 0, of the empty sequence.
+    rows: uint32 (elements,). Descriptions of hands, lanes, and first hands of each strength, end to end.
+    reaches: float64 (elements,). The reaches of the hands of each board and player, end to end.
+    boards: uint64 (boards, 8). The columns of the kernels' table of boards before `FIRST_FOLD`.
+    lanes: int64 (players, boards, levels + 1). The place in `rows` of the lanes of a board's hands: in column 0 of the
+      empty sequence, in column 1 + l of rows of level l.
   """
 
   def __init__(
@@ -40,10 +40,10 @@ class HandTables:
     for number, board in enumerate(boards):
       places = []
       for player in PLAYERS:
-        way = [number]
-        while boards[way[-1]].parent != way[-1]:
-          way.append(boards[way[-1]].parent)
-        for before in way:
+        ancestors = [number]
+        while boards[ancestors[-1]].parent != ancestors[-1]:
+          ancestors.append(boards[ancestors[-1]].parent)
+        for before in ancestors:
           place = self._add(lanes(player, before, number))
           self.lanes[player, number, 1 + boards[before].level] = place
         places.append(num_reaches)
@@ -61,12 +61,12 @@ class HandTables:
     del self._rows
 
   def __setstate__(self, attributes: dict[str, Any]) -> None:
-    """Takes what was pickled, which may lie in memory that several processes share."""
+    """Takes unpickled attributes; arrays may lie in memory that several processes share."""
     for name, value in attributes.items():
       setattr(self, name, unlocked(value) if isinstance(value, np.ndarray) else value)
 
   def _add(self, numbers: npt.ArrayLike) -> int:
-    """Adds numbers to `rows`; returns where they begin."""
+    """Appends numbers to `rows`; returns the place of the first."""
     start = self._length
     self._rows.append(np.asarray(numbers, np.uint32).reshape(-1))
     self._length += len(self._rows[-1])
@@ -79,15 +79,15 @@ class HandTables:
 
 
 def _describe_hands(player: int, deal: Deal, board: Board) -> Int64s:
-  """Returns a player's hands as `terminal_gradient` needs them, shape (HAND_LINES, hands)."""
+  """Returns the descriptions of a player's hands for `terminal_gradient`, shape (HAND_LINES, hands)."""
   own, other = board.hands[player], board.hands[1 - player]
   lanes = np.full(len(deal.hands), len(other))
   if deal.hand_size == 2:
-    # Taking off what both cards hold takes off the same hand twice, so it is added again.
+    # Subtracting the totals of both cards subtracts the same hand twice, so it is added again.
     lanes[other] = np.arange(len(other))
     low, high = deal.hands[own].T
     return np.stack([low, high, low, high, lanes[own]])
-  # The place after the last card is written to and never read; the next is read and never written to.
+  # With one card, the second place of additions is never read, and the second place of reads is never written.
   card = deal.hands[own, 0]
   unread, unwritten = np.full((2, len(own)), [[deal.num_cards], [deal.num_cards + 1]])
   return np.stack([card, unread, card, unwritten, lanes[own]])

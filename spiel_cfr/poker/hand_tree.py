@@ -1,4 +1,4 @@
-"""The public tree of hold'em: the betting of `public_tree` on each board, with the hands that can be there as types.
+"""The public tree of hold'em: the betting of `public_tree` on each board, with hands as types.
 
 A *board* is a set of public cards; its number is a kind of the tree. The betting between two deals of public cards is
 the same on all boards, so a public state is a board and a node of the betting. An edge of a chance node leads to a
@@ -8,7 +8,7 @@ board, whose number is its action.
 import dataclasses
 import functools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from spiel_cfr.poker.hand_tables import HandTables
 from spiel_cfr.poker.public_tree import Kind, PublicNode
 
 TERMINALS = Kind.FOLD, Kind.SHOWDOWN
-# In place of the number of a public state that is not there.
+# Stands for the number of a public state that does not exist.
 ABSENT = int(np.iinfo(np.int32).min)
 
 
@@ -40,14 +40,14 @@ class HandTree(PublicTree):
   """The public tree of a poker game. Make one with `hand_tree`.
 
   Attributes:
-    edges_above: see `PublicTree.above`.
+    edges_above: Above. `PublicTree.above`.
     terminal_board: int32 (terminals,). The number of each terminal's board.
     payoff: float64 (terminals,). The payoff of player 0 at a fold, of the winner at a showdown.
-    is_fold: bool (terminals,).
-    number: int32 (boards, betting nodes). The node of each public state, -1 - k of terminal k, `ABSENT` of none.
-    deal: how the game deals hands.
-    nodes: the betting.
-    boards: all boards, the one at the beginning first.
+    is_fold: bool (terminals,). Whether a terminal is a fold.
+    number: int32 (boards, betting nodes). The node of each public state; -1 - k for terminal k, `ABSENT` for none.
+    deal: Deal. The cards and hands.
+    nodes: list of PublicNode. The betting.
+    boards: list of Board. All boards, the one at the beginning first.
   """
 
   edges_above: Above
@@ -61,17 +61,20 @@ class HandTree(PublicTree):
 
   @functools.cached_property
   def types(self) -> list[tuple[Int64s, Int64s]]:
-    """The hands of each board, as rows of `Deal.hands`, in order of strength where there is a showdown."""
+    """The hands of each board, as rows of `Deal.hands`, in order of strength if there is a showdown."""
     return [board.hands for board in self.boards]
 
   @functools.cached_property
   def classes(self) -> list[tuple[Int64s, Int64s]]:
-    """See `Board.classes`."""
+    """`Board.classes` of each board."""
     return [board.classes for board in self.boards]
 
   @property
   def above(self) -> Above:
-    """See `PublicTree`; behind a gadget the betting has nodes that no edge leads to."""
+    """The last edge of each player, from `hand_tree`.
+
+    The betting of a gadget has nodes without an edge above, at which `PublicTree.above` would not arrive.
+    """
     return self.edges_above
 
   @property
@@ -80,26 +83,26 @@ class HandTree(PublicTree):
 
   @property
   def num_types(self) -> tuple[int, int]:
-    """All hands of the deck."""
+    """The number of hands of the deck, for both players."""
     return len(self.deal.hands), len(self.deal.hands)
 
   @property
   def is_merged(self) -> bool:
-    """True if a board stands for others, or if several hands share an infoset."""
+    """True if a board stands for others, or several hands share an infoset."""
     return any(board.copies > 1 or not board.tells_all_apart for board in self.boards)
 
   @property
   def largest_payoff(self) -> float:
-    """The most that a player can win or lose."""
+    """The largest amount that a player can win or lose."""
     return float(np.abs(self.payoff).max())
 
   @functools.cached_property
   def tables(self) -> HandTables:
-    """The hands of all boards as kernels read them."""
+    """The hands of all boards in the form that kernels read."""
     return HandTables(self.deal, self.boards, self.lanes)
 
   def check_one_deal(self, what: str) -> None:
-    """Raises UnsupportedGameError unless public cards are dealt once at most, and no board stands for others."""
+    """Raises UnsupportedGameError if public cards are dealt more than once, or a board stands for others."""
     if self.boards[-1].level > 1 or self.is_merged:
       raise errors.UnsupportedGameError(
         f"{what}: not where public cards are dealt several times, nor with merge_suits=True. Take an endgame that "
@@ -107,7 +110,7 @@ class HandTree(PublicTree):
       )
 
   def place(self, board: int, node: int) -> int:
-    """Returns the node of a public state, or -1 - k of terminal k, as `Layout.sequences_above` takes it."""
+    """Returns the node of a public state, or -1 - k for terminal k, as `Layout.sequences_above` takes it."""
     return int(self.number[board, node])
 
   def decisions(self, player: int, board: int) -> list[int]:
@@ -158,26 +161,48 @@ class HandTree(PublicTree):
     return result
 
 
+class _BoardOrder(NamedTuple):
+  """The boards before and after each board.
+
+  Attributes:
+    num_following: int64 (boards,). The number of boards right after each.
+    begin: int64 (boards,). The first of these in `following`.
+    following: int64 (boards - 1,). The boards right after each board, end to end.
+    below: int64 (boards, levels + 1). A board of the next level right after each board; -1 in all other columns.
+    way: int64 (boards, levels + 1). The board of each level on the way to each board, itself included; otherwise -1.
+  """
+
+  num_following: Int64s
+  begin: Int64s
+  following: Int64s
+  below: Int64s
+  way: Int64s
+
+
+def _order_boards(level: Int64s, parent: Int64s) -> _BoardOrder:
+  """Returns the order of boards, given the level and the parent of each."""
+  count = np.bincount(parent[1:], minlength=len(parent))
+  below, way = np.full((2, len(parent), 2 + level.max()), -1)
+  below[parent[1:], level[1:]] = np.arange(1, len(parent))
+  for board, before in enumerate(parent.tolist()):
+    way[board] = way[before]
+    way[board, level[board]] = board
+  following = 1 + np.argsort(parent[1:], kind="stable")
+  return _BoardOrder(count, np.cumsum(count) - count, following, below, way)
+
+
 def hand_tree(deal: Deal, nodes: list[PublicNode], boards: list[Board]) -> HandTree:
-  """Returns the public tree of some betting on some boards, which come after their parents."""
+  """Returns the public tree of some betting on some boards; boards come after their parents."""
   level, parent = (np.array([getattr(own, name) for own in boards]) for name in ("level", "parent"))
   is_end = np.array([node.kind in TERMINALS for node in nodes])
   is_there = level[:, None] == [node.level for node in nodes]
   inner, end = is_there & ~is_end, is_there & is_end
   number = np.full(is_there.shape, ABSENT, np.int32)
   number[inner], number[end] = np.arange(inner.sum()), -1 - np.arange(end.sum())
-  # The boards that follow each board, end to end; one of each level; and the boards on the way to each.
-  following = 1 + np.argsort(parent[1:], kind="stable")
-  count = np.bincount(parent[1:], minlength=len(boards))
-  begin = np.cumsum(count) - count
-  below, way = np.full((2, len(boards), 2 + level.max()), -1)
-  below[parent[1:], level[1:]] = np.arange(1, len(boards))
-  for board, before in enumerate(parent.tolist()):
-    way[board] = way[before]
-    way[board, level[board]] = board
-
+  order = _order_boards(level, parent)
   is_chance = np.array([node.kind is Kind.CHANCE for node in nodes])
-  num_edges = np.where(is_chance, count[:, None], [len(node.children) for node in nodes])[inner]
+  num_children = [len(node.children) for node in nodes]
+  num_edges = np.where(is_chance, order.num_following[:, None], num_children)[inner]
   first = np.zeros(is_there.shape, np.int64)
   first[inner] = np.cumsum(num_edges) - num_edges
   action, child = np.full((2, num_edges.sum()), ABSENT, np.int32)
@@ -189,17 +214,18 @@ def hand_tree(deal: Deal, nodes: list[PublicNode], boards: list[Board]) -> HandT
     own = number[here, index]
     for player, last in enumerate(node.last):
       if last is not None:
-        acted = first[way[here, nodes[last[0]].level], last[0]] + last[1]
+        acted = first[order.way[here, nodes[last[0]].level], last[0]] + last[1]
         above[int(is_end[index])][player, np.where(own < 0, -1 - own, own)] = acted
     if is_chance[index] and len(here):
-      edges = concatenated_ranges(first[here, index], count[here])
-      action[edges] = after = following[concatenated_ranges(begin[here], count[here])]
+      edges = concatenated_ranges(first[here, index], order.num_following[here])
+      after = order.following[concatenated_ranges(order.begin[here], order.num_following[here])]
+      action[edges] = after
       child[edges] = number[after, node.children[0]]
-    for place, each in enumerate(node.actions):
-      edges, below_it = first[here, index] + place, node.children[place]
-      action[edges] = each
-      there = here if nodes[below_it].level == node.level else below[here, nodes[below_it].level]
-      child[edges] = np.where(there < 0, ABSENT, number[there, below_it])
+    for place, (move, target) in enumerate(zip(node.actions, node.children, strict=False)):
+      edges = first[here, index] + place
+      action[edges] = move
+      there = here if nodes[target].level == node.level else order.below[here, nodes[target].level]
+      child[edges] = np.where(there < 0, ABSENT, number[there, target])
   board_of, node_of = np.nonzero(inner)
   terminal_board, terminal_node = np.nonzero(end)
   players = [node.player if node.kind is Kind.DECISION else CHANCE for node in nodes]
@@ -221,7 +247,7 @@ def hand_tree(deal: Deal, nodes: list[PublicNode], boards: list[Board]) -> HandT
 
 
 def first_deal(deal: Deal, board: Board, player: int, hand: int) -> list[int]:
-  """Returns the actions of chance that deal a player this hand and leave the board, first when sorted as strings."""
+  """Returns the first deal, sorted as strings, that gives a player this hand and leaves the board in the deck."""
   own = deal.hands[hand].tolist()
   possible = board.hands[1 - player]
   possible = possible[~np.isin(deal.hands[possible], own).any(axis=1)]

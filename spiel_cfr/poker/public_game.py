@@ -1,6 +1,6 @@
-"""Compiles a poker game in vector form: its public tree, and one vector over private hands at each public state.
+"""Poker games in vector form: a public tree, and one vector over private hands at each public state.
 
-See `hand_tree` for its public tree, `showdown_kernels` for how payoffs are computed.
+`hand_tree` has the public tree, `showdown_kernels` the computation of payoffs.
 """
 
 import functools
@@ -32,10 +32,11 @@ from spiel_cfr.poker.hand_tree import HandTree, hand_tree
 from spiel_cfr.poker.public_tree import Kind, PublicNode, check_random_deals, walk_public_tree
 from spiel_cfr.poker.street_names import StreetNames
 
+# Number of random deals that are compared with OpenSpiel.
 CHECKED_DEALS = 10_000
-# From this many hands on a player, `compile_game` chooses the vector form.
+# `compile_game` chooses the vector form if a player may have this many hands.
 WORTHWHILE_HANDS = 50
-# Games with more sequences than this are cut into parts, if chance deals public cards in them.
+# Games with more sequences than this are cut into parts, if chance deals public cards.
 LARGE = 1 << 20
 
 
@@ -55,7 +56,7 @@ class PublicGame(PublicTreeGame):
     original: "PublicGame | None" = None,
     map_from_original: AbstractionMap | None = None,
   ) -> None:
-    """Describes the game; for the arguments see `PublicTreeGame`."""
+    """Takes the view, the tree and the precision; arguments as of `PublicTreeGame`."""
     facts = walked_facts(
       view.game,
       payoff_range=(-tree.largest_payoff, tree.largest_payoff),
@@ -66,7 +67,7 @@ class PublicGame(PublicTreeGame):
     super().__init__(facts, tree, dtype, num_threads, view, original, map_from_original)
 
   def __reduce__(self) -> tuple[Any, ...]:
-    """Pickles what it was made of."""
+    """Pickles the constructor's arguments."""
     made_of = self._view, self.tree, self.dtype, self.num_threads, self._original, self._map
     return type(self), made_of
 
@@ -78,8 +79,8 @@ class PublicGame(PublicTreeGame):
     """Each player's infosets; an abstraction has the names of the whole game."""
     if self._map is None and self.tree.is_merged:
       raise errors.UnsupportedGameError(
-        f"{self.name} was compiled with merge_suits=True, so its infosets are of many boards and hands and have no "
-        "names. Read strategies with game.layout.sequences(node), or compile it without."
+        f"{self.name} was compiled with merge_suits=True, so that an infoset stands for many boards and hands and has "
+        "no name. Read strategies with game.layout.sequences(node), or compile without merge_suits."
       )
     if self._map is None:
       return super().infosets
@@ -92,7 +93,7 @@ class PublicGame(PublicTreeGame):
 
   @functools.cached_property
   def digest(self) -> str:
-    """See `PublicTreeGame`; an abstraction has the map's."""
+    """The digest of `PublicTreeGame`; for an abstraction, that of its map."""
     return super().digest if self._map is None else self._map.digest(self.original.digest)
 
 
@@ -110,8 +111,8 @@ def _places(treeplex: Treeplex, first_sequence: Int64s) -> tuple[Uint32s, Uint32
   return position.astype(np.uint32), first_sequence.astype(np.uint32), stride.astype(np.uint32)
 
 
-def is_worth_it(game: pyspiel.Game) -> bool:
-  """Returns whether `compile_game` should choose the vector form by itself."""
+def is_chosen_by_default(game: pyspiel.Game) -> bool:
+  """Returns whether `compile_game` should choose the vector form: for many hands, or several deals of public cards."""
   try:
     deal = find_deal(game)
   except errors.UnsupportedGameError:
@@ -131,24 +132,24 @@ def compile_public_game(
   """Compiles a poker game in vector form, without listing deals.
 
   Args:
-    game: `kuhn_poker`, `leduc_poker` or `universal_poker` with two players, or such a game's string; or an endgame, as
-      part of hold'em with every size of bet, for filters such as `bet_sizes`.
-    action_filter: called with a state and its legal actions; returns those to keep. It sees the states of an
-      arbitrary deal, and must not look at private cards.
-    partitioned: whether solvers go through what follows each deal of public cards one at a time, which takes little
-      memory and can be done by several threads. By default they do in large games.
-    dtype: what solvers compute with and keep: float64, or float32 for half the memory and about half the time.
-    num_threads: how many threads solvers of a partitioned game use. Results do not depend on it.
-    merge_suits: whether boards and hands that differ by suits alone are one, which takes less time and memory for the
-      same values, see `suit_symmetries`. Policies by name are not to be had then.
+    game: `kuhn_poker`, `leduc_poker` or `universal_poker` with two players, or such a game's string. An endgame is part
+      of hold'em with every size of bet, for filters such as `bet_sizes`.
+    action_filter: called with a state and its legal actions; returns those to keep. It sees the states of an arbitrary
+      deal, and must not look at private cards.
+    partitioned: whether solvers visit the subtrees after each deal of public cards one at a time, which takes little
+      memory and allows several threads. By default they do in large games.
+    dtype: the precision of solvers: float64, or float32 for half the memory and about half the time.
+    num_threads: number of threads of solvers of a partitioned game. Results do not depend on it.
+    merge_suits: whether boards and hands that differ only by suits are merged, which takes less time and memory for the
+      same values, see `suit_symmetries`. Then there are no policies by name.
 
   Returns:
     The compiled game, for any full-width solver.
 
   Raises:
-    UnsupportedGameError: the game is another, or OpenSpiel plays it in a way that the vector form can't hold.
-    GameTooLargeError: the game has too many public states, or sequences, or takes more memory than is free.
-    ArgumentError: the filter returns no legal action, or another argument makes no sense.
+    UnsupportedGameError: the game is another, or OpenSpiel plays it in a way that does not fit the vector form.
+    GameTooLargeError: the game has too many public states or sequences, or takes more memory than is free.
+    ArgumentError: the filter returns no legal action, or another argument is out of its range.
     GameError: the string can't be loaded.
   """
   dtype = arguments.precision(dtype)
@@ -174,9 +175,9 @@ def estimate(
   dtype: npt.DTypeLike = np.float64,
   merge_suits: bool = False,
 ) -> GameEstimate:
-  """Returns the size of what `compile_public_game` would make of the same arguments, in a second or two."""
+  """Returns the size of the game that `compile_public_game` makes of the same arguments, in a second or two."""
   _, deal, nodes = _walk(game, action_filter)
-  # Boards without showdowns need not be ranked.
+  # Hands need no strengths here.
   inner = [node for node in nodes if node.kind is not Kind.SHOWDOWN]
   boards = list_boards(deal, inner, merged=merge_suits)
   return estimate_boards(nodes, boards, arguments.precision(dtype))
@@ -185,7 +186,7 @@ def estimate(
 def _walk(
   game: str | pyspiel.Game | Endgame, action_filter: ActionFilter | None
 ) -> tuple[GameView, Deal, list[PublicNode]]:
-  """Walks the betting of a game."""
+  """Walks the betting of a game; returns its view, its deal and the nodes."""
   if isinstance(game, Endgame):
     loaded, deal = endgame_in_full_game(game)
   else:
@@ -196,7 +197,7 @@ def _walk(
 
 
 def has_many_hands(game: pyspiel.Game) -> bool:
-  """Returns whether histories are not to be listed, since there is one for each pair of hands."""
+  """Returns whether a game has too many pairs of hands for a list of histories."""
   parameters = game.get_parameters()
   if game.get_type().short_name != "universal_poker":
     return False

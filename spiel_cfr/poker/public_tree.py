@@ -1,21 +1,22 @@
-"""The public tree of a poker game: what everybody sees, walked once without a list of deals.
+"""The betting of a poker game: public nodes, walked once without a list of deals.
 
-Betting does not depend on the cards, so one deal shows all of it. The walk takes two, a pair of hands and the same
-pair swapped, side by side: a terminal at which both return the same is a fold, one at which they return opposite
-amounts is a showdown. Likewise one public card stands for all that chance could deal there.
+Betting does not depend on the cards, so one deal shows all of it. The walk follows two deals side by side: a pair of
+hands, and the same pair swapped. A terminal with equal returns in both is a fold; a terminal with opposite returns is a
+showdown. One public card stands for all that chance could deal there.
 
-What is taken from two deals is then held against many random ones, see `check_random_deals`.
+`check_random_deals` compares the result with many random deals.
 """
 
 import dataclasses
 import enum
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Int64s
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import Deal
@@ -26,7 +27,7 @@ _TOLERANCE = 1e-9
 
 
 class Kind(enum.Enum):
-  """What happens at a public node."""
+  """The kinds of public nodes."""
 
   DECISION = enum.auto()
   CHANCE = enum.auto()
@@ -36,18 +37,18 @@ class Kind(enum.Enum):
 
 @dataclasses.dataclass
 class PublicNode:
-  """A node of the public tree, whatever the public cards are.
+  """A node of the betting, for any public cards.
 
   Attributes:
-    kind: what happens here.
-    level: how many times public cards were dealt before it.
-    path: the actions of the players that lead here, `DEALT` for public cards.
-    player: who decides, of a decision.
-    actions: legal actions, of a decision, all kept by the filter.
-    children: the next nodes: one per action, or one of a chance node.
-    num_cards: how many public cards are dealt, of a chance node.
-    payoff: what player 0 gets, at a fold; what the winner gets, at a showdown.
-    last: each player's last decision before this node: its number in the list of nodes, and the index of the action.
+    kind: Kind. Decision, chance, fold or showdown.
+    level: int. The number of deals of public cards before it.
+    path: tuple of int. The actions of players on the way, `DEALT` for public cards.
+    player: int. At a decision, the player to move.
+    actions: tuple of int. At a decision, the legal actions that the filter keeps.
+    children: list of int. The next nodes: one for each action, or one for a chance node.
+    num_cards: int. At a chance node, the number of public cards that are dealt.
+    payoff: float. The payoff of player 0 at a fold, of the winner at a showdown.
+    last: for each player, its last decision before this node: the number of the node, and the index of the action.
   """
 
   kind: Kind
@@ -61,79 +62,96 @@ class PublicNode:
   last: tuple[tuple[int, int] | None, ...] = (None, None)
 
 
+# The element of `PublicNode.path` for a public card.
 DEALT = -1
+_Pair: TypeAlias = tuple[Any, Any]
+_LastActions: TypeAlias = tuple[tuple[int, int] | None, ...]
 
 
 def walk_public_tree(view: GameView, deal: Deal) -> list[PublicNode]:
-  """Walks the public tree.
+  """Walks the betting.
 
   Args:
     view: a poker game.
-    deal: how it deals.
+    deal: its cards and hands.
 
   Returns:
     The nodes, parents first, in the order of histories sorted as strings.
 
   Raises:
-    UnsupportedGameError: the game does something that the vector form can't hold.
+    UnsupportedGameError: the game does not fit the vector form.
     GameTooLargeError: there are more than `MOST_NODES` nodes.
     ArgumentError: see `GameView.legal_actions`; or the filter looks at private cards.
   """
-  nodes: list[PublicNode] = []
+  walk = _Walk(view, deal)
+  walk.visit(_decided_pair(view, deal), 0, (), (None, None))
+  return walk.nodes
 
-  def visit(
-    pair: tuple[Any, Any],
-    level: int,
-    path: tuple[int, ...],
-    last: tuple[tuple[int, int] | None, ...],
-  ) -> int:
-    number = len(nodes)
+
+class _Walk:
+  """A walk of the betting, with the states of two deals side by side; arguments are those of `PublicNode`."""
+
+  def __init__(self, view: GameView, deal: Deal) -> None:
+    self.nodes: list[PublicNode] = []
+    self._view, self._deal = view, deal
+
+  def visit(self, pair: _Pair, level: int, path: tuple[int, ...], last: _LastActions) -> int:
+    """Adds a node and all that follow it; returns its number."""
+    number = len(self.nodes)
     if number == MOST_NODES:
       raise errors.GameTooLargeError(
         f"The public tree has more than {MOST_NODES:,} nodes. Keep fewer actions with an action "
         "filter."
       )
     state, swapped = pair
-    player = state.current_player()
-    if player != swapped.current_player():
-      raise _unsupported(state, "who is to move depends on private cards")
+    if state.current_player() != swapped.current_player():
+      raise _unsupported(state, "the player to move depends on private cards")
     if state.is_terminal():
-      nodes.append(_terminal(pair, level, path, last))
+      self.nodes.append(_terminal(pair, level, path, last))
     elif state.is_chance_node():
-      count = deal.streets[level]
-      for _ in range(count):
-        card = _first_card(pair, deal)
-        pair = pair[0].child(card), pair[1].child(card)
-      node = PublicNode(Kind.CHANCE, level, path, num_cards=count, last=last)
-      nodes.append(node)
-      node.children.append(visit(pair, level + 1, (*path, *[DEALT] * count), last))
+      self._visit_chance(pair, level, path, last)
     else:
-      if state.legal_actions() != swapped.legal_actions():
-        raise _unsupported(state, "legal actions depend on private cards")
-      kept = view.legal_actions(state)
-      if kept != view.legal_actions(swapped):
-        raise errors.ArgumentError(
-          "The action filter treats states differently that differ in private cards only, here "
-          f"after the history [{state.history_str()}]."
-        )
-      node = PublicNode(Kind.DECISION, level, path, player, tuple(kept), last=last)
-      nodes.append(node)
-      children = {}
-      for index, action in sorted(enumerate(kept), key=lambda move: str(move[1])):
-        after = tuple(
-          (number, index) if owner == player else before for owner, before in enumerate(last)
-        )
-        both = state.child(action), swapped.child(action)
-        children[index] = visit(both, level, (*path, action), after)
-      node.children = [children[index] for index in range(len(kept))]
+      self._visit_decision(pair, level, path, last)
     return number
 
-  visit(_decided_pair(view, deal), 0, (), (None, None))
-  return nodes
+  def _visit_chance(
+    self, pair: _Pair, level: int, path: tuple[int, ...], last: _LastActions
+  ) -> None:
+    count = self._deal.streets[level]
+    for _ in range(count):
+      card = _first_card(pair, self._deal)
+      pair = pair[0].child(card), pair[1].child(card)
+    node = PublicNode(Kind.CHANCE, level, path, num_cards=count, last=last)
+    self.nodes.append(node)
+    node.children.append(self.visit(pair, level + 1, (*path, *[DEALT] * count), last))
+
+  def _visit_decision(
+    self, pair: _Pair, level: int, path: tuple[int, ...], last: _LastActions
+  ) -> None:
+    state, swapped = pair
+    if state.legal_actions() != swapped.legal_actions():
+      raise _unsupported(state, "legal actions depend on private cards")
+    kept = self._view.legal_actions(state)
+    if kept != self._view.legal_actions(swapped):
+      raise errors.ArgumentError(
+        "The action filter treats states differently that differ in private cards only, here "
+        f"after the history [{state.history_str()}]."
+      )
+    number, player = len(self.nodes), state.current_player()
+    node = PublicNode(Kind.DECISION, level, path, player, tuple(kept), last=last)
+    self.nodes.append(node)
+    children = {}
+    for index, action in sorted(enumerate(kept), key=lambda move: str(move[1])):
+      after = tuple(
+        (number, index) if owner == player else before for owner, before in enumerate(last)
+      )
+      both = state.child(action), swapped.child(action)
+      children[index] = self.visit(both, level, (*path, action), after)
+    node.children = [children[index] for index in range(len(kept))]
 
 
 def _decided_pair(view: GameView, deal: Deal) -> tuple[Any, Any]:
-  """Returns the states after a deal and after the swapped one, such that the showdown is no tie, unless all are.
+  """Returns the states after a deal and after the swapped one, whose showdown is no tie unless all showdowns are.
 
   Raises:
     UnsupportedGameError: no such deal was found, though showdowns may differ.
@@ -152,7 +170,7 @@ def _decided_pair(view: GameView, deal: Deal) -> tuple[Any, Any]:
     trial = pair[0].clone()
     board = list(deal.board)
     while not trial.is_terminal():
-      # Action 1 is to call, to check, or in Kuhn poker to bet: it leads to a showdown in all games here.
+      # Action 1, which is to call, to check, or in Kuhn poker to bet, leads to a showdown in all games here.
       action = 1
       if trial.is_chance_node():
         action = trial.legal_actions()[0]
@@ -163,7 +181,7 @@ def _decided_pair(view: GameView, deal: Deal) -> tuple[Any, Any]:
   strengths = cards.hand_strengths(deal.hands, deal.board, deal.num_suits)
   if pair is None or len(board) > len(deal.board) or np.ptp(strengths) > 0:
     raise errors.UnsupportedGameError("No two hands of the game have a showdown that is no tie.")
-  # Everybody plays the board, and showdowns are folds at which nobody pays.
+  # Both players play the board, and showdowns are folds at which no player pays.
   return pair
 
 
@@ -177,12 +195,12 @@ def _terminal(
   if abs(gain - swapped_gain) <= scale:
     return PublicNode(Kind.FOLD, level, path, payoff=gain, last=last)
   if abs(gain + swapped_gain) > scale:
-    raise _unsupported(pair[0], "the loser of a showdown pays not what the winner would have paid")
+    raise _unsupported(pair[0], "the payoff of a showdown depends on the winner")
   return PublicNode(Kind.SHOWDOWN, level, path, payoff=abs(gain), last=last)
 
 
 def _first_card(pair: tuple[Any, Any], deal: Deal) -> int:
-  """Returns the first card that chance can deal, after a look at the probabilities."""
+  """Returns the first card that chance can deal, after a check of the probabilities."""
   outcomes = pair[0].chance_outcomes()
   cards_left = {card for card, _ in outcomes}
   if any(abs(probability * len(outcomes) - 1) > _TOLERANCE for _, probability in outcomes) or not (
@@ -202,78 +220,99 @@ def _unsupported(state: Any, problem: str) -> errors.UnsupportedGameError:
 def check_random_deals(
   game: pyspiel.Game, deal: Deal, nodes: list[PublicNode], num_deals: int, rng: np.random.Generator
 ) -> None:
-  """Plays random deals to random showdowns in OpenSpiel, and compares players, actions and returns on the way.
+  """Plays random deals to random showdowns in OpenSpiel, and compares players, actions and returns.
 
   Args:
     game: a poker game.
-    deal: how it deals.
-    nodes: its public tree.
-    num_deals: how many deals.
-    rng: source of the deals and of the public cards.
+    deal: its cards and hands.
+    nodes: its betting.
+    num_deals: number of deals.
+    rng: source of deals and public cards.
 
   Raises:
-    UnsupportedGameError: OpenSpiel plays it differently from what the public tree and `hand_strengths` say.
+    UnsupportedGameError: OpenSpiel plays a deal differently from the betting and `hand_strengths`.
   """
   showdowns = [node for node in nodes if node.kind is Kind.SHOWDOWN]
   if not showdowns:
     return
   by_path = {node.path: node for node in nodes}
   root = game.new_initial_state()
-  weights = deal.reaches / deal.reaches.sum(axis=1, keepdims=True)
-  pairs = np.zeros((0, 2), np.int64)
-  while len(pairs) < num_deals:
-    drawn = np.stack([rng.choice(len(deal.hands), num_deals, p=weight) for weight in weights])
-    apart = ~(deal.hands[drawn[0]][:, :, None] == deal.hands[drawn[1]][:, None, :]).any(axis=(1, 2))
-    pairs = np.concatenate([pairs, drawn.T[apart]])[:num_deals]
+  pairs = _draw_pairs(deal, num_deals, rng)
   boards: list[list[int]] = []
   gains: list[float] = []
   chosen = [showdowns[index] for index in rng.integers(len(showdowns), size=num_deals).tolist()]
   for (first, second), showdown in zip(deal.hands[pairs].tolist(), chosen, strict=True):
-    state, board = root.clone(), list(deal.board)
-    path: tuple[int, ...] = ()
+    state = root.clone()
     for action in deal.actions(first, second):
       state.apply_action(action)
-    for action in showdown.path:
-      if action == DEALT:
-        action = int(rng.choice(state.legal_actions()))
-        board.append(action)
-        path = (*path, DEALT)
-      else:
-        node = by_path[path]
-        legal = state.legal_actions()
-        if state.current_player() != node.player or action not in legal:
-          raise _unsupported(state, f"player {node.player} was to have action {action}")
-        path = (*path, action)
-      state.apply_action(action)
-    if not state.is_terminal():
-      raise _unsupported(state, "the hand goes on where it was to end with a showdown")
-    boards.append(board)
+    boards.append([*deal.board, *_play(state, showdown.path, by_path, rng)])
     gains.append(state.returns()[0])
   stakes = np.array([showdown.payoff for showdown in chosen])
-  strengths = np.zeros((2, num_deals), np.int64)
-  sizes = np.array([len(board) for board in boards])
-  for size in np.unique(sizes).tolist():
-    own = np.flatnonzero(sizes == size)
-    public = np.array([boards[index] for index in own], np.int64).reshape(len(own), size)
-    for player in (0, 1):
-      shown = np.hstack([deal.hands[pairs[own, player]], public])
-      strengths[player, own] = cards.hand_strengths(shown, (), deal.num_suits)
-  wrong = np.flatnonzero(
-    np.abs(np.sign(strengths[0] - strengths[1]) * stakes - gains) > _TOLERANCE * stakes
-  )
+  expected = _winners(deal, pairs, boards) * stakes
+  wrong = np.flatnonzero(np.abs(expected - gains) > _TOLERANCE * stakes)
   if len(wrong):
     worst = wrong[0]
     dealt = [*deal.hands[pairs[worst]].ravel().tolist(), *boards[worst]]
     names = [cards.card_name(card, deal.num_suits) for card in dealt]
     raise errors.UnsupportedGameError(
       f"OpenSpiel pays player 0 {gains[worst]:zg} where {' '.join(names)} are dealt, the evaluator "
-      f"of hands {np.sign(strengths[0] - strengths[1])[worst] * stakes[worst]:zg}. Compile the game "
-      "with compile_game(game, vector_form=False)."
+      f"of hands {expected[worst]:zg}. Compile the game with compile_game(game, vector_form=False)."
     )
 
 
+def _draw_pairs(deal: Deal, count: int, rng: np.random.Generator) -> Int64s:
+  """Draws pairs of hands that share no card, by their reaches; shape (count, 2)."""
+  weights = deal.reaches / deal.reaches.sum(axis=1, keepdims=True)
+  pairs = np.zeros((0, 2), np.int64)
+  while len(pairs) < count:
+    drawn = np.stack([rng.choice(len(deal.hands), count, p=weight) for weight in weights])
+    apart = ~(deal.hands[drawn[0]][:, :, None] == deal.hands[drawn[1]][:, None, :]).any(axis=(1, 2))
+    pairs = np.concatenate([pairs, drawn.T[apart]])[:count]
+  return pairs
+
+
+def _play(
+  state: Any,
+  showdown: tuple[int, ...],
+  by_path: Mapping[tuple[int, ...], PublicNode],
+  rng: np.random.Generator,
+) -> list[int]:
+  """Plays a state along the path of a showdown, with random public cards; returns these cards."""
+  path: tuple[int, ...] = ()
+  dealt = []
+  for move in showdown:
+    action = move
+    if move == DEALT:
+      action = int(rng.choice(state.legal_actions()))
+      dealt.append(action)
+    else:
+      player = by_path[path].player
+      if state.current_player() != player or action not in state.legal_actions():
+        raise _unsupported(state, f"player {player} was to have action {action}")
+    path = (*path, move)
+    state.apply_action(action)
+  if not state.is_terminal():
+    raise _unsupported(state, "the hand goes on where it was to end with a showdown")
+  return dealt
+
+
+def _winners(deal: Deal, pairs: Int64s, boards: Sequence[Sequence[int]]) -> Int64s:
+  """Returns 1 for each pair of hands in which player 0's is stronger on its board, 0 for a tie, otherwise -1."""
+  strengths = np.zeros((2, len(pairs)), np.int64)
+  sizes = np.array([len(board) for board in boards])
+  for size in np.unique(sizes).tolist():
+    chosen = np.flatnonzero(sizes == size)
+    public = np.array([boards[index] for index in chosen.tolist()], np.int64).reshape(
+      len(chosen), size
+    )
+    for player in (0, 1):
+      shown = np.hstack([deal.hands[pairs[chosen, player]], public])
+      strengths[player, chosen] = cards.hand_strengths(shown, (), deal.num_suits)
+  return np.asarray(np.sign(strengths[0] - strengths[1]))
+
+
 def nodes_below(nodes: Sequence[PublicNode], start: int) -> list[PublicNode]:
-  """Returns a node of a public tree and all that follows it, which deals no more public cards, as a public tree."""
+  """Returns a node and all that follow it as a public tree; no public cards may be dealt below it."""
   end = start
   while nodes[end].children:
     end = max(nodes[end].children)
@@ -288,14 +327,14 @@ def moved(
   first: tuple[tuple[int, int] | None, ...],
   start: int = 0,
 ) -> PublicNode:
-  """Returns a node elsewhere.
+  """Returns a copy of a node for another public tree.
 
   Args:
-    node: of another public tree.
-    level: where it is now.
-    shifts: how much is added to the numbers of each player's decisions above it.
-    first: what each player has done before all else.
-    start: decisions with lower numbers are not there.
+    node: the node.
+    level: its level in the other tree.
+    shifts: the number that is added to each player's decisions, in `last` and `children`.
+    first: each player's last decision before the moved nodes.
+    start: decisions with lower numbers are not in the other tree.
   """
   last = tuple(
     before if acted is None or acted[0] < start else (acted[0] + shift, acted[1])

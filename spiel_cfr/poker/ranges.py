@@ -1,11 +1,11 @@
-"""Ranges of hold'em hands as players write them, and endgames made of them.
+"""Ranges of hold'em hands as players write them, and endgames of two ranges.
 
     >>> from spiel_cfr.poker import ranges
     >>> endgame = ranges.endgame("QQ+,AKs,A5s-A2s:0.5", "22+,AhKh", board="7s9h9cTc2d", pot=2000, stack=9000)
     >>> endgame.round, endgame.pot, int((endgame.reaches[1] > 0).sum())
     (4, 2000, 79)
 
-A range is a list of hands with commas between them, each with a weight after a colon, 1 if there is none:
+A range is a list of hands, separated by commas. A weight may follow after a colon; it is 1 by default:
 
     AA, 99      a pair, in six combinations of suits
     AK          two ranks, in sixteen; AKs in one suit, four of them, AKo in two suits, twelve of them
@@ -14,7 +14,7 @@ A range is a list of hands with commas between them, each with a weight after a 
     AhKh        two cards
     random      every hand
 
-What comes later in the list decides about hands that are named twice.
+If a hand is named twice, the last name counts.
 """
 
 import re
@@ -34,7 +34,7 @@ _SUITED, _OFFSUIT = "s", "o"
 
 
 def parse_range(text: str) -> Float64s:
-  """Returns the weight of each hand, shape (1326,), in the order of `Endgame.reaches`.
+  """Returns the weight of each hand, float64 (1326,), in the order of `Endgame.reaches`.
 
   Raises:
     EndgameError: the text is not a range.
@@ -74,14 +74,14 @@ def endgame(
 
   Args:
     first: the range of the player who acts first in the round.
-    second: the range of the other.
+    second: the range of the other player.
     board: three to five cards, as in `"7s9h9cTc"`: the flop, the turn or the river.
-    pot: chips in the pot, half of it from each player.
-    stack: chips that each player still has besides.
+    pot: chips in the pot, half of them from each player.
+    stack: chips that each player has left.
     big_blind: chips of the big blind, the unit of `Endgame.milli_big_blinds`.
 
   Raises:
-    EndgameError: a range, the board or the chips make no sense, or no pair of hands can be dealt.
+    EndgameError: a range, the board or the chips are invalid, or no pair of hands can be dealt.
     ArgumentError: the pot or the stack is no positive integer.
   """
   pot = arguments.positive_integer(pot, "pot")
@@ -96,7 +96,7 @@ def endgame(
 
 
 def _expand(name: str, part: str) -> list[tuple[int, int, str]]:
-  """Returns (higher rank, lower rank, kind) of each pair of ranks that a name stands for."""
+  """Returns (higher rank, lower rank, kind) for each pair of ranks of a name."""
   begin, dash, end = name.partition("-")
   first = _parse(begin.removesuffix("+"), part)
   high, low, kind = first

@@ -1,16 +1,17 @@
-"""What folds and showdowns are worth to every hand at once, without a list of deals.
+"""Kernels that settle folds and showdowns for every hand at once, without a list of deals.
 
-With q the reaches of the opponent's hands, and the sums over those that share no card with h, a terminal is worth
+Let q be the reaches of the opponent's hands, and let sums go over the hands that share no card with h. A terminal is
+worth to hand h
 
     fold:      payoff * sum of q(g)
     showdown:  stake * (sum of q(g) over g weaker than h  -  sum of q(g) over g stronger than h)
 
-to hand h. Both are sums over all hands less the hands that hold one of h's cards, so running totals for each card
-give them in one pass over the hands in order of strength: the trick of Johanson et al., "Accelerating Best Response
-Calculation in Large Extensive Games" (2011).
+Each sum is the sum over all hands minus the hands that hold one of h's cards. Running totals for each card give these
+in one pass over the hands in order of strength: the trick of Johanson et al., "Accelerating Best Response Calculation
+in Large Extensive Games" (2011).
 
-Eight terminals at a time stand side by side, `[hand][terminal]`, so that the same pass serves all eight; sixteen where
-numbers are float32.
+Eight terminals (sixteen in float32) stand side by side, `[hand][terminal]`, so that one pass serves all of them.
+`PokerTerminals` describes the arrays.
 """
 
 from typing import Any, NamedTuple
@@ -24,15 +25,20 @@ from spiel_cfr._numba.steps import step
 from spiel_cfr._numba.transposes import add_columns, load_columns
 from spiel_cfr.games.payoffs.payoff import Gradient, PayoffArrays
 
-# Columns of the payoff's table from row 2 on, a row per board: how many hands each player has; where in `rows` each
-# player's hands are described; where in `values` the reaches of each player's hands are; where in `rows` the levels
-# of strength are, and how many; the first and one past the last terminal of folds, and of showdowns. Rows 0 and 1 hold
-# each player's root and end; then row 0 the most hands, and the places of cards. Payoffs of terminals are `patterns`.
+# Columns of the table of boards, one line for each board. For each player (the constant plus the player): its number of
+# hands, and the places of their descriptions in `rows` and of their reaches in `values`.
+HANDS, DESCRIPTIONS, REACHES = 0, 2, 4
+# The place in `rows` of the first hand of each strength, player by player; the number of strengths; the terminals.
+STRENGTHS, NUM_STRENGTHS, FIRST_FOLD, END_FOLD, FIRST_SHOWDOWN, END_SHOWDOWN = range(6, 12)
 BOARD_COLUMNS = 12
-# Instead of where a row's lanes are: they are 0, 1, 2 and so on. All terminals of a vector have this, or none.
+# The first lines of the table are not boards. Line p has player p's first sequence and one past its last; line 0 also
+# has the largest number of hands and the number of places of cards.
+FIRST_BOARD = 2
+ROOT, END, MOST_HANDS, CARD_PLACES = range(4)
+# Stands for the lanes 0, 1, 2 and so on. Of the terminals of a vector, all have this or none.
 IN_ORDER = np.uint32(0xFFFFFFFF)
-# Lines of a description of hands: the places of the two cards where totals are added to, those where totals are read
-# from, and the same hand among the opponent's.
+# Lines of a description of hands: the two places of its cards where totals are added, the two where totals are read,
+# and the same hand among the opponent's.
 HAND_LINES = 5
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
@@ -42,10 +48,10 @@ class Side(NamedTuple):
   """A player's hands on a board.
 
   Attributes:
-    length: how many there are.
-    hands: where in `rows` they are described.
-    weights: where in `values` their reaches are.
-    levels: where in `rows` it says which of them are of each strength.
+    length: int. The number of hands.
+    hands: int. The place of their descriptions in `rows`.
+    weights: int. The place of their reaches in `values`.
+    levels: int. The place in `rows` of the first hand of each strength.
   """
 
   length: int
@@ -56,14 +62,19 @@ class Side(NamedTuple):
 
 @inlined
 def side(table: Uint64s, board: int, player: int) -> Side:
-  """Returns a player's hands on the board of a row of the table."""
-  levels = table[board, 6] + player * (table[board, 7] + _ONE)
-  return Side(table[board, player], table[board, 2 + player], table[board, 4 + player], levels)
+  """Returns a player's hands on the board of a line of the table."""
+  levels = table[board, STRENGTHS] + player * (table[board, NUM_STRENGTHS] + _ONE)
+  return Side(
+    table[board, HANDS + player],
+    table[board, DESCRIPTIONS + player],
+    table[board, REACHES + player],
+    levels,
+  )
 
 
 @inlined
 def hold(held: AnyFloats, rows: Uint32s, hands: Side, hand: int, reach: Any) -> None:
-  """Adds a hand's reach to the totals of both of its cards."""
+  """Adds a hand's reach to the totals of its two cards."""
   lanes = width(held)
   low = np.uint64(rows[hands.hands + hand]) * lanes
   high = np.uint64(rows[hands.hands + hands.length + hand]) * lanes
@@ -73,7 +84,7 @@ def hold(held: AnyFloats, rows: Uint32s, hands: Side, hand: int, reach: Any) -> 
 
 @inlined
 def without_cards(total: Any, held: AnyFloats, rows: Uint32s, hands: Side, hand: int) -> Any:
-  """Returns a total less what hands with either of a hand's two cards add to it."""
+  """Returns a total minus the totals of a hand's two cards."""
   lanes = width(held)
   low = np.uint64(rows[hands.hands + 2 * hands.length + hand])
   high = np.uint64(rows[hands.hands + 3 * hands.length + hand])
@@ -89,7 +100,7 @@ def gather_reaches(
   terminal: int,
   hands: Side,
 ) -> None:
-  """Brings the reaches of a player's hands at the terminals from one on side by side."""
+  """Copies the reaches of a player's hands at a vector of terminals side by side."""
   others, rows, values = arrays.others, arrays.rows, arrays.values
   lanes = width(reach)
   if others[2 + player, terminal] == IN_ORDER:
@@ -114,7 +125,7 @@ def scatter_values(
   terminal: int,
   hands: Side,
 ) -> None:
-  """Adds the values of a player's hands at the terminals from one on to the utilities."""
+  """Adds the values of a player's hands at a vector of terminals to the utilities."""
   others, rows, values = arrays.others, arrays.rows, arrays.values
   lanes = width(value)
   if others[2 + player, terminal] == IN_ORDER:
@@ -134,7 +145,7 @@ def scatter_values(
 def settle_folds(
   rows: Uint32s, own: Side, other: Side, reach: AnyFloats, held: AnyFloats, value: AnyFloats
 ) -> None:
-  """Leaves in `value` the reaches of all hands that share no card with each of the player's."""
+  """Writes to `value`, for each of the player's hands, the reaches of all hands that share no card with it."""
   lanes = width(value)
   total = full(0.0)
   for j in range(other.length):
@@ -142,7 +153,7 @@ def settle_folds(
     total = total + line
     hold(held, rows, other, j, line)
   for i in range(own.length):
-    # The same hand among the opponent's was taken off once for each of its cards.
+    # The same hand among the opponent's was subtracted once for each of its cards.
     same = np.uint64(rows[own.hands + 4 * own.length + i])
     line = without_cards(total, held, rows, own, i) + load(reach, same * lanes)
     store(value, i * lanes, line)
@@ -158,11 +169,11 @@ def settle_showdowns(
   held: AnyFloats,
   value: AnyFloats,
 ) -> None:
-  """Leaves in `value` the reaches of weaker hands less those of stronger ones."""
+  """Writes to `value`, for each of the player's hands, the reaches of weaker hands minus those of stronger ones."""
   lanes = width(value)
   total = full(0.0)
   for level in range(num_levels):
-    # Both players' hands of this strength.
+    # The ranges of both players' hands of this strength.
     first, last = np.uint64(rows[own.levels + level]), np.uint64(rows[own.levels + level + _ONE])
     begin = np.uint64(rows[other.levels + level])
     end = np.uint64(rows[other.levels + level + _ONE])
@@ -175,7 +186,7 @@ def settle_showdowns(
     for i in range(first, last):
       not_stronger = without_cards(total, held, rows, own, i)
       store(value, i * lanes, load(value, i * lanes) + not_stronger)
-  # Weaker less stronger is weaker and weaker-or-equal less all.
+  # Weaker minus stronger is weaker plus weaker-or-equal minus all.
   for i in range(own.length):
     everything = without_cards(total, held, rows, own, i)
     store(value, i * lanes, load(value, i * lanes) - everything)
@@ -195,14 +206,14 @@ def settle(
   """Settles terminals that stand side by side, for one unit of payoff each.
 
   Args:
-    is_fold: whether they are folds, or else showdowns.
-    rows: see `PokerTerminals`.
+    is_fold: whether they are folds; otherwise showdowns.
+    rows: as of `PokerTerminals`.
     own: the player's hands.
-    other: the opponent's.
-    num_levels: how many strengths there are.
-    reach: of the opponent's hands, and nothing in the line after the last one.
-    held: workspace, a line for each card.
-    value: filled with what each hand of the player has.
+    other: the opponent's hands.
+    num_levels: the number of strengths.
+    reach: the reaches of the opponent's hands; 0 in the line after the last hand.
+    held: workspace, one line for each place of a card.
+    value: the result, one line for each of the player's hands.
   """
   for i in range(held.shape[0]):
     held[i] = 0.0
@@ -214,36 +225,36 @@ def settle(
 
 @step(Gradient)
 def terminal_gradient(record: Gradient) -> None:
-  """Adds up the terminals of every board, a vector of them at a time; see `PokerTerminals`."""
+  """Sums the terminals of every board, a vector of them at a time; see `PokerTerminals`."""
   player, arrays = record.player, record.arrays
   sequence_form, utility = record.sequence_form, record.utility
   table, rows, payoffs = arrays.runs, arrays.rows, arrays.patterns
   lanes, opponent = width(utility), _ONE - player
-  most, places = table[0, 2], table[0, 3]
+  most, places = table[0, MOST_HANDS], table[0, CARD_PLACES]
   sign = 1.0 - 2.0 * player
-  for i in range(table[player, 0], table[player, 1]):
+  for i in range(table[player, ROOT], table[player, END]):
     utility[i] = 0.0
   reach = np.empty((most + lanes) * lanes, utility.dtype)
   value = np.empty((most + lanes) * lanes, utility.dtype)
   held = np.empty(places * lanes, utility.dtype)
   payoff = np.empty(lanes, utility.dtype)
 
-  for board in range(np.uint64(2), np.uint64(table.shape[0])):
+  for board in range(np.uint64(FIRST_BOARD), np.uint64(table.shape[0])):
     own, other = side(table, board, player), side(table, board, opponent)
-    # Whole vectors of hands are read: what is beyond the last hand must be finite.
+    # Whole vectors of hands are read: numbers beyond the last hand must be finite.
     for i in range(own.length * lanes, (own.length + lanes) * lanes):
       value[i] = 0.0
-    for terminal in range(table[board, 8], table[board, 11], lanes):
-      is_fold = terminal < table[board, 9]
-      something = False
+    for terminal in range(table[board, FIRST_FOLD], table[board, END_SHOWDOWN], lanes):
+      is_fold = terminal < table[board, END_FOLD]
+      pays = False
       for k in range(lanes):
         payoff[k] = payoffs[terminal + k] * (sign if is_fold else 1.0)
-        something |= payoff[k] != 0.0
-      if not something:
-        # Terminals that only fill up wider vectors.
+        pays |= payoff[k] != 0.0
+      if not pays:
+        # Terminals that fill up wider vectors.
         continue
       gather_reaches(reach, arrays, sequence_form, opponent, terminal, other)
       for k in range(lanes):
         reach[other.length * lanes + k] = 0.0
-      settle(is_fold, rows, own, other, table[board, 7], reach, held, value)
+      settle(is_fold, rows, own, other, table[board, NUM_STRENGTHS], reach, held, value)
       scatter_values(utility, value, payoff, arrays, player, terminal, own)

@@ -1,7 +1,7 @@
-"""Information states that keep the order in which public cards were dealt.
+"""Information states of hold'em that keep the order in which public cards were dealt.
 
-OpenSpiel's strings have the public cards as a set. That is all that a player knows until two deals have been seen: on
-the river, a string fits two orders of turn and river. There, and only there, names say the cards of each deal.
+OpenSpiel's strings contain the public cards as a set. After two deals, a string fits several orders: on the river,
+either card may have been the turn. From the second deal on, names here contain the cards of each deal.
 """
 
 import dataclasses
@@ -13,12 +13,12 @@ from spiel_cfr.poker.deal import Deal
 
 @dataclasses.dataclass(frozen=True)
 class StreetNames:
-  """The name of a player's information state, as `infostate` of `compile_game` takes it.
+  """The name of a player's information state, for `infostate` of `compile_game`.
 
   Attributes:
-    first: the number of moves before the first public card.
-    streets: the number of public cards of each deal.
-    num_suits: of the deck.
+    first: int. The number of moves before the first public card.
+    streets: tuple of int. The number of public cards of each deal.
+    num_suits: int. The number of suits of the deck.
   """
 
   first: int
@@ -27,13 +27,13 @@ class StreetNames:
 
   @classmethod
   def of(cls, deal: Deal) -> "StreetNames | None":
-    """Returns the names of a game, None where OpenSpiel's own are enough."""
+    """Returns the names of a game; None if OpenSpiel's names suffice."""
     if len(deal.streets) < 2:
       return None
     return cls(deal.num_private_moves + len(deal.path), deal.streets, deal.num_suits)
 
   def __call__(self, state: Any, player: int) -> str:
-    """Returns OpenSpiel's string, with the cards of each deal where there have been two or more."""
+    """Returns OpenSpiel's string; after two or more deals, with the cards of each deal."""
     name: str = state.information_state_string(player)
     dealt = [move.action for move in state.full_history()[self.first :] if move.player < 0]
     if len(dealt) <= self.streets[0]:

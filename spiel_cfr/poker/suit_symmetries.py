@@ -1,12 +1,11 @@
-"""Suits that are worth the same: public cards and hands that differ by them alone play alike.
+"""Symmetries of suits: public cards and hands that differ only by suits play alike.
 
-A permutation of the suits is a symmetry of a deal if it leaves the public cards at the beginning where they are, as a
-set, and gives each player's hands the reaches that they have. Symmetries take boards to boards, street by street. Of
-each orbit of them the first stands for all, as often as there are boards; and there hands are alike if a symmetry that
-leaves the board where it is takes one to the other (Waugh, "A Fast and Optimal Hand Isomorphism Algorithm", 2013,
-numbers such hands).
+A permutation of the suits is a symmetry of a deal if it keeps the set of public cards at the beginning and all reaches.
+Symmetries map boards to boards, street by street. The first board of each orbit stands for all boards of the orbit. Two
+hands on it are equivalent if a symmetry that keeps the board maps one to the other. Such hands are numbered by Waugh,
+"A Fast and Optimal Hand Isomorphism Algorithm" (2013).
 
-Nothing is lost: where all play alike what symmetries take to each other, so do best responses.
+No accuracy is lost: if players play alike at equivalent hands and boards, so do best responses.
 """
 
 import itertools
@@ -23,20 +22,20 @@ class Symmetry(NamedTuple):
   """A permutation of suits.
 
   Attributes:
-    cards: where each card goes, shape (cards,).
-    hands: where each row of `Deal.hands` goes, shape (hands,).
+    cards: int64 (cards,). The image of each card.
+    hands: int64 (hands,). The image of each row of `Deal.hands`.
   """
 
   cards: Int64s
   hands: Int64s
 
   def moved(self, dealt: Sequence[int]) -> tuple[int, ...]:
-    """Returns where the cards of one deal go, in ascending order."""
+    """Returns the images of the cards of one deal, in ascending order."""
     return tuple(sorted(self.cards[list(dealt)].tolist()))
 
 
 def symmetries(deal: Deal) -> list[Symmetry]:
-  """Returns the symmetries of a deal, the one that changes nothing first."""
+  """Returns the symmetries of a deal, the identity first."""
   every = np.arange(deal.num_cards)
   digits = deal.num_cards ** np.arange(deal.hand_size)[::-1]
   # Ascending, since hands are in lexicographic order.
@@ -53,7 +52,7 @@ def symmetries(deal: Deal) -> list[Symmetry]:
 
 
 def number_in_order(labels: Sequence[int] | Int64s) -> Int64s:
-  """Returns the same labels as numbers from 0, in the order in which each comes first."""
+  """Returns the labels as numbers from 0, in order of first occurrence."""
   _, first, which = np.unique(labels, return_index=True, return_inverse=True)
   rank = np.empty(len(first), np.int64)
   rank[np.argsort(first)] = np.arange(len(first))

@@ -196,7 +196,7 @@ def test_nearest_sizes(games):
     filtered, lambda state, action: action if action > 1 else None
   )
   assert translate(state, 3) == {5: 1.0}
-  with pytest.raises(errors.AbstractionError, match="none to take it for"):
+  with pytest.raises(errors.AbstractionError, match="none to translate it to"):
     translate(state, 1)
 
 

@@ -207,14 +207,14 @@ def test_compile_game_chooses_the_form_where_histories_are_too_many():
 
 
 _REFUSALS = {
-  "returns depend on failed attempts": "end in one core and return",
-  "failed attempts are seen": "sees a move that leaves the core",
+  "returns depend on failed attempts": "end in the same core, but return",
+  "failed attempts are seen": "sees a move that does not change the core",
   "legal actions depend on the other's attempts": "its legal actions differ",
-  "chance depends on what a player has seen": "what chance does depends",
-  "moves depend on what the other has seen": "what a move of player . does depends",
-  "moves depend on what no key tells": "what a move of player . does depends|should be alike",
+  "chance depends on what a player has seen": "the probabilities of chance depend",
+  "moves depend on what the other has seen": "the effect of a move of player . depends",
+  "moves depend on what no key tells": "the effect of a move of player . depends|but are one world",
   "infostates forget": "The player forgets",
-  "attempts never end": "can come again|has not ended",
+  "attempts never end": "can repeat|has not ended",
 }
 
 

@@ -470,7 +470,7 @@ def test_a_tree_of_another_game(other, tmp_path):
   loaded = spiel_cfr.load_compiled_game(path)
   solver = spiel_cfr.CFRPlusSolver(loaded)
   solver.run(3)
-  with pytest.raises(errors.FileFormatError, match="What was read says that it is"):
+  with pytest.raises(errors.FileFormatError, match="file or pickle is of"):
     solver.average_policy()
 
 

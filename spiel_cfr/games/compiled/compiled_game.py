@@ -87,7 +87,7 @@ class CompiledGame(abc.ABC):
   def facts(self) -> GameFacts:
     """The game's `GameFacts`."""
     return GameFacts(
-      **{each.name: getattr(self, each.name) for each in dataclasses.fields(GameFacts)}
+      **{fact.name: getattr(self, fact.name) for fact in dataclasses.fields(GameFacts)}
     )
 
   @property
@@ -150,7 +150,7 @@ class CompiledGame(abc.ABC):
 
   @property
   def is_exact(self) -> bool:
-    """Whether a policy has the same exploitability in the original game."""
+    """True if a policy has the same exploitability in the original game."""
     return self._map is None or self._map.is_exact
 
   def to_original(self, sequence_form: Float64s) -> Float64s:
@@ -203,7 +203,7 @@ class CompiledGame(abc.ABC):
 
   @property
   def is_two_player_constant_sum(self) -> bool:
-    """Whether exploitability is defined."""
+    """True if exploitability is defined."""
     return self.num_players == 2 and self.constant_sum is not None
 
   @property

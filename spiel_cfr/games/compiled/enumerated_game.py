@@ -57,7 +57,7 @@ def view_of_string(game: CompiledGame) -> GameView:
   asked = view.num_players, view.game.num_distinct_actions()
   if asked != (game.num_players, game.num_distinct_actions):
     raise errors.FileFormatError(
-      f"The file or pickle names the game {game.name}, but has {game.num_players} players and "
+      f"The file or pickle is of {game.name}, but has {game.num_players} players and "
       f"{game.num_distinct_actions} actions; OpenSpiel's game has {asked[0]} and {asked[1]}."
     )
   return view

@@ -156,7 +156,7 @@ def _check_infosets(player: int, parents: Int64s, num_actions: Int64s, names: li
     )
   if (
     len(names) != len(parents)
-    or not all(isinstance(each, str) for each in names)
+    or not all(isinstance(name, str) for name in names)
     or len({*names}) < len(names)
   ):
     raise errors.ArgumentError(f"infostates[{player}] must be {len(parents)} different strings.")

@@ -1,8 +1,8 @@
 """Partitions of a game into a trunk and subtrees, and visits to these parts.
 
-If chance splits a game into many subtrees, a solver can visit them one at a time in the same small workspace, or
-several at once. Subtrees meet in the trunk only. Values that subtrees pass up to the trunk are added in the order of
-the subtrees, so that results don't depend on the number of threads.
+If chance splits a game into many subtrees, a solver can visit them one at a time, in the same small workspace. It can
+also visit several at once. Subtrees meet in the trunk only. Values that they pass up are added in the order of the
+subtrees, so that results don't depend on the number of threads.
 """
 
 import concurrent.futures
@@ -115,7 +115,7 @@ def undivided(every: Decisions, decisions: Decisions | None = None) -> Partition
   left_out = every.groups[:0]
   if len(decisions.groups) < len(every.groups):
     left_out = every.groups[every.groups[:, ACTIONS] == 1]
-  bounds, every_bounds = (each.players.astype(int).tolist() for each in (decisions, every))
+  bounds, every_bounds = (some.players.astype(int).tolist() for some in (decisions, every))
   num_players, end = len(bounds), bounds[-1][3]
   owner = np.searchsorted([row[3] for row in bounds], left_out[:, FIRST_SEQUENCE], side="right")
   part = Part(

@@ -1,1 +1,1 @@
-"""From an OpenSpiel game to arrays."""
+"""OpenSpiel's games: loading, views, and walks over their states."""

@@ -1,4 +1,4 @@
-"""Calls a function in a forked child, which may crash, hang or take all memory without harm to this process."""
+"""Calls of a function in a forked child, which may crash, hang or take all memory without harm to this process."""
 
 import faulthandler
 import gc
@@ -11,27 +11,27 @@ from typing import Any
 
 try:
   import resource
-except ImportError:  # There is none on Windows, and no fork.
+except ImportError:  # Windows has neither this module nor fork.
   resource = None  # type: ignore[assignment]
 
 CAN_FORK = hasattr(os, "fork")
-# How much more memory a child may have than this process.
+# Memory that a child may have in addition to this process's.
 _EXTRA_BYTES = 2 * 2**30
 
 
 class ChildDiedError(Exception):
-  """A child did not return; the text says what it did instead, as in "ends the process with SIGSEGV"."""
+  """A child did not return. The text says how it ended, as in "ends the process with SIGSEGV"."""
 
 
 def call_in_child(function: Callable[[], Any], seconds: float) -> Any:
-  """Returns what a function returns, which can be pickled, in a forked child that may run for some seconds.
+  """Returns the result of a function that runs in a forked child for at most `seconds`; the result must be picklable.
 
   Raises:
-    ChildDiedError: it has not returned.
+    ChildDiedError: the child did not return.
   """
   report, exit_code = _fork(function, seconds)
   if exit_code == -signal.SIGALRM:
-    # The child may have waited for a lock that another thread held when it was forked.
+    # The child may have waited for a lock that another thread held at the fork.
     report, exit_code = _fork(function, seconds)
   if report:
     return pickle.loads(report)
@@ -42,10 +42,10 @@ def call_in_child(function: Callable[[], Any], seconds: float) -> Any:
 
 
 def _fork(function: Callable[[], object], seconds: float) -> tuple[bytes, int]:
-  """Returns the pickled result, nothing if there is none, and how the child ended."""
+  """Returns the pickled result, empty if there is none, and the child's exit code."""
   read_end, write_end = os.pipe()
   with warnings.catch_warnings():
-    # Forking beside running threads is warned of because a child may wait for their locks; this one has an alarm.
+    # Python warns of forks beside threads, since a child may wait for their locks; this child has an alarm.
     warnings.simplefilter("ignore")
     child = os.fork()
   if child == 0:
@@ -63,8 +63,8 @@ def _fork(function: Callable[[], object], seconds: float) -> tuple[bytes, int]:
 
 
 def _isolate(seconds: float) -> None:
-  """Sets the limits of a child, and makes its death silent."""
-  # Finalizers of the parent's objects may need locks that were held when this child was forked.
+  """Sets the limits of a child, and silences its death."""
+  # Finalizers of the parent's objects may need locks that were held at the fork.
   gc.disable()
   signal.signal(signal.SIGALRM, signal.SIG_DFL)
   signal.setitimer(signal.ITIMER_REAL, seconds)

@@ -1,10 +1,11 @@
-"""Size of a game: estimated from random descents before a walk, and watched during the walk.
+"""The size of a game: an estimate from random descents before a walk, and limits during the walk.
 
-A descent chooses uniformly among the moves of every state, chance's too. If those it met before had b_1, ..., b_d
-moves, a state at depth d stands for b_1 ... b_d states, and the sum over a descent is an unbiased estimate of their
-number: Knuth, "Estimating the Efficiency of Backtrack Programs" (1975). Infosets are counted by how often descents meet
-the same: if f_1 have been met once and f_2 twice, there are about f_1^2 / (2 f_2) more than have been met, or more
-still: Chao, "Nonparametric Estimation of the Number of Classes in a Population" (1984).
+A descent chooses uniformly among the moves of every state, those of chance too. If the states above a state have b_1,
+..., b_d moves, the state stands for b_1 ... b_d states, and the sum over a descent is an unbiased estimate of the
+number of states: Knuth, "Estimating the Efficiency of Backtrack Programs" (1975). The number of infosets is estimated
+from how often descents meet the same one. If f_1 infosets have been met once and f_2 twice, there are about f_1^2 / (2
+f_2) more than have been met, or still more: Chao, "Nonparametric Estimation of the Number of Classes in a Population"
+(1984).
 """
 
 import collections
@@ -28,15 +29,16 @@ from spiel_cfr.games.openspiel.state_checks import (
   unknown_player,
 )
 
-# What a walk may take unless its caller says otherwise.
+# Default limits of a walk.
 DEFAULT_MAX_NODES = 20_000_000
 DEFAULT_MAX_BYTES = 1_500_000_000
 _MOST_DESCENTS = 20_000
-# How rarely a game has fewer states than `fewest_states`, and from how many estimates that is told.
+# The probability that a game has fewer states than `fewest_states`, and the number of estimates that the bound rests
+# on.
 _RISK, _GROUPS = 1e-3, 10
-# What compiling keeps of an infoset and of a terminal state.
+# Memory of a compiled game for each infoset and each terminal state.
 _BYTES_PER_INFOSET, _BYTES_PER_TERMINAL = 500.0, 50.0
-# When a walk that has not ended looks ahead, and for how long.
+# A walk estimates the size of the game after this many seconds, for this many seconds.
 SECONDS_BEFORE_ESTIMATE = 0.8
 ESTIMATE_SECONDS = 0.7
 ADVICE = (
@@ -50,17 +52,17 @@ class SizeEstimate:
   """Estimated size of a game; infinite if the numbers overflow.
 
   Attributes:
-    states: number of states.
-    error: the standard error of `states`, as a share of it.
-    terminals: number of terminal states.
-    infosets: number of infosets of each player.
-    bytes: memory of the compiled game.
-    seconds: time to compile it on this machine.
-    descents: number of descents.
-    fewest_states: a lower bound of the number of states, with a probability of 99.9% for any game. By Markov's
-      inequality an unbiased estimate of a positive number is a times too large with a probability of 1 / a at most, and
-      the smallest of k estimates with 1 / a^k.
-    fewest_terminals: a lower bound of the number of terminal states, with the same probability.
+    states: float. The number of states.
+    error: float. The standard error of `states`, as a share of it.
+    terminals: float. The number of terminal states.
+    infosets: floats. The number of infosets of each player.
+    bytes: float. The memory of the compiled game.
+    seconds: float. The time to compile it on this machine.
+    descents: int. The number of descents.
+    fewest_states: float. A lower bound of the number of states, with a probability of 99.9% for any game. It rests on
+      Markov's inequality: an unbiased estimate of a positive number is a times too large with a probability of at most
+      1 / a. The smallest of k estimates is with at most 1 / a^k.
+    fewest_terminals: float. A lower bound of the number of terminal states, with a probability of 99.9%.
   """
 
   states: float
@@ -85,81 +87,108 @@ class SizeEstimate:
 def estimate_view(
   view: GameView, seconds: float = 1.0, descents: int = _MOST_DESCENTS
 ) -> SizeEstimate:
-  """Estimates the size of the game that a view shows.
+  """Estimates the size of the game of a view.
 
   Args:
     view: the game.
-    seconds: how long to descend. If not even one descent has come to an end by then, it counts as it is, so that the
-      estimate is too small.
-    descents: how many descents there are at most.
+    seconds: time for descents. If the first descent has not ended by then, it counts as it is, and the estimate is too
+      small.
+    descents: largest number of descents.
 
   Raises:
-    UnsupportedGameError: the game has raised an exception, or at a state nobody is to move, or there is no action.
-    GameError: a descent goes on for more moves than the game says that there can be.
+    UnsupportedGameError: the game raises an exception, or a state has no player or no action.
+    GameError: a descent has more moves than the game declares.
   """
-  choose = random.Random(0).choice
-  # Of each descent: states and terminals.
-  samples: list[tuple[float, float]] = []
-  # Of each player: how often each infoset has been met.
-  met: list[collections.Counter[str]] = [collections.Counter() for _ in range(view.num_players)]
-  visited, longest, start = 0, view.game.max_game_length(), time.perf_counter()
-
-  def out_of_time() -> bool:
-    return time.perf_counter() - start >= seconds
-
-  while len(samples) < descents and not (samples and out_of_time()):
-    state, weight, states, moves = view.new_initial_state(), 1.0, 1.0, 0
-    try:
-      while not state.is_terminal():
-        if visited and out_of_time():
-          break
-        if state.is_chance_node():
-          actions = [action for action, _ in view.chance_outcomes(state)]
-        else:
-          player = state.current_player()
-          if not 0 <= player < view.num_players:
-            raise unknown_player(state)
-          moves += 1
-          if moves > longest:
-            raise errors.GameError(
-              f"The game has not ended after {longest:,} moves, its max_game_length. Games must end: make it longer, "
-              "or let states be terminal."
-            )
-          actions = view.legal_actions(state)
-          met[player][view.infostate(state)] += 1
-        if not actions:
-          check_actions(view, state, actions)
-        weight *= len(actions)
-        states += weight
-        state.apply_action(choose(actions))
-        visited += 1
-    except (errors.SpielCFRError, MemoryError):
-      raise
-    except Exception as problem:
-      raise cannot_be_walked(state, problem) from problem
-    if not samples or state.is_terminal():
-      samples.append((states, weight))
-  elapsed = time.perf_counter() - start
+  start = time.perf_counter()
+  walk = _Descents(view, start + seconds)
+  while len(walk.samples) < descents and not (walk.samples and walk.is_out_of_time()):
+    walk.descend()
+  elapsed, samples = time.perf_counter() - start, walk.samples
   # Descents of games of a thousand moves overflow.
   with np.errstate(over="ignore", invalid="ignore"):
     mean, terminals = np.mean(samples, axis=0).tolist()
     error = float(np.std(samples, axis=0)[0] / (mean * math.sqrt(len(samples))))
-  infosets = tuple(map(estimate_classes, met))
+  infosets = tuple(map(estimate_classes, walk.met))
   return SizeEstimate(
     states=mean,
     error=error,
     terminals=terminals,
     infosets=infosets,
     bytes=_BYTES_PER_INFOSET * sum(infosets) + _BYTES_PER_TERMINAL * terminals,
-    seconds=mean * elapsed / max(visited, 1),
+    seconds=mean * elapsed / max(walk.num_visited, 1),
     descents=len(samples),
     fewest_states=at_least(np.array(samples)[:, 0]),
     fewest_terminals=at_least(np.array(samples)[:, 1]),
   )
 
 
+class _Descents:
+  """Random descents through a game, until a deadline by `time.perf_counter`.
+
+  Attributes:
+    samples: for each complete descent, estimates of the numbers of states and of terminals. The first descent counts
+      even if the deadline ended it.
+    met: for each player, the number of times that each infoset has been met.
+    num_visited: the number of states that have been left by a move.
+  """
+
+  def __init__(self, view: GameView, deadline: float) -> None:
+    self._view, self._deadline = view, deadline
+    self._choose = random.Random(0).choice
+    self._longest = view.game.max_game_length()
+    self.samples: list[tuple[float, float]] = []
+    self.met: list[collections.Counter[str]] = [
+      collections.Counter() for _ in range(view.num_players)
+    ]
+    self.num_visited = 0
+
+  def is_out_of_time(self) -> bool:
+    """Returns whether the deadline has passed."""
+    return time.perf_counter() >= self._deadline
+
+  def descend(self) -> None:
+    """Makes one descent."""
+    state, weight, states, moves = self._view.new_initial_state(), 1.0, 1.0, 0
+    try:
+      while not state.is_terminal():
+        if self.num_visited and self.is_out_of_time():
+          break
+        moves += not state.is_chance_node()
+        if moves > self._longest:
+          raise errors.GameError(
+            f"The game has not ended after {self._longest:,} moves, its max_game_length. Games must end: make it "
+            "longer, or let states be terminal."
+          )
+        actions = self._actions_at(state)
+        weight *= len(actions)
+        states += weight
+        state.apply_action(self._choose(actions))
+        self.num_visited += 1
+    except (errors.SpielCFRError, MemoryError):
+      raise
+    except Exception as problem:
+      raise cannot_be_walked(state, problem) from problem
+    if not self.samples or state.is_terminal():
+      self.samples.append((states, weight))
+
+  def _actions_at(self, state: Any) -> Sequence[int]:
+    """Returns the actions at a state, those of chance too, and counts the infoset of a player."""
+    view = self._view
+    if state.is_chance_node():
+      actions = [action for action, _ in view.chance_outcomes(state)]
+    else:
+      player = state.current_player()
+      if not 0 <= player < view.num_players:
+        raise unknown_player(state)
+      actions = view.legal_actions(state)
+      self.met[player][view.infostate(state)] += 1
+    if not actions:
+      check_actions(view, state, actions)
+    return actions
+
+
 def at_least(samples: Sequence[float] | Float64s) -> float:
-  """Returns what the mean of positive numbers, of which these are samples, is not below but for the risk."""
+  """Returns a lower bound on the mean of positive numbers from samples of them, at risk `_RISK`."""
   groups = np.array_split(np.asarray(samples), min(_GROUPS, len(samples)))
   with np.errstate(over="ignore"):
     smallest = min(float(np.mean(group)) for group in groups)
@@ -167,7 +196,7 @@ def at_least(samples: Sequence[float] | Float64s) -> float:
 
 
 def estimate_classes(met: collections.Counter[Any]) -> float:
-  """Estimates how many classes there are, given how often those have been met that have."""
+  """Estimates the number of classes, given how often each of those that have been met was met."""
   times = collections.Counter(met.values())
   return len(met) + (times[1] ** 2 / (2 * times[2]) if times[2] else math.comb(times[1], 2))
 
@@ -179,7 +208,7 @@ def _in_words(number: float) -> str:
 
 
 class Watch:
-  """Watches a walk, which may have `max_nodes` states and take `max_bytes` more memory. `close` it at its end."""
+  """Limits of a walk: it may have `max_nodes` states and take `max_bytes` more memory. `close` it at the end."""
 
   def __init__(self, view: GameView, max_nodes: int, max_bytes: int, progress: bool) -> None:
     self._view = view
@@ -197,21 +226,21 @@ class Watch:
     )
 
   def check(self, num_states: int, num_infosets: int) -> None:
-    """Notes how far the walk has come.
+    """Checks the progress of the walk against its limits.
 
     Raises:
-      GameTooLargeError: there are more states than they may be, or it is certain that there will be.
+      GameTooLargeError: the walk has exceeded a limit, or the game certainly has more states.
     """
     if num_states > self._max_nodes:
       raise self._too_large(f"more than max_nodes={self._max_nodes:,} states", num_infosets)
     if memory.resident_bytes() - self._bytes_before > self._max_bytes:
       raise self._too_large(
-        f"{num_states:,} states and more, which need over max_bytes={self._max_bytes:,}",
+        f"{num_states:,} states or more, which need over max_bytes={self._max_bytes:,}",
         num_infosets,
       )
     if self._estimate is None and time.perf_counter() - self._start > SECONDS_BEFORE_ESTIMATE:
       self._estimate = estimate_view(self._view, ESTIMATE_SECONDS)
-      # The walk has gone on without its end in sight, so this is no game that would fit.
+      # The bound is wrong with probability `_RISK` at most, and small games have ended before this check.
       if self._estimate.fewest_states > self._max_nodes:
         raise errors.GameTooLargeError(
           f"The game is far too large to compile: about {self._estimate}. It may have "
@@ -226,7 +255,7 @@ class Watch:
   def _too_large(self, size: str, num_infosets: int) -> errors.GameTooLargeError:
     estimate = "" if self._estimate is None else f" By an estimate, it has {self._estimate}."
     return errors.GameTooLargeError(
-      f"The game has {size}. So far it had {num_infosets:,} infosets.{estimate} Raise the limit if there is "
+      f"The game has {size}. So far the walk met {num_infosets:,} infosets.{estimate} Raise the limit if there is "
       "the time (a few microseconds a state) and the memory (about 0.5 kB an infoset and 50 bytes a "
       f"terminal state). {ADVICE}"
     )

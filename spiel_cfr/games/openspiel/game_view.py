@@ -1,8 +1,7 @@
 """The view of a game that all walks share: its legal actions, chance outcomes and infostates.
 
-Enumeration, histories for sampling, the state engine, the public tree and look-ups of policies all ask a `GameView`
-what is legal, what chance does and how an infostate is called, never the game itself. So a game that is compiled with
-an action filter is sampled and evaluated with it.
+All walks and all look-ups of policies ask a `GameView` for these, never the game itself. A game that is compiled with
+an action filter is therefore sampled and evaluated with the same filter.
 """
 
 import functools
@@ -17,9 +16,9 @@ from spiel_cfr import errors
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.perfect_recall_infostates import OwnHistory
 
-# (state, its legal actions) -> those to keep.
+# (state, its legal actions) -> the actions to keep.
 ActionFilter: TypeAlias = Callable[[Any, list[int]], list[int]]
-# (state, player who is to move) -> the name of the infoset among that player's; or "history", see `OwnHistory`.
+# (state, player to move) -> the name of that player's infoset; or "history", see `OwnHistory`.
 InfostateFunction: TypeAlias = Callable[[Any, int], str]
 Infostates: TypeAlias = InfostateFunction | Literal["history"]
 # terminal state -> the return of each player.
@@ -28,29 +27,29 @@ _TURN_BASED = "turn_based_simultaneous_game"
 
 
 class GameView:
-  """A sequential game, which of its actions count, and how its infostates are named. It never changes.
+  """A sequential game, the actions that are kept, and the names of infostates. It never changes.
 
-  Three questions are attributes, to be asked of states that descend from `new_initial_state`. Where there is nothing to
-  add they are OpenSpiel's own functions, with nothing in between:
+  `infostate`, `legal_actions` and `chance_outcomes` are attributes that are called with states that descend from
+  `new_initial_state`. If the view changes nothing, they are OpenSpiel's own functions:
 
       view = GameView(pyspiel.load_game("leduc_poker"), lambda state, actions: actions[:2])
       state = view.new_initial_state()
       view.chance_outcomes(state)
 
   Attributes:
-    game: the game, as `loading.load_game` returns it.
-    action_filter: takes a state and its legal actions, returns those to keep, the same at all states of an infoset;
-      None keeps all.
-    possible_only: whether chance outcomes of probability 0 are left out: in endgames of `universal_poker`, which list
-      every deal, and OpenSpiel does not go on from an impossible one.
-    num_players: how many players there are.
-    infostate: takes a state at which a player is to move; returns the name of that player's infoset. The argument is
-      a function of state and player, or "history" for the player's own observations and actions in order; by default,
+    game: pyspiel.Game. The game, from `loading.load_game`.
+    action_filter: function of a state and its legal actions; returns those to keep, the same at all states of an
+      infoset. None keeps all.
+    possible_only: bool. Whether chance outcomes of probability 0 are left out. Endgames of `universal_poker` list every
+      deal, and OpenSpiel does not continue after an impossible one.
+    num_players: int. The number of players.
+    infostate: function of a state at which a player moves; returns the name of that player's infoset. The argument is a
+      function of state and player, or "history" for the player's own observations and actions in order. By default,
       names are OpenSpiel's `information_state_string`.
-    legal_actions: takes a state at which a player is to move; returns the kept actions in ascending order. Raises
-      ArgumentError if the filter keeps no action, or one that is not legal, or one twice.
-    chance_outcomes: takes a chance node; returns (action, probability) pairs.
-    returns: takes a terminal state; returns the return of each player, by default what OpenSpiel says.
+    legal_actions: function of a state at which a player moves; returns the kept actions in ascending order. Raises
+      ArgumentError if the filter keeps no action, an illegal action, or an action twice.
+    chance_outcomes: function of a chance node; returns (action, probability) pairs.
+    returns: function of a terminal state; returns the return of each player, by default OpenSpiel's.
   """
 
   def __init__(
@@ -98,14 +97,14 @@ class GameView:
 
   @property
   def names_infostates(self) -> bool:
-    """Whether infostates have other names than OpenSpiel's."""
+    """True if infostates have other names than OpenSpiel's."""
     return self._infostate is not None
 
   @property
   def is_whole(self) -> bool:
-    """Whether it shows OpenSpiel's game as it is."""
+    """True if the view shows OpenSpiel's game unchanged."""
     changes = (self.action_filter, self._infostate, self._returns, self.possible_only or None)
-    return all(each is None for each in changes)
+    return all(change is None for change in changes)
 
   @property
   def declared_sum(self) -> float | None:
@@ -124,14 +123,14 @@ class GameView:
     return self.game.new_initial_state()
 
   def open_spiel_game(self) -> "pyspiel.Game | RestrictedGame":
-    """Returns the game as OpenSpiel's own Python algorithms can walk it.
+    """Returns the game for OpenSpiel's own Python algorithms.
 
-    That is the game itself, or where the view leaves something out or names infostates, a `RestrictedGame`.
+    That is the game itself, or a `RestrictedGame` if the view leaves something out or names infostates.
     """
     return self.game if self.is_whole else RestrictedGame(self)
 
   def states(self) -> Iterator[tuple[Any, list[int]]]:
-    """Yields all states in the order of histories as strings, and what can happen at each: actions, chance's too."""
+    """Yields all states in the order of histories as strings, each with its actions, those of chance too."""
     stack = [self.new_initial_state()]
     while stack:
       state, moves = stack.pop(), []
@@ -146,7 +145,7 @@ class GameView:
     """Walks the game until a state of every infoset is found: the first in the order of histories, as in OpenSpiel.
 
     Args:
-      infostates: each player's, as `enumerate_game` returns them.
+      infostates: for each player, its infostates as from `enumerate_game`.
 
     Returns:
       The states, player by player in the order of `infostates`.
@@ -173,26 +172,26 @@ class GameView:
     return [state for states in found for state in states.values()]
 
   def look_up(self, state: Any, player: int | None = None) -> tuple[str, list[int]]:
-    """Returns infostate and legal actions of any state at which a player is to move.
+    """Returns infostate and legal actions of any state at which a player moves.
 
     Args:
-      state: of the game, a `RestrictedState`, or of the game with simultaneous moves of which this is the turn-based
+      state: a state of the game, a `RestrictedState`, or a state of the simultaneous game if this is its turn-based
         version.
-      player: whose; None for the one to move. It has to be given where several move at once.
+      player: the player; None for the one to move. It is required if several players move at once.
     """
     if not isinstance(state, pyspiel.State):
       return state.information_state_string(), state.legal_actions()
     if self._is_turn_based and state.get_game().get_type().short_name != _TURN_BASED:
       mover = state.current_player() if player is None else player
       if self.action_filter is None and self._infostate is None:
-        # What OpenSpiel's turn-based version of the game calls it.
+        # The infostate in OpenSpiel's turn-based version of the game.
         infostate = f"Current player: {mover}\n{state.information_state_string(mover)}"
         return infostate, state.legal_actions(mover)
       state = self._in_turns(state, mover)
     return self.infostate(state), self.legal_actions(state)
 
   def own_state(self, state: Any, player: int) -> Any:
-    """Returns the state of this view's own game that stands for any state which `look_up` takes."""
+    """Returns the state of this view's own game that corresponds to a state of `look_up`."""
     if isinstance(state, RestrictedState):
       return state.unrestricted
     if self._is_turn_based and state.get_game().get_type().short_name != _TURN_BASED:
@@ -200,10 +199,10 @@ class GameView:
     return state
 
   def named(self, state: Any, player: int) -> str:
-    """Returns a player's name of a state, also when another player is to move."""
+    """Returns a player's infostate at any state, also if another player moves."""
     if self._name is None:
-      known: str = state.information_state_string(player)
-      return known
+      infostate: str = state.information_state_string(player)
+      return infostate
     name = self._name(state, player)
     if not isinstance(name, str):
       raise errors.ArgumentError(
@@ -215,7 +214,7 @@ class GameView:
     return self.named(state, state.current_player())
 
   def _in_turns(self, state: Any, player: int) -> Any:
-    """Returns the state in which a player moves in the turn-based version; what others do at once is not seen."""
+    """Returns the state of the turn-based version in which a player moves; other players' moves are arbitrary."""
     result = self.new_initial_state()
     for action in state.history():
       result.apply_action(action)
@@ -229,10 +228,10 @@ class GameView:
     try:
       kept = list(kept)
       chosen = set(kept)
-      is_fine = 0 < len(chosen) == len(kept) and chosen <= set(legal)
-    except TypeError:  # It can't be gone through, or what is in it can't be compared.
-      is_fine = False
-    if not is_fine:
+      is_right = 0 < len(chosen) == len(kept) and chosen <= set(legal)
+    except TypeError:  # It is not iterable, or has elements that can't be compared.
+      is_right = False
+    if not is_right:
       raise errors.ArgumentError(
         f"The action filter turns the legal actions {legal} after the history "
         f"[{state.history_str()}] into {kept}; it must keep at least one of them, each once."
@@ -254,25 +253,25 @@ class GameView:
 def _method(state_type: type[Any], name: str) -> Callable[[Any], Any]:
   """Returns a method as a function of a state.
 
-  Taken from OpenSpiel's class it is faster than a method call, unless a state has a class that overrides it.
+  OpenSpiel's function is faster than a method call. It is used unless the state's class overrides it.
   """
   function: Callable[[Any], Any] = getattr(pyspiel.State, name)
   if getattr(state_type, name, None) is not function:
     return operator.methodcaller(name)
-  # What pybind11 wraps, a function of C, is faster still.
+  # The function of C that pybind11 wraps is faster still.
   inner: Callable[[Any], Any] = getattr(function, "__func__", function)
   return inner
 
 
 class RestrictedGame:
-  """A game without what a `GameView` leaves out, for algorithms that ask OpenSpiel's game and states in Python.
+  """A game without the parts that a `GameView` leaves out, for OpenSpiel's algorithms in Python.
 
-  OpenSpiel's C++ algorithms see the whole game, so leave them out: `exploitability.nash_conv(game, policy,
-  use_cpp_br=False)`. What is not restricted is answered by the game itself.
+  OpenSpiel's C++ algorithms see the whole game and must not be used: `exploitability.nash_conv(game, policy,
+  use_cpp_br=False)`. The game itself answers everything that is not restricted.
   """
 
   def __init__(self, view: GameView) -> None:
-    """Makes the game that a view shows."""
+    """Takes the view."""
     self._view = view
 
   def new_initial_state(self) -> "RestrictedState":
@@ -280,11 +279,11 @@ class RestrictedGame:
     return RestrictedState(self, self._view, self._view.new_initial_state())
 
   def new_initial_states(self) -> "list[RestrictedState]":
-    """Returns the root alone: a game that can be compiled has one."""
+    """Returns a list of the root: a game that can be compiled has one root."""
     return [self.new_initial_state()]
 
   def __getattr__(self, name: str) -> Any:
-    # `copy` and `pickle` ask before there is a view.
+    # `copy` and `pickle` read attributes before `_view` exists.
     if name.startswith("_"):
       raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
     return getattr(self._view.game, name)
@@ -297,7 +296,7 @@ class RestrictedState:
   """A state of a `RestrictedGame`."""
 
   def __init__(self, game: RestrictedGame, view: GameView, state: Any) -> None:
-    """Restricts a state of OpenSpiel's."""
+    """Takes a state of OpenSpiel."""
     self._game = game
     self._view = view
     self._state = state
@@ -320,11 +319,11 @@ class RestrictedState:
     return RestrictedState(self._game, self._view, self._state.child(action))
 
   def chance_outcomes(self) -> list[tuple[int, float]]:
-    """Returns the (action, probability) pairs that the view shows."""
+    """Returns the (action, probability) pairs of the view."""
     return self._view.chance_outcomes(self._state)
 
   def legal_actions(self, player: int | None = None) -> list[int]:
-    """Returns the actions that the view shows; none for a player who is not to move."""
+    """Returns the actions of the view; none for a player who does not move."""
     state = self._state
     if state.is_terminal() or player not in (None, state.current_player()):
       return []
@@ -333,7 +332,7 @@ class RestrictedState:
     return self._view.legal_actions(state)
 
   def legal_actions_mask(self, player: int | None = None) -> list[int]:
-    """Returns 1 for each of `legal_actions`, 0 for the others."""
+    """Returns a mask of `legal_actions`: 1 at legal actions, 0 elsewhere."""
     game = self._view.game
     chance = self._state.is_chance_node()
     mask = [0] * (game.max_chance_outcomes() if chance else game.num_distinct_actions())
@@ -342,15 +341,15 @@ class RestrictedState:
     return mask
 
   def returns(self) -> list[float]:
-    """Returns what the view says that a terminal state is worth to each player."""
+    """Returns the view's return of a terminal state for each player."""
     return list(self._view.returns(self._state))
 
   def player_return(self, player: int) -> float:
-    """Returns the same for one player."""
+    """Returns one player's element of `returns`."""
     return self.returns()[player]
 
   def information_state_string(self, player: int | None = None) -> str:
-    """Returns the view's name of the infostate, OpenSpiel's for a player who is not to move."""
+    """Returns the view's infostate of a player; by default, of the player who moves."""
     if player in (None, self._state.current_player()):
       return self._view.infostate(self._state)
     return self._view.named(self._state, player)

@@ -1,7 +1,7 @@
 """The tree of a game's histories as arrays, for solvers that sample histories.
 
-Sequence form has no histories, so a compiled game that is to be sampled is walked a second time, and what is met on
-the way is compared with what was compiled.
+Sequence form has no histories. A compiled game that is to be sampled is walked a second time, and the infosets of this
+walk are compared with the compiled ones.
 """
 
 from collections.abc import Sequence
@@ -25,15 +25,17 @@ CHANCE, TERMINAL = 0xFFFF_FFFF, 0xFFFF_FFFE
 
 
 class Histories(NamedTuple):
-  """A game tree. Node 0 is the root; children of a node stand together, in the order of its legal actions.
+  """A game tree. Node 0 is the root; children of a node are consecutive, in the order of its legal actions.
+
+  An *entry* is the number of an action of an infoset: the actions of all infosets, player by player, from the number of
+  players on. The entries before them stand for the players' empty sequences.
 
   Attributes:
-    nodes: uint32 of shape (nodes, 4), columns `MOVER` (the player to move, `CHANCE` or `TERMINAL`), `INDEX` (the entry
-      of the infoset's action 0, the first entry of `probabilities`, or the row of `returns`), `FIRST_CHILD` and
-      `CHILDREN` (how many). Entries number the actions of all infosets, player by player, from the number of players
-      on: before them is room for each player's empty sequence.
-    probabilities: float64, of chance's outcomes, chance node by chance node.
-    returns: float64 of shape (different outcomes, players): few enough to stay in cache.
+    nodes: uint32 (nodes, 4). `MOVER`: the player to move, `CHANCE` or `TERMINAL`. `INDEX`: the entry of the infoset's
+      action 0, the first element of `probabilities`, or the row of `returns`. `FIRST_CHILD`: the first child.
+      `CHILDREN`: the number of children.
+    probabilities: float64 (outcomes,). The probabilities of chance's outcomes, chance node by chance node.
+    returns: float64 (different outcomes, players). The returns, few enough to stay in cache.
   """
 
   nodes: IndexTable
@@ -54,16 +56,21 @@ def compile_histories(
 ) -> tuple[Histories, int]:
   """Walks the states of a compiled game once more.
 
-  `infostates`, `actions` and `num_actions` are those of `CompiledGame`, and there may be `max_nodes` histories. By
-  default, every action of every infoset has an entry of its own; `entries` says which each has, player by player,
-  and those of an infoset are in a row, in any order.
+  Args:
+    view: the game.
+    infostates: as of `CompiledGame`.
+    actions: as of `CompiledGame`.
+    num_actions: as of `CompiledGame`.
+    max_nodes: largest number of histories.
+    entries: int64 (actions,). The entry of each action, player by player, counted from 0. Entries of an infoset are
+      consecutive, in any order. By default, each action has its own.
 
   Returns:
     The tree, and the largest number of moves in a history.
 
   Raises:
     GameTooLargeError: there are more histories than `max_nodes`.
-    InconsistentInfosetError: the game has other infosets, or other legal actions, than were compiled.
+    InconsistentInfosetError: the game has other infosets, or other legal actions, than the compiled game.
   """
   if entries is None:
     entries = np.arange(sum(map(len, actions)))
@@ -91,7 +98,7 @@ def compile_histories(
   is_chance, ends = mover == history_list.CHANCE, mover == history_list.TERMINAL
   children = np.bincount(parent, minlength=len(mover))
   first_child = 1 + np.cumsum(children) - children
-  # Children of a node stand together, in the order of its moves.
+  # Nodes are renumbered so that the children of a node are consecutive, in the order of its moves.
   node = np.concatenate([[0], first_child[parent] + place])
   outcomes = np.where(is_chance, children, 0)
   index = np.where(is_chance, np.cumsum(outcomes) - outcomes, columns["infoset"])
@@ -101,12 +108,12 @@ def compile_histories(
   returns, rows = np.unique(np.array(found.returns), axis=0, return_inverse=True)
   index[ends] = rows.ravel()
   nodes = np.empty((len(mover), 4), np.uint32)
-  # The names that search and sampling have for chance and terminals are the same in 32 bits without a sign.
+  # As unsigned 32-bit integers, chance and terminals of `history_list` are `CHANCE` and `TERMINAL` here.
   nodes[node] = np.stack([mover, index, first_child, children], axis=1).astype(np.uint32)
   return Histories(nodes, probabilities, returns), int(columns["length"].max())
 
 
-# The usual cause: a filter is a function, which files do not hold.
+# The usual cause is a filter: files can't keep functions.
 _LOST_FILTER = (
   "If the game was compiled with an action filter and then read from a file, compile it again: "
   "files do not keep filters."
@@ -119,7 +126,7 @@ def _infosets(
   num_actions: Sequence[Int64s],
   entries: Int64s,
 ) -> list[dict[str, tuple[int, list[int], list[Move]]]]:
-  """Returns, for each player, infostate -> (the first entry, the legal actions, moves whose places are of entries)."""
+  """Returns, for each player, a dict from infostates to: first entry, legal actions, moves with places in entries."""
   # Most infosets share their list of actions with others.
   known: dict[tuple[int, ...], list[int]] = {}
   moves_of: dict[tuple[int, ...], list[Move]] = {}

@@ -1,4 +1,4 @@
-"""The walk that lists histories: OpenSpiel's states below some of them, in preorder, as columns of numbers."""
+"""The walk that lists histories: OpenSpiel's states below some roots, in preorder, as columns of numbers."""
 
 import array
 import math
@@ -19,27 +19,27 @@ from spiel_cfr.games.openspiel.state_checks import (
   unknown_player,
 )
 
-# Movers that are no players, and the entry of a column that has none.
+# CHANCE, TERMINAL: movers that are not players. NONE: an undefined element of a column.
 CHANCE, TERMINAL = -1, -2
 NONE = -1
 COLUMNS = ("parent", "action", "move", "mover", "infoset", "length")
 _CHANCE, _TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
-# What stands for the probabilities of a player's moves, which chance has no part in.
+# The chance probabilities of a player's moves: none.
 _CERTAIN: list[float] = []
-# After how many histories the walk looks at the clock.
+# Number of histories between two checks of the limits.
 _BETWEEN_CHECKS = 500
 # An action as OpenSpiel numbers it, and its place among the moves of its history.
 Move: TypeAlias = tuple[int, int]
-# (state, player to move) -> (number of the infoset, its moves, the last one to explore first).
+# (state, player to move) -> (number of the infoset, its moves in the order of a stack: the last one is explored first).
 Decide: TypeAlias = Callable[[Any, int], tuple[int, list[Move]]]
 
 
 class HistoryList:
-  """A table of histories, a row for each.
+  """A table of histories, one row for each.
 
   Attributes:
-    chances: probability of the last move of each history if chance has made it, otherwise 1.
-    returns: returns of the terminal histories, in order.
+    chances: float64 (histories,). The probability of the last move of each history if it is chance's; otherwise 1.
+    returns: list of tuples. The returns of the terminal histories, in order.
   """
 
   def __init__(
@@ -50,14 +50,14 @@ class HistoryList:
     deadline: float = math.inf,
     advice: str = "",
   ) -> None:
-    """Begins without rows.
+    """Makes an empty table.
 
     Args:
       view: the game.
-      max_nodes: the most histories that are listed.
-      decide: looks at each state at which a player is to move, in order, and returns its infoset and moves.
-      deadline: when to give up, by `time.perf_counter`.
-      advice: what the error says besides where there are too many histories.
+      max_nodes: largest number of histories.
+      decide: called in order with each state at which a player moves; returns its infoset and moves.
+      deadline: time after which the walk stops, by `time.perf_counter`.
+      advice: end of the message if there are too many histories.
     """
     self._view, self._max_nodes, self._decide = view, max_nodes, decide
     self._deadline, self._advice = deadline, advice
@@ -68,9 +68,9 @@ class HistoryList:
   def columns(self) -> dict[str, Int64s]:
     """Returns the table by `COLUMNS`, each int64 (histories,).
 
-    `parent` is the history before the last move, or `NONE`; `action` is that move, as OpenSpiel numbers it, and `move`
-    its place among the moves there; `mover` is a player, `CHANCE` or `TERMINAL`; `infoset` is as `decide` numbers it,
-    or `NONE`; `length` is the number of moves.
+    `parent` is the history before the last move, or `NONE`. `action` is that move in OpenSpiel's numbers, and `move`
+    its place among the moves there. `mover` is a player, `CHANCE` or `TERMINAL`. `infoset` is the number from `decide`,
+    or `NONE`. `length` is the number of moves.
     """
     rows = np.array(self._rows, np.int64).reshape(-1, len(COLUMNS))
     return dict(zip(COLUMNS, np.ascontiguousarray(rows.T), strict=True))
@@ -80,17 +80,17 @@ class HistoryList:
 
     Raises:
       GameTooLargeError: there are more histories than `max_nodes`, or the deadline has passed.
-      GameError: see `state_checks`; and the errors of `decide`.
+      GameError: see `state_checks`; also the errors of `decide`.
     """
     try:
       self._add(root.clone())
     except (errors.SpielCFRError, MemoryError):
       raise
-    except Exception as error:  # Games that are written in Python may raise anything.
+    except Exception as error:  # Games in Python may raise anything.
       raise cannot_be_walked(root, error) from error
 
   def _add(self, root: Any) -> None:
-    view, fine, check_at = self._view, set(self.returns), len(self.chances)
+    view, checked, check_at = self._view, set(self.returns), len(self.chances)
     decide, returns_of, num_players = self._decide, view.returns, view.num_players
     add, add_chance, add_returns = self._rows.extend, self.chances.append, self.returns.append
     node, begin = check_at, len(root.history())
@@ -110,9 +110,9 @@ class HistoryList:
       if player == _TERMINAL:
         add((parent, action, place, TERMINAL, NONE, length))
         returns = tuple(returns_of(state))
-        if returns not in fine:
+        if returns not in checked:
           self._check(state, returns)
-          fine.add(returns)
+          checked.add(returns)
         add_returns(returns)
         node += 1
         continue
@@ -121,8 +121,8 @@ class HistoryList:
         infoset, moves = decide(state, player)
       elif player == _CHANCE:
         player, outcomes = CHANCE, chance_outcomes(view, state)
-        moves = in_order([each for each, _ in outcomes])
-        chances = [each for _, each in outcomes]
+        moves = in_order([outcome for outcome, _ in outcomes])
+        chances = [probability for _, probability in outcomes]
       else:
         raise unknown_player(state)
       add((parent, action, place, player, infoset, length))
@@ -138,7 +138,7 @@ class HistoryList:
 
 
 def in_order(actions: list[int]) -> list[Move]:
-  """Returns moves as all walks explore them: the last one, of the name that sorts first as a string, is the first."""
+  """Returns moves in the order of a stack: the last one, whose name sorts first as a string, is explored first."""
   return sorted(zip(actions, range(len(actions)), strict=True), key=_name, reverse=True)
 
 

@@ -19,22 +19,25 @@ def infoset_features(
   encode: Callable[[Any, int], Float32s],
   size: int,
 ) -> Float32s:
-  """Walks all states of a game, and encodes their infosets.
+  """Walks all states of a game and encodes their infosets.
 
-  `infostates` are each player's, in order of discovery. `encode` takes a state and the player who is to move there, and
-  returns numbers of shape (size,).
+  Args:
+    view: the game.
+    infostates: each player's infostates, in order of discovery.
+    encode: takes a state and the player to move there; returns float32 (size,).
+    size: the number of features.
 
   Returns:
-    Read-only, shape (infosets, size), all players' end to end.
+    float32 (infosets of all players, size), read-only.
 
   Raises:
     FeaturesError: two states of one infoset have different features.
-    InconsistentInfosetError: the walk meets other infostates.
+    InconsistentInfosetError: the walk meets an infostate that is not listed.
   """
   count = itertools.count()
   rows = [dict(zip(own, count, strict=False)) for own in infostates]
-  seen: list[bytes | None] = [None] * sum(map(len, rows))
-  result = np.zeros((len(seen), size), np.float32)
+  known: list[bytes | None] = [None] * sum(map(len, rows))
+  result = np.zeros((len(known), size), np.float32)
   for state, _ in view.states():
     player = state.current_player()
     if player < 0:
@@ -43,17 +46,17 @@ def infoset_features(
     row = rows[player].get(infostate)
     if row is None:
       raise errors.InconsistentInfosetError(
-        f"Player {player}'s infostate {infostate!r} is not in the compiled game. If that was read from a file, which "
-        "keeps no action filter, compile it again."
+        f"Player {player}'s infostate {infostate!r} is not in the compiled game. If the game was read from a file, "
+        "which keeps no action filter, compile it again."
       )
     found = encode(state, player)
-    before, now = seen[row], found.tobytes()
+    before, now = known[row], found.tobytes()
     if before is None:
-      result[row], seen[row] = found, now
+      result[row], known[row] = found, now
     elif before != now:
       raise errors.FeaturesError(
-        f"Two states of player {player}'s infostate {infostate!r} have different features, by which nothing can be "
-        "looked up. Take a function of what the player knows, or strings."
+        f"Two states of player {player}'s infostate {infostate!r} have different features, so that an infoset has not "
+        "one row. Pass a function of what the player knows, or strings."
       )
   result.flags.writeable = False
   return result
@@ -68,7 +71,7 @@ def tensor_size(view: GameView, otherwise: str) -> int:
   """Returns the length of a game's information state tensors.
 
   Raises:
-    FeaturesError: it has none; `otherwise` says what to do.
+    FeaturesError: the game has none; the message ends with `otherwise`.
   """
   if not view.game.get_type().provides_information_state_tensor:
     raise errors.FeaturesError(f"{view.game} has no information state tensors. {otherwise}")
@@ -79,7 +82,7 @@ def infoset_tensors(view: GameView, infostates: Sequence[Sequence[str]]) -> Floa
   """Returns OpenSpiel's information state tensors of all infosets, as `infoset_features` does.
 
   Raises:
-    FeaturesError: there are none, or several for one infoset.
+    FeaturesError: the game has no tensors, or an infoset has several.
   """
-  size = tensor_size(view, "Take strings or states.")
+  size = tensor_size(view, "Pass strings or states.")
   return infoset_features(view, infostates, information_state_tensor, size)

@@ -1,13 +1,13 @@
-"""Loads a game and makes sure that it can be walked as an extensive-form game.
+"""Loading of games, with checks that they can be walked as extensive-form games.
 
-OpenSpiel checks few parameters itself: some nonsense loads silently (`kuhn_poker(name=leduc_poker)` is Leduc), some
-ends the whole process (`universal_poker(numSuits=0)`). A string with parameters is therefore first loaded and played
-in a forked child, and only a game that survives there is loaded here. That takes a few milliseconds.
+OpenSpiel checks few parameters. Some wrong strings load silently (`kuhn_poker(name=leduc_poker)` is Leduc), others end
+the process (`universal_poker(numSuits=0)`). A string with parameters is therefore first loaded and played in a forked
+child, which takes a few milliseconds. Only a game that passes this trial is loaded here.
 
-A probe is no proof: it plays a few games at random, so a parameter that fails at a rare state passes. Where
-processes can't be forked (Windows) there is no probe.
+The trial plays a few random games, so that a parameter that fails at a rare state passes. Windows can't fork processes
+and has no trial.
 
-Source: OpenSpiel, `game_parameters.cc` and `spiel.cc` (what a game string is), `spiel.h` (what a game type says).
+Source: OpenSpiel, `game_parameters.cc` and `spiel.cc` (game strings), `spiel.h` (game types).
 """
 
 import difflib
@@ -26,27 +26,27 @@ _PROBE_MOVES = 500
 
 
 class _StuckError(Exception):
-  """A game has raised an exception, its cause, when it was played; the message says after which history."""
+  """A game raised an exception, the cause of this error, when it was played; the message has the history."""
 
 
 def load_game(game: str | pyspiel.Game, *, names_infostates: bool = True) -> pyspiel.Game:
   """Returns a sequential game with information state strings and explicit chance.
 
-  A simultaneous game comes back as OpenSpiel's turn-based version of it, in which players move one after the other
-  without seeing what the others have chosen.
+  A simultaneous game becomes OpenSpiel's turn-based version of it, in which players move one after the other without
+  seeing the others' choices.
 
   Args:
-    game: an OpenSpiel game string such as `leduc_poker(players=3)`, or a game. A game is taken as it is, without
-      the trial run that a string with parameters gets.
+    game: an OpenSpiel game string such as `leduc_poker(players=3)`, or a game. A game is taken without the trial of a
+      string with parameters.
     names_infostates: whether the game must have information state strings.
 
   Raises:
-    ArgumentError: `game` is neither.
+    ArgumentError: `game` is neither a string nor a game.
     UnknownGameError: no game has that name.
-    GameParameterError: the string is malformed, or OpenSpiel refuses its parameters, crashes, hangs or runs out of
-      memory on them, or they make a game that can't be played.
-    MeanFieldGameError, SampledChanceError, SinglePlayerGameError, NoInformationStateError: a kind of game that no
-      solver here takes.
+    GameParameterError: the string is malformed; or its parameters make OpenSpiel raise, crash, hang or run out of
+      memory; or the game can't be played.
+    MeanFieldGameError, SampledChanceError, SinglePlayerGameError, NoInformationStateError: no solver takes this kind of
+      game.
     InvalidPayoffError: a trial game ended with a payoff that is not finite.
     GameError: a game object can't be played.
   """
@@ -73,20 +73,23 @@ def load_game(game: str | pyspiel.Game, *, names_infostates: bool = True) -> pys
 
 
 def register_python_games() -> None:
-  """Registers OpenSpiel's games in Python, `python_...`, whose import takes as long as a tenth of this library's."""
+  """Registers OpenSpiel's games in Python, `python_...`.
+
+  Their import takes a tenth of the time of this library's import.
+  """
   import open_spiel.python.games  # noqa: F401
 
 
 class PythonGames:
-  """A mark in a pickle: OpenSpiel's games in Python are registered before what follows is unpickled."""
+  """A mark in a pickle, for objects after it that need OpenSpiel's games in Python."""
 
   def __reduce__(self) -> Any:
-    """Unpickles as a call."""
+    """Unpickles as a call of `register_python_games`."""
     return register_python_games, ()
 
 
 def can_be_loaded_again(game: pyspiel.Game) -> bool:
-  """Returns whether OpenSpiel can make the game of its string, which it can't where the game was read from a text."""
+  """Returns whether OpenSpiel can load the game from its string; games read from a text can't be."""
   try:
     load_game(str(game))
   except errors.GameError:
@@ -95,19 +98,19 @@ def can_be_loaded_again(game: pyspiel.Game) -> bool:
 
 
 def check_pot(game: pyspiel.Game) -> None:
-  """Refuses a pot that OpenSpiel does not take for chips that players have spent: its bets are then others."""
+  """Raises GameError for a pot that OpenSpiel does not count as chips spent by players; bets would be wrong."""
   parameters = game.get_parameters()
   pot, blinds = parameters["potSize"], str(parameters["blind"]).split()
   if pot > 0 and [float(blind) * game.num_players() for blind in blinds] != [pot] * len(blinds):
     raise errors.GameError(
-      f"universal_poker takes potSize={pot} for chips that nobody has spent, unless the blinds are as much: with "
-      f"blind={' '.join(blinds)}, bets and payoffs come out wrong. Give each player a blind of the pot divided by the "
+      f"universal_poker counts potSize={pot} as chips that no player has spent, unless the blinds sum to it: with "
+      f"blind={' '.join(blinds)}, bets and payoffs are wrong. Give each player a blind of the pot divided by the "
       "number of players"
     )
 
 
 def is_endgame(game: pyspiel.Game) -> bool:
-  """Returns whether OpenSpiel lists all deals of hands at the root, impossible ones with probability 0."""
+  """Returns whether the game lists all deals of hands at the root, impossible ones with probability 0."""
   name, parameters = game.get_type().short_name, game.get_parameters()
   return name == "universal_poker" and bool(parameters["handReaches"])
 
@@ -137,9 +140,10 @@ def _check_name(name: str) -> None:
 
 
 def _check_parameters(string: str) -> None:
-  """Refuses what OpenSpiel's parser skips: text after the last bracket, repeated parameters and `name=`.
+  """Raises GameError for errors that OpenSpiel's parser skips.
 
-  Negative counts are refused too, unless the default is one, such as -1 for "all" in goofspiel.
+  These are text after the last bracket, repeated parameters, `name=`, and negative counts. Negative numbers are allowed
+  if the default is negative, such as -1 for "all" in goofspiel.
   """
   if "(" not in string:
     return
@@ -154,7 +158,7 @@ def _check_parameters(string: str) -> None:
 
 
 def _to_sequential(game: pyspiel.Game, names_infostates: bool) -> pyspiel.Game:
-  """Returns the turn-based version of the game if it is of a kind that can be solved."""
+  """Returns the turn-based version of a game; raises an error for kinds of games that can't be solved."""
   game_type = game.get_type()
   name = game_type.short_name
   if game_type.dynamics == pyspiel.GameType.Dynamics.MEAN_FIELD:
@@ -186,7 +190,7 @@ def _to_sequential(game: pyspiel.Game, names_infostates: bool) -> pyspiel.Game:
 
 
 def _play(game: pyspiel.Game, rng: random.Random, max_moves: int, names_infostates: bool) -> int:
-  """Plays at random until the end or for `max_moves`; returns the number of moves made."""
+  """Plays at random until the end or for `max_moves`; returns the number of moves."""
   state = game.new_initial_state()
   try:
     if state.is_terminal():
@@ -199,7 +203,7 @@ def _play(game: pyspiel.Game, rng: random.Random, max_moves: int, names_infostat
           )
         return move
       if state.is_chance_node():
-        # OpenSpiel does not go on from a deal that is impossible.
+        # OpenSpiel does not continue after an impossible deal.
         actions = [action for action, chance in state.chance_outcomes() if chance > 0]
       else:
         actions = state.legal_actions()
@@ -216,7 +220,7 @@ def _play(game: pyspiel.Game, rng: random.Random, max_moves: int, names_infostat
 
 
 def _probe(string: str, names_infostates: bool) -> None:
-  """Loads and plays a game in a forked child; raises what was found there, or how the child died."""
+  """Loads and plays a game in a forked child; raises an error for a fault, or for the child's death."""
   try:
     fault = call_in_child(lambda: _fault_of(string, names_infostates), _PROBE_SECONDS)
   except ChildDiedError as died:
@@ -234,7 +238,7 @@ def _probe(string: str, names_infostates: bool) -> None:
 
 
 def _fault_of(string: str, names_infostates: bool) -> errors.UnsupportedGameError | str:
-  """Loads and plays a game; returns what is wrong with it, an empty string if nothing is."""
+  """Loads and plays a game; returns its fault, an empty string if there is none."""
   try:
     _check_parameters(string)
     game = _to_sequential(pyspiel.load_game(string), names_infostates)

@@ -1,4 +1,4 @@
-"""Infostates of one's own making, for games that have none or whose players forget."""
+"""Infostates made of a player's own history, for games without infostates or with players who forget."""
 
 from typing import Any, TypeAlias
 
@@ -10,12 +10,12 @@ _Step: TypeAlias = tuple[int, Any, tuple[str, ...], tuple[str, ...]]
 
 
 class OwnHistory:
-  """Names of infosets made of their owner's observations and actions in order, which gives perfect recall.
+  """Infostates made of their owner's observations and actions in order, which gives perfect recall.
 
-  A player observes at each decision of any player; an observation equal to the one before it is left out, because
-  otherwise players would learn how many moves they have not seen.
+  A player observes at each decision of any player. An observation equal to the previous one is left out; otherwise
+  players would learn the number of moves that they have not seen.
 
-  A call costs a step of the game where the states asked for follow one another, as they do in a walk.
+  A call takes one step of the game if consecutive states follow one another, as in a walk.
   """
 
   def __init__(self, game: pyspiel.Game) -> None:
@@ -25,17 +25,18 @@ class OwnHistory:
       NoInformationStateError: the game has no strings of what a player observes.
     """
     kind = game.get_type()
-    # What a player who forgets still knows can be noted while it is known.
-    self._sees = "observation_string"
+    # A player who forgets still observes everything once, so that information states serve too.
+    self._observation_method = "observation_string"
     if not kind.provides_observation_string:
-      self._sees = "information_state_string"
+      self._observation_method = "information_state_string"
     if not (kind.provides_observation_string or kind.provides_information_state_string):
       raise errors.NoInformationStateError(
-        f"{kind.short_name} has no observation strings, of which to make a history; give compile_game, as "
+        f"{kind.short_name} has no observation strings, of which to make a history; pass compile_game, as "
         "infostate, a function of state and player."
       )
     self._game = game
-    # Along the history asked for last: the action, the state after it, each player's history and last observation.
+    # The last history that was asked for: for each action, the state after it, and each player's history and
+    # observation.
     self._path: list[_Step] = []
 
   def __reduce__(self) -> tuple[Any, ...]:
@@ -43,19 +44,19 @@ class OwnHistory:
     return OwnHistory, (self._game,)
 
   def __call__(self, state: Any, player: int) -> str:
-    """Returns the name of the infoset of a player who is to move at a state."""
+    """Returns the infostate of the player to move at a state."""
     history, path = state.history(), self._path
     if not path:
       root = self._game.new_initial_state()
       names = tuple(f"Player {player}" for player in range(self._game.num_players()))
       path.append((-1, root, *self._observed(root, names, ("",) * len(names))))
-    known = 0
+    num_shared = 0
     for action, entry in zip(history, path[1:], strict=False):
       if action != entry[0]:
         break
-      known += 1
-    del path[known + 1 :]
-    for action in history[known:]:
+      num_shared += 1
+    del path[num_shared + 1 :]
+    for action in history[num_shared:]:
       _, before, names, observations = path[-1]
       mover = before.current_player()
       if mover >= 0:
@@ -69,10 +70,10 @@ class OwnHistory:
   def _observed(
     self, state: Any, names: tuple[str, ...], observations: tuple[str, ...]
   ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Adds what each player sees at a state."""
+    """Adds each player's observation at a state to its history."""
     if state.current_player() < 0:
       return names, observations
-    seen = tuple(getattr(state, self._sees)(player) for player in range(len(names)))
+    seen = tuple(getattr(state, self._observation_method)(player) for player in range(len(names)))
     added = tuple(
       name if new == old else f"{name}\n{new}"
       for name, new, old in zip(names, seen, observations, strict=True)

@@ -12,13 +12,13 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.games.openspiel.game_view import GameView
 
-# What the probabilities of a chance node may be away from 1.
+# Largest difference of a chance node's total probability from 1.
 PROBABILITY_TOLERANCE = 1e-6
-# What returns may sum to besides what their game says: a share of the largest of them, since files and float32 have
-# six or seven digits; and a share of the largest that the game says there is.
-SUM_TOLERANCE, _REST = 1e-6, 1e-14
-# What a history may have besides the moves that its game declares, and for each of these: chance's moves, which are not
-# declared, and moves of games that declare somewhat too few.
+# Largest difference of a sum of returns from the declared sum: a share of the largest of these returns, since files and
+# float32 have six or seven digits, plus a share of the largest return that the game declares.
+SUM_TOLERANCE, _DECLARED_SUM_TOLERANCE = 1e-6, 1e-14
+# Longest history: a number of moves, plus a multiple of the declared ones. Chance's moves are not declared, and some
+# games declare somewhat too few.
 _SPARE_MOVES, _MOVES_PER_DECLARED = 1000, 10
 
 
@@ -26,7 +26,7 @@ def check_actions(view: GameView, state: Any, legal: list[int]) -> None:
   """Checks the legal actions of a player.
 
   Raises:
-    UnsupportedGameError: there are none, one of them twice, or one that is not among the game's.
+    UnsupportedGameError: there are none, one is listed twice, or one is not an action of the game.
   """
   end = view.game.num_distinct_actions()
   problem = ""
@@ -41,7 +41,7 @@ def check_actions(view: GameView, state: Any, legal: list[int]) -> None:
 
 
 def chance_outcomes(view: GameView, state: Any) -> list[tuple[int, float]]:
-  """Returns a list of the outcomes and probabilities of a chance node, the caller's to change.
+  """Returns a new list of the outcomes and probabilities of a chance node.
 
   Raises:
     GameError: the probabilities are negative, or don't sum to 1.
@@ -58,19 +58,19 @@ def chance_outcomes(view: GameView, state: Any) -> list[tuple[int, float]]:
 
 
 class ReturnsCheck:
-  """Checks what terminal states return: a finite number for each player, and in all what the game's type promises."""
+  """Checks of the returns of terminal states: a finite number for each player, and the declared sum."""
 
   def __init__(self, view: GameView) -> None:
     self._view, self._sum = view, view.declared_sum
     bounds = abs(view.game.min_utility()), abs(view.game.max_utility())
-    # Where payoffs cancel out, a rest of 1e-17 is no payoff.
-    self._rest = _REST * max(bounds) if math.isfinite(sum(bounds)) else 0.0
+    # If payoffs cancel out, a remainder of 1e-17 is rounding.
+    self._rounding = _DECLARED_SUM_TOLERANCE * max(bounds) if math.isfinite(sum(bounds)) else 0.0
 
   def __call__(self, state: Any, returns: Sequence[float]) -> None:
     """Checks the returns of one terminal state.
 
     Raises:
-      InvalidPayoffError: they are not what they must be.
+      InvalidPayoffError: the returns are wrong.
     """
     problem = ""
     if len(returns) != self._view.num_players:
@@ -81,10 +81,10 @@ class ReturnsCheck:
       total = sum(returns)
       if math.isnan(self._sum):
         self._sum = total
-      if abs(total - self._sum) > SUM_TOLERANCE * max(map(abs, returns)) + self._rest:
+      if abs(total - self._sum) > SUM_TOLERANCE * max(map(abs, returns)) + self._rounding:
         problem = (
-          f"which sum to {total:z.10g}, but by its type the game is zero-sum or constant-sum, and the sum "
-          f"always {self._sum:z.10g}. Mend the returns, or let the type be GENERAL_SUM"
+          f"which sum to {total:z.10g}, but by its type the game is zero-sum or constant-sum, with a sum of "
+          f"{self._sum:z.10g}. Mend the returns, or let the type be GENERAL_SUM"
         )
     if problem:
       raise errors.InvalidPayoffError(
@@ -92,38 +92,40 @@ class ReturnsCheck:
       )
 
   def table(self, returns: Float64s) -> None:
-    """Checks the returns of many terminal states, shape (states, players); walks the game to name a wrong one.
+    """Checks the returns of many terminal states, shape (states, players); walks the game to find a wrong state.
 
     Raises:
-      InvalidPayoffError: some are not what they must be.
+      InvalidPayoffError: some returns are wrong.
     """
-    fine = np.isfinite(returns)
-    if self._sum is not None and fine.all():
-      # By columns, which takes a tenth of the time.
+    is_right = np.isfinite(returns)
+    if self._sum is not None and is_right.all():
+      # Summing columns takes a tenth of the time of summing rows.
       totals: Any = sum(returns.T)
       if math.isnan(self._sum):
         self._sum = float(totals[0])
       off = np.abs(totals - self._sum)
-      if off.max() <= self._rest:
+      if off.max() <= self._rounding:
         return
-      fine &= (off <= SUM_TOLERANCE * np.abs(returns).max(axis=1) + self._rest)[:, None]
-    if fine.all():
+      is_right &= (off <= SUM_TOLERANCE * np.abs(returns).max(axis=1) + self._rounding)[:, None]
+    if is_right.all():
       return
     for state, _ in self._view.states():
       if state.is_terminal():
         self(state, self._view.returns(state))
-    wrong = returns[~fine.all(axis=1)][0].tolist()
-    raise errors.InvalidPayoffError(f"A terminal state has returned {wrong}, and not again.")
+    wrong = returns[~is_right.all(axis=1)][0].tolist()
+    raise errors.InvalidPayoffError(
+      f"A terminal state returned {wrong} in one walk, but not in the next."
+    )
 
 
 def imperfect_recall(view: GameView, state: Any) -> errors.ImperfectRecallError:
-  """Returns the error for a state whose infoset its owner reaches in several ways."""
+  """Returns the error for a state whose infoset its owner reaches by several sequences."""
   player = state.current_player()
   return errors.ImperfectRecallError(
     f"Player {player}'s infostate {view.infostate(state)!r} can be reached by "
     f"different sequences of that player's own actions (one history: [{state.history_str()}]). The "
     "player forgets what it did, and solvers in sequence form need perfect recall. Call compile_game "
-    'with infostate="history", and nobody forgets; or sample the game as it is with a Monte Carlo '
+    'with infostate="history", which gives perfect recall; or sample the game as it is with a Monte Carlo '
     'solver, engine="states".'
   )
 
@@ -131,7 +133,7 @@ def imperfect_recall(view: GameView, state: Any) -> errors.ImperfectRecallError:
 def inconsistent_actions(
   view: GameView, state: Any, known: list[int]
 ) -> errors.InconsistentInfosetError:
-  """Returns the error for a state whose legal actions are not those known of its infoset."""
+  """Returns the error for a state whose legal actions differ from those `known` of its infoset."""
   return errors.InconsistentInfosetError(
     f"States of player {state.current_player()}'s infostate {view.infostate(state)!r} "
     f"have different legal actions: {known}, and {view.legal_actions(state)} after the history "
@@ -141,7 +143,7 @@ def inconsistent_actions(
 
 
 def unknown_player(state: Any) -> errors.UnsupportedGameError:
-  """Returns the error for a state at which neither a player nor chance is to move."""
+  """Returns the error for a state at which neither a player nor chance moves."""
   return errors.UnsupportedGameError(
     f"After the history [{state.history_str()}], player {state.current_player()} is to move, which is neither a "
     "player nor chance."
@@ -149,7 +151,7 @@ def unknown_player(state: Any) -> errors.UnsupportedGameError:
 
 
 def longest_history(view: GameView) -> int:
-  """Returns the number of moves, chance's too, beyond which a history has no end: far more than the game declares."""
+  """Returns the number of moves, chance's too, of the longest history that counts as finite."""
   return _SPARE_MOVES + _MOVES_PER_DECLARED * int(view.game.max_game_length())
 
 
@@ -163,7 +165,7 @@ def has_no_end(view: GameView, state: Any) -> errors.GameError:
 
 
 def cannot_be_walked(state: Any, error: Exception) -> errors.UnsupportedGameError:
-  """Returns the error for what a game has raised at a state, or on the way there."""
+  """Returns the error for an exception that a game raised at a state, or on the way there."""
   return errors.UnsupportedGameError(
     f"The game can't be walked. After the history [{state.history_str()}], or before: {type(error).__name__}: {error}"
   )
@@ -172,17 +174,17 @@ def cannot_be_walked(state: Any, error: Exception) -> errors.UnsupportedGameErro
 def warn_of_doubts(
   game: pyspiel.Game, infostates: Sequence[Sequence[str]], payoff_range: tuple[float, float]
 ) -> None:
-  """Warns by DoubtfulGameWarning of an empty infostate string, and of returns that the game says there are not.
+  """Warns, by DoubtfulGameWarning, of empty infostates and of returns outside the declared range.
 
-  An empty string is no doubt at the first state, where there is nothing to tell.
+  An empty infostate at the first state is no doubt, since players know nothing there.
 
   Args:
-    game: that was walked.
-    infostates: each player's, in the order in which the walk found them.
-    payoff_range: the least and the largest return of any player.
+    game: the game that was walked.
+    infostates: for each player, its infostates in order of discovery.
+    payoff_range: the smallest and the largest return of any player.
   """
   doubts = [
-    f"player {player} has an infoset whose information state string is empty: all states of that string are one infoset"
+    f"player {player} has an infoset whose information state string is empty: all its states are one infoset"
     for player, own in enumerate(infostates)
     if "" in own and not (own[0] == "" and game.new_initial_state().current_player() == player)
   ]
@@ -191,9 +193,9 @@ def warn_of_doubts(
   rounding = 1e-9 * max(-least, most)
   if least < low - rounding or most > high + rounding:
     doubts.append(
-      f"returns are from {least:zg} to {most:zg}, and min_utility and max_utility promise {low:zg} to {high:zg}"
+      f"returns are from {least:zg} to {most:zg}, but min_utility and max_utility promise {low:zg} to {high:zg}"
     )
   for doubt in doubts:
     warnings.warn(
-      f"{game.get_type().short_name}: {doubt}.", errors.DoubtfulGameWarning, stacklevel=4
+      f"{game.get_type().short_name}: {doubt}.", errors.DoubtfulGameWarning, stacklevel=5
     )

@@ -1,4 +1,4 @@
-"""Terminal histories of a walk, of which those with the same last sequences of all players become one leaf."""
+"""Terminal histories of a walk; those with the same last sequences of all players become one leaf."""
 
 import itertools
 import math
@@ -10,20 +10,20 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s, Uint32s, taken
 from spiel_cfr._numba.sort_columns import lexicographic_order
 
-# A state carries the last sequences of all players as one integer, so many bits each: its children's come from an
-# addition, and no tuple of them is taken apart and put together.
+# The walk keeps the last sequences of all players as one integer, with this many bits for each. The sequences of a
+# child come from one addition, without a tuple.
 BITS = 32
-# Terminal histories that are kept apart before those with the same sequences are merged, at least: bounds the memory of
-# games whose chance nodes multiply histories (those that no player sees) without merging often.
+# Terminal histories are merged after at least this many new ones. This limits the memory of games in which moves of
+# chance that no player sees multiply histories.
 _MERGE_EVERY = 1 << 20
-# And at least this share of those that are kept anyway, so that a history is sorted a bounded number of times.
+# They are merged after at least this share of the leaves so far, so that a history is sorted a bounded number of times.
 _LEAST_SHARE = 1 / 8
-# Of the largest return: what sums of returns may differ by and still count as constant.
+# Sums of returns that differ by at most this share of the largest return count as constant.
 _SUM_TOLERANCE = 1e-9
 
 
 class TerminalHistories:
-  """Collects terminal histories and merges those with the same sequences of all players."""
+  """Collects terminal histories, and merges those with the same sequences of all players."""
 
   def __init__(self, num_players: int, check: Callable[[Float64s], None] | None = None) -> None:
     """Begins with none; `check` is called with arrays of returns, shape (histories, players)."""
@@ -31,23 +31,24 @@ class TerminalHistories:
     self.num_terminals = 0
     self.payoff_range = (math.inf, -math.inf)
     self.constant_sum: float | None = None
-    # The walk appends to these three directly: a call of ours a history would cost a tenth of it.
+    # The walk appends to these three lists directly. A method call for each history would take a tenth of the walk's
+    # time.
     self.new_sequences: list[int] = []
     self.new_returns: list[Sequence[float]] = []
     self.new_reaches: list[float] = []
-    # A row per leaf, and behind them room for more.
+    # One row for each leaf, and room for more.
     self._sequences = np.zeros((0, num_players), np.uint32)
     self._payoffs = np.zeros((0, num_players))
     self._num_leaves = self._unmerged = 0
     self._next_merge = _MERGE_EVERY
 
   def collect(self) -> None:
-    """Moves new histories into arrays; call it every few thousand."""
+    """Moves new histories into arrays; must be called every few thousand histories."""
     count = len(self.new_reaches)
     if not count:
       return
     shape, width = (count, self.num_players), self.num_players * BITS // 8
-    packed = b"".join([each.to_bytes(width, "little") for each in self.new_sequences])
+    packed = b"".join([number.to_bytes(width, "little") for number in self.new_sequences])
     sequences = np.frombuffer(packed, "<u4").reshape(shape)
     flat = itertools.chain.from_iterable(self.new_returns)
     returns = np.fromiter(flat, np.float64, count * self.num_players).reshape(shape)
@@ -66,14 +67,14 @@ class TerminalHistories:
       self._merge()
 
   def merged(self) -> tuple[Uint32s, Float64s]:
-    """Returns the sequences (players, leaves) and payoffs (leaves, players) of all histories."""
+    """Returns the sequences (players, leaves) and the payoffs (leaves, players) of all histories."""
     self.collect()
     self._merge()
     self._resize(self._num_leaves)
     return self._sequences.T, self._payoffs
 
   def _resize(self, length: int) -> None:
-    # In place, where a new array and the old one would be there at the same time.
+    # In place, so that the old and the new array never exist at the same time.
     for table in (self._sequences, self._payoffs):
       table.resize((length, self.num_players), refcheck=False)
 
@@ -90,7 +91,7 @@ class TerminalHistories:
       values[:] = taken(values, order)
     del order
     starts = np.flatnonzero(first)
-    # Where nearly all are kept, there is no point in looking often: that would sort n leaves n / 2^20 times.
+    # If merging keeps nearly all leaves, it is done rarely: otherwise n leaves would be sorted n / 2^20 times.
     kept = 1 - (self._num_leaves - len(starts)) / max(self._unmerged, 1)
     self._next_merge = max(_MERGE_EVERY, int(max(kept, _LEAST_SHARE) * len(starts)))
     self._num_leaves, self._unmerged = len(starts), 0

@@ -27,7 +27,7 @@ from spiel_cfr.games.openspiel.terminal_histories import BITS, TerminalHistories
 
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
-_ONE_SEQUENCE = (1 << BITS) - 1
+_SEQUENCE_MASK = (1 << BITS) - 1
 _CHECK_EVERY = 1 << 12
 
 
@@ -38,17 +38,18 @@ class Enumeration:
   That order is the one of OpenSpiel's `TabularPolicy`: histories sorted as strings, depth first.
 
   Attributes:
-    infostates: each player's information state strings.
-    parents: int64 (infosets,) per player: the sequence above each infoset. A player's sequences are numbered from 0,
-      the empty one, through the actions of infoset 0, of infoset 1 and so on.
-    actions: each player's legal actions, infoset by infoset, in one flat int64 array.
-    num_actions: int64 (infosets,) per player.
-    leaf_sequences: uint32 (players, leaves), no two columns alike.
-    leaf_payoffs: float64 (leaves, players): summed over the histories with these sequences, weighted by chance.
-    num_states: number of states.
-    num_terminals: number of terminal states.
-    payoff_range: smallest and largest return of any player.
-    constant_sum: the sum of the players' returns; None if it varies.
+    infostates: for each player, list of str. The information state strings.
+    parents: for each player, int64 (infosets,). The sequence above each infoset. A player's sequences are numbered from
+      0, the empty one, through the actions of infoset 0, of infoset 1 and so on.
+    actions: for each player, int64 (actions,). The legal actions, infoset by infoset.
+    num_actions: for each player, int64 (infosets,). The number of actions of each infoset.
+    leaf_sequences: uint32 (players, leaves), no two columns alike. Each player's last sequence.
+    leaf_payoffs: float64 (leaves, players). Returns, weighted by chance and summed over the histories with these
+      sequences.
+    num_states: int. The number of states.
+    num_terminals: int. The number of terminal states.
+    payoff_range: two floats. The smallest and the largest return of any player.
+    constant_sum: float. The sum of the players' returns; None if it varies.
   """
 
   infostates: list[list[str]]
@@ -70,8 +71,8 @@ def enumerate_game(
 
   Args:
     view: the game.
-    max_nodes: how many states the game may have.
-    max_bytes: how much the resident memory of the process may grow.
+    max_nodes: largest number of states.
+    max_bytes: largest growth of the process's resident memory.
     progress: whether to show a bar, if standard error is a terminal.
 
   Raises:
@@ -79,31 +80,63 @@ def enumerate_game(
     ArgumentError: see `GameView.legal_actions`.
     ImperfectRecallError: an infoset can be reached by two sequences of its owner.
     InconsistentInfosetError: two states of an infoset have different legal actions.
-    InvalidPayoffError: a return is NaN or infinite, there is not one for each player, or they do not sum to what the
-      game's type says.
-    UnsupportedGameError: a player's legal actions are not different actions of the game; or a state's answer is not of
-      the type that OpenSpiel promises, or no answer but an exception.
+    InvalidPayoffError: a return is NaN or infinite, there is not one for each player, or they do not sum to the
+      declared constant.
+    UnsupportedGameError: legal actions repeat or are not actions of the game; a state's answer has another type than
+      OpenSpiel promises; or a state raises an exception.
     GameError: chance outcomes do not have probabilities, a state has no action, or a history has no end.
+  """
+  found = [_Infosets(BITS * player) for player in range(view.num_players)]
+  check = ReturnsCheck(view)
+  leaves = TerminalHistories(view.num_players, check.table)
+  watch = Watch(view, max_nodes, max_bytes, progress)
+  try:
+    num_states, leaf_sequences, leaf_payoffs = _walk(view, max_nodes, found, leaves, check, watch)
+  finally:
+    watch.close()
+  legal_actions = [own.actions() for own in found]
+  return Enumeration(
+    infostates=[list(own.places) for own in found],
+    parents=[np.array(own.parents, np.int64) for own in found],
+    actions=[np.fromiter(itertools.chain.from_iterable(own), np.int64) for own in legal_actions],
+    num_actions=[np.fromiter(map(len, own), np.int64) for own in legal_actions],
+    leaf_sequences=leaf_sequences,
+    leaf_payoffs=leaf_payoffs,
+    num_states=num_states,
+    num_terminals=leaves.num_terminals,
+    payoff_range=leaves.payoff_range,
+    constant_sum=leaves.constant_sum,
+  )
+
+
+def _walk(
+  view: GameView,
+  max_nodes: int,
+  found: "list[_Infosets]",
+  leaves: TerminalHistories,
+  check: ReturnsCheck,
+  watch: Watch,
+) -> tuple[int, Uint32s, Float64s]:
+  """Walks all states, depth first, and adds infosets to `found` and terminal histories to `leaves`.
+
+  Returns:
+    The number of states, leaf sequences and leaf payoffs.
   """
   num_players = view.num_players
   infostate_of, legal_actions_of, returns_of = view.infostate, view.legal_actions, view.returns
-  found = [_Infosets() for _ in range(num_players)]
-  # What every decision looks at, without a look into an object.
-  at_hand = [
+  # Everything that a decision reads, one tuple for each player: attribute look-ups would take time at every state.
+  of_player = [
     (own.places.get, own.parents, own.firsts, own.kinds, own.moves, BITS * player)
     for player, own in enumerate(found)
   ]
-  check = ReturnsCheck(view)
-  leaves = TerminalHistories(num_players, check.table)
   add_sequences, add_returns = leaves.new_sequences.append, leaves.new_returns.append
   add_reach = leaves.new_reaches.append
-  # States count as soon as they are on the stack: in games with many moves those are most of the memory.
+  # States count as soon as they are on the stack, which takes most of the memory in games with many moves.
   num_states, next_check = 1, 0
   stack: list[tuple[Any, int, float]] = [(view.new_initial_state(), 0, 1.0)]
   push, pop, terminal = stack.append, stack.pop, _TERMINAL
 
   longest = longest_history(view)
-  watch = Watch(view, max_nodes, max_bytes, progress)
   try:
     while stack:
       state, sequences, reach = pop()
@@ -127,30 +160,24 @@ def enumerate_game(
       if 0 <= player < num_players:
         infostate = infostate_of(state)
         legal = legal_actions_of(state)
-        place_of, parents, firsts, kinds, moves, shift = at_hand[player]
-        parent = sequences >> shift & _ONE_SEQUENCE
+        place_of, parents, firsts, kinds, moves, shift = of_player[player]
+        parent = sequences >> shift & _SEQUENCE_MASK
         infoset = place_of(infostate)
         if infoset is None:
-          mine = found[player]
-          if not isinstance(infostate, str):
-            raise TypeError(f"the infostate {infostate!r} is not a string")
-          infostate.encode()  # Files and digests need UTF-8, which half a surrogate pair is not.
-          kind = mine.kind_of.get(tuple(legal))
-          if kind is None:
-            kind = mine.add_kind(_moves(view, state, legal, shift))
-          infoset = mine.add(infostate, parent, kind)
-        known, later, (before, action) = moves[kinds[infoset]]
+          infoset = found[player].discover(view, state, infostate, legal, parent)
+        expected, later_moves, (first_place, first_action) = moves[kinds[infoset]]
         if parent != parents[infoset]:
           raise imperfect_recall(view, state)
-        if known != legal:
-          raise inconsistent_actions(view, state, known)
+        if expected != legal:
+          raise inconsistent_actions(view, state, expected)
         num_states += len(legal)
-        first = sequences + (firsts[infoset] - parent << shift)
-        for later_before, later_action in later:
-          push((state.child(later_action), first + later_before, reach))
+        # The sequences of all players after action 0.
+        after = sequences + (firsts[infoset] - parent << shift)
+        for place, action in later_moves:
+          push((state.child(action), after + place, reach))
         # The state becomes its own first child, which saves a copy.
-        state.apply_action(action)
-        push((state, first + before, reach))
+        state.apply_action(first_action)
+        push((state, after + first_place, reach))
 
       elif player == _CHANCE:
         outcomes = chance_outcomes(view, state)
@@ -162,37 +189,21 @@ def enumerate_game(
       else:
         raise unknown_player(state)
     watch.check(num_states, sum(map(len, found)))
-    merged_sequences, merged_payoffs = leaves.merged()
+    return num_states, *leaves.merged()
   except (errors.SpielCFRError, MemoryError):
     raise
-  # Games that are written in Python may answer and raise anything, and those in C++ may use bytes that are no UTF-8.
+  # Games in Python may return and raise anything, and strings of games in C++ may not be UTF-8.
   except Exception as error:
     raise cannot_be_walked(state, error) from error
-  finally:
-    watch.close()
-
-  legal_actions = [own.actions() for own in found]
-  return Enumeration(
-    infostates=[list(own.places) for own in found],
-    parents=[np.array(own.parents, np.int64) for own in found],
-    actions=[np.fromiter(itertools.chain.from_iterable(own), np.int64) for own in legal_actions],
-    num_actions=[np.fromiter(map(len, own), np.int64) for own in legal_actions],
-    leaf_sequences=merged_sequences,
-    leaf_payoffs=merged_payoffs,
-    num_states=num_states,
-    num_terminals=leaves.num_terminals,
-    payoff_range=leaves.payoff_range,
-    constant_sum=leaves.constant_sum,
-  )
 
 
-# Legal actions; of each but the first to explore, last to explore first, how many sequences of the infoset are before
-# it, shifted to where its owner's are, and the action; that first one.
+# The legal actions of an infoset; its moves except the first to explore, in the order of a stack; the first to explore.
+# A move is (the place of its action, shifted to the bits of the owner's sequence; the action).
 _Moves = tuple[list[int], list[tuple[int, int]], tuple[int, int]]
 
 
 def _moves(view: GameView, state: Any, legal: list[int], shift: int) -> _Moves:
-  """Returns how to explore a decision: in the order in which histories sort as strings."""
+  """Returns the moves of an infoset, explored in the order in which histories sort as strings."""
   check_actions(view, state, legal)
   order = sorted(enumerate(legal), key=lambda move: str(move[1]))
   moves = [(index << shift, action) for index, action in order]
@@ -200,19 +211,20 @@ def _moves(view: GameView, state: Any, legal: list[int], shift: int) -> _Moves:
 
 
 class _Infosets:
-  """One player's, in order of discovery: numbers in arrays, nothing that the garbage collector would have to look at.
+  """One player's infosets in order of discovery, in arrays, since the garbage collector would go through objects.
 
   Attributes:
-    places: which infoset it is, by name.
-    parents: the sequence above each.
-    firsts: the sequence of each one's first action.
-    kinds: which of `moves` each has.
-    moves: by kind; most infosets share theirs with others.
-    kind_of: by legal actions.
+    places: dict from infostate to the number of the infoset.
+    parents: uint32. The sequence above each infoset.
+    firsts: uint32. The sequence of each infoset's first action.
+    kinds: uint32. The element of `moves` of each infoset.
+    moves: list of `_Moves`, different ones; most infosets share theirs with others.
+    kind_of: dict from legal actions to the element of `moves`.
   """
 
-  def __init__(self) -> None:
+  def __init__(self, shift: int) -> None:
     self.places: dict[str, int] = {}
+    self._shift = shift
     self.parents, self.firsts, self.kinds = (array.array("I") for _ in range(3))
     self.moves: list[_Moves] = []
     self.kind_of: dict[tuple[int, ...], int] = {}
@@ -221,15 +233,18 @@ class _Infosets:
   def __len__(self) -> int:
     return len(self.kinds)
 
-  def add_kind(self, moves: _Moves) -> int:
-    """Adds a kind of infoset and returns its number."""
-    kind = self.kind_of[tuple(moves[0])] = len(self.moves)
-    self.moves.append(moves)
-    return kind
-
-  def add(self, name: str, parent: int, kind: int) -> int:
-    """Adds an infoset and returns its number."""
-    infoset = self.places[name] = len(self.kinds)
+  def discover(
+    self, view: GameView, state: Any, infostate: Any, legal: list[int], parent: int
+  ) -> int:
+    """Adds the infoset of a state and returns its number."""
+    if not isinstance(infostate, str):
+      raise TypeError(f"the infostate {infostate!r} is not a string")
+    infostate.encode()  # Files and digests need UTF-8, which half a surrogate pair is not.
+    kind = self.kind_of.get(tuple(legal))
+    if kind is None:
+      self.moves.append(_moves(view, state, legal, self._shift))
+      kind = self.kind_of[tuple(legal)] = len(self.moves) - 1
+    infoset = self.places[infostate] = len(self.kinds)
     self.parents.append(parent)
     self.firsts.append(self.next_sequence)
     self.kinds.append(kind)

@@ -44,10 +44,10 @@ def _sum_rows(record: Gradient, num_others: int) -> None:
     if runs[run, column.SIDE_BY_SIDE] == _ONE:
       for row in range(first, end):
         total = 0.0
-        for each in range(leaf, leaf + length):
-          product = values[each] * sequence_form[others[0, each]]
+        for entry in range(leaf, leaf + length):
+          product = values[entry] * sequence_form[others[0, entry]]
           for other in range(_ONE, num_others):
-            product *= sequence_form[others[other, each]]
+            product *= sequence_form[others[other, entry]]
           total += product
         leaf += length
         utility[rows[row]] = total

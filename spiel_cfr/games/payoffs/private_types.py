@@ -22,8 +22,8 @@ _SQUARES_AT_A_TIME = 1 << 9
 def public_states(leaf_sequences: Uint32s, player: int, owner: Int64s, num_infosets: int) -> Int64s:
   """Finds the infosets of a player that are types in the same public state.
 
-  Two infosets are in one public state if some leaf has the player's last sequence at the first, another leaf has it at
-  the second, and all other players' last sequences are the same at both leaves. The relation is made transitive. An
+  Two infosets are in one public state if the player's last sequence is at the first at some leaf, at the second at
+  another leaf, and the other players' last sequences are the same at both leaves. The relation is made transitive. An
   infoset without such a leaf, because the player always moves again below it, is alone.
 
   Args:
@@ -153,26 +153,8 @@ def find_entries(tensors: LeafTensors, player: int, payoffs: Float64s) -> Entrie
   """Finds a player's entries, given its payoffs, shape (leaves,)."""
   others = [other for other in range(len(tensors.rows)) if other != player]
   outer, cut = others[:-1], [player, *others[-2:]]
-  # The rows of the player and of the last two other players are cut into parts: one entry for each tuple of parts.
-  num_parts = {other: parts(tensors.width[tensors.rows[other]]) for other in cut}
-  num_entries = np.prod(list(num_parts.values()), axis=0)
-  first_entry = np.cumsum(num_entries) - num_entries
-  tensor = np.repeat(np.arange(len(num_entries)), num_entries)
-  rest = np.arange(len(tensor)) - first_entry[tensor]
-  first, width = tensors.rows[:, tensor], tensors.width[tensors.rows[:, tensor]]
-  for other in reversed(cut):
-    rest, part = np.divmod(rest, num_parts[other][tensor])
-    first[other] += LANES * part
-    width[other] = np.minimum(LANES, width[other] - LANES * part)
-
-  entry = np.zeros(len(payoffs), np.uint32)
-  for some in pieces(len(entry)):
-    here = tensors.tensor[some]
-    for other in cut:
-      entry[some] *= num_parts[other][here].astype(np.uint32)
-      entry[some] += tensors.types[other, some] // LANES
-    entry[some] += first_entry[here].astype(np.uint32)
-  leaves_of = np.bincount(entry, minlength=len(tensor))
+  first, width, entry = _cut_tensors(tensors, cut)
+  leaves_of = np.bincount(entry, minlength=first.shape[1])
   first_leaf = np.cumsum(leaves_of) - leaves_of
   leaves = np.argsort(entry)
   del entry
@@ -206,6 +188,33 @@ def find_entries(tensors: LeafTensors, player: int, payoffs: Float64s) -> Entrie
     places=places,
     squares=squares,
   )
+
+
+def _cut_tensors(tensors: LeafTensors, cut: Sequence[int]) -> tuple[Int64s, Int64s, Uint32s]:
+  """Cuts the rows of some players into parts of at most `LANES` types: one entry for each tuple of parts.
+
+  Returns:
+    int64 (players, entries), the first sequence and the number of types of each player's part; and uint32 (leaves,),
+    the entry of each leaf.
+  """
+  num_parts = {player: parts(tensors.width[tensors.rows[player]]) for player in cut}
+  num_entries = np.prod(list(num_parts.values()), axis=0)
+  first_entry = np.cumsum(num_entries) - num_entries
+  tensor = np.repeat(np.arange(len(num_entries)), num_entries)
+  rest = np.arange(len(tensor)) - first_entry[tensor]
+  first, width = tensors.rows[:, tensor], tensors.width[tensors.rows[:, tensor]]
+  for player in reversed(cut):
+    rest, part = np.divmod(rest, num_parts[player][tensor])
+    first[player] += LANES * part
+    width[player] = np.minimum(LANES, width[player] - LANES * part)
+  entry = np.zeros(len(tensors.tensor), np.uint32)
+  for some in pieces(len(entry)):
+    here = tensors.tensor[some]
+    for player in cut:
+      entry[some] *= num_parts[player][here].astype(np.uint32)
+      entry[some] += tensors.types[player, some] // LANES
+    entry[some] += first_entry[here].astype(np.uint32)
+  return first, width, entry
 
 
 def leading(tensors: Float64s) -> Float64s:

@@ -188,36 +188,36 @@ def several_player_gradient(record: Gradient) -> None:
   others, values = arrays.others, arrays.values
   last = np.uint64(others.shape[1] - 1)
   for run in range(players[player, column.FIRST_RUN], players[player, column.END_RUN]):
-    entry, length = runs[run, column.FIRST_ENTRY], runs[run, column.LENGTH]
+    first_entry, length = runs[run, column.FIRST_ENTRY], runs[run, column.LENGTH]
     for row in range(runs[run, column.FIRST_ROW], runs[run, column.END_ROW]):
       total = full(0.0)
-      for each in range(entry, entry + length):
-        place, other = np.uint64(others[each, column.PATTERN]), np.uint64(others[each, last])
+      for entry in range(first_entry, first_entry + length):
+        place, other = np.uint64(others[entry, column.PATTERN]), np.uint64(others[entry, last])
         if nonzero_bits(load(sequence_form, other)) == _ZERO:
           continue
-        width, first = np.uint64(others[each, last - _TWO]), np.uint64(others[each, last - _ONE])
+        width, first = np.uint64(others[entry, last - _TWO]), np.uint64(others[entry, last - _ONE])
         # Three players: there is no outer player. An empty loop over combinations would take a seventh of the
         # gradient's time.
         if last == _THREE:
           total = _add_squares(
-            total, values[each], arrays, place, width, first, other, sequence_form
+            total, values[entry], arrays, place, width, first, other, sequence_form
           )
           continue
         # All combinations of types of the outer players, in lexicographic order.
         combinations = _ONE
         for line in range(_ONE, last - _TWO, _TWO):
-          combinations *= np.uint64(others[each, line])
+          combinations *= np.uint64(others[entry, line])
         for combination in range(combinations):
           rest: Any = combination
-          weight = values[each]
+          weight = values[entry]
           for back in range(_FOUR, last, _TWO):
-            outer_width = np.uint64(others[each, last - back])
+            outer_width = np.uint64(others[entry, last - back])
             weight *= sequence_form[
-              np.uint64(others[each, last - back + _ONE]) + rest % outer_width
+              np.uint64(others[entry, last - back + _ONE]) + rest % outer_width
             ]
             rest = rest // outer_width
           if weight != 0.0:
             total = _add_squares(total, weight, arrays, place, width, first, other, sequence_form)
           place += width
-      entry += length
+      first_entry += length
       store_first(utility, np.uint64(rows[row]), total, runs[run, column.TYPES])

@@ -1,10 +1,10 @@
 """Typed patterns: payoffs of games with private types (cards, dice, hands) as multiples of few small matrices.
 
 Take the leaves that differ only in the types of the players. Their payoffs, chance's probability included, are a small
-tensor with one dimension for each player. Types decide who wins, and the public history decides how much. Few of these
-tensors are therefore not multiples of each other, and each such *pattern* is stored once. A tensor is a pattern, a
-factor, and the rows of sequences of the types. Liar's dice with one die a player has 4,095 tensors of 36 leaves each,
-and 12 patterns for each player.
+tensor with one dimension for each player. Types decide who wins, and the public history decides how much. Most of these
+tensors are therefore multiples of a few *patterns*, and each pattern is stored once. A tensor is a pattern, a factor,
+and the rows of sequences of the types. Liar's dice with one die a player has 4,095 tensors of 36 leaves each, and 12
+patterns for each player.
 
 The types are read off the leaves (`private_types`), without knowledge of cards. `build_payoff` counts whether the form
 pays.
@@ -53,10 +53,12 @@ class TypedPatterns(Payoff):
       three players    pattern, width of q, first of q, first of r
       four players     pattern, width of p, first of p, width of q, first of q, first of r
 
-  A pattern has a *square* for each combination of types of the players before the last: `LANES` columns, one for each
-  type of the last player r, of `LANES` of the player's own types, filled up with zeros and stored column by column.
-  With two players a pattern is one square, or two consecutive ones, and pattern number i begins at square i. At a
-  showdown of Kuhn poker, where `values` has the stake divided by 6, it is
+  A pattern has a *square* for each combination of types of the players before the last. A square has `LANES` columns,
+  one for each type of the last player r. A column has `LANES` elements, one for each of the player's own types. Squares
+  are stored column by column and filled up with zeros. With two players a pattern is one square, or two consecutive
+  ones, and pattern number i begins at square i.
+
+  Example: a showdown of Kuhn poker, with types in the order jack, queen, king. The factor is the stake divided by 6.
 
       own type   r: J   Q   K
           J         0  -1  -1        utility[row + own] += factor * sum over r of
@@ -156,7 +158,7 @@ class TypedPatterns(Payoff):
       require_array(others, "others", np.uint32, len(values), 2 * (num_players - 1))
       require(lengths.sum(dtype=np.float64) == len(values), "rows have all entries")
       bounds = tree.root, tree.end, int(num_leaves[player])
-      starts, lengths, others = (each.astype(np.int64) for each in (starts, lengths, others))
+      starts, lengths, others = (array.astype(np.int64) for array in (starts, lengths, others))
       own = Rows(starts, lengths, others, values, bounds)
       _check_rows(own, tree)
       _check_others(own.lines, [*treeplexes[:player], *treeplexes[player + 1 :]], num_patterns)

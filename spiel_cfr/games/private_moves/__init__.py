@@ -1,1 +1,1 @@
-"""Games of private moves, such as phantom tic-tac-toe: hidden moves, and a true state that is small if one sees it."""
+"""Games of two players whose hidden moves leave a small true state, such as phantom tic-tac-toe."""

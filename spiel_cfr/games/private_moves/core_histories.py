@@ -1,6 +1,6 @@
-"""Core histories of a game, walked with arrays that grow, and equal columns merged.
+"""Core histories of a game: the walk over them with arrays that grow, and classes of equal sequences.
 
-Sequences that are in the same rows are one *class*: orders of failed attempts, say. Rows then hold classes.
+Sequences that are in the same rows, such as orders of failed attempts, are one *class*. Rows then hold classes.
 """
 
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from spiel_cfr.games.private_moves import core_walk
 from spiel_cfr.games.private_moves.core_walk import Longs, Side, Walk
 from spiel_cfr.games.private_moves.cores import Ints, Split
 
-# The arrays of each group of `core_walk`, by field.
+# The fields of each group of arrays that `core_walk` asks to be longer.
 _SHARED = {
   core_walk.FRAMES: ("frames", "reach"),
   core_walk.OFFSETS: ("offsets",),
@@ -24,15 +24,22 @@ _SHARED = {
 }
 _OWN = {
   core_walk.LISTS: ("list_sequence", "list_sight", "list_below"),
-  core_walk.INFOSETS: ("parent", "seen", "sibling", "first_sequence", "met", "chance_path"),
+  core_walk.INFOSETS: (
+    "parent",
+    "seen",
+    "sibling",
+    "first_sequence",
+    "opponent_sequence",
+    "chance_path",
+  ),
   core_walk.SEQUENCES: ("child",),
   core_walk.ROWS: ("row_end",),
   core_walk.ENTRIES: ("entries",),
 }
-# These have a line a player.
-_SIDEWAYS = ("rows", "payoffs")
+# Arrays with one line for each player.
+_BY_PLAYER = ("rows", "payoffs")
 _ROOM = 1 << 10
-# Elements of lists in a call of the kernel, about a fiftieth of a second.
+# Number of elements of lists in a call of the kernel: about a fiftieth of a second.
 _WORK = 1 << 20
 
 
@@ -42,17 +49,17 @@ class PlayerRows(NamedTuple):
   Attributes:
     parent: int32 (infosets,). The sequence above each infoset; sequences are numbered as infosets are found, from 0,
       the empty one.
-    seen: int32 (infosets,). What the player has seen there, by number.
-    met: int32 (infosets,). A sequence of the opponent with which the infoset is a history.
+    seen: int32 (infosets,). The number of what the player has seen there.
+    opponent_sequence: int32 (infosets,). A sequence of the opponent that, with the infoset, is a history.
     chance_path: int32 (infosets,). The chance events of that history.
     classes: int32 (sequences,). The class of each sequence; class 0 is in no row.
     row_end: int64 (rows,). One past the last entry of each row.
-    entries: int32 (entries,). The classes of each row.
+    entries: int32 (entries,). The classes of each row, row by row.
   """
 
   parent: Int32s
   seen: Int32s
-  met: Int32s
+  opponent_sequence: Int32s
   chance_path: Int32s
   classes: Int32s
   row_end: Int64s
@@ -63,14 +70,14 @@ class CoreHistories(NamedTuple):
   """Result of the walk over core histories.
 
   Attributes:
-    players: of each player.
+    players: PlayerRows of each player.
     chance_event: int32 (paths,). The last event of each path of chance.
     chance_before: int32 (paths,). The path before it, or `core_walk.NOTHING`.
     rows: int32 (2, rectangles). The row of each player.
     payoffs: float64 (2, rectangles). The return of each player, times the probability of chance.
-    num_histories: how many histories end.
-    num_states: how many histories there are.
-    num_core_histories: how many core histories end.
+    num_histories: int. The number of terminal histories.
+    num_states: int. The number of all histories.
+    num_core_histories: int. The number of terminal core histories.
   """
 
   players: tuple[PlayerRows, PlayerRows]
@@ -88,11 +95,11 @@ def walk_core_histories(split: Split, max_bytes: int, progress: bool) -> CoreHis
 
   Args:
     split: cores and sights.
-    max_bytes: how much memory the arrays may take.
+    max_bytes: largest memory of the arrays.
     progress: whether to show a bar, if standard error is a terminal.
 
   Raises:
-    GameTooLargeError: they take more.
+    GameTooLargeError: the arrays take more memory.
     PrivateMovesError: the walk comes to a world that was not found.
   """
   record = _begin(split)
@@ -106,9 +113,9 @@ def walk_core_histories(split: Split, max_bytes: int, progress: bool) -> CoreHis
       Chain([core_walk.walk_cores.on(record)]).run()
       stop = int(counts[core_walk.STOP])
       bar.update(int(counts[core_walk.HISTORIES]) - bar.n)
-      if stop == core_walk.UNSEEN:
+      if stop == core_walk.UNKNOWN_WORLD:
         raise errors.PrivateMovesError(
-          "A pair of sequences that fit the same path of cores is no history: the keys of worlds tell too little."
+          "A pair of sequences that fit the same path of cores is no history: the keys of worlds leave something out."
         )
       if stop not in (core_walk.DONE, core_walk.PAUSED):
         record = _with_room(record, stop, max_bytes)
@@ -129,12 +136,12 @@ def walk_core_histories(split: Split, max_bytes: int, progress: bool) -> CoreHis
 
 
 def _begin(split: Split) -> Walk:
-  """Returns the arguments of the kernel at the root."""
+  """Returns the kernel's arguments at the root."""
   sides = []
   for sights, legal in zip(split.sights, split.legal, strict=True):
-    actions = np.array([len(each) for each in split.action_lists], np.int32)
+    actions = np.array([len(actions) for actions in split.action_lists], np.int32)
     own: dict[str, Any] = {
-      name: np.zeros(_ROOM, np.int32) for each in _OWN.values() for name in each
+      name: np.zeros(_ROOM, np.int32) for names in _OWN.values() for name in names
     }
     own["row_end"] = np.zeros(_ROOM, np.int64)
     own["child"][0] = core_walk.NOTHING
@@ -165,7 +172,7 @@ def _begin(split: Split) -> Walk:
 
 
 def _with_room(record: Walk, group: int, max_bytes: int) -> Any:
-  """Returns the arguments of the kernel with the arrays of a group twice as long."""
+  """Returns the kernel's arguments with the arrays of a group twice as long."""
   player, place = divmod(group - core_walk.OF_PLAYER, core_walk.NEXT_PLAYER)
   owner: Any = record
   names = _SHARED.get(group, ())
@@ -174,8 +181,8 @@ def _with_room(record: Walk, group: int, max_bytes: int) -> Any:
   arrays = {name: getattr(owner, name) for name in names}
   used = sum(
     array.nbytes
-    for side in (record, record.side0, record.side1)
-    for array in side
+    for arguments in (record, record.side0, record.side1)
+    for array in arguments
     if isinstance(array, np.ndarray)
   )
   more = sum(array.nbytes for array in arrays.values())
@@ -185,13 +192,13 @@ def _with_room(record: Walk, group: int, max_bytes: int) -> Any:
       f"After {record.counts[core_walk.HISTORIES]:,} histories and {infosets[0]:,} + {infosets[1]:,} infosets, arrays "
       f"need {used + more:,} bytes, more than max_bytes={max_bytes:,}. Raise the limit if there is the memory."
     )
-  longer = {name: _twice_as_long(array, name in _SIDEWAYS) for name, array in arrays.items()}
+  longer = {name: _twice_as_long(array, name in _BY_PLAYER) for name, array in arrays.items()}
   own = owner._replace(**longer)
   return own if owner is record else record._replace(**{f"side{player}": own})
 
 
-def _twice_as_long(array: Any, sideways: bool) -> Any:
-  return np.concatenate([array, np.empty_like(array)], axis=1 if sideways else 0)
+def _twice_as_long(array: Any, by_player: bool) -> Any:
+  return np.concatenate([array, np.empty_like(array)], axis=1 if by_player else 0)
 
 
 class _Merge(NamedTuple):
@@ -199,10 +206,10 @@ class _Merge(NamedTuple):
 
   Attributes:
     row_end: int64 (rows,). One past the last entry of each row.
-    entries: int32 (entries,). The sequences of each row; then its classes, without gaps.
+    entries: int32 (entries,). The sequences of each row; replaced by its classes, without gaps.
     classes: int32 (sequences,). The class of each sequence, written here.
     size: int32 (sequences + 1,). The number of sequences of each class.
-    met: int32 (sequences + 1,). Workspace of zeros.
+    occurrences: int32 (sequences + 1,). Workspace of zeros.
     target: int32 (sequences + 1,). Workspace.
     touched: int32 (sequences + 1,). Workspace.
   """
@@ -211,7 +218,7 @@ class _Merge(NamedTuple):
   entries: Ints
   classes: Ints
   size: Ints
-  met: Ints
+  occurrences: Ints
   target: Ints
   touched: Ints
 
@@ -220,12 +227,12 @@ class _Merge(NamedTuple):
 def merge_columns(record: _Merge) -> None:
   """Finds the coarsest classes such that each row is a union of classes, by refinement, row by row.
 
-  A row splits each class that it has a part of: what is in the row becomes a class of its own. Classes are numbered
-  from 1 in the order of rows; class 0 keeps what is in no row.
+  A row splits each class that it partly contains: the part in the row becomes a new class. Classes are numbered from 1
+  in the order of rows. Class 0 keeps the sequences that are in no row.
   """
-  classes, size, count, target = record.classes, record.size, record.met, record.target
+  classes, size, count, target = record.classes, record.size, record.occurrences, record.target
   touched, entries = record.touched, record.entries
-  # One more than there are, so that a row never has all of class 0.
+  # One more than its sequences, so that no row contains all of class 0.
   size[0] = classes.shape[0] + 1
   num_classes, start = 1, 0
   for row in range(record.row_end.shape[0]):
@@ -262,7 +269,7 @@ def merge_columns(record: _Merge) -> None:
 
 
 def _merged(side: Side) -> PlayerRows:
-  """Returns a player's infosets and rows, with equal columns merged."""
+  """Returns a player's infosets and rows, with sequences merged into classes."""
   infosets, sequences, rows = side.counts[:3].tolist()
   row_end, classes = side.row_end[:rows], np.zeros(sequences, np.int32)
   size, count, target, touched = np.zeros((4, sequences + 1), np.int32)
@@ -272,7 +279,7 @@ def _merged(side: Side) -> PlayerRows:
   return PlayerRows(
     parent=side.parent[:infosets].copy(),
     seen=side.seen[:infosets].copy(),
-    met=side.met[:infosets].copy(),
+    opponent_sequence=side.opponent_sequence[:infosets].copy(),
     chance_path=side.chance_path[:infosets].copy(),
     classes=classes,
     row_end=row_end.copy(),

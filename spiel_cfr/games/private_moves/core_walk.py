@@ -1,11 +1,11 @@
-"""The walk over core histories: both players' infosets, and the rows of sequences whose pairs are all histories.
+"""The walk over core histories, a kernel that finds both players' infosets and the rows of rectangles.
 
-A *core history* is a path of cores. With it go two lists, of each player's sequences that fit it; every pair is a
-history. Where moves end the game, a *rectangle* pairs a row of player 0 with a row of player 1, at one payoff. A failed
-attempt leaves the core as it is: it makes the mover's list longer, and no new core history.
+A *core history* is a path of cores. Each player has a list of the sequences that fit it, and every pair from the two
+lists is a history. If a move ends the game, a *rectangle* pairs a row of player 0 with a row of player 1, at one
+payoff. A failed attempt does not change the core: it lengthens the mover's list, without a new core history.
 
-The kernel stops where an array is full, and goes on when Python has made that longer; a core history whose arrival was
-cut short is arrived at again, which finds the same infosets.
+The kernel stops if an array is full, and continues when Python has made that array longer. It then repeats the
+interrupted arrival at a core history, and finds the same infosets.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -23,19 +23,22 @@ LongTable = Annotated[Int64s, Field("int64", 2)]
 Longs = Annotated[Int64s, Field("int64", 1)]
 IntTable = Annotated[Int32s, Field("int32", 2)]
 
-# Groups of arrays that grow together: why the kernel stops, as `counts[STOP]`.
+# Values of `counts[STOP]`: the walk is done or paused, or the arrays of this group are too short. Arrays of a group
+# grow together.
 DONE, PAUSED, FRAMES, OFFSETS, CHANCES, RECTANGLES, LISTS, INFOSETS, SEQUENCES, ROWS, ENTRIES = (
   range(11)
 )
-# Groups from here on are of one player: player 1's number is this much larger.
+# Groups from `OF_PLAYER` on belong to one player. Player 1's numbers are larger by `NEXT_PLAYER`.
 OF_PLAYER, NEXT_PLAYER = LISTS, 5
-UNSEEN = 16
+# `counts[STOP]`: the walk has come to a world that was not found.
+UNKNOWN_WORLD = 16
 
-# Columns of `frames`.
+# Columns of `Walk.frames`. Core, next event, offset and path of chance; then, for each player (the constant plus the
+# player), the beginning, the end and the top of its list.
 _CORE, _NEXT, _OFFSET, _CHANCE_PATH, _BEGIN, _END, _TOP = 0, 1, 2, 3, 4, 6, 8
 FRAME_COLUMNS = 10
 _ARRIVING = -1
-# Elements of `Walk.counts`.
+# Elements of `Walk.counts`. STATES counts decisions, WORK elements of lists.
 STOP, DEPTH, NUM_CHANCES, NUM_RECTANGLES, HISTORIES, STATES, CORE_HISTORIES, WORK = range(8)
 NUM_COUNTS = 8
 # Elements of `Side.counts`.
@@ -45,24 +48,26 @@ NOTHING = -1
 
 
 class Side(NamedTuple):
-  """One player's sights, lists, infosets and rows. Sequences are numbered as infosets are found, from 0, the empty one.
+  """One player's sights, lists, infosets and rows.
+
+  Sequences are numbered as infosets are found, from 0, the empty one.
 
   Attributes:
-    sights: the player's sights.
-    num_actions: int32 (seen,). The number of actions by what the player has seen.
-    list_sequence: int32 (elements,). The lists of the core histories on the current path, end to end: sequences.
-    list_sight: int32 (elements,). The sight at each of these.
-    list_below: int32 (elements,). The first sequence of the infoset at each, if the player moves.
+    sights: Sights. The player's sights.
+    num_actions: int32 (seen,). The number of actions for each value that the player has seen.
+    list_sequence: int32 (elements,). The sequences of the lists of the core histories on the current path, end to end.
+    list_sight: int32 (elements,). The sight at each element.
+    list_below: int32 (elements,). The first sequence of the infoset at each element, if the player moves.
     parent: int32 (infosets,). The sequence above each infoset.
-    seen: int32 (infosets,). What the player has seen there.
+    seen: int32 (infosets,). The number of what the player has seen there.
     sibling: int32 (infosets,). The next infoset below the same sequence, or `NOTHING`.
     first_sequence: int32 (infosets,). The sequence of action 0.
-    met: int32 (infosets,). A sequence of the opponent with which the infoset is a history.
+    opponent_sequence: int32 (infosets,). A sequence of the opponent that, with the infoset, is a history.
     chance_path: int32 (infosets,). The chance events of that history: an index in `Walk.chance_event`.
     child: int32 (sequences,). The first infoset below each sequence, or `NOTHING`.
     row_end: int64 (rows,). One past the last entry of each row.
-    entries: int32 (entries,). The sequences of each row.
-    counts: int64 (4,). How much is used, by the constants above.
+    entries: int32 (entries,). The sequences of each row, row by row.
+    counts: int64 (4,). The used lengths of arrays: `NUM_INFOSETS`, `NUM_SEQUENCES`, `NUM_ROWS`, `NUM_ENTRIES`.
   """
 
   sights: Sights
@@ -74,7 +79,7 @@ class Side(NamedTuple):
   seen: Ints
   sibling: Ints
   first_sequence: Ints
-  met: Ints
+  opponent_sequence: Ints
   chance_path: Ints
   child: Ints
   row_end: Longs
@@ -86,18 +91,19 @@ class Walk(NamedTuple):
   """The arguments of `walk_cores`.
 
   Attributes:
-    cores: the cores.
-    side0: player 0.
-    side1: player 1.
+    cores: Cores. The cores.
+    side0: Side. Player 0.
+    side1: Side. Player 1.
     frames: int64 (depth, 10). The core histories on the current path.
-    reach: float64 (depth,). The probability of chance on the way to each.
-    offsets: int32. By event of each of these, where the mover's sequences with that event begin in its list.
+    reach: float64 (depth,). Chance's probability of each.
+    offsets: int32. For each core history on the path and each event, the beginning of the mover's sequences with that
+      event in its list.
     chance_event: int32 (paths,). The last event of each path of chance.
     chance_before: int32 (paths,). The path before it, or `NOTHING`.
     rows: int32 (2, rectangles). The row of each player.
     payoffs: float64 (2, rectangles). The return of each player, times the probability of chance.
-    counts: int64 (8,). By the constants above.
-    most_work: how many elements of lists the kernel goes through before it pauses.
+    counts: int64 (8,). Counters, from `STOP` to `WORK`.
+    most_work: int. The number of elements of lists after which the kernel pauses.
   """
 
   cores: Cores
@@ -120,8 +126,8 @@ def _side(record: Walk, player: int) -> Side:
 
 
 @inlined
-def _infoset(side: Side, sequence: int, seen: int, met: int, chance_path: int) -> Any:
-  """Returns the infoset below a sequence where its owner has seen something; adds it if it is new."""
+def _infoset(side: Side, sequence: int, seen: int, opponent_sequence: int, chance_path: int) -> Any:
+  """Returns the infoset below a sequence with what its owner has seen; adds it if it is new."""
   infoset, last = side.child[sequence], NOTHING
   while infoset != NOTHING and side.seen[infoset] != seen:
     last, infoset = infoset, side.sibling[infoset]
@@ -130,7 +136,8 @@ def _infoset(side: Side, sequence: int, seen: int, met: int, chance_path: int) -
   infoset, first = side.counts[NUM_INFOSETS], side.counts[NUM_SEQUENCES]
   side.parent[infoset], side.seen[infoset], side.sibling[infoset] = sequence, seen, NOTHING
   side.first_sequence[infoset] = first
-  side.met[infoset], side.chance_path[infoset] = met, chance_path
+  side.opponent_sequence[infoset] = opponent_sequence
+  side.chance_path[infoset] = chance_path
   for action in range(side.num_actions[seen]):
     side.child[first + action] = NOTHING
   side.counts[NUM_INFOSETS] += 1
@@ -144,7 +151,7 @@ def _infoset(side: Side, sequence: int, seen: int, met: int, chance_path: int) -
 
 @inlined
 def _move(record: Walk, frame: int, player: int, side: Side) -> Any:
-  """Lets a player move with each sequence of its list: failed attempts join the list, events follow it, in order.
+  """Lets a player move with each sequence of its list. Failed attempts join the list; events follow it, in order.
 
   Returns:
     The group of arrays that is too short, or `DONE`.
@@ -154,7 +161,7 @@ def _move(record: Walk, frame: int, player: int, side: Side) -> Any:
   events = cores.first_event[core + 1] - cores.first_event[core]
   begin, end = frames[frame, _BEGIN + player], frames[frame, _END + player]
   other = _side(record, 1 - player)
-  met = other.list_sequence[frames[frame, _BEGIN + 1 - player]]
+  opponent_sequence = other.list_sequence[frames[frame, _BEGIN + 1 - player]]
   chance_path = frames[frame, _CHANCE_PATH]
   for event in range(events + 2):
     record.offsets[offset + event] = 0
@@ -166,7 +173,7 @@ def _move(record: Walk, frame: int, player: int, side: Side) -> Any:
       return INFOSETS + shift
     if side.counts[NUM_SEQUENCES] + last - first > side.child.shape[0]:
       return SEQUENCES + shift
-    infoset = _infoset(side, side.list_sequence[place], seen, met, chance_path)
+    infoset = _infoset(side, side.list_sequence[place], seen, opponent_sequence, chance_path)
     below = side.first_sequence[infoset]
     side.list_below[place] = below
     for move in range(first, last):
@@ -207,7 +214,7 @@ def _move(record: Walk, frame: int, player: int, side: Side) -> Any:
 
 @inlined
 def _add_row(side: Side, begin: int, end: int) -> Any:
-  """Adds a row of the sequences between two places of a player's lists; there must be room."""
+  """Adds a row of the sequences between two places of a player's lists; the arrays must have room."""
   counts = side.counts
   start, row = counts[NUM_ENTRIES], counts[NUM_ROWS]
   for place in range(end - begin):
@@ -245,7 +252,7 @@ def _end(record: Walk, frame: int, mover: int) -> Any:
   if counts[NUM_RECTANGLES] + events > record.rows.shape[1]:
     return RECTANGLES
   for player in range(2):
-    # The mover's rows are parts of its list, which its moves have made at most that much longer.
+    # The mover's rows are parts of its list, whose moves lie between its end and its top.
     entries = frames[frame, _TOP + player] - frames[frame, _BEGIN + player]
     full = _room_for_rows(_side(record, player), player, events + 1, entries)
     if full != DONE:
@@ -285,7 +292,7 @@ def _enter(record: Walk, frame: int, player: int, side: Side, event: int, mover:
   """Makes a player's list at the core history after an event.
 
   Returns:
-    The group of arrays that is too short, `UNSEEN`, or `DONE`.
+    The group of arrays that is too short, `UNKNOWN_WORLD`, or `DONE`.
   """
   frames, sights = record.frames, side.sights
   top = frames[frame, _TOP + player]
@@ -301,7 +308,7 @@ def _enter(record: Walk, frame: int, player: int, side: Side, event: int, mover:
     if player != mover:
       sight = sights.view_sight[sights.first_view[sight] + event]
       if sight < 0:
-        return UNSEEN
+        return UNKNOWN_WORLD
     side.list_sequence[top + place] = side.list_sequence[begin + place]
     side.list_sight[top + place] = sight
   frames[frame + 1, _BEGIN + player] = top
@@ -312,7 +319,7 @@ def _enter(record: Walk, frame: int, player: int, side: Side, event: int, mover:
 
 @inlined
 def _arrive(record: Walk, frame: int, mover: int) -> Any:
-  """Does what a core history needs before the next ones: the moves of its player, and the ends of the game."""
+  """Prepares a core history for the events that follow: the moves of its player, and the ends of the game."""
   frames = record.frames
   if mover == CHANCE:
     return _end(record, frame, mover)
@@ -328,7 +335,7 @@ def _arrive(record: Walk, frame: int, mover: int) -> Any:
 
 @inlined
 def _descend(record: Walk, frame: int, mover: int, event: int) -> Any:
-  """Begins the core history after an event, if any sequence goes there."""
+  """Begins the core history after an event, unless no sequence has the event."""
   cores, frames, counts = record.cores, record.frames, record.counts
   core, offset = frames[frame, _CORE], frames[frame, _OFFSET]
   number = cores.first_event[core] + event
@@ -365,7 +372,7 @@ def _descend(record: Walk, frame: int, mover: int, event: int) -> Any:
 
 @step(Walk, single=False)
 def walk_cores(record: Walk) -> None:
-  """Goes on with the walk, depth first, until it is done, an array is too short, or there was work enough."""
+  """Continues the walk, depth first, until it is done, an array is too short, or `most_work` is reached."""
   frames, counts, cores = record.frames, record.counts, record.cores
   counts[STOP] = DONE
   until = counts[WORK] + np.int64(record.most_work)
@@ -387,7 +394,7 @@ def walk_cores(record: Walk) -> None:
 
 
 def first_frame(frames: Int64s) -> None:
-  """Begins a walk: the core history of the root, where each player has its empty sequence."""
+  """Begins a walk at the core history of the root, where each player has its empty sequence."""
   frames[0] = 0
   frames[0, [_NEXT, _CHANCE_PATH]] = _ARRIVING, NOTHING
   frames[0, [_END, _END + 1, _TOP, _TOP + 1]] = 1

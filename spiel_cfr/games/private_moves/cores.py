@@ -1,15 +1,16 @@
-"""Cores and sights: the split of worlds by which the two players' sequences become independent.
+"""Cores and sights: the split of worlds that makes the two players' sequences independent.
 
-A *core* is the truth and the player to move; a move that leads to another core is an *event* of it. A *sight* is a
-core with what one player has seen of it. `split` checks on every world and move that
+A *core* is the truth and the player to move. A move that leads to another core is an *event* of its core. A *sight* is
+a core and what one player has seen of it. `split` checks these claims for every world and move:
 
-    1. a player's legal actions depend on what it has seen, at its own moves;
-    2. the event and the player's next sight depend on its sight and its action;
-    3. the other's next sight depends on its own sight and the event; without an event it stays as it is;
-    4. the probabilities of chance depend on the core.
+- claim 1: a player's legal actions, at its own moves, depend only on what it has seen;
+- claim 2: the event and the player's next sight depend only on its sight and its action;
+- claim 3: the other player's next sight depends only on its own sight and the event, and does not change without an
+  event;
+- claim 4: the probabilities of chance depend only on the core.
 
-By induction, along a path of cores the sequences of player 0 and those of player 1 that fit the path are independent:
-every pair of them is a history.
+By induction, the sequences of player 0 and those of player 1 that fit a path of cores are independent: every pair of
+them is a history.
 """
 
 from typing import Annotated, NamedTuple, NoReturn
@@ -22,9 +23,9 @@ from spiel_cfr._numba.records import Doubles, DoubleTable, Field
 from spiel_cfr.games.private_moves.worlds import CHANCE, Worlds
 
 Ints = Annotated[Int32s, Field("int32", 1)]
-# The event of a move that leaves the core as it is; the sight after the end of the game.
+# NO_EVENT: a move that does not change the core. NO_SIGHT: the sight after the end of the game.
 NO_EVENT, NO_SIGHT = -1, -1
-_UNSEEN = -9
+_UNSET = -9
 
 
 class Cores(NamedTuple):
@@ -32,11 +33,11 @@ class Cores(NamedTuple):
 
   Attributes:
     mover: int32 (cores,). A player, `worlds.CHANCE` or `worlds.TERMINAL`.
-    returns: float64 (cores, 2). What terminal cores return to each player.
-    first_event: int32 (cores + 1,). The first event of each core.
+    returns: float64 (cores, 2). The returns of both players at terminal cores.
+    first_event: int32 (cores + 1,). The first event of each core, then the number of events.
     event_core: int32 (events,). The core that each event leads to.
-    event_probability: float64 (events,). Of chance; 1 elsewhere.
-    event_action: int32 (events,). An action of chance that leads there; any action elsewhere.
+    event_probability: float64 (events,). The probability of an event of chance; 1 elsewhere.
+    event_action: int32 (events,). An action that causes the event.
   """
 
   mover: Ints
@@ -51,11 +52,12 @@ class Sights(NamedTuple):
   """The sights of one player.
 
   Attributes:
-    seen: int32 (sights,). What the player has seen, by number.
+    seen: int32 (sights,). The number of what the player has seen.
     first_move: int32 (sights + 1,). The first move of each sight at which the player moves.
     move_event: int32 (moves,). The event of each move, counted from the first of its core, or `NO_EVENT`.
     move_sight: int32 (moves,). The sight after each move, or `NO_SIGHT`.
-    first_view: int32 (sights + 1,). The first view of each sight at which the player does not move: one an event.
+    first_view: int32 (sights + 1,). The first view of each sight at which the player does not move; it has one view for
+      each event.
     view_sight: int32 (views,). The sight after each event, or `NO_SIGHT`.
   """
 
@@ -71,10 +73,11 @@ class Split(NamedTuple):
   """Worlds, split into cores and sights. The root is sight 0 of core 0.
 
   Attributes:
-    cores: the cores.
-    sights: of each player.
-    legal: int64 (seen,) of each player. The list of legal actions by what it has seen; -1 where it never moves.
-    action_lists: lists of actions.
+    cores: Cores. The cores.
+    sights: for each player, Sights.
+    legal: for each player, int64 (seen,). The list of legal actions for each value that it has seen; -1 if it never
+      moves there.
+    action_lists: list of tuples. Lists of actions.
   """
 
   cores: Cores
@@ -87,20 +90,20 @@ def split(worlds: Worlds) -> Split:
   """Splits worlds into cores and sights.
 
   Raises:
-    PrivateMovesError: they do not split; the message has two histories that contradict each other.
+    PrivateMovesError: the worlds do not split; the message has two histories that contradict each other.
   """
   before = worlds.core[worlds.source]
   after = worlds.core_after(np.arange(len(worlds.target)))
   mover, num_cores = worlds.mover[before], len(worlds.mover)
   steps, step = np.unique(before * num_cores + after, return_inverse=True)
-  # Steps from a core to itself are no events.
+  # A step from a core to itself is no event.
   is_event = steps // num_cores != steps % num_cores
   number = np.cumsum(is_event) - 1
   first_event = np.searchsorted((steps // num_cores)[is_event], np.arange(num_cores + 1))
   event = np.where(is_event[step], number[step] - first_event[before], NO_EVENT)
   still = np.flatnonzero((event == NO_EVENT) & (mover == CHANCE))
   if len(still):
-    _refuse(worlds, "a move of chance leaves the core as it is", still[0])
+    _refuse(worlds, "a move of chance does not change the core", still[0])
   action = np.zeros(is_event.sum(), np.int64)
   action[number[step[is_event[step]]]] = worlds.action[is_event[step]]
   cores = Cores(
@@ -119,10 +122,10 @@ def split(worlds: Worlds) -> Split:
 def _chances(
   worlds: Worlds, first_event: Int64s, before: Int64s, event: Int64s, chance: Int64s
 ) -> Float64s:
-  """Returns the probability of each event, and checks claim 4."""
+  """Returns the probability of each event, after a check of claim 4."""
   edges = np.flatnonzero(chance)
   result = np.ones(first_event[-1])
-  # By world and event, since several outcomes may lead to one core.
+  # Several outcomes may cause one event: their probabilities are summed by world and event.
   pairs, pair, places = np.unique(
     worlds.source[edges] * first_event[-1] + first_event[before[edges]] + event[edges],
     return_index=True, return_inverse=True,
@@ -140,7 +143,7 @@ def _chances(
     same = np.flatnonzero((worlds.core == worlds.core[world]) & (np.arange(len(lacks)) != world))
     _refuse(
       worlds,
-      "what chance does depends on what players have seen",
+      "the probabilities of chance depend on what players have seen",
       wrong[0],
       worlds.first_edge[same[0]],
     )
@@ -150,10 +153,10 @@ def _chances(
 def _sights(
   worlds: Worlds, player: int, first_event: Int64s, before: Int64s, event: Int64s, mover: Int64s
 ) -> tuple[Sights, Int64s]:
-  """Returns a player's sights and legal actions, and checks claims 1 to 3."""
+  """Returns a player's sights and legal actions, after checks of claims 1 to 3."""
   seen, num_seen = worlds.seen_number[player], len(worlds.seen[player])
   pairs, sight = np.unique(worlds.core * num_seen + seen, return_inverse=True)
-  # The root's number is 0.
+  # The root gets number 0.
   swap = np.arange(len(pairs))
   swap[[0, sight[0]]] = swap[[sight[0], 0]]
   pairs, sight = pairs[swap], swap[sight]
@@ -163,30 +166,30 @@ def _sights(
   legal = np.full(num_seen, -1)
   _store(
     worlds, legal, seen[own], worlds.legal[own], worlds.first_edge[own],
-    f"player {player} has seen the same, and its legal actions differ",
+    f"player {player} has seen the same, but its legal actions differ",
   )  # fmt: skip
   counts = np.array([len(actions) for actions in worlds.action_lists])
   moves = np.where(worlds.mover[core] == player, counts[legal[seen_at]], 0)
   views = np.where(worlds.mover[core] == player, 0, np.diff(first_event)[core])
-  first_move, first_view = (np.append(0, np.cumsum(each)) for each in (moves, views))
+  first_move, first_view = (np.append(0, np.cumsum(counts)) for counts in (moves, views))
 
   now, ends = sight[worlds.source], worlds.target < 0
   later = np.where(ends, NO_SIGHT, sight[np.maximum(worlds.target, 0)])
   mine = np.flatnonzero(mover == player)
-  move_event, move_sight = np.full((2, first_move[-1]), _UNSEEN)
+  move_event, move_sight = np.full((2, first_move[-1]), _UNSET)
   places = first_move[now[mine]] + worlds.place[mine]
-  problem = f"what a move of player {player} does depends on what the other has seen"
+  problem = f"the effect of a move of player {player} depends on what the other player has seen"
   _store(worlds, move_event, places, event[mine], mine, problem)
   _store(worlds, move_sight, places, later[mine], mine, problem)
-  quiet = np.flatnonzero((mover != player) & (event == NO_EVENT))
-  notices = quiet[later[quiet] != now[quiet]]
-  if len(notices):
-    _refuse(worlds, f"player {player} sees a move that leaves the core as it is", notices[0])
-  loud = np.flatnonzero((mover != player) & (event != NO_EVENT))
-  view_sight = np.full(first_view[-1], _UNSEEN)
+  hidden = np.flatnonzero((mover != player) & (event == NO_EVENT))
+  noticed = hidden[later[hidden] != now[hidden]]
+  if len(noticed):
+    _refuse(worlds, f"player {player} sees a move that does not change the core", noticed[0])
+  visible = np.flatnonzero((mover != player) & (event != NO_EVENT))
+  view_sight = np.full(first_view[-1], _UNSET)
   _store(
-    worlds, view_sight, first_view[now[loud]] + event[loud], later[loud], loud,
-    f"what player {player} sees of a step of the core depends on what the other has seen",
+    worlds, view_sight, first_view[now[visible]] + event[visible], later[visible], visible,
+    f"the sight of player {player} after an event depends on what the other player has seen",
   )  # fmt: skip
   result = (seen_at, first_move, move_event, move_sight, first_view, view_sight)
   return Sights(*(array.astype(np.int32) for array in result)), legal
@@ -195,7 +198,7 @@ def _sights(
 def _store(
   worlds: Worlds, table: Int64s, places: Int64s, values: Int64s, edges: Int64s, problem: str
 ) -> None:
-  """Writes values to places of a table, and refuses the worlds where two values have one place."""
+  """Writes values to places of a table; raises PrivateMovesError if one place gets two values."""
   table[places] = values
   wrong = np.flatnonzero(table[places] != values)
   if len(wrong):
@@ -204,11 +207,11 @@ def _store(
 
 
 def _refuse(worlds: Worlds, problem: str, edge: int, other: int | None = None) -> NoReturn:
-  """Raises PrivateMovesError with the histories that end with an edge and, if given, with another one."""
+  """Raises PrivateMovesError with the histories that end with an edge and, if given, with another edge."""
   history = str(worlds.history_after(int(edge)))
   if other is not None:
     history = f"{worlds.history_after(int(other))} and {history}"
   raise errors.PrivateMovesError(
-    f"The players' sequences are not independent: {problem}. See {history}. Worlds are told by "
+    f"The players' sequences are not independent: {problem}. See {history}. Worlds are identified by "
     f"{worlds.keys}."
   )

@@ -1,7 +1,7 @@
-"""A state of OpenSpiel's for each infoset, made when it is asked for: a walk of ten billion histories is no way to it.
+"""A state of OpenSpiel for each infoset, made on demand, since walks of ten billion histories take too long.
 
-The walk over core histories notes, of each infoset, a sequence of the opponent and the events of chance with which it
-is a history. Whose move comes next, the states say themselves.
+The walk over core histories notes, for each infoset, a sequence of the opponent and the events of chance that, with it,
+are a history. The states themselves say whose move comes next.
 """
 
 import functools
@@ -24,22 +24,22 @@ class PlayerInfosets(NamedTuple):
     parent: int32 (infosets,). The sequence above each infoset; sequences are numbered infoset by infoset, from 0, the
       empty one.
     legal: int32 (infosets,). The list of legal actions of each, in `InfosetStates.action_lists`.
-    met: int32 (infosets,). A sequence of the opponent with which the infoset is a history.
+    opponent_sequence: int32 (infosets,). A sequence of the opponent that, with the infoset, is a history.
     chance_path: int32 (infosets,). The chance events of that history.
   """
 
   parent: Int32s
   legal: Int32s
-  met: Int32s
+  opponent_sequence: Int32s
   chance_path: Int32s
 
 
 class InfosetStates:
-  """The histories of infosets.
+  """Histories of infosets, and the states after them.
 
   Attributes:
-    players: the infosets of each player.
-    action_lists: lists of actions.
+    players: PlayerInfosets of each player.
+    action_lists: list of tuples. Lists of actions.
     chance_action: int32 (paths,). The last action of each path of chance.
     chance_before: int32 (paths,). The path before it, or -1.
   """
@@ -57,7 +57,7 @@ class InfosetStates:
 
   @functools.cached_property
   def _actions(self) -> Int64s:
-    """The lists of actions as a table, filled up with -1."""
+    """The lists of actions as a table, int64 (lists, longest), filled up with -1."""
     table = np.full((len(self.action_lists), max(map(len, self.action_lists))), -1)
     for row, actions in enumerate(self.action_lists):
       table[row, : len(actions)] = actions
@@ -68,33 +68,33 @@ class InfosetStates:
     return np.array([len(actions) for actions in self.action_lists])[self.players[player].legal]
 
   def actions(self, player: int) -> Int64s:
-    """Returns the legal actions of a player, infoset by infoset, in one array."""
+    """Returns the legal actions of a player, infoset by infoset, end to end."""
     flat = self._actions[self.players[player].legal].ravel()
     return flat[flat >= 0]
 
   @functools.cached_property
   def _first_sequences(self) -> list[Int64s]:
-    """The first sequence of each infoset, player by player."""
+    """For each player, int64 (infosets,). The first sequence of each infoset."""
     counts = [self.num_actions(player) for player in (0, 1)]
     return [1 + np.cumsum(own) - own for own in counts]
 
   def __getstate__(self) -> dict[str, Any]:
-    """Leaves out what is made again when it is asked for."""
-    made_again = ("_actions", "_first_sequences")
-    return {name: value for name, value in vars(self).items() if name not in made_again}
+    """Leaves out cached attributes."""
+    cached = ("_actions", "_first_sequences")
+    return {name: value for name, value in vars(self).items() if name not in cached}
 
   def states(self, view: GameView, player: int, infosets: Int64s) -> list[Any]:
     """Returns a state of each of some infosets of a player."""
     own = self.players[player]
     moves = [[], [], self._chance_moves(own.chance_path[infosets])]
     moves[player] = self._moves(player, own.parent[infosets])
-    moves[1 - player] = self._moves(1 - player, own.met[infosets])
+    moves[1 - player] = self._moves(1 - player, own.opponent_sequence[infosets])
     result = []
-    for each in zip(*moves, strict=True):
-      state, left = view.new_initial_state(), [iter(own) for own in each]
-      for _ in range(sum(map(len, each))):
+    for history in zip(*moves, strict=True):
+      state, remaining = view.new_initial_state(), [iter(own) for own in history]
+      for _ in range(sum(map(len, history))):
         # Chance is player -1, and the last of the three.
-        state.apply_action(next(left[state.current_player()]))
+        state.apply_action(next(remaining[state.current_player()]))
       result.append(state)
     return result
 
@@ -122,7 +122,7 @@ class InfosetStates:
 
 
 def _rows(columns: list[Int64s], count: int) -> list[list[int]]:
-  """Returns rows of actions, without the -1, given columns of which the last comes first."""
+  """Returns rows of actions without the -1, given columns in reverse order."""
   if not columns:
     return [[] for _ in range(count)]
   table = np.stack(columns[::-1], axis=1).tolist()
@@ -130,10 +130,10 @@ def _rows(columns: list[Int64s], count: int) -> list[list[int]]:
 
 
 class OfInfosets(Sequence[_T]):
-  """Something of each infoset of a player, made when it is asked for, so that millions of infosets take no memory."""
+  """A sequence with an element for each infoset of a player, made on demand, so that millions take no memory."""
 
   def __init__(self, count: int, make: Callable[[Int64s], list[_T]]) -> None:
-    """Takes the number of infosets, and what makes a list for some of them."""
+    """Takes the number of infosets, and a function that makes the elements of some infosets."""
     self._count, self._make = count, make
 
   def __len__(self) -> int:

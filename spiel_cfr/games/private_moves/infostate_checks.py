@@ -1,4 +1,4 @@
-"""Checks that infostates say what their owner has seen and done, by the keys of worlds, no more and no less."""
+"""Checks that infostates contain exactly what their owner has seen and done, by the keys of worlds."""
 
 import collections
 import random
@@ -9,68 +9,70 @@ from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import imperfect_recall
 from spiel_cfr.games.private_moves.world_keys import WorldKeys
 
-# How many short histories are compared, the shortest first, and how many random ones, to their ends.
+# The number of shortest histories that are compared, and of random ones.
 SHORT, RANDOM = 5_000, 300
 _LONGEST = 300
 
 
 class Memory(NamedTuple):
-  """Numbers of what players remember at a state.
+  """The histories of both players at a state, by number.
 
   Attributes:
-    known: of each player, the sequence of what it has seen and done.
-    told: of each player, the sequence of its infostates and actions.
+    seen: for each player, int. The sequence of what it has seen and done.
+    infostates: for each player, int. The sequence of its infostates and actions.
   """
 
-  known: tuple[int, int] = (0, 0)
-  told: tuple[int, int] = (0, 0)
+  seen: tuple[int, int] = (0, 0)
+  infostates: tuple[int, int] = (0, 0)
 
 
 class InfostateChecks:
-  """Infostates met in the histories so far."""
+  """The infostates of all histories so far."""
 
   def __init__(self, view: GameView, keys: WorldKeys) -> None:
     """Takes the game and the keys of its worlds."""
     self._view, self._keys = view, keys
     self._numbers: dict[tuple[int, Any], int] = {}
-    # Of each player, the infostate of what it has seen and done, and the other way round; each with a history.
-    self._names: tuple[dict[int, tuple[str, list[int]]], ...] = ({}, {})
-    self._of_name: tuple[dict[str, tuple[int, int, list[int]]], ...] = ({}, {})
+    # For each player: `Memory.seen` -> infostate and history; infostate -> `Memory.seen`, `Memory.infostates`, history.
+    self._by_seen: tuple[dict[int, tuple[str, list[int]]], ...] = ({}, {})
+    self._by_infostate: tuple[dict[str, tuple[int, int, list[int]]], ...] = ({}, {})
 
   def arrive(self, state: Any, memory: Memory) -> Memory:
     """Adds what the player to move sees, and compares its infostate with those of other histories.
 
     Raises:
-      PrivateMovesError: an infostate says more or less than what its owner has seen and done.
-      ImperfectRecallError: it forgets what its owner was told before.
+      PrivateMovesError: an infostate contains more or less than what its owner has seen and done.
+      ImperfectRecallError: an infostate forgets an earlier infostate or action of its owner.
     """
     player = state.current_player()
     if player < 0:
       return memory
-    name, history = self._view.infostate(state), state.history()
-    known = self._longer(memory.known, player, self._keys.seen(state, player))
-    told = self._longer(memory.told, player, name)
-    by_name = self._of_name[player].setdefault(name, (known[player], told[player], history))
-    if by_name[1] != told[player]:
+    infostate, history = self._view.infostate(state), state.history()
+    seen = self._longer(memory.seen, player, self._keys.seen(state, player))
+    infostates = self._longer(memory.infostates, player, infostate)
+    first = self._by_infostate[player].setdefault(
+      infostate, (seen[player], infostates[player], history)
+    )
+    if first[1] != infostates[player]:
       raise imperfect_recall(self._view, state)
-    by_known = self._names[player].setdefault(known[player], (name, history))
+    same = self._by_seen[player].setdefault(seen[player], (infostate, history))
     for is_same, other, difference in (
-      (by_name[0] == known[player], by_name[2], "differ, and are one infostate"),
-      (by_known[0] == name, by_known[1], "are the same, and have different infostates"),
+      (first[0] == seen[player], first[2], "differ, but have the same infostate"),
+      (same[0] == infostate, same[1], "are the same, but have different infostates"),
     ):
       if not is_same:
         raise errors.PrivateMovesError(
           f"By what player {player} has seen and done, the histories {other} and {history} {difference}. Worlds are "
-          f"told by {self._keys}."
+          f"identified by {self._keys}."
         )
-    return Memory(known, told)
+    return Memory(seen, infostates)
 
   def after(self, memory: Memory, mover: int, action: int) -> Memory:
-    """Adds the action of a player; chance remembers nothing."""
+    """Adds the action of a player; chance has no memory."""
     if mover < 0:
       return memory
-    known, told = (self._longer(each, mover, action) for each in memory)
-    return Memory(known, told)
+    seen, infostates = (self._longer(numbers, mover, action) for numbers in memory)
+    return Memory(seen, infostates)
 
   def _longer(self, numbers: tuple[int, int], player: int, added: Any) -> tuple[int, int]:
     number = self._numbers.setdefault((numbers[player], added), 1 + len(self._numbers))
@@ -78,11 +80,11 @@ class InfostateChecks:
 
 
 def check_infostates(view: GameView, keys: WorldKeys) -> None:
-  """Compares the infostates of short histories and of random ones, before worlds are looked for.
+  """Compares the infostates of short histories and of random ones, before worlds are searched.
 
   Raises:
     PrivateMovesError: see `InfostateChecks.arrive` and `check_length`.
-    ImperfectRecallError: see there.
+    ImperfectRecallError: see `InfostateChecks.arrive`.
   """
   checks, choice = InfostateChecks(view, keys), random.Random(0)
 
@@ -112,13 +114,13 @@ def check_infostates(view: GameView, keys: WorldKeys) -> None:
 
 
 def check_length(state: Any) -> None:
-  """Refuses histories that are so long that the game may never end.
+  """Checks the length of a history; a very long one may have no end.
 
   Raises:
     PrivateMovesError: the history has more than 300 moves.
   """
   if state.move_number() > _LONGEST:
     raise errors.PrivateMovesError(
-      f"A history has not ended after {_LONGEST:,} moves, and begins with {state.history()[:20]}. Games in private "
-      "moves form are shorter."
+      f"A history has not ended after {_LONGEST:,} moves; it begins with {state.history()[:20]}. Games in private "
+      "moves form must be shorter."
     )

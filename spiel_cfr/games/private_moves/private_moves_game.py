@@ -1,11 +1,10 @@
-"""Compiles a game of private moves: two treeplexes, and rectangles of sequences for its payoffs."""
+"""Games in private moves form: two treeplexes, and rectangles of sequences for the payoffs."""
 
 import collections
 import dataclasses
 import functools
 import hashlib
 import random
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,21 +36,24 @@ from spiel_cfr.games.sequence_form.treeplex import Placement, build_treeplex
 
 DEFAULT_MAX_WORLDS = 2_000_000
 _PLAYERS = (0, 1)
-# At how many states of random histories `compile_game` looks first, and for how long.
-_LOOKS, _SECONDS = 5_000, 2.0
+# Number of states on random histories by which `compile_game` estimates the number of worlds.
+_SAMPLED_STATES = 5_000
 
 
 class PrivateMovesGame(CompiledGame):
   """A game in private moves form. Make one with `compile_private_moves_game`.
 
-  Infosets are in the order in which the walk over core histories meets them. Their infostates, and a state of each, are
-  made when they are asked for. `num_states` and `num_terminals` count histories, of which there may be ten billion.
+  Infosets are in the order in which the walk over core histories finds them. Infostates and states are made on demand.
+  `num_states` and `num_terminals` count histories, which may be ten billion.
+
+  Attributes:
+    num_core_histories: int. The number of terminal core histories.
   """
 
   def __init__(
     self, facts: GameFacts, states: InfosetStates, found: CoreHistories, view: GameView
   ) -> None:
-    """Lays the game out: what the walk has found, and histories of its infosets."""
+    """Lays the game out, given the result of the walk and the histories of infosets."""
     self._states, self.view = states, view
     self.num_core_histories = found.num_core_histories
     self._places: list[Placement] = []
@@ -72,11 +74,11 @@ class PrivateMovesGame(CompiledGame):
 
   @functools.cached_property
   def view(self) -> GameView:
-    """View of the game by which it was walked; see `CompiledGame.view`."""
+    """View of the game that was walked; see `CompiledGame.view`."""
     return view_of_string(self)
 
   def __getstate__(self) -> dict[str, Any]:
-    """Leaves a game behind that OpenSpiel can't load again."""
+    """Leaves out the view of a game that OpenSpiel can't load again."""
     return without_lost_view(super().__getstate__())
 
   @property
@@ -85,7 +87,7 @@ class PrivateMovesGame(CompiledGame):
 
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:
-    """Each player's infosets, with infostates that are made when they are asked for."""
+    """Each player's infosets, with infostates that are made on demand."""
     return tuple(self._infosets_of(player) for player in _PLAYERS)
 
   def _infosets_of(self, player: int) -> Infosets:
@@ -106,23 +108,23 @@ class PrivateMovesGame(CompiledGame):
     )
 
   def first_states(self, player: int | None = None) -> Sequence[Any]:
-    """Returns a state of each infoset, of one player or player by player; each is made when it is asked for."""
+    """Returns a state of each infoset, for one player or all in turn; states are made on demand."""
     if player is None:
-      return [state for each in _PLAYERS for state in self.first_states(each)]
+      return [state for owner in _PLAYERS for state in self.first_states(owner)]
     player = arguments.integer(player, "player", 0, 1)
     count = len(self._places[player].position)
     return OfInfosets(count, functools.partial(self._states.states, self.view, player))
 
   @functools.cached_property
   def information_state_tensors(self) -> Float32s:
-    """OpenSpiel's information state tensors, see `CompiledGame`: of `first_states`, other states are not compared."""
+    """OpenSpiel's tensors of `first_states`, see `CompiledGame`; other states of an infoset are not compared."""
     everything = [self.tensors_of(player, slice(None)) for player in _PLAYERS]
     result: Float32s = np.concatenate(everything)
     result.flags.writeable = False
     return result
 
   def tensors_of(self, player: int, infosets: slice) -> Float32s:
-    """Returns the tensors of some of a player's infosets, and makes no others.
+    """Returns the tensors of some of a player's infosets, without making others.
 
     Raises:
       FeaturesError: the game has no tensors.
@@ -135,7 +137,7 @@ class PrivateMovesGame(CompiledGame):
 
   @functools.cached_property
   def digest(self) -> str:
-    """Of the treeplexes, the rectangles and the actions."""
+    """SHA-256 of the treeplexes, the rectangles and the actions."""
     digest = hashlib.sha256(repr((self.payoff_range, self._states.action_lists)).encode())
     arrays = [self._payoff.arrays.values]
     for own, rows in zip(self._states.players, self._payoff.rows, strict=True):
@@ -150,25 +152,24 @@ class PrivateMovesGame(CompiledGame):
     return f"{self.num_states:,} states, {super().size} in private moves form"
 
 
-def is_worth_it(view: GameView) -> bool:
-  """Returns whether `compile_game` should try the form by itself: where random histories soon meet worlds again."""
+def is_chosen_by_default(view: GameView) -> bool:
+  """Returns whether `compile_game` should try the form: whether random histories soon meet the same worlds again."""
   if view.num_players != 2 or not view.game.get_type().provides_observation_string:
     return False
-  keys, choice, until = candidates(view.game)[0], random.Random(0), time.perf_counter() + _SECONDS
+  keys, choice = candidates(view.game)[0], random.Random(0)
   met: collections.Counter[Any] = collections.Counter()
   try:
-    while met.total() < _LOOKS:
-      state = view.new_initial_state()
-      while not state.is_terminal():
-        if time.perf_counter() > until:
-          return False
-        seen = (keys.seen(state, player) for player in _PLAYERS)
-        met[keys.core(state), state.current_player(), *seen] += 1
-        if state.is_chance_node():
-          moves = [action for action, _ in view.chance_outcomes(state)]
-        else:
-          moves = view.legal_actions(state)
-        state.apply_action(choice.choice(moves))
+    state = view.new_initial_state()
+    for _ in range(_SAMPLED_STATES):
+      if state.is_terminal():
+        state = view.new_initial_state()
+      seen = (keys.seen(state, player) for player in _PLAYERS)
+      met[keys.core(state), state.current_player(), *seen] += 1
+      if state.is_chance_node():
+        moves = [action for action, _ in view.chance_outcomes(state)]
+      else:
+        moves = view.legal_actions(state)
+      state.apply_action(choice.choice(moves))
   except pyspiel.SpielError:
     return False
   return estimate_classes(met) < DEFAULT_MAX_WORLDS
@@ -195,20 +196,20 @@ def compile_private_moves_game(
     game: an OpenSpiel game or its string.
     action_filter: as of `compile_game`.
     infostate: as of `compile_game`. In dark hex, "history" makes the infosets of the literature: OpenSpiel's strings
-      contain the number of moves, and forget it later.
-    keys: what identifies a world; by default, several are tried.
-    max_worlds: how many worlds there may be.
-    max_bytes: how much memory worlds, and afterwards the arrays of the walk, may take.
+      contain the number of moves, and later forget it.
+    keys: the keys that identify a world; by default, several are tried.
+    max_worlds: largest number of worlds.
+    max_bytes: largest memory of the worlds, and then of the arrays of the walk.
     progress: whether to show bars, if standard error is a terminal.
 
   Returns:
     The compiled game, for any full-width solver.
 
   Raises:
-    PrivateMovesError: the game is of another kind; the message has two histories that say so.
-    ImperfectRecallError: infostates forget what their owner was told.
+    PrivateMovesError: the game is of another kind; the message has two histories that show it.
+    ImperfectRecallError: infostates forget earlier infostates or actions of their owner.
     GameTooLargeError: there are too many worlds, or the arrays take too much memory.
-    ArgumentError: an argument makes no sense, or see `GameView.legal_actions`.
+    ArgumentError: an argument is out of its range, or see `GameView.legal_actions`.
     GameError: the game can't be loaded or walked.
   """
   max_worlds = arguments.positive_integer(max_worlds, "max_worlds")
@@ -225,7 +226,7 @@ def compile_view(
   progress: bool,
   keys: WorldKeys | None = None,
 ) -> PrivateMovesGame:
-  """Compiles the game that a view shows: see `compile_private_moves_game`, also for the errors."""
+  """Compiles the game of a view; arguments and errors as of `compile_private_moves_game`."""
   if view.num_players != 2:
     raise errors.PrivateMovesError(
       f"{view.game} has {view.num_players} players; private moves form is for two. compile_game lists its histories."
@@ -241,10 +242,12 @@ def compile_view(
 def _walked(
   view: GameView, facts: GameFacts, parts: Split, max_bytes: int, progress: bool
 ) -> PrivateMovesGame:
-  """Returns the game, given its cores and sights."""
+  """Returns the game of some cores and sights."""
   found = walk_core_histories(parts, max_bytes, progress)
   first, second = (
-    PlayerInfosets(own.parent, legal[own.seen].astype(np.int32), own.met, own.chance_path)
+    PlayerInfosets(
+      own.parent, legal[own.seen].astype(np.int32), own.opponent_sequence, own.chance_path
+    )
     for own, legal in zip(found.players, parts.legal, strict=True)
   )
   states = InfosetStates(
@@ -260,25 +263,25 @@ def _walked(
 def _find(
   view: GameView, keys: WorldKeys | None, max_worlds: int, max_bytes: int, progress: bool
 ) -> tuple[Worlds, Split]:
-  """Returns worlds and their split by the given keys, or by the first of the candidates that fit."""
+  """Returns worlds and their split, by the given keys or by the first candidates that fit."""
   refused = []
-  for each in candidates(view.game) if keys is None else [keys]:
+  for candidate in candidates(view.game) if keys is None else [keys]:
     try:
-      check_infostates(view, each)
-      worlds = find_worlds(view, each, max_worlds, max_bytes, progress)
+      check_infostates(view, candidate)
+      worlds = find_worlds(view, candidate, max_worlds, max_bytes, progress)
       parts = split(worlds)
       check_worlds(view, worlds)
       return worlds, parts
     except errors.PrivateMovesError as error:
       refused.append(str(error))
   raise errors.PrivateMovesError(
-    f"{view.game} does not fit private moves form, or the keys of its worlds tell too little: keys= takes others. "
+    f"{view.game} does not fit private moves form, or the keys of its worlds leave something out: pass others as keys. "
     + " ".join(refused)
   )
 
 
 def _facts(view: GameView, worlds: Worlds) -> GameFacts:
-  """Returns the facts of a game, the numbers of histories left out."""
+  """Returns the facts of a game, without the numbers of histories."""
   returns: Float64s = worlds.returns[worlds.mover == TERMINAL]
   low, high, sums = float(returns.min()), float(returns.max()), returns.sum(axis=1)
   is_constant = np.ptp(sums) <= SUM_TOLERANCE * max(abs(low), abs(high))

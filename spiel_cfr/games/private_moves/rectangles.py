@@ -1,11 +1,12 @@
-"""Rectangles as payoffs: pairs of rows of sequences, any two of which meet at one payoff.
+"""Rectangles: payoffs of a game in private moves form, as pairs of rows of sequences with one payoff each.
 
-With C_q[row, sequence] = 1 where a row of player q has the sequence, and K[row, row'] the sum of the payoffs of the
-rectangles that pair the two rows, the payoff matrix is U = C_0' K C_1, and a gradient is three sparse products:
+Any sequence of a rectangle's first row meets any sequence of its second row at the same payoff. Let C_q[row, sequence]
+be 1 if a row of player q has the sequence, and K[row, row'] the sum of the payoffs of the rectangles that pair the two
+rows. Then the payoff matrix is U = C_0' K C_1, and a gradient is three sparse products:
 
     sums over the opponent's rows -> sums over rectangles -> spread over the player's rows
 
-Rows hold classes of sequences, see `core_histories`; class 0 is for sequences that are in no row.
+Rows hold classes of sequences, see `core_histories`. Class 0 has the sequences that are in no row.
 """
 
 import functools
@@ -22,7 +23,7 @@ from spiel_cfr.games.payoffs.payoff import NO_PLAYERS, Payoff, PayoffArrays
 from spiel_cfr.games.payoffs.utility_bounds import Leaves, combined
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
-# Leaves that `leaves` lists at most: they take 40 bytes each.
+# Largest number of leaves that `leaves` lists, of 40 bytes each.
 _MOST_LEAVES = 20_000_000
 
 
@@ -30,9 +31,9 @@ class Rows(NamedTuple):
   """One player's rows.
 
   Attributes:
-    classes: uint32 (sequences,). The class of each of the player's sequences; 0 for padding, too.
-    start: uint32 (rows + 1,). The first entry of each row.
-    entries: uint32 (entries,). The classes of each row.
+    classes: uint32 (sequences,). The class of each of the player's sequences; 0 for padding.
+    start: uint32 (rows + 1,). The first entry of each row, then the number of entries.
+    entries: uint32 (entries,). The classes of each row, row by row.
     of_rectangle: uint32 (rectangles,). The row of each rectangle.
   """
 
@@ -49,16 +50,16 @@ class RectangleGradient(NamedTuple):
   """The arguments of `rectangle_gradient`.
 
   Attributes:
-    own: the rows of the player.
-    own_root: the player's first sequence.
-    other: the rows of the opponent.
-    other_root: the opponent's first sequence.
-    payoffs: float64 (rectangles,). What each pair of sequences is worth to the player.
+    own: Rows. The rows of the player.
+    own_root: int. The player's first sequence.
+    other: Rows. The rows of the opponent.
+    other_root: int. The opponent's first sequence.
+    payoffs: float64 (rectangles,). The player's payoff of each pair of sequences.
     sequence_form: float64 (sequences,). The strategy of the opponent.
     utility: float64 (sequences,). The gradient at the player's sequences, written here.
-    by_class: float64 (classes,). Workspace, as long as the player with more classes needs.
-    by_own_row: float64 (rows,). Workspace.
-    by_other_row: float64 (rows,). Workspace.
+    by_class: float64 (classes,). Workspace, long enough for the player with more classes.
+    by_own_row: float64 (the player's rows,). Workspace.
+    by_other_row: float64 (the opponent's rows,). Workspace.
   """
 
   own: Rows
@@ -78,8 +79,8 @@ def rectangle_gradient(record: RectangleGradient) -> None:
   """Computes a player's gradient at all of its sequences."""
   own, other, by_class = record.own, record.other, record.by_class
   sequence_form, utility = record.sequence_form, record.utility
-  for each in range(np.uint64(by_class.shape[0])):
-    by_class[each] = 0.0
+  for number in range(np.uint64(by_class.shape[0])):
+    by_class[number] = 0.0
   for sequence in range(np.uint64(other.classes.shape[0])):
     by_class[other.classes[sequence]] += sequence_form[record.other_root + sequence]
   for row in range(np.uint64(record.by_other_row.shape[0])):
@@ -89,11 +90,11 @@ def rectangle_gradient(record: RectangleGradient) -> None:
     record.by_other_row[row] = total
   for row in range(np.uint64(record.by_own_row.shape[0])):
     record.by_own_row[row] = 0.0
-  for each in range(np.uint64(record.payoffs.shape[0])):
-    met = record.by_other_row[other.of_rectangle[each]]
-    record.by_own_row[own.of_rectangle[each]] += record.payoffs[each] * met
-  for each in range(np.uint64(by_class.shape[0])):
-    by_class[each] = 0.0
+  for rectangle in range(np.uint64(record.payoffs.shape[0])):
+    met = record.by_other_row[other.of_rectangle[rectangle]]
+    record.by_own_row[own.of_rectangle[rectangle]] += record.payoffs[rectangle] * met
+  for number in range(np.uint64(by_class.shape[0])):
+    by_class[number] = 0.0
   for row in range(np.uint64(record.by_own_row.shape[0])):
     gained = record.by_own_row[row]
     for entry in range(np.uint64(own.start[row]), np.uint64(own.start[row + np.uint64(1)])):
@@ -106,14 +107,14 @@ class Rectangles(Payoff):
   """The payoffs of a game in private moves form.
 
   Attributes:
-    rows: of each player.
+    rows: Rows of each player.
   """
 
   form = "rectangles"
   gradient = rectangle_gradient
 
   def __init__(self, rows: tuple[Rows, Rows], payoffs: Float64s) -> None:
-    """Takes the rows, and what each pair of sequences is worth to each player, shape (2, rectangles)."""
+    """Takes the rows, and each player's payoff of each pair of sequences, shape (2, rectangles)."""
     none = np.zeros(0, np.uint32)
     super().__init__(
       PayoffArrays(NO_PLAYERS, NO_PLAYERS, none, none.reshape(0, 0), payoffs.ravel())
@@ -122,7 +123,7 @@ class Rectangles(Payoff):
 
   @property
   def payoffs(self) -> Float64s:
-    """Payoffs of each pair of sequences for each player, weighted by chance, shape (2, rectangles)."""
+    """Each player's payoff of each pair of sequences, weighted by chance, shape (2, rectangles)."""
     return self.arrays.values.reshape(2, -1)
 
   @property
@@ -131,13 +132,13 @@ class Rectangles(Payoff):
 
   @property
   def num_leaves(self) -> int:
-    """Number of pairs of sequences with a payoff for player 0; a pair counts once for each way of chance to it."""
+    """Number of pairs of sequences with a payoff for player 0; a pair counts once for each path of chance to it."""
     sizes = [self._row_sizes(player)[self.rows[player].of_rectangle] for player in (0, 1)]
     return int((sizes[0] * sizes[1])[self.payoffs[0] != 0].sum())
 
   @property
   def num_bytes(self) -> int:
-    """Memory of the arrays."""
+    """Memory of the arrays, in bytes."""
     return self.payoffs.nbytes + sum(array.nbytes for rows in self.rows for array in rows)
 
   def gradient_step(
@@ -147,10 +148,10 @@ class Rectangles(Payoff):
     utility: AnyFloats,
     arrays: PayoffArrays | None = None,
   ) -> Step:
-    """Returns the step that computes a gradient; `arrays` may have other payoffs as `values`."""
+    """Returns the step that computes a gradient; `arrays` may replace the payoffs, as `values`."""
     own, other = self.rows[player], self.rows[1 - player]
     payoffs = self.payoffs if arrays is None else arrays.values.reshape(2, -1)
-    classes = max(1 + int(each.classes.max(initial=0)) for each in self.rows)
+    classes = max(1 + int(rows.classes.max(initial=0)) for rows in self.rows)
     record = RectangleGradient(
       own=own,
       own_root=self._roots[player],
@@ -178,7 +179,7 @@ class Rectangles(Payoff):
         "restarts, best responses."
       )
     worth = np.flatnonzero(self.payoffs[player])
-    sides = [self._sequences_of(each, worth) for each in (player, 1 - player)]
+    sides = [self._sequences_of(owner, worth) for owner in (player, 1 - player)]
     (own, own_sizes), (others, other_sizes) = sides
     pairs = own_sizes * other_sizes
     rectangle = np.repeat(np.arange(len(worth)), pairs)
@@ -193,14 +194,14 @@ class Rectangles(Payoff):
     return Leaves(mine.astype(np.uint32), theirs.astype(np.uint32)[None], values)
 
   def _row_sizes(self, player: int) -> Int64s:
-    """Returns how many sequences each row has."""
+    """Returns the number of sequences of each row."""
     rows = self.rows[player]
     counts = np.bincount(rows.classes)
     ends = np.append(0, np.cumsum(counts[rows.entries]))
     return np.diff(ends[rows.start])
 
   def _sequences_of(self, player: int, rectangles: Int64s) -> tuple[Int64s, Int64s]:
-    """Returns the sequences of the rows of some rectangles, end to end, and how many each has."""
+    """Returns the sequences of the rows of some rectangles, end to end, and the number in each row."""
     rows = self.rows[player]
     chosen = rows.of_rectangle[rectangles]
     start = rows.start.astype(np.int64)
@@ -215,8 +216,8 @@ class Rectangles(Payoff):
 
   @functools.cached_property
   def _totals(self) -> tuple[Float64s, Float64s]:
-    """Of each player, the sum of the sizes of all payoffs that each of its sequences can meet."""
-    end = sum(len(each.classes) for each in self.rows)
+    """For each player, the sum of the absolute payoffs that each of its sequences can meet."""
+    end = sum(len(rows.classes) for rows in self.rows)
     positive = self.arrays._replace(values=np.abs(self.arrays.values))
     result = np.zeros(end), np.zeros(end)
     Chain(
@@ -225,10 +226,10 @@ class Rectangles(Payoff):
     return result
 
   def infoset_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
-    """Bounds counterfactual utilities by the sum of the payoffs that can follow: `infoset_scales`."""
+    """Bounds counterfactual utilities by the sum of absolute payoffs that can follow: `infoset_scales`."""
     return self.infoset_scales(treeplexes, player)
 
   def sensitivity(self, treeplexes: Sequence[Treeplex], player: int) -> float:
     """Bounds the spectral norm of the payoff matrix: the root of the largest row sum times the largest column sum."""
-    rows, columns = (float(each.max(initial=0.0)) for each in self._totals)
+    rows, columns = (float(sums.max(initial=0.0)) for sums in self._totals)
     return float(np.sqrt(rows * columns))

@@ -1,7 +1,7 @@
-"""An estimate of the size of rows, before core histories are walked and memory is taken.
+"""Estimate of the size of all rows, before core histories are walked and memory is taken.
 
-A random descent follows one path of cores, with the number of sequences at each sight instead of lists of them. By
-Knuth's weights, see `game_size`, what it meets is an unbiased estimate of the total.
+A random descent follows one path of cores with the number of sequences at each sight, without lists of them. Weighted
+as in `game_size` (Knuth), the entries that it meets are an unbiased estimate of their number.
 """
 
 import collections
@@ -14,14 +14,14 @@ from spiel_cfr.games.openspiel.game_size import at_least
 from spiel_cfr.games.private_moves.cores import NO_EVENT, Split
 from spiel_cfr.games.private_moves.worlds import TERMINAL
 
-# How many sequences there are at each sight.
+# The number of sequences at each sight.
 _Numbers: TypeAlias = collections.Counter[int]
 _SECONDS, _MOST_DESCENTS = 2.0, 2_000
 _BYTES_PER_ENTRY = 4
 
 
 def check_size(split: Split, max_bytes: int) -> None:
-  """Refuses games whose rows certainly take more memory than there may be.
+  """Refuses games whose rows certainly take more memory than allowed.
 
   Raises:
     GameTooLargeError: they do.
@@ -39,7 +39,7 @@ def check_size(split: Split, max_bytes: int) -> None:
 
 
 def sample_entries(split: Split, choice: random.Random) -> float:
-  """Returns an unbiased estimate of the entries of all rows, by a random descent."""
+  """Returns an unbiased estimate of the number of entries of all rows, from a random descent."""
   cores, core, weight, result = split.cores, 0, 1.0, 0.0
   numbers = [collections.Counter({0: 1}), collections.Counter({0: 1})]
   while True:
@@ -57,7 +57,7 @@ def sample_entries(split: Split, choice: random.Random) -> float:
       if cores.mover[target] != TERMINAL:
         going_on.append(event)
       elif cores.returns[target].any():
-        # The lists of those who do not move are one row, whatever ends the game.
+        # The other player's list is one row, for all events that end the game.
         result += weight * sum(
           lists[player].total() for player in (0, 1) if not ended or player == mover
         )
@@ -74,7 +74,7 @@ def sample_entries(split: Split, choice: random.Random) -> float:
 
 
 def _moved(split: Split, player: int, numbers: _Numbers) -> dict[int, _Numbers]:
-  """Returns the numbers of sequences after each event of a player's moves; adds failed attempts to the given ones."""
+  """Returns the numbers of sequences after each event of a player's moves; adds failed attempts to `numbers`."""
   sights = split.sights[player]
   result: dict[int, _Numbers] = collections.defaultdict(collections.Counter)
   queue = collections.deque(numbers.items())
@@ -92,7 +92,7 @@ def _moved(split: Split, player: int, numbers: _Numbers) -> dict[int, _Numbers]:
 
 
 def _viewed(split: Split, player: int, numbers: _Numbers, event: int) -> _Numbers:
-  """Returns the numbers of sequences after an event that another causes."""
+  """Returns the numbers of sequences of a player after an event that it does not cause."""
   sights = split.sights[player]
   result: _Numbers = collections.Counter()
   for sight, number in numbers.items():

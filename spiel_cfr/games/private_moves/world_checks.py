@@ -1,9 +1,10 @@
 """Checks of worlds on pairs of histories: equal keys must mean equal futures.
 
-`find_worlds` visits one history of each world, so that a key that leaves something out could pass. All short histories
-and many random ones are compared, state by state, with the histories that found their worlds. Each random history is
-also walked again along its path of cores with other moves, and the two are crossed: player 0 moves as in the first,
-player 1 as in the second. That must be possible, and each player must be told what it was told before.
+`find_worlds` visits one history of each world, so that a key that leaves something out might not be noticed. Here all
+short histories and many random ones are compared, state by state, with the histories that found their worlds. Each
+random history is also walked again along its path of cores with other moves. The two are then crossed: player 0 moves
+as in the first, player 1 as in the second. The crossed history must exist, and each player must have the infostates
+that it had before.
 """
 
 import collections
@@ -25,8 +26,8 @@ def check_worlds(view: GameView, worlds: Worlds) -> None:
   """Compares histories with the worlds that were found.
 
   Raises:
-    PrivateMovesError: two histories of one world differ, or do not cross; see `InfostateChecks.arrive`, too.
-    ImperfectRecallError: see there.
+    PrivateMovesError: two histories of one world differ or can't be crossed; see also `InfostateChecks.arrive`.
+    ImperfectRecallError: see `InfostateChecks.arrive`.
   """
   checks = _Checks(view, worlds)
   checks.short_histories()
@@ -39,15 +40,15 @@ def check_worlds(view: GameView, worlds: Worlds) -> None:
       checks.cross(first, second)
 
 
-class _Here(NamedTuple):
+class _Position(NamedTuple):
   """A state on a walk.
 
   Attributes:
-    state: the state.
-    world: its world.
-    moves: what can happen.
+    state: OpenSpiel's state.
+    world: int. The world of the state.
+    moves: list of int. The legal actions, or the outcomes of chance.
     edges: int64 (moves,). The edges of the world.
-    memory: what players remember.
+    memory: Memory. The histories of both players.
   """
 
   state: Any
@@ -58,13 +59,13 @@ class _Here(NamedTuple):
 
 
 class _Walk(NamedTuple):
-  """A history to its end.
+  """A history from the root to its end.
 
   Attributes:
-    moves: of player 0, player 1 and chance, in order.
-    cores: the cores that the history changes to.
-    memory: what players remember at the end.
-    history: all moves.
+    moves: dict from player 0, player 1 and chance to its moves, in order.
+    cores: list of int. The cores that the history goes through.
+    memory: Memory. The histories of both players at the end.
+    history: list of int. All moves.
   """
 
   moves: dict[int, list[int]]
@@ -79,8 +80,8 @@ class _Along:
   def __init__(self, worlds: Worlds, cores: list[int], choice: random.Random) -> None:
     self._worlds, self._cores, self._choice = worlds, collections.deque(cores), choice
 
-  def __call__(self, here: _Here) -> int | None:
-    """Returns a move that leads to the next core, or one that leaves it as it is; None in a dead end."""
+  def __call__(self, here: _Position) -> int | None:
+    """Returns a move that leads to the next core or does not change the core; None in a dead end."""
     after = self._worlds.core_after(here.edges)
     fits, still = after == self._cores[0], after == self._worlds.core[here.world]
     if not fits.any() or self._choice.random() < 0.5:
@@ -101,7 +102,7 @@ class _Checks:
     self._infostates = InfostateChecks(view, worlds.keys)
 
   def short_histories(self) -> None:
-    """Compares the short histories, all that there are."""
+    """Compares the shortest histories, up to a number of them."""
     queue = collections.deque([self._root()])
     for _ in range(SHORT):
       if not queue:
@@ -109,9 +110,9 @@ class _Checks:
       here = queue.popleft()
       queue += filter(None, (self._follow(here, move) for move in here.moves))
 
-  def walk(self, choose: Callable[[_Here], int | None]) -> _Walk | None:
-    """Walks to the end of the game, and compares all states on the way; None if there was nothing to choose."""
-    here: _Here | None = self._root()
+  def walk(self, choose: Callable[[_Position], int | None]) -> _Walk | None:
+    """Walks to the end of the game and compares all states on the way; returns None if `choose` does."""
+    here: _Position | None = self._root()
     moves: dict[int, list[int]] = collections.defaultdict(list)
     cores, history, memory = list[int](), list[int](), Memory()
     while here is not None:
@@ -129,26 +130,27 @@ class _Checks:
     return _Walk(moves, cores, memory, history)
 
   def cross(self, first: _Walk, second: _Walk) -> None:
-    """Checks that the moves of player 0 in one walk and of player 1 in another along the same cores go together."""
-    left = {mover: collections.deque(moves) for mover, moves in first.moves.items()}
-    left[1] = collections.deque(second.moves[1])
+    """Checks that player 0's moves of one walk and player 1's of another along the same cores make a history."""
+    queues = {mover: collections.deque(moves) for mover, moves in first.moves.items()}
+    queues[1] = collections.deque(second.moves[1])
 
-    def choose(here: _Here) -> int | None:
-      own = left.get(here.state.current_player())
-      return own.popleft() if own and own[0] in here.moves else None
+    def choose(here: _Position) -> int | None:
+      queue = queues.get(here.state.current_player())
+      return queue.popleft() if queue and queue[0] in here.moves else None
 
-    crossed, told = self.walk(choose), (first.memory.told[0], second.memory.told[1])
-    if crossed is None or crossed.cores != first.cores or crossed.memory.told != told:
+    crossed = self.walk(choose)
+    expected = first.memory.infostates[0], second.memory.infostates[1]
+    if crossed is None or crossed.cores != first.cores or crossed.memory.infostates != expected:
       raise errors.PrivateMovesError(
         f"The histories {first.history} and {second.history} have the same path of cores, but player 0's moves of the "
-        "first do not go together with player 1's of the second, or players are told something else then. Worlds are "
-        f"told by {self._worlds.keys}."
+        "first and player 1's moves of the second are no history, or players have other infostates there. Worlds are "
+        f"identified by {self._worlds.keys}."
       )
 
-  def _root(self) -> _Here:
+  def _root(self) -> _Position:
     return self._arrive(self._view.new_initial_state(), 0, Memory())
 
-  def _arrive(self, state: Any, world: int, memory: Memory) -> _Here:
+  def _arrive(self, state: Any, world: int, memory: Memory) -> _Position:
     """Compares a state with the history that found its world."""
     worlds = self._worlds
     expected = worlds.action_lists[worlds.legal[world]]
@@ -161,10 +163,10 @@ class _Checks:
       moves, is_same = self._view.legal_actions(state), True
     if not is_same or tuple(moves) != expected:
       self._refuse(state, worlds.history(world), f"are followed by {moves} and {list(expected)}")
-    return _Here(state, world, moves, edges, self._infostates.arrive(state, memory))
+    return _Position(state, world, moves, edges, self._infostates.arrive(state, memory))
 
-  def _follow(self, here: _Here, move: int) -> _Here | None:
-    """Compares the state after a move with what was found there, and returns it; None at the end of the game."""
+  def _follow(self, here: _Position, move: int) -> _Position | None:
+    """Compares the state after a move with the world that was found there; returns None at the end of the game."""
     worlds, child = self._worlds, here.state.child(move)
     edge = int(here.edges[here.moves.index(move)])
     target, other = int(worlds.target[edge]), worlds.history_after(edge)
@@ -182,6 +184,6 @@ class _Checks:
 
   def _refuse(self, state: Any, other: list[int], difference: str) -> NoReturn:
     raise errors.PrivateMovesError(
-      f"The histories {state.history()} and {other} {difference}, and should be alike: without the last moves, if not "
-      f"with them, they are one world. Worlds are told by {self._worlds.keys}."
+      f"The histories {state.history()} and {other} {difference}, but are one world, with or without their last moves. "
+      f"Worlds are identified by {self._worlds.keys}."
     )

@@ -1,8 +1,8 @@
-"""Keys of worlds: what makes two histories of a game equal for all that follows.
+"""Keys of worlds: functions of OpenSpiel's states by which histories with the same future are recognized.
 
-A *world* is a core, which is the truth (the board and the player to move), and what each player has seen of it. Keys
-are read off OpenSpiel's states. Several are tried in turn, because some games leave the number of moves out of their
-strings, and others have no observation strings.
+A *world* is a core and what each player has seen of it. The *core* is the truth: the board and the player to move.
+Several keys are tried in turn, because some games leave the number of moves out of their strings, and others have no
+observation strings.
 """
 
 import dataclasses
@@ -18,10 +18,11 @@ class WorldKeys:
   """The two functions that identify a world.
 
   Attributes:
-    core: takes a state; returns the core without the player to move, which is added to it.
-    seen: takes a state and a player; returns what the player has seen. At the player's own decisions it must
-      determine the legal actions; with the player's earlier decisions and actions, it determines the infoset.
-    name: the keys in words, for error messages.
+    core: takes a state; returns a hashable core without the player to move, which is added to it.
+    seen: takes a state and a player; returns a hashable value, what the player has seen. At the player's own decisions
+      it must determine the legal actions. With the player's earlier decisions and actions, it must determine the
+      infoset.
+    name: str. The keys in words, for error messages.
   """
 
   core: CoreKey
@@ -52,7 +53,7 @@ def _information(state: Any, player: int) -> Hashable:
   return str(state.information_state_string(player))
 
 
-# The coarsest first: the fewer cores and sights there are, the smaller the compiled game.
+# The coarsest keys come first: fewer cores and sights make a smaller compiled game.
 _BY_OBSERVATIONS = (
   WorldKeys(_board, _observation, "str(state), and observation strings"),
   WorldKeys(
@@ -68,7 +69,7 @@ _BY_INFORMATION = (WorldKeys(_board, _information, "str(state), and information 
 
 
 def candidates(game: Any) -> tuple[WorldKeys, ...]:
-  """Returns the keys that are tried on an OpenSpiel game, in order: those for which it has strings."""
+  """Returns the keys that are tried on an OpenSpiel game, in order. A game must have the strings that its keys use."""
   kind = game.get_type()
   return _BY_OBSERVATIONS * bool(kind.provides_observation_string) + _BY_INFORMATION * bool(
     kind.provides_information_state_string

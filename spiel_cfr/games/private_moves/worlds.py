@@ -1,7 +1,7 @@
-"""The worlds of a game, found through OpenSpiel's states: a few hundred thousand where histories are ten billion.
+"""The graph of worlds of a game: a few hundred thousand, where there are ten billion histories.
 
-Histories whose world is equal have the same future. `find_worlds` visits one history of each world; that the others
-are alike is checked by `world_checks`, and where a key breaks its promise, `PrivateMovesError` names two histories.
+Histories with the same world have the same future. `find_worlds` visits one history of each world. `world_checks` tests
+that the others are alike, and raises `PrivateMovesError` with two histories if a key breaks its promise.
 """
 
 import collections
@@ -27,7 +27,7 @@ from spiel_cfr.games.openspiel.state_checks import (
 )
 from spiel_cfr.games.private_moves.world_keys import WorldKeys
 
-# Who moves at a core: a player, or one of these.
+# Values of `Worlds.mover` that are not players.
 CHANCE, TERMINAL = 2, 3
 _MOVERS = {
   0: 0,
@@ -40,24 +40,24 @@ _CHECK_EVERY = 1 << 12
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Worlds:
-  """The graph of worlds. A move of a world is an edge; edges of a world lie together, in the order of its actions.
+  """The graph of worlds. An edge is a move of a world; edges of a world are consecutive, in the order of its actions.
 
   Attributes:
-    keys: the keys.
-    numbers: (core, seen by player 0, seen by player 1) -> the number of the world.
-    cores: key of a core with the player to move -> the number of the core.
-    seen: for each player, key of what it has seen -> the number of that.
+    keys: WorldKeys. The keys.
+    numbers: dict from (core, seen by player 0, seen by player 1) to the number of the world.
+    cores: dict from the key of a core, with the player to move, to the number of the core.
+    seen: for each player, dict from the key of what it has seen to its number.
     core: int64 (worlds,). The core of each world.
     seen_number: int64 (2, worlds). The number of what each player has seen, in `seen`.
     legal: int64 (worlds,). The list of actions of each world, in `action_lists`.
-    action_lists: lists of actions, those of chance among them.
+    action_lists: list of tuples. Lists of actions, those of chance among them.
     mover: int64 (cores,). A player, `CHANCE` or `TERMINAL`.
-    returns: float64 (cores, 2). What terminal cores return to each player; 0 elsewhere.
+    returns: float64 (cores, 2). The returns of both players at terminal cores; 0 elsewhere.
     first_edge: int64 (worlds,). The first edge of each world.
     source: int64 (edges,). The world before the move.
     action: int64 (edges,). The action.
     place: int64 (edges,). The place of the action in the list of actions.
-    target: int64 (edges,). The world after the move; -1 - core where that is terminal.
+    target: int64 (edges,). The world after the move; -1 - core if it is terminal.
     probability: float64 (edges,). The probability of a chance outcome; 1 elsewhere.
     found_by: int64 (worlds,). The edge by which the world was found; -1 at the root, which is world 0.
   """
@@ -81,7 +81,7 @@ class Worlds:
   found_by: Int64s
 
   def history(self, world: int) -> list[int]:
-    """Returns the actions of one history of a world."""
+    """Returns the actions of the history by which a world was found."""
     result = []
     edge = int(self.found_by[world])
     while edge >= 0:
@@ -90,17 +90,17 @@ class Worlds:
     return result[::-1]
 
   def history_after(self, edge: int) -> list[int]:
-    """Returns the actions of one history that ends with an edge."""
+    """Returns the actions of a history whose last move is an edge."""
     return [*self.history(int(self.source[edge])), int(self.action[edge])]
 
   def core_after(self, edges: Int64s) -> Int64s:
-    """Returns the core that each of some edges leads to."""
+    """Returns the core that each edge leads to."""
     target = self.target[edges]
     return np.where(target < 0, -1 - target, self.core[np.maximum(target, 0)])
 
 
 def world_of(worlds: Worlds, state: Any) -> int | None:
-  """Returns the world of a state that is not terminal, or None if no such world was found."""
+  """Returns the world of a non-terminal state; None if it was not found."""
   core = worlds.cores.get((worlds.keys.core(state), state.current_player()), -1)
   sights = [own.get(worlds.keys.seen(state, player), -1) for player, own in enumerate(worlds.seen)]
   return worlds.numbers.get((core, sights[0], sights[1]))
@@ -109,19 +109,19 @@ def world_of(worlds: Worlds, state: Any) -> int | None:
 def find_worlds(
   view: GameView, keys: WorldKeys, max_worlds: int, max_bytes: int, progress: bool
 ) -> Worlds:
-  """Visits a history of each world.
+  """Visits one history of each world.
 
   Args:
     view: the game, of two players.
     keys: the keys of worlds.
-    max_worlds: how many worlds there may be.
-    max_bytes: how much the memory of the process may grow.
+    max_worlds: largest number of worlds.
+    max_bytes: largest growth of the process's memory.
     progress: whether to show a bar, if standard error is a terminal.
 
   Raises:
-    PrivateMovesError: two terminal histories of one core return something else, or a world can come again.
+    PrivateMovesError: two terminal histories of one core have different returns, or a world can repeat.
     GameTooLargeError: there are more worlds, or they take more memory.
-    UnsupportedGameError: a state has no legal action, another player, or raises an exception.
+    UnsupportedGameError: a state has no legal action or an unknown player, or raises an exception.
     InvalidPayoffError: see `ReturnsCheck`.
   """
   search = _Search(view, keys)
@@ -142,7 +142,7 @@ def find_worlds(
       if count - bar.n >= _CHECK_EVERY:
         if memory.resident_bytes() - before > max_bytes:
           raise errors.GameTooLargeError(
-            f"The game has {count:,} worlds and more, which take over max_bytes={max_bytes:,}, by these keys: {keys}."
+            f"The game has {count:,} worlds or more, which take over max_bytes={max_bytes:,}, by these keys: {keys}."
           )
         bar.update(count - bar.n)
   finally:
@@ -153,7 +153,7 @@ def find_worlds(
 
 
 class _Search:
-  """The worlds found so far, the first ones first, and states whose moves are still to be followed."""
+  """The worlds found so far, and a queue of states whose moves are still to be followed."""
 
   def __init__(self, view: GameView, keys: WorldKeys) -> None:
     self._view, self._keys, self._check = view, keys, ReturnsCheck(view)
@@ -161,19 +161,19 @@ class _Search:
     self._cores: dict[Hashable, int] = {}
     self._seen: tuple[dict[Hashable, int], dict[Hashable, int]] = ({}, {})
     self._action_lists: dict[tuple[int, ...], int] = {}
-    # By core.
+    # One element for each core.
     self._mover, self._returns = list[int](), list[tuple[float, float]]()
-    # By world.
+    # One element for each world.
     self._legal, self._found_by = list[int](), list[int]()
-    # By edge.
+    # One element for each edge.
     self._target, self._probability = list[int](), list[float]()
-    # Terminal cores -> the edge by which each was found.
+    # From terminal cores to the edges by which they were found.
     self._ends: dict[int, int] = {}
     self.queue: collections.deque[Any] = collections.deque()
     self._visit(view.new_initial_state())
 
   def expand(self) -> None:
-    """Follows the moves of one state."""
+    """Follows the moves of the first state of the queue."""
     state = self.queue.popleft()
     try:
       if state.is_chance_node():
@@ -194,7 +194,7 @@ class _Search:
       raise cannot_be_walked(state, problem) from problem
 
   def _visit(self, state: Any) -> int:
-    """Returns the world of a state, or -1 - core of a terminal one."""
+    """Returns the world of a state; -1 - core if it is terminal."""
     player, edge = state.current_player(), len(self._target)
     key = self._keys.core(state), player
     core = self._cores.get(key)
@@ -213,8 +213,8 @@ class _Search:
       elif self._returns[core] != (first, second):
         other = self.result().history_after(self._ends[core])
         raise errors.PrivateMovesError(
-          f"The histories {other} and {state.history()} end in one core and return {self._returns[core]} and "
-          f"{(first, second)}. The core is told by {self._keys}."
+          f"The histories {other} and {state.history()} end in the same core, but return {self._returns[core]} and "
+          f"{(first, second)}. Cores are identified by {self._keys}."
         )
       return -1 - core
     first, second = (
@@ -223,7 +223,7 @@ class _Search:
     )
     world = self.numbers.setdefault((core, first, second), len(self.numbers))
     if world == len(self._found_by):
-      # The root is found by no edge.
+      # No edge leads to the root.
       self._found_by.append(edge if world else -1)
       self.queue.append(state)
     return world
@@ -257,7 +257,7 @@ class _Search:
 
 
 def _check_that_games_end(worlds: Worlds) -> None:
-  """Refuses graphs with a cycle: a world that comes again can come for ever."""
+  """Raises PrivateMovesError if the graph has a cycle, since a world that repeats can repeat for ever."""
   inner = worlds.target >= 0
   source, target = worlds.source[inner], worlds.target[inner]
   count = len(worlds.core)
@@ -267,6 +267,6 @@ def _check_that_games_end(worlds: Worlds) -> None:
   if number < count or (source == target).any():
     history = worlds.history_after(int(again[0]))
     raise errors.PrivateMovesError(
-      f"The world after the history {history} can come again, so that the game need not end. Worlds are told by "
+      f"The world after the history {history} can repeat, so that the game need not end. Worlds are identified by "
       f"{worlds.keys}: let the core contain what makes the game end, such as the number of moves."
     )

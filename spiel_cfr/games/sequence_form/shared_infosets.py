@@ -1,9 +1,9 @@
 """Infosets that share strategies and regrets, in games where players forget.
 
-A bucket is a set of infosets of a game of perfect recall whose owner does not tell them apart (Waugh et al., "A
-Practical Use of Imperfect Recall", 2009; Lanctot et al., "No-Regret Learning in Extensive-Form Games with Imperfect
-Recall", 2012). The counterfactual utility of an action of bucket B is the sum over its infosets, under the strategies
-just played:
+A bucket is a set of infosets of a game of perfect recall whose owner does not tell them apart. See Waugh et al., "A
+Practical Use of Imperfect Recall" (2009), and Lanctot et al., "No-Regret Learning in Extensive-Form Games with
+Imperfect Recall" (2012). The counterfactual utility of an action of bucket B is the sum over its infosets, under the
+strategies just played:
 
     U(B, a) = sum over I in B of u(I, a)
 

@@ -36,8 +36,8 @@ class Treeplex:
     end: int. One past the last of the player's sequences.
     first_infoset: int. The first of the player's infosets.
     groups: uint64 (groups, 6), parents before children. Columns: `FIRST_SEQUENCE` (of action 0 of the first infoset),
-      `STRIDE` (from one action's row to the next), `COUNT` (number of infosets), `ACTIONS` (number of actions of each
-      infoset), `FIRST_INFOSET`, and `DEPTH` (number of the player's infosets above each).
+      `STRIDE` (from one action's row to the next), `COUNT` (of infosets), `ACTIONS` (of each infoset), `FIRST_INFOSET`,
+      `DEPTH` (infosets of the player above each).
   """
 
   def __init__(

@@ -1,1 +1,1 @@
-"""Games of private types: chance deals them, all that follows is public. Vectors over types stand for histories."""
+"""Games in vector form: a public tree with a vector over private types at each node."""

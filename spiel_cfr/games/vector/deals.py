@@ -1,4 +1,4 @@
-"""How chance deals private types, and what is looked at before the public tree below is walked."""
+"""The deals of private types, and checks of a game before its public tree is walked."""
 
 import math
 import random
@@ -16,19 +16,19 @@ from spiel_cfr.games.openspiel.state_checks import cannot_be_walked, chance_outc
 from spiel_cfr.games.vector.public_tree import CHANCE
 
 MOST_DEALS = 20_000
-# The weight of a deal that chance does not list, or whose pair of types another deal stands for. A deal of probability
-# 0 that is listed has infosets, as in OpenSpiel's policies.
+# The weight of a deal that is impossible, or represented by another deal with the same pair of types. A deal that
+# chance lists with probability 0 has infosets, as in OpenSpiel's policies, and weight 0.
 RULED_OUT = -1.0
-# Random histories that try a game out, and moves of all of them together.
+# `try_out`: largest number of random histories, and of moves of all of them.
 _HISTORIES, _MOVES = 1000, 20_000
-# Random histories at which deals that nobody tells apart are compared, where not all are walked.
+# Number of random histories at which deals with the same types are compared, if not all deals are walked.
 _COMPARED = 2000
-# Moves of a history beyond which nothing is deep enough for the walk.
+# Largest number of moves of a history.
 _LONGEST = 1000
 
 
 def refused(reason: str, state: Any = None) -> errors.UnsupportedGameError:
-  """Returns the error for a game that is not one of private types."""
+  """Returns the error for a game that is not a game of private types."""
   where = "" if state is None else f" after the history [{state.history_str()}]"
   return errors.UnsupportedGameError(
     f"This is no game of private types and public actions: {reason}{where}. "
@@ -37,19 +37,19 @@ def refused(reason: str, state: Any = None) -> errors.UnsupportedGameError:
 
 
 def _named(state: Any, error: Exception) -> Exception:
-  """Returns the error with a name for what a game has raised; those that have one, and lack of memory, as they are."""
+  """Returns an error with a name for an exception of a game; named errors and lack of memory stay as they are."""
   if isinstance(error, errors.SpielCFRError | MemoryError):
     return error
   return cannot_be_walked(state, error)
 
 
 class Deals(NamedTuple):
-  """How chance deals private types, in the order of histories sorted as strings.
+  """The deals of private types, in the order of histories sorted as strings.
 
   Attributes:
-    paths: the actions of chance up to the first move of a player, shape (deals, moves), -1 behind shorter ones.
-    types: the type that each player is dealt, numbered in order of discovery, shape (players, deals).
-    weights: the probability of each deal, shape (deals,).
+    paths: int64 (deals, moves). The actions of chance up to the first move of a player, filled up with -1.
+    types: int64 (players, deals). The type that each player is dealt, numbered in order of discovery.
+    weights: float64 (deals,). The probability of each deal.
   """
 
   paths: Int64s
@@ -58,13 +58,13 @@ class Deals(NamedTuple):
 
   @property
   def num_types(self) -> tuple[int, int]:
-    """How many types each player has."""
+    """The number of types of each player."""
     own, other = (self.types.max(axis=1) + 1).tolist()
     return own, other
 
 
 def find_deals(view: GameView) -> tuple[Deals, list[Any]]:
-  """Lists what chance can deal before a player moves, with the state after each.
+  """Lists the deals that chance can make before a player moves, with the state after each.
 
   Raises UnsupportedGameError unless there are two players, who move after each of at most `MOST_DEALS` deals; for other
   errors see `state_checks.chance_outcomes`.
@@ -93,14 +93,14 @@ def find_deals(view: GameView) -> tuple[Deals, list[Any]]:
       ways *= 1 if states else len(outcomes)
       if (
         len(stack) + len(states) + len(outcomes) > MOST_DEALS
-        # As many as there would be if all went as the first; a game in Python takes seconds to deal in 20,000 ways.
+        # The number of deals if all were as long as the first. A game in Python takes seconds for 20,000 deals.
         or ways > 1000 * MOST_DEALS
         or len(path) > _LONGEST
       ):
         raise refused(f"chance deals in more than {MOST_DEALS:,} ways before a player moves", state)
       outcomes.sort(key=lambda outcome: str(outcome[0]), reverse=True)
       stack += [(state.child(action), [*path, action], weight * p) for action, p in outcomes]
-  # A game may know nothing of who waits.
+  # A game may have no infostate for the player who does not move.
   except Exception as error:
     raise _named(state, error) from error
   types = [_numbered(own) for own in zip(*names, strict=True)]
@@ -117,7 +117,7 @@ def _numbered(names: Sequence[str]) -> list[int]:
 
 
 def one_per_pair(deals: Deals) -> Float64s:
-  """Returns the probability of each pair of types at the first of its deals, `RULED_OUT` at others; shape (deals,)."""
+  """Returns the probability of each pair of types at its first deal, `RULED_OUT` at the others; shape (deals,)."""
   own, other = deals.types
   _, first, pair = np.unique(
     own * deals.num_types[1] + other, return_index=True, return_inverse=True
@@ -130,10 +130,10 @@ def one_per_pair(deals: Deals) -> Float64s:
 def count_nodes(
   view: GameView, state: Any, most: int, look_ahead: Callable[[], None] = lambda: None
 ) -> int:
-  """Counts the nodes of the public tree below a deal, terminals too, of which chance may have more for other deals.
+  """Counts the nodes of the public tree below one deal, terminals too; chance may have more nodes for other deals.
 
-  It stops at `most`. To walk one deal takes little where hundreds will be walked. A count that takes long calls
-  `look_ahead` once, which may raise. Raises UnsupportedGameError where a history does not end.
+  The count stops at `most`. A count that takes long calls `look_ahead` once, which may raise. Raises
+  UnsupportedGameError if a history does not end.
   """
   count, stack = 0, [(state.clone(), 0)]
   deadline = time.perf_counter() + SECONDS_BEFORE_ESTIMATE
@@ -146,16 +146,16 @@ def count_nodes(
       count += 1
       if not state.is_terminal():
         _check_length(state, moves)
-        stack += [(state.child(action), moves + 1) for action in _seen(view, state)[1]]
+        stack += [(state.child(action), moves + 1) for action in _observed(view, state)[1]]
   except Exception as error:
     raise _named(state, error) from error
   return count
 
 
 def try_out(view: GameView, deals: Deals, states: Sequence[Any]) -> None:
-  """Plays random histories; raises UnsupportedGameError where one does not end, or an infostate belongs to two nodes.
+  """Plays random histories; raises UnsupportedGameError if one does not end, or an infostate belongs to two nodes.
 
-  Most games that are of another kind are found out so before anybody walks them.
+  This refuses most games of another kind before the walk.
   """
   choose = random.Random(0)
   histories, moves = 0, 0
@@ -169,11 +169,11 @@ def try_out(view: GameView, deals: Deals, states: Sequence[Any]) -> None:
       while not state.is_terminal():
         moves += 1
         _check_length(state, len(done))
-        seen, actions = _seen(view, state)
+        observed, actions = _observed(view, state)
         if not state.is_chance_node():
-          place = int(deals.types[seen[0], deal]), [*done]
-          if known.setdefault(seen, place) != place:
-            raise refused(f"player {seen[0]} has seen no more than at another place", state)
+          place = int(deals.types[observed[0], deal]), [*done]
+          if known.setdefault(observed, place) != place:
+            raise refused(f"player {observed[0]} has the infostate of another place", state)
         done.append(choose.choice(actions))
         state.apply_action(done[-1])
   except Exception as error:
@@ -181,40 +181,38 @@ def try_out(view: GameView, deals: Deals, states: Sequence[Any]) -> None:
 
 
 def compare_alike(view: GameView, deals: Deals, states: Sequence[Any]) -> None:
-  """Raises UnsupportedGameError where deals that give both players the same types differ in a random history."""
+  """Raises UnsupportedGameError if deals that give both players the same types differ in a random history."""
   first = np.flatnonzero(one_per_pair(deals) >= 0)
   first_of = dict(zip(map(tuple, deals.types[:, first].T.tolist()), first.tolist(), strict=True))
   others = np.setdiff1d(np.arange(len(states)), first).tolist()
   choose = random.Random(0)
-  one, other = states[0], states[0]
+  representative, other = states[0], states[0]
   try:
     for number in range(_COMPARED):
       deal = others[number % len(others)]
-      one, other = (
-        states[first_of[tuple(deals.types[:, deal].tolist())]].clone(),
-        states[deal].clone(),
-      )
-      while not one.is_terminal():
-        seen = _seen(view, one)
-        if seen != _seen(view, other):
-          raise refused("two deals that both players take for the same one differ later", other)
-        action = choose.choice(seen[1])
-        one.apply_action(action)
+      representative = states[first_of[tuple(deals.types[:, deal].tolist())]].clone()
+      other = states[deal].clone()
+      while not representative.is_terminal():
+        observed = _observed(view, representative)
+        if observed != _observed(view, other):
+          raise refused("two deals that neither player tells apart differ later", other)
+        action = choose.choice(observed[1])
+        representative.apply_action(action)
         other.apply_action(action)
-      if not other.is_terminal() or list(view.returns(one)) != list(view.returns(other)):
-        raise refused("two deals that both players take for the same one end differently", other)
+      if not other.is_terminal() or list(view.returns(representative)) != list(view.returns(other)):
+        raise refused("two deals that neither player tells apart end differently", other)
   except Exception as error:
     raise _named(other, error) from error
 
 
 def _check_length(state: Any, moves: int) -> None:
-  """Raises UnsupportedGameError at a state to which players and chance have made too many moves after the deal."""
+  """Raises UnsupportedGameError for a state after too many moves of players and chance since the deal."""
   if moves > _LONGEST:
     raise refused(f"it goes on for more than {_LONGEST:,} moves", state)
 
 
-def _seen(view: GameView, state: Any) -> tuple[Any, list[int]]:
-  """Returns what is public at a state, with what its mover knows, and the actions."""
+def _observed(view: GameView, state: Any) -> tuple[Any, list[int]]:
+  """Returns what the mover observes at a state, and the actions; chance observes its outcomes."""
   if state.is_terminal():
     return None, []
   if state.is_chance_node():

@@ -1,4 +1,4 @@
-"""The infosets of a game in vector form by name, in the order of OpenSpiel's `TabularPolicy`."""
+"""The infosets of a game in vector form with their names, in the order of OpenSpiel's `TabularPolicy`."""
 
 import functools
 from typing import Any
@@ -13,7 +13,7 @@ from spiel_cfr.games.vector.public_tree import IMPOSSIBLE, another_game
 
 
 def list_infosets(layout: Layout, view: GameView, player: int) -> Infosets:
-  """Lists a player's infosets in the order of their first histories, by a walk below each deal that has one.
+  """Lists a player's infosets in the order of their first histories, by a walk below the deals of these.
 
   Raises:
     FileFormatError: the public tree is that of another game.
@@ -26,19 +26,19 @@ def list_infosets(layout: Layout, view: GameView, player: int) -> Infosets:
 
   @functools.cache
   def moves(node: int) -> tuple[int, list[tuple[list[int], int]], set[int]]:
-    """Returns who moves at a node, the moves to its children in the order of histories, and all actions."""
+    """Returns the player to move at a node, the moves to its children in the order of histories, and all actions."""
     edges = range(tree.first_edge[node], tree.first_edge[node + 1])
     below = [(tree.moves(edge), int(tree.child[edge])) for edge in edges if tree.child[edge] >= 0]
-    below.sort(key=lambda own: list(map(str, own[0])))
+    below.sort(key=lambda move: list(map(str, move[0])))
     return int(tree.player[node]), below, {tree.moves(edge)[0] for edge in edges}
 
   def visit(state: Any, node: int, lanes: list[int]) -> None:
-    mover, below, asked = moves(node)
-    below = [own for own in below if lanes[kinds[own[1]]] != IMPOSSIBLE]
+    mover, below, actions = moves(node)
+    below = [move for move in below if lanes[kinds[move[1]]] != IMPOSSIBLE]
     if mover < 0:
-      # What chance can do may depend on the deal.
-      asked = {own[0][0] for own in below}
-    if state.current_player() != mover or not asked.issubset(state.legal_actions()):
+      # The outcomes of chance may depend on the deal.
+      actions = {move[0][0] for move in below}
+    if state.current_player() != mover or not actions.issubset(state.legal_actions()):
       raise another_game(state)
     if mover == player and lanes[kinds[node]] >= 0:
       names.append(view.infostate(state))

@@ -1,11 +1,11 @@
-"""Numbers of sequences and infosets of a public tree.
+"""Layout of a public tree: the numbers of its sequences and infosets.
 
-The infosets of a node, one for each type or class of types of its player, are next to each other, and so are the
-sequences of each of its actions, a *row*: `[part][group][action][node][type]`. A part is the trunk of the tree or some
-subtrees below it, which solvers may go through one by one.
+The infosets of a node, one for each type or class of types, are consecutive. So are the sequences of each of its
+actions, a *row*: `[part][group][action][node][type]`. A part is the trunk of the tree or some subtrees below it, which
+solvers may visit one by one.
 
-In Kuhn poker player 0 has sequence 0, the empty one; with a jack, queen or king at the root 16 to 18 to pass and 32 to
-34 to bet; and 48 to 50 and 64 to 66 where it has passed and player 1 has bet.
+In Kuhn poker, player 0's empty sequence is 0. At the root, with a jack, queen or king, its sequences are 16 to 18 to
+pass and 32 to 34 to bet. After its pass and player 1's bet they are 48 to 50 and 64 to 66.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.games.sequence_form.treeplex import COLUMNS
 from spiel_cfr.games.vector.public_tree import PLAYERS, PublicTree
 
-# Sequences of a part, whose arrays then stay in a cache, and how many parts there are at least.
+# Largest number of sequences of a part, so that its arrays stay in a cache; and least number of parts.
 PART_SEQUENCES = 500_000
 FEWEST_PARTS = 8
 
@@ -27,8 +27,8 @@ class Cut(NamedTuple):
   """The part of each node and terminal: 0 for the trunk, which is above all others.
 
   Attributes:
-    nodes: int32 (nodes,).
-    terminals: int32 (terminals,).
+    nodes: int32 (nodes,). The part of each node.
+    terminals: int32 (terminals,). The part of each terminal.
   """
 
   nodes: Int32s
@@ -39,21 +39,21 @@ class Layout:
   """The numbering of sequences and infosets.
 
   Attributes:
-    tree: the public tree.
-    cut: the part of each node and terminal.
-    num_parts: number of parts.
+    tree: PublicTree. The public tree.
+    cut: Cut. The part of each node and terminal.
+    num_parts: int. The number of parts.
     first: uint32 (nodes,). The first sequence of the first action at each node.
-    stride: uint32 (nodes,). The distance from there to the first sequence of the next action.
+    stride: uint32 (nodes,). The distance from each action's first sequence to the next action's.
     infoset: uint32 (nodes,). The infoset of the first type at each node.
-    roots: each player's empty sequence, and the end of all sequences.
-    groups: each player's groups, as of `Treeplex`, part by part.
-    group_ends: int64 (parts,) by player. The end of each part's groups.
+    roots: list of int. Each player's empty sequence, then the end of all sequences.
+    groups: for each player, uint64 (groups, 6). As of `Treeplex`, part by part.
+    group_ends: for each player, int64 (parts,). The end of each part's groups.
     begins: int64 (players, parts + 1). The first sequence of each part; of the trunk, the empty one.
     first_infosets: int64 (players, parts + 1). The first infoset of each part.
   """
 
   def __init__(self, tree: PublicTree, cut: Cut | None = None) -> None:
-    """Lays out both players' infosets; without a cut all are in one part."""
+    """Lays out both players' infosets; without a cut, in one part."""
     self.tree = tree
     self.cut = cut or Cut(
       np.zeros(tree.num_nodes, np.int32), np.zeros(tree.num_terminals, np.int32)
@@ -69,13 +69,13 @@ class Layout:
       num_infosets = self._lay_out(player, num_infosets)
 
   def row(self, player: int, edges: Integers) -> Int64s:
-    """Returns the first sequence of the row of each of a player's edges; of `NO_EDGE`, the empty sequence."""
+    """Returns the first sequence of the row of each of a player's edges; for `NO_EDGE`, the empty sequence."""
     node = self.tree.node_of_edge[edges]
     index = edges - self.tree.first_edge[node]
     return np.where(edges < 0, self.roots[player], self.first[node] + index * self.stride[node])
 
   def row_kind(self, edges: Integers) -> Int64s:
-    """Returns the kind of the node that each edge begins at, -1 for `NO_EDGE`."""
+    """Returns the kind of the node above each edge; -1 for `NO_EDGE`."""
     return np.where(edges < 0, -1, self.tree.kind[self.tree.node_of_edge[edges]])
 
   def row_width(self, player: int, edges: Integers) -> Int64s:
@@ -83,22 +83,22 @@ class Layout:
     return np.where(edges < 0, 1, self.tree.width[player, self.row_kind(edges)])
 
   def row_part(self, edges: Integers) -> Int64s:
-    """Returns the part that each row is in."""
+    """Returns the part of each row."""
     return np.where(edges < 0, 0, self.cut.nodes[self.tree.node_of_edge[edges]])
 
   def sequences(self, node: int) -> Int64s:
-    """Returns the sequences of a decision, shape (actions, types of its player)."""
+    """Returns the sequences of a decision, int64 (actions, types of its player)."""
     player, kind = int(self.tree.player[node]), int(self.tree.kind[node])
     return np.asarray(self.row_starts(node)[:, None] + self.tree.lanes(player, kind, kind))
 
   def row_starts(self, node: int) -> Int64s:
-    """Returns the first sequence of each action of a decision, shape (actions,)."""
+    """Returns the first sequence of each action of a decision, int64 (actions,)."""
     return np.asarray(
       int(self.first[node]) + int(self.stride[node]) * np.arange(self.tree.num_actions[node])
     )
 
   def sequences_above(self, player: int, place: int) -> Int64s:
-    """Returns a player's last sequences before a node, or before terminal k at -1 - k; shape (types there,)."""
+    """Returns a player's last sequences before a node, or before terminal k for -1 - k; int64 (types there,)."""
     tree = self.tree
     if place >= 0:
       return self.sequences_before(player, tree.above.nodes[player, place], tree.kind[place])
@@ -108,16 +108,16 @@ class Layout:
     )
 
   def sequences_before(self, player: int, edge: Any, kind: Any) -> Int64s:
-    """Returns a player's sequences at an edge for the types of a later kind, shape (types,)."""
+    """Returns a player's sequences at an edge for the types of a later kind, int64 (types,)."""
     lanes = self.tree.lanes(player, int(self.row_kind(edge)), int(kind))
     return np.asarray(self.row(player, edge) + lanes)
 
   def at_infosets(self, player: int, of_types: Sequence[Float64s]) -> Float64s:
-    """Returns the sum of the numbers of an infoset's types, for each of a player's infosets in layout order.
+    """Sums numbers of types over each infoset of a player, in layout order.
 
     Args:
       player: the player.
-      of_types: by kind, a number for each of the player's types there.
+      of_types: for each kind, a number for each of the player's types there.
     """
     tree = self.tree
     kinds = zip(tree.classes, of_types, strict=True)
@@ -131,7 +131,7 @@ class Layout:
     return np.concatenate(sums)[concatenated_ranges(starts[kind], lengths[kind])]
 
   def cells(self, none: int) -> Int64s:
-    """Returns the sequence of each edge and type of its player, `none` where there is none; shape (edges, types)."""
+    """Returns the sequence of each edge and type of its player, `none` if there is none; int64 (edges, types)."""
     tree, node = self.tree, self.tree.node_of_edge
     result = np.full((len(tree.child), max(tree.num_types)), none)
     cases = np.stack([tree.player[node].astype(np.int64), tree.kind[node]])
@@ -145,7 +145,7 @@ class Layout:
     return result
 
   def _depth(self, player: int, nodes: Int64s) -> Int64s:
-    """Returns the number of nodes of the same player above each of a player's nodes."""
+    """Returns the number of the player's nodes above each of its nodes."""
     tree, result = self.tree, np.zeros(len(nodes), np.int64)
     while (below := (edges := tree.above.nodes[player, nodes]) >= 0).any():
       result += below
@@ -153,7 +153,7 @@ class Layout:
     return result
 
   def _lay_out(self, player: int, num_infosets: int) -> int:
-    """Places a player's infosets from a number on; returns the next free one."""
+    """Lays out a player's infosets, numbered from `num_infosets` on; returns the next free number."""
     tree = self.tree
     own = np.flatnonzero(tree.player == player)
     width = tree.width[player, tree.kind[own]]
@@ -173,7 +173,7 @@ class Layout:
     infosets = num_infosets + np.cumsum(counts) - counts
     for level in range(int(depth.max(initial=-1)) + 1):
       here = np.flatnonzero(depth == level)
-      # In the order of their parents: passes then read and write these in order.
+      # In the order of their parents, which passes then read and write in order.
       here = here[np.lexsort((self.row(player, edges[here]), group[here]))]
       before = np.cumsum(width[here]) - width[here]
       starts = np.flatnonzero(np.diff(group[here], prepend=-1))
@@ -185,7 +185,7 @@ class Layout:
     self.groups.append(np.stack(columns, axis=1).astype(np.uint64).reshape(-1, COLUMNS))
     ends = np.searchsorted(shapes[0], np.arange(self.num_parts), side="right")
     self.group_ends.append(ends)
-    # Kernels read and write whole vectors: nothing of another player may follow at once.
+    # Kernels read and write whole vectors, so another player's sequences must not follow immediately.
     end = begin + int(lengths.sum())
     self.begins[player] = np.append(begins, end)[np.append(0, ends)]
     self.begins[player, 0] = self.roots[player]
@@ -196,13 +196,13 @@ class Layout:
 
 
 def lay_out(tree: PublicTree, in_parts: bool) -> Layout:
-  """Returns the layout of a game, in parts if solvers are to go through it subtree by subtree."""
+  """Returns the layout of a game, in parts if solvers visit its subtrees one by one."""
   most = max(1, min(PART_SEQUENCES, int(tree.num_sequences.sum()) // FEWEST_PARTS))
   return Layout(tree, public_subtrees(tree, most) if in_parts else None)
 
 
 def public_subtrees(tree: PublicTree, most: int) -> Cut:
-  """Cuts off the largest subtrees of at most so many sequences, and puts neighbours together in parts of that size."""
+  """Cuts off the largest subtrees of at most `most` sequences, and joins neighbours into parts of that size."""
   size = tree.num_sequences
   parent, levels = tree.node_of_edge[tree.edge_above], tree.levels()
   for level in reversed(levels[1:]):

@@ -1,4 +1,4 @@
-"""Parts of a public tree, each with a numbering of its own: first its own sequences, then rows of the trunk above."""
+"""Parts of a public tree, each with its own numbering: its own sequences, then rows of the trunk above it."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -15,17 +15,17 @@ from spiel_cfr.games.vector.public_tree import PLAYERS, Above
 
 
 class Numbering(NamedTuple):
-  """A player's numbering of the sequences of a part: its own from 0, then rows of the trunk that are above it.
+  """A player's numbering of the sequences of a part: its own from 0, then the rows of the trunk above it.
 
   Attributes:
-    player: the sequences' owner.
-    part: number of the part; None for the whole game in its own numbering.
-    nodes: int64. The part's nodes at which the player moves, ascending.
-    begin: the game's number of the part's first sequence.
-    length: number of the part's own sequences.
-    above: int64 (rows,). The edges of the rows of the trunk, ascending.
+    player: int. The owner of the sequences.
+    part: int. The number of the part; None for the whole game in its own numbering.
+    nodes: int64 (nodes,), ascending. The part's nodes at which the player moves.
+    begin: int. The game's number of the part's first sequence.
+    length: int. The number of the part's own sequences.
+    above: int64 (rows,), ascending. The edges of the rows of the trunk.
     starts: int64 (rows,). The first sequence of each of these rows, in the numbering of the part.
-    trunk_sequences: int64. The sequences of these rows, in the numbering of the game.
+    trunk_sequences: int64 (sequences of these rows,). Their sequences, in the numbering of the game.
   """
 
   player: int
@@ -38,12 +38,12 @@ class Numbering(NamedTuple):
   trunk_sequences: Int64s
 
   def bounds(self, layout: Layout) -> tuple[int, int]:
-    """Returns the first sequence, if any the empty one, and one past the last, rows of the trunk included."""
+    """Returns the first sequence (the empty one, if the part has it) and one past the last of the trunk's rows."""
     root = 0 if self.part else layout.roots[self.player] - self.begin
     return root, self.length + len(self.trunk_sequences)
 
   def row(self, layout: Layout, edges: Integers) -> Int64s:
-    """Returns the first sequence of rows, in the numbering of the part."""
+    """Returns the first sequence of some rows, in the numbering of the part."""
     own = layout.row(self.player, edges) - self.begin
     if not len(self.above):
       return own
@@ -51,7 +51,7 @@ class Numbering(NamedTuple):
     return np.where(layout.row_part(edges) == self.part, own, self.starts[place])
 
 
-# Makes the payoff of some terminals, given each player's numbering of the sequences above them.
+# (each player's numbering of sequences, terminals) -> the payoff of these terminals.
 PayoffBuilder = Callable[[Sequence[Numbering], Int64s], Payoff]
 
 
@@ -65,11 +65,11 @@ class Parts:
     *,
     skips_forced: bool,
   ) -> None:
-    """Prepares for building.
+    """Prepares the builder of payoffs.
 
     Args:
-      layout: of the game.
-      builder: returns a builder of payoffs, given the layout and the edges above terminals, shape (players, terminals).
+      layout: the layout of the game.
+      builder: takes the layout and the edges above terminals, int32 (players, terminals); returns a builder of payoffs.
       skips_forced: whether infosets with one action are left out, see `forced_moves`.
     """
     self._layout, self._skips_forced = layout, skips_forced
@@ -86,7 +86,9 @@ class Parts:
     """Returns a part."""
     layout = self._layout
     first, second = (self._number(player, number) for player in PLAYERS)
-    trees, left_out = zip(*(self._tree(each, number) for each in (first, second)), strict=True)
+    trees, left_out = zip(
+      *(self._tree(numbering, number) for numbering in (first, second)), strict=True
+    )
     sequences, infosets = (
       [slice(*ends[player, number : number + 2].tolist()) for player in PLAYERS]
       for ends in (layout.begins, layout.first_infosets)
@@ -111,8 +113,8 @@ class Parts:
       edges = edges[layout.row_part(edges) == 0]
     widths = layout.row_width(player, edges)
     starts = end - begin + np.cumsum(widths) - widths
-    entries = concatenated_ranges(layout.row(player, edges), widths)
-    return Numbering(player, part, nodes, begin, end - begin, edges, starts, entries)
+    trunk_sequences = concatenated_ranges(layout.row(player, edges), widths)
+    return Numbering(player, part, nodes, begin, end - begin, edges, starts, trunk_sequences)
 
   def _tree(self, numbering: Numbering, part: int) -> tuple[Tree, Uint64s]:
     """Returns a player's infosets in a part, and the groups that are left out."""
@@ -132,7 +134,7 @@ def whole_numbering(layout: Layout, player: int) -> Numbering:
 
 
 def parents(layout: Layout, above: Above, numbering: Numbering) -> Uint32s:
-  """Returns the sequence above each infoset of a part, in the order of the layout."""
+  """Returns the sequence above each infoset of a part, in layout order."""
   tree, player = layout.tree, numbering.player
   nodes = numbering.nodes[np.argsort(layout.infoset[numbering.nodes])]
   edges, kind = above.nodes[player, nodes], tree.kind[nodes]

@@ -1,15 +1,15 @@
-"""The public tree of a game in vector form: what both players see, and the private states that are possible there.
+"""Public trees: what both players see, and the private states that are possible at each node.
 
-Two players have private states (cards, dice, a hand of hold'em), here *types*, by number. All else is public. A history
-is then a node of the public tree and a pair of types, and the player who moves at a node has an infoset there for each
-of its types, or for each class of types that play alike.
+Two players have private states (cards, dice, a hand of hold'em), here called *types* and numbered. Everything else is
+public. A history is a node of the public tree and a pair of types. The player who moves at a node has one infoset there
+for each of its types, or for each class of types that play alike.
 
-Public chance moves (cards on the table) change which types are possible. So each node has a *kind*: the number of the
-types that are possible there. `lanes` maps the types of a kind to their places at any node above, however often chance
-has moved in between.
+Public chance moves, such as cards on the table, change which types are possible. Nodes with the same possible types, at
+the same probabilities, have the same *kind*. `lanes` maps the types of a kind to their places at any node above, after
+any number of chance moves.
 
-A front end fills a public tree in: `typed_walk` for any game of OpenSpiel's that is of this form, `poker.hand_tree` for
-hold'em. It says what happens at terminals in its own way, for its own payoff.
+Two modules build public trees: `typed_walk` for OpenSpiel's games of this form, `poker.hand_tree` for hold'em. Each
+describes terminals in its own way, for its own payoff.
 """
 
 import abc
@@ -26,28 +26,28 @@ from spiel_cfr._util import files
 from spiel_cfr.games.openspiel.game_view import GameView
 
 PLAYERS = (0, 1)
-# The player to move at a chance node.
+# The value of `PublicTree.player` at a chance node.
 CHANCE = -1
-# The edge above a player's first node: the empty sequence.
+# The edge before a player's first move, which stands for the empty sequence.
 NO_EDGE = -1
-# Lanes of `first_deals`: at nodes of this kind another deal comes first; the deal is impossible there.
+# Places in `first_deals`. NOT_FIRST: at nodes of this kind, another deal of the same type comes first.
 NOT_FIRST, IMPOSSIBLE = -1, -2
 
 
 def another_game(state: Any) -> errors.FileFormatError:
-  """Returns the error for a public tree from a file that is not that of the game of a state."""
+  """Returns the error for a public tree from a file that does not fit the game of a state."""
   return errors.FileFormatError(
-    f"What was read says that it is {state.get_game()}, but that has other actions after the history "
+    f"By its name the file or pickle is of {state.get_game()}, but that game has other actions after the history "
     f"[{state.history_str()}]."
   )
 
 
 class Above(NamedTuple):
-  """The edges that each player has taken last, `NO_EDGE` before its first.
+  """The last edge of each player before each place; `NO_EDGE` before its first move.
 
   Attributes:
-    nodes: int32 (players, nodes).
-    terminals: int32 (players, terminals).
+    nodes: int32 (players, nodes). The last edge before each node.
+    terminals: int32 (players, terminals). The last edge before each terminal.
   """
 
   nodes: Int32s
@@ -59,10 +59,10 @@ class PublicTree(abc.ABC):
   """Nodes, edges and terminals of a public tree, and the types at each node. The root is node 0.
 
   Attributes:
-    player: int8 (nodes,). The player to move, `CHANCE` at chance nodes.
-    kind: int32 (nodes,). Number of the types that are possible.
+    player: int8 (nodes,). The player to move; `CHANCE` at chance nodes.
+    kind: int32 (nodes,). The number of the possible types, an index of `types` and `classes`.
     first_edge: int64 (nodes + 1,). The first edge below each node, then the number of edges.
-    action: int32 (edges,). OpenSpiel's action, unless `moves` says otherwise; in the order of legal actions.
+    action: int32 (edges,). OpenSpiel's action, in the order of legal actions; subclasses may override `moves` instead.
     child: int32 (edges,). The node below each edge, or -1 - k for terminal k. In hold'em also `hand_tree.ABSENT`, for
       an edge that can't be taken.
   """
@@ -76,7 +76,7 @@ class PublicTree(abc.ABC):
   @property
   @abc.abstractmethod
   def types(self) -> list[tuple[Int64s, Int64s]]:
-    """By kind and player, the numbers of the types that are possible, in the order of `lanes`."""
+    """For each kind and player, the numbers of the possible types, in the order of `lanes`."""
 
   @property
   @abc.abstractmethod
@@ -86,11 +86,11 @@ class PublicTree(abc.ABC):
   @property
   @abc.abstractmethod
   def terminal_kind(self) -> Int32s:
-    """The kind of each terminal, shape (terminals,)."""
+    """The kind of each terminal, int32 (terminals,)."""
 
   @abc.abstractmethod
   def first_deals(self, view: GameView, player: int) -> Iterator[tuple[Any, Int64s]]:
-    """Yields the deals of types that are first in the order of histories for some infoset of a player, in that order.
+    """Yields the deals that are first, in the order of histories, for some infoset of a player.
 
     Yields:
       OpenSpiel's state at the root; and int64 (kinds,), the place of the player's infoset at nodes of each kind,
@@ -99,25 +99,25 @@ class PublicTree(abc.ABC):
 
   @abc.abstractmethod
   def saved(self) -> files.Arrays:
-    """Returns arrays that tell the tree from all others."""
+    """Returns arrays that identify the tree."""
 
   @functools.cached_property
   def classes(self) -> list[tuple[Int64s, Int64s]]:
-    """By kind and player, the class of each of `types`, numbered from 0: types of a class have one infoset together."""
+    """For each kind and player, the class of each of `types`, counted from 0. Types of a class share an infoset."""
     return [(np.arange(len(own)), np.arange(len(other))) for own, other in self.types]
 
   @functools.cached_property
   def width(self) -> Int64s:
-    """The number of infosets of each player at a node of each kind, shape (players, kinds)."""
+    """The number of infosets of each player at a node of each kind, int64 (players, kinds)."""
     return np.array(
       [[1 + int(own[player].max(initial=-1)) for own in self.classes] for player in PLAYERS]
     )
 
   def lanes(self, player: int, before: int, after: int) -> Int64s:
-    """Maps the types of a kind to their infosets' places at nodes of an earlier kind, or of the same.
+    """Maps the types of a kind to the places of their infosets at nodes of an earlier kind, or of the same.
 
     Args:
-      player: the types' owner.
+      player: the owner of the types.
       before: the earlier kind; -1 for the empty sequence, which all types share.
       after: the later kind.
 
@@ -141,12 +141,12 @@ class PublicTree(abc.ABC):
     return {}
 
   def members(self, player: int, kind: int) -> Int64s:
-    """Returns the place of the first type of each class of a kind, shape (infosets,)."""
+    """Returns the place of the first type of each class of a kind, int64 (infosets,)."""
     return np.asarray(np.unique(self.classes[kind][player], return_index=True)[1])
 
   @property
   def num_nodes(self) -> int:
-    """The number of nodes, terminals not counted."""
+    """The number of nodes without terminals."""
     return len(self.player)
 
   @property
@@ -166,7 +166,7 @@ class PublicTree(abc.ABC):
 
   @functools.cached_property
   def edge_above(self) -> Int32s:
-    """The edge that leads to each node, `NO_EDGE` to the root."""
+    """The edge above each node; `NO_EDGE` at the root."""
     result = np.full(self.num_nodes, NO_EDGE, np.int32)
     edges = np.flatnonzero(self.child >= 0)
     result[self.child[edges]] = edges
@@ -182,13 +182,13 @@ class PublicTree(abc.ABC):
 
   @property
   def num_sequences(self) -> Int64s:
-    """The number of sequences that begin at each node: one for each action and infoset; 0 at chance nodes."""
+    """The number of sequences that begin at each node, one for each action and infoset; 0 at chance nodes."""
     width = self.width[np.maximum(self.player, 0), self.kind]
     return np.where(self.player < 0, 0, self.num_actions * width)
 
   @functools.cached_property
   def above(self) -> Above:
-    """The edge that each player has taken last before each node and terminal."""
+    """The last edge of each player before each node and terminal."""
     nodes = np.full((len(PLAYERS), self.num_nodes), NO_EDGE, np.int32)
     terminals = np.full((len(PLAYERS), self.num_terminals), NO_EDGE, np.int32)
     for level in self.levels():
@@ -202,7 +202,7 @@ class PublicTree(abc.ABC):
     return Above(nodes, terminals)
 
   def choices_above(self) -> Above:
-    """Returns the edge that each player has taken last where it had another one: forced moves are skipped."""
+    """Returns the last edge of each player that was a choice: edges of nodes with one action are skipped."""
     result = Above(self.above.nodes.copy(), self.above.terminals.copy())
     is_forced = self.num_actions[self.node_of_edge] == 1
     for player, own in enumerate(self.above.nodes):
@@ -212,11 +212,11 @@ class PublicTree(abc.ABC):
     return result
 
   def moves(self, edge: int) -> list[int]:
-    """Returns OpenSpiel's actions on an edge: one, unless chance moves several times in a row."""
+    """Returns OpenSpiel's actions on an edge: one, or several if chance moves several times in a row."""
     return [int(self.action[edge])]
 
   def actions_above(self, place: int) -> list[int]:
-    """Returns the actions on the way from the root to a node, or to terminal k at -1 - k."""
+    """Returns the actions from the root to a node, or to terminal k for -1 - k."""
     result: list[int] = []
     edge = int(self.edge_above[place] if place >= 0 else np.flatnonzero(self.child == place)[0])
     while edge >= 0:
@@ -225,7 +225,7 @@ class PublicTree(abc.ABC):
     return result
 
   def levels(self) -> list[Int64s]:
-    """Returns the nodes by the number of edges above them."""
+    """Returns the nodes of each depth."""
     levels, nodes = [], np.zeros(1, np.int64)
     while len(nodes):
       levels.append(nodes)

@@ -36,15 +36,23 @@ from spiel_cfr.games.vector.public_tree import PLAYERS, PublicTree
 class PublicTreeGame(CompiledGame):
   """A game in vector form: `VectorGame` for private types, `poker.PublicGame` for hold'em.
 
-  Infostates, which only policies need, are listed when they are first asked for. `num_states` and `num_terminals`
-  count public states.
+  A new game of this form supplies:
+
+  - a `PublicTree` with the edges and kinds of its nodes, `types`, `num_types`, `terminal_kind`, `first_deals` and
+    `saved`;
+  - `_builder(layout, above)`, which returns a `PayoffBuilder`. That is called with each player's `Numbering` and some
+    terminals, for the whole game and for each part, and returns their `Payoff`;
+  - a constructor that calls this one, `__reduce__` for pickles, and a function that compiles the game.
+
+  Layout, parts, forced moves and infosets are made here. Infostates, which only policies need, are listed on demand.
+  `num_states` and `num_terminals` count public states.
 
   Attributes:
-    tree: the public tree.
-    layout: the numbers of its sequences and infosets.
+    tree: PublicTree. The public tree.
+    layout: Layout. The numbers of its sequences and infosets.
   """
 
-  # Whether iterations leave out infosets with one action.
+  # Whether iterations skip infosets with one action.
   _skips_forced: ClassVar[bool] = True
 
   def __init__(
@@ -60,17 +68,17 @@ class PublicTreeGame(CompiledGame):
     """Lays the game out.
 
     Args:
-      facts: the game in a few numbers.
-      tree: its public tree.
-      dtype: what solvers compute with.
-      num_threads: how many threads share the parts, at most as many as there are subtrees; without threads solvers
-        take the game as a whole.
-      view: how the tree was walked; without one the game is loaded again when it is needed.
-      original: the game of which this is an abstraction.
-      map_from_original: from that game's sequences to those of this one.
+      facts: the facts of the game.
+      tree: the public tree.
+      dtype: the precision of solvers.
+      num_threads: number of threads that share the parts, at most the number of subtrees. None: solvers take the game
+        as a whole.
+      view: the view by which the tree was walked; None loads the game again when it is needed.
+      original: the original game of an abstraction.
+      map_from_original: the map from the original game's sequences to the abstraction's.
 
     Raises:
-      ArgumentError: there are threads, but no subtrees.
+      ArgumentError: `num_threads` is given, but the tree has no subtrees.
     """
     self.tree, self._view, self._dtype = tree, view, np.dtype(dtype)
     self.layout = layout = lay_out(tree, num_threads is not None)
@@ -91,7 +99,7 @@ class PublicTreeGame(CompiledGame):
 
   @abc.abstractmethod
   def _builder(self, layout: Layout, above: Int32s) -> PayoffBuilder:
-    """Returns what makes payoffs, given the edges above terminals, shape (players, terminals)."""
+    """Returns a builder of payoffs, given the edges above terminals, int32 (players, terminals)."""
 
   @property
   def view(self) -> GameView:
@@ -102,17 +110,17 @@ class PublicTreeGame(CompiledGame):
 
   @property
   def num_threads(self) -> int | None:
-    """The number of threads that share the parts; None of a game that solvers take as a whole."""
+    """The number of threads that share the parts; None if solvers take the game as a whole."""
     return self._num_threads
 
   @property
   def partition(self) -> Partition | None:
     if self._partition is None and self._num_threads is not None:
       parts = Parts(self.layout, self._builder, skips_forced=self._skips_forced)
-      made = [parts.part(number) for number in range(self.layout.num_parts)]
-      self._partition = Partition(made, self._num_threads)
+      built = [parts.part(number) for number in range(self.layout.num_parts)]
+      self._partition = Partition(built, self._num_threads)
       del parts
-      # What the parts were made from lies between them, and takes as much memory.
+      # Temporary arrays lie between the parts and take as much memory.
       memory.give_back()
     return self._partition
 
@@ -122,17 +130,17 @@ class PublicTreeGame(CompiledGame):
 
   @functools.cached_property
   def payoff(self) -> Payoff:
-    """All terminals; solvers of a game in parts use those of the parts."""
+    """All terminals. Solvers of a game in parts use the payoffs of the parts."""
     return Parts(self.layout, self._builder, skips_forced=False).whole()
 
   @property
   def num_leaves(self) -> int:
-    """The number of terminals, each a pair of vectors over types."""
+    """Number of terminals, each a pair of vectors over types."""
     return self.num_terminals
 
   @functools.cached_property
   def decisions(self) -> Decisions:
-    """Without forced moves."""
+    """All infosets with a choice."""
     every, layout = self.every_infoset, self.layout
     decides = every.groups[:, ACTIONS] > 1
     if decides.all() or not self._skips_forced:
@@ -150,12 +158,12 @@ class PublicTreeGame(CompiledGame):
 
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:
-    """Each player's infosets, listed when they are first asked for."""
+    """Each player's infosets, listed on demand."""
     return tuple(list_infosets(self.layout, self.view, player) for player in PLAYERS)
 
   @functools.cached_property
   def digest(self) -> str:
-    """Of the public tree, and how solvers go through it."""
+    """SHA-256 of the public tree and of the way that solvers go through it."""
     digest = hashlib.sha256(repr((self.num_threads is not None, self.dtype)).encode())
     for array in self.tree.saved().values():
       digest.update(f"{array.dtype.str} {array.shape}".encode())
@@ -164,23 +172,23 @@ class PublicTreeGame(CompiledGame):
 
   @property
   def size(self) -> str:
-    """Public states, and infosets of both players."""
+    """Number of public states, and of infosets of both players."""
     if self._original is not None:
       return super().size
     return f"{self.num_states:,} public states, {super().size} in vector form"
 
   def memory_estimate(self, action_lines: int = 1) -> int:
-    """Returns about how many bytes a solver will take, the game's own arrays included.
+    """Returns about how many bytes a solver takes, the game's own arrays included.
 
     Args:
-      action_lines: numbers that the regret minimizer keeps for each action.
+      action_lines: number of values that the regret minimizer keeps for each action.
 
     Raises:
-      ArgumentError: that is no count.
+      ArgumentError: `action_lines` is not a count.
     """
     action_lines = arguments.integer(action_lines, "action_lines", 0)
     sequences, size = self.layout.roots[-1], self.dtype.itemsize
-    # Parents and scales.
+    # Parents and scales take 6 bytes for each infoset.
     tree = 6 * self.num_infosets
     if self.num_threads is None:
       # Regrets, strategy, sequence form, average, utilities.
@@ -195,7 +203,7 @@ def _parents(layout: Layout, player: int) -> Uint32s:
 
 
 def _forced(groups: Any, parent: Uint32s) -> tuple[Uint32s, Uint32s]:
-  """Returns the sequences of groups with one action, and the sequence of its owner's last choice before each."""
+  """Returns the sequences of groups with one action, and the owner's last choice before each."""
   groups = groups.astype(np.int64)
   forced, infosets = (
     concatenated_ranges(groups[:, begin], groups[:, COUNT])

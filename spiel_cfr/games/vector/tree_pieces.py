@@ -1,4 +1,4 @@
-"""A public tree in pieces, which several processes can walk: the top, and the subtrees below it, the tasks."""
+"""Pieces of a public tree, which several processes can walk: the top, and subtrees below it, the tasks."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -10,24 +10,30 @@ from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s
 from spiel_cfr.games.vector.deals import RULED_OUT, Deals, refused
 from spiel_cfr.games.vector.typed_tree import TypedTree
 
-# What an edge to the root of task t has as its child is this plus t, above all nodes.
+# The child of an edge to the root of task t is this number plus t, which is larger than all nodes.
 TASK = 1 << 30
-# Of the largest return: what sums of returns may differ by and still count as constant.
+# Sums of returns that differ by at most this share of the largest return count as constant.
 _TOLERANCE = 1e-9
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Piece:
-  """What has been walked of a public tree, numbered from 0; the child of an edge may be `TASK` + t, the root of task t.
+  """A piece of a public tree, numbered from 0. The child of an edge may be `TASK` + t, the root of task t.
 
   Attributes:
-    player, kind, first_edge, action, child, matrix: as of `TypedTree`, kinds and matrices by number in this piece.
-    hashes: by player, of all infostates, node by node, to find those that two nodes have; that hashes collide only
-      refuses a game. Whoever joins pieces takes them.
-    alive, weights: by kind, the deals that are possible and their probabilities.
-    matrices: what the players get at some terminals, times weights.
-    payoff_range: smallest and largest return.
-    sums: smallest and largest sum of the players' returns.
+    player: as of `TypedTree`.
+    kind: int32 (nodes,). The number of each node's kind in this piece.
+    first_edge: as of `TypedTree`.
+    action: as of `TypedTree`.
+    child: int32 (edges,). As of `TypedTree`, or `TASK` + t.
+    matrix: int32 (terminals,). The number of each terminal's matrix in this piece.
+    hashes: for each player, int64 (infosets,). The hashes of all infostates, node by node; `join` removes them. Equal
+      hashes refuse the game, also in the rare case of different infostates.
+    possible: for each kind, int64. The deals that are possible.
+    weights: for each kind, float64. The probabilities of these deals.
+    matrices: list of float64 (players, types of player 0, types of player 1). Different returns, times weights.
+    payoff_range: two floats. The smallest and the largest return.
+    sums: two floats. The smallest and the largest sum of the players' returns.
   """
 
   player: Any
@@ -37,7 +43,7 @@ class Piece:
   child: Int32s
   matrix: Int32s
   hashes: list[Int64s]
-  alive: list[Int64s]
+  possible: list[Int64s]
   weights: list[Float64s]
   matrices: list[Float64s]
   payoff_range: tuple[float, float]
@@ -45,64 +51,81 @@ class Piece:
 
 
 def join(deals: Deals, pieces: Sequence[Piece]) -> TypedTree:
-  """Joins the top and all tasks in order; raises UnsupportedGameError where an infostate belongs to two nodes."""
-  nodes, edges, terminals = (
-    np.cumsum([0, *(len(getattr(piece, name)) for piece in pieces)])
-    for name in ("player", "child", "matrix")
-  )
-  # What is the same in several pieces gets one number.
-  kinds: dict[tuple[bytes, bytes], int] = {}
-  known: dict[bytes, int] = {}
-  weights: list[Float64s] = []
-  matrices: list[Float64s] = []
-  kind, child, matrix = [], [], []
-  for number, piece in enumerate(pieces):
-    here = []
-    for alive, own in zip(piece.alive, piece.weights, strict=True):
-      here.append(kinds.setdefault((alive.tobytes(), own.tobytes()), len(kinds)))
-      if len(kinds) > len(weights):
-        weights.append(np.full(len(deals.weights), RULED_OUT))
-        weights[-1][alive] = own
-    kind.append(np.array(here, np.int32)[piece.kind])
-    here = []
-    for own in piece.matrices:
-      here.append(known.setdefault(own.tobytes(), len(known)))
-      if len(known) > len(matrices):
-        matrices.append(own)
-    matrix.append(np.array(here, np.int32)[piece.matrix])
-    below = piece.child.astype(np.int64)
-    moved = np.where(below < 0, below - terminals[number], below + nodes[number])
-    # Tasks are the pieces behind the top; the first node of each is its root.
-    is_task = below >= TASK
-    moved[is_task] = nodes[1 + below[is_task] - TASK]
-    child.append(moved.astype(np.int32))
-  low, high = min(each.sums[0] for each in pieces), max(each.sums[1] for each in pieces)
-  lows, highs = zip(*(each.payoff_range for each in pieces), strict=True)
+  """Joins the top and all tasks in order; raises UnsupportedGameError if an infostate belongs to two nodes."""
+  kind, weights = _join_kinds(deals, pieces)
+  matrix, matrices = _join_matrices(pieces)
+  edges = np.cumsum([0, *(len(piece.child) for piece in pieces)])
+  first_edges = [piece.first_edge + begin for piece, begin in zip(pieces, edges, strict=False)]
+  low_sum, high_sum = min(piece.sums[0] for piece in pieces), max(piece.sums[1] for piece in pieces)
+  lows, highs = zip(*(piece.payoff_range for piece in pieces), strict=True)
   lowest, highest = min(lows), max(highs)
-  off = _TOLERANCE * max(abs(lowest), abs(highest))
+  is_constant = high_sum - low_sum <= _TOLERANCE * max(abs(lowest), abs(highest))
   tree = TypedTree(
     deals=deals,
-    weights=np.array(weights),
+    weights=weights,
     player=np.concatenate([piece.player for piece in pieces]),
-    kind=np.concatenate(kind),
-    first_edge=np.append(
-      np.concatenate([piece.first_edge + edges[k] for k, piece in enumerate(pieces)]), edges[-1]
-    ),
+    kind=kind,
+    first_edge=np.append(np.concatenate(first_edges), edges[-1]),
     action=np.concatenate([piece.action for piece in pieces]),
-    child=np.concatenate(child),
-    matrix=np.concatenate(matrix),
-    matrices=np.array(matrices),
+    child=_join_children(pieces),
+    matrix=matrix,
+    matrices=matrices,
     payoff_range=(lowest, highest),
-    constant_sum=float(low) if high - low <= off else None,
+    constant_sum=float(low_sum) if is_constant else None,
   )
   for player in (0, 1):
-    # These are most of all that was walked.
+    # Hashes take most of the memory of the pieces.
     _check_different(tree, player, np.concatenate([piece.hashes.pop(0) for piece in pieces]))
   return tree
 
 
+def _join_kinds(deals: Deals, pieces: Sequence[Piece]) -> tuple[Int32s, Float64s]:
+  """Returns `TypedTree.kind` and `TypedTree.weights`; equal kinds of several pieces get one number."""
+  numbers: dict[tuple[bytes, bytes], int] = {}
+  weights: list[Float64s] = []
+  kind = []
+  for piece in pieces:
+    here = []
+    for possible, chances in zip(piece.possible, piece.weights, strict=True):
+      here.append(numbers.setdefault((possible.tobytes(), chances.tobytes()), len(numbers)))
+      if len(numbers) > len(weights):
+        weights.append(np.full(len(deals.weights), RULED_OUT))
+        weights[-1][possible] = chances
+    kind.append(np.array(here, np.int32)[piece.kind])
+  return np.concatenate(kind), np.array(weights)
+
+
+def _join_matrices(pieces: Sequence[Piece]) -> tuple[Int32s, Float64s]:
+  """Returns `TypedTree.matrix` and `TypedTree.matrices`; equal matrices of several pieces get one number."""
+  numbers: dict[bytes, int] = {}
+  matrices: list[Float64s] = []
+  matrix = []
+  for piece in pieces:
+    here = []
+    for payoffs in piece.matrices:
+      here.append(numbers.setdefault(payoffs.tobytes(), len(numbers)))
+      if len(numbers) > len(matrices):
+        matrices.append(payoffs)
+    matrix.append(np.array(here, np.int32)[piece.matrix])
+  return np.concatenate(matrix), np.array(matrices)
+
+
+def _join_children(pieces: Sequence[Piece]) -> Int32s:
+  """Returns `TypedTree.child`. Tasks are the pieces after the top, and the first node of each is its root."""
+  nodes = np.cumsum([0, *(len(piece.player) for piece in pieces)])
+  terminals = np.cumsum([0, *(len(piece.matrix) for piece in pieces)])
+  result = []
+  for number, piece in enumerate(pieces):
+    below = piece.child.astype(np.int64)
+    moved = np.where(below < 0, below - terminals[number], below + nodes[number])
+    is_task = below >= TASK
+    moved[is_task] = nodes[1 + below[is_task] - TASK]
+    result.append(moved.astype(np.int32))
+  return np.concatenate(result)
+
+
 def _check_different(tree: TypedTree, player: int, hashes: Int64s) -> None:
-  """Raises UnsupportedGameError, with two histories, where an infostate of a player belongs to two nodes."""
+  """Raises UnsupportedGameError, with two histories, if an infostate of a player belongs to two nodes."""
   in_order = np.sort(hashes)
   same = np.flatnonzero(in_order[1:] == in_order[:-1])
   if not len(same):
@@ -114,11 +137,11 @@ def _check_different(tree: TypedTree, player: int, hashes: Int64s) -> None:
   for place in np.flatnonzero(hashes == in_order[same[0]])[:2].tolist():
     which = int(np.searchsorted(ends, place, side="right"))
     node = int(nodes[which])
-    own = tree.types[tree.kind[node]][player][place - ends[which] + widths[which]]
-    alive = (tree.weights[tree.kind[node]] >= 0) & (tree.deals.types[player] == own)
-    path = tree.deals.paths[np.argmax(alive)]
+    own_type = tree.types[tree.kind[node]][player][place - ends[which] + widths[which]]
+    fits = (tree.weights[tree.kind[node]] >= 0) & (tree.deals.types[player] == own_type)
+    path = tree.deals.paths[np.argmax(fits)]
     histories.append([*path[path >= 0].tolist(), *tree.actions_above(node)])
   first, second = (", ".join(map(str, history)) for history in histories)
   raise refused(
-    f"player {player} knows the same after the history [{first}] and after the history [{second}], or forgets its type"
+    f"player {player} has the same infostate after the histories [{first}] and [{second}], or forgets its type"
   )

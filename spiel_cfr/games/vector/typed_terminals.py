@@ -1,4 +1,4 @@
-"""The terminals of a public tree as rows of `TypedPatterns`, for the whole tree or for one of its parts."""
+"""The terminals of a public tree as rows of `TypedPatterns`, for the whole tree or for a part."""
 
 import itertools
 from collections.abc import Sequence
@@ -18,19 +18,21 @@ from spiel_cfr.games.vector.typed_tree import TypedTree
 
 
 class Squares(NamedTuple):
-  """The matrices of all terminals, cut into pieces that the kernel of typed patterns takes.
+  """The matrices of all terminals, cut into pieces for the kernel of typed patterns.
 
-  Of its matrix a terminal has the types that are possible where the players have acted last: between these rows. For
-  each player a matrix has some pieces, of `lanes` of the own types and up to 16 of the opponent's, each a multiple of
-  a pattern; what has nothing but zeros is left out.
+  A terminal has the part of its matrix whose types are possible where the players acted last, between these two rows.
+  For each player, that part is cut into pieces of `lanes` of the player's types and up to 16 of the opponent's. Each
+  piece is a multiple of a pattern. Pieces of zeros are left out.
 
   Attributes:
-    matrix: of each terminal, which it has, of those that differ in rows too.
-    first: by player, the first piece of each matrix, and the end of all.
-    cuts: by player, of each piece the first of the own types, the first of the opponent's, and the first square of its
-      pattern, shape (pieces, 3).
-    factors: likewise, what that is multiplied by.
-    squares, widths, lanes: see `SquareRows`.
+    matrix: int64 (terminals,). The number of each terminal's matrix; matrices between different rows are different.
+    first: for each player, int64 (matrices + 1,). The first piece of each matrix, then the number of pieces.
+    cuts: for each player, int64 (pieces, 3). The first of the player's types, the first of the opponent's, and the
+      first square of the pattern.
+    factors: for each player, float64 (pieces,). The factor of the pattern.
+    squares: as of `SquareRows`.
+    widths: as of `SquareRows`.
+    lanes: as of `SquareRows`.
   """
 
   matrix: Int64s
@@ -43,12 +45,12 @@ class Squares(NamedTuple):
 
 
 def cut_squares(tree: TypedTree, layout: Layout, edges: Integers, lanes: int) -> Squares:
-  """Cuts the matrices of all terminals, above which the players have taken these edges last."""
+  """Cuts the matrices of all terminals into squares; `edges` are each player's last edges before terminals."""
   rows = [layout.row_kind(own) for own in edges]
   cases, case = np.unique(np.stack([tree.matrix, *rows]), axis=1, return_inverse=True)
-  # As many columns for all: rows have entries of several patterns, and the kernel adds as many columns of each.
+  # All patterns have the same number of columns, since the kernel adds as many columns of each entry of a row.
   columns = LANES if max(tree.deals.num_types) <= LANES else 2 * LANES
-  known: dict[bytes, int] = {}
+  numbers: dict[bytes, int] = {}
   squares: list[Float64s] = []
   widths: list[int] = []
 
@@ -56,7 +58,7 @@ def cut_squares(tree: TypedTree, layout: Layout, edges: Integers, lanes: int) ->
     """Returns the first square of a pattern."""
     padded = np.zeros((columns, lanes))
     padded[: pattern.shape[0], : pattern.shape[1]] = pattern
-    number = known.setdefault(rounded(padded).tobytes(), len(squares))
+    number = numbers.setdefault(rounded(padded).tobytes(), len(squares))
     if number == len(squares):
       squares.extend(padded.reshape(columns // LANES, -1))
       widths.extend([len(pattern)] * (columns // LANES))
@@ -82,10 +84,10 @@ def cut_squares(tree: TypedTree, layout: Layout, edges: Integers, lanes: int) ->
 
 
 def _between(tree: TypedTree, matrix: int, player: int, kinds: list[int]) -> Float64s:
-  """Returns what a player gets, by the opponent's type and its own, where both are in rows of these kinds."""
+  """Returns a player's payoffs by the opponent's type and its own, between rows of these kinds."""
   payoffs: Float64s = tree.matrices[matrix, player]
   for axis, kind in enumerate(kinds):
-    # Who has not acted has the empty sequence alone.
+    # A player who has not acted has the empty sequence for all types.
     payoffs = (
       payoffs.sum(axis=axis, keepdims=True)
       if kind < 0
@@ -100,7 +102,7 @@ class TypedTerminals:
   def __init__(
     self, tree: TypedTree, layout: Layout, above: Int32s, dtype: npt.DTypeLike = np.float64
   ) -> None:
-    """Takes the edges above terminals, shape (players, terminals), and the precision that solvers compute with."""
+    """Takes the edges above terminals, int32 (players, terminals), and the precision of solvers."""
     self._tree, self._layout, self._above, self._dtype = tree, layout, above, dtype
     self._known_squares: dict[int, Squares] = {}
 
@@ -123,9 +125,9 @@ class TypedTerminals:
   def _rows(
     self, player: int, numberings: Sequence[Numbering], terminals: Int64s, squares: Squares
   ) -> Rows:
-    """Returns a player's rows of a part, with the terminals there."""
+    """Returns a player's rows of a part, with some terminals."""
     layout, numbering = self._layout, numberings[player]
-    above = [each.row(layout, self._above[each.player, terminals]) for each in numberings]
+    above = [owner.row(layout, self._above[owner.player, terminals]) for owner in numberings]
     matrix = squares.matrix[terminals]
     counts = np.diff(squares.first[player])[matrix]
     square = concatenated_ranges(squares.first[player][matrix], counts)
@@ -143,13 +145,14 @@ class TypedTerminals:
     )
 
   def _starts(self, numbering: Numbering, lanes: int) -> Int64s:
-    """Returns where the rows of a part begin, cut after so many types; they are all that gradients write."""
+    """Returns the first sequences of the rows of a part, cut after `lanes` types: everything that a gradient writes."""
     layout, tree, player = self._layout, self._tree, numbering.player
     edges = concatenated_ranges(tree.first_edge[numbering.nodes], tree.num_actions[numbering.nodes])
     if not numbering.part:
       edges = np.append(edges, NO_EDGE)
     first = np.sort(np.append(layout.row(player, edges) - numbering.begin, numbering.starts))
-    # Up to the next row, padding too: parts share their workspaces, and what another has left there would be summed.
+    # Rows reach up to the next row, padding included. Parts share workspaces, and another part's values in the padding
+    # would be summed.
     end = numbering.length + len(numbering.trunk_sequences)
     cuts = -(-np.diff(first, append=end) // lanes)
     lane = np.arange(cuts.sum()) - np.repeat(np.cumsum(cuts) - cuts, cuts)
@@ -157,7 +160,7 @@ class TypedTerminals:
 
 
 def loss_bounds(tree: TypedTree, layout: Layout) -> Float64s:
-  """Returns D of each infoset, shape (infosets,): see `VectorGame.loss_bounds`."""
+  """Returns D of each infoset, float64 (infosets,): see `VectorGame.loss_bounds`."""
   result = []
   for player in PLAYERS:
     types = tree.deals.types[player]

@@ -1,4 +1,4 @@
-"""The public tree of a game of private types, as the walk finds it: its types are dealt before a player moves."""
+"""The public tree of a game of private types, whose types are dealt before a player moves."""
 
 import dataclasses
 import functools
@@ -20,7 +20,7 @@ from spiel_cfr.games.vector.public_tree import (
   another_game,
 )
 
-# What files of games say for their form.
+# The form of payoffs in the headers of files.
 PUBLIC_TREE = "public tree"
 
 
@@ -30,13 +30,13 @@ class TypedTree(PublicTree):
 
   Attributes:
     matrix: int32 (terminals,). The number of each terminal's matrix.
-    deals: how chance deals types.
-    weights: float64 (kinds, deals). Chance's probability of each deal and of all that it has done later; `RULED_OUT`
-      of deals that are impossible, by a card on the table.
+    deals: Deals. The deals of types.
+    weights: float64 (kinds, deals). Chance's probability of each deal and of all its later moves; `RULED_OUT` for deals
+      that are impossible, by a card on the table.
     matrices: float64 (matrices, players, types of player 0, types of player 1). The returns, times chance's probability
-      of the pair of types and of all that it did on the way.
-    payoff_range: smallest and largest return of any player.
-    constant_sum: the sum of the returns, or None where it differs.
+      of the pair of types and of all its later moves.
+    payoff_range: two floats. The smallest and the largest return of any player.
+    constant_sum: float. The sum of the returns; None if it varies.
   """
 
   matrix: Int32s
@@ -48,7 +48,7 @@ class TypedTree(PublicTree):
 
   @functools.cached_property
   def types(self) -> list[tuple[Int64s, Int64s]]:
-    """By kind and player, the types that are possible, ascending."""
+    """For each kind and player, the possible types, ascending."""
     return [
       (np.unique(self.deals.types[0, own >= 0]), np.unique(self.deals.types[1, own >= 0]))
       for own in self.weights
@@ -64,17 +64,17 @@ class TypedTree(PublicTree):
 
   @functools.cached_property
   def terminal_kind(self) -> Int32s:
-    """The kind of the node above."""
+    """The kind of the node above each terminal."""
     return self.kind[self.node_of_terminal]
 
   def first_deals(self, view: GameView, player: int) -> Iterator[tuple[Any, Int64s]]:
-    """See `PublicTree`; deals are in the order of histories already."""
+    """Yields deals, see `PublicTree`; they are already in the order of histories."""
     types = self.deals.types[player]
     lanes = np.where(self.weights >= 0, NOT_FIRST, IMPOSSIBLE)
     for kind, own in enumerate(lanes):
       alive = np.flatnonzero(own != IMPOSSIBLE)
       _, first = np.unique(types[alive], return_index=True)
-      # In the order of `types`, which is ascending.
+      # `types` is ascending, as `first` is.
       own[alive[first]] = np.arange(len(self.types[kind][player]))
     for deal in np.flatnonzero((lanes >= 0).any(axis=0)).tolist():
       path = self.deals.paths[deal]
@@ -86,7 +86,7 @@ class TypedTree(PublicTree):
       yield state, lanes[:, deal]
 
   def saved(self) -> files.Arrays:
-    """Returns what files keep of it."""
+    """Returns the arrays of the tree in a file."""
     deals = {f"deals.{name}": array for name, array in self.deals._asdict().items()}
     return deals | {name: getattr(self, name) for name in _SAVED}
 
@@ -95,11 +95,11 @@ _SAVED = "weights", "player", "kind", "first_edge", "action", "child", "matrix",
 
 
 def restored(arrays: Mapping[str, Any], facts: GameFacts) -> TypedTree:
-  """Returns the tree of which a file has `saved` arrays.
+  """Returns the tree of the `saved` arrays of a file.
 
   Raises:
     KeyError: an array is missing.
-    ValueError: an array is not what `saved` returns; kernels take every index on trust.
+    ValueError: an array is not one that `saved` returns. Kernels take every index on trust.
   """
   found = {name.partition(".")[2]: arrays[name] for name in arrays if name.startswith("deals.")}
   deals = Deals(found["paths"], found["types"], found["weights"])
@@ -146,7 +146,7 @@ def restored(arrays: Mapping[str, Any], facts: GameFacts) -> TypedTree:
 
 
 def _check_deals(deals: Deals, tree: TypedTree) -> None:
-  """Raises ValueError unless a file's deals, and what depends on them, are of one size."""
+  """Raises ValueError unless the sizes and values of a file's deals, and of arrays that depend on them, are right."""
   require_array(deals.paths, "paths", np.int64, -1, -1)
   count = len(deals.paths)
   require_array(deals.types, "types", np.int64, 2, count)

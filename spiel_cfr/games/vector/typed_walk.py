@@ -1,8 +1,8 @@
-"""Walks the public tree of a game of private types, with a state for each deal, and checks that it is one.
+"""The walk of the public tree of a game of private types, with a state for each deal at each node.
 
-That a game is of this kind is found out, never taken on trust: at every node all states must have the same player to
-move and the same legal actions, the infostate must be a function of the owner's type there and nothing else, and no
-other node may have it. What differs anywhere, however deep, is refused by name.
+The walk checks that the game is of this kind. At every node all states must have the same player to move and the same
+legal actions. The infostate must be a function of its owner's type there, and must not occur at another node. A
+difference anywhere raises an error with its history.
 """
 
 import itertools
@@ -29,32 +29,41 @@ from spiel_cfr.games.vector.public_tree import CHANCE
 from spiel_cfr.games.vector.tree_pieces import TASK, Piece
 
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
-# Public actions after which subtrees are tasks of their own, which processes share.
+# Subtrees after this many public actions are tasks, which processes share.
 _TASK_DEPTH = 3
-# Of different matrices of payoffs, for each player: 134 MB.
+# Largest number of elements of different matrices of payoffs, for each player: 134 MB.
 _MOST_CELLS = 1 << 24
 
 
-class Alive:
-  """The deals that are possible at a node, each with a state there, and what is the same at all such nodes."""
+class PossibleDeals:
+  """The deals that are possible at a node, each with a state there.
+
+  Attributes:
+    number: int. The number of this kind of node.
+    deals: int64 (states,). The deal of each state.
+    weights: float64 (states,). Chance's probability of each deal and of its later moves.
+    cells: int64 (states,). The place of each pair of types in a flat matrix of types.
+    duplicates: list of pairs. The states that are there for comparison only, each with the state that has the same
+      types.
+    firsts: for each player, list of int. The first state with each type.
+    same: for each player, list of int. For each state, the first state with its type.
+  """
 
   def __init__(
-    self, number: int, deals: Deals, which: Int64s, weights: Float64s, is_duplicate: Bools
+    self, number: int, all_deals: Deals, deals: Int64s, weights: Float64s, is_duplicate: Bools
   ) -> None:
-    self.number, self.which, self.weights = number, which, weights
-    own, other = deals.types[:, which]
-    self.cells = own * deals.num_types[1] + other
-    # Which states are there for comparison only, and the state that has the same types as each of these.
-    duplicates = np.flatnonzero(is_duplicate[which])
-    _, first, which = np.unique(self.cells, return_index=True, return_inverse=True)
-    self.duplicates = list(zip(duplicates.tolist(), first[which][duplicates].tolist(), strict=True))
-    # By player: the first of the states with each of the types, and for each state the first with its type.
+    self.number, self.deals, self.weights = number, deals, weights
+    own, other = all_deals.types[:, deals]
+    self.cells = own * all_deals.num_types[1] + other
+    duplicates = np.flatnonzero(is_duplicate[deals])
+    _, first, pair = np.unique(self.cells, return_index=True, return_inverse=True)
+    self.duplicates = list(zip(duplicates.tolist(), first[pair][duplicates].tolist(), strict=True))
     self.firsts: list[list[int]] = []
     self.same: list[list[int]] = []
     for types in (own, other):
-      _, first, which = np.unique(types, return_index=True, return_inverse=True)
+      _, first, number_of_type = np.unique(types, return_index=True, return_inverse=True)
       self.firsts.append(first.tolist())
-      self.same.append(first[which].tolist())
+      self.same.append(first[number_of_type].tolist())
 
 
 class TypedWalk:
@@ -66,23 +75,27 @@ class TypedWalk:
     deals: Deals,
     is_duplicate: Bools,
     progress: Callable[[float], None],
-    task: Callable[[list[Any], Alive, float], int] | None = None,
+    task: Callable[[list[Any], PossibleDeals, float], int] | None = None,
   ) -> None:
-    """Takes a game, its deals, and which of these are compared with the one that stands for their pair of types.
+    """Takes a game, its deals, and the deals that are only compared with another deal of the same pair of types.
 
-    `progress` is called at a terminal with the share of the tree that this is; `task`, if there is one, with the
-    arguments of `visit` in place of a walk through a subtree at a certain depth.
+    Args:
+      view: the game.
+      deals: the deals.
+      is_duplicate: bool (deals,). Whether a deal is only compared.
+      progress: called at each terminal with its share of the tree.
+      task: called with the arguments of `visit` instead of a walk through a subtree at a certain depth; None walks all.
     """
     self._view, self._deals, self._progress, self._task = view, deals, progress, task
     self._is_duplicate = is_duplicate
     self._player, self._kind, self._matrix = array("b"), array("i"), array("i")
     self._first_edge, self._action, self._below = array("q"), array("i"), array("i")
-    self._asked: list[Any] = []
+    self._states: list[Any] = []
     self._hashes = array("q"), array("q")
     self._matrices: list[Float64s] = []
     self._range = self._sums = (np.inf, -np.inf)
     self._check = ReturnsCheck(view)
-    self._alive: dict[tuple[bytes, bytes], Alive] = {}
+    self._kinds: dict[tuple[bytes, bytes], PossibleDeals] = {}
     self._known_matrices: dict[tuple[int, bytes], int] = {}
     root_type = type(view.new_initial_state())
     self._mover, self._child = root_type.current_player, root_type.child
@@ -97,80 +110,89 @@ class TypedWalk:
       child=np.array(self._below, np.int32),
       matrix=np.array(self._matrix, np.int32),
       hashes=[np.array(own, np.int64) for own in self._hashes],
-      alive=[own.which[~self._is_duplicate[own.which]] for own in self._alive.values()],
-      weights=[own.weights[~self._is_duplicate[own.which]] for own in self._alive.values()],
+      possible=[kind.deals[~self._is_duplicate[kind.deals]] for kind in self._kinds.values()],
+      weights=[kind.weights[~self._is_duplicate[kind.deals]] for kind in self._kinds.values()],
       matrices=self._matrices,
       payoff_range=self._range,
       sums=self._sums,
     )
 
-  def walk(self, states: list[Any], alive: Alive, share: float) -> Piece:
-    """Walks all that follows; arguments as of `visit`, errors of `walk_typed_tree`."""
+  def walk(self, states: list[Any], possible: PossibleDeals, share: float) -> Piece:
+    """Walks a subtree; arguments as of `visit`, errors as of `walk_typed_tree`."""
     try:
-      self.visit(states, alive, share)
+      self.visit(states, possible, share)
     except (errors.SpielCFRError, MemoryError):
       raise
     except RecursionError as error:
       raise refused("it is deeper than Python's recursion limit", states[0]) from error
-    # Games that are written in Python may answer and raise anything.
+    # Games in Python may return and raise anything.
     except Exception as error:
-      raise cannot_be_walked(self._asked[0], error) from error
+      raise cannot_be_walked(self._states[0], error) from error
     return self._piece()
 
-  def visit(self, states: list[Any], alive: Alive, share: float, depth: int = 0) -> int:
-    """Walks all that follows the states of the deals that are alive, which it consumes.
+  def visit(self, states: list[Any], possible: PossibleDeals, share: float, depth: int = 0) -> int:
+    """Walks the subtree below a state for each possible deal; consumes the states.
 
-    It is this share of the tree, and so many public actions are above. Returns what the edge above has as its child.
+    Args:
+      states: the states.
+      possible: the deals of these states.
+      share: the share of the whole tree that this subtree is taken for.
+      depth: the number of public actions above.
+
+    Returns:
+      The child of the edge above.
     """
-    self._asked = states
+    self._states = states
     movers = list(map(self._mover, states))
     player = movers[0]
     if movers.count(player) != len(states):
-      raise refused("who is to move depends on private types", _other(states, movers))
+      raise refused("the player to move depends on private types", _other(states, movers))
     if player == _TERMINAL:
-      return self._end(states, alive, share)
+      return self._end(states, possible, share)
     if depth == _TASK_DEPTH and self._task is not None:
-      return self._task(states, alive, share)
+      return self._task(states, possible, share)
     node = len(self._player)
     if player == CHANCE:
-      branches = self._chance_moves(states, alive)
+      branches = self._chance_moves(states, possible)
       actions = sorted(branches)
     elif 0 <= player < 2:
-      actions = self._decision(states, alive, player)
+      actions = self._decision(states, possible, player)
     else:
       raise unknown_player(states[0])
     self._player.append(player)
-    self._kind.append(alive.number)
+    self._kind.append(possible.number)
     first = len(self._below)
     self._first_edge.append(first)
     self._action.extend(actions)
     self._below.extend(actions)
     share /= len(actions)
-    # In the order in which histories sort as strings.
+    # Actions are explored in the order in which histories sort as strings.
     order = sorted(range(len(actions)), key=lambda index: str(actions[index]))
     for index in order[: None if player == CHANCE else -1]:
-      action, left, after = actions[index], states, alive
+      action, left, after = actions[index], states, possible
       if player == CHANCE:
         kept, after = branches[action]
         left = [states[k] for k in kept]
-      self._asked = left
+      self._states = left
       below = list(map(self._child, left, itertools.repeat(action)))
       self._below[first + index] = self.visit(below, after, share, depth + 1)
     if player != CHANCE:
       # States become their own last children, which saves copies.
-      self._asked = states
+      self._states = states
       deque(map(self._apply, states, itertools.repeat(actions[order[-1]])), 0)
-      self._below[first + order[-1]] = self.visit(states, alive, share, depth + 1)
+      self._below[first + order[-1]] = self.visit(states, possible, share, depth + 1)
     return node
 
-  def alive_of(self, which: Int64s, weights: Float64s) -> Alive:
-    """Returns some deals, with weights; the same object for the same ones."""
-    key = which.tobytes(), weights.tobytes()
-    if key not in self._alive:
-      self._alive[key] = Alive(len(self._alive), self._deals, which, weights, self._is_duplicate)
-    return self._alive[key]
+  def possible_deals(self, deals: Int64s, weights: Float64s) -> PossibleDeals:
+    """Returns some deals with weights: one object for each kind."""
+    key = deals.tobytes(), weights.tobytes()
+    if key not in self._kinds:
+      self._kinds[key] = PossibleDeals(
+        len(self._kinds), self._deals, deals, weights, self._is_duplicate
+      )
+    return self._kinds[key]
 
-  def _decision(self, states: list[Any], alive: Alive, player: int) -> list[int]:
+  def _decision(self, states: list[Any], possible: PossibleDeals, player: int) -> list[int]:
     """Checks a node where a player decides; returns the actions."""
     legal = list(map(self._view.legal_actions, states))
     actions = legal[0]
@@ -178,43 +200,45 @@ class TypedWalk:
       raise refused("legal actions depend on private types", _other(states, legal))
     check_actions(self._view, states[0], actions)
     names = list(map(self._view.infostate, states))
-    own = [names[k] for k in alive.firsts[player]]
-    expected = [names[k] for k in alive.same[player]]
+    own = [names[k] for k in possible.firsts[player]]
+    expected = [names[k] for k in possible.same[player]]
     if names != expected:
       wrong = [k for k, name in enumerate(names) if name != expected[k]]
       raise refused(
-        "an infostate is no function of the own type and what all have seen", states[wrong[0]]
+        "an infostate depends on more than its owner's type and public actions", states[wrong[0]]
       )
     self._hashes[player].extend(map(hash, own))
     return actions
 
-  def _chance_moves(self, states: list[Any], alive: Alive) -> dict[int, tuple[list[int], Alive]]:
-    """Returns, by outcome, which states it is possible in, and what is alive after it."""
+  def _chance_moves(
+    self, states: list[Any], possible: PossibleDeals
+  ) -> dict[int, tuple[list[int], PossibleDeals]]:
+    """Returns, for each outcome, the states in which it is possible, and the possible deals after it."""
     listed = [chance_outcomes(self._view, state) for state in states]
     outcomes = list(map(dict, listed))
     if list(map(len, outcomes)) != list(map(len, listed)):
       raise refused("chance has the same outcome twice", states[0])
-    self._compare(states, outcomes, alive)
+    self._compare(states, outcomes, possible)
     result = {}
     for action in sorted(set().union(*outcomes)):
       chances = np.array([own.get(action, RULED_OUT) for own in outcomes])
       kept = np.flatnonzero(chances >= 0)
-      after = self.alive_of(alive.which[kept], alive.weights[kept] * chances[kept])
+      after = self.possible_deals(possible.deals[kept], possible.weights[kept] * chances[kept])
       result[action] = kept.tolist(), after
     return result
 
-  def _compare(self, states: list[Any], answers: list[Any], alive: Alive) -> None:
-    """Checks that states of deals that nobody tells apart answer the same."""
-    for duplicate, first in alive.duplicates:
+  def _compare(self, states: list[Any], answers: list[Any], possible: PossibleDeals) -> None:
+    """Checks that states of deals with the same types give the same answers."""
+    for duplicate, first in possible.duplicates:
       if answers[duplicate] != answers[first] or duplicate == first:
-        raise refused("two deals that both players take for the same one differ", states[duplicate])
+        raise refused("two deals that neither player tells apart differ", states[duplicate])
 
-  def _end(self, states: list[Any], alive: Alive, share: float) -> int:
+  def _end(self, states: list[Any], possible: PossibleDeals, share: float) -> int:
     self._progress(share)
     returns = list(map(self._view.returns, states))
-    self._compare(states, returns, alive)
+    self._compare(states, returns, possible)
     found = array("d", itertools.chain.from_iterable(returns)).tobytes()
-    key = alive.number, found
+    key = possible.number, found
     if key not in self._known_matrices:
       deque(map(self._check, states, returns), 0)
       values = np.frombuffer(found).reshape(-1, 2)
@@ -222,10 +246,10 @@ class TypedWalk:
       self._sums = _widened(self._sums, values.sum(axis=1))
       shape = self._deals.num_types
       if (len(self._matrices) + 1) * shape[0] * shape[1] > _MOST_CELLS:
-        raise refused("payoffs hardly repeat, so that its leaves take less memory")
+        raise refused("payoffs hardly repeat, so that a list of leaves takes less memory")
       matrix = np.zeros((2, shape[0] * shape[1]))
       for player in (0, 1):
-        np.add.at(matrix[player], alive.cells, values[:, player] * alive.weights)
+        np.add.at(matrix[player], possible.cells, values[:, player] * possible.weights)
       self._known_matrices[key] = len(self._matrices)
       self._matrices.append(matrix.reshape(2, *shape))
     self._matrix.append(self._known_matrices[key])
@@ -233,7 +257,7 @@ class TypedWalk:
 
 
 def _widened(bounds: tuple[float, float], numbers: Float64s) -> tuple[float, float]:
-  """Returns bounds that hold for these numbers too."""
+  """Returns bounds, widened to contain some numbers."""
   return min(bounds[0], float(numbers.min())), max(bounds[1], float(numbers.max()))
 
 
@@ -246,35 +270,41 @@ def walk_pieces(
   claim: Callable[[int], bool],
   deliver: Callable[[int, Piece], None],
 ) -> None:
-  """Walks the top of the public tree, and some of the subtrees below it, the tasks; arguments as of `walk_typed_tree`.
+  """Walks the top of the public tree, and some of the tasks, which are subtrees below it.
 
-  Deals that are ruled out because others have the same types are walked through the top as well, and one of them
-  through each task: with all that is checked at a node, they must be like those that stand for them.
+  Duplicates, deals that another deal with the same types represents, are walked through the top, and one of them
+  through each task. Checks at nodes compare them with their representatives.
 
-  `claim`, called with the number of each task in order, says whether to walk it; `deliver` is called with the numbers
-  and pieces of these, and then with -1 and the top.
+  Args:
+    view: as of `walk_typed_tree`.
+    deals: as of `walk_typed_tree`.
+    states: as of `walk_typed_tree`.
+    weights: as of `walk_typed_tree`.
+    progress: called at each terminal with its share of the tree.
+    claim: called with the number of each task in order; returns whether to walk it.
+    deliver: called with the numbers and pieces of the claimed tasks, then with -1 and the top.
   """
   numbers = itertools.count()
 
-  def task(left: list[Any], alive: Alive, share: float) -> int:
+  def task(task_states: list[Any], possible: PossibleDeals, share: float) -> int:
     number = next(numbers)
     if claim(number):
       walk = TypedWalk(view, deals, is_duplicate, progress)
-      # One duplicate, another one in each task.
-      kept = ~is_duplicate[alive.which]
+      # One duplicate, a different one in each task.
+      kept = ~is_duplicate[possible.deals]
       duplicates = np.flatnonzero(~kept)
       kept[duplicates[number % max(1, len(duplicates)) :][:1]] = True
       here = np.flatnonzero(kept)
-      there = walk.alive_of(alive.which[here], alive.weights[here])
-      deliver(number, walk.walk([left[k] for k in here], there, share))
+      there = walk.possible_deals(possible.deals[here], possible.weights[here])
+      deliver(number, walk.walk([task_states[k] for k in here], there, share))
     return TASK + number
 
   is_duplicate = weights < 0
   top = TypedWalk(view, deals, is_duplicate, progress, task)
-  everywhere = top.alive_of(np.arange(len(weights)), np.maximum(weights, 0))
+  everywhere = top.possible_deals(np.arange(len(weights)), np.maximum(weights, 0))
   deliver(-1, top.walk([state.clone() for state in states], everywhere, 1.0))
 
 
 def _other(states: list[Any], answers: list[Any]) -> Any:
-  """Returns the first state that does not answer as the very first."""
+  """Returns the first state whose answer differs from the first one's."""
   return next(state for state, answer in zip(states, answers, strict=True) if answer != answers[0])

@@ -1,4 +1,4 @@
-"""A game of private types as a public tree, with one vector over types at each of its nodes."""
+"""Games of private types in vector form: a public tree, with one vector over types at each of its nodes."""
 
 import dataclasses
 import functools
@@ -38,17 +38,19 @@ from spiel_cfr.games.vector.typed_terminals import TypedTerminals, loss_bounds
 from spiel_cfr.games.vector.typed_tree import PUBLIC_TREE, TypedTree
 from spiel_cfr.games.vector.walk_in_processes import walk_typed_tree
 
-# Sequences from which on a game is cut into parts.
+# Games with more sequences than this are cut into parts.
 LARGE = 4_000_000
-# States, of all deals, up to which all deals are walked, also those that give both players the same types; and from
-# which several processes do it.
+# Games with at most this many states, over all deals, walk every deal. Larger ones walk one deal for each pair of
+# types.
 MOST_STATES = 20_000_000
+# Games with more states than this, over all deals, are walked by several processes.
 WORTH_PROCESSES = 1_000_000
-# Processes at most: each takes two of the files that a process may have open, often 1,024.
+# Largest number of processes. Each takes two open files, of which a process may often have 1,024.
 MOST_PROCESSES = 256
-# States, of all pairs of types, to a node that there may be.
+# Largest number of states, over all pairs of types, for each of `max_nodes`.
 MOST_STATES_A_NODE = 60
-# States, of all deals, from which `compile_game` tries the vector form: lists of leaves of smaller games are as fast.
+# `compile_game` tries the vector form from this number of states on, over all deals. Smaller lists of leaves are as
+# fast.
 WORTHWHILE = 1_000_000
 
 _log = logging.getLogger(__name__)
@@ -67,11 +69,11 @@ class VectorGame(PublicTreeGame):
     num_threads: int | None = None,
     view: GameView | None = None,
   ) -> None:
-    """Takes what is known of the game; without threads it is not cut into parts, without a view it is loaded again."""
+    """Takes the tree. Without `num_threads` it is not cut into parts; without `view` the game is loaded again."""
     super().__init__(facts, tree, dtype, num_threads, view)
 
   def __reduce__(self) -> tuple[Any, ...]:
-    """Pickles what it was made of; a game that OpenSpiel can't load again stays behind."""
+    """Pickles the constructor's arguments, without the view of a game that OpenSpiel can't load again."""
     view = self._view
     if view is not None and not loading.can_be_loaded_again(view.game):
       view = None
@@ -82,34 +84,34 @@ class VectorGame(PublicTreeGame):
 
   @functools.cached_property
   def loss_bounds(self) -> Float64s:
-    """D, as of `CompiledGame`: the largest payoff times the probability of the type, and of what chance does later."""
+    """D, as of `CompiledGame`: the largest payoff times the probability of the type and of chance's later moves."""
     return loss_bounds(self.tree, self.layout)
 
   @functools.cached_property
   def scale(self) -> Uint16s:
-    """`Block.scale` of all infosets, from the same bounds, which few solvers need to be kept."""
+    """`Block.scale` of all infosets, from the same bounds, which few solvers need to keep."""
     return as_scale(loss_bounds(self.tree, self.layout))
 
   def save(self, path: str | os.PathLike[str]) -> None:
-    """Writes the public tree to a file; `compile_vector_game` takes what `load_compiled_game` makes of it.
+    """Writes the public tree to a file; `compile_vector_game` takes the game that `load_compiled_game` returns.
 
     Raises:
-      UnsupportedGameError: infostates have names of one's own, which no file keeps.
+      UnsupportedGameError: infostates are not OpenSpiel's; files keep no other names.
     """
     if self._view is not None and self._view.names_infostates:
       raise errors.UnsupportedGameError(
-        "The file of a game in vector form has no names of infosets, and these are no names of OpenSpiel's. "
+        "The file of a game in vector form has no names of infosets, and these names are not OpenSpiel's. "
         "compile_game(game, infostate=..., vector_form=False) lists them."
       )
     header = dataclasses.asdict(self.facts) | {"payoff_form": PUBLIC_TREE, "num_players": 2}
     files.write(path, KIND, FORMAT, header, self.tree.saved())
 
 
-def is_worth_it(view: GameView) -> bool:
-  """Returns whether `compile_game` should try the vector form by itself: of large games where chance deals types."""
+def is_chosen_by_default(view: GameView) -> bool:
+  """Returns whether `compile_game` should try the vector form: for large games in which chance deals hidden types."""
   try:
     deals, states = find_deals(view)
-    # Where nobody has anything to hide, each knows from its type what the other's is.
+    # Without hidden information, each player's type determines the other's.
     hides = np.count_nonzero(one_per_pair(deals) >= 0) > min(deals.num_types)
     enough = WORTHWHILE // len(states)
     if not hides or count_nodes(view, states[0], enough) < enough:
@@ -117,7 +119,7 @@ def is_worth_it(view: GameView) -> bool:
     try_out(view, deals, states)
     return True
   except errors.SpielCFRError as error:
-    # The walk that lists its leaves raises what is wrong with the game itself.
+    # An error of the game itself will be raised by the walk that lists its leaves.
     _log.info("%s is not compiled in vector form: %s", view.game, error)
     return False
 
@@ -137,32 +139,31 @@ def compile_vector_game(
 ) -> VectorGame:
   """Compiles a game of private types in vector form: its public tree, with a vector over types at each node.
 
-  Kuhn and Leduc poker, liar's dice and tiny bridge are such games: chance deals each of two players a type (cards,
-  dice), what anybody does afterwards both see, and chance may reveal more. That it is one is checked at every node for
-  every pair of types. A game of 236 million histories fits in 1 GB, see docs/vector_form.md.
+  In Kuhn and Leduc poker, liar's dice and tiny bridge chance deals a private type (cards, dice) to each of two players.
+  All later actions are public, and chance may reveal more. These conditions are checked at every node for every pair of
+  types. A game of 236 million histories fits in 1 GB, see docs/vector_form.md.
 
   Args:
-    game: an OpenSpiel game or its string; or one that this function has returned, to solve it in another precision or
-      with other threads.
+    game: an OpenSpiel game or its string; or the result of this function, to change precision, parts or threads.
     action_filter: as of `compile_game`.
     infostate: as of `compile_game`.
-    max_nodes: how many terminals the public tree may have; and 60 times as many nodes times pairs of types.
-    max_bytes: how much the memory of the process may grow during the walk.
+    max_nodes: largest number of terminals of the public tree; 60 times as many nodes times pairs of types are allowed.
+    max_bytes: largest growth of the process's memory during the walk.
     progress: whether to show a bar, if standard error is a terminal.
-    num_processes: how many processes walk the public tree, where the system can fork; at most 256. By default
-      one for each core if the game is large. The result does not depend on it.
-    partitioned: whether solvers go through public subtrees one at a time, which takes little memory and can be done by
-      several threads. By default they do in large games.
-    dtype: what solvers compute with and keep: float64, or float32 for half the memory and about half the time.
-    num_threads: how many threads solvers of a partitioned game use. Results do not depend on it.
+    num_processes: number of processes that walk the public tree, if the system can fork; at most 256. By default, one
+      for each core if the game is large. The result does not depend on it.
+    partitioned: whether solvers visit public subtrees one at a time, which takes little memory and allows several
+      threads. By default they do in large games.
+    dtype: the precision of solvers: float64, or float32 for half the memory and about half the time.
+    num_threads: number of threads of solvers of a partitioned game. Results do not depend on it.
 
   Returns:
     The compiled game, for any full-width solver.
 
   Raises:
-    UnsupportedGameError: the game is of another kind; the message has the history that says so.
-    GameTooLargeError: its public tree is too large.
-    ArgumentError: an argument makes no sense, or see `GameView.legal_actions`.
+    UnsupportedGameError: the game is of another kind; the message has a history that shows it.
+    GameTooLargeError: the public tree is too large.
+    ArgumentError: an argument is out of its range, or see `GameView.legal_actions`.
     GameError: the game can't be loaded, or chance outcomes have no probabilities.
   """
   dtype = arguments.precision(dtype)
@@ -203,22 +204,22 @@ def _walk(
 ) -> TypedTree:
   deals, states = find_deals(view)
   try_out(view, deals, states)
-  weights, once = deals.weights, one_per_pair(deals)
-  num_pairs = int(np.count_nonzero(once >= 0))
+  weights, pair_weights = deals.weights, one_per_pair(deals)
+  num_pairs = int(np.count_nonzero(pair_weights >= 0))
   most = max(1, MOST_STATES_A_NODE * max_nodes // num_pairs)
   num_nodes = count_nodes(
     view, states[0], most, lambda: _check_terminals(view, len(states), max_nodes)
   )
   if num_nodes == most:
     raise errors.GameTooLargeError(
-      f"The game is far too large to compile: its public tree has {most:,} nodes and more, each for {num_pairs:,} "
-      f"pairs of types; by an estimate, there are {estimate_view(view, ESTIMATE_SECONDS)}. The tree may have "
+      f"The game is far too large to compile: its public tree has {most:,} nodes or more, each for {num_pairs:,} "
+      f"pairs of types; by an estimate, the game has {estimate_view(view, ESTIMATE_SECONDS)}. The tree may have "
       f"max_nodes={max_nodes:,}, and {MOST_STATES_A_NODE} times as many for all pairs, about an hour of a core at the "
       f"default. Raise the limit if there is the time. {ADVICE}"
     )
   num_states = num_nodes * len(states)
   if num_states > MOST_STATES:
-    weights = once
+    weights = pair_weights
     if (weights < 0).any():
       compare_alike(view, deals, states)
   if num_processes is None:
@@ -237,7 +238,10 @@ def _walk(
 
 
 def _check_terminals(view: GameView, num_deals: int, max_terminals: int) -> None:
-  """Raises GameTooLargeError if the public tree certainly has more terminals: at least the mean number of a deal."""
+  """Raises GameTooLargeError if the public tree certainly has more terminals than allowed.
+
+  It has at least the mean number of terminals of a deal.
+  """
   estimate = estimate_view(view, ESTIMATE_SECONDS)
   if estimate.fewest_terminals > num_deals * max_terminals:
     raise errors.GameTooLargeError(

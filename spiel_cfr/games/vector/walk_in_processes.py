@@ -1,4 +1,4 @@
-"""Walks a public tree in this process, or in several forked ones that share its subtrees: the same tree."""
+"""The walk of a public tree in this process, or in forked ones that share its subtrees; the tree is the same."""
 
 import contextlib
 import multiprocessing
@@ -21,15 +21,15 @@ from spiel_cfr.games.vector.tree_pieces import Piece, join
 from spiel_cfr.games.vector.typed_tree import TypedTree
 from spiel_cfr.games.vector.typed_walk import walk_pieces
 
-# What is walked: the game, its deals, the states of these and their weights.
+# The arguments of a walk: the game, its deals, the states after deals, and the weights of deals.
 _Game = tuple[GameView, Deals, list[Any], Float64s]
 _SECONDS_BETWEEN_REPORTS = 0.2
-# Terminals between two looks at the clock.
+# Number of terminals between two looks at the clock.
 _LOOK_EVERY = 1 << 8
 
 
 class _Progress:
-  """Sums up which share of a tree has been walked, and reports it now and then."""
+  """The share of a tree that has been walked, and regular reports of it."""
 
   def __init__(self, report: Any) -> None:
     self._report = report
@@ -43,7 +43,7 @@ class _Progress:
       self.report()
 
   def report(self) -> None:
-    """Reports what has been walked since the last report, and by how much the memory of this process has grown."""
+    """Reports the walk since the last report, and the growth of this process's memory."""
     share, terminals, before = self._share, self._terminals, self._bytes
     self._share, self._terminals, self._bytes = 0.0, 0, memory.resident_bytes()
     self._next = time.perf_counter() + _SECONDS_BETWEEN_REPORTS
@@ -51,7 +51,7 @@ class _Progress:
 
 
 class _Watch:
-  """Shows how far a walk has come, and stops one that goes too far."""
+  """The progress bar of a walk, and its limits."""
 
   def __init__(self, max_nodes: int, max_bytes: int, bar: bool) -> None:
     self._max_nodes, self._max_bytes = max_nodes, max_bytes
@@ -66,7 +66,7 @@ class _Watch:
     )
 
   def __call__(self, share: float, terminals: int, grown: int) -> None:
-    """Notes what has been walked since the last call; raises GameTooLargeError where that is too much."""
+    """Adds a report of the walk; raises GameTooLargeError if it exceeds a limit."""
     self._terminals += terminals
     self._bytes += grown
     self._bar.update(min(share, 1.0 - self._bar.n))
@@ -97,11 +97,18 @@ def walk_typed_tree(
 ) -> TypedTree:
   """Walks the public tree of a game of private types, with the states of all its deals.
 
-  Weights are the probability of each deal that is walked, `RULED_OUT` of others; for the other arguments see
-  `compile_vector_game`. The tree does not depend on the number of processes.
+  Args:
+    view: the game.
+    deals: the deals of types.
+    states: the state after each deal.
+    weights: float64 (deals,). The probability of each deal that is walked, `RULED_OUT` for others.
+    max_nodes: as of `compile_vector_game`.
+    max_bytes: as of `compile_vector_game`.
+    progress: as of `compile_vector_game`.
+    num_processes: number of processes; the tree does not depend on it.
 
   Raises:
-    UnsupportedGameError: it is not such a game, or it breaks a promise of OpenSpiel's.
+    UnsupportedGameError: it is not such a game, or it breaks a promise of OpenSpiel's games.
     GameTooLargeError: the tree is too large.
     GameError: chance outcomes do not have probabilities.
     ArgumentError: see `GameView.legal_actions`.
@@ -126,9 +133,9 @@ def _walk(game: _Game, report: Any, claim: Any, deliver: Any) -> None:
 
 
 def _walk_in_processes(game: _Game, watch: _Watch, num_processes: int) -> dict[int, Piece]:
-  """Forks processes that walk the top each, and take one subtree after the other."""
+  """Forks processes that each walk the top, and claim one subtree after the other."""
   forking = multiprocessing.get_context("fork")
-  # Of the tasks in order, the first that nobody has taken.
+  # The first task that no process has claimed; tasks are claimed in order.
   unclaimed = forking.Value("q", 0)
 
   def claim(task: int) -> bool:
@@ -141,8 +148,8 @@ def _walk_in_processes(game: _Game, watch: _Watch, num_processes: int) -> dict[i
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     result = None
     try:
-      # A piece is sent as soon as it is there, and is then kept here no longer.
-      _walk(game, lambda *seen: pipe.send(seen), claim, lambda *piece: pipe.send(dict([piece])))
+      # A piece is sent as soon as it is complete, and is not kept here.
+      _walk(game, lambda *report: pipe.send(report), claim, lambda *piece: pipe.send(dict([piece])))
     except Exception as error:
       result = error
     pipe.send(result)
@@ -174,14 +181,14 @@ def _walk_in_processes(game: _Game, watch: _Watch, num_processes: int) -> dict[i
 
 @contextlib.contextmanager
 def _forked(forking: Any, work: Any, count: int) -> Iterator[list[Any]]:
-  """Starts processes that are given a pipe each, and gives the other ends; ends them behind it."""
+  """Starts processes with a pipe each, and yields the other ends; terminates the processes on exit."""
   processes, pipes = [], []
   try:
     for _ in range(count):
       ours, theirs = forking.Pipe(duplex=False)
       process = forking.Process(target=work, args=(theirs,), daemon=True)
       with warnings.catch_warnings():
-        # Forking beside running threads is warned of because a child may wait for their locks; these take none.
+        # Python warns of forks beside threads, since a child may wait for their locks; these processes take none.
         warnings.simplefilter("ignore")
         process.start()
       theirs.close()
