@@ -71,11 +71,13 @@ class ListedSubsets:
     self.unit = np.arange(whole.end)
 
   def filtered(self, action_filter: ActionFilter) -> Bools:
-    """Asks the filter at the first state of each infoset."""
+    """Asks the filter at the first state of each infoset, or by the infoset's name if the game was made of arrays."""
     whole, kept, begin = self.whole, np.ones(self.whole.end, np.bool_), 0
+    named = whole.open_spiel_version is None
     for player, counts in enumerate(whole.num_actions):
-      ends = np.cumsum(counts)
-      for state, end, count in zip(whole.first_states(player), ends, counts, strict=True):
+      ends, states = np.cumsum(counts), whole.infostates[player]
+      states = states if named else whole.first_states(player)
+      for state, end, count in zip(states, ends, counts, strict=True):
         some = places_kept(action_filter, state, whole.actions[player][end - count : end].tolist())
         cells = whole.all_action_sequences[begin + end - count : begin + end]
         kept[cells] = np.isin(np.arange(count), some)
@@ -209,8 +211,11 @@ def places_kept(action_filter: ActionFilter, state: Any, actions: list[int]) -> 
   found = list(action_filter(state, list(actions)))
   result = [place for place, action in enumerate(actions) if action in found]
   if not result:
+    where = f"At infoset {state!r}"
+    if not isinstance(state, str):
+      where = f"After the history [{state.history_str()}]"
     raise errors.ArgumentError(
-      f"After the history [{state.history_str()}] the action filter keeps {found}, none of the game's {actions}."
+      f"{where} the action filter keeps {found}, none of the game's {actions}."
     )
   return result
 

@@ -57,7 +57,7 @@ class RefinedActions:
     Raises:
       ArgumentError: that is nothing at some infoset.
       UnsupportedGameError: the game has another form, or is an abstraction.
-      NoStatesError: the game has no states for the filter, since it was made of arrays.
+      NoStatesError: the states for the filter stayed behind when the game was pickled or written to a file.
     """
     subsets: ActionSubsets
     if isinstance(whole, EnumeratedGame) and whole.original is whole:

@@ -112,7 +112,8 @@ def solve_refining(
     game: the whole game, of two players and constant sum: what `compile_game` takes or returns, if that lists its
       leaves or is poker in vector form.
     start: an action filter, which says what actions to begin with: a function of a state and its legal actions, as
-      `compile_game` takes it. It must keep the same at all states of an infoset; by default, the first and the last.
+      `compile_game` takes it, or of an infoset's name and actions if the game was made of arrays. It must keep the same
+      at all states of an infoset; by default, the first and the last.
     target: the NashConv in the whole game to stop at.
     solver: the name of a full-width solver in the catalogue; by default "cfr+", or "cfr_simultaneous" with
       rule="regrets", which takes no other.
@@ -124,7 +125,7 @@ def solve_refining(
   Raises:
     ArgumentError: an argument makes no sense; or the solver is not a full-width one, or not one of the rule.
     UnsupportedGameError: the game has another form or other players, or is an abstraction.
-    NoStatesError: the game was made of arrays, and has no states for the filter.
+    NoStatesError: the states for the filter stayed behind when the game was pickled or written to a file.
     WarmStartError: the solver can't start warm.
 
   and what `compile_game` raises.
