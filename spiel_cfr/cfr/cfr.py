@@ -283,7 +283,18 @@ class FullWidthSolver(Solver):
       regrets: shape (sequences,). Cumulative regrets.
       sequence_form: shape (sequences,). The average policy in sequence form.
       iterations: the number of iterations that both count for.
+
+    Raises:
+      PolicyError: an array has another shape.
+      ArgumentError: `iterations` is no positive integer.
     """
+    iterations = arguments.positive_integer(iterations, "iterations")
+    shape = (self.compiled_game.end,)
+    if np.shape(regrets) != shape or np.shape(sequence_form) != shape:
+      raise errors.PolicyError(
+        f"Regrets and the sequence form of this game have the shape {shape}, not {np.shape(regrets)} and "
+        f"{np.shape(sequence_form)}."
+      )
     self.reset()
     arrays = self._runtime.loop.arrays
     arrays.set_action_state(regrets[None])

@@ -349,6 +349,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "below": lambda: 0.5,
   "above": lambda: 2.0,
   "regrets": lambda: policies.uniform(_compiled()),
+  "sequence_form": lambda: policies.sequence_form(_compiled(), policies.uniform(_compiled())),
   "tree": lambda: spiel_cfr.search.public_states(_compiled()),
   "entries": lambda: None,  # Those of its tree, see `attempt`.
   "components": lambda: spiel_cfr.parametric_games.kuhn_bets,
