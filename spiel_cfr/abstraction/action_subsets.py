@@ -5,8 +5,9 @@ infoset keeps at least one action.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,49 +44,34 @@ class SmallerGame(NamedTuple):
   num_same: int
 
 
-class ActionSubsets(Protocol):
-  """The subsets of a game's actions.
+class ListedSubsets:
+  """Subsets of the actions of a game that lists its leaves: each action of each infoset is a unit.
 
   Attributes:
+    whole: the whole game.
     unit: int64 (sequences,). Number of the unit of each action; the actions of a unit come in together.
   """
-
-  unit: Int64s
-
-  @property
-  def whole(self) -> CompiledGame:
-    """The whole game."""
-
-  def filtered(self, action_filter: ActionFilter) -> Bools:
-    """Returns the subset that a filter keeps, shape (sequences,)."""
-
-  def smaller(self, kept: Bools) -> SmallerGame:
-    """Returns the game with a subset of the actions."""
-
-
-class ListedSubsets:
-  """Subsets of a game that lists its leaves: each action of each infoset is a unit."""
 
   def __init__(self, whole: EnumeratedGame) -> None:
     self.whole = whole
     self.unit = np.arange(whole.end)
 
   def filtered(self, action_filter: ActionFilter) -> Bools:
-    """Asks the filter at the first state of each infoset, or by the infoset's name if the game was made of arrays."""
-    whole, kept, begin = self.whole, np.ones(self.whole.end, np.bool_), 0
+    """Returns the subset that a filter keeps, shape (sequences,).
+
+    The filter is asked at the first state of each infoset, or by the infoset's name if the game was made of arrays.
+    """
+    whole, kept = self.whole, np.ones(self.whole.end, np.bool_)
     named = whole.open_spiel_version is None
-    for player, counts in enumerate(whole.num_actions):
-      ends, states = np.cumsum(counts), whole.infostates[player]
-      states = states if named else whole.first_states(player)
-      for state, end, count in zip(states, ends, counts, strict=True):
-        some = places_kept(action_filter, state, whole.actions[player][end - count : end].tolist())
-        cells = whole.all_action_sequences[begin + end - count : begin + end]
-        kept[cells] = np.isin(np.arange(count), some)
-      begin += len(whole.actions[player])
+    states = [*itertools.chain(*whole.infostates)] if named else whole.first_states()
+    ends = np.cumsum(np.concatenate(whole.num_actions))
+    actions, cells = np.concatenate(whole.actions).tolist(), whole.all_action_sequences
+    for state, begin, end in zip(states, [0, *ends.tolist()], ends.tolist(), strict=False):
+      kept[cells[begin:end]] = _kept_by(action_filter, state, actions[begin:end])
     return kept
 
   def smaller(self, kept: Bools) -> SmallerGame:
-    """Keeps the leaves to which all players play with kept actions, and the infosets above these."""
+    """Returns the game of the leaves to which all players come with kept actions, and of the infosets above these."""
     whole, cells = self.whole, self.whole.all_action_sequences
     if kept[cells].all():
       return SmallerGame(whole, cells, cells, len(cells))
@@ -120,9 +106,13 @@ class ListedSubsets:
 
 
 class PokerSubsets:
-  """Subsets of poker in vector form: an action at a public state is a unit.
+  """Subsets of the actions of poker in vector form: an action at a public state is a unit.
 
   An action comes at a public state for all hands, so that a player with other cards does not see what is missing.
+
+  Attributes:
+    whole: the whole game.
+    unit: int64 (sequences,). Number of the unit of each action, of all hands.
   """
 
   def __init__(self, whole: PublicGame) -> None:
@@ -140,7 +130,7 @@ class PokerSubsets:
         units += len(node.actions)
 
   def filtered(self, action_filter: ActionFilter) -> Bools:
-    """Asks the filter at a first state of each public state."""
+    """Returns the subset that a filter keeps at a first state of each public state, shape (sequences,)."""
     tree, kept = self.whole.tree, np.ones(self.whole.end, np.bool_)
     levels = [board.level for board in tree.boards]
     for index, rows in self._sequences.items():
@@ -151,12 +141,11 @@ class PokerSubsets:
       deal = first_deal(tree.deal, board, node.player, int(board.hands[node.player][0]))
       for action in (*deal, *tree.actions_above(int(tree.number[number, index]))):
         state.apply_action(action)
-      some = places_kept(action_filter, state, list(node.actions))
-      kept[rows] = np.isin(np.arange(len(rows)), some)[:, None]
+      kept[rows] = _kept_by(action_filter, state, list(node.actions))[:, None]
     return kept
 
   def smaller(self, kept: Bools) -> SmallerGame:
-    """Keeps the public nodes to which both play with kept actions.
+    """Returns the game of the public nodes to which both players come with kept actions.
 
     While an action is missing, others answer it as they answer the kept action with the nearest number, with kept
     actions alone.
@@ -206,11 +195,11 @@ def _infosets_above(game: CompiledGame, leaves: Uint32s) -> Bools:
   return used
 
 
-def places_kept(action_filter: ActionFilter, state: Any, actions: list[int]) -> list[int]:
-  """Returns the places of the actions that a filter keeps; raises ArgumentError if that is none."""
+def _kept_by(action_filter: ActionFilter, state: Any, actions: list[int]) -> Bools:
+  """Returns True at the actions that a filter keeps, shape (actions,); raises ArgumentError if there are none."""
   found = list(action_filter(state, list(actions)))
-  result = [place for place, action in enumerate(actions) if action in found]
-  if not result:
+  result = np.array([action in found for action in actions])
+  if not result.any():
     where = f"At infoset {state!r}"
     if not isinstance(state, str):
       where = f"After the history [{state.history_str()}]"
@@ -221,7 +210,7 @@ def places_kept(action_filter: ActionFilter, state: Any, actions: list[int]) -> 
 
 
 def played_to(game: CompiledGame, kept: Bools) -> Bools:
-  """Returns where the owner comes with kept actions alone, shape (sequences,)."""
+  """Returns True at the sequences that consist of kept actions, shape (sequences,)."""
   result = kept.copy()
   for tree in game.treeplexes:
     for rows, infosets in tree.infoset_groups():

@@ -15,12 +15,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr._numba.steps import StepKernel
-from spiel_cfr.abstraction.action_subsets import (
-  ActionSubsets,
-  ListedSubsets,
-  PokerSubsets,
-  played_to,
-)
+from spiel_cfr.abstraction.action_subsets import ListedSubsets, PokerSubsets, played_to
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect, gradients
@@ -43,7 +38,7 @@ class RefinedActions:
     small: the game without some actions; the whole game itself if none is missing.
   """
 
-  def __init__(self, subsets: ActionSubsets, kept: Bools) -> None:
+  def __init__(self, subsets: ListedSubsets | PokerSubsets, kept: Bools) -> None:
     """Keeps a subset of the actions, shape (sequences,)."""
     self.whole, self._subsets, self._kept = subsets.whole, subsets, kept
     self.small, self._here, self._there, same = subsets.smaller(kept)
@@ -59,7 +54,7 @@ class RefinedActions:
       UnsupportedGameError: the game has another form, or is an abstraction.
       NoStatesError: the states for the filter stayed behind when the game was pickled or written to a file.
     """
-    subsets: ActionSubsets
+    subsets: ListedSubsets | PokerSubsets
     if isinstance(whole, EnumeratedGame) and whole.original is whole:
       subsets = ListedSubsets(whole)
     elif isinstance(whole, PublicGame) and whole.original is whole and not whole.tree.is_merged:
