@@ -33,6 +33,7 @@ def run(name, *flags, fails=False, typed=None, missing=None):
 @pytest.mark.slow
 def test_refining(tmp_path):
   printed = run("refining", "--target=300", f"--picture={tmp_path}/refining.png")
+  assert "| goofspiel, 5 cards | CFR, simultaneous | regrets | " in printed
   assert "| at once | 22,464 |" in printed
   assert (tmp_path / "refining.png").stat().st_size > 10_000
 
@@ -91,7 +92,7 @@ def test_help_in_a_plain_install(name):
         ("mccfr", ["--game=kuhn_poker", "--seconds=0.01"], "external_linear"),
         ("n_players", ["--games=0", "--iterations=9"], "| Kuhn, 3 players | EFR |"),
         ("phantom_ttt", ["--game=dark_hex(num_rows=2,num_cols=3)", "--history"], "520"),
-        ("refining", ["--target=9999"], "| at once | 22,464 |"),
+        ("refining", ["--target=9999", "--iterations=9"], "| at once | 22,464 |"),
         ("restarts", ["--games=0", "--scale=0.01", "--rounds=1"], "| restarted CFR |"),
         ("search", ["--games=kuhn", "--iterations=2"], "| kuhn, CFR 2 |"),
         ("stable_predictive", ["--games=kuhn", "--iterations=10"], "| OFTRL, paper |"),

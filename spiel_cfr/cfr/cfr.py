@@ -275,6 +275,33 @@ class FullWidthSolver(Solver):
     warm_start.begin_from(*self._runtime, self.minimizer, found, chosen, keep_average)
     self._loads += 1
 
+  @in_turn
+  def begin_with_regrets(self, regrets: Float64s, sequence_form: Float64s, iterations: int) -> None:
+    """Begins regret matching anew, as after iterations that led to these regrets and this average.
+
+    Args:
+      regrets: shape (sequences,). Cumulative regrets.
+      sequence_form: shape (sequences,). The average policy in sequence form.
+      iterations: the number of iterations that both count for.
+
+    Raises:
+      PolicyError: an array has another shape.
+      ArgumentError: `iterations` is no positive integer.
+    """
+    iterations = arguments.positive_integer(iterations, "iterations")
+    shape = (self.compiled_game.end,)
+    if np.shape(regrets) != shape or np.shape(sequence_form) != shape:
+      raise errors.PolicyError(
+        f"Regrets and the sequence form of this game have the shape {shape}, not {np.shape(regrets)} and "
+        f"{np.shape(sequence_form)}."
+      )
+    self.reset()
+    arrays = self._runtime.loop.arrays
+    arrays.set_action_state(regrets[None])
+    arrays.set_strategy(forms.behavioral_form(self.compiled_game, np.maximum(regrets, 0.0)))
+    self.state.begin_warm(iterations, iterations * sequence_form)
+    self.refresh()
+
   def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
     if self.iteration:
       raise errors.LockError(f"{self!r} has run. Lock a policy before the first iteration.")

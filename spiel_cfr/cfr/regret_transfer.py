@@ -68,11 +68,7 @@ def transfer_regrets(solver: Repeatable, game: CompiledGame, iterations: int | N
   else:
     factor = iterations / solver.iteration
   result = recipes.make(solver.description(), game)
-  state = result.state
-  state.action_state[0] = factor * regrets
-  state.strategy[:] = forms.behavioral_form(game, np.maximum(regrets, 0.0))
-  state.begin_warm(iterations, iterations * solver.average_sequence_form())
-  result.refresh()
+  result.begin_with_regrets(factor * regrets, solver.average_sequence_form(), iterations)
   return result
 
 

@@ -7,15 +7,19 @@ at fault. Here each process is a pool by itself.
 import concurrent.futures
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
+from types import FrameType
 from typing import Any
 
 from spiel_cfr._util import arguments
 
 # How often a task is begun before it is held to be the one that ends its processes.
 ATTEMPTS = 3
+# In a process of the executor, the call that it is at.
+_calls: list[Callable[..., Any]] = []
 
 
 class ProcessExecutor(concurrent.futures.ThreadPoolExecutor):
@@ -51,7 +55,7 @@ class ProcessExecutor(concurrent.futures.ThreadPoolExecutor):
       self._own.pool = concurrent.futures.ProcessPoolExecutor(1, context, _begin)
       self._pools.append(self._own.pool)
     try:
-      return self._own.pool.submit(function, *args, **kwargs).result()
+      return self._own.pool.submit(_work, function, args, kwargs).result()
     except BrokenProcessPool:
       self._own.pool = None
       if attempt == ATTEMPTS:
@@ -67,7 +71,24 @@ class ProcessExecutor(concurrent.futures.ThreadPoolExecutor):
 def _begin() -> None:
   """Makes a new process deaf to the terminal's Ctrl-C, which is for its parent, and has it end with its parent."""
   os.setpgrp()
+  signal.signal(signal.SIGINT, _interrupt)
   threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _work(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+  """Calls a function in a process of the executor."""
+  _calls.append(function)
+  try:
+    return function(*args, **kwargs)
+  finally:
+    _calls.pop()
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+  """Raises KeyboardInterrupt in a call; ends a process that waits for one, which would print a traceback."""
+  if not _calls:
+    os._exit(1)
+  raise KeyboardInterrupt
 
 
 def _end_with_parent() -> None:

@@ -1,8 +1,12 @@
-"""Refinement on the way: certified by best responses in the whole game, and never larger than that."""
+"""Refinement on the way: certified by best responses in the whole game, and never larger than that.
+
+`test_refined_actions.py` compares gains and transferred regrets with slow walks.
+"""
 
 import numpy as np
 import poker_games
 import pytest
+import random_games
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cfr
@@ -11,6 +15,12 @@ from spiel_cfr.abstraction.refined_actions import RefinedActions
 from spiel_cfr.poker import bet_filters
 from spiel_cfr.policies import forms
 
+_LISTED = (
+  "leduc_poker",
+  "liars_dice(dice_sides=3)",
+  "goofspiel(num_cards=4,imp_info=True,points_order=descending)",
+  poker_games.UNIVERSAL_POKER[3],
+)
 _FORMS = [{}, {"partitioned": True, "num_threads": 2}, {"dtype": np.float32}]
 
 
@@ -98,13 +108,92 @@ def test_missing_actions_are_answered_as_the_nearest():
   assert policy.action_probabilities(state) == {0: 0.0, 1: 1.0, 2: 0.0}
 
 
+@pytest.mark.parametrize("rule", ["policy", "regrets"])
+@pytest.mark.parametrize("name", _LISTED)
+def test_actions_come_into_listed_games(name, rule):
+  target = 0.05 if rule == "policy" else 0.3
+  found = spiel_cfr.abstraction.solve_refining(name, target=target, rule=rule)
+  check(found, target, {})
+  assert len(found.small.all_action_sequences) < len(found.compiled_game.all_action_sequences)
+
+
+@pytest.mark.parametrize(
+  "solver", ["cfr", "dcfr", "pcfr+", "hedge", "adaptive", "cfr_simultaneous", "dcfr+"]
+)
+def test_full_width_solvers_of_the_catalogue(solver):
+  found = spiel_cfr.abstraction.solve_refining(_LISTED[2], target=0.2, solver=solver)
+  check(found, 0.2, {})
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_games_are_solved(seed):
+  settings = {"max_histories": 200, "max_actions": 4, "chance_root": seed % 2 == 0}
+  game = spiel_cfr.compile_game(random_games.random_game(seed, **settings))
+  target = 0.03 * max(map(abs, game.payoff_range))
+  for start in (spiel_cfr.abstraction.first_and_last, lambda state, actions: actions[:1]):
+    found = spiel_cfr.abstraction.solve_refining(game, start, target)
+    assert found.nash_conv <= target
+    judged = exploitability.nash_conv(game.game, found.policy)
+    assert judged == pytest.approx(found.nash_conv, abs=1e-9)
+
+
+@pytest.mark.parametrize("rule", ["policy", "regrets"])
+def test_a_listed_game_with_all_actions_is_the_plain_game(rule):
+  game = spiel_cfr.compile_game("leduc_poker")
+  found = spiel_cfr.abstraction.solve_refining(
+    game, lambda state, actions: actions, iterations=50, rule=rule
+  )
+  solver = spiel_cfr.CFRPlusSolver(game)
+  if rule == "regrets":
+    solver = spiel_cfr.TabularCFRSolver(game, alternating_updates=False)
+  solver.run(50)
+  assert found.small is game
+  assert found.history[-1].nash_conv == pytest.approx(solver.nash_conv(), rel=1e-12)
+  assert found.history[-1].leaves == 2 * game.num_leaves * (50 + len(found.history))
+
+
+@pytest.mark.parametrize("form", _FORMS[:2])
+def test_regrets_are_transferred_in_vector_form(form):
+  game = spiel_cfr.poker.compile_public_game(poker_games.UNIVERSAL_POKER[0], **form)
+  found = spiel_cfr.abstraction.solve_refining(game, poker_games.check_or_pot, 0.2, rule="regrets")
+  check(found, 0.2, form)
+
+
+def test_actions_come_into_games_of_arrays():
+  """Matching pennies with a third action each that loses to all; the filter sees the infoset's name."""
+  leaves = [[1, 1, 1, 2, 2, 2, 3, 3], [1, 2, 3, 1, 2, 3, 1, 2]]
+  game = spiel_cfr.games.game_from_arrays(
+    [[0], [0]], [[3], [3]], leaves, [1, -1, 2, -1, 1, 2, -2, -2]
+  )
+  asked = []
+
+  def last(infoset, actions):
+    asked.append(infoset)
+    return actions[-1:]
+
+  for rule in ("policy", "regrets"):
+    found = spiel_cfr.abstraction.solve_refining(game, last, 0.05, rule=rule)
+    assert spiel_cfr.nash_conv(game, found.policy) == pytest.approx(found.nash_conv, abs=1e-12)
+    assert found.nash_conv <= 0.05
+  assert asked == ["0:0", "1:0"] * 2
+  with pytest.raises(errors.ArgumentError, match="At infoset '0:0' the action filter keeps"):
+    spiel_cfr.abstraction.solve_refining(game, lambda infoset, actions: [], 0.1)
+
+
 def test_what_makes_no_sense_is_refused():
   refine = spiel_cfr.abstraction.solve_refining
   game = spiel_cfr.poker.compile_public_game(poker_games.UNIVERSAL_POKER[0])
   abstracted = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))
-  for other in (spiel_cfr.compile_game("leduc_poker"), abstracted):
+  for other in (spiel_cfr.compile_game("leduc_poker", vector_form=True), abstracted):
     with pytest.raises(errors.UnsupportedGameError, match="compile_public_game"):
       refine(other, call_only, 0.1)
+  for other in ("kuhn_poker(players=3)", "matrix_pd"):
+    with pytest.raises(errors.UnsupportedGameError, match="two players with a constant sum"):
+      refine(other, call_only, 0.1)
+  with pytest.raises(errors.ArgumentError, match="rule must be"):
+    refine(game, call_only, 0.1, rule="average")
+  with pytest.raises(errors.ArgumentError, match="'cfr_simultaneous', not 'cfr\\+'"):
+    refine(game, call_only, 0.1, rule="regrets", solver="cfr+")
   with pytest.raises(errors.ArgumentError, match="Begin with"):
     refine(game, 3, 0.1)
   with pytest.raises(errors.ArgumentError, match="none of the game's"):

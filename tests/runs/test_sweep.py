@@ -309,3 +309,16 @@ def _is_running(pid: int) -> bool:
     return not status.exists() or status.read_text().rsplit(")", 1)[1].split()[0] != "Z"
   except (ProcessLookupError, FileNotFoundError):
     return False
+
+
+def test_a_process_that_waits_for_work_ends_without_a_word(capfd):
+  """A sweep that Ctrl-C ends sends SIGINT to all its processes, to those without a run too."""
+  with spiel_cfr.runs.ProcessExecutor(1) as executor:
+    number = executor.submit(os.getpid).result()
+    os.kill(number, signal.SIGINT)
+    # Another process takes the next call.
+    assert executor.submit(os.getpid).result() != number
+    # In a call, the signal is the interrupt that it is elsewhere.
+    with pytest.raises(KeyboardInterrupt):
+      executor.submit(signal.raise_signal, signal.SIGINT).result()
+  assert capfd.readouterr().err == ""

@@ -120,7 +120,7 @@ def attempt(case: Case, value: Any) -> None:
       game = named["game"] = _in_parts()
       if "labels" in named:
         named["labels"] = [np.arange(len(board.hands[0])) for board in game.tree.boards[1:]]
-    if function in (spiel_cfr.runs.shard, spiel_cfr.abstraction.solve_refining):
+    if function is spiel_cfr.runs.shard:
       named["game"] = _in_parts()
     if "entries" in named:
       # A policy of the game whose tree it is, in the tree's own form.
@@ -349,6 +349,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "below": lambda: 0.5,
   "above": lambda: 2.0,
   "regrets": lambda: policies.uniform(_compiled()),
+  "sequence_form": lambda: policies.sequence_form(_compiled(), policies.uniform(_compiled())),
   "tree": lambda: spiel_cfr.search.public_states(_compiled()),
   "entries": lambda: None,  # Those of its tree, see `attempt`.
   "components": lambda: spiel_cfr.parametric_games.kuhn_bets,
