@@ -19,6 +19,7 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.cfr.cfr import CFRPlusSolver
 from spiel_cfr.cfr.warm_start import transfer
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
@@ -56,6 +57,7 @@ class LinearGame:
     num_parameters: how many parameters there are.
   """
 
+  @typed
   def __init__(
     self,
     base: EnumeratedGame,
@@ -128,6 +130,7 @@ class LinearGame:
     return result
 
 
+@typed
 def linear_game(game: str | pyspiel.Game, components: Components) -> LinearGame:
   """Compiles a game whose payoffs are linear in parameters: one walk for the tree, one for each component.
 
@@ -180,6 +183,7 @@ def _placed(game: EnumeratedGame, player: int, sequences: Int64s) -> Int64s:
   return result
 
 
+@typed
 def kuhn_bets(state: Any) -> Float64s:
   """Components of Kuhn poker: the ante of 1, and the size of the bet, of which OpenSpiel's is 1."""
   # Whoever loses has put in the ante, or the ante and a bet.
@@ -188,6 +192,7 @@ def kuhn_bets(state: Any) -> Float64s:
   return np.stack([np.sign(won), np.sign(won) * called])
 
 
+@typed
 def leduc_bets(state: Any) -> Float64s:
   """Components of Leduc poker with two players: the ante, and each player's size of raises in each round.
 
@@ -231,6 +236,7 @@ class Step(NamedTuple):
   gradient: Float64s
 
 
+@typed
 def optimize_parameters(
   game: LinearGame,
   parameters: Sequence[float] | Float64s,

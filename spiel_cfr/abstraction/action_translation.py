@@ -22,6 +22,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies import CompiledTabularPolicy, forms, open_spiel
 
@@ -33,6 +34,7 @@ Translation: TypeAlias = Callable[[Any, int], Mapping[int, float]]
 _TOLERANCE = 1e-9
 
 
+@typed
 def pseudo_harmonic(bet: float, below: float, above: float) -> float:
   """Returns the probability that a bet is taken for the smaller of two sizes.
 
@@ -55,6 +57,7 @@ def pseudo_harmonic(bet: float, below: float, above: float) -> float:
   return (above - bet) * (1 + below) / ((above - below) * (1 + bet))
 
 
+@typed
 def nearest_sizes(filtered: CompiledGame, size: Callable[[Any, int], float | None]) -> Translation:
   """Returns the translation that takes a bet for the next smaller or larger kept one, by `pseudo_harmonic`.
 
@@ -83,6 +86,7 @@ def nearest_sizes(filtered: CompiledGame, size: Callable[[Any, int], float | Non
   return translate
 
 
+@typed
 def translated_policy(
   game: CompiledGame, filtered: CompiledGame, policy: open_spiel.AnyPolicy, translate: Translation
 ) -> CompiledTabularPolicy:

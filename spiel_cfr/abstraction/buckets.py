@@ -13,6 +13,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s, spread
+from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
 # Infostate -> name of its bucket.
@@ -78,6 +79,7 @@ def identity(game: CompiledGame) -> Buckets:
   )
 
 
+@typed
 def make_buckets(game: CompiledGame, buckets: AnyBuckets) -> Buckets:
   """Puts infosets into buckets.
 

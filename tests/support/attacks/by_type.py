@@ -51,6 +51,7 @@ HOSTILE: dict[str, Callable[[], Any]] = {
   "-1": lambda: -1,
   "0": lambda: 0,
   "True": lambda: True,
+  "False": lambda: False,
   "1j": lambda: 1j,
   '""': str,
   "'x'": lambda: "x",

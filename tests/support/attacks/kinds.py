@@ -2,6 +2,7 @@
 
 import collections
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
@@ -12,7 +13,6 @@ from attacks import (
   forged_certificates,
   forged_files,
   odd_games,
-  outcomes,
   scales,
 )
 from attacks.outcomes import VERDICTS, Attack, Outcome
@@ -27,11 +27,19 @@ KINDS: dict[str, Callable[[np.random.Generator], Iterator[Attack]]] = {
 }
 
 
-def outcomes_of(names: Iterable[str], seed: int, seconds: float, most: int) -> Iterator[Outcome]:
-  """Yields what comes of attacks of some kinds in turn; the same seed makes the same attacks in the same order."""
+def attacks_of(names: Iterable[str], seed: int, most: int, match: str = "") -> list[Attack]:
+  """Returns attacks of some kinds in turn; the same seed makes the same attacks in the same order.
+
+  Args:
+    names: of kinds.
+    seed: of all random numbers.
+    most: how many there may be, before a name has to match.
+    match: a regular expression that is found in their names.
+  """
   every = [KINDS[name](np.random.default_rng([seed, len(name)])) for name in names]
   turns = (attack for turn in itertools.zip_longest(*every) for attack in turn if attack)
-  yield from outcomes.outcomes(list(itertools.islice(turns, most)), seconds)
+  first = itertools.islice(turns, most)
+  return [attack for attack in first if re.search(match, attack.name)]
 
 
 def table(found: Iterable[Outcome]) -> str:

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pyspiel
 import random_games
+from poker_games import check_or_pot
 
 import spiel_cfr
 from attacks.outcomes import Attack
@@ -78,23 +79,21 @@ def _cfr(factor: float) -> list[float]:
 
 
 def _written_range(factor: float) -> list[float]:
-  """The value of a river; weights of a range have no unit."""
-  return _river(f"AA:{factor!r},KK:{factor / 2!r}" if factor < 1e308 else f"AA:{factor!r},KK:5e307")
-
-
-def _river(first: str) -> list[float]:
-  endgame = ranges.endgame(first, "QQ,AKs", board=_BOARD, pot=200, stack=200)
-  game = poker.compile_public_game(endgame, partitioned=False)
-  return [spiel_cfr.solve(game, exploitability=1e-4, progress=False).value]
+  """Weights of a range have no unit."""
+  text = f"AA:{factor!r},KK:{factor / 2!r}"
+  return _river(ranges.endgame(text, "QQ,AKs", board=_BOARD, pot=200, stack=200))
 
 
 def _reaches(factor: float) -> list[float]:
   reaches = np.stack([poker.parse_range("AA,KK:0.5"), poker.parse_range("QQ,AKs")])
-  endgame = poker.Endgame(_BOARD, 200, reaches * np.array([[factor], [1.0]]), 300)
-  game = poker.compile_public_game(endgame, partitioned=False)
+  return _river(poker.Endgame(_BOARD, 200, reaches * np.array([[factor], [1.0]]), 300))
+
+
+def _river(endgame: poker.Endgame) -> list[float]:
+  game = poker.compile_public_game(endgame.load(), check_or_pot, partitioned=False)
   found = spiel_cfr.CFRPlusSolver(game)
-  found.run(10)
-  return [found.nash_conv()]
+  found.run(50)
+  return [found.nash_conv(), *spiel_cfr.expected_values(game, found)]
 
 
 def _mixture(factor: float) -> list[float]:
