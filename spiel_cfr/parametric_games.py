@@ -18,6 +18,7 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.cfr.cfr import CFRPlusSolver
 from spiel_cfr.cfr.warm_start import transfer
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
@@ -55,6 +56,7 @@ class LinearGame:
     num_parameters: the number of parameters.
   """
 
+  @typed
   def __init__(
     self,
     base: EnumeratedGame,
@@ -132,6 +134,7 @@ class LinearGame:
     return result
 
 
+@typed
 def linear_game(game: str | pyspiel.Game, components: Components) -> LinearGame:
   """Compiles a game whose payoffs are linear in parameters: one walk for the tree, one for each component.
 
@@ -189,6 +192,7 @@ def _placed(game: EnumeratedGame, player: int, sequences: Int64s) -> Int64s:
   return result
 
 
+@typed
 def kuhn_bets(state: Any) -> Float64s:
   """Returns the components of Kuhn poker: the ante of 1, and the size of the bet, which is 1 in OpenSpiel."""
   # The loser has paid the ante, or the ante and a bet.
@@ -197,6 +201,7 @@ def kuhn_bets(state: Any) -> Float64s:
   return np.stack([np.sign(won), np.sign(won) * called])
 
 
+@typed
 def leduc_bets(state: Any) -> Float64s:
   """Returns the components of Leduc poker with two players: the ante, and each player's raise size in each round.
 
@@ -240,6 +245,7 @@ class Step(NamedTuple):
   gradient: Float64s
 
 
+@typed
 def optimize_parameters(
   game: LinearGame,
   parameters: Sequence[float] | Float64s,

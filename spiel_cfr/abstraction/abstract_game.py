@@ -19,6 +19,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._util.doors import typed
 from spiel_cfr.abstraction.buckets import AnyBuckets, Buckets, make_buckets
 from spiel_cfr.abstraction.hand_buckets import HandBuckets, check_whole_public_game, merge_hands
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
@@ -69,6 +70,7 @@ def abstract(
   return _merge_infosets(game, made if players is None else made.only(game, players))
 
 
+@typed
 def lift(game: CompiledGame, policy: open_spiel.AnyPolicy) -> CompiledTabularPolicy:
   """Returns a policy of an abstraction as a policy of its original game, which does not change with the solver.
 

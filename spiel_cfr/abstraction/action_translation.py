@@ -24,6 +24,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies import CompiledTabularPolicy, forms, open_spiel
 
@@ -35,6 +36,7 @@ Translation: TypeAlias = Callable[[Any, int], Mapping[int, float]]
 _TOLERANCE = 1e-9
 
 
+@typed
 def pseudo_harmonic(bet: float, below: float, above: float) -> float:
   """Returns the probability that a bet is translated to the smaller of two sizes.
 
@@ -57,6 +59,7 @@ def pseudo_harmonic(bet: float, below: float, above: float) -> float:
   return (above - bet) * (1 + below) / ((above - below) * (1 + bet))
 
 
+@typed
 def nearest_sizes(filtered: CompiledGame, size: Callable[[Any, int], float | None]) -> Translation:
   """Returns the translation of a bet to the next smaller or larger kept bet, by `pseudo_harmonic`.
 
@@ -85,6 +88,7 @@ def nearest_sizes(filtered: CompiledGame, size: Callable[[Any, int], float | Non
   return translate
 
 
+@typed
 def translated_policy(
   game: CompiledGame, filtered: CompiledGame, policy: open_spiel.AnyPolicy, translate: Translation
 ) -> CompiledTabularPolicy:

@@ -14,6 +14,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s, concatenated_ranges
+from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
 # From infostates to names of their buckets.
@@ -79,6 +80,7 @@ def identity(game: CompiledGame) -> Buckets:
   )
 
 
+@typed
 def make_buckets(game: CompiledGame, buckets: AnyBuckets) -> Buckets:
   """Puts infosets into buckets.
 

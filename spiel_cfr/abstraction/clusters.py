@@ -14,6 +14,7 @@ import scipy  # its `cluster` is imported when it is used
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.abstraction.buckets import Buckets, identity
 from spiel_cfr.cfr import CFRPlusSolver
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -22,6 +23,7 @@ from spiel_cfr.games.payoffs.build_payoff import merged_leaves
 from spiel_cfr.games.payoffs.private_types import public_states
 
 
+@typed
 def cluster(game: CompiledGame, size: int, *, iterations: int = 100, seed: int = 0) -> Buckets:
   """Puts infosets into buckets by the average strategy of CFR+.
 
@@ -78,6 +80,7 @@ def _groups(num_actions: Int64s, actions: Int64s, public: Int64s) -> list[Int64s
   return [np.array(members) for members in groups.values()]
 
 
+@typed
 def k_means(
   points: npt.ArrayLike,
   size: int,

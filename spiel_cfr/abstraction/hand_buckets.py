@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s
+from spiel_cfr._util import arguments
 from spiel_cfr.abstraction.buckets import checked_players
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -156,8 +157,10 @@ def hand_buckets(game: PublicGame, labels: Sequence[Any]) -> HandBuckets:
     ArgumentError: the labels are not integers, one for each hand.
   """
   check_whole_public_game(game)
-  if len(labels) != len(PLAYERS):
-    raise errors.ArgumentError(f"labels must be of two players, not of {len(labels)}.")
+  if not isinstance(labels, Sequence | np.ndarray) or len(labels) != len(PLAYERS):
+    raise errors.ArgumentError(
+      f"labels must be a list for each of two players, not {arguments.shortened(labels)}."
+    )
   boards, made = game.tree.boards, []
   for player, given in enumerate(labels):
     arrays = [given] if len(boards) == 1 else given

@@ -19,6 +19,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint64s, aligned_zeros
+from spiel_cfr._util.doors import typed
 from spiel_cfr.abstraction.abstract_game import abstract
 from spiel_cfr.abstraction.buckets import Buckets
 from spiel_cfr.abstraction.hand_buckets import HandBuckets, equal_hands
@@ -34,6 +35,7 @@ _RELATIVE, _ABSOLUTE = 1e-10, 1e-14
 _DRAWS = 2
 
 
+@typed
 def lossless(game: AnyGame) -> Buckets | HandBuckets:
   """Finds infosets that may play alike without loss: their abstraction has the same equilibria.
 
@@ -58,6 +60,7 @@ def lossless(game: AnyGame) -> Buckets | HandBuckets:
   return colours.buckets()
 
 
+@typed
 def lossless_abstraction(game: AnyGame) -> EnumeratedGame | PublicGame:
   """Returns a smaller game with the same equilibria, in which equivalent infosets are one.
 

@@ -11,6 +11,7 @@ from typing import Any
 import pyspiel
 
 from spiel_cfr import errors
+from spiel_cfr._util import arguments
 from spiel_cfr.certificates import Interval
 from spiel_cfr.games.openspiel import loading
 
@@ -126,6 +127,7 @@ def find(game: str) -> Entry:
     ArgumentError: the atlas does not have it.
     GameError: OpenSpiel can't load it.
   """
+  arguments.of_type(game, "game", str)
   entry = _by_game().get(_canonical(game))
   if entry is None:
     names = [each.game for each in entries()]

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from fractions import Fraction
 
+from spiel_cfr._util.doors import typed
 from spiel_cfr.atlas.entries import Entry
 from spiel_cfr.certificates import Interval
 
@@ -36,6 +37,7 @@ To cite a number, name the game's string, the version of OpenSpiel ({version}) a
 """
 
 
+@typed
 def page(entries: Iterable[Entry], version: str) -> str:
   """Returns docs/atlas.md; `version` is OpenSpiel's."""
   listed = list(entries)

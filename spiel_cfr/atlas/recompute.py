@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr import catalogue
+from spiel_cfr._util.doors import typed
 from spiel_cfr.atlas.entries import Entry, read_entry
 from spiel_cfr.certificates import Certificate, certify
 from spiel_cfr.cfr.cfr import CFRSolver
@@ -22,6 +23,7 @@ _CORRELATED = 1_500
 _SAME, _OPTIMAL = 1e-5, 1e-9
 
 
+@typed
 def recompute(game: str) -> dict[str, Any]:
   """Computes the numbers of a game, as the atlas's file has them.
 
@@ -80,6 +82,7 @@ def _is_unique(compiled: CompiledGame, player: int) -> bool:
   return True
 
 
+@typed
 def changes(before: Entry, text: dict[str, Any]) -> list[str]:
   """Returns what contradicts an entry in numbers that were computed again, in words; nothing if they agree.
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments, files
+from spiel_cfr._util.doors import typed
 from spiel_cfr.certificates.fixed_point import Interval
 from spiel_cfr.certificates.listed_bounds import listed_bounds
 from spiel_cfr.certificates.rounded_bounds import is_worth_it, rounded_bounds
@@ -116,6 +117,7 @@ def _text(content: dict[str, Any]) -> bytes:
   return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
 
+@typed
 def certify(
   game: AnyGame, policy: open_spiel.AnyPolicy, *, max_nodes: int = _MOST_NODES
 ) -> Certificate:

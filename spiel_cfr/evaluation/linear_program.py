@@ -23,6 +23,7 @@ from spiel_cfr.evaluation import evaluate
 from spiel_cfr.evaluation.sequence_form_matrices import constraint_matrix, payoff_matrix, sequences
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
 from spiel_cfr.policies import forms
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 
@@ -80,6 +81,7 @@ def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
     UnsupportedGameError: the game is not a constant-sum game of two players.
     AbstractionError: infosets of the game are shared.
     ArgumentError: `method` is unknown.
+    InvalidPayoffError: the payoffs are too large or too small to compute with.
     NoSolutionError: HiGHS gives up, as it does on payoffs of very different sizes.
     GameError: see `compile_game`.
   """
@@ -91,6 +93,7 @@ def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
       f"In {compiled} infosets are shared (imperfect recall), which a linear program can't express. Take buckets that "
       "remember the player's own actions, or CFRSolver."
     )
+  check_payoffs(compiled.name, compiled.payoff_range)
   start = time.perf_counter()
   # HiGHS measures feasibility in absolute numbers.
   scale = max(map(abs, compiled.payoff_range)) or 1.0

@@ -54,7 +54,7 @@ def load_policy(game: AnyGame, path: str | os.PathLike[str]) -> CompiledTabularP
       infostate: {int(action): float(chance) for action, chance in chances.items()}
       for infostate, chances in json.loads(path.read_bytes()).items()
     }
-  except (ValueError, TypeError, AttributeError, RecursionError) as error:
+  except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
     raise errors.FileFormatError(
       f"{path} is not a table of a policy: {type(error).__name__}: {str(error)[:200]}."
     ) from error

@@ -3,9 +3,12 @@
 import re
 from typing import Any
 
+from spiel_cfr._util.doors import typed
+
 _FOLD, _CALL, _POT, _ALL_IN, _HALF_POT = range(5)
 
 
+@typed
 def few_bets(state: Any, actions: list[int]) -> list[int]:
   """Keeps the bets of Farina et al. (2019) at states of `universal_poker(..., bettingAbstraction=fchpa)`.
 

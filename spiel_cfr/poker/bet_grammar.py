@@ -30,11 +30,12 @@ SizesByStreet: TypeAlias = Sizes | Mapping[str, Sizes]
 
 STREETS = ("preflop", "flop", "turn", "river")
 _FOLD, _CALL = 0, 1
-_NUMBER = r"(\d+\.?\d*|\.\d+)"
+# Numbers that chips can have.
+_NUMBER = r"(\d{1,9}\.?\d{0,9}|\.\d{1,9})"
 _POT = re.compile(rf"{_NUMBER}%")
 _TIMES = re.compile(rf"{_NUMBER}x")
-_CHIPS = re.compile(r"(\d+)c(?:(\d+)r)?")
-_GEOMETRIC = re.compile(rf"(\d+)?e(?:{_NUMBER}%)?")
+_CHIPS = re.compile(r"(\d{1,10})c(?:(\d{1,3})r)?")
+_GEOMETRIC = re.compile(rf"(\d{{1,3}})?e(?:{_NUMBER}%)?")
 # A move: a bet or raise with the chips that the player has put in; a call or check; a fold.
 _MOVE = re.compile(r"[cf]|r\d+")
 # Parts of OpenSpiel's information state: the pot after a call, both players' remaining chips, the moves of each street.
@@ -287,4 +288,4 @@ def _size(part: str, is_raise: bool) -> Size | str:
     if match[1] and not 1 <= int(match[1]) <= _MOST:
       return f"a number of streets is from 1 to {_MOST}"
     return Size("geometric", float(match[1] or 0), float(match[2] or math.inf) / 100)
-  return "write 70%, 2.5x, 100c, 20c3r, e, 2e, 2e200% or a"
+  return "write 70%, 2.5x, 100c, 20c3r, e, 2e, 2e200% or a, with up to nine digits"

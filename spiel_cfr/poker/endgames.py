@@ -58,7 +58,7 @@ class Endgame:
         raise errors.ArgumentError(f"it must be a string such as '7s9h9cTc2d', not {self.board!r}.")
       board = cards.parse_cards(self.board)
       object.__setattr__(self, "reaches", np.array(self.reaches, np.float64))
-    except (errors.ArgumentError, TypeError, ValueError) as error:
+    except (errors.ArgumentError, OverflowError, TypeError, ValueError) as error:
       raise errors.EndgameError(f"This is no endgame: {error}") from None
     if len(board) not in (3, 4, 5):
       raise errors.EndgameError(

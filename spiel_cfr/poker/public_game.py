@@ -14,6 +14,7 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int32s, Int64s, Uint32s
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.game_facts import walked_facts
 from spiel_cfr.games.compiled.infosets import Infosets
@@ -120,6 +121,7 @@ def is_chosen_by_default(game: pyspiel.Game) -> bool:
   return len(deal.hands) >= WORTHWHILE_HANDS or len(deal.streets) > 1
 
 
+@typed
 def compile_public_game(
   game: str | pyspiel.Game | Endgame,
   action_filter: ActionFilter | None = None,
@@ -168,6 +170,7 @@ def compile_public_game(
   return PublicGame(view, tree, dtype, num_threads if partitioned else None)
 
 
+@typed
 def estimate(
   game: str | pyspiel.Game | Endgame,
   action_filter: ActionFilter | None = None,

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, aligned_zeros, require
+from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.shared_infosets import pooled
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COUNT, FIRST_SEQUENCE, STRIDE
@@ -25,6 +26,7 @@ def check_finite(numbers: npt.NDArray[Any]) -> None:
     )
 
 
+@typed
 def uniform(compiled: CompiledGame, result: AnyFloats | None = None) -> AnyFloats:
   """Returns the uniform policy in behavioural form, aligned; or writes it to an array of zeros."""
   result = aligned_zeros(compiled.end) if result is None else result
@@ -34,6 +36,7 @@ def uniform(compiled: CompiledGame, result: AnyFloats | None = None) -> AnyFloat
   return result
 
 
+@typed
 def behavioral_form(
   compiled: CompiledGame, sums: Float64s, otherwise: Float64s | None = None
 ) -> Float64s:
@@ -62,6 +65,7 @@ def behavioral_form(
   return result
 
 
+@typed
 def sequence_form(compiled: CompiledGame, probabilities: Float64s) -> Float64s:
   """Turns behavioural form into sequence form, both of shape (sequences,). The result is aligned."""
   result = aligned_zeros(compiled.end)

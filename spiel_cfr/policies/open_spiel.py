@@ -11,6 +11,7 @@ from open_spiel.python import policy as open_spiel_policy
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
 PolicyDict = dict[str, dict[int, float]]
@@ -34,6 +35,7 @@ class HasArray(Protocol):
     """Returns the policy in behavioural form, shape (sequences,), if it is of this very game, otherwise None."""
 
 
+@typed
 def to_dict(compiled: CompiledGame, probabilities: Float64s) -> PolicyDict:
   """Returns a behavioural form as infostate -> action -> probability.
 
@@ -49,6 +51,7 @@ def to_dict(compiled: CompiledGame, probabilities: Float64s) -> PolicyDict:
   }
 
 
+@typed
 def to_pyspiel(compiled: CompiledGame, probabilities: Float64s) -> pyspiel.TabularPolicy:
   """Returns a behavioural form as OpenSpiel's C++ tabular policy.
 
@@ -108,6 +111,7 @@ def policy_of(given: Any) -> Any:
   return found if isinstance(found, open_spiel_policy.Policy) else given
 
 
+@typed
 def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
   """Reads any policy into behavioural form.
 

@@ -11,6 +11,7 @@ from open_spiel.python import policy as open_spiel_policy
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
 
@@ -37,6 +38,7 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
   written into that array is lost with the next iteration, and never reaches the solver. Copies stay as they are.
   """
 
+  @typed
   def __init__(self, compiled: CompiledGame, probabilities: Float64s | MovingPolicy) -> None:
     """Makes the policy.
 

@@ -5,12 +5,14 @@ from collections.abc import Iterable
 import numpy as np
 
 from spiel_cfr import errors
+from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies.forms import behavioral_form, sequence_form
 from spiel_cfr.policies.open_spiel import AnyPolicy, from_policy
 from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy
 
 
+@typed
 def merge(game: AnyGame, policies: Iterable[AnyPolicy]) -> CompiledTabularPolicy:
   """Returns the policy that draws one of several at the start of a game, each player by itself, and plays that.
 

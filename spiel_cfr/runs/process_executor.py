@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 
 # How often a task is begun before it is held to be the one that ends its processes.
 ATTEMPTS = 3
@@ -29,6 +30,7 @@ class ProcessExecutor(concurrent.futures.ThreadPoolExecutor):
   the future raises `BrokenProcessPool`.
   """
 
+  @typed
   def __init__(self, workers: int | None = None) -> None:
     """Starts no process before there is something to do.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 
 # How often a task is started again whose process has died.
 _RETRIES = 3
@@ -25,6 +26,7 @@ class RayExecutor(concurrent.futures.Executor):
     ray: the package.
   """
 
+  @typed
   def __init__(self) -> None:
     """Starts nothing before there is something to do; then Ray on this machine, if this process has not joined one.
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr.solver import Solver
@@ -94,6 +95,7 @@ class StoppingRules:
     return max((target for target in targets if target is not None), default=-math.inf)
 
 
+@typed
 def run(
   solver: Solver,
   iterations: int | None = None,

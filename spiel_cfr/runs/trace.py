@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TextIO
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments, files
+from spiel_cfr._util.doors import typed
 from spiel_cfr._util.environment import machine, versions
 from spiel_cfr.cfr.solver import Solver
 
@@ -80,6 +81,7 @@ class Trace(abc.ABC):
     """Ends; also called when the run fails."""
 
 
+@typed
 def read_trace(path: str | os.PathLike[str]) -> TraceContents:
   """Reads the trace of a `TraceFile`, without the last line if that is incomplete.
 
@@ -148,6 +150,7 @@ def _header(solver: Solver) -> dict[str, Any]:
 class TraceFile(Trace):
   """A trace in a CSV file, which is begun when the run starts."""
 
+  @typed
   def __init__(self, path: str | os.PathLike[str]) -> None:
     """Notes where the file is to be.
 

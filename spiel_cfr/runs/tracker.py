@@ -7,6 +7,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.cfr.snapshot import Snapshot
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.runs.trace import Row, Trace
@@ -36,6 +37,7 @@ class Tracker(Trace):
   histograms: dict[int, Int64s]
   edges: Float64s
 
+  @typed
   def __init__(self, pattern: str | re.Pattern[str]) -> None:
     """Takes a regular expression: which infosets to note, by their information state strings.
 

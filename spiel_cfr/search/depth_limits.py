@@ -9,6 +9,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms, open_spiel
@@ -26,6 +27,7 @@ from spiel_cfr.search.search_tree import PublicState
 Continuations = Literal["best_responses", "pure"]
 
 
+@typed
 def solve_trunk(
   game: AnyGame,
   blueprint: open_spiel.AnyPolicy,
@@ -140,6 +142,7 @@ def _best_response(tree: ListedTree, entries: Float64s) -> Float64s:
   return tree.game.to_actions(found.best_responses)
 
 
+@typed
 def solve_by_values(
   blueprint: open_spiel.AnyPolicy, values: PublicStateValues, *, iterations: int = 1000
 ) -> Resolved:

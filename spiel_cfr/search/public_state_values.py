@@ -16,6 +16,7 @@ import numpy.typing as npt
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.evaluation.linear_program import solve_lp
 from spiel_cfr.search.cut_outs import Pair
 from spiel_cfr.search.forest_tree import ForestTree
@@ -32,6 +33,7 @@ class PublicStateValues(abc.ABC):
     tree: all public states of their game.
   """
 
+  @typed
   def __init__(self, states: Sequence[PublicState]) -> None:
     """Takes the public states of a cut.
 

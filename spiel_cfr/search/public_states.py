@@ -6,6 +6,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.vector.vector_game import VectorGame
@@ -19,6 +20,7 @@ from spiel_cfr.search.vector_tree import VectorTree
 DEFAULT_MAX_HISTORIES = 5_000_000
 
 
+@typed
 def public_states(game: AnyGame, *, max_histories: int = DEFAULT_MAX_HISTORIES) -> SearchTree:
   """Returns the tree of a game's public states.
 

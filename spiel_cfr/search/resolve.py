@@ -135,6 +135,8 @@ def resolve(
   states = None if cut is None else check_cut(game, cut)
   tree = states[0].tree if states else public_states(game, max_histories=max_histories)
   tree.check_search(solver, has_cut=cut is not None, has_checkpoint=checkpoint is not None)
+  if checkpoint is not None:
+    checkpoint = arguments.path(checkpoint, "checkpoint")
   solver = solver or ("lp" if tree.picks else _ITERATES)
   arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
   solves = SubgameSolver(solver, iterations)

@@ -131,6 +131,12 @@ class Subgame:
       raise errors.ArgumentError(
         f"public_state must be one of public_states(game), not {arguments.shortened(public_state)}."
       )
+    for name, given, kind in (
+      ("bounds", bounds, Bounds),
+      ("leaf_values", leaf_values, PublicStateValues),
+    ):
+      if given is not None:
+        arguments.of_type(given, name, kind)
     self.public_state, self._tree = public_state, public_state.tree
     self.ranges = _checked(public_state, ranges)
     self._bounds, self._leaf_values, self._searcher = bounds, leaf_values, 0

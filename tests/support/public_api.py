@@ -71,15 +71,21 @@ class Case:
 
 def cases() -> Iterator[Case]:
   """Yields every numeric parameter of everything public."""
+  for name, owner, function, signed in callables():
+    yield from _cases_of(name, owner, function, signed)
+
+
+def callables() -> Iterator[tuple[str, type | None, Any, Any]]:
+  """Yields everything public that is called: name, owner and function as of a `Case`, and what has its signature."""
   for name, thing in _public():
     if inspect.isclass(thing):
       if not _is_record(thing) and not inspect.isabstract(thing) and not _maker(thing):
-        yield from _cases_of(name, thing, thing, thing.__init__)
+        yield name, thing, thing, thing.__init__
       if not inspect.isabstract(thing):
         for method, function in _methods(thing):
-          yield from _cases_of(f"{name}.{method}", thing, method, function)
+          yield f"{name}.{method}", thing, method, function
     elif inspect.isfunction(thing) or isinstance(thing, recorded):
-      yield from _cases_of(name, None, thing, thing)
+      yield name, None, thing, thing
 
 
 def concrete_classes() -> list[type]:
@@ -104,32 +110,38 @@ def methods_with_numbers(cls: type) -> list[str]:
 def attempt(case: Case, value: Any) -> None:
   """Makes a call with this value, and uses what it returns."""
   with _alarm():
-    if case.owner is None or case.owner is case.function:
-      function = case.function
-    else:
-      found = inspect.getattr_static(case.owner, case.function)
-      holder = case.owner if isinstance(found, classmethod) else instance(case.owner)
-      function = getattr(holder, case.function)
-    named = {**_arguments(function), case.parameter: value}
-    if function is spiel_cfr.parametric_games.optimize_parameters:
-      named["game"] = spiel_cfr.parametric_games.linear_game(
-        _kuhn(), spiel_cfr.parametric_games.kuhn_bets
-      )
-    if function in (spiel_cfr.abstraction.equity_histograms, spiel_cfr.abstraction.next_histograms):
-      # Public cards are to come.
-      game = named["game"] = _in_parts()
-      if "labels" in named:
-        named["labels"] = [np.arange(len(board.hands[0])) for board in game.tree.boards[1:]]
-    if function is spiel_cfr.runs.shard:
-      named["game"] = _in_parts()
-    if "entries" in named:
-      # A policy of the game whose tree it is, in the tree's own form.
-      named["entries"] = holder.entries(spiel_cfr.CFRSolver(holder.game).average_policy())
-    if function is spiel_cfr.referee.nash_conv_lower_bound:
-      named = {"episodes": 3, "evaluation_episodes": 3} | named
-    if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter != "delta":
-      named = {"horizon": 10, "steps": "paper"} | named
-    _use(function(**named))
+    function, named = call_of(case)
+    use(function(**named | {case.parameter: value}))
+
+
+def call_of(case: Case) -> tuple[Any, dict[str, Any]]:
+  """Returns a function, and arguments with which the call works."""
+  if case.owner is None or case.owner is case.function:
+    function = case.function
+  else:
+    found = inspect.getattr_static(case.owner, case.function)
+    holder = case.owner if isinstance(found, classmethod) else instance(case.owner)
+    function = getattr(holder, case.function)
+  named = _arguments(function)
+  if function is spiel_cfr.parametric_games.optimize_parameters:
+    named["game"] = spiel_cfr.parametric_games.linear_game(
+      _kuhn(), spiel_cfr.parametric_games.kuhn_bets
+    )
+  if function in (spiel_cfr.abstraction.equity_histograms, spiel_cfr.abstraction.next_histograms):
+    # Public cards are to come.
+    game = named["game"] = _in_parts()
+    if "labels" in named:
+      named["labels"] = [np.arange(len(board.hands[0])) for board in game.tree.boards[1:]]
+  if function is spiel_cfr.runs.shard:
+    named["game"] = _in_parts()
+  if "entries" in named:
+    # A policy of the game whose tree it is, in the tree's own form.
+    named["entries"] = holder.entries(spiel_cfr.CFRSolver(holder.game).average_policy())
+  if function is spiel_cfr.referee.nash_conv_lower_bound:
+    named = {"episodes": 3, "evaluation_episodes": 3} | named
+  if function is spiel_cfr.StablePredictiveCFRSolver and case.parameter != "delta":
+    named = {"horizon": 10, "steps": "paper"} | named
+  return function, named
 
 
 def instance(cls: type) -> Any:
@@ -150,7 +162,14 @@ def rooms() -> list[types.ModuleType]:
   """Returns what has public names: the top level, the rooms, and the modules that are public as they are."""
   # Those that are imported when they are asked for, too.
   named = [getattr(spiel_cfr, name) for name in dir(spiel_cfr)]
-  found = [spiel_cfr, *(value for value in named if hasattr(value, "__all__"))]
+  found = [
+    spiel_cfr,
+    *(
+      value
+      for value in named
+      if hasattr(value, "__all__") and value.__name__.startswith("spiel_cfr")
+    ),
+  ]
   return [*found, spiel_cfr.catalogue, spiel_cfr.errors]
 
 
@@ -215,16 +234,16 @@ def _numbers(function: Any) -> dict[str, bool]:
   """Returns the numeric parameters of a function that have one value, and whether they may be None."""
   result = {}
   known = inspect.signature(inspect.unwrap(function)).parameters
-  for name, hint in _hints(function).items():
+  for name, hint in hints_of(function).items():
     if name in known and known[name].kind is inspect.Parameter.VAR_POSITIONAL:
       continue
-    kinds = set(_alternatives(hint))
+    kinds = set(alternatives(hint))
     if kinds & {int, float}:
       result[name] = type(None) in kinds
   return result
 
 
-def _hints(function: Any) -> dict[str, Any]:
+def hints_of(function: Any) -> dict[str, Any]:
   """Returns the annotation of each parameter, those in `**options` among them."""
   # Some aliases are strings, of what other modules import.
   names = {key: value for room in reversed(rooms()) for key, value in vars(room).items()}
@@ -237,10 +256,10 @@ def _hints(function: Any) -> dict[str, Any]:
   return hints
 
 
-def _alternatives(hint: Any) -> Iterator[Any]:
+def alternatives(hint: Any) -> Iterator[Any]:
   if typing.get_origin(hint) in (typing.Union, types.UnionType):
     for part in typing.get_args(hint):
-      yield from _alternatives(part)
+      yield from alternatives(part)
   else:
     yield hint
 
@@ -403,7 +422,7 @@ _instances: dict[type, Callable[[], Any]] = {
 def _arguments(function: Any) -> dict[str, Any]:
   """Returns arguments with which a call works: of all known names, and of whatever has no default."""
   signed = function.__init__ if inspect.isclass(function) else function
-  hints, result = _hints(signed), {}
+  hints, result = hints_of(signed), {}
   for name, parameter in inspect.signature(function).parameters.items():
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
       continue
@@ -435,13 +454,13 @@ def _arguments(function: Any) -> dict[str, Any]:
   return result
 
 
-def _use(result: Any) -> None:
+def use(result: Any) -> None:
   """Does with a result what one does with it; it has to work, or be refused by name."""
   if isinstance(result, spiel_cfr.Solver):
     result.run(2)
     assert math.isfinite(result.nash_conv())
   elif isinstance(result, spiel_cfr.RegretMinimizer):
-    _use(spiel_cfr.FullWidthSolver(_compiled(), result))
+    use(spiel_cfr.FullWidthSolver(_compiled(), result))
   elif isinstance(result, spiel_cfr.runs.Every | spiel_cfr.runs.Powers):
     assert result(5) > 5
   elif isinstance(result, spiel_cfr.Checkpoints):

@@ -7,10 +7,12 @@ import pickle
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.shards import Shards
 
 
+@typed
 def shard(
   game: CompiledGame,
   executor: concurrent.futures.Executor,

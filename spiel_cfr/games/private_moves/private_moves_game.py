@@ -14,6 +14,7 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments, memory
+from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import view_of_string, without_lost_view
 from spiel_cfr.games.compiled.game_facts import GameFacts, walked_facts
@@ -175,6 +176,7 @@ def is_chosen_by_default(view: GameView) -> bool:
   return estimate_classes(met) < DEFAULT_MAX_WORLDS
 
 
+@typed
 def compile_private_moves_game(
   game: str | pyspiel.Game,
   action_filter: ActionFilter | None = None,
