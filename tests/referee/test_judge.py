@@ -114,9 +114,7 @@ def test_a_fault_shows_where_it_is_punished():
   assert verdict.value_gaps == pytest.approx([0, verdict.nash_conv], abs=1e-9)
   assert {(each.player, each.best) for each in verdict.worst()} == {(0, 1)}
   assert sum(each.gain for each in verdict.worst()) == pytest.approx(verdict.nash_conv)
-  assert "52.9% of it is gained where player 0 plays the best action, Bet, with 0: '0'" in str(
-    verdict
-  )
+  assert "52.9% player 0 at '0': the best action, Bet, has probability 0" in str(verdict)
   assert not spiel_cfr.judge("kuhn_poker", solved).worst()
 
 
