@@ -1,10 +1,10 @@
-r"""Compares refinement on the way with solving at once: infosets, memory, iterations and time to a target.
+r"""Compares refinement of an abstraction during the run with solving the whole game at once.
 
     python examples/refining.py --picture=results/refining.png
 
-The game is a river endgame with all of `fchpa`, begun with `few_bets`, or with checks, calls and folds. Memory is what
-an iteration goes through; the whole game is kept besides, to say how good a policy is. Times begin when the whole game
-and kernels are compiled.
+It prints infosets, memory, iterations and time to a target. The game is a river endgame with all bets of `fchpa`; the
+first abstraction has `few_bets`, or only checks, calls and folds. Memory is that of an iteration; the whole game, which
+evaluates policies, is not counted. Times do not include compiling.
 """
 
 import pathlib
@@ -18,7 +18,9 @@ import spiel_cfr
 from spiel_cfr.poker import bet_filters
 
 _TARGET = flags.DEFINE_float("target", 5.0, "NashConv to reach, in chips", lower_bound=0.0)
-_PICTURE = flags.DEFINE_string("picture", "results/refining.png", "where it goes; empty for none")
+_PICTURE = flags.DEFINE_string(
+  "picture", "results/refining.png", "file of the picture; empty for none"
+)
 
 Runs = dict[str, spiel_cfr.abstraction.Refined]
 
@@ -32,11 +34,11 @@ def main() -> None:
     "from few bets": bet_filters.few_bets,
     "from no bets": no_bets,
   }
-  # Kernels are there before times begin.
+  # This compiles the kernels before any timing.
   spiel_cfr.abstraction.solve_refining(game, no_bets, _TARGET.value, iterations=100)
   runs = {
-    how: spiel_cfr.abstraction.solve_refining(game, start, _TARGET.value)
-    for how, start in starts.items()
+    name: spiel_cfr.abstraction.solve_refining(game, start, _TARGET.value)
+    for name, start in starts.items()
   }
   print(table(title, runs))
   if path:
@@ -44,7 +46,7 @@ def main() -> None:
 
 
 def no_bets(state: Any, actions: list[int]) -> list[int]:
-  """Keeps folds, checks and calls."""
+  """Returns folds, checks and calls."""
   return [action for action in actions if action < 2]
 
 
@@ -71,7 +73,7 @@ def draw(title: str, runs: Runs, path: pathlib.Path) -> None:
     sizes.plot(seconds, np.array([stage.bytes for stage in found.history]) / 1e6, ".-")
   gaps.set(title=title, yscale="log", ylabel="NashConv in the whole game")
   gaps.legend()
-  sizes.set(ylabel="MB that an iteration goes through", xlabel="seconds")
+  sizes.set(ylabel="memory of an iteration, MB", xlabel="seconds")
   for plot in (gaps, sizes):
     plot.set_xscale("log")
     plot.grid(alpha=0.3, which="both", linewidth=0.4)

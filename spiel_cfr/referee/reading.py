@@ -200,8 +200,8 @@ def _to_distributions(
   rows = _as_array(answer)
   if rows.shape != mask.shape:
     raise errors.PolicyError(
-      f"{arguments.shortened(source)} has returned numbers of shape {rows.shape}. The shape must be {mask.shape}: one "
-      "row an infoset, one column an action of the game, legal or not."
+      f"{arguments.shortened(source)} has returned numbers of shape {rows.shape}. The shape must be {mask.shape}: a "
+      "row for each infoset, with a number for each action of the game, legal or not."
     )
   if answers == "logits":
     legal = np.where(mask, rows, -np.inf)

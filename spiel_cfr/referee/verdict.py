@@ -194,8 +194,8 @@ class Verdict(Evaluated):
     if worst:
       lines.append("Largest shares of NashConv, by infoset:")
     lines += [
-      f"{each.gain / self.gains.sum():z6.1%} player {each.player} at {each.infostate!r}: the best action, {best}, has "
-      f"probability {each.played[each.best]:z.3g}"
+      f"{each.gain / self.gains.sum():z6.1%} player {each.player} plays the best action, {best}, with probability "
+      f"{each.played[each.best]:z.3g} at {each.infostate!r}"
       for each, best in zip(worst, self._best_actions(worst), strict=True)
     ]
     return "\n".join(lines)
