@@ -127,10 +127,10 @@ def _best_response(
   # The last element is the empty sequence.
   values = Bounds.zeros(1 + len(compiled.all_action_sequences))
   values.add_at(sequence[ends], _reach(walk, moves, player).take(ends).times(payoffs))
-  own = np.flatnonzero(walk.mover == player)
+  nodes = np.flatnonzero(walk.mover == player)
   above = np.full(len(values.low), -1)
-  above[walk.entry[own]] = sequence[own]
-  if (above[walk.entry[own]] != sequence[own]).any():
+  above[walk.entry[nodes]] = sequence[nodes]
+  if (above[walk.entry[nodes]] != sequence[nodes]).any():
     raise errors.ImperfectRecallError(
       f"Player {player} forgets its own actions, and certificates need perfect recall."
     )

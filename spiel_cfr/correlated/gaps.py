@@ -1,7 +1,7 @@
 """Exact gaps from correlated equilibria of all kinds: the gains of players who deviate.
 
 Play is a distribution over strategy profiles, such as the iterations of a run. A mediator draws a profile. At every
-infoset that a player reaches, it recommends an action drawn from the player's strategy. A deviator of each kind
+infoset that a player reaches, it recommends an action drawn from the player's strategy. The kinds of deviators:
 
     coarse                 decides before the game, and gets no recommendations
     extensive-form coarse  may stop following at any infoset, before it sees the recommendation there

@@ -85,7 +85,7 @@ class IncentiveConstraints:
     num_rows, num_values = len(after), len(of_trigger)
 
     def payoffs_of(recommended: Int64s, sequences: Int64s, rows: Int64s, count: int) -> Any:
-      """Returns payoffs of own sequences, with the opponent's correlated with `recommended`, shape (count, pairs)."""
+      """Returns payoffs of `sequences` after the recommendation of `recommended`, shape (count, pairs)."""
       counts = np.diff(payoffs.indptr)[sequences]
       entries = spread(payoffs.indptr[sequences].astype(np.int64), counts)
       others = payoffs.indices[entries].astype(np.int64)

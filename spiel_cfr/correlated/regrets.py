@@ -253,10 +253,10 @@ def choose(record: StrategyChoice) -> None:
   for group in range(groups.shape[0]):
     first, stride, count, actions, infoset = infosets_of(groups, group)
     for i in range(count):
-      row, own = first + i, infoset + i
+      row, number = first + i, infoset + i
       if learns:
         external, internal = _sum_weights(
-          memories, own, actions, reach, regrets, ties[own], rates, shares
+          memories, number, actions, reach, regrets, ties[number], rates, shares
         )
         if internal > 0.0:
           for a in range(actions):
@@ -267,11 +267,11 @@ def choose(record: StrategyChoice) -> None:
           if internal <= 0.0:
             result[a] = shares[a] / external if external > 0.0 else 1.0 / actions
           strategy[row + a * stride] = result[a]
-      above = memories.sequence_above[own]
+      above = memories.sequence_above[number]
       for a in range(actions):
         place = row + a * stride
         reach[place] = reach[above] * strategy[place]
-      for last in range(memories.list_begin[own], memories.list_begin[own + 1]):
+      for last in range(memories.list_begin[number], memories.list_begin[number + 1]):
         reach[lists + last] = (
           reach[memories.list_parent[last]] * strategy[memories.list_played[last]]
         )

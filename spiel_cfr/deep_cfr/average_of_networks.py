@@ -113,7 +113,7 @@ class AveragePolicy(open_spiel_policy.Policy):  # type: ignore[misc]
     many, rows = len(self._weights), padded(features, 8)
     outputs = []
     for number, stack in enumerate(self._parameters[player]):
-      found = self._network.outputs_of_all(stack, rows, self._num_actions)
+      unscaled = self._network.outputs_of_all(stack, rows, self._num_actions)
       scales = self._scales[:, player, number, None, None]
-      outputs.append(scales * found[:many, : len(features)])
+      outputs.append(scales * unscaled[:many, : len(features)])
     return self._play(np.array(outputs), mask, self._iterations)

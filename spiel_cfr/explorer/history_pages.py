@@ -92,21 +92,6 @@ def describe(
     action_names[entry] if entry in action_names else number_name(names, str(actions[entry]))
     for entry in entries.tolist()
   ]
-  cut = []
-  if num_shown < len(reach):
-    cut.append(
-      f"{len(reach) - num_shown:,} of {len(reach):,} histories that do not go through the public state of this page"
-    )
-  if len(kept) < num_shown:
-    cut.append(
-      f"{num_shown - len(kept):,} of {num_shown:,} histories; the likeliest {len(kept):,} are here"
-    )
-  if len(rows) < num_rows:
-    share = infoset_reach[rows].sum() / max(infoset_reach[has_shown].sum(), 1e-300)
-    cut.append(
-      f"{num_rows - len(rows):,} of {num_rows:,} infosets; the likeliest {len(rows):,} are here, with {share:z.2%} of "
-      "all decisions in play"
-    )
   all_infostates = [infostate for infostates in compiled.infostates for infostate in infostates]
   infostates = [all_infostates[row] for row in rows.tolist()]
   decides = walk.mover[kept] >= 0
@@ -123,8 +108,9 @@ def describe(
     row=row,
   )
   num_histories = np.bincount(infoset[walk.mover >= 0], minlength=len(starts))
+  share = infoset_reach[rows].sum() / max(infoset_reach[has_shown].sum(), 1e-300)
   return Content(
-    header={"cut": cut},
+    header={"cut": _left_out(len(reach), num_shown, len(kept), num_rows, len(rows), share)},
     names=list(names),
     tree=tree,
     infosets=InfosetTable(
@@ -137,6 +123,42 @@ def describe(
       **{name: array[entries] for name, array in of_actions.items()},
     ),
   )
+
+
+def _left_out(
+  num_histories: int,
+  num_shown: int,
+  num_kept: int,
+  num_infosets: int,
+  num_kept_infosets: int,
+  share: float,
+) -> list[str]:
+  """Returns descriptions of the histories and infosets that a page leaves out.
+
+  Args:
+    num_histories: the number of histories of the game.
+    num_shown: the number of histories that go through the public state of the page.
+    num_kept: the number of histories on the page.
+    num_infosets: the number of infosets of the shown histories.
+    num_kept_infosets: the number of infosets on the page.
+    share: the share of all decisions in play that these infosets have.
+  """
+  cut = []
+  if num_shown < num_histories:
+    cut.append(
+      f"{num_histories - num_shown:,} of {num_histories:,} histories that do not go through the public state of this "
+      "page"
+    )
+  if num_kept < num_shown:
+    cut.append(
+      f"{num_shown - num_kept:,} of {num_shown:,} histories; the likeliest {num_kept:,} are here"
+    )
+  if num_kept_infosets < num_infosets:
+    cut.append(
+      f"{num_infosets - num_kept_infosets:,} of {num_infosets:,} infosets; the likeliest {num_kept_infosets:,} are "
+      f"here, with {share:z.2%} of all decisions in play"
+    )
+  return cut
 
 
 def _through(compiled: CompiledGame, walk: HistoryWalk, goals: Iterable[Any]) -> Bools:

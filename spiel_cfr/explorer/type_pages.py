@@ -125,7 +125,7 @@ class _PlayedTree:
 
   def expected_values(self) -> Float64s:
     """Returns each player's expected value at each place, shape (places, players); NaN where the mass is 0."""
-    sums = [(own * value).sum(axis=1) for own, value in zip(self.reach, self.sums, strict=True)]
+    sums = [(reach * value).sum(axis=1) for reach, value in zip(self.reach, self.sums, strict=True)]
     return _quotient(np.stack(sums, axis=1), self.mass[:, None])
 
   def state(self, node: int, deal: int | None = None) -> Any:

@@ -30,8 +30,8 @@ def regrets_now(table: Table, logarithms: Float64s) -> Float64s:
   first, counts = entries.first[met].astype(np.int64), entries.num_actions[met].astype(np.int64)
   idle = np.exp(logarithms[:, None] - entries.caught_up[:, first])
   positive, negative = np.repeat(idle, counts, axis=1)
-  here, result = spread(first, counts), np.zeros(len(entries.regret))
-  result[here] = entries.regret[here] * np.where(entries.regret[here] > 0, positive, negative)
+  used, result = spread(first, counts), np.zeros(len(entries.regret))
+  result[used] = entries.regret[used] * np.where(entries.regret[used] > 0, positive, negative)
   return result
 
 
@@ -50,7 +50,7 @@ def sampled_snapshots(
       sums = entries.cumulative[begin : begin + entries.num_actions.item(owner)]
       reach *= _normalized(sums)[above - begin]
       above = entries.parent.item(owner)
-    actions, here = engine.actions_of(player, infostate)
+    actions, of_actions = engine.actions_of(player, infostate)
     result.append(
       Snapshot(
         int(engine.counters[ITERATIONS]),
@@ -58,9 +58,9 @@ def sampled_snapshots(
         player,
         infostate,
         actions,
-        entries.strategy[here].tolist(),
-        _normalized(entries.cumulative[here]),
-        regrets[here].tolist(),
+        entries.strategy[of_actions].tolist(),
+        _normalized(entries.cumulative[of_actions]),
+        regrets[of_actions].tolist(),
         reach,
       )
     )

@@ -154,14 +154,14 @@ class SamplingSolver(MonteCarloSolver):
   def _next_numbers(self, count: int) -> Float64s:
     """Returns the numbers of the next iterations, shape (iterations, 3); see `traversal.AVERAGE_WEIGHT`."""
     sums = self.state.logarithms
-    done, known = int(self.state.counters[ITERATIONS]), int(sums[0])
-    iterations = np.arange(known + 1, done + count + 1)
+    done, summed = int(self.state.counters[ITERATIONS]), int(sums[0])
+    iterations = np.arange(summed + 1, done + count + 1)
     with np.errstate(divide="ignore"):
       logarithms = np.log(discounts_of(self.minimizer, iterations))  # type: ignore[arg-type]
     logarithms = np.maximum(logarithms, _LEAST_LOGARITHM)
-    logarithms = np.cumsum(np.vstack([sums[1:], logarithms]), axis=0)[done - known :]
+    logarithms = np.cumsum(np.vstack([sums[1:], logarithms]), axis=0)[done - summed :]
     sums[:] = done, *logarithms[0]
-    weights = evaluated(self._weights, iterations[done - known :])
+    weights = evaluated(self._weights, iterations[done - summed :])
     check_weights(weights, count, float(self._engine.table.entries.cumulative[0]))
     return np.hstack([weights[:, None], logarithms[1:]])
 

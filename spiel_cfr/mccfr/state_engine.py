@@ -184,8 +184,8 @@ class StateEngine:
   def _undo(self, counters: Uint64s) -> None:
     """Undoes the additions of an unfinished traversal; `counters` are those before it."""
     entries, workspace = self.table.entries, self._workspace
-    for here, before in reversed(self._averages):
-      entries.cumulative[here] = np.frombuffer(before)
+    for part, before in reversed(self._averages):
+      entries.cumulative[part] = np.frombuffer(before)
     for begin in workspace.reached[: workspace.position.item(REACHED)].tolist():
       entries.increment[begin : begin + entries.touched.item(begin)] = 0.0
       entries.touched[begin] = 0
@@ -212,8 +212,8 @@ class StateEngine:
       kind, entry = mover, self._entry(state, mover, moves, sequences[mover])
       is_kept = (self._sampler.own if mover == player else self._sampler.others) in _SEVERAL
       if mover == averaged:
-        here = slice(entry, entry + len(moves))
-        self._averages.append((here, self.table.entries.cumulative[here].tobytes()))
+        part = slice(entry, entry + len(moves))
+        self._averages.append((part, self.table.entries.cumulative[part].tobytes()))
     else:
       raise unknown_player(state)
     self._reserve(node)
