@@ -1,12 +1,11 @@
-r"""Draws exploitability against the number of buckets, of abstractions of Leduc poker, liar's dice and endgames.
+r"""Draws exploitability against the number of buckets, for abstractions of Leduc poker, liar's dice and endgames.
 
     python examples/abstraction.py --picture=results/abstraction.png
     python examples/abstraction.py --endgame=subgame3.txt
 
-prints a table for each game: how many buckets there are, and how exploitable in the full game is what a solver makes of
-them when both players are abstract, and when one is at a time (`least_exploitable`). The endgame, a file in the
-LibratusEndgames format, begins at the river or at the turn; without one there are two, one
-of each.
+prints a table for each game: the number of buckets, and the exploitability in the full game of the solver's policy. It
+abstracts both players, or one at a time (`least_exploitable`). The endgame is a file in the LibratusEndgames format,
+and begins at the river or the turn. By default there is a random one of each.
 """
 
 import pathlib
@@ -21,8 +20,8 @@ from results import draws, median_seconds, pyplot, river_endgame, save, start, t
 import spiel_cfr
 from spiel_cfr.poker import bet_filters
 
-_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "of each solver", lower_bound=1)
-_SIZES = flags.DEFINE_list("sizes", ["1", "2", "3", "4", "6"], "buckets a public state has at most")
+_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "iterations of each solver", lower_bound=1)
+_SIZES = flags.DEFINE_list("sizes", ["1", "2", "3", "4", "6"], "most buckets at a public state")
 _HANDS = flags.DEFINE_list(
   "hands", ["1", "2", "5", "10", "20", "50", "100", "200"], "buckets of hands on the river"
 )
@@ -30,16 +29,16 @@ _TURN_HANDS = flags.DEFINE_list(
   "turn_hands", ["1", "2", "4", "8", "16"], "buckets of hands on the turn, and on each river"
 )
 _TURN_ITERATIONS = flags.DEFINE_integer(
-  "turn_iterations", 300, "of each solver of an endgame that begins at the turn", lower_bound=1
+  "turn_iterations", 300, "iterations of each solver of a turn endgame", lower_bound=1
 )
 _GAMES = flags.DEFINE_list(
-  "games", ["leduc_poker", "liars_dice(dice_sides=4)"], "games that list their leaves"
+  "games", ["leduc_poker", "liars_dice(dice_sides=4)"], "games with a list of histories"
 )
 _ENDGAME = flags.DEFINE_string("endgame", None, "a file in the LibratusEndgames format")
-_ROUNDS = flags.DEFINE_integer("rounds", 60, "how often times are measured", lower_bound=1)
-_SPEED_ONLY = flags.DEFINE_bool("speed_only", False, "nothing but the last line, without a picture")
+_ROUNDS = flags.DEFINE_integer("rounds", 60, "rounds of timing", lower_bound=1)
+_SPEED_ONLY = flags.DEFINE_bool("speed_only", False, "print only the timings, without a picture")
 _PICTURE = flags.DEFINE_string(
-  "picture", "results/abstraction.png", "where it goes; empty for none"
+  "picture", "results/abstraction.png", "file of the picture; empty for none"
 )
 
 # Buckets and exploitability, by curve.
@@ -66,7 +65,7 @@ def main() -> None:
 
 
 def clustered(game: spiel_cfr.CompiledGame) -> Curves:
-  """Measures clusters of strategies, and what loses nothing."""
+  """Measures clusters of strategies, and the lossless abstraction."""
   curves: Curves = {}
   for size in map(int, _SIZES.value):
     made = spiel_cfr.abstraction.cluster(game, size)
@@ -80,7 +79,7 @@ def clustered(game: spiel_cfr.CompiledGame) -> Curves:
 
 
 def bucketed(game: spiel_cfr.poker.PublicGame) -> Curves:
-  """Measures buckets of hands by equity, and by equities against eight clusters of the other's hands."""
+  """Measures buckets of hands by equity, and by equities against eight clusters of the opponent's hands."""
   curves: Curves = {}
   equity = [spiel_cfr.abstraction.hand_equities(game, player) for player in (0, 1)]
   groups = [spiel_cfr.abstraction.k_means(own, 8) for own in equity]
@@ -104,7 +103,7 @@ def bucketed(game: spiel_cfr.poker.PublicGame) -> Curves:
 
 
 def before_the_river(game: spiel_cfr.poker.PublicGame) -> Curves:
-  """Measures buckets of hands on the turn and on each river, by three features of the turn, and what loses nothing."""
+  """Measures buckets of hands on the turn and each river, by three features of the turn, and lossless buckets."""
   curves: Curves = {}
   turns = [turn_features(game, player) for player in (0, 1)]
   rivers = [
@@ -128,9 +127,9 @@ def before_the_river(game: spiel_cfr.poker.PublicGame) -> Curves:
 def turn_features(
   game: spiel_cfr.poker.PublicGame, player: int
 ) -> dict[str, tuple[np.ndarray, np.ndarray | None]]:
-  """Returns features of hands on the turn, and the distances between their columns where they are histograms."""
+  """Returns features of hands on the turn, with ground distances between the columns of histograms."""
   bins = np.arange(10)
-  # On each river, equities against two clusters of the other's hands; then clusters of these, the same on all rivers.
+  # On each river, equities against two clusters of the opponent's hands; then common clusters of these on all rivers.
   against = []
   for board in later_boards(game):
     others = spiel_cfr.abstraction.k_means(
@@ -160,7 +159,7 @@ def later_boards(game: spiel_cfr.poker.PublicGame) -> range:
 
 
 def run(game: spiel_cfr.CompiledGame, iterations: int | None = None) -> float:
-  """Returns the best exploitability in the full game that DCFR comes by."""
+  """Returns the lowest exploitability in the full game during a run of DCFR."""
   solver = spiel_cfr.DCFRSolver(game)
   result = spiel_cfr.run(solver, iterations or _ITERATIONS.value, progress=False)
   assert result.best.exploitability is not None
@@ -172,7 +171,7 @@ def add(curves: Curves, name: str, buckets: int, exploitability: float) -> None:
 
 
 def endgames() -> Iterator[tuple[spiel_cfr.poker.PublicGame, str]]:
-  """Yields endgames and what to call them; payoffs are in chips."""
+  """Yields endgames and their titles; payoffs are in chips."""
   chosen = [river_endgame(), turn_endgame()]
   if _ENDGAME.value:
     path = pathlib.Path(_ENDGAME.value)
@@ -182,7 +181,7 @@ def endgames() -> Iterator[tuple[spiel_cfr.poker.PublicGame, str]]:
 
 
 def speed() -> str:
-  """Measures iterations of CFR+ on Leduc poker against each other, and how long what loses nothing takes to find."""
+  """Measures CFR+ on Leduc poker with and without the lossless abstraction, and the time to find the abstraction."""
   full = spiel_cfr.compile_game("leduc_poker")
   lossless = spiel_cfr.abstraction.abstract(full, spiel_cfr.abstraction.lossless(full))
   runs = {
@@ -196,9 +195,9 @@ def speed() -> str:
     spiel_cfr.abstraction.lossless(game)
     seconds.append(time.process_time() - begin)
   return (
-    f"\nAn iteration on Leduc poker takes {found['full'] / found['lossless']:z.2f} of one without suits, "
-    f"{full.num_infosets:,} infosets by {lossless.num_infosets:,}; colour refinement of liar's dice, "
-    f"{game.num_infosets:,} infosets, takes {float(np.median(seconds)):z.2f} s."
+    f"\nAn iteration on Leduc poker ({full.num_infosets:,} infosets) takes {found['full'] / found['lossless']:z.2f} "
+    f"times as long as on its lossless abstraction ({lossless.num_infosets:,}). Colour refinement of liar's dice "
+    f"({game.num_infosets:,} infosets) takes {float(np.median(seconds)):z.2f} s."
   )
 
 

@@ -1,6 +1,6 @@
-"""Computes the atlas again: prints what has changed, writes the file of the package and docs/atlas.md.
+"""Recomputes the atlas: prints changes, and writes the file of the package and docs/atlas.md.
 
-Games that an interrupted run has done are not computed again.
+An interrupted run continues with the games that it has not computed.
 """
 
 import importlib.metadata
@@ -12,9 +12,11 @@ from absl import app, flags
 from spiel_cfr import atlas
 from spiel_cfr.atlas.entries import read_entry
 
-_GAMES = flags.DEFINE_list("games", [], "only these games; all by default")
-_MISSING = flags.DEFINE_bool("missing", False, "only games that have no numbers yet")
-_DONE = flags.DEFINE_string("done", "build/atlas.jsonl", "what a run has done so far")
+_GAMES = flags.DEFINE_list("games", [], "games to compute; all by default")
+_MISSING = flags.DEFINE_bool("missing", False, "compute only games without numbers")
+_DONE = flags.DEFINE_string(
+  "done", "build/atlas.jsonl", "file with the results of an interrupted run"
+)
 _ROOT = pathlib.Path(__file__).parent.parent
 _FILE = _ROOT / "spiel_cfr" / "atlas" / "atlas.json"
 

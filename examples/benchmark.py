@@ -1,16 +1,21 @@
-r"""Measures speed, always as ratios of things timed in the same run: medians over rounds that take turns.
+r"""Measures speed as ratios of times in the same run: medians over interleaved rounds.
 
     python examples/benchmark.py
     python examples/benchmark.py --only=iterations --games=leduc
 
-Parts: `iterations` times a full iteration of CFR+, all players, against OpenSpiel's solvers in C++ and in Python,
-against our own with payoffs in the plainest form, and against the streaming floor;
-`solvers` times an iteration of our solvers against CFR+; `sampling` times Monte Carlo CFR against OpenSpiel's; `states`
-does so on games too large to compile, from the first iteration on;
-`evaluation` times NashConv against OpenSpiel's; `compiling` times the walk against a bare one; `endgames` times hold'em
-in vector form against dense matrix products, OpenSpiel's list of deals and itself; `start` times a first and a second
-start of Python with one iteration of Leduc. Two more run only when they are named: `shards` times a turn endgame on
-threads and on processes, and what goes between them; `scaling` measures how cost grows with games, and draws it:
+The parts:
+
+- `iterations`: an iteration of CFR+, all players, against OpenSpiel in C++ and Python, our leaf rows and the streaming
+  floor;
+- `solvers`: an iteration of our solvers against CFR+;
+- `sampling`: Monte Carlo CFR against OpenSpiel's;
+- `states`: Monte Carlo CFR on games too large to compile, from the first iteration on, against OpenSpiel's;
+- `evaluation`: NashConv against OpenSpiel's;
+- `compiling`: the walk against a bare walk;
+- `endgames`: hold'em in vector form against dense matrix products and OpenSpiel's list of deals;
+- `start`: first and second start of Python with one iteration of Leduc;
+- `shards`, only if named: a turn endgame on threads and on processes;
+- `scaling`, only if named: the growth of costs with the size of games, with a picture.
 
     python examples/benchmark.py --only=scaling --most_leaves=1e6 --picture=results/scaling.png
 
@@ -18,8 +23,8 @@ threads and on processes, and what goes between them; `scaling` measures how cos
 
     python examples/benchmark.py --only=endgames --river=subgame3.txt --turn=subgame1.txt
 
-The streaming floor is the time that reading what an iteration must touch would take at the speed with which this
-machine reads memory of that size: all payoffs, and of every sequence its regret, strategy, reach and average.
+The streaming floor is the time to read all payoffs, and the regret, strategy, reach and average of every sequence, at
+the speed with which this machine reads memory of that size.
 """
 
 import os
@@ -31,7 +36,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-# Before NumPy is imported, which is compared with one thread of ours.
+# Set before NumPy is imported: one thread of NumPy is compared with one of ours.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numba
@@ -62,9 +67,9 @@ GAMES = {
   "liar's dice 1x6": "liars_dice",
   "leduc 3 players": "leduc_poker(players=3)",
 }
-_GAMES = flags.DEFINE_list("games", list(GAMES), "which of the games")
-_ROUNDS = flags.DEFINE_integer("rounds", 5, "how often everything is timed", lower_bound=1)
-_SECONDS = flags.DEFINE_float("seconds", 0.2, "about how long each timing of ours takes", 0.001)
+_GAMES = flags.DEFINE_list("games", list(GAMES), "games to measure")
+_ROUNDS = flags.DEFINE_integer("rounds", 5, "rounds of timing", lower_bound=1)
+_SECONDS = flags.DEFINE_float("seconds", 0.2, "approximate seconds of each timing", 0.001)
 
 _PARTS: dict[str, Callable[[], None]] = {}
 
@@ -76,12 +81,12 @@ def part(function: Callable[[], None]) -> Callable[[], None]:
 
 
 def medians(steps: dict[str, Step]) -> dict[str, float]:
-  """Returns the median seconds that each takes for one repetition; all are timed in turn, round by round."""
+  """Returns the median seconds of one repetition of each step; steps take turns in each round."""
   return median_seconds(steps, _ROUNDS.value, _SECONDS.value)
 
 
 def repeat(function: Callable[..., object], *arguments: Any) -> Step:
-  """Turns a call into something that repeats it."""
+  """Returns a step that repeats a call."""
 
   def step(count: int) -> None:
     for _ in range(count):
@@ -91,7 +96,7 @@ def repeat(function: Callable[..., object], *arguments: Any) -> Step:
 
 
 def show(title: str, found: dict[str, float], base: str) -> None:
-  """Prints times, and how many times as long as `base` each takes."""
+  """Prints times, and their ratios to that of `base`."""
   print(f"\n{title}")
   for name, seconds in found.items():
     print(f"  {name:34} {seconds * 1e6:z14,.2f} us {seconds / found[base]:z12,.2f}", flush=True)
@@ -106,7 +111,7 @@ def compiled(name: str) -> EnumeratedGame:
 
 @numba.njit(fastmath=True)
 def read(array: npt.NDArray[np.float64], times: int) -> float:
-  """Reads an array as fast as the machine can, several times."""
+  """Reads an array several times, as fast as the machine can."""
   total = 0.0
   for _ in range(times):
     for index in range(array.size):
@@ -115,13 +120,13 @@ def read(array: npt.NDArray[np.float64], times: int) -> float:
 
 
 def read_seconds(num_bytes: int) -> float:
-  """Returns how long this machine takes to read so many bytes that it has just read before."""
+  """Returns the seconds in which this machine reads an array of this size, which it has just read before."""
   array = np.ones(num_bytes // 8)
   return medians({"read": lambda times: read(array, times)})["read"]
 
 
 def with_leaf_rows(game: EnumeratedGame) -> EnumeratedGame:
-  """Returns the game with its payoffs in the plainest form."""
+  """Returns the game with its payoffs as leaf rows, the plainest form."""
   sequences, payoffs = [], []
   for player in range(game.num_players):
     own, others, values = game.payoff.leaves(player)
@@ -151,13 +156,13 @@ def iterations() -> None:
     found = medians(steps)
     found["streaming floor"] = read_seconds(game.payoff.num_bytes + 4 * 8 * game.end)
     show(
-      f"one iteration of CFR+ on {game.game_string}, and how many of ours it takes",
+      f"one iteration of CFR+ on {game.game_string}: time, and ratio to ours",
       found,
       "spiel_cfr",
     )
-    own = found["spiel_cfr"]
-    cells = [times(found[column] / own) if column in found else "" for column in columns]
-    table.append(f"| {name} | {own * 1e6:z.3g} us | {' | '.join(cells)} |")
+    base = found["spiel_cfr"]
+    cells = [times(found[column] / base) if column in found else "" for column in columns]
+    table.append(f"| {name} | {base * 1e6:z.3g} us | {' | '.join(cells)} |")
   print("\n".join(table))
 
 
@@ -174,7 +179,7 @@ def solvers() -> None:
       continue
     names = [solver for solver in SOLVERS if not solver.startswith("open_spiel")]
     found = medians({solver: SOLVERS[solver](game, 1000).run for solver in names})
-    show(f"one iteration on {game.game_string}, and how many of CFR+ it takes", found, "cfr+")
+    show(f"one iteration on {game.game_string}: time, and ratio to CFR+", found, "cfr+")
 
 
 @part
@@ -182,7 +187,7 @@ def sampling() -> None:
   for name in _GAMES.value:
     game = compiled(name)
     solver = spiel_cfr.ExternalSamplingSolver(game)
-    # Single iterations soon reach only a part of the game, and then cost less.
+    # Later iterations reach a part of the game only, and cost less.
     solver.run(10_000)
     found = medians(
       {
@@ -198,7 +203,7 @@ def sampling() -> None:
       }
     )
     show(
-      f"one iteration of external sampling on {game.game_string}, and how many of ours it takes",
+      f"one iteration of external sampling on {game.game_string}: time, and ratio to ours",
       found,
       "spiel_cfr",
     )
@@ -225,7 +230,7 @@ def states() -> None:
       times.setdefault("OpenSpiel Python", []).append((time.perf_counter() - start) / count)
     found = {label: statistics.median(column) for label, column in times.items()}
     show(
-      f"an iteration of {name}, the first {count}, and how many of ours it takes",
+      f"an iteration of the first {count} on {name}: time, and ratio to ours",
       found,
       "spiel_cfr",
     )
@@ -247,14 +252,14 @@ def evaluation() -> None:
       "OpenSpiel C++": repeat(pyspiel.nash_conv, game.game, in_cpp),
     }
     show(
-      f"NashConv on {game.game_string}, and how many of ours it takes",
+      f"NashConv on {game.game_string}: time, and ratio to ours",
       medians(steps),
       "spiel_cfr, of the solver",
     )
 
 
 def bare_walk(game: pyspiel.Game) -> None:
-  """Visits all states depth first and asks each for what compiling needs."""
+  """Visits all states depth first, and calls the methods that compiling needs."""
   stack = [game.new_initial_state()]
   while stack:
     state = stack.pop()
@@ -276,15 +281,17 @@ def compiling() -> None:
       "enumerate_game": repeat(enumerate_game, GameView(game), 10**9, 10**11),
       "compile_game": repeat(spiel_cfr.compile_game, game),
     }
-    show(f"walking {game}, and how many bare walks it takes", medians(steps), "bare walk")
+    show(f"walking {game}: time, and ratio to a bare walk", medians(steps), "bare walk")
 
 
-_RIVER = flags.DEFINE_string("river", None, "a river endgame in the LibratusEndgames format")
-_TURN = flags.DEFINE_string("turn", None, "a turn endgame in that format")
+_RIVER = flags.DEFINE_string(
+  "river", None, "file of a river endgame in the LibratusEndgames format"
+)
+_TURN = flags.DEFINE_string("turn", None, "file of a turn endgame in the LibratusEndgames format")
 
 
 def endgame(path: str | None, board: str, num_hands: int = 1326) -> pyspiel.Game:
-  """Loads an endgame, or makes one where so many hands, less those that the board blocks, have a random reach."""
+  """Loads an endgame, or makes one with random reaches of `num_hands` hands, less those that the board blocks."""
   if path is not None:
     return spiel_cfr.load_endgame(path).load()
   rng = np.random.default_rng(0)
@@ -294,7 +301,7 @@ def endgame(path: str | None, board: str, num_hands: int = 1326) -> pyspiel.Game
 
 
 def dense_cfr_plus(game: spiel_cfr.poker.PublicGame) -> Step:
-  """Returns CFR+ on a river endgame in plain NumPy: showdowns and folds as products with matrices over hands."""
+  """Returns CFR+ on a river endgame in plain NumPy: showdowns and folds are products with matrices over hands."""
   tree, hands, strengths = (
     game.tree,
     *(getattr(game.tree.boards[0], name) for name in ("hands", "strengths")),
@@ -329,17 +336,17 @@ def dense_cfr_plus(game: spiel_cfr.poker.PublicGame) -> Step:
         values = payoffs * (reach @ matrix.T if player == 0 else -(reach @ matrix))
         for row, value in zip(above[player], values, strict=True):
           utility[row : row + len(value)] += value
-      for block, infosets in reversed(list(tree.infoset_groups())):
-        value = (strategy[block] * utility[block]).sum(axis=0)
-        regret[block] = np.maximum(regret[block] + utility[block] - value, 0)
-        total = regret[block].sum(axis=0)
-        shares = regret[block] / np.where(total > 0, total, 1)
-        strategy[block] = np.where(total > 0, shares, 1 / len(block))
+      for rows, infosets in reversed(list(tree.infoset_groups())):
+        value = (strategy[rows] * utility[rows]).sum(axis=0)
+        regret[rows] = np.maximum(regret[rows] + utility[rows] - value, 0)
+        total = regret[rows].sum(axis=0)
+        shares = regret[rows] / np.where(total > 0, total, 1)
+        strategy[rows] = np.where(total > 0, shares, 1 / len(rows))
         np.add.at(utility, tree.parent[infosets], value)
-      own = slice(tree.root, tree.end)
-      average[own] += count * sequence[own]
-      for block, infosets in tree.infoset_groups():
-        sequence[block] = sequence[tree.parent[infosets]] * strategy[block]
+      part = slice(tree.root, tree.end)
+      average[part] += count * sequence[part]
+      for rows, infosets in tree.infoset_groups():
+        sequence[rows] = sequence[tree.parent[infosets]] * strategy[rows]
 
   return repeat(iterate)
 
@@ -397,7 +404,7 @@ def endgames() -> None:
       text=True,
     ).stdout
     estimate, peak = output.split()
-    print(f"  {dtype}: {peak}, of which {estimate} were foreseen for solver and game")
+    print(f"  {dtype}: {peak}, of which {estimate} were estimated for solver and game")
 
 
 @part
@@ -414,10 +421,10 @@ def start() -> None:
 
 
 def shards() -> None:
-  """Times a turn endgame on threads and on processes of Ray."""
+  """Times a turn endgame on threads and on Ray processes."""
   import ray
 
-  # One process for the first of them, and two for the second.
+  # One core for the solver on one process, two for that on two.
   ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False)
   game = endgame(_TURN.value, "7s9h9cTc", _HANDS.value)
   plain, threaded = (
@@ -442,29 +449,27 @@ def shards() -> None:
 
 
 _HANDS = flags.DEFINE_integer(
-  "hands", 400, "how many hands a player has in the endgame of `shards`", 10, 1326
+  "hands", 400, "hands of each player in the endgame of `shards`", 10, 1326
 )
-_MOST_LEAVES = flags.DEFINE_float("most_leaves", 1e5, "how large the games of `scaling` are", 1)
+_MOST_LEAVES = flags.DEFINE_float("most_leaves", 1e5, "most leaves of the games of `scaling`", 1)
 _MOST_LEAVES_OF_OPEN_SPIEL = flags.DEFINE_float(
-  "most_leaves_of_open_spiel", 2e6, "how large those that OpenSpiel's C++ solves beside it are", 1
+  "most_leaves_of_open_spiel", 2e6, "most leaves of the games that OpenSpiel's C++ also solves", 1
 )
 _SECONDS_EACH = flags.DEFINE_float(
-  "seconds_each", 60, "how long a game of `scaling` may take to each exploitability", 0.001
+  "seconds_each", 60, "most seconds to each exploitability of a game of `scaling`", 0.001
 )
-_MOST_MINUTES = flags.DEFINE_float(
-  "most_minutes", 10, "how long a game of `scaling` may take altogether", 0.001
-)
+_MOST_MINUTES = flags.DEFINE_float("most_minutes", 10, "most minutes of a game of `scaling`", 0.001)
 _MOST_GIGABYTES = flags.DEFINE_float(
-  "most_gigabytes", 4, "how much memory compiling a game of `scaling` may take", 0.001
+  "most_gigabytes", 4, "most memory for compiling a game of `scaling`, in GB", 0.001
 )
-_PICTURE = flags.DEFINE_string("picture", "results/scaling.png", "the picture of `scaling`")
+_PICTURE = flags.DEFINE_string("picture", "results/scaling.png", "file of the picture of `scaling`")
 _KEEP = flags.DEFINE_bool(
-  "keep", False, "whether `scaling` measures only what the CSV file beside the picture lacks"
+  "keep", False, "keep the measurements in the CSV file beside the picture of `scaling`"
 )
 
 
 def growth() -> None:
-  """Measures how cost grows with games."""
+  """Measures the growth of costs with the size of games."""
   scaling.measure_all(
     _MOST_LEAVES.value,
     _SECONDS_EACH.value,
@@ -476,9 +481,9 @@ def growth() -> None:
   )
 
 
-# What takes too long to be run with the others.
+# Long parts, which run only if they are named.
 _ALONE = {"scaling": growth, "shards": shards}
-_ONLY = flags.DEFINE_list("only", list(_PARTS), "which parts to run")
+_ONLY = flags.DEFINE_list("only", list(_PARTS), "parts to run")
 
 
 def main(arguments: list[str]) -> None:

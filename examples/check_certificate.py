@@ -32,7 +32,7 @@ def check(content: Any) -> bool:
     mover, name = state.current_player(), "chance"
     if state.is_terminal():
       sums.add(sum(payoffs := [rational(each) for each in state.returns()]))
-      for player in players:  # The last reach has all moves, the others not the player's.
+      for player in players:  # The last reach includes all moves; the others exclude the player's.
         for key, reach in (last[player], reaches[player]), ("policy", reaches[-1]):
           worth[player][0][key] += (reach * payoffs[player]).__floor__()
           worth[player][1][key] += (reach * payoffs[player]).__ceil__()

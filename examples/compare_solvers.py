@@ -1,10 +1,10 @@
-r"""Solves one game with several solvers, ours and OpenSpiel's, and lets OpenSpiel judge the results.
+r"""Compares solvers of this library and OpenSpiel on one game; OpenSpiel evaluates the results.
 
     python examples/compare_solvers.py --game=leduc_poker --solvers=cfr,cfr+,dcfr,open_spiel_cfr+ --iterations=1000
 
-prints the exploitability after 1, 2, 4, ... iterations (NashConv where the game is not a constant-sum game of two
-players), that of the last iterate in place of the average, and draws it. It ends with what OpenSpiel's own functions
-say of every final average policy.
+prints and draws the exploitability of the average policy after 1, 2, 4, ... iterations (NashConv if the game is not
+two-player constant-sum), and that of the last iterate. At the end, OpenSpiel's functions evaluate every final average
+policy.
 """
 
 import pathlib
@@ -19,7 +19,7 @@ import spiel_cfr
 from spiel_cfr import CompiledGame
 from spiel_cfr.__main__ import check_writable
 
-_GAME = flags.DEFINE_string("game", "leduc_poker", "any OpenSpiel game, with its parameters")
+_GAME = flags.DEFINE_string("game", "leduc_poker", "OpenSpiel game string")
 _SOLVERS = flags.DEFINE_list(
   "solvers",
   [
@@ -31,13 +31,11 @@ _SOLVERS = flags.DEFINE_list(
     "open_spiel_cfr",
     "open_spiel_cfr+",
   ],
-  f"which solvers to compare, from: {', '.join(SOLVERS)}",
+  f"solvers to compare, from: {', '.join(SOLVERS)}",
 )
-_ITERATIONS = flags.DEFINE_integer(
-  "iterations", 1000, "how many iterations each does", lower_bound=1
-)
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where the picture goes")
-_PLOT = flags.DEFINE_bool("plot", True, "whether to draw the picture; needs matplotlib")
+_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "iterations of each solver", lower_bound=1)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "folder of the picture")
+_PLOT = flags.DEFINE_bool("plot", True, "draw the picture, which needs matplotlib")
 
 
 def main() -> None:
@@ -61,7 +59,7 @@ def main() -> None:
     name: {row.iteration: row.nash_conv / divisor for row in result.rows}
     for name, result in results.items()
   }
-  print(f"\n{quality} of the average policy after so many iterations; {orders(solvers)}")
+  print(f"\n{quality} of the average policy by iteration; {orders(solvers)}")
   seconds = {name: result.last.solver_seconds for name, result in results.items()}
   print("iterations", *(name.rjust(9) for name in table), sep="  ")
   for iteration in next(iter(table.values())):
@@ -74,8 +72,8 @@ def main() -> None:
   print("   seconds", *cells, sep="  ")
   if "restarted" in solvers:
     print(
-      "(restarted hands out the best strategies that it has met, so its line never rises: it is flat until better "
-      "ones\n are found, and for good where only rounding is left.)"
+      "(restarted returns the best strategies so far, so its line never rises: it is flat until it finds better ones,\n"
+      "and at the end, when only rounding is left.)"
     )
 
   judge(game, solvers)
@@ -84,25 +82,25 @@ def main() -> None:
 
 
 def orders(solvers: dict[str, spiel_cfr.Solver]) -> str:
-  """Says in which order players update, since the two are not to be compared without a word."""
-  # A wrapper does what the solver inside does.
-  inside = {name: each.recipe.arguments.get("solver", each) for name, each in solvers.items()}
-  at_once = [
-    name for name, each in inside.items() if not getattr(each, "alternating_updates", True)
+  """Returns a description of the order of updates, which matters for the comparison."""
+  # A wrapper has the order of its inner solver.
+  inner = {name: each.recipe.arguments.get("solver", each) for name, each in solvers.items()}
+  simultaneous = [
+    name for name, each in inner.items() if not getattr(each, "alternating_updates", True)
   ]
-  if not at_once:
-    return "players update in turn"
-  return f"players update in turn, but at once in {', '.join(at_once)}"
+  if not simultaneous:
+    return "alternating updates"
+  return f"alternating updates; simultaneous in {', '.join(simultaneous)}"
 
 
 def picture_of(game: str) -> pathlib.Path:
-  """Returns where the picture of a game goes."""
+  """Returns the path of a game's picture."""
   return pathlib.Path(_OUTPUT_DIR.value, file_name("compare", game, ".png"))
 
 
 def judge(game: CompiledGame, solvers: dict[str, spiel_cfr.Solver]) -> None:
-  """Prints what OpenSpiel's own NashConv is, beside ours, and how alike the policies of twin solvers are."""
-  print("\nOpenSpiel's NashConv of the final average policies, and how far ours is from it")
+  """Prints OpenSpiel's NashConv, its difference from ours, and differences of equal solvers' policies."""
+  print("\nOpenSpiel's NashConv of the final average policies, and the difference from ours")
   for name, solver in solvers.items():
     by_open_spiel = open_spiel_exploitability.nash_conv(
       game.game, solver.average_policy(), use_cpp_br=False
@@ -118,7 +116,7 @@ def judge(game: CompiledGame, solvers: dict[str, spiel_cfr.Solver]) -> None:
       )
       print(f"  largest difference of a probability in {ours} and in {theirs}: {difference:z.1e}")
   print(
-    "(Regret matching magnifies rounding errors: twins are alike to 1e-9 for about 100 iterations.)"
+    "(Regret matching magnifies rounding errors: equal solvers agree to 1e-9 for about 100 iterations.)"
   )
 
 

@@ -1,10 +1,10 @@
-r"""Draws how the gap falls with the horizon: T^(-3/4) for stable-predictive CFR, T^(-1/2) for CFR.
+r"""Draws NashConv against the horizon T: T^(-3/4) for stable-predictive CFR, T^(-1/2) for CFR.
 
     python examples/convergence_rate.py --output=rate.png
 
-For every horizon T = 2^6 ... 2^14 it runs stable-predictive CFR with the steps that the theory has for T, and CFR, both
-with simultaneous updates, for T iterations. What the theory bounds is NashConv times T^(3/4); NashConv times T^(1/2) of
-CFR stays where it is. The matrix games have mixed equilibria away from the uniform strategy.
+For every horizon T = 2^6 ... 2^14 it runs T iterations of stable-predictive CFR, with the theory's steps for T, and of
+CFR, both with simultaneous updates. The theory bounds NashConv times T^(3/4). For CFR, NashConv times T^(1/2) stays
+constant. The matrix games have mixed equilibria away from the uniform strategy.
 """
 
 import csv
@@ -19,15 +19,17 @@ import spiel_cfr
 _MATRICES = {
   "rock-paper-scissors, biased": [[0, -1, 2], [1, 0, -1], [-2, 1, 0]],
   "matching pennies, biased": [[2, -1], [-1, 1]],
-  # From Farina, Kroer and Sandholm (2021), where regret matching+ is slow on it.
+  # From Farina, Kroer and Sandholm (2021): regret matching+ is slow on this game.
   "3 x 3": [[3, 0, -3], [0, 3, -4], [0, 0, 1]],
 }
 _GAMES = ("kuhn_poker", "leduc_poker")
-_POWERS = flags.DEFINE_integer("powers", 14, "the largest horizon is 2 to this", lower_bound=6)
-_OUTPUT = flags.DEFINE_string(
-  "output", "results/rate.png", "the picture; a CSV file goes beside it"
+_POWERS = flags.DEFINE_integer(
+  "powers", 14, "exponent of the largest horizon, a power of 2", lower_bound=6
 )
-# NashConv times a power of the horizon, by title and power of a panel, and by game.
+_OUTPUT = flags.DEFINE_string(
+  "output", "results/rate.png", "file of the picture; a CSV file is written beside it"
+)
+# (title, power) of a panel -> game -> NashConv times the power of each horizon.
 Curves = dict[tuple[str, float], dict[str, list[float]]]
 
 
@@ -65,7 +67,7 @@ def main() -> None:
 
 @draws
 def draw(curves: Curves, horizons: list[int], path: pathlib.Path) -> None:
-  """Draws a panel a solver, a line a game."""
+  """Draws one panel a solver, and one line a game."""
   size = 3.6 * len(curves), 4
   figure, grid = pyplot().subplots(1, len(curves), figsize=size, layout="constrained")
   for axes, ((title, rate), lines) in zip(grid, curves.items(), strict=True):
@@ -82,7 +84,7 @@ def draw(curves: Curves, horizons: list[int], path: pathlib.Path) -> None:
 def nash_conv(
   game: spiel_cfr.CompiledGame, horizon: int, settings: dict[str, object] | None
 ) -> float:
-  """Runs one solver to its horizon; CFR if there are no settings."""
+  """Returns NashConv of a solver after its horizon: stable-predictive CFR with `settings`, or CFR without."""
   solver: spiel_cfr.FullWidthSolver = (
     spiel_cfr.TabularCFRSolver(game, alternating_updates=False)
     if settings is None

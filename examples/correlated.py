@@ -1,10 +1,10 @@
-r"""Draws what a mediator is worth in the sheriff's game: the best equilibrium of each concept, beside play without one.
+r"""Draws the value of a mediator in the sheriff's game: optimal equilibria of each concept, and play without one.
 
     python examples/correlated.py --picture=results/correlated.png
 
-A smuggler fills a cargo and offers bribes, a sheriff inspects it or not (Farina, Ling, Fang and Sandholm, "Correlation
-in Extensive-Form Games: Saddle-Point Formulation and Benchmarks", 2019). Without a mediator it is what CFR+ comes to,
-with NashConv as the gap: here some Nash equilibrium, which no theorem promises and which need not be the best.
+A smuggler fills a cargo and offers bribes; a sheriff inspects it or not (Farina, Ling, Fang and Sandholm, "Correlation
+in Extensive-Form Games: Saddle-Point Formulation and Benchmarks", 2019). Play without a mediator is the average of
+CFR+, with NashConv as its gap. Here CFR+ finds a Nash equilibrium; no theorem says so, and it need not be the best.
 """
 
 import numpy as np
@@ -14,11 +14,11 @@ from results import draws, pyplot, save, start
 import spiel_cfr
 from spiel_cfr import correlated
 
-_ITEMS = flags.DEFINE_integer("items", 10, "how many the cargo holds", lower_bound=1)
+_ITEMS = flags.DEFINE_integer("items", 10, "most items in the cargo", lower_bound=1)
 _BRIBE = flags.DEFINE_integer("bribe", 2, "the largest bribe", lower_bound=1)
-_ROUNDS = flags.DEFINE_integer("rounds", 2, "of bargaining", lower_bound=1)
-_ITERATIONS = flags.DEFINE_integer("iterations", 20_000, "of CFR+", lower_bound=1)
-_PICTURE = flags.DEFINE_string("picture", "results/correlated.png", "where the picture goes")
+_ROUNDS = flags.DEFINE_integer("rounds", 2, "rounds of bargaining", lower_bound=1)
+_ITERATIONS = flags.DEFINE_integer("iterations", 20_000, "iterations of CFR+", lower_bound=1)
+_PICTURE = flags.DEFINE_string("picture", "results/correlated.png", "file of the picture")
 
 
 def main() -> None:
@@ -43,14 +43,14 @@ def main() -> None:
 
 @draws
 def draw(values: dict[str, np.ndarray]) -> None:
-  """Draws a bar a concept, of what both players expect."""
+  """Draws one bar a concept: the expected payoffs of both players."""
   figure, axes = pyplot().subplots(figsize=(6, 3.6), layout="constrained")
   below = np.zeros(len(values))
   for player, (name, color) in enumerate((("smuggler", "tab:blue"), ("sheriff", "0.6"))):
     heights = np.array([each[player] for each in values.values()])
     axes.bar(list(values), heights, bottom=below, color=color, label=name)
     below += heights
-  axes.set(ylabel="expected utility", title="Sheriff's game: the best equilibria")
+  axes.set(ylabel="expected utility", title="Sheriff's game: optimal equilibria")
   axes.legend()
   save(figure, _PICTURE.value, 100)
 

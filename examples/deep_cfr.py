@@ -1,11 +1,11 @@
-"""Deep CFR: exploitability against traversals and seconds, beside the same solvers with tables for networks.
+"""Deep CFR: exploitability against traversals and seconds, with networks and with tables.
 
   python examples/deep_cfr.py --game=leduc_poker --iterations=100 --num_traversals=1500
   python examples/deep_cfr.py --game=phantom_ttt --engine=states --iterations=10 --num_traversals=200
 
-The second is for games that can't be compiled: it plays against an opponent who draws every action uniformly. With
---open_spiel the first ends with OpenSpiel's own Deep CFR: as many iterations and traversals, networks as large. That
-takes a tenth of a second for every traversal: begin with few.
+The second command is for games that can't be compiled: it plays against a uniform opponent. With --open_spiel, the
+first one also runs OpenSpiel's Deep CFR, with the same iterations, traversals and network sizes. That takes a tenth of
+a second a traversal, so begin with few.
 """
 
 import logging
@@ -22,41 +22,45 @@ import spiel_cfr
 from spiel_cfr.deep_cfr.network import LeastSquares
 from spiel_cfr.referee import play_match
 
-_GAME = flags.DEFINE_string("game", "leduc_poker", "OpenSpiel game string.")
-_SOLVERS = flags.DEFINE_list("solvers", ["deep", "dcfr+", "pdcfr+"], "deep, dcfr+, pdcfr+.")
-_ITERATIONS = flags.DEFINE_integer("iterations", 100, "How many.", lower_bound=1)
-_NUM_TRAVERSALS = flags.DEFINE_integer("num_traversals", 1500, "Per iteration and player.")
+_GAME = flags.DEFINE_string("game", "leduc_poker", "OpenSpiel game string")
+_SOLVERS = flags.DEFINE_list("solvers", ["deep", "dcfr+", "pdcfr+"], "deep, dcfr+, pdcfr+")
+_ITERATIONS = flags.DEFINE_integer("iterations", 100, "iterations of each solver", lower_bound=1)
+_NUM_TRAVERSALS = flags.DEFINE_integer(
+  "num_traversals", 1500, "traversals for each player in an iteration"
+)
 _BATCH_SIZE = flags.DEFINE_integer(
   "batch_size",
   None,
-  "Rows drawn for a step; by default all infosets, and 512 on states.",
+  "rows of a training step; by default all infosets, or 512 on states",
   lower_bound=1,
 )
-_TABLES = flags.DEFINE_bool("tables", True, "Whether to run the same solvers with tables as well.")
+_TABLES = flags.DEFINE_bool("tables", True, "also run the solvers with tables in place of networks")
 _OPEN_SPIEL = flags.DEFINE_bool(
-  "open_spiel", False, "Whether to run OpenSpiel's own Deep CFR last; needs flax and chex."
+  "open_spiel", False, "also run OpenSpiel's Deep CFR, which needs flax and chex"
 )
-_ENGINE = flags.DEFINE_enum("engine", "compiled", ["compiled", "states"], "See docs/deep.md.")
-_EPISODES = flags.DEFINE_integer("episodes", 1000, "Played on states to measure.", lower_bound=2)
-_SEED = flags.DEFINE_integer("seed", 1, "Of everything random.")
-_PICTURE = flags.DEFINE_string("picture", "", "Where to draw exploitability, if anywhere.")
+_ENGINE = flags.DEFINE_enum("engine", "compiled", ["compiled", "states"], "see docs/deep.md")
+_EPISODES = flags.DEFINE_integer(
+  "episodes", 1000, "games of each evaluation on states", lower_bound=2
+)
+_SEED = flags.DEFINE_integer("seed", 1, "seed of all random numbers")
+_PICTURE = flags.DEFINE_string("picture", "", "file of the picture; empty for none")
 
 _POINTS = 20
 
 
 def make(name: Any, game: Any, **options: Any) -> Any:
-  """Returns a solver by its name here."""
+  """Returns the solver of a name of this program."""
   options |= {"num_traversals": _NUM_TRAVERSALS.value, "seed": _SEED.value}
   options.setdefault("batch_size_advantage", _BATCH_SIZE.value)
   return spiel_cfr.DeepCFRSolver(game, algorithm="linear" if name == "deep" else name, **options)
 
 
 def main() -> None:
-  # JAX tells every program of absl which devices there are not.
+  # JAX logs missing devices in programs that use absl.
   logging.getLogger("jax").setLevel(logging.WARNING)
   unknown = set(_SOLVERS.value) - {"deep", "dcfr+", "pdcfr+"}
   if unknown:
-    sys.exit(f"error: unknown solvers: {', '.join(sorted(unknown))}")
+    sys.exit(f"error: unknown solvers {', '.join(sorted(unknown))}: take deep, dcfr+, pdcfr+")
   if _ENGINE.value == "states":
     play()
   else:
@@ -76,7 +80,7 @@ def compare() -> None:
     for tables in (False, True) if _TABLES.value else (False,):
       options = {"network": LeastSquares(), "features": "one_hot"} if tables else {}
       solver = make(name, game, **options)
-      # Compiles what there is to compile, on a solver of its own.
+      # A solver of its own compiles the kernels.
       make(name, game, **options).run(1)
       label = f"{name}, tables" if tables else name
       rows, start = [], time.process_time()
@@ -94,28 +98,28 @@ def compare() -> None:
     curves["OpenSpiel"] = [(traversals, seconds, nash_conv / divisor)]
     print(f"{'OpenSpiel':16} {traversals:12,} {seconds:z8.1f} {nash_conv / divisor:z16.4f}")
     print(
-      f"OpenSpiel: {fitting:z.1f} s for fits, {1e3 * (seconds - fitting) / traversals:z.1f} ms for each traversal."
+      f"OpenSpiel: {fitting:z.1f} s for fits, {1e3 * (seconds - fitting) / traversals:z.1f} ms a traversal."
     )
   if _PICTURE.value:
     draw(game.game_string, curves, "exploitability" if divisor == 2 else "NashConv")
 
 
 def run_open_spiel(game: spiel_cfr.CompiledGame) -> tuple[int, float, float, float]:
-  """Runs OpenSpiel's Deep CFR; returns traversals, seconds, those of fits, and NashConv as judged by us."""
+  """Runs OpenSpiel's Deep CFR; returns traversals, seconds, seconds of fits, and our evaluation of NashConv."""
   try:
     from open_spiel.python.jax import deep_cfr
   except ImportError as error:
-    sys.exit(f"error: OpenSpiel's Deep CFR needs more: {error}. pip install flax chex")
+    sys.exit(f"error: OpenSpiel's Deep CFR needs packages: pip install flax chex ({error})")
   fitting = 0.0
 
   class Timed(deep_cfr.DeepCFRSolver):  # type: ignore[misc]
-    """Counts the seconds of fits."""
+    """Deep CFR that sums up the seconds of fits."""
 
     def _learn_advantage_network(self, player: int) -> Any:
       nonlocal fitting
       start = time.process_time()
       loss = super()._learn_advantage_network(player)
-      # JAX answers before it is done.
+      # JAX returns before it has finished; reading the loss waits for it.
       _ = loss is not None and float(loss)
       fitting += time.process_time() - start
       return loss
@@ -123,7 +127,7 @@ def run_open_spiel(game: spiel_cfr.CompiledGame) -> tuple[int, float, float, flo
   # OpenSpiel draws actions from NumPy's global state.
   np.random.seed(_SEED.value)  # noqa: NPY002
   layers = (64, 64, 64)
-  # It learns nothing before it has as many samples.
+  # OpenSpiel's solver learns only from full batches.
   batch_size = min(2048, _NUM_TRAVERSALS.value)
   start = time.process_time()
   solver = Timed(
@@ -144,7 +148,7 @@ def run_open_spiel(game: spiel_cfr.CompiledGame) -> tuple[int, float, float, flo
 
 
 def play() -> None:
-  """Runs a solver on states, and plays what it has found against a uniform opponent, in both roles."""
+  """Runs a solver on states, and plays its average policy against a uniform opponent, in both seats."""
   name = _SOLVERS.value[-1]
   batch_size = _BATCH_SIZE.value or 512
   solver = make(
@@ -182,7 +186,7 @@ def draw(title: str, curves: dict[str, list[tuple[int, float, float]]], quality:
         label=name,
       )
     axes.set(xscale="log", yscale="log", xlabel=label)
-    # Numbers between powers of ten would overlap.
+    # Labels between powers of ten would overlap.
     axes.xaxis.set_minor_formatter(plt.NullFormatter())
     axes.grid(which="both", color="0.92")
   both[0].set_ylabel(f"{quality} of the average policy")

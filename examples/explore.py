@@ -1,4 +1,4 @@
-r"""Writes a page on which one clicks through a solved game.
+r"""Writes a page to click through a solved game.
 
     python examples/explore.py --game=kuhn_poker
 
@@ -6,11 +6,11 @@ solves the game and writes results/explore.html, one file that opens in any brow
 
     python examples/explore.py --game=leduc_poker --policy=results/policy.json --trace=results/leduc.csv
 
-shows a policy that `solve.py` has written, and how a run converged.
+shows a policy that `solve.py` has written, and the convergence of a run.
 
     python examples/explore.py --board=7s9h9cTc2d --first="22+,A2s+,KTs+,ATo+,KQo" --second="22+,A2s+,K9s+,ATo+,KJo+"
 
-solves a hold'em endgame that is typed in, and shows both players' ranges at every public state.
+solves a hold'em endgame, and shows both players' ranges at every public state.
 """
 
 import pathlib
@@ -22,16 +22,16 @@ from results import start
 import spiel_cfr
 from spiel_cfr.poker import ranges
 
-_GAME = flags.DEFINE_string("game", "kuhn_poker", "any OpenSpiel game, with its parameters")
-_POLICY = flags.DEFINE_string("policy", None, "a policy that solve.py has written")
-_TRACE = flags.DEFINE_multi_string("trace", [], "traces whose curves the page shows")
-_SECONDS = flags.DEFINE_float("seconds", 30.0, "how long to solve where there is no policy", 0.0)
-_OUTPUT = flags.DEFINE_string("output", "results/explore.html", "where the page goes")
+_GAME = flags.DEFINE_string("game", "kuhn_poker", "OpenSpiel game string")
+_POLICY = flags.DEFINE_string("policy", None, "file of a policy that solve.py has written")
+_TRACE = flags.DEFINE_multi_string("trace", [], "files of traces to show as curves")
+_SECONDS = flags.DEFINE_float("seconds", 30.0, "most seconds of solving, without --policy", 0.0)
+_OUTPUT = flags.DEFINE_string("output", "results/explore.html", "file of the page")
 _MAX_INFOSETS = flags.DEFINE_integer(
-  "max_infosets", 100_000, "how many infosets the page may have: the likeliest", lower_bound=1
+  "max_infosets", 100_000, "most infosets on the page; the likeliest are shown", lower_bound=1
 )
-_VECTOR = flags.DEFINE_bool("vector_form", None, "whether poker is shown as ranges of hands")
-_BOARD = flags.DEFINE_string("board", None, "public cards of an endgame, as in 7s9h9cTc2d")
+_VECTOR = flags.DEFINE_bool("vector_form", None, "show poker as ranges of hands")
+_BOARD = flags.DEFINE_string("board", None, "public cards of an endgame, such as 7s9h9cTc2d")
 _FIRST = flags.DEFINE_string("first", "22+,A2s+,KTs+,ATo+", "the first player's range")
 _SECOND = flags.DEFINE_string("second", "22+,A2s+,KTs+,ATo+", "the second player's range")
 _POT = flags.DEFINE_integer("pot", 2000, "chips in the pot", lower_bound=1)
@@ -51,7 +51,7 @@ def explore() -> None:
   print(game, flush=True)
   policies: Any
   if _POLICY.value is None:
-    # A thousandth of the largest payoff is more than one sees.
+    # The page shows four digits, so a thousandth of the largest payoff is enough.
     target = 1e-3 * max(map(abs, game.payoff_range))
     policies = spiel_cfr.solve(game, exploitability=target, seconds=_SECONDS.value, progress=True)
     print(policies)

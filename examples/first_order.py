@@ -1,11 +1,11 @@
-r"""Compares first-order methods with CFR+, DCFR and stable-predictive CFR, on seven games and on endgames of hold'em.
+r"""Compares first-order methods with CFR+, DCFR and stable-predictive CFR, on seven games and on hold'em endgames.
 
     python examples/first_order.py --output_dir=results
     python examples/first_order.py --games= --endgames=subgame3.txt,subgame4.txt --iterations=300
 
-Exploitability against iterations, gradients (each of one player; an alternating iteration of CFR takes two) and seconds
-of a processor; a picture, a table, and a CSV file with every number. The last column of the table is the median slope
-at the end: -1 is a rate of 1 / T. What an iteration takes is the median of rounds in which the solvers take turns.
+It measures exploitability against iterations, gradients (of one player each; an alternating iteration of CFR takes two)
+and processor seconds, and writes a picture, a table, and a CSV file with every number. The last column of the table is
+the median slope at the end: -1 is a rate of 1 / T. Times of iterations are medians over interleaved rounds.
 """
 
 import csv
@@ -23,7 +23,7 @@ from spiel_cfr import CompiledGame, Solver, catalogue
 from spiel_cfr.poker import bet_filters
 from spiel_cfr.runs import Row
 
-# What a curve is called: its solver in the catalogue, more arguments, color and line.
+# Name of a curve -> solver in the catalogue, further arguments, color and line style.
 _SOLVERS: dict[str, tuple[str, dict[str, object], str, str]] = {
   "CFR+": ("cfr+", {}, "tab:blue", "-"),
   "DCFR": ("dcfr", {}, "tab:green", "-"),
@@ -45,9 +45,9 @@ _SOLVERS: dict[str, tuple[str, dict[str, object], str, str]] = {
 }
 _AXES = ("iterations", "gradients", "seconds")
 _FLOOR = 1e-16
-# Below this nothing is drawn.
+# The lower end of the vertical axis.
 _LOWEST = 1e-7
-# Processor seconds that a solver runs for in each round.
+# Processor seconds of a solver in each round.
 _ROUND = 0.02
 
 # Iterations, gradients, seconds, exploitability.
@@ -56,13 +56,13 @@ Point = tuple[int, float, float, float]
 _GAMES = flags.DEFINE_list(
   "games",
   list(NAMED_GAMES),
-  f"{', '.join(NAMED_GAMES)}, or OpenSpiel game strings without commas",
+  f"games: {', '.join(NAMED_GAMES)}, or OpenSpiel game strings without commas",
 )
-_ENDGAMES = flags.DEFINE_list("endgames", [], "files of hold'em endgames, river ones")
-_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "how many each does", lower_bound=10)
-_ROUNDS = flags.DEFINE_integer("rounds", 9, "in which iterations are timed", lower_bound=1)
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where picture, table and CSV go")
-_NAME = flags.DEFINE_string("name", "first_order", "what the files are called")
+_ENDGAMES = flags.DEFINE_list("endgames", [], "files of hold'em river endgames")
+_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "iterations of each solver", lower_bound=10)
+_ROUNDS = flags.DEFINE_integer("rounds", 9, "rounds of timing", lower_bound=1)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "folder of picture, table and CSV file")
+_NAME = flags.DEFINE_string("name", "first_order", "name of the files")
 
 
 def main() -> None:
@@ -103,7 +103,7 @@ def load(name: str) -> CompiledGame:
 
 
 def run(solver: Solver) -> list[tuple[Row, float]]:
-  """Runs a solver; returns rows and exploitability, above rounding, at powers of 10^(1/8)."""
+  """Runs a solver; returns rows and exploitability, at least 1e-16, at powers of 10^(1/8)."""
   result = spiel_cfr.run(
     solver, _ITERATIONS.value, evaluate_at=spiel_cfr.runs.Powers(10 ** (1 / 8)), progress=False
   )
@@ -111,7 +111,7 @@ def run(solver: Solver) -> list[tuple[Row, float]]:
 
 
 def write_csv(path: pathlib.Path, curves: dict[str, dict[str, list[Point]]]) -> None:
-  """Writes every number."""
+  """Writes a CSV file with every number."""
   with path.open("w", newline="") as file:
     writer = csv.writer(file)
     writer.writerow(["game", "solver", *_AXES, "exploitability"])
@@ -121,7 +121,7 @@ def write_csv(path: pathlib.Path, curves: dict[str, dict[str, list[Point]]]) -> 
 
 
 def markdown(curves: dict[str, dict[str, list[Point]]]) -> str:
-  """Returns a table: exploitability after all iterations / after as many gradients and seconds as those of CFR+."""
+  """Returns a table: exploitability after all iterations / after the gradients of CFR+ / after the seconds of CFR+."""
   lines = [f"| solver | {' | '.join(curves)} | slope |", "| --- " * (len(curves) + 2) + "|"]
   for solver in _SOLVERS:
     cells, slopes = [], []
@@ -138,7 +138,7 @@ def markdown(curves: dict[str, dict[str, list[Point]]]) -> str:
 
 
 def slope(points: list[Point]) -> float:
-  """Returns the power of the number of iterations with which exploitability falls in the last factor 10 of them."""
+  """Returns the slope of log exploitability over log iterations in the last factor 10 of iterations."""
   last = points[-1]
   first = next(point for point in points if 10 * point[0] >= last[0])
   return math.log(last[-1] / first[-1]) / math.log(last[0] / first[0])
@@ -146,7 +146,7 @@ def slope(points: list[Point]) -> float:
 
 @draws
 def draw(path: pathlib.Path, curves: dict[str, dict[str, list[Point]]]) -> None:
-  """Draws a column a game, a row an axis."""
+  """Draws one column a game, and one row an axis."""
   figure, grid = pyplot().subplots(
     len(_AXES),
     len(curves),
@@ -167,7 +167,7 @@ def draw(path: pathlib.Path, curves: dict[str, dict[str, list[Point]]]) -> None:
 
 
 def draw_panel(axes: Any, axis: int, of_game: dict[str, list[Point]]) -> None:
-  """Draws one game against one axis."""
+  """Draws the curves of one game against one axis."""
   axes.set(xscale="log", yscale="log", xlabel=_AXES[axis])
   for solver, points in of_game.items():
     *_, color, line = _SOLVERS[solver]

@@ -1,10 +1,10 @@
-r"""Solves hold'em from the flop, the turn or the river on, with ranges and bets as people write them.
+r"""Solves hold'em from the flop, the turn or the river on, with ranges and bet sizes in common notation.
 
     python examples/flop.py --board=Td9d6h --oop="66+,A8s+" --ip="QQ-22" --pot=200 --stack=900 --bets="50%,a" --raises=a
 
-prints the memory that it takes before it takes it, then how far the solution is from an equilibrium, and at the end
-what both players play at their first decisions, by class of hands. Ctrl-C ends it with what there is; with --checkpoint
-the same command goes on later.
+prints an estimate of the memory, then the exploitability during the run, and at the end both players' strategies at
+their first decisions, by class of hands. Ctrl-C ends the run with the strategies so far. With --checkpoint, the same
+command continues later.
 """
 
 import pathlib
@@ -23,23 +23,27 @@ from spiel_cfr.poker.public_tree import Kind
 from spiel_cfr.policies import forms
 
 _BOARD = flags.DEFINE_string("board", "Td9d6h", "three to five public cards")
-_OOP = flags.DEFINE_string("oop", "66+,A8s+", "the range of the player who acts first")
-_IP = flags.DEFINE_string("ip", "QQ-22", "the range of the other")
+_OOP = flags.DEFINE_string("oop", "66+,A8s+", "range of the player who acts first")
+_IP = flags.DEFINE_string("ip", "QQ-22", "range of the player who acts second")
 _POT = flags.DEFINE_integer("pot", 200, "chips in the pot", lower_bound=2)
 _STACK = flags.DEFINE_integer("stack", 900, "chips that each player has left", lower_bound=1)
 _BETS = flags.DEFINE_string("bets", "50%,a", "sizes of first bets on a street, see poker.bet_sizes")
 _RAISES = flags.DEFINE_string("raises", "a", "sizes of raises")
-_DONK = flags.DEFINE_string("donk", None, "sizes of donk bets; as other bets by default")
-_ADD_ALL_IN = flags.DEFINE_float("add_all_in", 0.0, "up to how many pots all-in is added", 0.0)
-_FORCE_ALL_IN = flags.DEFINE_float("force_all_in", 0.0, "up to what is left a bet is all-in", 0.0)
-_MERGE = flags.DEFINE_float("merge", 0.0, "how close sizes are merged", 0.0)
+_DONK = flags.DEFINE_string("donk", None, "sizes of donk bets; by default those of other bets")
+_ADD_ALL_IN = flags.DEFINE_float(
+  "add_all_in", 0.0, "add all-in if it is at most this many pots", 0.0
+)
+_FORCE_ALL_IN = flags.DEFINE_float(
+  "force_all_in", 0.0, "make a bet all-in if at most this many pots would be left", 0.0
+)
+_MERGE = flags.DEFINE_float("merge", 0.0, "merge bet sizes that are this close", 0.0)
 _TARGET = flags.DEFINE_float("target", 0.5, "exploitability to reach, in percent of the pot", 0.0)
-_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "the most iterations", lower_bound=1)
+_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "most iterations", lower_bound=1)
 _THREADS = flags.DEFINE_integer("threads", 1, "threads that share the subtrees", lower_bound=1)
-_MERGE_SUITS = flags.DEFINE_bool("merge_suits", True, "whether suits that are equal are one")
-_CHECKPOINT = flags.DEFINE_string("checkpoint", None, "where the solver is kept, to go on later")
+_MERGE_SUITS = flags.DEFINE_bool("merge_suits", True, "merge equivalent suits")
+_CHECKPOINT = flags.DEFINE_string("checkpoint", None, "file of the solver's state, to resume from")
 
-# Iterations between two looks at the exploitability, which takes as long as two of them.
+# Iterations between two evaluations, each of which takes as long as two iterations.
 _EVERY = 20
 
 
@@ -65,20 +69,20 @@ def solve_flop() -> None:
   solver = spiel_cfr.DCFRSolver(game)
   if _CHECKPOINT.value and pathlib.Path(_CHECKPOINT.value).exists():
     solver.restore(_CHECKPOINT.value)
-    print(f"going on after {solver.iteration} iterations")
+    print(f"resumed after {solver.iteration} iterations")
   try:
     iterate(solver)
   except KeyboardInterrupt:
     print(f"\nstopped after {solver.iteration} iterations", flush=True)
   if _CHECKPOINT.value:
     solver.save(_CHECKPOINT.value)
-    print(f"kept in {_CHECKPOINT.value}")
+    print(f"saved to {_CHECKPOINT.value}")
   if solver.iteration:
     report(solver)
 
 
 def iterate(solver: Any) -> None:
-  """Iterates until the target is reached, and says how far it is."""
+  """Iterates until the target is reached, and prints exploitability."""
   spent = 0.0
   while solver.iteration < _ITERATIONS.value:
     began = time.perf_counter()
@@ -94,14 +98,14 @@ def iterate(solver: Any) -> None:
 
 
 def report(solver: Any) -> None:
-  """Prints the players' EV, and what both play at their first decisions."""
+  """Prints the players' EV, and their strategies at their first decisions."""
   game = solver.compiled_game
   tree, deal = game.tree, game.tree.deal
   sums = solver.average_sequence_form()
   oop, ip = evaluate(game, sums).expected_values + _POT.value / 2
   print(f"EV: OOP {oop:z.2f}, IP {ip:z.2f} chips of a pot of {_POT.value}")
   played = forms.behavioral_form(game, sums)
-  # The first decision, and that after a check there.
+  # The first decision, and the decision after a check.
   first = tree.nodes[0]
   nodes = [
     0,
@@ -118,8 +122,8 @@ def report(solver: Any) -> None:
     print(f"\n{name:18}" + "".join(f"{action:>10}" for action in actions))
     classes = np.array([hand_class(hand) for hand in hands.tolist()])
     for label in [None, *dict.fromkeys(sorted(classes, key=strength, reverse=True))]:
-      own = np.full(len(hands), True) if label is None else classes == label
-      mean = chances[:, own] @ reaches[own] / reaches[own].sum()
+      part = np.full(len(hands), True) if label is None else classes == label
+      mean = chances[:, part] @ reaches[part] / reaches[part].sum()
       print(f"{label or 'all hands':18}" + "".join(f"{100 * chance:z9.1f}%" for chance in mean))
 
 
@@ -129,14 +133,14 @@ def word(action: int) -> str:
 
 
 def hand_class(hand: list[int]) -> str:
-  """Returns, say, AKs of two cards."""
+  """Returns the class of two cards, such as AKs."""
   low, high = sorted(hand)
   suited = "" if low // 4 == high // 4 else "s" if low % 4 == high % 4 else "o"
   return cards.RANKS[high // 4] + cards.RANKS[low // 4] + suited
 
 
 def strength(label: str) -> tuple[bool, int, int, bool]:
-  """Orders classes of hands: pairs first, then by rank."""
+  """Returns a key that orders classes of hands: pairs first, then by rank."""
   high, low = (cards.RANKS.index(rank) for rank in label[:2])
   return high == low, high, low, label.endswith("s")
 

@@ -1,10 +1,10 @@
-r"""Lets policies of Leduc poker meet: all against all, exactly; and two by playing, with and without a baseline.
+r"""Compares policies of Leduc poker: all against all, exactly; and pairs in matches, with and without a baseline.
 
     python examples/head_to_head.py --picture=results/head_to_head.png
 
-The first table has what the policy of the row expects a game against that of the column, averaged over both seats. The
-second compares the variance of what two games say: of two deals, of one deal in both seats, and of the same with a
-baseline, the values of an equilibrium of the smaller game without suits.
+The first table has the expected payoff of the row's policy against the column's, averaged over both seats. The second
+compares variances of the mean of two plays: two deals, one deal in both seats, and one deal in both seats with a
+baseline. The baseline is the values of an equilibrium of the smaller game without suits.
 """
 
 import pathlib
@@ -18,9 +18,9 @@ from results import draws, pyplot, save, start, writable
 import spiel_cfr
 from spiel_cfr import referee
 
-_DEALS = flags.DEFINE_integer("deals", 4_000, "that two policies play, each twice", lower_bound=2)
+_DEALS = flags.DEFINE_integer("deals", 4_000, "deals of a match, each played twice", lower_bound=2)
 _PICTURE = flags.DEFINE_string(
-  "picture", "results/head_to_head.png", "where it goes; empty for none"
+  "picture", "results/head_to_head.png", "file of the picture; empty for none"
 )
 _GAME, _SMALL = "leduc_poker", "leduc_poker(suit_isomorphism=True)"
 
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def ranks_and_bets(state: Any) -> Any:
-  """Returns what a state of Leduc poker is but for suits, in either game."""
+  """Returns the ranks and bets of a state of Leduc poker, with or without suits."""
   suits = 1 if state.get_game().get_parameters().get("suit_isomorphism") else 2
   text = state.information_state_string(0)
   public = re.search(r"Public: (\d+)", text)
@@ -72,9 +72,9 @@ def ranks_and_bets(state: Any) -> Any:
 
 @draws
 def draw(found: referee.HeadToHead, path: pathlib.Path) -> None:
-  """Draws the matrix."""
+  """Draws the matrix of expected payoffs."""
   figure, axes = pyplot().subplots(figsize=(6.5, 5.5), layout="constrained")
-  # Numbers can be read where colours are light.
+  # Light colours keep the numbers readable.
   most = 2 * np.abs(found.scores).max()
   image = axes.imshow(found.scores, cmap="RdBu", vmin=-most, vmax=most)
   for (row, column), score in np.ndenumerate(found.scores):
@@ -82,7 +82,7 @@ def draw(found: referee.HeadToHead, path: pathlib.Path) -> None:
   places = range(len(found.names))
   axes.set_xticks(places, found.names, rotation=30)
   axes.set_yticks(places, found.names)
-  axes.set_title("what the row expects against the column, a game")
+  axes.set_title("expected payoff of the row against the column")
   figure.colorbar(image)
   save(figure, path, 120)
 

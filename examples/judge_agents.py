@@ -1,9 +1,9 @@
-r"""Judges agents while they learn: a copy of a training loop, and the lines that say how good they are.
+r"""Evaluates agents while they learn: a training loop, with the lines that compute exploitability.
 
-    python examples/judge_agents.py --agents=q_learners   # OpenSpiel's, which look their states up in tables
-    python examples/judge_agents.py --agents=network      # a network of JAX that learns from its own games
+    python examples/judge_agents.py --agents=q_learners   # OpenSpiel's tabular Q-learners
+    python examples/judge_agents.py --agents=network      # a JAX network that learns by self-play
 
-Exploitability is exact: what a perfect opponent wins from them, averaged over both seats.
+Exploitability is exact: the winnings of a best response against the agents, averaged over both seats.
 """
 
 import time
@@ -17,14 +17,14 @@ from absl import app, flags
 import spiel_cfr
 from spiel_cfr.runs import Row
 
-_GAME = flags.DEFINE_string("game", "kuhn_poker", "a game of two players that can be compiled")
-_AGENTS = flags.DEFINE_enum("agents", "q_learners", ["q_learners", "network"], "who learns")
-_STEPS = flags.DEFINE_integer("steps", 1_000, "of training", lower_bound=1)
-_PAGE = flags.DEFINE_string("page", None, "where the explorer's page of the last agents goes")
+_GAME = flags.DEFINE_string("game", "kuhn_poker", "a two-player game that can be compiled")
+_AGENTS = flags.DEFINE_enum("agents", "q_learners", ["q_learners", "network"], "learning agents")
+_STEPS = flags.DEFINE_integer("steps", 1_000, "steps of training", lower_bound=1)
+_PAGE = flags.DEFINE_string("page", None, "file of the explorer's page of the last agents")
 
 
 def q_learners(name: str) -> Iterator[Any]:
-  """Yields OpenSpiel's agents after each game that they have played."""
+  """Yields OpenSpiel's agents after each play."""
   from open_spiel.python import rl_environment
   from open_spiel.python.algorithms import tabular_qlearner
 
@@ -68,7 +68,7 @@ def network(name: str, games: int = 64) -> Iterator[Any]:
   adam = optax.adam(3e-3)
   memory, gradient = adam.init(weights), jax.grad(loss)
   while True:
-    seen: list[Any] = []
+    samples: list[Any] = []
     for _ in range(games):
       state, moves = game.new_initial_state(), []
       while not state.is_terminal():
@@ -83,8 +83,8 @@ def network(name: str, games: int = 64) -> Iterator[Any]:
         action = int((numbers + rng.gumbel(size=len(legal))).argmax())
         moves.append((state.current_player(), tensor, legal, action))
         state.apply_action(action)
-      seen += [(tensor, legal, a, state.returns()[p]) for p, tensor, legal, a in moves]
-    tensors, masks, actions, returns = map(np.array, zip(*seen, strict=True))
+      samples += [(tensor, legal, a, state.returns()[p]) for p, tensor, legal, a in moves]
+    tensors, masks, actions, returns = map(np.array, zip(*samples, strict=True))
     change, memory = adam.update(
       gradient(weights, np.float32(tensors), masks, actions, np.float32(returns)), memory
     )
@@ -96,7 +96,7 @@ def main(arguments: list[str]) -> None:
   if len(arguments) > 1:
     raise app.UsageError(f"unknown arguments: {arguments[1:]}")
   learning = {"q_learners": q_learners, "network": network}[_AGENTS.value](_GAME.value)
-  # All that a training loop needs of this library.
+  # The training loop's calls of this library: compile_game, and judge after some steps.
   game, rows, start = spiel_cfr.compile_game(_GAME.value), [], time.perf_counter()
   for step, agents in zip(range(1, _STEPS.value + 1), learning, strict=False):
     if step & (step - 1) == 0 or step == _STEPS.value:

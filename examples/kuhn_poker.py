@@ -1,14 +1,20 @@
-r"""Solves Kuhn poker, shows its equilibrium infoset by infoset, and checks what theory says of it.
+r"""Solves Kuhn poker, prints its equilibrium infoset by infoset, and compares it with the theory.
 
     python examples/kuhn_poker.py --solver=cfr+ --picture=results/kuhn_tree.png
 
-Kuhn (1950) found all equilibria. With a free number alpha from 0 to 1/3, the first player bets a jack with probability
-alpha and a king with 3 alpha, never bets a queen first, and calls a bet with the queen with alpha + 1/3. The second
-player's equilibrium strategy is unique: it bets a jack after a check with 1/3, never bets a queen, always bets a king;
-facing a bet it folds the jack, calls with the queen with 1/3 and with the king always. The first player loses 1/18.
+Kuhn (1950) found all equilibria; alpha is a free number from 0 to 1/3. The first player
 
-The table has both actions of every infoset: "pass" is to check, or to fold to a bet; "bet" is to bet, or to call. The
-picture is the game tree: a node's colour is its infoset, a line's width is the probability of the action.
+- bets a jack with probability alpha and a king with 3 alpha, and never bets a queen first;
+- calls a bet with a queen with probability alpha + 1/3, and always with a king;
+- loses 1/18 a game.
+
+The second player's equilibrium strategy is unique. It
+
+- bets after a check: a jack with probability 1/3, never a queen, always a king;
+- calls a bet: never with a jack, with a queen with probability 1/3, always with a king.
+
+In the table, "pass" is to check or fold, and "bet" is to bet or call. The picture is the game tree: colours of nodes
+are infosets, and widths of lines are probabilities.
 """
 
 import sys
@@ -21,12 +27,12 @@ from results import draws, pyplot, save, writable
 import spiel_cfr
 from spiel_cfr import catalogue
 
-_SOLVER = flags.DEFINE_string("solver", "cfr+", f"which, of {', '.join(catalogue.SOLVERS)}")
-_ITERATIONS = flags.DEFINE_integer("iterations", 100_000, "how many iterations", lower_bound=1)
+_SOLVER = flags.DEFINE_string("solver", "cfr+", f"solver, from: {', '.join(catalogue.SOLVERS)}")
+_ITERATIONS = flags.DEFINE_integer("iterations", 100_000, "number of iterations", lower_bound=1)
 _TOLERANCE = flags.DEFINE_float(
-  "tolerance", 1e-3, "how far a probability may be from theory's", 0.0
+  "tolerance", 1e-3, "largest difference from the theory's numbers", 0.0
 )
-_PICTURE = flags.DEFINE_string("picture", "", "where a picture of the game tree goes")
+_PICTURE = flags.DEFINE_string("picture", "", "file of a picture of the game tree; empty for none")
 
 _CARDS = {"0": "jack", "1": "queen", "2": "king"}
 _SITUATIONS = {
@@ -61,7 +67,7 @@ def main(arguments: list[str]) -> None:
     draw(policy, values[0], _PICTURE.value)
 
   alpha = active["0"]
-  print(f"\nalpha, the free choice of the first player, is {alpha:z.4f} here. Theory says:")
+  print(f"\nThe first player's alpha is {alpha:z.4f} here. The claims of the theory:")
   claims = [
     ("the first player loses 1/18 a game", values[0], -1 / 18),
     ("it bets a jack with alpha, from 0 to 1/3", alpha, min(max(alpha, 0), 1 / 3)),
@@ -78,22 +84,23 @@ def main(arguments: list[str]) -> None:
     ("it always calls a bet with a king", active["2b"], 1),
   ]
   holds = [abs(found - expected) <= _TOLERANCE.value for _, found, expected in claims]
-  for (claim, found, expected), good in zip(claims, holds, strict=True):
-    print(f"  {'ok   ' if good else 'WRONG'} {claim:53} {found:z8.4f}  (theory {expected:z.4f})")
+  for (claim, found, expected), is_right in zip(claims, holds, strict=True):
+    verdict = "ok   " if is_right else "WRONG"
+    print(f"  {verdict} {claim:53} {found:z8.4f}  (theory {expected:z.4f})")
   if not all(holds):
-    sys.exit("Not an equilibrium to this tolerance: run more iterations.")
+    sys.exit("The strategies are no equilibrium within --tolerance: run more iterations.")
 
 
 @draws
 def draw(policy: dict[str, dict[int, float]], value: float, path: str) -> None:
-  """Draws the game tree, from chance's deals at the top to the first player's winnings."""
+  """Draws the game tree, from the deals at the top to the first player's payoffs."""
   plt = pyplot()
   figure, axes = plt.subplots(figsize=(16, 6), layout="constrained")
   colors = {infostate: plt.cm.tab20(number) for number, infostate in enumerate(sorted(policy))}
   leaves = iter(range(1000))
 
   def place(state: Any) -> tuple[float, float]:
-    """Draws what is below a state, and then the state; returns where it is."""
+    """Draws the subtree of a state; returns the position of the state."""
     depth = -float(len(state.history()))
     if state.is_terminal():
       spot = float(next(leaves)), depth
@@ -119,7 +126,7 @@ def draw(policy: dict[str, dict[int, float]], value: float, path: str) -> None:
   axes.axis("off")
   axes.set_title(
     f"Kuhn poker after {_SOLVER.value}: p passes, b bets; squares: player 1, triangles: player 2; "
-    f"leaves: what player 1 wins, {value:z.4f} on average"
+    f"leaves: payoffs of player 1, {value:z.4f} on average"
   )
   save(figure, path, 110)
 

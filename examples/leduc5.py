@@ -1,12 +1,12 @@
-"""Leduc-5: Leduc poker with five sizes of bets, as a Python game of OpenSpiel's.
+"""Leduc-5: Leduc poker with five bet sizes, as an OpenSpiel game in Python.
 
 Brown and Sandholm, "Regret-Based Pruning in Extensive-Form Games" (2015), measure pruning on it. Bets are 0.5, 1, 2, 4
-or 8 chips in the first round and 1, 2, 4, 8 or 16 in the second, whatever is in the pot, with at most two bets a round.
-Two cards of each rank; suits, which never matter, are not dealt. 34,224 infosets.
+or 8 chips in the first round and 1, 2, 4, 8 or 16 in the second, with at most two bets a round. The deck has two cards
+of each rank, without suits, which never matter. The game has 34,224 infosets.
 
     python examples/leduc5.py
 
-compiles it, and prints how large it is and the exploitability of CFR+.
+compiles the game, and prints its size and the exploitability of CFR+.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ SIZES = ((0.5, 1.0, 2.0, 4.0, 8.0), (1.0, 2.0, 4.0, 8.0, 16.0))
 MOST_BETS = 2
 FOLD, CALL = 0, 1
 
-_ITERATIONS = flags.DEFINE_list("iterations", ["100", "300"], "when to look at CFR+")
+_ITERATIONS = flags.DEFINE_list("iterations", ["100", "300"], "iterations of CFR+ to evaluate at")
 
 _TYPE = pyspiel.GameType(
   short_name="python_leduc5",
@@ -51,7 +51,7 @@ _INFO = pyspiel.GameInfo(
 
 
 class Leduc5Game(pyspiel.Game):  # type: ignore[misc]
-  """The game."""
+  """The game Leduc-5."""
 
   def __init__(self, params: dict[str, Any] | None = None) -> None:
     super().__init__(_TYPE, _INFO, params or {})
@@ -62,7 +62,7 @@ class Leduc5Game(pyspiel.Game):  # type: ignore[misc]
 
 
 class Leduc5State(pyspiel.State):  # type: ignore[misc]
-  """Who has what card and has put in how much, and what was done in each round."""
+  """State of Leduc-5: cards, chips in the pot, and the actions of each round."""
 
   def __init__(self, game: Leduc5Game) -> None:
     super().__init__(game)
@@ -73,15 +73,15 @@ class Leduc5State(pyspiel.State):  # type: ignore[misc]
     self._mover = 0
 
   def current_player(self) -> int:
-    """Returns who is to act."""
+    """Returns the player to move, or the id of chance or terminal states."""
     if self._over:
       return int(pyspiel.PlayerId.TERMINAL)
-    # Two cards of the players', and one of the board before the second round.
+    # Each player gets a card before the first round, and the board one before the second.
     is_dealt = len(self._cards) > len(self._rounds)
     return self._mover if is_dealt else int(pyspiel.PlayerId.CHANCE)
 
   def chance_outcomes(self) -> list[tuple[int, float]]:
-    """Returns the ranks that are left, with their probabilities."""
+    """Returns the ranks left in the deck, with their probabilities."""
     left = [COPIES - self._cards.count(rank) for rank in range(RANKS)]
     return [(rank, count / sum(left)) for rank, count in enumerate(left) if count]
 
@@ -118,15 +118,15 @@ class Leduc5State(pyspiel.State):  # type: ignore[misc]
     return {FOLD: "Fold", CALL: "Call"}.get(action, f"Bet {action - 1}")
 
   def is_terminal(self) -> bool:
-    """Returns whether it is over."""
+    """Returns True if the game is over."""
     return self._over
 
   def returns(self) -> list[float]:
-    """Returns what each player has won."""
+    """Returns each player's winnings in chips."""
     if not self._over:
       return [0.0, 0.0]
     if self._rounds[-1][-1] == FOLD:
-      # Whoever would be next has won.
+      # The player who would move next wins.
       winner = self._mover
     else:
       first, second, board = self._cards
@@ -138,7 +138,7 @@ class Leduc5State(pyspiel.State):  # type: ignore[misc]
     return [won, -won] if winner == 0 else [-won, won]
 
   def information_state_string(self, player: int | None = None) -> str:
-    """Returns what a player knows: the own card, the board, and what was done."""
+    """Returns a player's information: its card, the board, and all actions."""
     player = self.current_player() if player is None else player
     own: int | str = self._cards[player] if player < len(self._cards) else "?"
     board: int | str = self._cards[2] if len(self._cards) > 2 else "?"

@@ -1,18 +1,19 @@
 r"""The experiment of Farina et al. (2019) on endgames of no-limit hold'em: its table and its figures.
 
-    python examples/libratus_endgames.py                                     # a river that is built in
-    python examples/libratus_endgames.py --subgame_folder=LibratusEndgames   # all endgames that are there
+    python examples/libratus_endgames.py                                     # a built-in river
+    python examples/libratus_endgames.py --subgame_folder=LibratusEndgames   # all endgames of a folder
 
 The paper's four endgames, subgame1.txt to subgame4.txt, are at https://github.com/Sandholm-Lab/LibratusEndgames. Bets
-are the paper's: the first of a round half the pot, the pot or all-in, later ones the pot or all-in. The program prints
-and draws the saddle-point gap (NashConv) of the average strategies in thousandths of a big blind a game (mbb/g) against
-iterations and seconds, for simultaneous updates (the paper's Figures 2 and 3) and for alternating ones (Figures 4 and
-5); exploitability is half of it. The table also has the gap of the last iterate. A run that was stopped goes on from
-its checkpoint, and a run with a complete trace in output_dir is not repeated.
+are the paper's: the first of a round half the pot, the pot or all-in, later ones the pot or all-in.
+
+The program prints and draws NashConv of the average strategies, in thousandths of a big blind a game (mbb/g), against
+iterations and seconds: for simultaneous updates (the paper's Figures 2 and 3) and alternating ones (Figures 4 and 5).
+Exploitability is half of NashConv. The table also has NashConv of the last iterate. An interrupted run resumes from its
+checkpoint, and a run with a complete trace in output_dir is not repeated.
 
     python examples/libratus_endgames.py --subgame_file=subgame3.txt --methods=dcfr --updates=alternating --page
 
-also writes a page on which one clicks through what the best of the methods does with each hand.
+also writes a page to click through the best method's strategy for each hand.
 """
 
 import dataclasses
@@ -33,41 +34,37 @@ from spiel_cfr.poker import bet_filters
 from spiel_cfr.regret_minimizers.regularizers import Regularizer
 
 _SUBGAME_FILE = flags.DEFINE_multi_string(
-  "subgame_file", [], "a file in the LibratusEndgames format, repeat for several"
+  "subgame_file", [], "file in the LibratusEndgames format; repeat for several"
 )
-_SUBGAME_FOLDER = flags.DEFINE_string("subgame_folder", None, "a folder with such files, *.txt")
-_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "how many each method does", lower_bound=1)
-_UPDATES = flags.DEFINE_list(
-  "updates", ["simultaneous", "alternating"], "whether players update at once or in turn"
-)
+_SUBGAME_FOLDER = flags.DEFINE_string("subgame_folder", None, "folder with such files, *.txt")
+_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "iterations of each method", lower_bound=1)
+_UPDATES = flags.DEFINE_list("updates", ["simultaneous", "alternating"], "orders of updates")
 _FACTORS = flags.DEFINE_list(
-  "factors", ["1", "10", "100", "1000"], "on the steps of OFTRL: the paper's, and tuned ones"
+  "factors", ["1", "10", "100", "1000"], "factors on the steps of OFTRL: 1 is the paper's"
 )
 _METHODS = flags.DEFINE_list(
   "methods",
   ["cfr", "dcfr", "oftrl"],
-  "from cfr, cfr+, dcfr; oftrl, as in the paper's figures, with all factors; "
-  "and ours: bounded, whose steps the theory allows; adaptive and uniform, whose steps come from the run",
+  "methods: cfr, cfr+, dcfr; oftrl, as in the paper's figures, with all factors; and ours: bounded, with the theory's "
+  "steps, adaptive and uniform, with steps that adapt to the run",
 )
 _REGULARIZERS = flags.DEFINE_list(
-  "regularizer", ["entropy"], "of OFTRL: entropy, euclidean, or both"
+  "regularizer", ["entropy"], "regularizers of OFTRL: entropy, euclidean, or both"
 )
-_STACK = flags.DEFINE_integer("stack", 20_000, "chips that each player began the match with")
+_STACK = flags.DEFINE_integer("stack", 20_000, "chips of each player at the beginning of the match")
 _BIG_BLIND = flags.DEFINE_integer("big_blind", 100, "chips of the big blind")
-_FLOAT32 = flags.DEFINE_bool(
-  "float32", False, "whether to compute in float32, in half the time and memory"
-)
+_FLOAT32 = flags.DEFINE_bool("float32", False, "compute in float32, in half the time and memory")
 _THREADS = flags.DEFINE_integer("threads", 1, "threads that share the rivers of turn endgames")
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where pictures and numbers go")
-_PLOT = flags.DEFINE_bool("plot", True, "whether to draw; needs matplotlib")
-_PAGE = flags.DEFINE_bool("page", False, "whether to write a page of the explorer per endgame")
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "folder of pictures and traces")
+_PLOT = flags.DEFINE_bool("plot", True, "draw the pictures, which needs matplotlib")
+_PAGE = flags.DEFINE_bool("page", False, "write a page of the explorer for each endgame")
 
 _TURN = 3
-# The number of iterations for which constant steps are made.
+# The number of iterations for which constant steps are computed.
 _HORIZON = 1000
 _SHOWN = (10, 100, 300, 1000)
 _FIGURES = {"simultaneous": "Figures 2 and 3", "alternating": "Figures 4 and 5"}
-# What is drawn: the paper's methods, and our default.
+# Colours of the drawn methods: the paper's, and our default.
 _COLORS = {
   "cfr": "tab:blue",
   "dcfr": "tab:red",
@@ -75,7 +72,7 @@ _COLORS = {
   "oftrl tuned": "black",
   "oftrl adaptive": "tab:green",
 }
-# In the catalogue; all of them take either order of updates.
+# Names in the catalogue; all of these solvers take either order of updates.
 _ENTRIES = {
   "cfr": "cfr_simultaneous",
   "cfr+": "cfr+_simultaneous",
@@ -85,7 +82,7 @@ _ENTRIES = {
   "bounded": "stable_predictive_paper",
 }
 
-# Evaluations by endgame and method, for one order of updates; gaps in mbb/g.
+# Endgame -> method -> evaluations in mbb/g, for one order of updates.
 Found = dict[str, dict[str, list[runs.Row]]]
 
 
@@ -95,13 +92,14 @@ def steps_of_the_figures(
   factor: float,
   regularizer: Regularizer,
 ) -> spiel_cfr.Solver:
-  """OFTRL with steps `factor` kappa_j, kappa = T^(-1/4), payoffs in chips times the file's reaches; nothing is proven.
+  """Returns OFTRL with steps `factor` kappa_j, kappa = T^(-1/4), and payoffs in chips times the file's reaches.
 
-  That steps are kappa_j, and kappa in proportion to T^(-1/4), is what the paper says; the unit of payoffs is a guess.
+  The paper says that steps are kappa_j, with kappa proportional to T^(-1/4). The unit of payoffs is a guess, and no
+  bound is proven for these steps.
   """
   widest = max(int(tree.infoset_actions.max()) for tree in game.treeplexes)
   largest_norm = max(game.payoff_range) * widest**0.5
-  # The theory's steps are kappa_j / (3 D). A factor fits into a checkpoint, ten million steps take seconds to write.
+  # The theory's steps are kappa_j / (3 D). Checkpoints store the factor, not ten million steps.
   return spiel_cfr.StablePredictiveCFRSolver(
     game,
     kappa=_HORIZON**-0.25,
@@ -113,16 +111,16 @@ def steps_of_the_figures(
 
 
 def makers() -> dict[str, Callable[..., spiel_cfr.Solver]]:
-  """Returns how to make each method that is asked for, given a game and `alternating_updates`."""
+  """Returns the chosen methods by name, each a function of a game and `alternating_updates`."""
   found: dict[str, Callable[..., spiel_cfr.Solver]] = {}
   for name in _METHODS.value:
     if name not in ("oftrl", *_ENTRIES):
       raise app.UsageError(f"unknown method {name!r}; there are oftrl, {', '.join(_ENTRIES)}")
     for regularizer in cast(list[Regularizer], _REGULARIZERS.value):
-      of = "" if regularizer == "entropy" else f" {regularizer}"
+      suffix = "" if regularizer == "entropy" else f" {regularizer}"
       if name == "oftrl":
         for factor in _FACTORS.value:
-          label = f"oftrl{of}" if float(factor) == 1 else f"oftrl{of} x{factor}"
+          label = f"oftrl{suffix}" if float(factor) == 1 else f"oftrl{suffix} x{factor}"
           found[label] = functools.partial(
             steps_of_the_figures, factor=float(factor), regularizer=regularizer
           )
@@ -130,17 +128,17 @@ def makers() -> dict[str, Callable[..., spiel_cfr.Solver]]:
         found[name] = functools.partial(catalogue.SOLVERS[_ENTRIES[name]], iterations=_HORIZON)
       else:
         entry = functools.partial(catalogue.SOLVERS[_ENTRIES[name]], regularizer=regularizer)
-        found[f"oftrl{of} {name}"] = functools.partial(entry, iterations=_HORIZON)
+        found[f"oftrl{suffix} {name}"] = functools.partial(entry, iterations=_HORIZON)
   return found
 
 
 def shown_points() -> list[int]:
-  """Returns the iterations that are columns of the table: the last one among them."""
+  """Returns the iterations in the columns of the table, including the last one."""
   return [at for at in _SHOWN if at < _ITERATIONS.value] + [_ITERATIONS.value]
 
 
 def next_point(iteration: int) -> float:
-  """Returns when the next evaluation is due: at powers of 10^(1/5), and where the table looks."""
+  """Returns the next evaluation: a power of 10^(1/5), or a column of the table."""
   power = runs.Powers(10 ** (1 / 5))(iteration)
   return min(at for at in (*shown_points(), power) if at > iteration)
 
@@ -162,19 +160,21 @@ def main(arguments: list[str]) -> None:
   except (spiel_cfr.errors.SpielCFRError, OSError) as error:
     sys.exit(f"error: {error}")
   for updates, gaps in found.items():
-    print(f"\n{updates} updates: NashConv in mbb/g after so many iterations, that of the last")
-    print(f"iterate instead of the average, and the solver's seconds\n\n{table(gaps, updates)}")
+    print(
+      f"\n{updates} updates: NashConv in mbb/g of the average by iteration, and of the last iterate,"
+    )
+    print(f"and the solver's seconds\n\n{table(gaps, updates)}")
     if _PLOT.value:
       draw(gaps, updates, folder / f"endgames_{updates}.png")
 
 
 def endgames() -> dict[str, spiel_cfr.poker.Endgame]:
-  """Returns the endgames of all files by what they are called, or the one that is built in."""
+  """Returns the endgames of all files by name, or the built-in one."""
   paths = [pathlib.Path(name) for name in _SUBGAME_FILE.value]
   if _SUBGAME_FOLDER.value:
     paths += sorted(pathlib.Path(_SUBGAME_FOLDER.value).glob("*.txt"))
     if not paths:
-      sys.exit(f"error: there is no file *.txt in {_SUBGAME_FOLDER.value}")
+      sys.exit(f"error: {_SUBGAME_FOLDER.value} has no file *.txt")
   if not paths:
     endgame, name = results.river_endgame()
     return {name: endgame}
@@ -190,7 +190,7 @@ def solve(
   methods: dict[str, Callable[..., spiel_cfr.Solver]],
   folder: pathlib.Path,
 ) -> Found:
-  """Runs the methods on one endgame, with a trace each; returns its rows by order of updates and method."""
+  """Runs the methods on an endgame, with one trace each; returns evaluations by order of updates and method."""
   game = spiel_cfr.poker.compile_public_game(
     endgame.load(),
     bet_filters.few_bets,
@@ -211,16 +211,16 @@ def solve(
         if best is None or rows[-1].nash_conv < best[0]:
           best = rows[-1].nash_conv, solver
         del solver
-      own = [in_mbb(row, endgame) for row in rows if row.iteration <= _ITERATIONS.value]
-      found.setdefault(updates, {})[method] = own
-      print(f"  {updates:12} {method:16} {own[-1].nash_conv:z10.4g} mbb/g", flush=True)
+      evaluations = [in_mbb(row, endgame) for row in rows if row.iteration <= _ITERATIONS.value]
+      found.setdefault(updates, {})[method] = evaluations
+      print(f"  {updates:12} {method:16} {evaluations[-1].nash_conv:z10.4g} mbb/g", flush=True)
   if _PAGE.value and best is not None:
     print(spiel_cfr.explore(best[1], folder / f"endgame_{name}.html", title=name))
   return found
 
 
 def run(solver: spiel_cfr.Solver, trace: pathlib.Path) -> list[runs.Row]:
-  """Runs a solver, from its checkpoint if it was stopped before; returns all rows of its trace."""
+  """Runs a solver, from its checkpoint if there is one; returns all rows of its trace."""
   checkpoints = spiel_cfr.Checkpoints(
     trace.parent / "unfinished" / trace.stem,
     every=lambda iteration: next_point(max(iteration, 99)),
@@ -237,7 +237,7 @@ def run(solver: spiel_cfr.Solver, trace: pathlib.Path) -> list[runs.Row]:
     progress=False,
   )
   if done.reason == "interrupt":
-    sys.exit("stopped; the same command goes on from here")
+    sys.exit("stopped; the same command continues from here")
   shutil.rmtree(checkpoints.folder)
   return runs.read_trace(trace).rows
 
@@ -253,7 +253,7 @@ def in_mbb(row: runs.Row, endgame: spiel_cfr.poker.Endgame) -> runs.Row:
 
 
 def with_tuned(gaps: dict[str, list[runs.Row]]) -> dict[str, list[runs.Row]]:
-  """Returns the methods of an endgame as the paper shows them: of the factors the best one is "tuned"."""
+  """Returns the methods of an endgame as in the paper: OFTRL with the best factor is also "tuned"."""
   tuned = [method for method in gaps if method.startswith("oftrl x")]
   if not tuned:
     return gaps
@@ -262,27 +262,27 @@ def with_tuned(gaps: dict[str, list[runs.Row]]) -> dict[str, list[runs.Row]]:
 
 
 def table(found: Found, updates: str) -> str:
-  """Returns a row for each endgame and method: gaps at some iterations, of the last iterate, seconds."""
+  """Returns a table with a row for each endgame and method: NashConv by iteration and of the last iterate, seconds."""
   points = shown_points()
   rows = {}
   for name, methods in found.items():
-    for method, own in methods.items():
-      at = {row.iteration: row.nash_conv for row in own}
+    for method, evaluations in methods.items():
+      at, last = {row.iteration: row.nash_conv for row in evaluations}, evaluations[-1]
       cells = [shown(at[point]) for point in points]
-      cells += [shown(own[-1].current_nash_conv or 0.0), f"{own[-1].solver_seconds:z,.1f}"]
+      cells += [shown(last.current_nash_conv or 0.0), f"{last.solver_seconds:z,.1f}"]
       rows[f"{name} | {method}"] = cells
   columns = ["method", *map("{:,}".format, points), "last iterate", "seconds"]
   return results.markdown(updates, columns, rows)
 
 
 def shown(gap: float) -> str:
-  """Returns a cell's number."""
+  """Returns the text of a number in the table."""
   return f"{gap:z,.0f}" if gap >= 100 else f"{gap:z.3g}"
 
 
 @results.draws
 def draw(found: Found, updates: str, path: pathlib.Path) -> None:
-  """Draws a row for each endgame: against iterations, and against seconds."""
+  """Draws one row an endgame: NashConv against iterations and against seconds."""
   if not found:
     return
   figure, grid = results.pyplot().subplots(

@@ -1,11 +1,11 @@
-"""Goes through all games that OpenSpiel knows, and says of each whether it can be solved, or why not.
+"""Tries to solve all of OpenSpiel's games, and prints the result or the reason of the failure.
 
     python examples/list_games.py
     python examples/list_games.py --max_nodes=1000000 connect_four "hex(num_cols=3,num_rows=3)"
 
-Each game is compiled with its default parameters and solved by 50 iterations of CFR+. Where the defaults don't allow
-that, smaller or other parameters are tried too, which stand in one table below. A game runs in a process of its own,
-so that whatever it does to that process, the list goes on; there are no such processes on Windows.
+Each game is compiled with its default parameters and solved by 50 iterations of CFR+. If that fails, the smaller or
+other parameters of the table below are tried. Each game runs in a forked process, so that a crash does not end the
+program; this does not work on Windows.
 """
 
 import collections
@@ -25,11 +25,10 @@ from spiel_cfr import errors
 
 ITERATIONS = 50
 
-_MAX_NODES = flags.DEFINE_integer("max_nodes", 100_000, "how many states a game may have")
-_SECONDS = flags.DEFINE_float("seconds", 120.0, "how long a game may take")
+_MAX_NODES = flags.DEFINE_integer("max_nodes", 100_000, "most states of a game")
+_SECONDS = flags.DEFINE_float("seconds", 120.0, "most seconds for a game")
 
-# What to try where the default parameters make a game that is too large, or that has no default parameters, or one
-# in which players forget.
+# Parameters to try if the game has no defaults, or if the defaults make it too large or of imperfect recall.
 SMALL = {
   "add_noise": "add_noise(epsilon=1.0,game=kuhn_poker(),seed=1)",
   "bargaining": "bargaining(max_turns=2,max_num_instances=2)",
@@ -72,16 +71,16 @@ SMALL = {
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-  """What became of a game.
+  """Outcome of a game.
 
   Attributes:
-    game: its string.
-    error: the exception's name, empty if the game was solved.
-    text: what the exception said, or the size of the game.
-    two_player_constant_sum: whether NashConv must go down.
-    nash_convs: of the uniform policy, of the average one after 50 iterations, and what OpenSpiel says of the latter.
-    seconds: wall-clock time.
-    megabytes: the most memory that the process had before OpenSpiel evaluated the result.
+    game: str. The game's string.
+    error: str. The name of the exception; empty if the game was solved.
+    text: str. The message of the exception, or the size of the game.
+    two_player_constant_sum: bool. True if NashConv must decrease.
+    nash_convs: three floats. NashConv of the uniform policy; and of the final average, by us and by OpenSpiel.
+    seconds: float. Wall-clock time.
+    megabytes: float. Peak memory of the process before OpenSpiel's evaluation.
   """
 
   game: str
@@ -101,7 +100,7 @@ class Outcome:
 
 
 def solve(game: str, max_nodes: int) -> Outcome:
-  """Compiles a game, does 50 iterations of CFR+ and has OpenSpiel evaluate the result."""
+  """Compiles a game, runs 50 iterations of CFR+, and evaluates the result with OpenSpiel."""
   try:
     compiled = spiel_cfr.compile_game(game, max_nodes=max_nodes, progress=False)
     solver = spiel_cfr.CFRPlusSolver(compiled)
@@ -121,12 +120,12 @@ def solve(game: str, max_nodes: int) -> Outcome:
 
 
 def _peak_megabytes() -> float:
-  """Returns the most memory that this process has had."""
+  """Returns the peak memory of this process, in megabytes."""
   return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
 
 
 def solve_in_child(game: str, max_nodes: int, seconds: float) -> Outcome:
-  """Does the same in a forked process. `error` is then also "crash" or "timeout"."""
+  """Runs `solve` in a forked process. The outcome's `error` may also be "crash" or "timeout"."""
 
   def child(connection: Connection) -> None:
     start = time.perf_counter()
@@ -138,7 +137,7 @@ def solve_in_child(game: str, max_nodes: int, seconds: float) -> Outcome:
   ours, theirs = context.Pipe(duplex=False)
   process = context.Process(target=child, args=(theirs,))
   with warnings.catch_warnings():
-    # Forking beside threads, of JAX too where it is loaded; the child needs none.
+    # Python warns of forks while threads run, such as JAX's; the child needs none of them.
     warnings.simplefilter("ignore")
     process.start()
   theirs.close()
@@ -157,16 +156,16 @@ def main(arguments: list[str]) -> None:
   for name in arguments[1:] or sorted(pyspiel.registered_names()):
     outcome = solve_in_child(name, _MAX_NODES.value, _SECONDS.value)
     print(outcome, flush=True)
-    what = outcome.error or "solved"
+    result = outcome.error or "solved"
     if outcome.error and name in SMALL:
       outcome = solve_in_child(SMALL[name], _MAX_NODES.value, _SECONDS.value)
       print(f"  {outcome}", flush=True)
       if not outcome.error:
-        what = "solved with other parameters"
-    counts[what] += 1
+        result = "solved with other parameters"
+    counts[result] += 1
   print(f"\n{counts.total()} games at --max_nodes={_MAX_NODES.value:,}:")
-  for what, count in counts.most_common():
-    print(f"{count:4} {what}")
+  for result, count in counts.most_common():
+    print(f"{count:4} {result}")
 
 
 if __name__ == "__main__":

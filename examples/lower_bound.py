@@ -1,4 +1,4 @@
-r"""What fresh games against learned responses show of NashConv, beside the exact number where there is one.
+r"""Lower bounds on NashConv from learned responses, with the exact number for games that can be compiled.
 
 python examples/lower_bound.py --picture=results/lower_bound.png
 """
@@ -19,7 +19,7 @@ _GAMES = NAMED_GAMES | {
   "phantom tic-tac-toe": "phantom_ttt",
   "liars_dice_2x6": "liars_dice(numdice=2,dice_sides=6)",
 }
-# The last three are of games too large to compile.
+# The last three games are too large to compile.
 _POLICIES = [
   ("kuhn, 3 players", "uniform"),
   ("leduc", "uniform"),
@@ -36,12 +36,12 @@ _POLICIES = [
   ("phantom tic-tac-toe", "sampled 20000"),
 ]
 _CHOSEN = flags.DEFINE_multi_integer(
-  "policies", list(range(len(_POLICIES))), f"which of {_POLICIES}, counted from 0"
+  "policies", list(range(len(_POLICIES))), f"policies to evaluate, by number from 0: {_POLICIES}"
 )
-_EPISODES = flags.DEFINE_integer("episodes", 100_000, "how many games a response learns from", 0)
-_FRESH = flags.DEFINE_integer("evaluation_episodes", 20_000, "how many fresh games it plays", 2)
-_SEED = flags.DEFINE_integer("seed", 0, "of the random numbers", 0)
-_PICTURE = flags.DEFINE_string("picture", "results/lower_bound.png", "where the picture goes")
+_EPISODES = flags.DEFINE_integer("episodes", 100_000, "games that a response learns from", 0)
+_FRESH = flags.DEFINE_integer("evaluation_episodes", 20_000, "fresh games of a response", 2)
+_SEED = flags.DEFINE_integer("seed", 0, "seed of all random numbers", 0)
+_PICTURE = flags.DEFINE_string("picture", "results/lower_bound.png", "file of the picture")
 
 
 def main() -> None:
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def made(game: str, label: str) -> tuple[Any, float | None]:
-  """Returns a policy by its name, and its NashConv; None where the game is too large to compile."""
+  """Returns a policy by its name, and its NashConv; None if the game is too large to compile."""
   kind, _, iterations = label.partition(" ")
   if kind == "sampled":
     sampler = spiel_cfr.OutcomeSamplingSolver(game, engine="states", seed=0)
@@ -92,7 +92,7 @@ def made(game: str, label: str) -> tuple[Any, float | None]:
 
 @draws
 def draw(found: list[tuple[str, float | None, NashConvBound]], path: pathlib.Path) -> None:
-  """Draws exact numbers, intervals of what responses gain, and bounds."""
+  """Draws exact numbers, confidence intervals of the responses' gains, and lower bounds."""
   figure, axes = pyplot().subplots(figsize=(8, 0.45 * len(found) + 1.2), layout="constrained")
   for place, (_, exact, result) in enumerate(found):
     low, high = result.interval
@@ -104,8 +104,8 @@ def draw(found: list[tuple[str, float | None, NashConvBound]], path: pathlib.Pat
     if exact is not None:
       axes.plot(exact, place, "|", color="black", markersize=14, markeredgewidth=2)
   axes.plot([], [], "|", color="black", markersize=12, markeredgewidth=2, label="exact")
-  axes.plot([], [], ">", color="tab:blue", label="at least, with 95%")
-  axes.plot([], [], color="tab:blue", linewidth=5, alpha=0.4, label="what the responses gain, 95%")
+  axes.plot([], [], ">", color="tab:blue", label="lower bound, 95%")
+  axes.plot([], [], color="tab:blue", linewidth=5, alpha=0.4, label="gain of the responses, 95%")
   axes.set(xscale="log", xlabel="NashConv", yticks=range(len(found)))
   axes.set_yticklabels([label.replace("\n", ": ") for label, _, _ in found])
   axes.invert_yaxis()

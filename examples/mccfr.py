@@ -1,9 +1,9 @@
-r"""Compares Monte Carlo CFR's samplers with CFR+.
+r"""Compares samplers of Monte Carlo CFR with CFR+.
 
     python examples/mccfr.py --game=leduc_poker --samplers=external,outcome,cfr+ --seconds=5
 
-prints exploitability (NashConv where the game is not a constant-sum game of two players) and draws it against nodes
-touched and against seconds.
+prints exploitability (NashConv if the game is not two-player constant-sum), and draws it against nodes touched and
+against seconds.
 """
 
 import pathlib
@@ -39,16 +39,16 @@ SOLVERS: dict[str, Factory] = {
   ),
   "cfr+": lambda game, seed: spiel_cfr.CFRPlusSolver(game),
 }
-_GAME = flags.DEFINE_string("game", "leduc_poker", "any OpenSpiel game, with its parameters")
+_GAME = flags.DEFINE_string("game", "leduc_poker", "OpenSpiel game string")
 _SAMPLERS = flags.DEFINE_list(
   "samplers",
   ["external", "external_linear", "chance", "average_strategy", "outcome", "cfr+"],
-  f"which to compare, from: {', '.join(SOLVERS)}",
+  f"samplers to compare, from: {', '.join(SOLVERS)}",
 )
-_SECONDS = flags.DEFINE_float("seconds", 3.0, "how long each runs, evaluations included", 0.0)
-_SEED = flags.DEFINE_integer("seed", 0, "of the random numbers", lower_bound=0)
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where pictures and files go")
-_PLOT = flags.DEFINE_bool("plot", True, "whether to draw; needs matplotlib")
+_SECONDS = flags.DEFINE_float("seconds", 3.0, "seconds of each run, evaluations included", 0.0)
+_SEED = flags.DEFINE_integer("seed", 0, "seed of all random numbers", lower_bound=0)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "folder of the picture")
+_PLOT = flags.DEFINE_bool("plot", True, "draw the picture, which needs matplotlib")
 
 
 def main() -> None:

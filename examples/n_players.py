@@ -1,10 +1,10 @@
-r"""Draws two measures of play in games of several players or general sums: which of them falls, and what it means.
+r"""Draws two measures of play in games of several players or general sums: correlated gaps and NashConv.
 
     python examples/n_players.py --iterations=2000 --picture=results/n_players.png
 
-How far all that has been played is from correlated equilibria, which regret minimization brings to 0 whatever the game:
-from coarse ones for CFR and CFR+ with simultaneous updates, from extensive-form ones too for EFR; and NashConv of the
-product of the average strategies, which it need not.
+The gap of the played iterations from correlated equilibria converges to 0 in every game: from coarse ones for CFR and
+CFR+ with simultaneous updates, and also from extensive-form ones for EFR. NashConv of the product of the average
+strategies need not converge to 0.
 """
 
 import math
@@ -22,7 +22,7 @@ _NAMED_GAMES: dict[str, str | pyspiel.Game] = {
   "sheriff, general-sum": (
     "sheriff(item_penalty=1.0,item_value=5.0,max_bribe=3,max_items=5,num_rounds=2,sheriff_penalty=1.0)"
   ),
-  # A little off its symmetry, from which nobody would move.
+  # Slightly asymmetric, because solvers would stay at the symmetric equilibrium.
   "Shapley's game": pyspiel.create_matrix_game(
     [[0.0, 1.1, 0.0], [0, 0, 1], [1, 0, 0]], [[0.0, 0, 1], [1, 0, 0], [0, 1, 0]]
   ),
@@ -30,11 +30,13 @@ _NAMED_GAMES: dict[str, str | pyspiel.Game] = {
 _COLORS = {"CFR": "0.5", "CFR+": "tab:blue", "EFR": "tab:orange"}
 
 _GAMES = flags.DEFINE_multi_integer(
-  "games", list(range(len(_NAMED_GAMES))), f"which of {', '.join(_NAMED_GAMES)}, counted from 0"
+  "games",
+  list(range(len(_NAMED_GAMES))),
+  f"games to solve, by number from 0: {', '.join(_NAMED_GAMES)}",
 )
-_ITERATIONS = flags.DEFINE_integer("iterations", 2000, "how many each does", lower_bound=1)
-_PICTURE = flags.DEFINE_string("picture", "results/n_players.png", "where the picture goes")
-# Iteration, coarse gap and NashConv, by solver.
+_ITERATIONS = flags.DEFINE_integer("iterations", 2000, "iterations of each solver", lower_bound=1)
+_PICTURE = flags.DEFINE_string("picture", "results/n_players.png", "file of the picture")
+# Solver -> (iteration, coarse gap, NashConv).
 Curves = dict[str, list[tuple[int, float, float]]]
 
 
@@ -61,7 +63,7 @@ def main() -> None:
 
 @draws
 def draw(curves: dict[str, Curves]) -> None:
-  """Draws a panel a game, two lines a solver."""
+  """Draws one panel a game, and two lines a solver."""
   figure, grid = pyplot().subplots(
     1, len(curves), figsize=(3.4 * len(curves) + 0.6, 3.6), layout="constrained", squeeze=False
   )
@@ -82,7 +84,7 @@ def draw(curves: dict[str, Curves]) -> None:
 def make(
   label: str, game: spiel_cfr.CompiledGame
 ) -> spiel_cfr.EFRSolver | spiel_cfr.FullWidthSolver:
-  """Returns a solver that keeps what gaps take."""
+  """Returns a solver that stores the sums that gaps need."""
   if label == "EFR":
     return spiel_cfr.EFRSolver(game, deviations="causal partial sequence")
   plus = label == "CFR+"
@@ -95,14 +97,14 @@ def make(
 
 
 def coarse_gap(solver: spiel_cfr.EFRSolver | spiel_cfr.FullWidthSolver) -> float:
-  """Returns how far play is from a coarse correlated equilibrium."""
+  """Returns the gap of play from a coarse correlated equilibrium."""
   if isinstance(solver, spiel_cfr.EFRSolver):
     return solver.gap("coarse").gap
   return spiel_cfr.correlated.coarse_correlated_gap(solver).gap
 
 
 def due() -> list[int]:
-  """Returns when to look: at powers of 10^(1/6), and at the end."""
+  """Returns the iterations to evaluate at: powers of 10^(1/6), and the last one."""
   steps = math.floor(6 * math.log10(_ITERATIONS.value))
   return sorted({round(10 ** (step / 6)) for step in range(steps + 1)} | {_ITERATIONS.value})
 

@@ -1,4 +1,4 @@
-"""The catalogue of solvers, and OpenSpiel's own. This is a module of the example programs, not a program."""
+"""Catalogue of solvers with OpenSpiel's solvers added. This is a module of the example programs, not a program."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,22 +13,22 @@ from spiel_cfr import CompiledGame, catalogue, errors, policies
 
 
 class OpenSpielSolver(spiel_cfr.Solver):
-  """One of OpenSpiel's own solvers, so that it runs in the same loop as ours."""
+  """OpenSpiel's solver with the interface of ours, so that it runs in the same loop."""
 
   def __init__(self, game: CompiledGame, name: str, alternating_updates: bool = True) -> None:
-    """Makes OpenSpiel's solver of this name.
+    """Makes OpenSpiel's solver of a name.
 
     Args:
       game: the game.
       name: "CFRSolver" or "CFRPlusSolver".
-      alternating_updates: True for the C++ solver, which updates in turn only; False for the Python one, which can
-        update all players at once, about a hundred times slower.
+      alternating_updates: True for the C++ solver, which has alternating updates only. False for the Python solver with
+        simultaneous updates, which is about a hundred times slower.
     """
     self.compiled_game, self._name, self.alternating_updates = game, name, alternating_updates
     self.reset()
 
   def reset(self) -> None:
-    """Goes back to before the first iteration."""
+    """Returns to the state before the first iteration."""
     self.iteration = 0
     game, plus = self.compiled_game.game, self._name == "CFRPlusSolver"
     if self.alternating_updates:
@@ -40,16 +40,16 @@ class OpenSpielSolver(spiel_cfr.Solver):
 
   @property
   def state(self) -> Any:
-    """Refuses: these solvers keep their state to themselves.
+    """The state, which OpenSpiel's solvers don't make available.
 
     Raises:
       ArgumentError: always.
     """
-    raise errors.ArgumentError("OpenSpiel's own solvers can't be kept in checkpoints.")
+    raise errors.ArgumentError("OpenSpiel's own solvers can't be saved to checkpoints.")
 
   @property
   def nodes_touched(self) -> int:
-    """How many states it has visited: all of them, once per player and iteration."""
+    """Number of states visited: all states, once for each player in an iteration."""
     return self.iteration * self.compiled_game.num_players * self.compiled_game.num_states
 
   def _advance(self, count: int) -> None:
@@ -58,15 +58,15 @@ class OpenSpielSolver(spiel_cfr.Solver):
       self.iteration += 1
 
   def current_probabilities(self) -> npt.NDArray[np.float64]:
-    """Returns the current policy in behavioural form."""
+    """Returns the current policy in behavioural form, shape (sequences,)."""
     return policies.from_policy(self.compiled_game, self._solver.current_policy())
 
   def average_probabilities(self) -> npt.NDArray[np.float64]:
-    """Returns the average policy in behavioural form."""
+    """Returns the average policy in behavioural form, shape (sequences,)."""
     return policies.from_policy(self.compiled_game, self._solver.average_policy())
 
 
-# A solver is made for a game and for the number of iterations that it is going to run.
+# (game, number of iterations of the run) -> solver.
 Factory = Callable[[CompiledGame, int], spiel_cfr.Solver]
 _OPEN_SPIELS: dict[str, Factory] = {
   "open_spiel_cfr": lambda game, iterations: OpenSpielSolver(game, "CFRSolver"),
@@ -80,5 +80,5 @@ SOLVERS: dict[str, Factory] = {**catalogue.SOLVERS, **_OPEN_SPIELS}
 
 
 def find(name: str) -> Factory:
-  """Returns what makes the solver of this name; raises ArgumentError if there is none."""
+  """Returns the factory of a solver's name; raises ArgumentError if there is none."""
   return _OPEN_SPIELS[name] if name in _OPEN_SPIELS else catalogue.find(name)

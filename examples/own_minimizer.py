@@ -1,4 +1,4 @@
-r"""Regret matching as a user would write it: a regret minimizer in the user's own file, at the speed of the library's.
+r"""Regret matching in a user's own file, at the speed of the library's.
 
     python examples/own_minimizer.py --game=leduc_poker --iterations=1000
 
@@ -28,8 +28,8 @@ from spiel_cfr.regret_minimizers import (
   where_greater,
 )
 
-_GAME = flags.DEFINE_string("game", "leduc_poker", "any OpenSpiel game, with its parameters")
-_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "how many", lower_bound=1)
+_GAME = flags.DEFINE_string("game", "leduc_poker", "OpenSpiel game string")
+_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "number of iterations", lower_bound=1)
 
 
 @block_kernel
@@ -49,7 +49,7 @@ def match(block: Block) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Matching(spiel_cfr.RegretMinimizer):
-  """Regret matching that keeps a share of negative regrets: 1 is that of CFR, 0 that of CFR+."""
+  """Regret matching that multiplies negative regrets by a share: 1 as in CFR, 0 as in CFR+."""
 
   share: float = 1.0
   observe = match

@@ -2,8 +2,8 @@ r"""Draws traces of runs together: NashConv or exploitability against iterations
 
     python examples/plot_traces.py --output=traces.png results/cfr.csv results/cfr_plus.csv
 
-A trace is named by its solver, by its game too where there are several, and by its file where those are the same. What
-each run came to is printed.
+The name of a curve is its solver, with its game if there are several, and its file if names would be equal. The last
+point of each curve is printed.
 """
 
 import collections
@@ -22,14 +22,14 @@ _X_AXES = {
   "nodes": ("nodes_touched", "Nodes touched"),
 }
 
-_X = flags.DEFINE_enum("x", "iterations", list(_X_AXES), "what the horizontal axis shows")
-_OUTPUT = flags.DEFINE_string("output", "traces.png", "the picture; its suffix says which format")
+_X = flags.DEFINE_enum("x", "iterations", list(_X_AXES), "horizontal axis")
+_OUTPUT = flags.DEFINE_string("output", "traces.png", "file of the picture, in the suffix's format")
 
 
 def main(arguments: list[str]) -> None:
   paths = [pathlib.Path(argument) for argument in arguments[1:]]
   if not paths:
-    raise app.UsageError("name one or more traces")
+    raise app.UsageError("give one or more files of traces")
   output = writable(_OUTPUT.value)
   try:
     traces = [spiel_cfr.runs.read_trace(path) for path in paths]
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> None:
 
 
 def labels(paths: list[pathlib.Path], traces: list[Any]) -> list[str]:
-  """Returns a name for each trace, no two of them the same: its solver, game and file, as far as they differ."""
+  """Returns a different name for each trace: its solver, game and file, as far as they differ."""
   solvers = [solver_of(trace) for trace in traces]
   games = [game_of(trace) for trace in traces]
   if len(set(games)) > 1:

@@ -1,12 +1,11 @@
-r"""Prints what pruning saves: four solvers with and without it, on games where most is never played.
+r"""Measures the savings of pruning: four solvers with and without it, on games where most actions are never played.
 
     python examples/pruning.py
 
-prints a table for each game. A row has, of a solver, the exploitability after so many iterations, without pruning and
-with it; the nodes visited with pruning as a part of those without, with what opens and closes windows, and windows that
-were rolled back; the number of these; and how many times faster pruning was in processor time, all else included (below
-1: slower). Both solvers take turns, so that whatever else the machine does is shared.
-
+prints a table for each game. A row has a solver and a number of iterations; exploitability without and with pruning;
+nodes visited with pruning, as a share of those without (including the work of pruning itself); the number of pruning
+periods that were rolled back; and the speedup by pruning in processor time (below 1: slower). The two solvers take
+turns, so other load on the machine affects both.
 """
 
 import time
@@ -26,7 +25,7 @@ GAMES: dict[str, Callable[[], Any]] = {
   "Leduc poker": lambda: "leduc_poker",
   "liar's dice, 1 die of 6 sides": lambda: "liars_dice",
   "Leduc-5": leduc5.Leduc5Game,
-  # On these no constant was chosen.
+  # No constant was chosen on the following games.
   "liar's dice, 1 die of 7 sides": lambda: "liars_dice(dice_sides=7)",
   "goofspiel, 5 cards": lambda: (
     "turn_based_simultaneous_game(game=goofspiel(imp_info=True,num_cards=5,points_order=descending))"
@@ -35,7 +34,7 @@ GAMES: dict[str, Callable[[], Any]] = {
     "battleship(board_width=2,board_height=2,ship_sizes=[1;2],ship_values=[1;2],num_shots=3,allow_repeated_shots=False)"
   ),
 }
-# What is pruned: the minimizer, the power of the average's weights, and the rule.
+# Solver -> minimizer, power of the averaging weights, pruning rule.
 SOLVERS: dict[str, tuple[spiel_cfr.RegretMinimizer, float, Rule]] = {
   "cfr_pruned": (RegretMatching(), 0.0, "regret"),
   "cfr_best_response_pruned": (RegretMatching(), 0.0, "best_response"),
@@ -43,15 +42,15 @@ SOLVERS: dict[str, tuple[spiel_cfr.RegretMinimizer, float, Rule]] = {
   "hedge_pruned": (ThresholdedHedge(2.0, 1000.0), 0.0, "regret"),
 }
 
-_GAMES = flags.DEFINE_list("games", list("012"), "which games, by number from 0")
-_SOLVERS = flags.DEFINE_list("solvers", list(SOLVERS), "which solvers, by name")
-_AT = flags.DEFINE_list("at", ["1000", "3000", "10000"], "after how many iterations to look")
+_GAMES = flags.DEFINE_list("games", list("012"), "games to measure, by number from 0")
+_SOLVERS = flags.DEFINE_list("solvers", list(SOLVERS), "solvers to measure, by name")
+_AT = flags.DEFINE_list("at", ["1000", "3000", "10000"], "iterations to evaluate at")
 
 
 def main() -> None:
   games = chosen(GAMES, _GAMES.value)
   if not games:
-    raise app.UsageError("--games names none")
+    raise app.UsageError(f"--games is empty; give numbers from 0 to {len(GAMES) - 1}")
   if not set(_SOLVERS.value) <= set(SOLVERS):
     raise app.UsageError(f"--solvers takes {', '.join(SOLVERS)}")
   if not _AT.value or not all(at.isdecimal() and int(at) > 0 for at in _AT.value):
@@ -66,7 +65,7 @@ def main() -> None:
 
 
 def compare(game: spiel_cfr.CompiledGame, name: str) -> None:
-  """Runs a solver without and with pruning, each some iterations in turn, with averages of the same strategies."""
+  """Runs a solver without and with pruning, in turn, with averages over the same iterations."""
   minimizer, power, rule = SOLVERS[name]
   averaging = spiel_cfr.Averaging(power, "faced")
   plain = FullWidthSolver(game, minimizer, averaging=averaging)
@@ -74,7 +73,7 @@ def compare(game: spiel_cfr.CompiledGame, name: str) -> None:
   solvers: tuple[Solver, ...] = plain, pruned
   seconds = [0.0, 0.0]
   for solver in solvers:
-    # What is made once, and kernels.
+    # This compiles kernels.
     solver.prepare()
   moments = sorted(map(int, _AT.value))
   while plain.iteration < moments[-1]:

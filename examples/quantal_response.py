@@ -1,8 +1,9 @@
-r"""Draws quantal response equilibria of a game: what is played at each infoset, against rationality.
+r"""Draws quantal response equilibria of a game: strategies at each infoset against rationality.
 
     python examples/quantal_response.py --game=kuhn_poker --rationality=100 --picture=results/quantal_response.png
 
-The lines are one branch of equilibria from uniform play on. Where it turns back, several points are above each other.
+The lines follow one branch of equilibria, starting from uniform play. If the branch turns back, a line has several
+points at one rationality.
 """
 
 import numpy as np
@@ -12,11 +13,13 @@ from results import draws, pyplot, save, start
 import spiel_cfr
 from spiel_cfr.quantal_response import QuantalResponse
 
-_GAME = flags.DEFINE_string("game", "kuhn_poker", "a game of OpenSpiel")
-_RATIONALITY = flags.DEFINE_float("rationality", 100.0, "where the path ends", lower_bound=0.0)
-_STEP = flags.DEFINE_float("step", 0.02, "by how much a probability may change between points")
-_LINES = flags.DEFINE_integer("lines", 8, "how many infosets a player to draw", lower_bound=1)
-_PICTURE = flags.DEFINE_string("picture", "results/quantal_response.png", "where the picture goes")
+_GAME = flags.DEFINE_string("game", "kuhn_poker", "OpenSpiel game string")
+_RATIONALITY = flags.DEFINE_float(
+  "rationality", 100.0, "rationality at the end of the path", lower_bound=0.0
+)
+_STEP = flags.DEFINE_float("step", 0.02, "largest change of a probability between points")
+_LINES = flags.DEFINE_integer("lines", 8, "infosets to draw for each player", lower_bound=1)
+_PICTURE = flags.DEFINE_string("picture", "results/quantal_response.png", "file of the picture")
 
 
 def main() -> None:
@@ -27,10 +30,10 @@ def main() -> None:
 
 @draws
 def draw(found: QuantalResponse) -> None:
-  """Draws a panel a player: a line an infoset, the probability of its last action."""
+  """Draws one panel a player, with one line an infoset: the probability of its last action."""
   game = found.compiled_game
   rationality = [point.rationality for point in found.path]
-  # Of each infoset, the action that OpenSpiel lists last: in poker, to bet or to raise.
+  # The last action of each infoset; in poker, to bet or to raise.
   entries = np.array([game.to_actions(point.probabilities) for point in found.path])
   last = np.cumsum(np.concatenate(game.num_actions)) - 1
   figure, grid = pyplot().subplots(
@@ -41,7 +44,7 @@ def draw(found: QuantalResponse) -> None:
     names = game.infostates[player]
     lines = entries[:, last[begin : begin + len(names)]]
     begin += len(names)
-    # Those that are mixed longest say most.
+    # The infosets with the largest changes.
     for number in np.argsort(-np.ptp(lines, axis=0))[: _LINES.value]:
       axes.plot(rationality, lines[:, number], label=names[number][-40:])
     axes.set(xscale="asinh", xlabel="rationality", title=f"player {player}", ylim=(0, 1))

@@ -1,15 +1,15 @@
-r"""Compares refinement on the way with solving at once, and two rules by which a solver begins in a larger game.
+r"""Compares refinement of an abstraction with solving at once, and two rules for entering a larger game.
 
     python examples/refining.py --picture=results/refining.png
 
-The first table is a river endgame in vector form with all of `fchpa`, begun with `few_bets`, or with checks, calls and
-folds: infosets, memory, iterations and time to a target. Memory is what an iteration goes through; the whole game is
-kept besides, to say how good a policy is. Times begin when the whole game and kernels are compiled.
+The first table is of a river endgame in vector form: infosets, memory, iterations and time to a target. The game has
+all bets of `fchpa`; the first abstraction has `few_bets`, or only checks, calls and folds. Memory is that of an
+iteration; the whole game, which evaluates policies, is not counted. Times do not include compiling.
 
 The second table is of games that list their leaves, begun with the first and the last action of each infoset. When
-actions come in, a solver starts warm from its policy (rule "policy"), or goes on with discounted regrets of the same
-play in the new game (rule "regrets"). Leaves are what iterations and evaluations have read: until NashConv in the whole
-game was 2 % of the range of payoffs, and in all.
+actions are added, a solver starts warm from its policy (rule "policy"), or continues with discounted regrets of the
+same play in the new game (rule "regrets"). Leaves are counted over iterations and evaluations: until NashConv in the
+whole game was 2 % of the range of payoffs, and in all.
 """
 
 import pathlib
@@ -25,9 +25,11 @@ from spiel_cfr.poker import bet_filters
 
 _TARGET = flags.DEFINE_float("target", 5.0, "NashConv to reach, in chips", lower_bound=0.0)
 _ITERATIONS = flags.DEFINE_integer(
-  "iterations", 2000, "how many there are in each game of the second table", lower_bound=1
+  "iterations", 2000, "number of iterations in each game of the second table", lower_bound=1
 )
-_PICTURE = flags.DEFINE_string("picture", "results/refining.png", "where it goes; empty for none")
+_PICTURE = flags.DEFINE_string(
+  "picture", "results/refining.png", "file of the picture; empty for none"
+)
 
 Runs = dict[str, spiel_cfr.abstraction.Refined]
 
@@ -59,11 +61,11 @@ def main() -> None:
     "from few bets": bet_filters.few_bets,
     "from no bets": no_bets,
   }
-  # Kernels are there before times begin.
+  # This compiles the kernels before any timing.
   spiel_cfr.abstraction.solve_refining(game, no_bets, _TARGET.value, iterations=100)
   runs = {
-    how: spiel_cfr.abstraction.solve_refining(game, start, _TARGET.value)
-    for how, start in starts.items()
+    name: spiel_cfr.abstraction.solve_refining(game, start, _TARGET.value)
+    for name, start in starts.items()
   }
   print(table(title, runs))
   print()
@@ -78,7 +80,7 @@ def all_actions(state: Any, actions: list[int]) -> list[int]:
 
 
 def no_bets(state: Any, actions: list[int]) -> list[int]:
-  """Keeps folds, checks and calls."""
+  """Returns folds, checks and calls."""
   return [action for action in actions if action < 2]
 
 
@@ -131,7 +133,7 @@ def draw(title: str, runs: Runs, path: pathlib.Path) -> None:
     sizes.plot(seconds, np.array([stage.bytes for stage in found.history]) / 1e6, ".-")
   gaps.set(title=title, yscale="log", ylabel="NashConv in the whole game")
   gaps.legend()
-  sizes.set(ylabel="MB that an iteration goes through", xlabel="seconds")
+  sizes.set(ylabel="memory of an iteration, MB", xlabel="seconds")
   for plot in (gaps, sizes):
     plot.set_xscale("log")
     plot.grid(alpha=0.3, which="both", linewidth=0.4)

@@ -1,12 +1,12 @@
-r"""Draws exploitability against seconds: restarted CFR, its rivals, and OpenSpiel's own CFR+.
+r"""Draws exploitability against seconds: restarted CFR, other solvers, and OpenSpiel's CFR+.
 
     python examples/restarts.py --picture=results/restarts.png
 
-prints a Markdown table for each game, of how exploitable each solver's policy is after so many seconds and how long it
-took to 1e-9. Only the solver's own time counts, on one core, the least of some rounds; evaluations and what must be
-compiled don't. OpenSpiel's CFR+ has the iterates of ours, as compare_solvers.py shows, so that these are evaluated in
-its place, much faster. The last row is the game's linear program, solved by HiGHS' interior-point method;
---noprogram leaves it out.
+prints a Markdown table for each game: the exploitability of each solver's policy after several times, and the time to
+1e-9. Times are those of the solver on one core, the least of several rounds, without evaluations and compiling.
+OpenSpiel's CFR+ has the iterates of ours, as compare_solvers.py shows, so ours are evaluated in its place, which is
+much faster. The last row is the game's linear program, solved by HiGHS' interior-point method; --noprogram leaves it
+out.
 """
 
 import functools
@@ -22,7 +22,7 @@ import spiel_cfr
 from spiel_cfr.poker import bet_filters
 from spiel_cfr.runs import Powers
 
-# Each game, and how many seconds each solver has.
+# Title -> game string, seconds of each solver.
 GAMES = {
   "Leduc poker": ("leduc_poker", 1.0),
   "liar's dice, 1 die of 6 sides": ("liars_dice", 5.0),
@@ -41,20 +41,20 @@ COLUMNS = {
   "restarted CFR": "restarted",
 }
 _TARGET = 1e-9
-# What is below this is rounding, and may be negative.
+# Smaller values are rounding errors, and may be negative.
 _LEAST = 1e-17
 
-_GAMES = flags.DEFINE_list("games", list("012"), "which games, by number from 0")
+_GAMES = flags.DEFINE_list("games", list("012"), "games to measure, by number from 0")
 _ENDGAME = flags.DEFINE_string(
-  "endgame", "", "file of an endgame (github.com/Sandholm-Lab/LibratusEndgames), another panel"
+  "endgame", "", "file of an endgame to add (github.com/Sandholm-Lab/LibratusEndgames)"
 )
-_SCALE = flags.DEFINE_float("scale", 1.0, "a factor on all times", 1e-3)
-_ROUNDS = flags.DEFINE_integer("rounds", 2, "how often times are measured", lower_bound=1)
+_SCALE = flags.DEFINE_float("scale", 1.0, "factor on all times", 1e-3)
+_ROUNDS = flags.DEFINE_integer("rounds", 2, "rounds of timing", lower_bound=1)
 _PICTURE = flags.DEFINE_string(
-  "picture", "results/restarts.png", "where the picture goes; empty for none"
+  "picture", "results/restarts.png", "file of the picture; empty for none"
 )
 
-_PROGRAM = flags.DEFINE_bool("program", True, "whether to solve the linear program too")
+_PROGRAM = flags.DEFINE_bool("program", True, "also solve the linear program")
 
 # Seconds and exploitability.
 Curve = list[tuple[float, float]]
@@ -80,7 +80,7 @@ def main() -> None:
 def measure(
   name: str, game: spiel_cfr.CompiledGame, limit: float, unit: float = 1.0
 ) -> dict[str, Curve]:
-  """Runs every solver for so many seconds, and prints the table; exploitability is times `unit`."""
+  """Runs every solver for `limit` seconds, and prints the table; exploitability is multiplied by `unit`."""
   print(f"\n{name}\n")
   moments = [limit / 100, limit / 10, limit]
   header = [f"{moment:z.2g} s" for moment in moments]
@@ -88,7 +88,7 @@ def measure(
   print("| --- " * (len(moments) + 3) + "|")
   curves = {}
   for column, solver_name in COLUMNS.items():
-    # Its own walk over an endgame would take hours.
+    # OpenSpiel's walk over an endgame would take hours.
     if solver_name.startswith("open_spiel") and isinstance(game, spiel_cfr.poker.PublicGame):
       continue
     evaluated = SOLVERS["cfr+" if solver_name.startswith("open_spiel") else solver_name]
@@ -115,7 +115,7 @@ def measure(
 
 
 def seconds_of_steps(make: Callable[[], spiel_cfr.Solver], limit: float) -> list[tuple[int, float]]:
-  """Runs a solver for so many seconds; returns how many iterations it did at a time, and how long they took."""
+  """Runs a solver for `limit` seconds in steps; returns the number of iterations and the seconds of each step."""
   steps: list[tuple[int, float]] = []
   for rounds in range(_ROUNDS.value):
     solver = make()
@@ -123,7 +123,7 @@ def seconds_of_steps(make: Callable[[], spiel_cfr.Solver], limit: float) -> list
     schedule, total, number = Powers(1.08), 0.0, 0
     while number < len(steps) if rounds else total < limit:
       count = int(schedule(solver.iteration)) - solver.iteration
-      # Of this process alone, whatever else the machine does.
+      # Processor time of this process, which other load affects least.
       start = time.process_time()
       solver.run(count)
       seconds = time.process_time() - start
@@ -137,7 +137,7 @@ def seconds_of_steps(make: Callable[[], spiel_cfr.Solver], limit: float) -> list
 
 
 def evaluate(solver: spiel_cfr.Solver, steps: list[tuple[int, float]], unit: float) -> Curve:
-  """Does the same steps again, and looks at the policy after each."""
+  """Runs the same steps again, and evaluates the policy after each."""
   curve: Curve = []
   total = 0.0
   for count, seconds in steps:
@@ -149,7 +149,7 @@ def evaluate(solver: spiel_cfr.Solver, steps: list[tuple[int, float]], unit: flo
 
 @draws
 def draw(curves: dict[str, dict[str, Curve]]) -> None:
-  """Draws a panel for each game."""
+  """Draws one panel a game."""
   figure, panels = pyplot().subplots(
     1, len(curves), figsize=(4.6 * len(curves), 4.6), layout="constrained", squeeze=False
   )
@@ -166,7 +166,7 @@ def draw(curves: dict[str, dict[str, Curve]]) -> None:
         marker="x" if len(curve) == 1 else None,
       )
     axes.set(xscale="log", yscale="log", xlabel="seconds", title=name)
-    # What is at rounding level is at the edge.
+    # Values at the level of rounding lie at the lower edge.
     axes.set_ylim(bottom=max(_LEAST / 3, axes.get_ylim()[0]))
     axes.grid(which="major", color="0.9")
   panels[0][0].set_ylabel("exploitability")

@@ -1,4 +1,4 @@
-"""How the example programs start, where they write, which games they choose. This is a module, not a program."""
+"""Common parts of the example programs: start, pictures, tables, choice of games. This is a module, not a program."""
 
 import functools
 import hashlib
@@ -31,13 +31,13 @@ NAMED_GAMES = {
   ),
 }
 _LONGEST = 80
-# What repeats something so many times.
+# Function that repeats a step a given number of times.
 Step = Callable[[int], object]
 _Arguments = ParamSpec("_Arguments")
 
 
 def start(main: Callable[[], None]) -> None:
-  """Runs a program that takes nothing but flags; what the library or a disk refuses ends it with one line."""
+  """Runs a program that has flags only; errors of the library or the disk end it with one line."""
 
   def checked(arguments: list[str]) -> None:
     if len(arguments) > 1:
@@ -51,7 +51,7 @@ def start(main: Callable[[], None]) -> None:
 
 
 def draws(draw: Callable[_Arguments, None]) -> Callable[_Arguments, None]:
-  """Decorates a function that draws: without matplotlib it does nothing, and the program says so before it computes."""
+  """Decorates a function that draws: without matplotlib it does nothing, and the program says so at the start."""
   if importlib.util.find_spec("matplotlib"):
     return draw
   _announce_no_picture()
@@ -68,12 +68,12 @@ def _announce_no_picture() -> None:
         file=sys.stderr,
       )
 
-  # Flags are known then.
+  # Flags are parsed by then.
   app.call_after_init(announce)
 
 
 def pyplot() -> Any:
-  """Imports and returns matplotlib's pyplot; programs write files and open no windows."""
+  """Returns matplotlib's pyplot, which writes files and opens no windows."""
   import matplotlib
 
   matplotlib.use("Agg")
@@ -83,7 +83,7 @@ def pyplot() -> Any:
 
 
 def save(figure: Any, path: str | pathlib.Path, dpi: int) -> None:
-  """Writes a picture, makes its folder if there is none, and says where it is."""
+  """Writes a picture, makes its folder if it is missing, and prints its path."""
   pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
   figure.savefig(path, dpi=dpi)
   pyplot().close(figure)
@@ -96,9 +96,9 @@ def median_seconds(
   seconds: float,
   clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
-  """Returns the median seconds that one repetition of each step takes, by this clock.
+  """Returns the median seconds of one repetition of each step, by this clock.
 
-  All are timed in turn, round by round, so that they see the same machine; each timing takes about so many seconds.
+  Steps take turns in each round, so that other load affects all of them. Each timing takes about `seconds` seconds.
   """
   counts = {}
   for name, step in steps.items():
@@ -116,38 +116,38 @@ def median_seconds(
 
 
 def river_endgame() -> tuple[spiel_cfr.poker.Endgame, str]:
-  """Returns an endgame of hold'em for those who have no file of one, and what to call it."""
+  """Returns the built-in river endgame of hold'em, and its title."""
   board = "4s8hTc9h2s"
   first, second = "22+,A2s+,KTs+,QTs+,JTs,ATo+", "22+,A8s+,K9s+,Q9s+,J9s+,T9s"
   return ranges.endgame(first, second, board=board, pot=500, stack=19750), f"river {board}"
 
 
 def turn_endgame() -> tuple[spiel_cfr.poker.Endgame, str]:
-  """Returns the same one card earlier, with fewer hands; two suits are worth the same."""
+  """Returns the built-in turn endgame of hold'em, with fewer hands and two equivalent suits, and its title."""
   board = "9s7s4h2s"
   first, second = "99+,ATs+,KQs,T8s,AKo", "88+,A9s+,KJs+,JTs,AQo+"
   return ranges.endgame(first, second, board=board, pot=500, stack=1250), f"turn {board}"
 
 
 def file_name(kind: str, game: str, suffix: str) -> str:
-  """Returns the name of a file; no two games, with their parameters, share one.
+  """Returns the name of a file, which is different for each game string.
 
   Args:
-    kind: what is in it.
+    kind: the content of the file.
     game: OpenSpiel's string of the game.
-    suffix: such as ".png".
+    suffix: the file's suffix, such as ".png".
   """
   game = game.removesuffix("()")
   words = re.sub(r"[^a-zA-Z0-9.+-]+", "_", game).strip("_")
   name = f"{kind}_{words}"
   if len(name) > _LONGEST:
-    # What is cut off may be all that tells two games apart.
+    # The part that is cut off may be the only difference between two games.
     name = f"{name[:_LONGEST]}_{hashlib.sha256(game.encode()).hexdigest()[:8]}"
   return name + suffix
 
 
 def writable(path: str | pathlib.Path) -> pathlib.Path:
-  """Returns a path; ends the program before the run if no file can be written there after it."""
+  """Returns a path; ends the program if no file can be written there."""
   path = pathlib.Path(path)
   try:
     check_writable(path)
@@ -157,7 +157,7 @@ def writable(path: str | pathlib.Path) -> pathlib.Path:
 
 
 def panels(count: int, columns: int) -> tuple[Any, Any, Any]:
-  """Returns what draws, a figure, and a grid of at least so many panels in it."""
+  """Returns pyplot, a figure, and its grid of at least `count` panels."""
   plt, rows = pyplot(), -(-count // columns)
   size = 3.1 * columns, 3.2 * rows
   return plt, *plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
@@ -171,7 +171,7 @@ def markdown(head: str, columns: Sequence[str], rows: Mapping[str, Iterable[str]
 
 
 def chosen(games: Iterable[str], numbers: Sequence[str]) -> list[str]:
-  """Returns the games of these numbers, from 0; ends the program if there is no such game."""
+  """Returns the games of these numbers, from 0; ends the program if a number is wrong."""
   names = list(games)
   for number in numbers:
     if not number.isdecimal() or int(number) >= len(names):

@@ -1,8 +1,8 @@
-"""The games on which `examples/step_rule.py` compares rules, in groups by what has been tuned on them.
+"""Games on which `examples/step_rule.py` compares rules, in groups by their use in the design of the rules.
 
-`FRESH` was chosen before restarted CFR was run on a game of it. Relatives of some of them, though (blotto with 6 coins
-on 3 fields, battleship 2x2 with two shots, goofspiel 4 with random points, oshi-zumo with 4 coins), were looked at when
-restarts of the adaptive rule were first tried, long before.
+`FRESH` was chosen before restarted CFR was run on any of its games. Some games have relatives that were used in the
+first experiments with restarts of the adaptive rule, long before: blotto with 6 coins on 3 fields, battleship 2x2 with
+two shots, goofspiel 4 with random points, oshi-zumo with 4 coins.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _POKER = (
 _LIMIT = "betting=limit,raiseSize=2 4,maxRaises=2 2"
 _NO_LIMIT = "betting=nolimit,blind=1 1,bettingAbstraction=fcpa"
 
-# Those on which the constants of restarted CFR were chosen.
+# Games on which the constants of restarted CFR were chosen.
 TUNED: Mapping[str, str] = {
   "Leduc poker": "leduc_poker",
   "liar's dice, 1 die of 5 sides": "liars_dice(dice_sides=5)",
@@ -25,7 +25,7 @@ TUNED: Mapping[str, str] = {
     "allow_repeated_shots=False)"
   ),
 }
-# Those of which results were looked at while it was designed.
+# Games whose results were known during the design of restarted CFR.
 SEEN: Mapping[str, str] = {
   "Kuhn poker": "kuhn_poker",
   "goofspiel 4, ascending": "goofspiel(imp_info=True,num_cards=4,points_order=ascending)",
@@ -43,7 +43,7 @@ SEEN: Mapping[str, str] = {
   "liar's dice, 2 dice of 3 sides": "liars_dice(numdice=2,dice_sides=3)",
   "oshi-zumo, 5 coins": "oshi_zumo(coins=5,size=1,horizon=6)",
 }
-# Those on which nobody has tuned anything.
+# Games on which nothing was tuned.
 FRESH: Mapping[str, str] = {
   "dark hex 2x2": "dark_hex(board_size=2)",
   "blotto, 6 coins on 4 fields": "blotto(coins=6,fields=4,players=2)",
@@ -63,7 +63,7 @@ FRESH: Mapping[str, str] = {
   "oshi-zumo, 4 coins on 5 fields": "oshi_zumo(coins=4,size=2,horizon=6,alesia=True)",
   "limit poker, 12 cards of 3 suits": f"{_POKER}{_LIMIT},numSuits=3,numRanks=4,blind=1 1)",
 }
-# Larger ones, of which results were looked at while it was designed.
+# Larger games whose results were known during the design.
 LARGE: Mapping[str, str] = {
   "no-limit poker, 10 cards": f"{_POKER}{_NO_LIMIT},numSuits=2,numRanks=5,stack=20 20)",
   "limit poker, 20 cards": f"{_POKER}{_LIMIT},numSuits=2,numRanks=10,blind=1 2)",

@@ -1,7 +1,7 @@
-"""How the cost of solving grows with games: the part `scaling` of benchmark.py.
+"""Growth of the cost of solving with the size of games: the part `scaling` of benchmark.py.
 
-Each game has a process of its own, so that memory is its own; it is given the arguments of `measure` in JSON. Times are
-those that the processor has spent on that process, which other programs change little.
+Each game is measured in a process of its own, which gets the arguments of `measure` in JSON. Times are processor
+seconds, which other load affects little.
 """
 
 import csv
@@ -32,11 +32,10 @@ class Member(NamedTuple):
   """A game of a family.
 
   Attributes:
-    name: what it is called in a table.
-    game: OpenSpiel's string.
-    leaves: how many terminal states it has; of vector form, which never lists them, cards that are dealt at the same
-      time in one order only.
-    vector_form: whether it is compiled in that form.
+    name: str. The name in tables.
+    game: str. OpenSpiel's string.
+    leaves: int. The number of terminal states. In vector form, cards dealt at the same time count in one order only.
+    vector_form: bool. True if it is compiled in vector form.
   """
 
   name: str
@@ -46,7 +45,7 @@ class Member(NamedTuple):
 
 
 def _leduc(suits: int, ranks: int, *, vector_form: bool = False) -> Member:
-  # Of a round, 4 lines end in a fold and 5 in the next card or a showdown.
+  # Of the betting lines of a round, 4 end in a fold, and 5 in the next card or a showdown.
   cards = suits * ranks
   leaves = cards * (cards - 1) * (4 + (cards - 2) * 5 * (4 + 5))
   name = f"Leduc, {suits} x {ranks} cards" + ", vectors" * vector_form
@@ -62,7 +61,7 @@ def _hands_of_two(suits: int, ranks: int) -> Member:
 
 
 def _liars_dice(sides: int, dice: int = 1, *, vector_form: bool = False) -> Member:
-  # Bids only rise: each but the empty set of the bids is a line, which a challenge ends.
+  # Bids rise, and a challenge ends the game: every non-empty set of bids is a line.
   types = math.comb(sides + dice - 1, dice)
   leaves = types**2 * (2 ** (2 * dice * sides) - 1)
   game = f"liars_dice(numdice={dice},dice_sides={sides})"
@@ -77,7 +76,7 @@ def _goofspiel(cards: int) -> Member:
   return Member(f"goofspiel, {cards} cards", game, math.factorial(cards) ** 2)
 
 
-# From small to large, beyond what this machine takes.
+# Families of games from small to large; the largest exceed this machine.
 FAMILIES = {
   "Leduc with 2 to 13 ranks, 2 to 4 suits": [
     _leduc(suits, ranks)
@@ -101,7 +100,7 @@ FAMILIES = {
 }
 _SOLVER, _TARGETS, _ROUNDS = "pdcfr+", (1e-3, 1e-6), 3
 _GIBIBYTES, _ESTIMATE_SECONDS = 24, 2.0
-# The columns of the table that are drawn, and what of OpenSpiel's C++ goes beside them.
+# Drawn column -> title, and OpenSpiel's column beside it.
 _PANELS = {
   "compile_seconds": ("compiling, seconds", None),
   "megabytes": ("peak of memory above Kuhn poker's, MB", None),
@@ -118,7 +117,7 @@ def measure(
   most_leaves_of_open_spiel: float,
   most_gigabytes: float,
 ) -> dict[str, Any]:
-  """Measures one game in this process; what was not reached in time is None."""
+  """Measures one game in this process; targets that are not reached in time are None."""
   kuhn = spiel_cfr.CFRPlusSolver("kuhn_poker")
   kuhn.prepare()
   before = _peak_megabytes()
@@ -132,7 +131,7 @@ def measure(
   }
   row.update(_seconds_to_targets(compiled, seconds))
   row["megabytes"] = _peak_megabytes() - before
-  # Last, since these are not needed to solve the game.
+  # Last, because the memory of these solvers must not count.
   ours = spiel_cfr.CFRPlusSolver(compiled)
   ours.prepare()
   theirs = None
@@ -149,7 +148,7 @@ def measure(
 
 
 def _seconds_to_targets(compiled: spiel_cfr.CompiledGame, seconds: float) -> dict[str, Any]:
-  """Solves a game, and returns what that takes up to each target, evaluations not counted; None if longer."""
+  """Solves a game; returns the seconds to each target, without evaluations; None if it is not reached in time."""
   solver = spiel_cfr.catalogue.make(_SOLVER, compiled, iterations=1)
   solver.prepare()
   found: dict[str, float | None] = {_column(target): None for target in _TARGETS}
@@ -166,7 +165,7 @@ def _seconds_to_targets(compiled: spiel_cfr.CompiledGame, seconds: float) -> dic
 
 
 def _processor_seconds() -> float:
-  """Returns what the processor has spent on this process, and on those that it has started and that have ended."""
+  """Returns the processor seconds of this process and of its finished child processes."""
   return sum(os.times()[:4])
 
 
@@ -175,7 +174,7 @@ def _column(target: float) -> str:
 
 
 def _microseconds(run: Callable[[int], object]) -> float:
-  """Returns what an iteration takes, of as many as fill a tenth of a second."""
+  """Returns the microseconds of an iteration, measured over a tenth of a second."""
   count, seconds = 1, 0.0
   while True:
     start = time.process_time()
@@ -192,7 +191,7 @@ def _repeat(step: Callable[[], object], count: int) -> None:
 
 
 def _peak_megabytes() -> float:
-  """Returns the most memory that this process has had."""
+  """Returns the peak memory of this process, in megabytes."""
   status = pathlib.Path("/proc/self/status").read_text().splitlines()
   return int(next(line for line in status if line.startswith("VmHWM")).split()[1]) / 1000
 
@@ -208,7 +207,7 @@ def measure_all(
 ) -> None:
   """Measures games of each family in turn, from the smallest, and draws them.
 
-  A CSV file goes beside the picture. If `keep` is true, what that has already is not measured again.
+  A CSV file is written beside the picture. If `keep` is True, its measurements are not repeated.
   """
   rows: list[dict[str, Any]] = []
   known = _read(picture.with_suffix(".csv")) if keep else {}
@@ -245,7 +244,7 @@ def measure_all(
         break
       row = {"family": family, **member._asdict(), **json.loads(done.stdout.splitlines()[-1])}
       rows.append(row)
-      # Whoever stops this keeps what there is.
+      # Written after each game, so an interrupted program keeps its results.
       _write(
         rows + [each for each in known.values() if each not in rows], picture.with_suffix(".csv")
       )
@@ -255,7 +254,7 @@ def measure_all(
         flush=True,
       )
   if not rows:
-    print("No game has so few leaves.")
+    print("No game is small enough: raise --most_leaves.")
     return
   _write(rows, picture.with_suffix(".csv"))
   _draw(rows, picture)
@@ -288,7 +287,7 @@ def _begin_table(*columns: str) -> None:
 
 
 def _print_tables(rows: list[dict[str, Any]], seconds: float) -> None:
-  """Prints what was measured, and from that how large a game of each family can be, in Markdown."""
+  """Prints the measurements, and estimates of the largest game of each family, in Markdown."""
   columns = "game", "leaves", "infosets", "compiling", "memory", "iteration"
   _begin_table(*columns, "OpenSpiel's C++", "to 1e-3", "to 1e-6")
   for row in rows:
@@ -329,14 +328,14 @@ def _estimate(game: str, seconds: float) -> spiel_cfr.games.SizeEstimate:
 
 
 def _estimated(member: Member, seconds: float) -> str:
-  """Returns how many GiB `estimate_size` says; nothing in vector form, which it is not for."""
+  """Returns the GiB of `estimate_size`; an empty string in vector form, for which it is not made."""
   if member.vector_form:
     return ""
   return f"{_estimate(member.game, seconds).bytes / 2**30:z.2g}"
 
 
 def _print_predictions(rows: list[dict[str, Any]], seconds: float) -> None:
-  """Prints what `estimate_size` says of each game that lists its leaves, as a multiple of what compiling found."""
+  """Prints the estimates of `estimate_size` as multiples of the real sizes, for games with a list of leaves."""
   _begin_table(
     "game",
     "leaves, estimated / real",
@@ -344,7 +343,7 @@ def _print_predictions(rows: list[dict[str, Any]], seconds: float) -> None:
     "memory, compiled, estimated / peak",
   )
   for row in rows:
-    # Files have words.
+    # Rows read from a file have strings.
     if str(row["vector_form"]) == "True":
       continue
     size = _estimate(row["game"], seconds)
@@ -359,16 +358,16 @@ def _print_predictions(rows: list[dict[str, Any]], seconds: float) -> None:
 
 
 def _estimated_gibibytes(family: str, rows: list[dict[str, Any]]) -> list[float]:
-  """Returns what each game of a family takes if all leaves take as much as in the largest that was measured."""
-  own = [row for row in rows if row["family"] == family]
-  if not own:
+  """Returns the memory of each game of a family, extrapolated from the largest measured game by leaves."""
+  measured = [row for row in rows if row["family"] == family]
+  if not measured:
     return []
-  each = own[-1]["megabytes"] * 1e6 / 2**30 / own[-1]["leaves"]
-  return [each * member.leaves for member in FAMILIES[family]]
+  per_leaf = measured[-1]["megabytes"] * 1e6 / 2**30 / measured[-1]["leaves"]
+  return [per_leaf * member.leaves for member in FAMILIES[family]]
 
 
 def _shown(seconds: float | None) -> str:
-  """Writes a time with its unit, or that there is none."""
+  """Returns the text of a time with its unit; "not in time" for None."""
   if seconds is None:
     return "not in time"
   for unit, length in (("s", 1.0), ("ms", 1e-3)):
@@ -388,7 +387,7 @@ def _draw(rows: list[dict[str, Any]], path: pathlib.Path) -> None:
         if any(value == value for value in shown):
           axes.plot([row["leaves"] for row in own], shown, style, color=f"C{index}")
       if name == "megabytes":
-        # From the last point on, what is estimated.
+        # The dotted line is the estimate from the last point on.
         sizes = zip(FAMILIES[family], _estimated_gibibytes(family, rows), strict=True)
         ahead = [(member.leaves, size * 2**30 / 1e6) for member, size in sizes][len(own) - 1 :]
         axes.plot(*zip(*ahead, strict=True), ":", color=f"C{index}")

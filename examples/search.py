@@ -1,15 +1,15 @@
-r"""Solves the subgames of weak policies again, with each gadget, and measures exactly what that did.
+r"""Re-solves subgames of weak policies with each gadget, and measures the exploitability of the results exactly.
 
     python examples/search.py
 
-The policies are averages of a few iterations of CFR on five games. Each gadget solves the subgames of one cut again, or
-all decisions one after another ("continual"), for both players; what is printed and drawn is the exploitability of
-everything that is then played. Unsafe search may make a policy worse; the others never do, but for 1-KLSS.
+The policies are averages of a few iterations of CFR on five games. Each gadget re-solves the subgames of one cut, or
+all decisions one after another ("continual"), for both players. Printed and drawn is the exploitability of the combined
+policy. Unsafe search and 1-KLSS may make a policy worse; the other gadgets never do.
 
     python examples/search.py --turns=small,subgame2.txt --iterations=20,100
 
-solves all rivers of turns of hold'em again instead, over vectors of hands: files in the LibratusEndgames format, and a
-small one that is built in. Policies are averages of CFR+ there.
+re-solves all rivers of hold'em turns instead, in vector form: files in the LibratusEndgames format, or the small
+built-in turn. The policies are then averages of CFR+.
 """
 
 import pathlib
@@ -25,15 +25,15 @@ from spiel_cfr.poker import ranges
 _GAMES = flags.DEFINE_list(
   "games",
   ["kuhn", "leduc", "liars_dice_4", "goofspiel_4", "nolimit"],
-  "names that examples use, or OpenSpiel game strings without commas",
+  "names of the examples' games, or OpenSpiel game strings without commas",
 )
-_ITERATIONS = flags.DEFINE_list("iterations", ["10", "100"], "how many iterations make a policy")
-_GADGETS = flags.DEFINE_list("gadgets", list(search.GADGETS), "which gadgets")
-_TURNS = flags.DEFINE_list("turns", [], "turns of hold'em, instead of games: files, or small")
-_RIVER_ITERATIONS = flags.DEFINE_integer("river_iterations", 200, "how many solve a river", 1)
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where picture and table go")
-_PLOT = flags.DEFINE_bool("plot", True, "whether to draw; needs matplotlib")
-# A string with commas in it.
+_ITERATIONS = flags.DEFINE_list("iterations", ["10", "100"], "iterations of the policies")
+_GADGETS = flags.DEFINE_list("gadgets", list(search.GADGETS), "gadgets to measure")
+_TURNS = flags.DEFINE_list("turns", [], "hold'em turns in place of games: files, or small")
+_RIVER_ITERATIONS = flags.DEFINE_integer("river_iterations", 200, "iterations for each river", 1)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "folder of picture and table")
+_PLOT = flags.DEFINE_bool("plot", True, "draw the picture, which needs matplotlib")
+# Games whose strings have commas.
 _MORE_GAMES = {
   "nolimit": (
     "universal_poker(betting=nolimit,numPlayers=2,numRounds=2,firstPlayer=1 1,numSuits=1,numRanks=4,numHoleCards=1,"
@@ -62,13 +62,13 @@ def main() -> None:
   }
   table = markdown("policy", columns, rows)
   path.write_text(table)
-  print(f"\nExploitability of everything that is played: one cut / continual\n\n{table}")
+  print(f"\nExploitability of the combined policy: one cut / continual\n\n{table}")
   if _PLOT.value:
     draw(path.with_suffix(".png"), results)
 
 
 def compare(name: str, iterations: int) -> dict[str, list[float]]:
-  """Returns, by gadget, the exploitability after a cut and after continual search; of "alone", the policy's."""
+  """Returns gadget -> exploitability after re-solving one cut and all decisions; "alone" is the policy itself."""
   game = spiel_cfr.compile_game({**NAMED_GAMES, **_MORE_GAMES}.get(name, name))
   solver = spiel_cfr.CFRSolver(game)
   solver.run(iterations)
@@ -86,7 +86,7 @@ def compare(name: str, iterations: int) -> dict[str, list[float]]:
 
 
 def print_turns() -> None:
-  """Prints a table: a row a turn and policy, exploitability by gadget, and milliseconds that a river takes."""
+  """Prints a table with one row a turn and policy: exploitability by gadget, and milliseconds a river."""
   rows = []
   for name in _TURNS.value:
     game = load_turn(name)
@@ -120,14 +120,14 @@ def load_turn(name: str) -> poker.PublicGame:
 
 @draws
 def draw(path: pathlib.Path, results: dict[str, dict[str, list[float]]]) -> None:
-  """Draws a panel a policy: what is left of its exploitability, a bar a gadget."""
+  """Draws one panel a policy, and one bar a gadget: exploitability relative to the policy's."""
   shown = {name: found for name, found in results.items() if found["alone"][0] > 1e-9}
   plt, figure, grid = panels(len(shown), min(5, len(shown)))
   for axes, (name, found) in zip(grid.flat, shown.items(), strict=False):
     alone = found["alone"][0]
     for index, gadget in enumerate(_GADGETS.value):
       for shift, value, color in zip((-0.2, 0.2), found[gadget], ("C0", "C1"), strict=True):
-        # Below a thousandth there is hardly anything left to see.
+        # The axis ends at a thousandth.
         height = max(value / alone, 1e-3)
         axes.bar(
           index + shift,
@@ -145,7 +145,7 @@ def draw(path: pathlib.Path, results: dict[str, dict[str, list[float]]]) -> None
   handles = [plt.Rectangle((0, 0), 1, 1, color=color) for color in ("C0", "C1", "C3", "C6")]
   labels = ["one cut", "continual", "one cut, worse than the policy", "continual, worse"]
   figure.legend(handles, labels, loc="outside lower center", ncols=4)
-  figure.suptitle("What is left of a policy's exploitability when its subgames are solved again")
+  figure.suptitle("Exploitability after re-solving subgames, relative to the policy's")
   save(figure, path, 90)
 
 

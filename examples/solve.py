@@ -2,18 +2,18 @@ r"""Solves one game.
 
     python examples/solve.py --game="liars_dice(dice_sides=4)"
 
-picks the solver, and stops at an exploitability of 1e-9 or after a minute.
+chooses the solver, and stops at an exploitability of 1e-9 or after a minute.
 
     python examples/solve.py --game="liars_dice(dice_sides=4)" --solver=dcfr --iterations=10000 --plot
 
-runs one by name. Both print a table of iterations, seconds and NashConv, and write the policy as JSON: infostate ->
-action -> probability. Ctrl-C stops early and keeps what there is.
+runs a solver by name. Both print a table of iterations, seconds and NashConv, and write the policy as JSON: infostate
+-> action -> probability. Ctrl-C stops early, with the policy so far.
 
     python examples/solve.py --iterations=1000000 --trace=results/leduc.csv \
       --checkpoint_dir=results/leduc --checkpoint_every=100000 --resume
 
-can be stopped at any moment, by Ctrl-C or worse, and started again: it goes on from the last checkpoint and ends with
-the same policy, bit for bit. `plot_traces.py` draws traces.
+can be stopped or killed at any moment, and started again: it resumes from the last checkpoint, and ends with the same
+policy, bit for bit. `plot_traces.py` draws traces.
 """
 
 import json
@@ -29,40 +29,38 @@ from results import draws, file_name, pyplot, save, start
 import spiel_cfr
 from spiel_cfr.__main__ import check_writable
 
-# Where nothing says when to stop.
+# The default stopping rules.
 _EXPLOITABILITY, _MINUTE = 1e-9, 60.0
 
-_GAME = flags.DEFINE_string("game", "leduc_poker", "any OpenSpiel game, with its parameters")
+_GAME = flags.DEFINE_string("game", "leduc_poker", "OpenSpiel game string")
 _SOLVER = flags.DEFINE_string(
   "solver",
   None,
-  f"which solver, by default the one that serves the game best, of {', '.join(SOLVERS)}",
+  f"solver, by default the best one for the game, from: {', '.join(SOLVERS)}",
 )
 _ITERATIONS = flags.DEFINE_integer(
-  "iterations", None, "stop after so many; 1000 if a solver is named", lower_bound=1
+  "iterations", None, "iterations to stop after; 1000 if a solver is named", lower_bound=1
 )
-_TARGET = flags.DEFINE_float("target_nash_conv", None, "stop when NashConv is this or less", 0.0)
-_SECONDS = flags.DEFINE_float("seconds", None, "stop after this time", 0.0)
+_TARGET = flags.DEFINE_float("target_nash_conv", None, "NashConv to stop at", 0.0)
+_SECONDS = flags.DEFINE_float("seconds", None, "seconds to stop after", 0.0)
 _EVAL_EVERY = flags.DEFINE_integer(
-  "eval_every", 0, "evaluate every so many iterations; 0 for as often as is sensible", lower_bound=0
+  "eval_every", 0, "iterations between evaluations; 0 for a growing interval", lower_bound=0
 )
 _POLICY = flags.DEFINE_string(
-  "policy", None, "where the average policy goes; by default, into results/, named by the game"
+  "policy", None, "file of the average policy; by default in results/, named by the game"
 )
-_PLOT = flags.DEFINE_bool("plot", False, "whether to draw NashConv; needs matplotlib")
+_PLOT = flags.DEFINE_bool("plot", False, "draw NashConv, which needs matplotlib")
 _PICTURE = flags.DEFINE_string(
-  "picture", None, "where the picture goes; by default, into results/, named by the game"
+  "picture", None, "file of the picture; by default in results/, named by the game"
 )
-_MAX_NODES = flags.DEFINE_integer(
-  "max_nodes", 20_000_000, "how many states the game may have", lower_bound=1
-)
-_TRACE = flags.DEFINE_multi_string("trace", [], "write evaluations here: CSV files, any number")
-_CHECKPOINT_DIR = flags.DEFINE_string("checkpoint_dir", None, "keep checkpoints in this folder")
+_MAX_NODES = flags.DEFINE_integer("max_nodes", 20_000_000, "most states of the game", lower_bound=1)
+_TRACE = flags.DEFINE_multi_string("trace", [], "CSV files for the evaluations, any number")
+_CHECKPOINT_DIR = flags.DEFINE_string("checkpoint_dir", None, "folder of checkpoints")
 _CHECKPOINT_EVERY = flags.DEFINE_integer(
-  "checkpoint_every", 10_000, "iterations from one checkpoint to the next", lower_bound=1
+  "checkpoint_every", 10_000, "iterations between checkpoints", lower_bound=1
 )
-_KEEP = flags.DEFINE_integer("keep", 3, "how many checkpoints to keep", lower_bound=1)
-_RESUME = flags.DEFINE_bool("resume", False, "whether to go on from the last checkpoint, if any")
+_KEEP = flags.DEFINE_integer("keep", 3, "number of checkpoints to keep", lower_bound=1)
+_RESUME = flags.DEFINE_bool("resume", False, "resume from the last checkpoint, if there is one")
 
 
 def main() -> None:
@@ -90,13 +88,13 @@ def main() -> None:
       _CHECKPOINT_DIR.value, every=_CHECKPOINT_EVERY.value, keep=_KEEP.value
     )
     if _RESUME.value and checkpoints.resume(solver) is not None:
-      print(f"goes on from iteration {solver.iteration:,}", flush=True)
+      print(f"resumed from iteration {solver.iteration:,}", flush=True)
   elif _RESUME.value:
     raise app.UsageError("--resume needs --checkpoint_dir")
   solution = spiel_cfr.solve(
     game,
     exploitability=(target or 0.0) / 2,
-    # Compiling counts.
+    # The time of compiling counts.
     seconds=math.inf if seconds is None else max(seconds - compiling, 1e-3),
     iterations=iterations,
     solver=solver,

@@ -1,12 +1,16 @@
-r"""Compares stable-predictive optimistic CFR with regret matching and its relatives, on many games.
+r"""Compares stable-predictive optimistic CFR with variants of regret matching, on many games.
 
     python examples/stable_predictive.py --games=kuhn,leduc --iterations=10000 --updates=simultaneous,alternating
 
-For every game and order of updates it runs CFR, CFR+, DCFR, PCFR+, adaptive optimistic descent, and stable-predictive
-OFTRL with adaptive steps, weighed linearly and uniformly, without and with restarts, with those of the paper,
-and with the best multiple 10^k of the paper's; and OpenSpiel's own CFR and CFR+, in C++ where players update in turn
-and in Python where they update at once. It prints what OpenSpiel says of every final policy. For each order of updates
-it writes a picture and two Markdown tables, of exploitability and of processor seconds; a CSV file has every number.
+For every game and order of updates it runs
+
+- CFR, CFR+, DCFR, PCFR+ and adaptive optimistic descent;
+- stable-predictive OFTRL with adaptive steps, with linear and uniform weights, without and with restarts;
+- stable-predictive OFTRL with the paper's steps, and with the best multiple 10^k of them;
+- OpenSpiel's CFR and CFR+, in C++ for alternating updates and in Python for simultaneous ones.
+
+It prints OpenSpiel's evaluation of every final policy. For each order of updates it writes a picture and two Markdown
+tables, of exploitability and of processor seconds. A CSV file has every number.
 """
 
 import csv
@@ -28,7 +32,7 @@ from spiel_cfr.stable_predictive.stable_predictive_cfr import steps_of
 
 _FACTORS = [10.0**k for k in range(1, 7)]
 _TABLE_ITERATIONS = (10, 100, 1000, 10000)
-# Histories, from which on an iteration of OpenSpiel's in Python takes seconds.
+# The number of histories above which an iteration of OpenSpiel in Python takes seconds.
 _LARGE = 100_000
 _SLOPES = {"$T^{-1/2}$": -0.5, "$T^{-3/4}$": -0.75, "$T^{-1}$": -1.0}
 _STYLES = {
@@ -51,11 +55,9 @@ _STYLES = {
 _GAMES = flags.DEFINE_list(
   "games",
   list(NAMED_GAMES),
-  f"{', '.join(NAMED_GAMES)}, or OpenSpiel game strings without commas",
+  f"games: {', '.join(NAMED_GAMES)}, or OpenSpiel game strings without commas",
 )
-_ITERATIONS = flags.DEFINE_integer(
-  "iterations", 10000, "how many iterations each does", lower_bound=1
-)
+_ITERATIONS = flags.DEFINE_integer("iterations", 10000, "iterations of each solver", lower_bound=1)
 _UPDATES = flags.DEFINE_multi_enum(
   "updates",
   ["simultaneous,alternating"],
@@ -65,21 +67,28 @@ _UPDATES = flags.DEFINE_multi_enum(
 _OPEN_SPIEL_ITERATIONS = flags.DEFINE_integer(
   "open_spiel_iterations",
   100,
-  "how many OpenSpiel's own solvers do, which are slower; a tenth of it in Python in games with more histories than "
-  f"{_LARGE:,}",
+  "iterations of OpenSpiel's solvers, which are slower; in Python a tenth of this for games of more than "
+  f"{_LARGE:,} histories",
   lower_bound=1,
 )
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where pictures, tables and CSV go")
+_OUTPUT_DIR = flags.DEFINE_string(
+  "output_dir", "results", "folder of pictures, tables and CSV file"
+)
 
 
 class Curve(NamedTuple):
-  """Result of a solver: exploitability by iteration, and the processor seconds of all iterations."""
+  """Result of a solver.
+
+  Attributes:
+    points: dictionary. Iteration -> exploitability.
+    seconds: float. Processor seconds of all iterations.
+  """
 
   points: dict[int, float]
   seconds: float
 
 
-# By the name of the solver.
+# Name of the solver -> curve.
 Curves = dict[str, Curve]
 
 
@@ -110,7 +119,7 @@ def main() -> None:
 def compare(game: CompiledGame, alternating: bool) -> Curves:
   """Runs every solver on one game."""
   curves = {}
-  print(f"  {'OpenSpiel: NashConv of the final policy':45} how far ours is from it", flush=True)
+  print(f"  {'OpenSpiel: NashConv of the final policy':45} difference from ours", flush=True)
   for label, candidates in solvers(game, alternating).items():
     found = [curve(solver) for solver in candidates]
     best = min(range(len(found)), key=lambda k: found[k].points[candidates[k].iteration])
@@ -126,19 +135,19 @@ def compare(game: CompiledGame, alternating: bool) -> Curves:
 
 
 def why_slow(solver: spiel_cfr.Solver) -> str:
-  """Returns how far from uniform the current strategy is after all iterations, and what the steps guarantee."""
+  """Returns a sentence on the final strategy's distance from uniform, and on the guarantee of the paper's steps."""
   theory = steps_of(solver)
   assert isinstance(theory, PaperSteps)
   odds = [max(each.current) / min(each.current) for each in solver.snapshots()]
   return (
-    f"why: steps of kappa / (3 D) hardly move; after {solver.iteration:,} iterations half of the infosets play no "
-    f"action more than {statistics.median(odds):z.3g} times as often as another; guaranteed is a NashConv of "
+    f"why: steps of kappa / (3 D) are small; after {solver.iteration:,} iterations the median ratio of the largest to "
+    f"the smallest probability at an infoset is {statistics.median(odds):z.3g}; the guaranteed NashConv is "
     f"{theory.guarantee(solver.iteration):z.2g}"
   )
 
 
 def solvers(game: CompiledGame, alternating: bool) -> dict[str, list[spiel_cfr.Solver]]:
-  """Makes the solvers of each curve; of several the best one is drawn."""
+  """Returns the solvers of each curve; the best of several is drawn."""
   names = {
     "CFR": "cfr",
     "CFR+": "cfr+",
@@ -172,8 +181,8 @@ def solvers(game: CompiledGame, alternating: bool) -> dict[str, list[spiel_cfr.S
 
 
 def curve(solver: spiel_cfr.Solver) -> Curve:
-  """Runs a solver; exploitability at powers of 10^(1/8) and at the iterations of the table."""
-  # To read a policy of OpenSpiel's takes longer than an iteration.
+  """Runs a solver; returns exploitability at powers of 10^(1/8) and at the last iteration."""
+  # Reading OpenSpiel's policy takes longer than an iteration, so it is evaluated at powers of 10 only.
   end, steps = _ITERATIONS.value, 8
   if isinstance(solver, OpenSpielSolver):
     end, steps = min(end, _OPEN_SPIEL_ITERATIONS.value), 1
@@ -191,7 +200,7 @@ def curve(solver: spiel_cfr.Solver) -> Curve:
 
 
 def write_csv(path: pathlib.Path, results: dict[str, dict[str, Curves]]) -> None:
-  """Writes every number."""
+  """Writes a CSV file with every number."""
   with path.open("w", newline="") as file:
     writer = csv.writer(file)
     writer.writerow(["updates", "game", "solver", "iteration", "exploitability", "seconds in all"])
@@ -202,8 +211,8 @@ def write_csv(path: pathlib.Path, results: dict[str, dict[str, Curves]]) -> None
 
 
 def exploitabilities(order: str, games: dict[str, Curves]) -> str:
-  """Returns a table: a row a solver, a column a game, exploitability after some iterations."""
-  # The best factors differ from game to game, and stand in the cells.
+  """Returns a table with one row a solver and one column a game: exploitability by iteration."""
+  # The best factors differ between games, so they are in the cells.
   at = [point for point in _TABLE_ITERATIONS if point <= _ITERATIONS.value]
 
   def cell(name: str, curve: Curve) -> str:
@@ -215,7 +224,7 @@ def exploitabilities(order: str, games: dict[str, Curves]) -> str:
 
 
 def seconds(order: str, games: dict[str, Curves]) -> str:
-  """Returns a table: a row a solver, a column a game, processor seconds for 1,000 iterations."""
+  """Returns a table with one row a solver and one column a game: processor seconds for 1,000 iterations."""
   return table(
     f"{order}, processor seconds for 1,000 iterations",
     games,
@@ -238,7 +247,7 @@ def table(head: str, games: dict[str, Curves], cell: Callable[[str, Curve], str]
 
 @draws
 def draw(path: pathlib.Path, order: str, games: dict[str, Curves]) -> None:
-  """Draws a panel a game, and the legend in the last one."""
+  """Draws one panel a game, and the legend in the last panel."""
   columns = min(4, len(games) + 1)
   rows = -(-(len(games) + 1) // columns)
   figure, grid = pyplot().subplots(
@@ -258,9 +267,9 @@ def draw(path: pathlib.Path, order: str, games: dict[str, Curves]) -> None:
 
 
 def draw_panel(axes: Any, game: str, curves: Curves) -> None:
-  """Draws one game."""
+  """Draws the curves of one game."""
   axes.set(xscale="log", yscale="log", title=game, xlabel="iterations")
-  # Below this there is rounding only.
+  # Smaller values are rounding errors.
   floor = 1e-15
   for solver, (points, _) in curves.items():
     label = solver.partition(" 10^")[0]

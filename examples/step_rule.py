@@ -2,18 +2,17 @@ r"""Compares rules of regret minimization at equal time and at equal iterations,
 
     python examples/step_rule.py --groups=tuned,seen,fresh --results=results/step_rule.jsonl
 
-runs every rule on every game of `rule_games.py` to budgets of 100, 1,000 and 10,000, writes what it finds to a file
-line by line, goes on where that file ends, and prints tables of it; --report prints them only.
+runs every rule on every game of `rule_games.py` to budgets of 100, 1,000 and 10,000 iterations. It writes each result
+to a file as one line, resumes from that file, and prints tables of it; --report prints the tables only.
 
-Time is counted in iterations of CFR+ on the same game. What a rule costs is measured by running it and CFR+ in turns,
-the processor's time of whole runs, checks and all, so that it does not matter how busy the machine is. The column
-"time" is the exploitability after as many iterations as cost what N of CFR+ do, "iterations" after N. HS-* is told the
-number of iterations.
+Time is counted in iterations of CFR+ on the same game. The cost of a rule is the ratio of processor times of whole runs
+of the rule and CFR+, which take turns. "Equal time" is exploitability after the time of N iterations of CFR+, "equal
+iterations" after N iterations. The HS-* rules are given the number of iterations.
 
-The late phase of most rules is chaotic, so that single runs are luck: run 0 begins with uniform strategies, the others
-with these perturbed by 0.1 %. Values below 1e-12 of the payoff range are rounding, and count as equal.
+The late phase of most rules is chaotic, so one run says little. Run 0 begins with uniform strategies, the others with
+uniform strategies perturbed by 0.1 %. Values below 1e-12 of the payoff range are rounding errors, and count as equal.
 
-With --endgames=subgame3.txt,subgame4.txt (of github.com/Sandholm-Lab/LibratusEndgames) it takes these too, in mbb/g.
+--endgames=subgame3.txt,subgame4.txt (of github.com/Sandholm-Lab/LibratusEndgames) adds these endgames, in mbb/g.
 """
 
 import contextlib
@@ -36,17 +35,17 @@ import spiel_cfr
 from spiel_cfr import CompiledGame, Restarted, catalogue
 from spiel_cfr.poker import bet_filters
 
-_GROUPS = flags.DEFINE_list("groups", ["tuned"], f"of games: {', '.join(rule_games.GROUPS)}")
+_GROUPS = flags.DEFINE_list("groups", ["tuned"], f"groups of games: {', '.join(rule_games.GROUPS)}")
 _GAMES = flags.DEFINE_list("games", [], "numbers of games of these groups, from 0; all by default")
 _ENDGAMES = flags.DEFINE_list("endgames", [], "files of endgames")
-_BUDGETS = flags.DEFINE_list("budgets", ["100", "1000", "10000"], "how many iterations")
-_RUNS = flags.DEFINE_integer("runs", 3, "how many runs of each", lower_bound=1)
-_COLUMNS = flags.DEFINE_list("columns", [], "which rules; all by default")
-_RESULTS = flags.DEFINE_string("results", "", "the file; none by default")
-_REPORT = flags.DEFINE_bool("report", False, "print tables of the file, run nothing")
-_OURS = flags.DEFINE_string("ours", "restarted", "which rule is compared with the rivals")
+_BUDGETS = flags.DEFINE_list("budgets", ["100", "1000", "10000"], "budgets, in iterations")
+_RUNS = flags.DEFINE_integer("runs", 3, "runs of each rule on each game", lower_bound=1)
+_COLUMNS = flags.DEFINE_list("columns", [], "rules to run; all by default")
+_RESULTS = flags.DEFINE_string("results", "", "file of the results; none by default")
+_REPORT = flags.DEFINE_bool("report", False, "print the tables of the file, and run nothing")
+_OURS = flags.DEFINE_string("ours", "restarted", "rule to compare with the others")
 
-# Rules by others, as their papers have them; the names of the catalogue.
+# Published rules with the papers' parameters -> names in the catalogue.
 RIVALS = {
   "CFR+": "cfr+",
   "DCFR": "dcfr",
@@ -56,12 +55,12 @@ RIVALS = {
   "SAPCFR+": "sapcfr+",
   "APCFR+": "apcfr+",
   "APDCFR+": "apdcfr+",
-  # Measured with an earlier version; no longer in the library, and in reports only.
+  # No longer in the library; reports show measurements of an earlier version.
   "VAD-CFR": "",
   "HS-DCFR": "hsdcfr",
   "HS-PCFR+": "hspcfr+",
 }
-# The same with restarts on trial, as far as they need no horizon.
+# Published rules without a horizon, with tentative restarts.
 WRAPPED = {
   f"{column}, restarted": RIVALS[column]
   for column in ("CFR+", "DCFR", "PCFR+", "PDCFR+", "SAPCFR+", "APCFR+")
@@ -74,14 +73,14 @@ OURS = {
 COLUMNS = [*RIVALS, *WRAPPED, *OURS]
 RUN = [column for column in COLUMNS if column != "VAD-CFR"]
 
-# After how many iterations a solver's cost is known well enough.
+# The number of iterations after which a solver's cost is accurate enough.
 _ENOUGH = 1000
 
 # Cells of a budget that was not run.
 _EMPTY = " | | "
 
 Record = dict[str, Any]
-# Which budgets of a game, a rule and a run are not known yet.
+# (game, rule, run) -> budgets that are not measured yet.
 Missing = Callable[[str, str, int], list[int]]
 
 
@@ -95,7 +94,7 @@ def make(column: str, game: CompiledGame, horizon: int) -> spiel_cfr.Solver:
 
 
 def perturbed(solver: spiel_cfr.Solver, run: int) -> spiel_cfr.Solver:
-  """Perturbs the strategies that a new solver begins with by 0.1 %; run 0 stays as it is."""
+  """Returns a new solver with its initial strategies perturbed by 0.1 %; run 0 is not perturbed."""
   if run:
     state, game = solver.state_dict(), solver.compiled_game
     (name,) = (name for name in state if name in ("strategy", "solver.strategy"))
@@ -110,19 +109,19 @@ def perturbed(solver: spiel_cfr.Solver, run: int) -> spiel_cfr.Solver:
 
 
 def seconds_of(solver: spiel_cfr.Solver, iterations: int) -> float:
-  """Returns how much of the processor's time a run takes."""
+  """Returns the processor seconds of a run."""
   start = time.process_time()
   solver.run(iterations)
   return time.process_time() - start
 
 
 def cost(column: str, game: CompiledGame, iterations: int) -> float:
-  """Returns what a run costs over what one of CFR+ costs: the median of rounds in which the two take turns."""
+  """Returns the ratio of a run's cost to that of CFR+: the median over rounds in which the two take turns."""
   if column == "CFR+":
     return 1.0
   columns = [column, "CFR+"]
   for each in columns:
-    # Compiles what `prepare` does not.
+    # This compiles the kernels that `prepare` does not.
     solver = make(each, game, iterations)
     solver.prepare()
     solver.run(20)
@@ -133,7 +132,7 @@ def cost(column: str, game: CompiledGame, iterations: int) -> float:
     for solver in solvers.values():
       solver.prepare()
     seconds = dict.fromkeys(columns, 0.0)
-    # In slices that take turns, so that both see the same machine; who begins takes turns too.
+    # Slices of both runs take turns, so that other load affects both; so does the first slice.
     parts = 4 if iterations >= _ENOUGH else 1
     for part in range(parts):
       for each in columns[:: 1 if (len(ratios) + part) % 2 else -1]:
@@ -144,12 +143,12 @@ def cost(column: str, game: CompiledGame, iterations: int) -> float:
 
 
 def values(column: str, game: CompiledGame, run: int, counts: set[int]) -> dict[int, float]:
-  """Returns exploitability after each number of iterations; with a horizon, of a run of its own for each."""
+  """Returns iterations -> exploitability. A rule with a horizon has a run of its own for each number."""
   result = {}
-  told = column.startswith("HS-")
+  has_horizon = column.startswith("HS-")
   solver = perturbed(make(column, game, max(counts)), run)
   for count in sorted(counts):
-    if told:
+    if has_horizon:
       solver = perturbed(make(column, game, count), run)
     solver.run(count - solver.iteration)
     result[count] = solver.exploitability()
@@ -157,7 +156,7 @@ def values(column: str, game: CompiledGame, run: int, counts: set[int]) -> dict[
 
 
 def measure(name: str, game: CompiledGame, unit: float, missing: Missing) -> Iterator[Record]:
-  """Yields a record for each rule and each run of which budgets are missing."""
+  """Yields a record for each rule and each run with missing budgets."""
   low, high = game.payoff_range
   for column in _COLUMNS.value or RUN:
     costs: dict[int, float] = {}
@@ -166,7 +165,7 @@ def measure(name: str, game: CompiledGame, unit: float, missing: Missing) -> Ite
       if not budgets:
         continue
       for budget in set(budgets) - costs.keys():
-        # Iterations of rivals all cost the same.
+        # All iterations of published rules cost the same.
         counted = min(budget, _ENOUGH) if column in RIVALS else budget
         costs[budget] = costs.get(counted) or cost(column, game, counted)
       equal = {budget: max(1, round(budget / costs[budget])) for budget in budgets}
@@ -192,7 +191,7 @@ def games() -> Iterator[tuple[str, Callable[[], tuple[CompiledGame, float]]]]:
 
 
 def compiled(text: str) -> tuple[CompiledGame, float]:
-  """Compiles a game of OpenSpiel; numbers are in its own units."""
+  """Compiles an OpenSpiel game; numbers are in its units."""
   return spiel_cfr.compile_game(text), 1.0
 
 
@@ -204,7 +203,7 @@ def compiled_endgame(path: str) -> tuple[CompiledGame, float]:
 
 
 def report(records: list[Record]) -> None:
-  """Prints tables: ours against the best rival, at each budget, at equal time and at equal iterations."""
+  """Prints tables of our rule against the best published one, at equal time and at equal iterations."""
   by_key = {(record["game"], record["column"], record["run"]): record for record in records}
   names = list(dict.fromkeys(record["game"] for record in records))
   budgets = [str(budget) for budget in _BUDGETS.value]
@@ -242,7 +241,7 @@ def report(records: list[Record]) -> None:
         cells.append(
           f"{other:z.1e} {best} | {mark}{mine:z.1e}{mark} [{max(ours):z.1e}] | {won}/{len(ours)}"
         )
-      # Of a run that was interrupted, there may be nothing to compare yet.
+      # An interrupted run may have nothing to compare yet.
       if any(cell != _EMPTY for cell in cells):
         print(f"| {name} | " + " | ".join(cells) + " |")
     for budget, found in tally.items():
@@ -259,7 +258,7 @@ def report(records: list[Record]) -> None:
 
 
 def costs(by_key: Any, names: list[str], budgets: list[str]) -> None:
-  """Prints what an iteration of ours costs, all checks and restarts included."""
+  """Prints the cost of our rule, including all checks and restarts."""
   print(f"\nThe cost of `{_OURS.value}`, in iterations of CFR+:\n")
   print(f"| game | {' | '.join(f'{int(budget):,}' for budget in budgets)} |")
   print("| --- " * (1 + len(budgets)) + "|")
@@ -271,7 +270,7 @@ def costs(by_key: Any, names: list[str], budgets: list[str]) -> None:
 
 
 def against(by_key: Any, names: list[str], budgets: list[str], measured: str) -> None:
-  """Prints against how many games each rule loses to ours, and the geometric mean of the ratios."""
+  """Prints the number of games in which our rule beats each other rule, and the geometric mean of the ratios."""
   print(f"\n| rule |{''.join(f' {int(b):,}: ours won | ratio of ours |' for b in budgets)} cost |")
   print("| --- " * (2 + 2 * len(budgets)) + "|")
   for column in COLUMNS:
@@ -303,17 +302,17 @@ def _median(by_key: Any, name: str, column: str, measured: str, budget: str) -> 
 
 
 def read(path: pathlib.Path) -> dict[tuple[str, str, int], Record]:
-  """Returns the records in a file by game, rule and run; what is there for other budgets is put together."""
+  """Returns the records in a file by game, rule and run; records of several budgets are merged."""
   records: dict[tuple[str, str, int], Record] = {}
   for line in path.read_text().splitlines() if path.exists() else ():
-    # A line that was cut off by the end of a run is done again.
+    # A line that was cut off is measured again.
     with contextlib.suppress(json.JSONDecodeError):
       add(records, json.loads(line))
   return records
 
 
 def add(records: dict[tuple[str, str, int], Record], record: Record) -> None:
-  """Adds a record to those that there are."""
+  """Adds a record, merged with that of the same game, rule and run."""
   key = record["game"], record["column"], record["run"]
   known = records.setdefault(key, record)
   for numbers in ("cost", "iterations", "time"):
@@ -321,11 +320,11 @@ def add(records: dict[tuple[str, str, int], Record], record: Record) -> None:
 
 
 def check_flags() -> None:
-  """Ends the program if a flag names what there is not."""
+  """Ends the program if a flag has an unknown name or number."""
   for flag, known in ((_GROUPS, rule_games.GROUPS), (_COLUMNS, RUN), (_OURS, COLUMNS)):
     for name in [flag.value] if isinstance(flag.value, str) else flag.value:
       if name not in known:
-        sys.exit(f"error: --{flag.name}: there is no {name!r}; there are: {', '.join(known)}.")
+        sys.exit(f"error: --{flag.name}: there is no {name!r}; take {', '.join(known)}.")
   for budget in _BUDGETS.value:
     if not budget.isdecimal() or not int(budget):
       sys.exit(f"error: --budgets: {budget!r} is not a positive number of iterations.")

@@ -1,9 +1,9 @@
-r"""Runs many solvers on many games, on all cores or on a cluster; goes on where it stopped.
+r"""Runs many solvers on many games, on all cores or on a cluster; an interrupted sweep continues.
 
     python examples/sweep.py --games="kuhn_poker;leduc_poker" --solvers=cfr,cfr+,dcfr --iterations=1000
     python examples/sweep.py --config=gamma.json --executor=ray
 
-A configuration is a grid as `spiel_cfr.sweep` takes it, or a list of them, in JSON:
+A configuration is a grid of `spiel_cfr.sweep`, or a list of grids, in JSON:
 
     {"game": ["leduc_poker"], "solver": ["dcfr", "pdcfr+"], "gamma": [1, 2, 3, 4, 5]}
 """
@@ -19,20 +19,18 @@ from absl import app, flags
 import spiel_cfr
 
 _CONFIG = flags.DEFINE_string(
-  "config", None, "a grid in JSON; takes the place of --games and --solvers"
+  "config", None, "file of a grid in JSON, in place of --games and --solvers"
 )
-_GAMES = flags.DEFINE_string(
-  "games", "kuhn_poker;leduc_poker", "games, with semicolons between them"
-)
+_GAMES = flags.DEFINE_string("games", "kuhn_poker;leduc_poker", "games, separated by semicolons")
 _SOLVERS = flags.DEFINE_list("solvers", ["cfr", "cfr+", "dcfr", "restarted"], "names of solvers")
-_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "how many each solver runs", lower_bound=1)
-_FOLDER = flags.DEFINE_string("folder", "results/sweep", "where everything is kept")
-_EXECUTOR = flags.DEFINE_enum("executor", "processes", ["processes", "ray"], "who runs it")
+_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "iterations of each solver", lower_bound=1)
+_FOLDER = flags.DEFINE_string("folder", "results/sweep", "folder of the sweep")
+_EXECUTOR = flags.DEFINE_enum("executor", "processes", ["processes", "ray"], "executor of the runs")
 _PROCESSES = flags.DEFINE_integer(
-  "processes", None, "how many; all cores by default", lower_bound=1
+  "processes", None, "number of processes; by default one a core", lower_bound=1
 )
 _RAY_ADDRESS = flags.DEFINE_string(
-  "ray_address", None, 'of a cluster, or "auto"; by default, Ray is started on this machine'
+  "ray_address", None, 'address of a cluster, or "auto"; by default, Ray starts on this machine'
 )
 
 
@@ -46,7 +44,7 @@ def main(arguments: list[str]) -> None:
   except (spiel_cfr.errors.SpielCFRError, OSError, ValueError) as error:
     sys.exit(f"error: {error}")
   except KeyboardInterrupt:
-    print("\nInterrupted. The same command goes on from where each run is.", file=sys.stderr)
+    print("\nInterrupted. The same command continues all runs.", file=sys.stderr)
     status = 130
   if table.exists():
     print_table(table)
@@ -54,7 +52,7 @@ def main(arguments: list[str]) -> None:
 
 
 def print_table(path: pathlib.Path) -> None:
-  """Prints the results of a sweep; what is not done is named so."""
+  """Prints the results of a sweep; unfinished runs are marked."""
   print(f"\n{'game':>28}{'solver':>28}{'iterations':>12}{'NashConv':>12}{'seconds':>10}")
   with path.open(newline="") as file:
     for row in csv.DictReader(file):

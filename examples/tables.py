@@ -1,10 +1,10 @@
-r"""Writes the tables of README and the documentation from docs/results.jsonl, so that each number stands once.
+r"""Writes the tables of README and the documentation from docs/results.jsonl, the only source of their numbers.
 
     python examples/tables.py                            # writes the tables into the pages
-    python examples/tables.py --run=warm_start,n_players  # measures these anew before
+    python examples/tables.py --run=warm_start,n_players  # measures these tables first
 
-A line of the file is a table that a command has printed: its name, the command, which of the tables that it prints,
-what it ran on, columns and rows. On a page it stands between `<!-- table: NAME -->` and `<!-- end of table -->`;
+A line of the file is a table that a command has printed: its name, the command, its number among the printed tables,
+the machine, columns and rows. On a page, the table is between `<!-- table: NAME -->` and `<!-- end of table -->`;
 `<!-- table: NAME: COLUMN | COLUMN -->` shows some of its columns.
 """
 
@@ -22,8 +22,8 @@ from absl import app, flags
 from spiel_cfr._util import environment
 
 _ROOT = pathlib.Path(__file__).parent.parent
-_RUN = flags.DEFINE_list("run", [], "the tables to measure anew, by name")
-_FOLDER = flags.DEFINE_string("folder", str(_ROOT), "where README.md and docs/ are")
+_RUN = flags.DEFINE_list("run", [], "names of tables to measure again")
+_FOLDER = flags.DEFINE_string("folder", str(_ROOT), "folder of README.md and docs/")
 
 _PLACE = re.compile(
   r"(<!-- table: ([^:\n]+?)(?:: ([^\n]+))? -->\n).*?(<!-- end of table -->)", re.DOTALL
@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> None:
   path = folder / "docs" / "results.jsonl"
   tables = read(path)
   if not set(_RUN.value) <= set(tables):
-    raise app.UsageError(f"the tables are {', '.join(tables)}")
+    raise app.UsageError(f"--run takes names of tables: {', '.join(tables)}")
   commands = dict.fromkeys(tables[name]["command"] for name in _RUN.value)
   for command in commands:
     measure(command, [table for table in tables.values() if table["command"] == command])
@@ -57,12 +57,12 @@ def pages(folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 def read(path: pathlib.Path) -> dict[str, Table]:
-  """Reads the tables, by name."""
+  """Returns name -> table of the file."""
   return {table["name"]: table for table in map(json.loads, path.read_text().splitlines())}
 
 
 def filled(text: str, tables: dict[str, Table]) -> str:
-  """Returns a page with all its tables as the file has them."""
+  """Returns a page with all its tables from the file."""
 
   def table(place: re.Match[str]) -> str:
     begin, name, columns, end = place.groups()
@@ -72,18 +72,18 @@ def filled(text: str, tables: dict[str, Table]) -> str:
 
 
 def markdown(table: Table, columns: Sequence[str] | None = None) -> str:
-  """Returns a table, or some of its columns, in Markdown; numbers stand at the right."""
-  known = table["columns"]
-  chosen = range(len(known)) if columns is None else [known.index(name) for name in columns]
+  """Returns a table, or some of its columns, in Markdown; numbers are aligned to the right."""
+  names = table["columns"]
+  chosen = range(len(names)) if columns is None else [names.index(name) for name in columns]
   rows = [[row[place] for place in chosen] for row in table["rows"]]
-  lines = [[known[place] for place in chosen], [], *rows]
+  lines = [[names[place] for place in chosen], [], *rows]
   for cells in zip(*rows, strict=True):
     lines[1].append("---:" if all(_NUMBER.match(cell) for cell in cells if cell) else "---")
   return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
 def measure(command: str, tables: Sequence[Table]) -> None:
-  """Runs a command, and takes over what it prints."""
+  """Runs a command, and updates its tables from the output."""
   program, *rest = shlex.split(command)
   assert program == "python"
   print(command, flush=True)
@@ -97,11 +97,11 @@ def measure(command: str, tables: Sequence[Table]) -> None:
 
 
 def printed_tables(output: str) -> Iterator[list[list[str]]]:
-  """Finds the tables in what was printed: their columns and then their rows, as cells."""
-  for block in re.findall(r"(?:^\|.*\|\n)+", output, re.MULTILINE):
+  """Yields the tables in an output, each as a list of columns and lists of cells."""
+  for text in re.findall(r"(?:^\|.*\|\n)+", output, re.MULTILINE):
     lines = [
       [cell.strip() for cell in line[1:-1].split("|")]
-      for line in block.replace("\\|", "/").splitlines()
+      for line in text.replace("\\|", "/").splitlines()
     ]
     yield [lines[0], *lines[2:]]
 

@@ -1,4 +1,4 @@
-r"""Draws the pictures of docs/tour.md: from the rule of regret matching to the value of Kuhn poker.
+r"""Draws the pictures of docs/tour.md: regret matching, and CFR on Kuhn poker.
 
 python examples/tour.py --output_dir=docs
 """
@@ -11,14 +11,14 @@ from results import draws, pyplot, save, start
 
 import spiel_cfr
 
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where the pictures go")
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "folder of the pictures")
 _BLUE, _ORANGE, _GREEN, _GREY = "#4a63d8", "#d9741f", "#12957f", "#97a0af"
-# What rock, paper and scissors win against each; winning with rock pays double.
+# Payoffs of rock, paper and scissors against each other; winning with rock pays double.
 _PAYOFFS = np.array([[0.0, -1.0, 2.0], [1.0, 0.0, -1.0], [-2.0, 1.0, 0.0]])
 
 
 def regret_matching(iterations: int) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the strategies and their averages, shape (iterations, 3) each, of two players who match regrets."""
+  """Returns the first player's strategies and averages under regret matching, both of shape (iterations, 3)."""
   regrets = np.zeros((2, 3))
   strategies = np.zeros((iterations, 2, 3))
   for t in range(iterations):
@@ -26,7 +26,7 @@ def regret_matching(iterations: int) -> tuple[np.ndarray, np.ndarray]:
     total = positive.sum(axis=1, keepdims=True)
     strategies[t] = np.where(total > 0, positive / np.where(total > 0, total, 1.0), 1 / 3)
     if t == 0:
-      # From the equilibrium of equals nobody would move.
+      # The first strategies differ: equal ones would stay equal.
       strategies[0] = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1]]
     for player in range(2):
       utilities = _PAYOFFS @ strategies[t, 1 - player]
@@ -62,7 +62,7 @@ def draw_kuhn(path: pathlib.Path) -> None:
   ):
     solver = getattr(spiel_cfr, name)("kuhn_poker")
     rows = spiel_cfr.run(solver, 1000, evaluate_at=spiel_cfr.runs.Powers(1.2), progress=False).rows
-    # Rounding level ends a curve on a logarithmic axis.
+    # A curve on the logarithmic axis ends at the level of rounding.
     kept = [row for row in rows if row.nash_conv > 1e-12]
     iterations = [row.iteration for row in kept]
     left.plot(

@@ -1,11 +1,11 @@
-r"""Watches infosets while a solver runs: strategies, cumulative regrets, and how the regrets of all infosets shrink.
+r"""Tracks infosets while a solver runs: strategies, cumulative regrets, and histograms of all regrets.
 
     python examples/track.py --game=kuhn_poker --track='^2' --solver=cfr --iterations=10000
 
-draws what Kuhn's king does under CFR, and writes snapshots of the infosets whose names the regular expression finds to
-a file, one JSON object a line; without --track, of all infosets. The last row of the picture compares the last strategy
-with the average: the probability of every action of every infoset, and exploitability (NashConv where the game is not a
-constant-sum game of two players). Any solver of the catalogue will do; those that keep no regrets have strategies only.
+draws the infosets of the king in Kuhn poker under CFR. It also writes snapshots of the infosets whose names the regular
+expression finds to a file, one JSON object a line; without --track, of all infosets. The last row of the picture
+compares the last strategy with the average: the probability of every action, and exploitability (NashConv if the game
+is not two-player constant-sum). All solvers of the catalogue work; those without regrets show strategies only.
 """
 
 import json
@@ -20,16 +20,16 @@ import spiel_cfr
 from spiel_cfr import catalogue, runs
 from spiel_cfr._util import files
 
-_GAME = flags.DEFINE_string("game", "kuhn_poker", "any OpenSpiel game, with its parameters")
-_SOLVER = flags.DEFINE_string("solver", "cfr", f"which, of {', '.join(catalogue.SOLVERS)}")
+_GAME = flags.DEFINE_string("game", "kuhn_poker", "OpenSpiel game string")
+_SOLVER = flags.DEFINE_string("solver", "cfr", f"solver, from: {', '.join(catalogue.SOLVERS)}")
 _TRACK = flags.DEFINE_string(
-  "track", "", "a regular expression: which infosets to follow; by default all"
+  "track", "", "regular expression of the infosets to track; by default all"
 )
-_ITERATIONS = flags.DEFINE_integer("iterations", 10_000, "how many iterations", lower_bound=1)
-_SEED = flags.DEFINE_integer("seed", 0, "of the random numbers of solvers that sample")
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where picture and file go")
-_PLOT = flags.DEFINE_bool("plot", True, "whether to draw; needs matplotlib")
-# Where there is room for in a picture.
+_ITERATIONS = flags.DEFINE_integer("iterations", 10_000, "number of iterations", lower_bound=1)
+_SEED = flags.DEFINE_integer("seed", 0, "seed of solvers that sample")
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "folder of picture and snapshots")
+_PLOT = flags.DEFINE_bool("plot", True, "draw the picture, which needs matplotlib")
+# The most infosets in the picture.
 _MOST_INFOSETS = 12
 
 
@@ -49,8 +49,8 @@ def main() -> None:
   )
   kind, game = f"track_{_SOLVER.value}", solver.compiled_game.game_string
   path = pathlib.Path(_OUTPUT_DIR.value, file_name(kind, game, ".jsonl"))
-  notes = [note for own in tracker.infosets.values() for note in own]
-  path.write_text("".join(json.dumps(note._asdict()) + "\n" for note in notes))
+  snapshots = [each for of_infoset in tracker.infosets.values() for each in of_infoset]
+  path.write_text("".join(json.dumps(each._asdict()) + "\n" for each in snapshots))
   print(f"Wrote {path}")
   if _PLOT.value:
     draw(solver, tracker, result.rows, path.with_suffix(".png"))
@@ -60,7 +60,7 @@ def main() -> None:
 def draw(
   solver: spiel_cfr.Solver, tracker: runs.Tracker, evaluations: list[runs.Row], path: pathlib.Path
 ) -> None:
-  """Draws a row an infoset, strategies on the left, regrets on the right, and below what is true of all infosets."""
+  """Draws one row an infoset, strategies left and regrets right; the last rows are about all infosets."""
   shown = dict(list(tracker.infosets.items())[:_MOST_INFOSETS])
   rows = len(shown) + bool(tracker.histograms) + 1
   figure, grid = pyplot().subplots(
@@ -75,14 +75,14 @@ def draw(
       strategies.plot(iterations, current, color=color, alpha=0.35, linewidth=0.8)
       average = [note.average[index] for note in notes]
       strategies.plot(iterations, average, color=color, label=name)
-      own = [note.regrets[index] for note in notes if note.regrets is not None]
-      if own:
-        regrets.plot(iterations, own, color=color)
+      of_action = [note.regrets[index] for note in notes if note.regrets is not None]
+      if of_action:
+        regrets.plot(iterations, of_action, color=color)
     strategies.set(ylim=(-0.03, 1.03), ylabel="probability")
     title = f"player {player} at {infostate}"[:80] + f", own reach {notes[-1].reach:z.2f}"
     strategies.set_title(title, fontsize=9, loc="left")
     strategies.legend(fontsize=8, loc="center right")
-    # Regrets of bad actions fall without end, and would hide the others.
+    # Regrets of bad actions become very negative, and would hide the others.
     low, high = regrets.get_ylim()
     regrets.set(yscale="symlog" if max(-low, high) > 10.0 else "linear", ylabel="cumulative regret")
     regrets.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
@@ -105,32 +105,32 @@ def draw(
 
 
 def draw_histograms(figure: Any, pair: Any, tracker: runs.Tracker) -> None:
-  """Draws what part of all actions has a regret per iteration of which size, on either side of 0, over time."""
+  """Draws histograms of regrets per iteration over time, separately for negative and positive regrets."""
   counts = np.stack(list(tracker.histograms.values()), axis=1)
   shares = np.ma.masked_equal(counts / counts.sum(axis=0), 0.0)
   iterations, half = np.array(list(tracker.histograms)), len(counts) // 2
   bounds, sizes = np.append(iterations, iterations[-1] * 1.1), tracker.edges[half + 1 :]
   sides = {"negative": shares[:half][::-1], "positive": shares[half + 1 :]}
-  for axes, (side, own) in zip(pair, sides.items(), strict=True):
+  for axes, (side, of_side) in zip(pair, sides.items(), strict=True):
     most = max(each.max() for each in sides.values() if each.count())
-    mesh = axes.pcolormesh(bounds, sizes, own, cmap="viridis_r", vmin=0.0, vmax=most)
+    mesh = axes.pcolormesh(bounds, sizes, of_side, cmap="viridis_r", vmin=0.0, vmax=most)
     axes.set(yscale="log", ylabel="|regret| / iterations")
     axes.set_title(f"{side} regrets of all infosets", fontsize=9, loc="left")
-  figure.colorbar(mesh, ax=pair[1], label="part of all actions")
+  figure.colorbar(mesh, ax=pair[1], label="share of all actions")
 
 
 def draw_last_and_average(pair: Any, solver: spiel_cfr.Solver, evaluations: list[runs.Row]) -> None:
-  """Draws every action's probability in the last and in the average strategy, and how good both are over time."""
-  everywhere = solver.snapshots()
-  averages = [probability for each in everywhere for probability in each.average]
-  last = [probability for each in everywhere for probability in each.current]
+  """Draws every action's probability in the last and the average strategy, and the exploitability of both over time."""
+  snapshots = solver.snapshots()
+  averages = [probability for each in snapshots for probability in each.average]
+  last = [probability for each in snapshots for probability in each.current]
   pair[0].plot([0, 1], [0, 1], color="0.8", linewidth=0.8)
   pair[0].scatter(averages, last, s=12, alpha=0.5)
   pair[0].set(xlabel="average strategy", ylabel="last strategy")
   pair[0].set_title("probability of every action of all infosets", fontsize=9, loc="left")
   constant_sum = solver.compiled_game.is_two_player_constant_sum
   iterations, divisor = [row.iteration for row in evaluations], 2 if constant_sum else 1
-  # Below this there is rounding only, and a logarithmic axis has no 0.
+  # Smaller values are rounding errors, and a logarithmic axis has no 0.
   curves = {
     "average": [max(row.nash_conv / divisor, 1e-16) for row in evaluations],
     "last": [max((row.current_nash_conv or 0.0) / divisor, 1e-16) for row in evaluations],
@@ -145,7 +145,7 @@ def draw_last_and_average(pair: Any, solver: spiel_cfr.Solver, evaluations: list
 def action_names(
   solver: spiel_cfr.Solver, player: int, infostate: str, actions: list[int]
 ) -> list[str]:
-  """Returns what the game calls the actions of an infoset."""
+  """Returns the game's names of the actions of an infoset."""
   game = solver.compiled_game
   names = [[infostate] if each == player else [] for each in range(game.num_players)]
   (state,) = game.view.first_states(names)

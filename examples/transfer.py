@@ -1,13 +1,17 @@
-r"""Compares what solving a game is worth for the next one, with other bets: policies, or the regrets of the same play.
+r"""Compares transfers of a solution to the game with other bet sizes: by policies, and by regrets.
 
     python examples/transfer.py --iterations=300
 
-CFR solves Kuhn or Leduc poker for a while; then it is to solve the game with other sizes of bets. It begins anew; or
-from the average policy, `spiel_cfr.cfr.transfer(solver, game)`; or from the discounted regrets that the same play would
-have had with the other payoffs, `transfer(solver, game, rule="regrets")`, after Brown and Sandholm, "Regret Transfer
-and Parameter Optimization" (2014). Regrets count for as many iterations as the paper's bound says, or as the policy.
-Cells are iterations to an exploitability, medians over the sizes of bets, and in brackets the median of what they are
-times those from the policy.
+CFR runs on Kuhn or Leduc poker, and then solves the game with other bet sizes. It starts
+
+- from scratch;
+- from the average policy: `spiel_cfr.cfr.transfer(solver, game)`;
+- from the discounted regrets of the same play with the new payoffs: `transfer(solver, game, rule="regrets")`. Brown and
+  Sandholm, "Regret Transfer and Parameter Optimization" (2014). The weight in iterations is that of the paper's bound,
+  or that of the policy.
+
+Cells are medians, over bet sizes, of the iterations to an exploitability. In brackets is the median ratio to those from
+the policy.
 """
 
 from typing import Any
@@ -20,7 +24,7 @@ import spiel_cfr
 from spiel_cfr.parametric_games import kuhn_bets, leduc_bets, linear_game
 from spiel_cfr.runs import Powers
 
-# The game, its components, the bets that have been solved, the others, and targets.
+# Title -> (game, components), bets solved first, other bets, targets.
 GAMES: dict[str, Any] = {
   "Kuhn poker": (
     ("kuhn_poker", kuhn_bets),
@@ -40,9 +44,9 @@ GAMES: dict[str, Any] = {
 }
 POLICY = "CFR, policy"
 
-_GAMES = flags.DEFINE_multi_enum("game", list(GAMES), list(GAMES), "which games")
-_ITERATIONS = flags.DEFINE_integer("iterations", 300, "of the game that is solved first", 1)
-_MOST = flags.DEFINE_integer("most", 20_000, "iterations of the others, at most", 1)
+_GAMES = flags.DEFINE_multi_enum("game", list(GAMES), list(GAMES), "games to measure")
+_ITERATIONS = flags.DEFINE_integer("iterations", 300, "iterations on the game solved first", 1)
+_MOST = flags.DEFINE_integer("most", 20_000, "most iterations on the other games", 1)
 
 
 def main() -> None:
@@ -72,7 +76,7 @@ def starts(
   plus: spiel_cfr.FullWidthSolver,
   game: spiel_cfr.CompiledGame,
 ) -> dict[str, spiel_cfr.FullWidthSolver]:
-  """Returns solvers of another game that begin in each of the ways."""
+  """Returns solvers of another game, one for each kind of start."""
   policy = spiel_cfr.cfr.transfer(solver, game)
   return {
     "CFR, anew": spiel_cfr.CFRSolver(game),
@@ -87,7 +91,7 @@ def starts(
 
 
 def reached(solver: spiel_cfr.FullWidthSolver, targets: tuple[float, ...]) -> list[int]:
-  """Returns after how many more iterations a solver first reaches each target; 1 if it begins there."""
+  """Returns the number of further iterations to each target; 1 if the solver starts below it."""
   first, schedule = solver.iteration, Powers(1.04)
   result: list[int] = []
   while len(result) < len(targets):

@@ -1,15 +1,17 @@
-r"""Draws what a warm start is worth: solvers from scratch, and from the average of another one.
+r"""Draws the effect of warm starts: solvers from scratch, and from the average of another solver.
 
     python examples/warm_start.py --picture=results/warm_start.png
 
-prints two tables for a game. The first is for CFR, which goes on from its own average after 30 iterations as if it had
-never stopped; the second counts iterations to three exploitabilities, from scratch and from CFR's 1,000th average.
+prints two tables for a game. In the first, CFR continues from its average after 30 iterations about as if it had not
+stopped. The second has the iterations to three exploitabilities, from scratch and from CFR's average after 1,000
+iterations.
 
     python examples/warm_start.py --game=kuhn_poker --source=30 --condition
 
-prints for how many iterations T the average of --source iterations of CFR counts, and the condition of Brown and
-Sandholm (2016): at each infoset, the squares of the positive substitute regrets sum to at most T D^2 n, the most that
-T iterations of regret matching leave. D is the best minus the worst utility of the owner, n the number of actions.
+prints T, the number of iterations for which the average of --source iterations of CFR counts. It also prints the
+condition of Brown and Sandholm (2016): at each infoset, the sum of squares of the positive substitute regrets is at
+most T D^2 n, the bound after T iterations of regret matching. D is the range of the owner's payoffs, n the number of
+actions.
 """
 
 from collections.abc import Callable
@@ -31,16 +33,16 @@ SOLVERS: dict[str, Callable[[spiel_cfr.CompiledGame], spiel_cfr.FullWidthSolver]
 TARGETS = (1e-2, 2e-3, 5e-4)
 MORE = (10, 30, 100, 300, 900)
 
-_GAME = flags.DEFINE_string("game", "leduc_poker", "the game")
+_GAME = flags.DEFINE_string("game", "leduc_poker", "OpenSpiel game string")
 _SOURCE = flags.DEFINE_integer("source", 1_000, "iterations of CFR before the warm starts", 1)
-_ITERATIONS = flags.DEFINE_integer("iterations", 1_000, "iterations after them", 1)
-_CONDITION = flags.DEFINE_bool("condition", False, "whether to print only T and the condition")
+_ITERATIONS = flags.DEFINE_integer("iterations", 1_000, "iterations after the warm starts", 1)
+_CONDITION = flags.DEFINE_bool("condition", False, "print only T and the condition")
 _MOST_SHOWN = 20
 _PICTURE = flags.DEFINE_string(
-  "picture", "results/warm_start.png", "where the picture goes; empty for none"
+  "picture", "results/warm_start.png", "file of the picture; empty for none"
 )
 
-# Iterations and exploitability.
+# (iterations, exploitability).
 Curve = list[tuple[int, float]]
 
 
@@ -77,12 +79,12 @@ def main() -> None:
 
 
 def simultaneous(game: spiel_cfr.CompiledGame) -> spiel_cfr.FullWidthSolver:
-  """CFR with simultaneous updates, for which the theory is exact."""
+  """Returns CFR with simultaneous updates, for which the theory is exact."""
   return TabularCFRSolver(game, alternating_updates=False)
 
 
 def condition(game: spiel_cfr.CompiledGame, source: spiel_cfr.FullWidthSolver) -> None:
-  """Prints T, and both sides of the paper's condition at the infosets where they are closest."""
+  """Prints T, and both sides of the paper's condition at the infosets with the largest D."""
   values, start = warm_start.plan(simultaneous(game), source)
   regrets, _ = values.regrets_at(substitute_regrets.substitute, start.scale)
   bound = 1 / start.scale
@@ -101,25 +103,25 @@ def condition(game: spiel_cfr.CompiledGame, source: spiel_cfr.FullWidthSolver) -
     for sequences, infosets in tree.infoset_groups():
       squares = np.square(np.maximum(regrets[sequences], 0.0)).sum(axis=0)
       for place, square in zip(range(infosets.start, infosets.stop), squares.tolist(), strict=True):
-        spread = float(values.weights[0, tree.first_infoset + place])
-        threshold = spread**2 * len(sequences)
-        rows.append((by_place[place], spread, square, threshold, len(sequences)))
+        payoff_range = float(values.weights[0, tree.first_infoset + place])
+        threshold = payoff_range**2 * len(sequences)
+        rows.append((by_place[place], payoff_range, square, threshold, len(sequences)))
   rows.sort(key=lambda row: -row[1])
   print(
     "| infoset | D | actions | squares, T by default | threshold T D^2 n | squares, T = 1 / c* | threshold |"
   )
   print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-  for name, spread, square, threshold, actions in rows[:_MOST_SHOWN]:
+  for name, payoff_range, square, threshold, actions in rows[:_MOST_SHOWN]:
     cells = [
       f"{t * t * square:z.3g} | {t * threshold:z.3g}" for t in (float(start.iterations), bound)
     ]
-    print(f"| {name} | {spread:z.3g} | {actions} | {' | '.join(cells)} |")
+    print(f"| {name} | {payoff_range:z.3g} | {actions} | {' | '.join(cells)} |")
   if len(rows) > _MOST_SHOWN:
     print(f"\n{len(rows) - _MOST_SHOWN:,} more infosets have smaller D.")
 
 
 def goes_on(game: spiel_cfr.CompiledGame) -> None:
-  """Prints how CFR goes on: never stopped, from its average, and from scratch."""
+  """Prints the exploitability of CFR uninterrupted, continued from its average, and from scratch."""
   never, warm = simultaneous(game), simultaneous(game)
   never.run(30)
   print(f"CFR's average after 30 iterations: {warm.warm_start(never, 30)}\n")
@@ -135,13 +137,13 @@ def goes_on(game: spiel_cfr.CompiledGame) -> None:
 
 
 def run(solver: spiel_cfr.FullWidthSolver) -> tuple[Curve, list[int | None]]:
-  """Runs a solver; returns its curve, and after how many more iterations it has reached each target."""
+  """Runs a solver; returns its curve, and the number of further iterations to each target."""
   first, schedule = solver.iteration, Powers(1.1)
   curve: Curve = []
   reached: list[int | None] = [None] * len(TARGETS)
   done = 0
   while done < _ITERATIONS.value:
-    # Every fifth iteration, and later every tenth part.
+    # Evaluations are at every fifth iteration at first, later at powers of 1.1.
     following = max(done + 5, int(schedule(max(1, done))))
     solver.run(following - done)
     done = solver.iteration - first
@@ -155,7 +157,7 @@ def run(solver: spiel_cfr.FullWidthSolver) -> tuple[Curve, list[int | None]]:
 
 @draws
 def draw(curves: dict[str, Curve], source: float) -> None:
-  """Draws a panel for each solver."""
+  """Draws one panel a solver."""
   figure, panels = pyplot().subplots(
     1, len(SOLVERS), figsize=(4.6 * len(SOLVERS), 4.4), layout="constrained", sharey=True
   )
@@ -163,7 +165,7 @@ def draw(curves: dict[str, Curve], source: float) -> None:
     for label, curve in curves.items():
       if label.startswith(f"{name}, "):
         axes.plot(*zip(*curve, strict=True), label=label.partition(", ")[2])
-    axes.axhline(source, color="0.6", linestyle=":", label="the policy that it starts from")
+    axes.axhline(source, color="0.6", linestyle=":", label="initial policy")
     axes.set(xscale="log", yscale="log", xlabel="iterations after the start", title=name)
     axes.grid(which="major", color="0.9")
     axes.legend(loc="lower left", fontsize="small")

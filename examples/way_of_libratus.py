@@ -1,10 +1,10 @@
-r"""The way of Libratus on a game that fits: abstraction, blueprint, safe and nested search, a bot; each step measured.
+r"""The steps of Libratus on a small game: abstraction, blueprint, safe and nested search, a bot; each step measured.
 
     python examples/way_of_libratus.py --output_dir=docs
 
-The game is no-limit poker with one card each, one on the board and a few chips, any number of which may be bet. Its
-blueprint knows raises to 3 chips, to 9 and of all chips, and in the second round only how good its hand is. What is
-printed and drawn after each step is the exploitability in the whole game, by exact best responses. Brown and Sandholm,
+The game is no-limit poker with one private card each, one public card and a few chips, of which any number may be bet.
+The blueprint has raises to 3 chips, to 9 and all-in; in the second round, its infosets have only the rank of the hand.
+Printed and drawn is the exploitability in the full game after each step, by exact best responses. Brown and Sandholm,
 "Superhuman AI for heads-up no-limit poker: Libratus beats top professionals" (2018).
 """
 
@@ -18,10 +18,10 @@ from results import draws, pyplot, save, start, writable
 import spiel_cfr
 from spiel_cfr import abstraction, referee, search
 
-_STACK = flags.DEFINE_integer("stack", 5, "how many chips each player has", lower_bound=3)
-_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "of the blueprint", lower_bound=1)
-_OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "where the picture goes")
-_PLOT = flags.DEFINE_bool("plot", True, "whether to draw; needs matplotlib")
+_STACK = flags.DEFINE_integer("stack", 5, "chips of each player", lower_bound=3)
+_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "iterations of the blueprint", lower_bound=1)
+_OUTPUT_DIR = flags.DEFINE_string("output_dir", "results", "folder of the picture")
+_PLOT = flags.DEFINE_bool("plot", True, "draw the picture, which needs matplotlib")
 _GAME = (
   "universal_poker(betting=nolimit,bettingAbstraction=fullgame,numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,"
   "numSuits=2,numRanks=3,numHoleCards=1,numBoardCards=0 1,stack={0} {0})"
@@ -29,19 +29,19 @@ _GAME = (
 
 
 def few_bets(_: Any, actions: list[int]) -> list[int]:
-  """Fold, call, and raises to 3 chips, to 9 and of all chips."""
+  """Returns fold, call, and raises to 3 chips, to 9 and all-in."""
   return [action for action in actions if action in (0, 1, 3, 9, _STACK.value)]
 
 
 def coarse(infostate: str) -> str:
-  """No suits; with a card on the board, only whether the own one pairs it, or is above or below it."""
+  """Returns an infostate without suits; with a public card, the private card is "pair", "above" or "below"."""
   before, own, board, after = re.split(r"\[Private: (.).\]\[Public: (.?).?\]", infostate)
   hand = own if not board else "pair" if own == board else "above" if own > board else "below"
   return before + hand + after
 
 
 def size(state: Any, action: int) -> float | None:
-  """By how many pots an action raises: a call by none."""
+  """Returns the size of a raise in pots, 0 for a call, None for a fold."""
   money = re.findall(r"\d+", state.information_state_string().partition("Money: ")[2])[:2]
   stake = _STACK.value - min(map(int, money))
   return (max(action, stake) - stake) / (2 * stake) if action else None
@@ -50,8 +50,8 @@ def size(state: Any, action: int) -> float | None:
 def main() -> None:
   path = writable(pathlib.Path(_OUTPUT_DIR.value, "way_of_libratus.png"))
   game = spiel_cfr.compile_game(_GAME.format(_STACK.value))
-  # An abstraction of actions, one of cards on top of it, and what CFR makes of that. Players forget their card in round
-  # 2, so no theorem says how good this is: it is measured.
+  # An abstraction of actions, then of cards. Players forget their card in round 2, so no theorem bounds the
+  # exploitability of CFR's policy: it is measured.
   small = spiel_cfr.compile_game(game.game, action_filter=few_bets)
   solver = spiel_cfr.DCFRSolver(abstraction.abstract(small, coarse))
   solver.run(_ITERATIONS.value)
@@ -59,11 +59,11 @@ def main() -> None:
   blueprint = abstraction.lift(solver.compiled_game, solver)
   nearest = abstraction.nearest_sizes(small, size)
   translated = abstraction.translated_policy(game, small, blueprint, nearest)
-  # The second round solved again, every bet included; then every decision, each on what the last solution plays.
+  # Re-solves the second round with all bets; then every decision, given the strategies of the earlier solutions.
   unsafe = search.resolve(game, translated, gadget="unsafe", continual=False)
   safe = search.resolve(game, translated, continual=False)
   continual = search.resolve(game, translated)
-  # Bots that have the blueprint alone, and need no translation: what they do not know they solve when it comes.
+  # Bots with the blueprint only, without translation: they solve bets outside the blueprint as they occur.
   bots = [search.SearchBot(blueprint, player, max_histories=10**6) for player in range(2)]
   found = {
     "blueprint, if all bet as it does": spiel_cfr.exploitability(small, blueprint),
@@ -82,7 +82,7 @@ def main() -> None:
 
 @draws
 def draw(found: dict[str, float], path: pathlib.Path) -> None:
-  """Draws a bar a step."""
+  """Draws one bar a step."""
   figure, axes = pyplot().subplots(figsize=(8, 3), layout="constrained")
   colors = ["0.7", "C3", "C3", "C0", "C0", "C2"]
   bars = axes.barh(list(found), list(found.values()), color=colors)

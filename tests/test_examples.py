@@ -371,7 +371,7 @@ def test_compare_solvers(tmp_path):
     line.split()[0]: line.split()[1:] for line in output.splitlines() if line.strip()[:1].isdigit()
   }
   assert (
-    "iterations; players update in turn, but at once in restarted_stable_predictive\n" in output
+    "by iteration; alternating updates; simultaneous in restarted_stable_predictive\n" in output
   )
   assert list(rows) == ["1", "2", "4", "8", "16", "32", "64"]
   (last,) = re.findall(r"^ last iter +(.*)$", output, re.MULTILINE)
@@ -621,7 +621,7 @@ def test_solve_goes_on_from_a_checkpoint(tmp_path):
     return run("solve", *flags, fails=fails)
 
   solve(25)
-  assert "goes on from iteration 25" in solve(64, "--resume", "--keep=2")
+  assert "resumed from iteration 25" in solve(64, "--resume", "--keep=2")
   solve(64, name="whole")
   for end in ("split.json", "split/iteration-000000000064.npz"):
     whole = tmp_path / end.replace("split", "whole")
@@ -752,7 +752,7 @@ def test_flop(tmp_path):
   assert re.search(r"20 iterations, .* s: exploitability \d\d?\.\d{3} % of the pot", printed)
   assert re.search(r"OOP +check +bet 100 +bet 900\nall hands ", printed)
   printed = run("flop", *turn, "--iterations=40", f"--checkpoint={checkpoint}")
-  assert "going on after 20 iterations" in printed
+  assert "resumed after 20 iterations" in printed
   assert "40 iterations" in printed
   assert "EV: OOP" in run("flop", *turn, "--iterations=20", "--threads=2", "--nomerge_suits")
   assert "part 2 of '50%,b'" in run("flop", *turn[:3], "--bets=50%,b", fails=True)

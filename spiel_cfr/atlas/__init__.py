@@ -1,4 +1,4 @@
-"""An atlas of solved games: sizes, values and exploitabilities with certificates, to check one's own solver against.
+"""Atlas of solved games: sizes, values and NashConv with certificates, as a reference for other solvers.
 
 >>> from spiel_cfr import atlas
 >>> atlas.find("kuhn_poker").value.low <= -1 / 18

@@ -1,4 +1,4 @@
-"""Entries of the atlas: games with numbers that are certain."""
+"""Entries of the atlas: games with proven numbers."""
 
 import dataclasses
 import difflib
@@ -23,8 +23,8 @@ class Published:
   """A published value of a game for player 0.
 
   Attributes:
-    value: the number as it is published: a fraction, or decimals, of which the last one is rounded.
-    source: where it is published.
+    value: str. The number as published: a fraction, or a decimal number whose last digit is rounded.
+    source: str. The publication.
   """
 
   value: str
@@ -32,7 +32,7 @@ class Published:
 
   @property
   def interval(self) -> Interval:
-    """Bounds of the published number: half a unit of the last decimal on both sides; a fraction is exact to 1e-9."""
+    """Bounds on the published number: half a unit of the last decimal on both sides, or 1e-9 for a fraction."""
     number = Fraction(self.value)
     decimals = len(self.value.partition(".")[2])
     half = Fraction(1, 10**9) if not decimals else Fraction(1, 2 * 10**decimals)
@@ -41,22 +41,22 @@ class Published:
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-  """A game of the atlas. Utilities are in the game's units, expected per game.
+  """A game of the atlas. Payoffs are in the game's units per play.
 
   Attributes:
-    game: the game's string.
-    num_infosets: each player's number of infosets.
-    num_states: the number of histories, those of chance and terminal ones included.
-    num_terminals: the number of terminal histories.
-    value: bounds of the value for player 0; None unless two players have a constant sum.
-    uniform_nash_conv: bounds of NashConv when all play uniformly at random.
-    solution: how the policy of `solution_nash_conv` is made again, such as "lp" or "restarted 500".
-    solution_nash_conv: bounds of NashConv of that policy.
-    is_rational: whether all payoffs and chance probabilities stand for rationals; see `Certificate`.
-    unique: for each player, whether its equilibrium strategy is unique where it is played; None if not computed.
-    best_efce: the largest sum of utilities in an extensive-form correlated equilibrium; None if not computed.
-    facts: other facts of the game that are certain.
-    published: values published elsewhere.
+    game: str. OpenSpiel's string.
+    num_infosets: tuple of int. Each player's number of infosets.
+    num_states: int. The number of histories, chance nodes and terminal ones included.
+    num_terminals: int. The number of terminal histories.
+    value: `Interval`. Bounds on the value for player 0; None unless the game is two-player constant-sum.
+    uniform_nash_conv: `Interval`. Bounds on NashConv of the uniform policy.
+    solution: str. The method that made the solution, such as "lp" or "restarted 500".
+    solution_nash_conv: `Interval`. Bounds on NashConv of the solution.
+    is_rational: bool. True if all payoffs and chance probabilities stand for rationals; see `Certificate`.
+    unique: one bool a player. True if all its equilibrium strategies have the same sequence form; None if not computed.
+    best_efce: float. The largest sum of payoffs in an extensive-form correlated equilibrium; None if not computed.
+    facts: tuple of str. Other proven facts.
+    published: tuple of `Published`. Values published elsewhere.
   """
 
   game: str
@@ -83,16 +83,16 @@ class Entry:
 
 
 def read_entry(text: dict[str, Any]) -> Entry:
-  """Returns an entry of what the file says of it."""
-  known = dict(text)
+  """Returns the entry that an object of the file describes."""
+  fields = dict(text)
   for name in ("value", "uniform_nash_conv", "solution_nash_conv"):
-    if known[name] is not None:
-      known[name] = Interval(*map(Fraction, known[name]))
+    if fields[name] is not None:
+      fields[name] = Interval(*map(Fraction, fields[name]))
   for name in ("num_infosets", "unique", "facts"):
-    if known.get(name) is not None:
-      known[name] = tuple(known[name])
-  known["published"] = tuple(Published(**each) for each in known.get("published", ()))
-  return Entry(**known)
+    if fields.get(name) is not None:
+      fields[name] = tuple(fields[name])
+  fields["published"] = tuple(Published(**each) for each in fields.get("published", ()))
+  return Entry(**fields)
 
 
 @functools.cache
@@ -108,24 +108,25 @@ def _by_game() -> dict[str, Entry]:
 
 
 def _canonical(game: str) -> str:
-  """Returns a string that is the same for a game whether defaults of its parameters are written or not."""
-  loading.load_game(game)  # Which says what is wrong with a string.
+  """Returns a string with all parameters of a game, so that defaults may be written or left out."""
+  # This raises the better error for an invalid string.
+  loading.load_game(game)
   loaded = pyspiel.load_game(game)
   return f"{loaded.get_type().short_name} {sorted(map(str, loaded.get_parameters().items()))}"
 
 
 def find(game: str) -> Entry:
-  """Returns the entry of a game, however its string is written.
+  """Returns the entry of a game. Default parameters may be written or left out.
 
       >>> find("leduc_poker(players=2)").num_states
       9457
 
   Args:
-    game: a game's string, of OpenSpiel's.
+    game: OpenSpiel's string of the game.
 
   Raises:
-    ArgumentError: the atlas does not have it.
-    GameError: OpenSpiel can't load it.
+    ArgumentError: the atlas does not have the game.
+    GameError: OpenSpiel can't load the game.
   """
   arguments.of_type(game, "game", str)
   entry = _by_game().get(_canonical(game))

@@ -1,4 +1,4 @@
-"""The page of the atlas, in Markdown."""
+"""Page of the atlas, in Markdown."""
 
 from collections.abc import Iterable
 from fractions import Fraction
@@ -18,17 +18,18 @@ assert entry.value.low <= -0.0856064240780 <= entry.value.high
 assert entry.num_infosets == (468, 468)
 ```
 
-Reference numbers to check a solver against. Values and NashConv have bounds by [certificates](theory/certificates.md),
-which hold exactly. Utilities are in the games' units. `make atlas` computes everything
-again, prints what has changed since, and writes this page.
+Reference numbers to check a solver against. Values and NashConv have exact bounds, by
+[certificates](theory/certificates.md). Payoffs are in the games' units. `make atlas` computes all numbers again, prints
+those that changed, and writes this page.
 
-- *value*: of the game for player 0, where two players have a constant sum. All digits that are shown are certain.
-- *fraction*: of a denominator up to 2,000 that is within the bounds of the value, if they are narrower than 10^-12.
-- *uniform*: NashConv when all play uniformly at random; exploitability is half of it in games of two players.
-- *solution*: NashConv of what a linear program (`lp`) or so many iterations of a solver of the
-  [catalogue](solvers.md) leave.
-- *unique*: whether the equilibrium strategies of players 0 and 1 are unique where they are played.
-- *published*: values from elsewhere, and whether they agree.
+- *value*: the value for player 0 of a two-player constant-sum game. All digits shown are proven.
+- *fraction*: a fraction within the bounds of the value, if they are narrower than 10^-12. Its denominator is up to
+  2,000.
+- *uniform*: NashConv of the uniform policy. Exploitability is half of it in two-player games.
+- *solution*: NashConv of the solution of a linear program (`lp`), or of a solver of the [catalogue](solvers.md) after
+  the given number of iterations.
+- *unique*: "yes" if all equilibrium strategies of the player have the same sequence form; player 0, then player 1.
+- *published*: values published elsewhere, and whether they agree.
 
 To cite a number, name the game's string, the version of OpenSpiel ({version}) and this package.
 
@@ -39,7 +40,7 @@ To cite a number, name the game's string, the version of OpenSpiel ({version}) a
 
 @typed
 def page(entries: Iterable[Entry], version: str) -> str:
-  """Returns docs/atlas.md; `version` is OpenSpiel's."""
+  """Returns the text of docs/atlas.md; `version` is OpenSpiel's."""
   listed = list(entries)
   lines = [_HEAD.replace("{version}", version).rstrip("\n"), *map(_row, listed)]
   notes = [note for entry in listed for note in _notes(entry)]
@@ -65,7 +66,7 @@ def _row(entry: Entry) -> str:
 
 
 def certain(interval: Interval, most: int = 12) -> str:
-  """Returns the decimals that both bounds have when they are rounded; both bounds where they share none."""
+  """Returns the most decimals, up to `most`, to which both bounds round alike; both bounds if there are none."""
   for decimals in range(most, 0, -1):
     low, high = (f"{float(bound):z.{decimals}f}" for bound in interval)
     if low == high:
@@ -74,7 +75,7 @@ def certain(interval: Interval, most: int = 12) -> str:
 
 
 def fraction(interval: Interval) -> str:
-  """Returns the fraction with a small denominator in a narrow interval; nothing if there is none."""
+  """Returns the fraction with a small denominator in a narrow interval; an empty string if there is none."""
   low, high = interval
   found = ((low + high) / 2).limit_denominator(_DENOMINATOR)
   return str(found) if low <= found <= high <= low + _NARROW else ""

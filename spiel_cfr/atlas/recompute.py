@@ -1,4 +1,4 @@
-"""The numbers of the atlas, computed."""
+"""Computation of the atlas's numbers."""
 
 from typing import Any
 
@@ -15,17 +15,17 @@ from spiel_cfr.exploitation.guaranteed import GuaranteedStrategies
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import compile_game
 
-# Games of up to so many entries of sequences get a linear program, and a look at all equilibria.
+# The largest games, in sequences, that a linear program solves, and that are checked for unique equilibria.
 _PROGRAM, _ALL_EQUILIBRIA = 30_000, 200
-# Games of up to so many histories get their best correlated equilibrium.
+# The largest games, in histories, whose optimal correlated equilibrium is computed.
 _CORRELATED = 1_500
-# How far two strategies that count as the same may be apart, and how far below the value an optimal one may be.
+# The tolerance for equal probabilities, and for the value of an optimal strategy.
 _SAME, _OPTIMAL = 1e-5, 1e-9
 
 
 @typed
 def recompute(game: str) -> dict[str, Any]:
-  """Computes the numbers of a game, as the atlas's file has them.
+  """Returns the numbers of a game, in the format of the atlas's file.
 
   Raises:
     GameError: see `compile_game`.
@@ -53,7 +53,7 @@ def recompute(game: str) -> dict[str, Any]:
 
 
 def _solved(compiled: CompiledGame) -> tuple[str, Certificate]:
-  """Returns how a policy is made, and its certificate."""
+  """Returns the name of the method that solves a game, and the certificate of its solution."""
   if compiled.is_two_player_constant_sum and compiled.end <= _PROGRAM:
     return "lp", certify(compiled, solve_lp(compiled))
   two_players = compiled.num_players == 2
@@ -64,30 +64,31 @@ def _solved(compiled: CompiledGame) -> tuple[str, Certificate]:
 
 
 def _is_unique(compiled: CompiledGame, player: int) -> bool:
-  """Returns whether a player's optimal strategies reach every sequence with the same probability."""
+  """Returns True if all optimal strategies of a player have the same sequence form."""
   value = solve_lp(compiled).value
   value = value if player == 0 else (compiled.constant_sum or 0.0) - value
-  strategies, worth = GuaranteedStrategies(compiled, player), np.zeros(compiled.end)
-  least = value - _OPTIMAL * max(map(abs, compiled.payoff_range))
+  strategies, gradient = GuaranteedStrategies(compiled, player), np.zeros(compiled.end)
+  guarantee = value - _OPTIMAL * max(map(abs, compiled.payoff_range))
   first = sum(map(len, compiled.actions[:player]))
-  own = slice(first, first + len(compiled.actions[player]))
-  for entry in compiled.all_action_sequences[own].tolist():
-    reached = []
+  entries = slice(first, first + len(compiled.actions[player]))
+  for sequence in compiled.all_action_sequences[entries].tolist():
+    # The largest and the smallest probability of the sequence.
+    extremes = []
     for sign in (1.0, -1.0):
-      worth[entry] = sign
-      reached.append(strategies.best(worth, least)[entry])
-    worth[entry] = 0.0
-    if reached[0] - reached[1] > _SAME:
+      gradient[sequence] = sign
+      extremes.append(strategies.best(gradient, guarantee)[sequence])
+    gradient[sequence] = 0.0
+    if extremes[0] - extremes[1] > _SAME:
       return False
   return True
 
 
 @typed
 def changes(before: Entry, text: dict[str, Any]) -> list[str]:
-  """Returns what contradicts an entry in numbers that were computed again, in words; nothing if they agree.
+  """Returns the contradictions between an entry and recomputed numbers, one sentence each.
 
-  Sizes and NashConv of uniform play are the same on every machine. Intervals of the value overlap, since both hold. A
-  solution may be better or worse by rounding.
+  Sizes and uniform NashConv must be equal. Bounds on the value must overlap. NashConv of the solution may differ by
+  rounding.
   """
   after = read_entry({"game": before.game} | text)
   exact = (
@@ -108,7 +109,7 @@ def changes(before: Entry, text: dict[str, Any]) -> list[str]:
     if low > high:
       result.append(f"{before.game}: the value was in {before.value}, is in {after.value}")
   elif before.value != after.value:
-    result.append(f"{before.game}: it has a value at one time only")
+    result.append(f"{before.game}: only one of the two computations has a value")
   was, now = (float(each.solution_nash_conv.high) for each in (before, after))
   scale = 1e-9 + float(before.uniform_nash_conv.high) * 1e-6
   if max(was, now) > 3 * min(was, now) + scale:

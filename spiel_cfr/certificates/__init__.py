@@ -1,4 +1,4 @@
-"""Certificates: bounds on values and gains that hold exactly, and that other programs can check."""
+"""Certificates: proven bounds on values and gains, which other programs can check."""
 
 from spiel_cfr.certificates.certificate import Certificate, certify
 from spiel_cfr.certificates.fixed_point import Interval

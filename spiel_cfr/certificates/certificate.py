@@ -1,4 +1,4 @@
-"""Certificates of policies: what their players gain by best responses, and the value of the game, for certain."""
+"""Certificates of policies: proven bounds on the gains of best responses, and on the value of the game."""
 
 import dataclasses
 import hashlib
@@ -12,31 +12,31 @@ from spiel_cfr._util import arguments, files
 from spiel_cfr._util.doors import typed
 from spiel_cfr.certificates.fixed_point import Interval
 from spiel_cfr.certificates.listed_bounds import listed_bounds
-from spiel_cfr.certificates.rounded_bounds import is_worth_it, rounded_bounds
+from spiel_cfr.certificates.rounded_bounds import needs_rounding, rounded_bounds
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import open_spiel
 
-# What files say that they are.
+# The kind and version in a certificate's file.
 _KIND = "spiel_cfr certificate 1"
 _MOST_NODES = 2_000_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Certificate:
-  """Exact bounds of what a policy is worth.
+  """Proven bounds on the values of a policy.
 
   Attributes:
-    compiled_game: the game as arrays.
-    probabilities: the policy in behavioural form, shape (sequences,). They are floats, each read as the dyadic rational
-      that it is; the policy plays them divided by their exact sum at each infoset.
-    expected_values: bounds of each player's expected utility.
-    best_response_values: bounds of what each player gets by a best response to the others.
-    value: bounds of the value of the game for player 0; None unless two players have a constant sum.
-    is_rational: whether all payoffs and chance probabilities stand for rationals with small denominators. If not, the
-      bounds hold for all numbers that differ from OpenSpiel's by at most 2^-48 of their size.
-    arithmetic: "integers" if the game was listed and bounded by integers; "floats" if it is in vector form, and the
-      bounds are floating-point numbers widened by a bound on their rounding errors.
+    compiled_game: `CompiledGame`. The game.
+    probabilities: float64 (sequences,). The policy in behavioural form. Each float is taken as an exact dyadic
+      rational; the policy divides them by their exact sum at each infoset.
+    expected_values: one `Interval` a player. Bounds on its expected payoff.
+    best_response_values: one `Interval` a player. Bounds on the value of its best response to the others.
+    value: `Interval`. Bounds on the value of the game for player 0; None unless the game is two-player constant-sum.
+    is_rational: bool. True if all payoffs and chance probabilities stand for rationals with small denominators. If
+      False, the bounds hold for all numbers that differ from OpenSpiel's by at most 2^-48 of their size.
+    arithmetic: "integers" for bounds in integers, from a list of histories; "floats" for games in vector form, whose
+      floating-point bounds are widened by a bound on their rounding errors.
   """
 
   compiled_game: CompiledGame
@@ -49,13 +49,13 @@ class Certificate:
 
   @property
   def gains(self) -> list[Interval]:
-    """Bounds of what each player gains by a best response."""
+    """Bounds on each player's gain by a best response."""
     pairs = zip(self.best_response_values, self.expected_values, strict=True)
     return [best - expected for best, expected in pairs]
 
   @property
   def nash_conv(self) -> Interval:
-    """Bounds of the sum of all gains."""
+    """Bounds on the sum of all gains."""
     return Interval.total(self.gains)
 
   def __repr__(self) -> str:
@@ -66,22 +66,23 @@ class Certificate:
   def save(self, path: str | os.PathLike[str]) -> None:
     """Writes a JSON file that `examples/check_certificate.py` checks without this library.
 
-    Its claims are the bounds of each player's gain, of NashConv, and of the value if there is one.
+    It claims bounds on each player's gain, on NashConv, and on the value if there is one.
 
     Raises:
-      UnsupportedGameError: OpenSpiel does not make this game of its string, its numbers are not all rational, or it is
-        too large for plain recursion.
+      UnsupportedGameError: OpenSpiel's string does not describe the whole game, its numbers are not all rational, or it
+        is too large for plain recursion.
       OSError: the file can't be written.
     """
     game = self.compiled_game
     if self.arithmetic == "floats":
       raise errors.UnsupportedGameError(
-        f"{game.name} is too large to be checked by plain recursion. Keep the policy, and certify it again."
+        f"{game.name} is too large to be checked by plain recursion. Save the policy, and certify it again."
       )
     if not game.view.is_whole or not self.is_rational:
       raise errors.UnsupportedGameError(
-        "The file of a certificate names a game of OpenSpiel's with rational payoffs and chance probabilities. "
-        f"{game.name} has other numbers, an action filter, an endgame's deals, or names of infosets of its own."
+        "The file of a certificate needs a game that OpenSpiel's string describes, with rational payoffs and chance "
+        f"probabilities. {game.name} has other numbers, an action filter, an endgame's deals, or infosets of its own. "
+        "Save the policy, and certify it again."
       )
     claims = [*self.gains, self.nash_conv, *([] if self.value is None else [self.value])]
     content: dict[str, Any] = {
@@ -101,12 +102,13 @@ class Certificate:
     game = self.compiled_game
     numbers = iter(game.to_actions(self.probabilities).tolist())
     result = []
-    for own in game.infosets:
-      actions = map(str, own.actions.tolist())
+    for infosets in game.infosets:
+      actions = map(str, infosets.actions.tolist())
+      counts = zip(infosets.infostates, infosets.num_actions.tolist(), strict=True)
       result.append(
         {
           infostate: {next(actions): next(numbers) for _ in range(count)}
-          for infostate, count in zip(own.infostates, own.num_actions.tolist(), strict=True)
+          for infostate, count in counts
         }
       )
     return result
@@ -121,22 +123,21 @@ def _text(content: dict[str, Any]) -> bytes:
 def certify(
   game: AnyGame, policy: open_spiel.AnyPolicy, *, max_nodes: int = _MOST_NODES
 ) -> Certificate:
-  """Bounds NashConv of a policy, and the value of the game, with proof.
+  """Returns proven bounds on NashConv of a policy, and on the value of the game.
 
       certify("kuhn_poker", spiel_cfr.solve_lp("kuhn_poker")).value  # around -1/18, 1e-15 wide
 
-  The bounds are theorems about the game and the policy, not estimates: see docs/theory/certificates.md. Integers
-  rounded outwards leave 10^-24. Games in vector form that are too large to be listed are bounded in floating-point
-  numbers with a bound on their rounding errors, which leaves about 10^-9 of the payoffs.
+  docs/theory/certificates.md has the proof. Bounds in integers are about 10^-24 wide. A game in vector form that is too
+  large to be listed gets floating-point bounds, widened by a bound on rounding errors: about 10^-9 of the payoffs.
 
   Args:
-    game: a compiled game, or what `compile_game` takes; of any number of players.
-    policy: anything that `policies.from_policy` reads, divided by its exact sum at each infoset.
-    max_nodes: how many histories are listed; a million takes about twenty seconds.
+    game: a compiled game, or an argument of `compile_game`; any number of players.
+    policy: anything that `policies.from_policy` reads. It is divided by its exact sum at each infoset.
+    max_nodes: the most histories that are listed; a million takes about twenty seconds.
 
   Raises:
-    GameTooLargeError: the game has more histories, and is not in vector form.
-    PolicyError: the policy is not one for this game.
+    GameTooLargeError: the game has more than `max_nodes` histories, and is not in vector form.
+    PolicyError: the policy is not a policy of this game.
     NoStatesError: the game was made of arrays.
     ArgumentError: `max_nodes` is not a positive integer.
     GameError: see `compile_game`.
@@ -144,7 +145,7 @@ def certify(
   compiled = compile_game(game).original
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
   probabilities = open_spiel.from_policy(compiled, policy)
-  in_floats = is_worth_it(compiled, max_nodes)
+  in_floats = needs_rounding(compiled, max_nodes)
   if in_floats:
     found = rounded_bounds(compiled, probabilities)
   else:

@@ -1,6 +1,6 @@
 """Interval arithmetic in integers: numbers between two multiples of 2^-128, rounded outwards.
 
-A float is a dyadic rational, so integers can represent and divide it without any rounding that is not accounted for.
+A float is a dyadic rational, so integers represent it exactly, and division rounds in a known direction.
 docs/theory/certificates.md has the rules and the proof.
 """
 
@@ -15,40 +15,44 @@ Integers = npt.NDArray[Any]
 
 _BITS = 128
 _ONE = 1 << _BITS
-# The largest denominator of a rational that a float stands for.
+# A float stands for a rational with a denominator up to _DENOMINATOR and a relative difference up to _CLOSE.
 _DENOMINATOR = 10**6
-# The relative error of a float that stands for a rational.
 _CLOSE = Fraction(1, 1 << 50)
-# The relative width of the interval around a float that stands for none.
+# The relative radius of the interval around any other float.
 _WIDTH = Fraction(1, 1 << 48)
-# Bounds are reported as multiples of this.
+# Bounds are reported as multiples of 1 / _STEP.
 _STEP = 10**24
 
 
 class Interval(NamedTuple):
-  """Two rational bounds of a number: low <= number <= high."""
+  """Rational bounds on a number: low <= number <= high.
+
+  Attributes:
+    low: Fraction. The lower bound.
+    high: Fraction. The upper bound.
+  """
 
   low: Fraction
   high: Fraction
 
   def __repr__(self) -> str:
-    """Returns both as floats; the fractions are exact."""
+    """Returns both bounds as floats."""
     return f"[{float(self.low)!r}, {float(self.high)!r}]"
 
   def __sub__(self, other: "Interval") -> "Interval":
-    """Returns the bounds of a difference."""
+    """Returns bounds on a difference."""
     return Interval(self.low - other.high, self.high - other.low)
 
   @classmethod
   def total(cls, intervals: Iterable["Interval"]) -> "Interval":
-    """Returns the bounds of a sum."""
+    """Returns bounds on a sum."""
     low, high = Fraction(0), Fraction(0)
     for each in intervals:
       low, high = low + each.low, high + each.high
     return cls(low, high)
 
   def decimals(self) -> list[str]:
-    """Returns both bounds as decimal numbers, exactly; they are multiples of 10^-24."""
+    """Returns both bounds as exact decimal numbers; they are multiples of 10^-24."""
     return [_decimal(bound) for bound in self]
 
 
@@ -59,10 +63,11 @@ def _decimal(bound: Fraction) -> str:
 
 
 class Bounds(NamedTuple):
-  """Lower and upper bounds of an array of numbers, in units of 2^-128.
+  """Lower and upper bounds on an array of numbers, in units of 2^-128.
 
   Attributes:
-    low, high: arrays of Python's integers, of one shape.
+    low: array of Python integers (n,). The lower bounds.
+    high: array of Python integers (n,). The upper bounds.
   """
 
   low: Integers
@@ -70,37 +75,37 @@ class Bounds(NamedTuple):
 
   @classmethod
   def around(cls, numbers: Iterable[Interval]) -> "Bounds":
-    """Returns the bounds of rational intervals, rounded outwards."""
+    """Returns rational intervals, rounded outwards to multiples of 2^-128."""
     pairs = [(_floor(low * _ONE), -_floor(-high * _ONE)) for low, high in numbers]
     table = np.array(pairs, object).reshape(-1, 2)
     return cls(table[:, 0], table[:, 1])
 
   @classmethod
   def ones(cls, length: int) -> "Bounds":
-    """Returns ones, which are exact."""
+    """Returns exact ones."""
     return cls(np.full(length, _ONE, object), np.full(length, _ONE, object))
 
   @classmethod
   def zeros(cls, length: int) -> "Bounds":
-    """Returns zeros, which are exact."""
+    """Returns exact zeros."""
     return cls(np.zeros(length, object), np.zeros(length, object))
 
   def take(self, index: Any) -> "Bounds":
-    """Returns the bounds of some of the numbers."""
+    """Returns the bounds on the numbers at an index."""
     return Bounds(self.low[index], self.high[index])
 
   def put(self, index: Any, others: "Bounds") -> None:
-    """Writes the bounds of some of the numbers."""
+    """Writes bounds on the numbers at an index."""
     self.low[index], self.high[index] = others.low, others.high
 
   def times(self, others: "Bounds") -> "Bounds":
-    """Returns the bounds of products. These numbers are not negative; the others may be."""
+    """Returns bounds on the products with `others`. The numbers of `self` must be at least 0."""
     low = np.where(others.low >= 0, self.low, self.high) * others.low
     high = np.where(others.high >= 0, self.high, self.low) * others.high
     return Bounds(low >> _BITS, -(-high >> _BITS))
 
   def add_at(self, index: Any, others: "Bounds") -> None:
-    """Adds numbers at places that may repeat."""
+    """Adds numbers at an index, which may repeat."""
     np.add.at(self.low, index, others.low)
     np.add.at(self.high, index, others.high)
 
@@ -120,14 +125,14 @@ def _floor(number: Fraction) -> int:
 
 
 def rational(number: float) -> Fraction | None:
-  """Returns the rational that a float stands for: its denominator is up to 10^6, they differ by 2^-50 of it or less."""
+  """Returns the rational that a float stands for; None if no denominator up to 10^6 comes within 2^-50 of its size."""
   exact = Fraction(number)
   found = exact.limit_denominator(_DENOMINATOR)
   return found if abs(found - exact) <= abs(exact) * _CLOSE else None
 
 
 def payoff(number: float) -> Interval:
-  """Returns the rational that a payoff stands for, or 2^-48 of its size on both sides."""
+  """Returns the rational that a payoff stands for, or else an interval of 2^-48 of its size on both sides."""
   found = rational(number)
   return _around(number) if found is None else Interval(found, found)
 
@@ -135,12 +140,13 @@ def payoff(number: float) -> Interval:
 def chances(numbers: Sequence[float]) -> list[Interval]:
   """Returns the probabilities of a chance node.
 
-  They are the rationals that the floats stand for if those sum to 1; else each has 2^-48 of its size on both sides.
+  They are the rationals that the floats stand for if these sum to 1; otherwise each is an interval of 2^-48 of its size
+  on both sides.
   """
   found = [rational(number) for number in numbers]
-  known = [number for number in found if number is not None]
-  if len(known) == len(numbers) and sum(known) == 1:
-    return [Interval(number, number) for number in known]
+  rationals = [number for number in found if number is not None]
+  if len(rationals) == len(numbers) and sum(rationals) == 1:
+    return [Interval(number, number) for number in rationals]
   return [_around(number) for number in numbers]
 
 
@@ -150,7 +156,7 @@ def _around(number: float) -> Interval:
 
 
 def distribution(numbers: Sequence[float]) -> list[Interval]:
-  """Returns the probabilities that floats at an infoset stand for: each divided by their exact sum."""
+  """Returns the floats of an infoset, each divided by their exact sum."""
   exact = [Fraction(number) for number in numbers]
   total = sum(exact)
   return [Interval(number / total, number / total) for number in exact]

@@ -1,4 +1,4 @@
-"""Bounds of best responses in games whose histories are listed, computed in integers."""
+"""Bounds on best responses from a list of histories, computed in integers."""
 
 from typing import NamedTuple
 
@@ -14,13 +14,13 @@ from spiel_cfr.games.openspiel.history_list import CHANCE, TERMINAL
 
 
 class PolicyBounds(NamedTuple):
-  """Bounds of the values of a policy, one interval a player.
+  """Bounds on the values of a policy.
 
   Attributes:
-    expected: the utility when all play the policy.
-    best_responses: the utility of a best response to the other players.
-    constant_sum: the sum of all utilities; None where it is not constant.
-    is_rational: whether all payoffs and chance probabilities stand for rationals.
+    expected: one `Interval` a player. Bounds on its expected payoff.
+    best_responses: one `Interval` a player. Bounds on the value of its best response.
+    constant_sum: `Interval`. Bounds on the sum of all payoffs; None if it is not constant.
+    is_rational: bool. True if all payoffs and chance probabilities stand for rationals.
   """
 
   expected: list[Interval]
@@ -30,15 +30,15 @@ class PolicyBounds(NamedTuple):
 
 
 def listed_bounds(compiled: CompiledGame, entries: Float64s, max_nodes: int) -> PolicyBounds:
-  """Bounds the values of a policy.
+  """Returns bounds on the values of a policy.
 
   Args:
     compiled: the game.
-    entries: float64 (actions,). The probability of every entry of `CompiledGame.actions`, normalized exactly here.
-    max_nodes: how many histories the game may have.
+    entries: float64 (actions,). The probability of every entry of `CompiledGame.actions`. It is normalized exactly.
+    max_nodes: the most histories of the game.
 
   Raises:
-    GameTooLargeError: the game has more histories.
+    GameTooLargeError: the game has more than `max_nodes` histories.
     PolicyError: an infoset has no distribution.
     ImperfectRecallError: a player forgets its own actions.
   """
@@ -48,11 +48,13 @@ def listed_bounds(compiled: CompiledGame, entries: Float64s, max_nodes: int) -> 
   chances = _chances(walk)
   numbers = zip(_policy(compiled, entries), Bounds.around(chances), strict=True)
   moves = Bounds(*(walk.along_edges(*each) for each in numbers))
-  worth = [Bounds.around(own).take(walk.index[ends]) for own in zip(*returns, strict=True)]
+  payoffs = [
+    Bounds.around(of_player).take(walk.index[ends]) for of_player in zip(*returns, strict=True)
+  ]
   players = range(compiled.num_players)
-  together = _reach(walk, moves, None).take(ends)
-  expected = [_total(together.times(own)) for own in worth]
-  best = [_best_response(compiled, walk, moves, worth[player], player) for player in players]
+  reach = _reach(walk, moves, None).take(ends)
+  expected = [_total(reach.times(of_player)) for of_player in payoffs]
+  best = [_best_response(compiled, walk, moves, payoffs[player], player) for player in players]
   sums = [Interval.total(row) for row in returns]
   constant = Interval(min(each.low for each in sums), max(each.high for each in sums))
   is_constant = max(each.low for each in sums) <= min(each.high for each in sums)
@@ -67,44 +69,46 @@ def listed_bounds(compiled: CompiledGame, entries: Float64s, max_nodes: int) -> 
 def _policy(compiled: CompiledGame, entries: Float64s) -> Bounds:
   """Returns the probability of every entry."""
   if not np.isfinite(entries).all() or (entries < 0).any():
-    raise errors.PolicyError("Probabilities of a policy are finite numbers, none of them negative.")
+    raise errors.PolicyError(
+      "The policy has probabilities that are negative or not finite. Give finite numbers of at least 0."
+    )
   result: list[Interval] = []
   begin, numbers = 0, entries.tolist()
   for count in np.concatenate(compiled.num_actions).tolist():
-    here = numbers[begin : begin + count]
-    if not any(here):
+    distribution = numbers[begin : begin + count]
+    if not any(distribution):
       raise errors.PolicyError(
-        f"A policy has an infoset of {count} actions at which none is played."
+        f"The policy has an infoset of {count} actions with all probabilities 0. Give one a positive probability."
       )
-    result += fixed_point.distribution(here)
+    result += fixed_point.distribution(distribution)
     begin += count
   return Bounds.around(result)
 
 
 def _chances(walk: HistoryWalk) -> list[Interval]:
   """Returns the probability of every outcome of chance, in the order of `HistoryWalk.chances`."""
-  known: dict[tuple[float, ...], list[Interval]] = {}
+  cached: dict[tuple[float, ...], list[Interval]] = {}
   result: list[Interval] = []
   nodes = np.flatnonzero(walk.mover == CHANCE)
   first = walk.index[nodes]
   for node in nodes[np.argsort(first)].tolist():
     begin = int(walk.index[node])
     numbers = tuple(walk.chances[begin : begin + int(walk.num_children[node])].tolist())
-    if numbers not in known:
-      known[numbers] = fixed_point.chances(numbers)
-    result += known[numbers]
+    if numbers not in cached:
+      cached[numbers] = fixed_point.chances(numbers)
+    result += cached[numbers]
   return result
 
 
 def _reach(walk: HistoryWalk, moves: Bounds, player: int | None) -> Bounds:
-  """Returns the product of all moves on the way to each history, those of a player left out."""
+  """Returns the reach probability of each history, without the moves of `player`."""
   result = Bounds.ones(len(walk.mover))
   for level in walk.levels[1:]:
     above = result.take(walk.parent[level])
-    made = above.times(moves.take(level))
-    own = walk.mover[walk.parent[level]] == player
-    made.put(own, above.take(own))
-    result.put(level, made)
+    reach = above.times(moves.take(level))
+    is_left_out = walk.mover[walk.parent[level]] == player
+    reach.put(is_left_out, above.take(is_left_out))
+    result.put(level, reach)
   return result
 
 
@@ -115,19 +119,21 @@ def _total(numbers: Bounds) -> Interval:
 
 
 def _best_response(
-  compiled: CompiledGame, walk: HistoryWalk, moves: Bounds, worth: Bounds, player: int
+  compiled: CompiledGame, walk: HistoryWalk, moves: Bounds, payoffs: Bounds, player: int
 ) -> Interval:
-  """Bounds the value of a player's best response, given its payoff at each terminal history."""
+  """Returns bounds on the value of a player's best response, given its payoff at each terminal history."""
   ends = walk.mover == TERMINAL
   sequence = _last_sequences(walk, player)
-  # The last place is that of the empty sequence.
+  # The last element is the empty sequence.
   values = Bounds.zeros(1 + len(compiled.all_action_sequences))
-  values.add_at(sequence[ends], _reach(walk, moves, player).take(ends).times(worth))
-  own = np.flatnonzero(walk.mover == player)
+  values.add_at(sequence[ends], _reach(walk, moves, player).take(ends).times(payoffs))
+  nodes = np.flatnonzero(walk.mover == player)
   above = np.full(len(values.low), -1)
-  above[walk.entry[own]] = sequence[own]
-  if (above[walk.entry[own]] != sequence[own]).any():
-    raise errors.ImperfectRecallError(f"Player {player} forgets its own actions.")
+  above[walk.entry[nodes]] = sequence[nodes]
+  if (above[walk.entry[nodes]] != sequence[nodes]).any():
+    raise errors.ImperfectRecallError(
+      f"Player {player} forgets its own actions, and certificates need perfect recall."
+    )
   counts = np.concatenate(compiled.num_actions)
   starts = np.cumsum(counts) - counts
   rows = compiled.infoset_rows(player)
@@ -138,11 +144,11 @@ def _best_response(
 
 
 def _last_sequences(walk: HistoryWalk, player: int) -> Int64s:
-  """Returns the entry of a player's last action before each history, -1 where it has not acted."""
+  """Returns the entry of a player's last action before each history; -1 before its first action."""
   result = np.full(len(walk.mover), -1)
   for level in walk.levels[1:]:
     parent = walk.parent[level]
-    own = walk.mover[parent] == player
+    acts = walk.mover[parent] == player
     taken = walk.entry[parent] + level - walk.first_child[parent]
-    result[level] = np.where(own, taken, result[parent])
+    result[level] = np.where(acts, taken, result[parent])
   return result

@@ -1,8 +1,8 @@
-"""Bounds of best responses in games in vector form: floating-point numbers, and a bound on their rounding errors.
+"""Bounds on best responses in vector form: floating-point values widened by a bound on their rounding errors.
 
-Every value is a sum of products, and each product passes a number of roundings that is counted here. With K of them, a
-unit roundoff of u = 2^-53 and g(K) = K u / (1 - K u), the error is at most g(K) times the sum of the absolute values of
-the products. docs/theory/certificates.md has the proof and the counts.
+Every value is a sum of products. If each product passes at most K roundings, with the unit roundoff u = 2^-53 and
+g(K) = K u / (1 - K u), the error is at most g(K) times the sum of the absolute values of the products.
+docs/theory/certificates.md has the proof and the counts.
 """
 
 import math
@@ -23,20 +23,20 @@ from spiel_cfr.poker.hand_tree import HandTree
 from spiel_cfr.policies import forms
 
 _ROUNDOFF = Fraction(1, 1 << 53)
-# By how much two payoffs that count as the same multiple of a pattern's largest may differ: `private_types.rounded`.
+# The largest difference of payoffs that count as equal, relative to a pattern's largest: `private_types.rounded`.
 _ALIKE = Fraction(1, 10**13)
-# Roundings of a product besides those that grow with the game: payoff, factor, pattern, 16 columns.
+# Roundings of a product that do not grow with the game: payoff, factor, pattern, 16 columns.
 _FEW = 50
-# As how many roundings it counts that a float stands for a rational within 2^-50, and is multiplied.
+# The number of roundings for a product with a float that stands for a rational within 2^-50.
 _READING = 9
-# By how much sums of returns may differ that count as constant: `vector.tree_pieces`.
+# The largest relative difference of sums of returns that count as constant: `vector.tree_pieces`.
 _SAME_SUM = Fraction(2, 10**9)
-# Sums over hands in a showdown's value, each of all hands of the opponent; see `poker.showdown_kernels`.
+# The number of sums over all hands of the opponent in a showdown's value; see `poker.showdown_kernels`.
 _SUMS_OF_HANDS = 16
 
 
-def is_worth_it(compiled: CompiledGame, max_nodes: int) -> bool:
-  """Returns whether a game is in vector form, and has too many histories to be listed."""
+def needs_rounding(compiled: CompiledGame, max_nodes: int) -> bool:
+  """Returns True if a game is in vector form and has too many histories to be listed."""
   if not isinstance(compiled, PublicTreeGame):
     return False
   tree = compiled.tree
@@ -45,7 +45,7 @@ def is_worth_it(compiled: CompiledGame, max_nodes: int) -> bool:
 
 
 def rounded_bounds(compiled: CompiledGame, probabilities: Float64s) -> PolicyBounds:
-  """Bounds the values of a policy in a game in vector form.
+  """Returns bounds on the values of a policy in a game in vector form.
 
   Args:
     compiled: the game.
@@ -56,7 +56,7 @@ def rounded_bounds(compiled: CompiledGame, probabilities: Float64s) -> PolicyBou
   """
   if not isinstance(compiled, PublicTreeGame) or compiled.dtype != np.float64:
     raise errors.UnsupportedGameError(
-      f"{compiled} is not in vector form with float64, so that no bound on rounding errors is known. Raise max_nodes, "
+      f"{compiled} is not in vector form with float64, the only form with a bound on rounding errors. Raise max_nodes, "
       "or compile it with vector_form=True."
     )
   played = forms.sequence_form(compiled, forms.behavioral_form(compiled, probabilities))
@@ -70,7 +70,7 @@ def rounded_bounds(compiled: CompiledGame, probabilities: Float64s) -> PolicyBou
 
 
 def _constant_sum(compiled: PublicTreeGame) -> Interval | None:
-  """Bounds what the returns sum to: exactly 0 where one player's are those of the other with the opposite sign."""
+  """Returns bounds on the constant sum of payoffs; None if there is none. Opposite payoffs sum to exactly 0."""
   if compiled.constant_sum is None:
     return None
   tree, total = compiled.tree, Fraction(compiled.constant_sum)
@@ -85,21 +85,21 @@ def _largest(compiled: CompiledGame) -> Fraction:
 
 
 def _error(compiled: PublicTreeGame) -> Fraction:
-  """Returns how far any computed value is from the exact one, at most."""
+  """Returns a bound on the error of any computed value."""
   tree, most_actions = compiled.tree, int(compiled.groups[:, ACTIONS].max())
   depth = len(tree.levels())
   roundings = depth * (3 * most_actions + 10) + compiled.end + compiled.num_terminals + _FEW
   if isinstance(tree, TypedTree):
     deals = len(tree.deals.weights)
     pairs = tree.num_types[0] * tree.num_types[1]
-    # No pair of types is likelier than all deals would be if each were as likely as the likeliest.
+    # The probability of a pair of types is at most the number of deals times the largest probability of a deal.
     alike = pairs * deals * Fraction(float(tree.weights.max())) * _ALIKE
-    spread, roundings = Fraction(1), roundings + deals + _READING * tree.deals.paths.shape[1]
+    mass, roundings = Fraction(1), roundings + deals + _READING * tree.deals.paths.shape[1]
   else:
     assert isinstance(tree, HandTree)
-    masses = [Fraction(float(own.sum())) for own in tree.deal.reaches]
+    masses = [Fraction(float(reaches.sum())) for reaches in tree.deal.reaches]
     boards = Fraction(sum(board.probability for board in tree.boards))
-    spread = _SUMS_OF_HANDS * boards * masses[0] * masses[1] / Fraction(tree.deal.total)
+    mass = _SUMS_OF_HANDS * boards * masses[0] * masses[1] / Fraction(tree.deal.total)
     alike, roundings = Fraction(0), roundings + 4 * len(tree.deal.hands)
   steps = roundings * _ROUNDOFF
-  return _largest(compiled) * (spread * steps / (1 - steps) + alike)
+  return _largest(compiled) * (mass * steps / (1 - steps) + alike)

@@ -24,7 +24,7 @@ from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms, open_spiel
-from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy, MovingPolicy
+from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy, LivePolicy
 
 # Beyond it, floating-point numbers do not distinguish iterations.
 MOST_ITERATIONS = 1 << 53
@@ -187,7 +187,7 @@ class Solver(abc.ABC):
     policies = self.__dict__.setdefault("_policies", weakref.WeakValueDictionary())
     policy: CompiledTabularPolicy | None = policies.get(name)
     if policy is None:
-      source = MovingPolicy(probabilities, version)
+      source = LivePolicy(probabilities, version)
       policy = policies[name] = CompiledTabularPolicy(self.compiled_game, source)
     else:
       policy.refresh()

@@ -1,4 +1,4 @@
-"""Correlated equilibria: solvers that tend to them, how far play is from them, the best ones, and a mediator."""
+"""Correlated equilibria: solvers that converge to them, exact gaps, optimal equilibria, and mediators."""
 
 from spiel_cfr.correlated.correlated_policy import (
   CorrelatedPolicy,

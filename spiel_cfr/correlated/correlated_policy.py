@@ -1,8 +1,8 @@
 """Correlated policies, and the mediator that recommends their actions during play.
 
-The mediator draws each recommendation given all earlier ones, so that recommendations follow a correlation plan or a
-mixture of profiles. A player who takes another action, or acts without asking, gets no more recommendations; the other
-players get theirs as before.
+The mediator draws each recommendation given all earlier ones, by a correlation plan or a mixture of profiles. A player
+who takes another action, or acts without asking, gets no further recommendations. The other players get theirs as
+before.
 """
 
 import abc
@@ -37,14 +37,14 @@ class CorrelatedPolicy(abc.ABC):
   Sequences are numbered as in solvers' arrays.
 
   Attributes:
-    compiled_game: the game.
+    compiled_game: `CompiledGame`. The game.
   """
 
   compiled_game: CompiledGame
 
   @abc.abstractmethod
-  def _weights(self, told: Sequence[int], player: int, sequences: Int64s) -> Float64s:
-    """Returns the probabilities of `next_recommendations`, up to a factor and rounding."""
+  def _weights(self, last: Sequence[int], player: int, sequences: Int64s) -> Float64s:
+    """Returns the probabilities of `next_recommendations`, shape (actions,), up to a factor and rounding."""
 
   @abc.abstractmethod
   def sequence_form(self) -> Float64s:
@@ -52,93 +52,103 @@ class CorrelatedPolicy(abc.ABC):
 
   @functools.cached_property
   def _rows(self) -> list[dict[str, int]]:
+    """One dictionary a player: infostate -> number of the infoset."""
     return [
-      {infostate: row for row, infostate in enumerate(own)} for own in self.compiled_game.infostates
+      {infostate: row for row, infostate in enumerate(infostates)}
+      for infostates in self.compiled_game.infostates
     ]
 
   def _sequences_at(self, player: int, infostate: str) -> Int64s:
-    own, row = self.compiled_game.infosets[player], self._rows[player].get(infostate)
+    """Returns the sequences of an infoset's actions, shape (actions,)."""
+    infosets, row = self.compiled_game.infosets[player], self._rows[player].get(infostate)
     if row is None:
       raise errors.PolicyError(
         f"Player {player}'s infostate {infostate!r} is not in the game that was compiled, {self.compiled_game}."
       )
-    return int(own.first_sequence[row]) + int(own.stride[row]) * np.arange(own.num_actions[row])
+    first, stride = int(infosets.first_sequence[row]), int(infosets.stride[row])
+    return first + stride * np.arange(infosets.num_actions[row])
 
   def marginals(self) -> open_spiel.PolicyDict:
-    """Returns how often each action is recommended as infostate -> action -> probability.
+    """Returns how often each action is recommended, as infostate -> action -> probability.
 
-    The marginals forget what goes with what: if all played them independently, it would be another game.
+    The marginals have lost the correlation. Players who play them independently play another policy.
     """
     return open_spiel.to_dict(
       self.compiled_game, forms.behavioral_form(self.compiled_game, self.sequence_form())
     )
 
   def mediator(self, seed: int | np.random.Generator | None = None) -> "Mediator":
-    """Returns a mediator for one play after the other, which all players ask.
+    """Returns a mediator that all players share, for any number of plays in turn.
 
     Raises:
-      ArgumentError: that is no seed.
+      ArgumentError: the seed is invalid.
     """
     return Mediator(self, seed)
 
   def bots(self, seed: int | np.random.Generator | None = None) -> list["MediatedBot"]:
-    """Returns a bot for each player, who ask one mediator and do what it says.
+    """Returns one bot a player; the bots share a mediator and follow its recommendations.
 
         bots = optimal_equilibrium("sheriff(num_rounds=1)").policy.bots(seed=0)
         pyspiel.evaluate_bots(game.new_initial_state(), bots, 0)
 
     Raises:
-      ArgumentError: that is no seed.
+      ArgumentError: the seed is invalid.
     """
     mediator = self.mediator(seed)
     return [MediatedBot(mediator, player) for player in range(self.compiled_game.num_players)]
 
 
 def next_recommendations(
-  policy: CorrelatedPolicy, told: Sequence[int], player: int, infostate: str
+  policy: CorrelatedPolicy, last: Sequence[int], player: int, infostate: str
 ) -> tuple[Int64s, Float64s]:
-  """Returns an infoset's sequences, and how likely each is to be recommended there; all alike where play never comes.
+  """Returns an infoset's sequences, and the probability that each is recommended next, both of shape (actions,).
+
+  Probabilities are uniform at infosets that followed recommendations never reach.
 
   Args:
-    policy: what is recommended.
-    told: the last sequence that each player was told; its empty sequence before.
-    player: whose infoset it is.
-    infostate: its name.
+    policy: the distribution of recommendations.
+    last: the sequence last recommended to each player; its empty sequence at first.
+    player: the infoset's owner.
+    infostate: the infoset's information state string.
 
   Raises:
-    PolicyError: it is not in the compiled game.
+    PolicyError: the infostate is not in the compiled game.
   """
   sequences = policy._sequences_at(player, infostate)
-  weights = np.maximum(policy._weights(told, player, sequences), 0.0)
+  weights = np.maximum(policy._weights(last, player, sequences), 0.0)
   total = weights.sum()
   return sequences, weights / total if total > 0 else np.full(len(sequences), 1 / len(sequences))
 
 
 class PlanPolicy(CorrelatedPolicy):
-  """Draws from a correlation plan of two players."""
+  """Correlated policy that follows a correlation plan of two players."""
 
   def __init__(self, pairs: RelevantPairs, plan: Float64s) -> None:
     """Takes the plan, shape (pairs,)."""
     self.compiled_game, self._pairs, self._plan = pairs.game, pairs, plan
 
-  def _weights(self, told: Sequence[int], player: int, sequences: Int64s) -> Float64s:
+  def _weights(self, last: Sequence[int], player: int, sequences: Int64s) -> Float64s:
     number = self._pairs.number
-    others = np.full(len(sequences), number[told[1 - player]])
+    others = np.full(len(sequences), number[last[1 - player]])
     return self._plan[self._pairs.index_of(player, number[sequences], others)]
 
   def sequence_form(self) -> Float64s:
-    """Returns the entries of the plan that pair a sequence with the other player's empty one."""
+    """Returns the probability that each sequence is recommended, shape (sequences,).
+
+    It is the plan's entry for the pair with the other player's empty sequence.
+    """
     result = np.zeros(self.compiled_game.end)
-    for player, own in enumerate(self._pairs.players):
-      numbers = np.arange(len(own.places))
-      result[own.places] = self._plan[self._pairs.index_of(player, numbers, np.zeros_like(numbers))]
+    for player, of_player in enumerate(self._pairs.players):
+      numbers = np.arange(len(of_player.places))
+      pairs = self._pairs.index_of(player, numbers, np.zeros_like(numbers))
+      result[of_player.places] = self._plan[pairs]
     return result
 
 
 class MixturePolicy(CorrelatedPolicy):
-  """Draws a profile before each play, which all players are then told to play: of any number of players.
+  """Mixture of strategy profiles: before each play, one profile is drawn and recommended to all players.
 
-  What all iterates of a solver with simultaneous updates make together is such a mixture.
+  Example: the iterates of a solver with simultaneous updates. The number of players is arbitrary.
   """
 
   def __init__(
@@ -147,17 +157,17 @@ class MixturePolicy(CorrelatedPolicy):
     profiles: Sequence[open_spiel.AnyPolicy | Float64s],
     weights: Sequence[float] | None = None,
   ) -> None:
-    """Takes profiles.
+    """Makes the mixture.
 
     Args:
-      game: a compiled game, or what `compile_game` takes.
-      profiles: policies of all players, each an array in behavioural form, shape (sequences,), such as
-        `solver.current_probabilities()`; or anything that `policies.from_policy` reads.
-      weights: of the profiles, in any unit; by default all alike.
+      game: a compiled game, or an argument of `compile_game`.
+      profiles: policies of all players. Each is an array in behavioural form, shape (sequences,), such as
+        `solver.current_probabilities()`, or anything that `policies.from_policy` reads.
+      weights: one a profile, proportional to its probability; None for equal weights.
 
     Raises:
-      ArgumentError: there are no profiles, or weights are not one for each, see `arguments.weights`.
-      PolicyError: a profile is not one for this game.
+      ArgumentError: there are no profiles, or `weights` is not one weight a profile, see `arguments.weights`.
+      PolicyError: a profile is not a policy of this game.
       GameError: see `compile_game`.
     """
     self.compiled_game = compile_game(game)
@@ -176,26 +186,26 @@ class MixturePolicy(CorrelatedPolicy):
   def _sequence_forms(self) -> Float64s:
     return np.array([forms.sequence_form(self.compiled_game, each) for each in self._profiles])
 
-  def _weights(self, told: Sequence[int], player: int, sequences: Int64s) -> Float64s:
-    others = [last for other, last in enumerate(told) if other != player]
-    likely = self._shares * self._sequence_forms[:, others].prod(axis=1)
-    return np.asarray(likely @ self._sequence_forms[:, sequences])
+  def _weights(self, last: Sequence[int], player: int, sequences: Int64s) -> Float64s:
+    others = [sequence for other, sequence in enumerate(last) if other != player]
+    posterior = self._shares * self._sequence_forms[:, others].prod(axis=1)
+    return np.asarray(posterior @ self._sequence_forms[:, sequences])
 
   def sequence_form(self) -> Float64s:
-    """Returns the mixture of the profiles, which as a policy is the product of average strategies."""
+    """Returns the mixture of the profiles' sequence forms, shape (sequences,): the players' average strategies."""
     return np.asarray(self._shares @ self._sequence_forms)
 
   def gap(self, kind: str = "extensive-form") -> CorrelatedGap:
-    """Returns how far it is from an equilibrium, exactly.
+    """Returns the exact gap from an equilibrium.
 
     Args:
-      kind: a name in `correlated.KINDS`; "normal-form", Aumann's, in which each player is told a pure strategy that is
-        drawn from its part of the profile; or "mixed normal-form", in which it is told that part.
+      kind: a name in `correlated.KINDS`, "normal-form" or "mixed normal-form". In "normal-form", Aumann's, the mediator
+        tells each player a pure strategy drawn from its part of the profile; in "mixed normal-form", the whole part.
 
     Raises:
-      ArgumentError: there is no such kind.
-      AbstractionError: the game is an abstraction that loses something, or infosets are shared.
-      GameTooLargeError: the kind takes more than 2^26 regrets, or a player may be told too many pure strategies.
+      ArgumentError: the kind is unknown.
+      AbstractionError: the game is a lossy abstraction, or infosets are shared.
+      GameTooLargeError: the kind needs more than 2^26 regrets, or too many pure strategies.
     """
     if kind in NORMAL_FORMS:
       return normal_form_gap(self.compiled_game, self._profiles, self._shares, kind)
@@ -210,10 +220,10 @@ class MixturePolicy(CorrelatedPolicy):
 
 
 class Mediator:
-  """Recommends actions to the players of one play after the other.
+  """Mediator: it recommends actions to all players, for any number of plays in turn.
 
   Attributes:
-    compiled_game: the game.
+    compiled_game: `CompiledGame`. The game.
   """
 
   def __init__(
@@ -222,11 +232,11 @@ class Mediator:
     """Begins a play.
 
     Args:
-      correlated_policy: what it recommends.
-      seed: of its draws.
+      correlated_policy: the distribution of recommendations.
+      seed: the seed of the draws, or a generator.
 
     Raises:
-      ArgumentError: that is no seed.
+      ArgumentError: the seed is invalid.
     """
     self.compiled_game = correlated_policy.compiled_game
     self._policy = correlated_policy
@@ -237,78 +247,79 @@ class Mediator:
 
   def restart(self) -> None:
     """Begins another play."""
-    # Where in the list of an infoset's actions the one is that was recommended there in this play.
+    # (player, infostate) -> index, in the list of legal actions, of the action recommended in this play.
     self._recommended: dict[tuple[int, str], int] = {}
 
   def recommend(self, state: Any, player: int | None = None) -> int:
-    """Returns the action that a player is told to take; the same if it is asked again at the same infoset.
+    """Returns the recommended action. A repeated call at the same infoset returns the same action.
 
     Args:
-      state: at which the player is to move, in this play.
-      player: whose; needed where several move at once.
+      state: a state of this play at which the player is to move.
+      player: the player to move; needed at simultaneous nodes.
 
     Raises:
-      PolicyError: the player is not to move, the state is not in the compiled game, or the player has taken another
-        action than it was told, or has not asked, so that it is told no more.
+      PolicyError: the player is not to move, the state is not in the compiled game, or the player gets no further
+        recommendations: it has taken another action than recommended, or acted without asking.
     """
     player = player_to_move(state, player)
     view = self.compiled_game.view
-    told, left = self._retrace(state)
-    if player in left:
+    last, deviators = self._retrace(state)
+    if player in deviators:
       raise errors.PolicyError(
-        f"Before the history [{state.history_str()}] player {player} has not done what the mediator would have told "
-        "it, and is told no more. Let it play by a policy, or call restart() if a new play has begun."
+        f"Before the history [{state.history_str()}] player {player} has not followed the mediator's recommendation, "
+        "and is told no more. Let it play by a policy, or call restart() if a new play has begun."
       )
     if state.is_simultaneous_node():
-      # Nobody sees what others do now, but all recommendations go together.
+      # Players don't see each other's actions here, but their recommendations are correlated.
       for other in range(self.compiled_game.num_players):
-        if other not in left and state.legal_actions(other):
-          self._tell(told, other, view.look_up(state, other)[0])
+        if other not in deviators and state.legal_actions(other):
+          self._append(last, other, view.look_up(state, other)[0])
     infostate, legal = view.look_up(state, player)
     key = player, infostate
     if key not in self._recommended:
-      _, chances = next_recommendations(self._policy, told, *key)
+      _, chances = next_recommendations(self._policy, last, *key)
       self._recommended[key] = int(self._rng.choice(len(legal), p=chances))
     return int(legal[self._recommended[key]])
 
   def _retrace(self, state: Any) -> tuple[list[int], set[int]]:
-    """Returns the last sequence that each player was told on the way to a state, and who has left the mediator."""
+    """Returns the sequence last recommended to each player before a state, and the players who have deviated."""
     view = self.compiled_game.view
-    told, left = [tree.root for tree in self.compiled_game.treeplexes], set[int]()
+    last, deviators = [tree.root for tree in self.compiled_game.treeplexes], set[int]()
     past = view.new_initial_state()
     for action in state.history():
       player = past.current_player()
-      if player >= 0 and player not in left:
+      if player >= 0 and player not in deviators:
         infostate, legal = view.look_up(past, player)
-        self._tell(told, player, infostate)
+        self._append(last, player, infostate)
         place = self._recommended.get((player, infostate))
         if place is None or legal[place] != action:
-          left.add(player)
+          deviators.add(player)
       past.apply_action(action)
-    return told, left
+    return last, deviators
 
-  def _tell(self, told: list[int], player: int, infostate: str) -> None:
+  def _append(self, last: list[int], player: int, infostate: str) -> None:
+    """Replaces a player's last sequence by the one recommended at an infoset, if there is one."""
     place = self._recommended.get((player, infostate))
     if place is not None:
-      told[player] = int(self._policy._sequences_at(player, infostate)[place])
+      last[player] = int(self._policy._sequences_at(player, infostate)[place])
 
 
 class MediatedBot(copying.CopyableBot):
-  """A bot that follows a mediator, which the bots of all players share. For `pyspiel.evaluate_bots` and the like.
+  """Bot that follows a mediator, for `pyspiel.evaluate_bots` and matches. The bots of all players share the mediator.
 
-  Another bot can take the place of any of them: it gets no recommendations, and the others get theirs as before. A
-  copy has a mediator of its own if it is deep or pickled; copies and pickles of a list of bots still share one.
+  Another bot may replace any of them: it gets no recommendations, and the others get theirs as before. A deep copy or a
+  pickle of one bot has a mediator of its own; those of a list of bots share one.
   """
 
   def __init__(self, mediator: Mediator, player: int) -> None:
     """Makes the bot.
 
     Args:
-      mediator: whom it asks.
-      player: as whom it plays.
+      mediator: the mediator that it follows.
+      player: the player that it plays.
 
     Raises:
-      ArgumentError: there is no such player.
+      ArgumentError: the game has no such player.
     """
     super().__init__()
     self._mediator = mediator
@@ -316,11 +327,11 @@ class MediatedBot(copying.CopyableBot):
     self._player = arguments.integer(player, "player", 0, players - 1)
 
   def player_id(self) -> int:
-    """Returns as whom it plays."""
+    """Returns the player that it plays."""
     return self._player
 
   def restart(self) -> None:
-    """Begins another play, for all who share the mediator."""
+    """Begins another play, for all bots that share the mediator."""
     self._mediator.restart()
 
   def restart_at(self, state: Any) -> None:
@@ -328,7 +339,7 @@ class MediatedBot(copying.CopyableBot):
     self.restart()
 
   def step(self, state: Any) -> int:
-    """Returns what it is told.
+    """Returns the recommended action.
 
     Raises:
       PolicyError: see `Mediator.recommend`.

@@ -1,19 +1,19 @@
-"""Sets of deviations by name, and where the regrets of each are kept: flat arrays over infosets and memories.
+"""Sets of deviations by name, and the layout of their regrets: flat arrays over infosets and memories.
 
-A deviator of a player sees what is recommended, and plays otherwise. What it remembers at an infoset of the
-recommendations on the way there is a memory; what matters of that is its probability, a product of the player's own
-probabilities. With I_0, ..., I_{n-1} the player's infosets above I, and a_k what leads from I_k to I:
+A deviator is a player who does not follow all recommendations. Its memory at an infoset I is the information that it
+has of the recommendations on the way to I. Its probability is a product of the player's own probabilities.
+Let I_0, ..., I_{n-1} be the player's infosets above I, and a_k the action at I_k that leads to I. Kinds of memories:
 
-    forced     nothing, probability 1: it would have come to I whatever was recommended
-    partial    that a_0, ..., a_{k-1} were recommended, one memory for each k < n: it began to deviate at I_k, unseen
-    triggered  that a_0, ..., a_{k-1} were, and then b instead of a_k, one for each k and b: b is why it deviates
-    followed   that a_0, ..., a_{n-1} were: it has not deviated yet
+    forced     no recommendation, probability 1: the deviator reaches I by its own actions
+    partial    a_0, ..., a_{k-1} were recommended, for each k < n: it deviated at I_k before the recommendation there
+    triggered  a_0, ..., a_{k-1} were recommended and then b, not a_k, for each k and b: it deviated after seeing b
+    followed   a_0, ..., a_{n-1} were recommended: it has not deviated yet
     recalled   any list of actions at I_0, ..., I_{n-1}
 
-The probability of each but the last is that of a single sequence. At I a deviator plays some action whatever is
-recommended there (an external deviation), or plays a where b is recommended and else what is recommended (an internal
-one); below I it follows again. Morrill et al., "Efficient Deviation Types and Learning for Hindsight Rationality in
-Extensive-Form Games" (2021), section 5.
+The probability of a memory is that of one sequence, except for recalled memories. An external deviation plays a fixed
+action at I. An internal one plays a if b is recommended, and otherwise follows. Below I the deviator follows again.
+Morrill et al., "Efficient Deviation Types and Learning for Hindsight Rationality in Extensive-Form Games" (2021),
+section 5.
 """
 
 from collections.abc import Mapping
@@ -34,29 +34,34 @@ FORCED, PARTIAL, TRIGGERED, FOLLOWED, RECALLED = (
   "followed",
   "recalled",
 )
-# No infoset and no memory.
+# Sentinel in place of an infoset, an action or a memory.
 NONE = -1
 _MOST_REGRETS = 1 << 26
 
 
-class Deviations(NamedTuple):
-  """A set of deviations: with which memories those at an infoset are external, and with which internal."""
+class DeviationSet(NamedTuple):
+  """A set of deviations: the kinds of memories at each infoset.
+
+  Attributes:
+    external: tuple of str. Kinds of memories with external deviations.
+    internal: tuple of str. Kinds of memories with internal deviations.
+  """
 
   external: tuple[str, ...] = ()
   internal: tuple[str, ...] = ()
 
 
-DEVIATIONS: Mapping[str, Deviations] = FrozenMapping(
+DEVIATIONS: Mapping[str, DeviationSet] = FrozenMapping(
   {
-    "blind action": Deviations(external=(FOLLOWED,)),
-    "informed action": Deviations(internal=(FOLLOWED,)),
-    "blind counterfactual": Deviations(external=(FORCED,)),
-    "informed counterfactual": Deviations(internal=(FORCED,)),
-    "blind partial sequence": Deviations(external=(PARTIAL, FOLLOWED)),
-    "counterfactual partial sequence": Deviations(internal=(PARTIAL, FOLLOWED)),
-    "causal partial sequence": Deviations(external=(PARTIAL, TRIGGERED), internal=(FOLLOWED,)),
-    "twice informed partial sequence": Deviations(internal=(PARTIAL, TRIGGERED, FOLLOWED)),
-    "behavioural": Deviations(internal=(RECALLED,)),
+    "blind action": DeviationSet(external=(FOLLOWED,)),
+    "informed action": DeviationSet(internal=(FOLLOWED,)),
+    "blind counterfactual": DeviationSet(external=(FORCED,)),
+    "informed counterfactual": DeviationSet(internal=(FORCED,)),
+    "blind partial sequence": DeviationSet(external=(PARTIAL, FOLLOWED)),
+    "counterfactual partial sequence": DeviationSet(internal=(PARTIAL, FOLLOWED)),
+    "causal partial sequence": DeviationSet(external=(PARTIAL, TRIGGERED), internal=(FOLLOWED,)),
+    "twice informed partial sequence": DeviationSet(internal=(PARTIAL, TRIGGERED, FOLLOWED)),
+    "behavioural": DeviationSet(internal=(RECALLED,)),
   }
 )
 _SHORT = {
@@ -74,10 +79,10 @@ _SHORT = {
 
 
 def full_name(deviations: str) -> str:
-  """Returns the name in `DEVIATIONS` of what may be one of OpenSpiel's names.
+  """Returns the name in `DEVIATIONS` of a set, given that name or OpenSpiel's.
 
   Raises:
-    ArgumentError: there is no such set.
+    ArgumentError: the name is unknown.
   """
   name = _SHORT.get(deviations, deviations) if isinstance(deviations, str) else deviations
   arguments.one_of(name, "deviations", tuple(DEVIATIONS))
@@ -85,25 +90,26 @@ def full_name(deviations: str) -> str:
 
 
 class Memories(NamedTuple):
-  """The memories of all infosets, and where regrets are kept.
+  """Memories of all infosets, and the layout of their regrets.
 
-  Infosets are in layout order, of all players end to end. A node is something that has a probability: node s below
-  `CompiledGame.end` is sequence s, and nodes from there on are lists of actions that are no sequence.
+  Infosets are in layout order, player by player. A node is a factor of probability: nodes below `CompiledGame.end` are
+  sequences; later nodes are lists of recommended actions that are no sequence.
 
   Attributes:
-    begin: the first memory of each infoset, and one past the last of all; shape (infosets + 1,).
-    node: whose probability a memory has, shape (memories,).
-    internal: 1 if a memory's deviations are internal, 0 if they are external: an infoset has the latter first.
-    offset: where the regrets of a memory begin, and one past the last; shape (memories + 1,). External: one for each
-      action. Internal: one for each action that is recommended and each that is played.
-    above: the memory of the infoset above that has the same node, or `NONE`, shape (memories,).
-    trigger: the action at the infoset above that a memory without such a one ends with, or `NONE`, shape (memories,).
-    infoset_above: the infoset above each, or `NONE`, shape (infosets,).
-    action_above: the action there that leads to it, shape (infosets,).
-    sequence_above: the sequence that this is, shape (infosets,).
-    list_begin: the first list that ends at each infoset, shape (infosets + 1,).
-    list_parent: the node that a list is without its last action, shape (lists,).
-    list_played: the sequence that it ends with, shape (lists,).
+    begin: int64 (infosets + 1,). The first memory of each infoset; last, the number of memories.
+    node: int64 (memories,). The node that has the memory's probability.
+    internal: int64 (memories,). 1 if a memory's deviations are internal, 0 if external. External memories come first.
+    offset: int64 (memories + 1,). The first regret of each memory; last, the number of regrets. An external memory has
+      a regret for each action; an internal one for each recommended and each played action.
+    above: int64 (memories,). The memory of the infoset above with the same node; `NONE` if there is none.
+    trigger: int64 (memories,). The recommendation at the infoset above with which the memory ends; `NONE` if the
+      infoset above has the memory.
+    infoset_above: int64 (infosets,). The owner's infoset above; `NONE` at its first infosets.
+    action_above: int64 (infosets,). The action at the infoset above that leads here.
+    sequence_above: int64 (infosets,). The sequence of that action.
+    list_begin: int64 (infosets + 1,). The first list that ends at each infoset; last, the number of lists.
+    list_parent: int64 (lists,). The node of the list without its last action.
+    list_played: int64 (lists,). The sequence of the list's last action.
   """
 
   begin: Longs
@@ -121,10 +127,10 @@ class Memories(NamedTuple):
 
 
 def make_memories(game: CompiledGame, name: str) -> Memories:
-  """Lays out the memories of a set in `DEVIATIONS`.
+  """Returns the memories of a set in `DEVIATIONS`.
 
   Raises:
-    GameTooLargeError: there would be more than 2^26 regrets.
+    GameTooLargeError: there are more than 2^26 regrets.
   """
   chosen = DEVIATIONS[name]
   layout = _Layout(game, name)
@@ -143,9 +149,9 @@ def make_memories(game: CompiledGame, name: str) -> Memories:
     for kinds in chosen
   )
   kept = external | internal
-  # What a memory has become, when those that the set has no use for are left out.
-  place = np.append(np.where(kept, np.cumsum(kept) - 1, NONE), NONE)
-  actions = np.array([len(each) for each in layout.sequences], np.int64)[owner]
+  # The number of a memory once unused ones are left out.
+  number = np.append(np.where(kept, np.cumsum(kept) - 1, NONE), NONE)
+  actions = np.array([len(sequences) for sequences in layout.sequences], np.int64)[owner]
   sizes = np.where(internal, actions**2, actions)[kept]
   _check_size(game, name, sizes.sum())
   return Memories(
@@ -153,7 +159,7 @@ def make_memories(game: CompiledGame, name: str) -> Memories:
     node=node[kept],
     internal=internal[kept].astype(np.int64),
     offset=np.append(0, np.cumsum(sizes)),
-    above=place[above[kept]],
+    above=number[above[kept]],
     trigger=trigger[kept],
     infoset_above=layout.infoset_above,
     action_above=layout.action_above,
@@ -176,10 +182,10 @@ class _Memory(NamedTuple):
   """A memory at an infoset.
 
   Attributes:
-    node: the node whose probability is that of the memory, see `Memories.node`.
-    above: the memory at the infoset above from which it comes, or `NONE`, see `Memories.above`.
-    trigger: the recommended action of the infoset above with which the memory ends; `NONE` if there is one above.
-    is_triggered: 1 if it ends with a recommendation that was not followed, otherwise 0.
+    node: int. The node that has the memory's probability.
+    above: int. The memory of the infoset above with the same node, or `NONE`.
+    trigger: int. The recommendation at the infoset above with which the memory ends; `NONE` if that has the memory.
+    is_triggered: int. 1 if the memory ends with a recommendation that was not followed, otherwise 0.
   """
 
   node: int
@@ -189,11 +195,11 @@ class _Memory(NamedTuple):
 
 
 class _Layout:
-  """Memories of all infosets, one after the other, as lists that grow; see `Memories` for other names.
+  """Growing lists of memories, infoset by infoset; see `Memories` for the attributes not described here.
 
   Attributes:
-    sequences: of each infoset's actions.
-    rows: the memories.
+    sequences: one list of int an infoset. The sequences of its actions.
+    rows: list of `_Memory`. The memories of all infosets.
   """
 
   def __init__(self, game: CompiledGame, name: str) -> None:
@@ -201,10 +207,10 @@ class _Layout:
     # The infoset and the action of each sequence.
     owner, action = np.full((2, game.end), NONE)
     for tree in game.treeplexes:
-      for own, _ in tree.infoset_groups():
-        owner[own] = len(self.sequences) + np.arange(own.shape[1])
-        action[own] = np.arange(len(own))[:, None]
-        self.sequences += own.T.tolist()
+      for sequences, _ in tree.infoset_groups():
+        owner[sequences] = len(self.sequences) + np.arange(sequences.shape[1])
+        action[sequences] = np.arange(len(sequences))[:, None]
+        self.sequences += sequences.T.tolist()
     self.sequence_above = game.parent.astype(np.int64)
     self.infoset_above = owner[self.sequence_above]
     self.action_above = action[self.sequence_above]
@@ -220,12 +226,12 @@ class _Layout:
         self._add_sequences(infoset, up, TRIGGERED in wanted)
       self.begin.append(len(self.rows))
       self.list_begin.append(len(self.list_parent))
-      # Each leads to some regrets.
+      # Each memory and each list has several regrets.
       _check_size(game, name, 4 * (len(self.rows) + len(self.list_parent)))
 
   def _add_sequences(self, infoset: int, up: int, with_triggers: bool) -> None:
-    """Adds the memories of the infoset above, and last that of its recommendation."""
-    own, last = int(self.sequence_above[infoset]), int(self.action_above[infoset])
+    """Adds the memories of the infoset above, those that it triggers, and last the memory of all recommendations."""
+    above, last = int(self.sequence_above[infoset]), int(self.action_above[infoset])
     if up != NONE:
       self.rows += [
         self.rows[memory]._replace(above=memory, trigger=NONE)
@@ -235,12 +241,12 @@ class _Layout:
       self.rows += [
         _Memory(sequence, NONE, action, 1)
         for action, sequence in enumerate(self.sequences[up])
-        if sequence != own
+        if sequence != above
       ]
-    self.rows.append(_Memory(own, NONE, last, 0))
+    self.rows.append(_Memory(above, NONE, last, 0))
 
   def _add_lists(self, infoset: int, up: int, is_inner: bool) -> None:
-    """Adds a memory for each list of actions above an infoset."""
+    """Adds a memory for each list of recommendations above an infoset."""
     before = [int(self.sequence_above[infoset])]
     if up != NONE:
       first, last = self.list_begin[up : up + 2]

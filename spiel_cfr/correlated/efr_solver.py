@@ -1,10 +1,9 @@
-"""Extensive-form regret minimization: no regret for not having deviated, whatever the kind of deviations.
+"""Extensive-form regret minimization (EFR): it minimizes the regrets of a set of deviations.
 
-Regret matching over the deviations of a set, each weighed by how likely its memory is (time selection): at every
-infoset the fixed point of what they do is played. What all players play, a profile drawn from the iterations, then
-tends to an equilibrium of the kind that the set defines, in every game: docs/n_players.md says which. With blind
-counterfactual deviations it is CFR. Morrill et al., "Efficient Deviation Types and Learning for Hindsight Rationality
-in Extensive-Form Games" (2021).
+At every infoset, regret matching plays a fixed point of the deviations, each weighted by the probability of its memory
+(time selection). The mixture of all iterations then converges, in every game, to an equilibrium of the kind that the
+set defines; docs/n_players.md lists the kinds. With blind counterfactual deviations, EFR is CFR. Morrill et al.,
+"Efficient Deviation Types and Learning for Hindsight Rationality in Extensive-Form Games" (2021).
 """
 
 import dataclasses
@@ -26,13 +25,13 @@ from spiel_cfr.policies import forms
 
 @dataclasses.dataclass(kw_only=True)
 class EFRState(AveragedState):
-  """All that changes from one iteration to the next.
+  """State of an `EFRSolver`.
 
   Attributes:
-    strategy: probability of each sequence's action at its infoset, shape (sequences,).
-    regrets: see `deviations.Memories`.
-    reach: likewise, the probability of each node, shape (nodes,).
-    play_values: the sum of what the players expected, shape (players,).
+    strategy: float64 (sequences,). The current strategy in behavioural form.
+    regrets: float64 (regrets,). The cumulative regrets, in the layout of `deviations.Memories`.
+    reach: float64 (nodes,). The probability of each node of `deviations.Memories`.
+    play_values: float64 (players,). The sum of each player's expected payoffs.
   """
 
   strategy: Float64s
@@ -42,25 +41,25 @@ class EFRState(AveragedState):
 
 
 class EFRSolver(GradientSolver[EFRState]):
-  """Extensive-form regret minimization, all players at once, for any number of players and any payoffs.
+  """Extensive-form regret minimization with simultaneous updates, for any number of players and any payoffs.
 
       solver = EFRSolver("sheriff")
       solver.run(1000)
       solver.gap()  # extensive-form
 
   Attributes:
-    deviations: the name of the set of deviations.
+    deviations: str. The name of the set of deviations.
   """
 
   def __init__(self, game: AnyGame, deviations: str = "causal partial sequence") -> None:
     """Makes the solver.
 
     Args:
-      game: a compiled game, or what `compile_game` takes.
+      game: a compiled game, or an argument of `compile_game`.
       deviations: a name in `correlated.DEVIATIONS`, or OpenSpiel's short form of it.
 
     Raises:
-      ArgumentError: there is no such set of deviations.
+      ArgumentError: the name of the deviations is unknown.
       AbstractionError: infosets of the game are shared.
       GameTooLargeError: the set has more than 2^26 regrets.
       GameError: see `compile_game`.
@@ -111,14 +110,14 @@ class EFRSolver(GradientSolver[EFRState]):
 
   @in_turn
   def gap(self, kind: str | None = None) -> CorrelatedGap:
-    """Returns how far the even mixture of all iterations is from an equilibrium, exactly.
+    """Returns the exact gap of the uniform mixture of all iterations from an equilibrium.
 
     Args:
-      kind: a name in `correlated.KINDS` that `correlated.MEASURED` has for the deviations; None for the strongest.
+      kind: a name in `correlated.KINDS` that `correlated.MEASURED` lists for the deviations; None for the strongest.
 
     Raises:
-      ArgumentError: the deviations do not tell that gap, or there has been no iteration.
-      AbstractionError: the game is an abstraction that loses something.
+      ArgumentError: the deviations do not determine that gap, or no iteration is done.
+      AbstractionError: the game is a lossy abstraction.
     """
     state = self.state
     total = float(state.iteration)

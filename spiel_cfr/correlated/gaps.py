@@ -1,23 +1,22 @@
 """Exact gaps from correlated equilibria of all kinds: the gains of players who deviate.
 
-Play is a distribution over profiles of strategies, such as a run's iterations. A mediator draws a profile and
-recommends to each player, at every infoset that it reaches, an action drawn from its strategy there. A player who
-deviates
+Play is a distribution over strategy profiles, such as the iterations of a run. A mediator draws a profile. At every
+infoset that a player reaches, it recommends an action drawn from the player's strategy. The kinds of deviators:
 
-    coarse                 decides at the start, and hears nothing
-    extensive-form coarse  may stop to follow at any infoset, without having seen what is recommended there
-    extensive-form         may stop to follow at any infoset, having seen it
-    agent-form coarse      deviates at one infoset, without having seen it, and follows again
-    agent-form             deviates at one infoset, having seen it, and follows again
-    behavioural            plays any action at any infoset, and hears all recommendations on the way
-    normal-form            hears its strategy, an action at every infoset, before the game
-    mixed normal-form      hears its mixed strategy before the game
+    coarse                 decides before the game, and gets no recommendations
+    extensive-form coarse  may stop following at any infoset, before it sees the recommendation there
+    extensive-form         may stop following at any infoset, after it sees the recommendation there
+    agent-form coarse      deviates at one infoset, before it sees the recommendation, and follows again
+    agent-form             deviates at one infoset, after it sees the recommendation, and follows again
+    behavioural            plays any action at any infoset, and sees all recommendations on the way
+    normal-form            is told its pure strategy, an action at every infoset, before the game
+    mixed normal-form      is told its mixed strategy before the game
 
-and the gap is what the best such deviators gain, summed over players: 0 in an equilibrium of that kind. The first five
-and the last are what OpenSpiel's `cce_dist`, `EFCCEDist`, `EFCEDist`, `AFCCEDist`, `AFCEDist` and `ce_dist` find by
-listing profiles. Here only the last two take the profiles (`MixturePolicy.gap`): sums of regrets by memory have all
-that the others take, since what a deviation gains is the sum of the regrets of its steps; docs/theory/correlated.md has
-the proof. Sets in `DEVIATIONS` that end a deviation by following again have gaps of their own.
+The gap is the sum over players of the best deviator's gain: 0 in an equilibrium of that kind. OpenSpiel computes the
+first five kinds and the last from lists of profiles: `cce_dist`, `EFCCEDist`, `EFCEDist`, `AFCCEDist`, `AFCEDist` and
+`ce_dist`. Here only the two normal-form kinds need the profiles (`MixturePolicy.gap`). The gain of the others is a sum
+of regrets, so sums of regrets by memory determine it; docs/theory/correlated.md has the proof. Each set in `DEVIATIONS`
+whose deviators follow again has a gap of its name.
 """
 
 from collections.abc import Mapping
@@ -41,31 +40,32 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COUNT
 from spiel_cfr.policies import open_spiel
 
-# When a deviator begins, and when it follows again: never; or after a last action of its own, or one that replaces
-# another; or after its first; or whenever it likes, since it is told everything all the while.
-_AT_THE_START, _UNSEEN, _SEEN = range(3)
-_NEVER, _LATER, _LATER_SEEN, _AT_ONCE, _HEARING_ALL = range(5)
+# Begin of a deviation: before the game; at an infoset, before or after the recommendation there.
+_BEFORE_GAME, _UNSEEN, _SEEN = range(3)
+# Its end, where the deviator follows again: never; after an external deviation; after an external or internal one;
+# after its first action; at any time, with all recommendations seen.
+_NEVER, _AFTER_EXTERNAL, _AFTER_ANY, _AFTER_FIRST, _ANY_TIME = range(5)
 KINDS: Mapping[str, tuple[int, int]] = FrozenMapping(
   {
-    "coarse": (_AT_THE_START, _NEVER),
+    "coarse": (_BEFORE_GAME, _NEVER),
     "extensive-form coarse": (_UNSEEN, _NEVER),
     "extensive-form": (_SEEN, _NEVER),
-    "agent-form coarse": (_UNSEEN, _AT_ONCE),
-    "agent-form": (_SEEN, _AT_ONCE),
-    "blind counterfactual": (_AT_THE_START, _LATER),
-    "informed counterfactual": (_AT_THE_START, _LATER_SEEN),
-    "blind partial sequence": (_UNSEEN, _LATER),
-    "counterfactual partial sequence": (_UNSEEN, _LATER_SEEN),
-    "causal partial sequence": (_SEEN, _LATER),
-    "twice informed partial sequence": (_SEEN, _LATER_SEEN),
-    "behavioural": (_SEEN, _HEARING_ALL),
+    "agent-form coarse": (_UNSEEN, _AFTER_FIRST),
+    "agent-form": (_SEEN, _AFTER_FIRST),
+    "blind counterfactual": (_BEFORE_GAME, _AFTER_EXTERNAL),
+    "informed counterfactual": (_BEFORE_GAME, _AFTER_ANY),
+    "blind partial sequence": (_UNSEEN, _AFTER_EXTERNAL),
+    "counterfactual partial sequence": (_UNSEEN, _AFTER_ANY),
+    "causal partial sequence": (_SEEN, _AFTER_EXTERNAL),
+    "twice informed partial sequence": (_SEEN, _AFTER_ANY),
+    "behavioural": (_SEEN, _ANY_TIME),
   }
 )
-# The kinds that take the profiles themselves.
+# The kinds whose gaps need the profiles.
 NORMAL_FORMS = NORMAL_FORM, MIXED_NORMAL_FORM = "normal-form", "mixed normal-form"
 _BLIND = ("extensive-form coarse", "coarse", "agent-form coarse", "blind counterfactual")
-# The kinds of which the regrets of a set of deviations tell the gaps. All of them vanish where its regrets do; the
-# first is the strongest equilibrium.
+# Set of deviations -> kinds whose gaps its regrets determine. The gaps are 0 if the regrets are; the first is the
+# strongest kind.
 MEASURED: Mapping[str, tuple[str, ...]] = FrozenMapping(
   {
     "blind action": ("agent-form coarse",),
@@ -92,13 +92,13 @@ MEASURED: Mapping[str, tuple[str, ...]] = FrozenMapping(
 
 
 class CorrelatedGap(NamedTuple):
-  """A gap from a kind of correlated equilibrium.
+  """Gap of play from a kind of correlated equilibrium.
 
   Attributes:
-    gap: the sum of the players' gains, a negative gain counting as 0.
-    player_improvements: float64 (players,). The gain of each player's best deviation; negative if all of them lose.
+    gap: float. The sum of the players' gains; negative gains count as 0.
+    player_improvements: float64 (players,). The gain of each player's best deviation; negative if all deviations lose.
     expected_values: float64 (players,). The expected payoff of each player.
-    kind: a name in `KINDS`, "normal-form" or "mixed normal-form".
+    kind: str. A name in `KINDS`, "normal-form" or "mixed normal-form".
   """
 
   gap: float
@@ -110,71 +110,72 @@ class CorrelatedGap(NamedTuple):
 def _best_gains(
   game: CompiledGame, memories: Memories, regrets: Float64s, begins: int, ends: int
 ) -> Float64s:
-  """Returns what each player's best deviator gains over following all, times the sum of weights, shape (players,).
+  """Returns the gain of each player's best deviator, times the sum of weights, shape (players,).
 
-  The infosets are visited from the last to the first. Each keeps the gains that can still be made below it:
+  Infosets are visited from the last to the first. Each collects the best gains below it:
 
-      worth(m, a)     by a deviator of memory m who plays a here
-      following(a)    by a player who is recommended a here, and follows
-      seen(b, a)      by a player who is recommended b here, and for the first time deviates, to a
-      heard(m, b, a)  by a deviator of memory m who is recommended b and plays a, where deviators hear on
+      deviating(m, a)      of a deviator of memory m who plays a here
+      following(a)         of a player who is recommended a here, and follows
+      triggered(b, a)      of a player who is recommended b here, and begins to deviate by playing a
+      recalling(m, b, a)   of a deviator of memory m who is recommended b and plays a, if it sees all recommendations
 
-  With r(m, a) the regret of memory m for not playing a, and s(m, b, a) for not playing a instead of b, a deviator of
+  Let r(m, a) be the regret of memory m for not playing a, and s(m, b, a) for not playing a instead of b. A deviator of
   memory m gains
 
-      max over a of  r(m, a) + sum over b of s(m, b, a) + worth(m, a)
-      sum over b of  max over a of  s(m, b, a) + heard(m, b, a)           where it hears on
+      max over a of  r(m, a) + sum over b of s(m, b, a) + deviating(m, a)
+      sum over b of  max over a of  s(m, b, a) + recalling(m, b, a)           if it sees all recommendations
 
-  and a player who has followed so far the gain of the first memory, or, if it may begin to deviate here,
+  A player who has followed so far gains what its first memory gains. If it may begin to deviate here, it gains
 
       max(sum over b of following(b), gain of the last memory)                         before it sees b
-      sum over b of  max(following(b), max over a of s(last, b, a) + seen(b, a))       after it sees b
+      sum over b of  max(following(b), max over a of s(last, b, a) + triggered(b, a))  after it sees b
 
-  Deviators who may follow again gain at least 0, or, if only after another swap, what the best swaps here gain.
+  Deviators who may follow again gain at least 0; if also after an internal deviation, at least its best gain here.
   """
   sizes = np.repeat(*game.groups[:, [ACTIONS, COUNT]].astype(np.int64).T).tolist()
   shapes = list(zip(np.diff(memories.begin).tolist(), sizes, strict=True))
-  worth = [np.zeros(shape) for shape in shapes]
-  following, seen = [np.zeros(size) for size in sizes], [np.zeros((size, size)) for size in sizes]
-  hears_on = ends == _HEARING_ALL
-  heard = [np.zeros((count * hears_on, size, size)) for count, size in shapes]
+  deviating = [np.zeros(shape) for shape in shapes]
+  following = [np.zeros(size) for size in sizes]
+  triggered = [np.zeros((size, size)) for size in sizes]
+  recalls = ends == _ANY_TIME
+  recalling = [np.zeros((count * recalls, size, size)) for count, size in shapes]
   result = np.zeros(game.num_infosets)
-  for own, size in reversed(list(enumerate(sizes))):
-    first, last = memories.begin[own : own + 2]
-    own_regrets = regrets[memories.offset[first] : memories.offset[last]]
-    # External ones come first. To play an action whatever is recommended is to play it instead of each.
-    outright = size * np.count_nonzero(memories.internal[first:last] == 0)
-    swaps = own_regrets[outright:].reshape(-1, size, size)
-    gains = np.vstack([own_regrets[:outright].reshape(-1, size), swaps.sum(axis=1)]) + worth[own]
+  for infoset, size in reversed(list(enumerate(sizes))):
+    first, last = memories.begin[infoset : infoset + 2]
+    part = regrets[memories.offset[first] : memories.offset[last]]
+    # External memories come first. Playing a fixed action is playing it instead of each recommendation.
+    num_external = size * np.count_nonzero(memories.internal[first:last] == 0)
+    external, swaps = part[:num_external], part[num_external:].reshape(-1, size, size)
+    gains = np.vstack([external.reshape(-1, size), swaps.sum(axis=1)]) + deviating[infoset]
     gains = gains.max(axis=1)
-    if ends in (_LATER, _LATER_SEEN):
+    if ends in (_AFTER_EXTERNAL, _AFTER_ANY):
       gains = np.maximum(gains, 0.0)
-    if ends == _LATER_SEEN:
+    if ends == _AFTER_ANY:
       gains = np.maximum(gains, swaps.max(axis=2).sum(axis=1))
-    if hears_on:
-      gains = (swaps + heard[own]).max(axis=2).sum(axis=1)
-    # Of those who have followed so far.
+    if recalls:
+      gains = (swaps + recalling[infoset]).max(axis=2).sum(axis=1)
+    # The gain of a player who has followed so far.
     gain = gains[0]
     if begins == _UNSEEN:
-      gain = max(following[own].sum(), gains[-1])
+      gain = max(following[infoset].sum(), gains[-1])
     if begins == _SEEN:
-      options = swaps[-1] + seen[own]
-      np.fill_diagonal(options, following[own])
+      options = swaps[-1] + triggered[infoset]
+      np.fill_diagonal(options, following[infoset])
       gain = options.max(axis=1).sum()
-    up, action = memories.infoset_above[own], memories.action_above[own]
+    up, action = memories.infoset_above[infoset], memories.action_above[infoset]
     if up == NONE:
-      result[own] = gains.sum() if hears_on else gain
+      result[infoset] = gains.sum() if recalls else gain
       continue
     following[up][action] += gain
-    if hears_on:
-      heard[up][:, :, action] += gains.reshape(-1, sizes[up])
-    elif ends != _AT_ONCE:
+    if recalls:
+      recalling[up][:, :, action] += gains.reshape(-1, sizes[up])
+    elif ends != _AFTER_FIRST:
       above, trigger = memories.above[first:last], memories.trigger[first:last]
-      went_on, begun = above != NONE, (above == NONE) & (trigger != NONE)
-      worth[up][above[went_on] - memories.begin[up], action] += gains[went_on]
-      seen[up][trigger[begun], action] += gains[begun]
+      inherited, begun = above != NONE, (above == NONE) & (trigger != NONE)
+      deviating[up][above[inherited] - memories.begin[up], action] += gains[inherited]
+      triggered[up][trigger[begun], action] += gains[begun]
   cuts = np.cumsum([tree.num_infosets for tree in game.treeplexes])[:-1]
-  return np.array([own.sum() for own in np.split(result, cuts)])
+  return np.array([of_player.sum() for of_player in np.split(result, cuts)])
 
 
 def measure(
@@ -185,33 +186,33 @@ def measure(
   total: float,
   kind: str | None,
 ) -> CorrelatedGap:
-  """Returns how far play is from an equilibrium of a kind, exactly.
+  """Returns the exact gap of play from an equilibrium of a kind.
 
   Args:
-    play: what is measured, for messages.
-    table: where regrets are.
-    regrets: their weighted sums, shape (table.size,).
-    play_values: the weighted sum of what players expected, shape (players,).
+    play: the measured object, for messages.
+    table: the layout of the regrets.
+    regrets: weighted sums of regrets, shape (table.size,).
+    play_values: the weighted sum of each player's expected payoffs, shape (players,).
     total: the sum of weights.
-    kind: a name in `KINDS` that `MEASURED` has for the deviations; None for the first of these.
+    kind: a name in `KINDS` that `MEASURED` lists for the deviations; None for the first of them.
 
   Raises:
-    ArgumentError: the sums do not tell that gap, or nothing has been played yet.
-    AbstractionError: the game is an abstraction that loses something.
+    ArgumentError: the regrets do not determine that gap, or `total` is 0.
+    AbstractionError: the game is a lossy abstraction.
   """
   measured = MEASURED[table.deviations]
   kind = measured[0] if kind is None else kind
   if kind in NORMAL_FORMS:
     raise errors.ArgumentError(
-      f"{play!r} keeps sums, and the {kind} gap takes the strategies themselves: "
-      f"MixturePolicy(game, profiles).gap({kind!r})."
+      f"{play!r} stores sums, and the {kind} gap needs the strategies. Take MixturePolicy(game, "
+      f"profiles).gap({kind!r})."
     )
   arguments.one_of(kind, "kind", tuple(KINDS))
   if kind not in measured:
     able = [name for name, kinds in MEASURED.items() if kind in kinds]
     raise errors.ArgumentError(
-      f"The regrets of {play!r} do not tell the {kind} gap. Those of these deviations do: {', '.join(able)}. Take such "
-      "a solver, or add the policies to an EmpiricalPlay of such deviations."
+      f"The regrets of {play!r} do not determine the {kind} gap. These deviations do: {', '.join(able)}. Take a solver "
+      "with one of them, or add the policies to an EmpiricalPlay with one of them."
     )
   check_exact(table.game)
   if not total:
@@ -221,20 +222,21 @@ def measure(
 
 
 def check_exact(game: CompiledGame) -> None:
-  """Raises AbstractionError where deviations in the full game are not those in an abstraction."""
+  """Raises AbstractionError for a lossy abstraction, whose deviations are not those of the full game."""
   if not game.is_exact:
     raise errors.AbstractionError(
-      f"{game} does not tell what deviations gain in the full game. Take that, or a lossless abstraction of it."
+      f"{game} does not determine the gains of deviations in the full game. Take the full game, or a lossless "
+      "abstraction of it."
     )
 
 
 def make_gap(gains: Float64s, expected: Float64s, kind: str) -> CorrelatedGap:
-  """Returns a gap, given what each player gains and expects, shape (players,)."""
+  """Returns the gap of gains and expected payoffs, both of shape (players,)."""
   return CorrelatedGap(float(np.maximum(gains, 0.0).sum()), gains, expected, kind)
 
 
 class EmpiricalPlay:
-  """Profiles of strategies and their weights, of which only sums are kept: those that gaps take.
+  """Empirical distribution of play: strategy profiles with weights, stored as the sums of regrets that gaps need.
 
       play = EmpiricalPlay(game, "causal partial sequence")
       for _ in range(100):
@@ -243,16 +245,16 @@ class EmpiricalPlay:
       play.gap("extensive-form").gap
 
   Attributes:
-    compiled_game: the game.
-    deviations: a name in `DEVIATIONS`; `MEASURED` has the gaps that it is good for.
-    total: the sum of weights.
+    compiled_game: `CompiledGame`. The game.
+    deviations: str. A name in `DEVIATIONS`; `MEASURED` lists the gaps that it determines.
+    total: float. The sum of weights.
   """
 
   def __init__(self, game: AnyGame, deviations: str = "causal partial sequence") -> None:
-    """Begins with no profile.
+    """Begins without profiles.
 
     Raises:
-      ArgumentError: there is no such set of deviations.
+      ArgumentError: the name of the deviations is unknown.
       AbstractionError: infosets of the game are shared.
       GameTooLargeError: the set has more than 2^26 regrets.
       GameError: see `compile_game`.
@@ -266,13 +268,13 @@ class EmpiricalPlay:
     """Adds a profile.
 
     Args:
-      policy: all players' strategies: an array in behavioural form, shape (sequences,), such as
+      policy: the strategies of all players: an array in behavioural form, shape (sequences,), such as
         `solver.current_probabilities()`, or anything that `policies.from_policy` reads.
-      weight: how likely the profile is, in proportion to the others.
+      weight: a positive number, proportional to the profile's probability.
 
     Raises:
       ArgumentError: the weight is not from 1e-100 to 1e100.
-      PolicyError: the policy is not one for this game.
+      PolicyError: the policy is not a policy of this game.
     """
     weight = float(arguments.weights(weight, "weight"))
     game, strategy = self.compiled_game, read_policy(self.compiled_game, policy)
@@ -284,35 +286,35 @@ class EmpiricalPlay:
     self.total += weight
 
   def gap(self, kind: str | None = None) -> CorrelatedGap:
-    """Returns how far the play is from an equilibrium, exactly, see `EFRSolver.gap`."""
+    """Returns the exact gap of the play from an equilibrium, see `EFRSolver.gap`."""
     return measure(self, self._table, self._regrets, self._play_values, self.total, kind)
 
 
 def coarse_correlated_gap(solver: FullWidthSolver) -> CorrelatedGap:
-  """Returns how far a full-width solver's play so far is from a coarse correlated equilibrium, exactly.
+  """Returns the exact gap of a full-width solver's iterations from a coarse correlated equilibrium.
 
       averaging = Averaging(correlated=True)
       solver = FullWidthSolver(game, RegretMatching(), alternating_updates=False, averaging=averaging)
       solver.run(1000)
       coarse_correlated_gap(solver).gap
 
-  With w_t the weight of iteration t and g_p^t player p's gradient, what p would gain is
+  With w_t the weight of iteration t and g_p^t player p's gradient, the gain of p is its average regret
 
       max over x_p of <sum w_t g_p^t / sum w_t, x_p>  -  sum w_t u_p(x^t) / sum w_t
 
-  which is p's average regret. With two players and constant sums the gap is NashConv of the averages. Hart and
-  Mas-Colell (2000); Celli et al., "Learning to Correlate in Multi-Player General-Sum Sequential Games" (2019).
+  In a two-player constant-sum game the gap is NashConv of the averages. Hart and Mas-Colell (2000); Celli et al.,
+  "Learning to Correlate in Multi-Player General-Sum Sequential Games" (2019).
 
   Args:
-    solver: a full-width solver made with `Averaging(correlated=True)`, which has done iterations.
+    solver: a full-width solver made with `Averaging(correlated=True)`, after at least one iteration.
 
   Raises:
-    ArgumentError: it is another, or has done none.
+    ArgumentError: the solver has no such averaging, or has done no iteration.
   """
   if not isinstance(solver, FullWidthSolver) or not solver.averaging.correlated:
     raise errors.ArgumentError(
-      f"{solver!r} does not keep what its play sums to. Make a FullWidthSolver with "
-      "averaging=Averaging(correlated=True) and alternating_updates=False; or take EFRSolver."
+      f"{solver!r} does not sum up gradients and payoffs of its iterations. Make a FullWidthSolver with "
+      "averaging=Averaging(correlated=True) and alternating_updates=False, or take EFRSolver."
     )
   game, state = solver.compiled_game, solver.state_dict()
   total = float(state["cumulative"][0])

@@ -1,20 +1,20 @@
-"""The best correlated equilibrium of a two-player game, by one linear program over correlation plans.
+"""Optimal correlated equilibrium of a two-player game, by one linear program over correlation plans.
 
-A mediator draws a pair of pure strategies and tells the players their parts as they come to them. When a player who
-means to leave it has to, makes the concept:
+A mediator draws a pair of pure strategies, and recommends each player's actions at the infosets that it reaches. The
+concepts differ in when a player may leave the mediator; after that it gets no recommendations.
 
-- "EFCE", extensive-form correlated: once it is told an action, it may take another, and is told no more;
-- "EFCCE", extensive-form coarse correlated: at an infoset, before it is told what to do there;
+- "EFCE", extensive-form correlated: at an infoset, after it sees the recommendation there.
+- "EFCCE", extensive-form coarse correlated: at an infoset, before it sees the recommendation there.
 - "NFCCE", normal-form coarse correlated: before the game.
 
-(von Stengel and Forges 2008; Farina, Bianchi and Sandholm, "Coarse Correlation in Extensive-Form Games", 2020.) An
-equilibrium of one kind is one of the kinds below it, so the best gets better from line to line. With s what the player
-has been told when it leaves at infoset I (an action there; what is above I; nothing), the best that it can do is worth
+(von Stengel and Forges 2008; Farina, Bianchi and Sandholm, "Coarse Correlation in Extensive-Form Games", 2020.) Every
+EFCE is an EFCCE, and every EFCCE an NFCCE, so the optimal value grows down the list. Let s be the sequence last
+recommended to a player who leaves at infoset I: an action of I, the sequence above I, or the empty sequence. Its best
+value there is
 
     v_s(I) = max over actions a of I:  sum over t of U[Ia, t] xi[s, t]  +  sum over infosets K right below Ia of v_s(K)
 
-there, and may not be worth more than to obey from there on. Maxima are bounded by an inequality an action, and all of
-this is linear in xi and v.
+and must not exceed the value of obeying. One inequality an action bounds each maximum; all are linear in xi and v.
 """
 
 import dataclasses
@@ -33,43 +33,48 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 
 Concept = Literal["EFCE", "EFCCE", "NFCCE"]
 Objective = Literal["welfare", "fairness"] | int
-# The smallest that HiGHS takes.
-_FEASIBLE = 1e-10
+# HiGHS's smallest feasibility tolerance.
+_TOLERANCE = 1e-10
 
 
-class Deviations:
-  """A player's ways to leave the mediator under one concept: triggers, and rows (trigger, own sequence after it).
+class IncentiveConstraints:
+  """Incentive constraints of a player under one concept.
+
+  A trigger is a point at which the player may leave the mediator: a recommended action ("EFCE"), an infoset ("EFCCE")
+  or the start of the game ("NFCCE"). There is a row for each trigger and each of the player's sequences after it, and a
+  value v_s(I) for each trigger and each infoset after it.
 
   Attributes:
-    obedience: SciPy CSR (triggers, pairs): its product with a plan is what the player gets if it obeys after a trigger.
-    immediate: SciPy CSR (rows, pairs): likewise, what it gets by a sequence alone, having left.
-    later: SciPy CSR (rows, values): 1 at the values of the infosets right below.
-    value: int64 (rows,): the value that a row bounds, that of a trigger and an infoset; ascending.
-    first: SciPy CSR (triggers, values): 1 at the infosets where the player is when it leaves.
-    before: int64 (triggers,): the last trigger before each, -1 where there is none.
+    obedience: SciPy CSR (triggers, pairs). Its product with a plan is the payoff after a trigger if the player obeys.
+    immediate: SciPy CSR (rows, pairs). Its product with a plan is the payoff at a sequence of a player who has left.
+    later: SciPy CSR (rows, values). 1 at the values of the infosets right below a row's sequence.
+    value: int64 (rows,). The value that a row bounds, in ascending order.
+    first: SciPy CSR (triggers, values). 1 at the values of the infosets where the player leaves.
+    before: int64 (triggers,). The last trigger before each; -1 if there is none.
   """
 
   def __init__(self, pairs: RelevantPairs, player: int, concept: Concept) -> None:
-    """Lists them."""
+    """Lists triggers, rows and values."""
     own, payoffs = pairs.players[player], payoff_matrix(pairs.game, player)
     payoffs = payoffs if player == 0 else payoffs.T.tocsr()
     self._depth = pairs.game.treeplexes[player].depth
     earlier, sequences = own.lineage
-    # Of each trigger, what the player has been told and what it has played; of each sequence, its triggers.
+    # For each trigger, the last recommended sequence and the sequence played before it. For each pair of the lineage,
+    # `obeyed` is the trigger at its earlier sequence; `trigger` and `after` are the rows.
     if concept == "EFCE":
-      told, played = np.arange(1, len(own.owner)), own.above[own.owner[1:]]
+      recommended, played = np.arange(1, len(own.owner)), own.above[own.owner[1:]]
       self.before, obeyed = played - 1, earlier - 1
-      # An infoset is left in as many ways as one can be told to act there.
+      # An infoset has a trigger for each action that may be recommended.
       order, starts, sizes = own.by_infoset
       counts = sizes[own.owner[earlier]]
       trigger = order[concatenated_ranges(starts[own.owner[earlier]], counts)] - 1
       after = np.repeat(sequences, counts)
     elif concept == "EFCCE":
-      told = played = own.above
+      recommended = played = own.above
       self.before, obeyed = own.owner[played], own.owner[earlier]
       trigger, after = obeyed, sequences
     else:
-      told = played = np.zeros(1, np.int64)
+      recommended = played = np.zeros(1, np.int64)
       self.before, sequences = np.full(1, -1), np.arange(1, len(own.owner))
       trigger = obeyed = np.zeros(len(sequences), np.int64)
       after = sequences
@@ -79,35 +84,36 @@ class Deviations:
     self.value, trigger, after = value.ravel()[ordered], trigger[ordered], after[ordered]
     num_rows, num_values = len(after), len(of_trigger)
 
-    def worth(told: Int64s, sequences: Int64s, rows: Int64s, count: int) -> Any:
-      """Payoffs of own sequences where the other plays as if `told` had been obeyed, shape (count, pairs)."""
+    def payoffs_of(recommended: Int64s, sequences: Int64s, rows: Int64s, count: int) -> Any:
+      """Returns payoffs of `sequences` after the recommendation of `recommended`, shape (count, pairs)."""
       counts = np.diff(payoffs.indptr)[sequences]
       entries = concatenated_ranges(payoffs.indptr[sequences].astype(np.int64), counts)
       others = payoffs.indices[entries].astype(np.int64)
-      columns = pairs.index_of(player, np.repeat(told, counts), others)
+      columns = pairs.index_of(player, np.repeat(recommended, counts), others)
       return _matrix(payoffs.data[entries], np.repeat(rows, counts), columns, (count, len(pairs)))
 
-    self.obedience = worth(sequences, sequences, obeyed, len(told))
-    self.immediate = worth(told[trigger], after, np.arange(num_rows), num_rows)
-    begins = own.above[of_infoset] == played[of_trigger]
-    places = np.flatnonzero(begins)
-    self.first = _matrix(np.ones(len(places)), of_trigger[places], places, (len(told), num_values))
-    # Other values come after the row of their trigger and the sequence above their infoset.
-    places = np.flatnonzero(~begins)
+    self.obedience = payoffs_of(sequences, sequences, obeyed, len(recommended))
+    self.immediate = payoffs_of(recommended[trigger], after, np.arange(num_rows), num_rows)
+    is_first = own.above[of_infoset] == played[of_trigger]
+    values = np.flatnonzero(is_first)
+    shape = len(recommended), num_values
+    self.first = _matrix(np.ones(len(values)), of_trigger[values], values, shape)
+    # The row above any other value has the same trigger, and the sequence above the value's infoset.
+    values = np.flatnonzero(~is_first)
     row_keys = trigger * len(own.owner) + after
-    wanted = of_trigger[places] * len(own.owner) + own.above[of_infoset[places]]
+    keys_above = of_trigger[values] * len(own.owner) + own.above[of_infoset[values]]
     by_key = np.argsort(row_keys)
-    above = by_key[np.searchsorted(row_keys, wanted, sorter=by_key)]
-    self.later = _matrix(np.ones(len(places)), above, places, (num_rows, num_values))
+    above = by_key[np.searchsorted(row_keys, keys_above, sorter=by_key)]
+    self.later = _matrix(np.ones(len(values)), above, values, (num_rows, num_values))
 
   @property
   def bounds(self) -> Any:
-    """SciPy CSR (rows, values): 1 at the value that each row bounds."""
+    """SciPy CSR (rows, values). 1 at the value that each row bounds."""
     rows = np.arange(len(self.value))
     return _matrix(np.ones(len(rows)), rows, self.value, self.later.shape)
 
   def gain(self, plan: Float64s) -> float:
-    """Returns what a best response to the mediator gains: obeying or leaving at each trigger, whichever is better."""
+    """Returns the gain of a best response to the mediator, which obeys or leaves at each trigger."""
     if not len(self.value):
       return 0.0
     immediate, starts = self.immediate @ plan, np.flatnonzero(np.diff(self.value, prepend=-1))
@@ -115,7 +121,7 @@ class Deviations:
     for _ in range(self._depth):
       values = np.maximum.reduceat(immediate + self.later @ values, starts)
     leaving = (self.first @ values - self.obedience @ plan).tolist()
-    # What later triggers gain, of each trigger and of the start.
+    # The best gain after each trigger, and last after the start of the game.
     gains = [0.0] * (len(leaving) + 1)
     for trigger in reversed(range(len(leaving))):
       gains[self.before[trigger]] += max(leaving[trigger], gains[trigger])
@@ -127,16 +133,15 @@ class OptimalEquilibrium:
   """An optimal equilibrium.
 
   Attributes:
-    policy: the mediator.
-    concept: of the equilibrium.
-    objective: what was maximized.
-    value: the best objective. Where `is_exact` is false, no equilibrium has more, and it may be that none has as much.
-    expected_values: what each player expects if both obey, shape (players,).
-    gains: what each would gain by its best way to leave the mediator, shape (players,): 0, but for rounding, and where
-      a player is committed.
-    is_exact: whether the game is triangle-free, so that the plan is a mixture of pure strategies. If not, what the
-      mediator tells one player may depend on which infosets it has seen the other at; nobody gains by leaving it then
-      either.
+    policy: `CorrelatedPolicy`. The recommendations.
+    concept: "EFCE", "EFCCE" or "NFCCE".
+    objective: "welfare", "fairness" or a player. The maximized objective.
+    value: float. The objective's value; if `is_exact` is False, an upper bound on that of any equilibrium.
+    expected_values: float64 (players,). The expected payoff of each player if both obey.
+    gains: float64 (players,). The gain of each player's best way to leave the mediator: 0 up to rounding, and 0 for a
+      committed player.
+    is_exact: bool. True if the game is triangle-free, so that the plan is a mixture of pure strategies. If False,
+      recommendations to one player may depend on the infosets of the other; no player gains by leaving even then.
   """
 
   policy: CorrelatedPolicy
@@ -164,28 +169,28 @@ def optimal_equilibrium(
   committed: int | None = None,
   max_histories: int = 1_000_000,
 ) -> OptimalEquilibrium:
-  """Returns the best correlated equilibrium of a game of two players.
+  """Returns an optimal correlated equilibrium of a two-player game.
 
-  It is exact in triangle-free games, all without chance moves and all with public ones among them. In others what is
-  found is an upper bound, and says so.
+  The result is exact in triangle-free games, for example in all games without chance moves or with public ones. In
+  other games its value is an upper bound, see `OptimalEquilibrium.is_exact`.
 
   Args:
-    game: a compiled game, or what `compile_game` takes. The program has a variable for each relevant pair of sequences,
-      and one for each trigger and infoset after it.
+    game: a compiled game, or an argument of `compile_game`. The program has a variable for each relevant pair of
+      sequences, and one for each trigger and infoset after it.
     concept: "EFCE", "EFCCE" or "NFCCE".
-    objective: what is maximized: "welfare", the sum of both players' expected utilities; "fairness", the smaller of the
-      two; or a player, whose own.
-    committed: a player that obeys whatever it would gain by leaving, as a leader that has committed to the mediator's
-      plan; None if both may leave. With "EFCE" and its own objective, the value is the Stackelberg extensive-form
-      correlated equilibrium, which bounds that of commitment to a mixed strategy (`exploitation.commit`).
-    max_histories: how many the game may have.
+    objective: "welfare" maximizes the sum of the players' expected payoffs, "fairness" the smaller one, and 0 or 1 that
+      of the player.
+    committed: a player without incentive constraints, as a Stackelberg leader; None if both may leave. With "EFCE" and
+      the leader's objective, the value is that of the Stackelberg extensive-form correlated equilibrium: a bound on
+      commitment to a mixed strategy (`exploitation.commit`).
+    max_histories: the most histories of the game.
 
   Raises:
-    UnsupportedGameError: the game has not two players, or no states.
+    UnsupportedGameError: the game does not have two players, or has no states.
     AbstractionError: infosets of the game are shared.
-    GameTooLargeError: there are more histories than `max_histories`.
-    ArgumentError: there is no such concept, objective or player.
-    NoSolutionError: HiGHS gives up, as it does on payoffs of very different sizes.
+    GameTooLargeError: the game has more than `max_histories` histories.
+    ArgumentError: the concept, the objective or the player is unknown.
+    NoSolutionError: HiGHS finds no solution, for example if payoffs have very different sizes.
     GameError: see `compile_game`.
   """
   arguments.one_of(concept, "concept", get_args(Concept))
@@ -195,33 +200,36 @@ def optimal_equilibrium(
   pairs = RelevantPairs(compiled, arguments.positive_integer(max_histories, "max_histories"))
   if committed is not None:
     committed = arguments.integer(committed, "committed", 0, 1)
-  deviations = [Deviations(pairs, player, concept) for player in (0, 1)]
+  constraints = [IncentiveConstraints(pairs, player, concept) for player in (0, 1)]
   free = [player for player in (0, 1) if player != committed]
-  plan = _solve_program(pairs, deviations, objective, free)
+  plan = _solve_program(pairs, constraints, objective, free)
   expected = np.array([payoffs @ plan for payoffs in pairs.payoffs])
   gains = np.zeros(2)
-  gains[free] = [deviations[player].gain(plan) for player in free]
+  gains[free] = [constraints[player].gain(plan) for player in free]
   values = {0: expected[0], 1: expected[1], "welfare": expected.sum(), "fairness": expected.min()}
   policy, value = PlanPolicy(pairs, plan), float(values[objective])
   return OptimalEquilibrium(policy, concept, objective, value, expected, gains, pairs.triangle_free)
 
 
 def _solve_program(
-  pairs: RelevantPairs, deviations: list[Deviations], objective: Objective, free: list[int]
+  pairs: RelevantPairs,
+  constraints: list[IncentiveConstraints],
+  objective: Objective,
+  free: list[int],
 ) -> Float64s:
-  """Returns the best plan that none of some players gains by leaving, shape (pairs,)."""
+  """Returns an optimal plan, shape (pairs,), that satisfies the incentive constraints of the `free` players."""
   # HiGHS measures feasibility in absolute numbers.
   scale = max(map(abs, pairs.game.payoff_range)) or 1.0
   payoffs = np.array(pairs.payoffs) / scale
-  sizes = [each.later.shape[1] for each in deviations]
+  sizes = [each.later.shape[1] for each in constraints]
   equal, right = pairs.constraints
-  # Variables: the plan, each player's values, and the smaller of what they expect.
+  # Variables: the plan, each player's values, and the smaller expected payoff.
   rows: list[list[Any]] = []
   for player in free:
-    each = deviations[player]
+    incentives = constraints[player]
     for on_plan, on_values in (
-      (each.immediate / scale, each.later - each.bounds),
-      (-each.obedience / scale, each.first),
+      (incentives.immediate / scale, incentives.later - incentives.bounds),
+      (-incentives.obedience / scale, incentives.first),
     ):
       other = scipy.sparse.csr_matrix((on_plan.shape[0], sizes[1 - player]))
       rows.append([on_plan, *[on_values, other][:: 1 - 2 * player], None])
@@ -242,11 +250,11 @@ def _solve_program(
     b_eq=right,
     bounds=[(0, None)] * len(pairs) + [(None, None)] * sum(sizes) + [(None, 1.0)],
     method="highs-ds",
-    options={"primal_feasibility_tolerance": _FEASIBLE, "dual_feasibility_tolerance": _FEASIBLE},
+    options={"primal_feasibility_tolerance": _TOLERANCE, "dual_feasibility_tolerance": _TOLERANCE},
   )
   if found.status != 0:
     raise errors.NoSolutionError(
-      f"HiGHS has not solved the program: {found.message} Scale the payoffs, or take a smaller game."
+      f"HiGHS did not solve the program: {found.message} Scale the payoffs, or take a smaller game."
     )
   # Rounding leaves negative numbers near 0.
   plan: Float64s = np.maximum(found.x[: len(pairs)], 0.0)

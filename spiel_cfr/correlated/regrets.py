@@ -1,13 +1,13 @@
-"""Regrets of deviations: what an iteration adds to them, and the strategies that they lead to.
+"""Regrets of deviations: the increments of an iteration, and the next strategy.
 
-With pi a player's strategy at infoset I, u(a) the counterfactual utilities there, v their mean under pi, and w the
-probability of a memory, an iteration adds to the regrets of that memory
+Let pi be a player's strategy at infoset I, u(a) the counterfactual values there, v their mean under pi, and w the
+probability of a memory. An iteration adds to the regrets of the memory
 
     external, to play a              w (u(a) - v)
     internal, to play a instead of b w pi(b) (u(a) - u(b))
 
-The next strategy is a fixed point of all deviations at I, each weighed by its regret, where positive, times the
-probability of its memory under what the player is about to play above: Morrill et al. (2021), algorithm 1.
+The next strategy is a fixed point of all deviations at I. Each is weighted by its positive regret times the probability
+of its memory under the next strategies above I: Morrill et al. (2021), algorithm 1.
 """
 
 from typing import Any, NamedTuple
@@ -30,8 +30,8 @@ from spiel_cfr.games.sequence_form.treeplex import (
 )
 from spiel_cfr.regret_minimizers.regret_minimizer import TIE
 
-# Beside 1.
-_SLIGHT = 1e-16
+# Rates of transition are 0 below this share of the largest.
+_NEGLIGIBLE = 1e-16
 
 
 @inlined
@@ -47,17 +47,17 @@ def infosets_of(groups: Uint64s, group: int) -> tuple[Any, ...]:
   )
 
 
-class Added(NamedTuple):
+class RegretUpdate(NamedTuple):
   """The arguments of `add_regrets`.
 
   Attributes:
     groups: uint64 (groups, 6). See `treeplex.Treeplex`.
-    memories: the places of the regrets.
+    memories: `Memories`. The layout of the regrets.
     reach: float64 (nodes,). The probability of each node.
-    strategy: float64 (sequences,). The strategies.
-    utility: float64 (sequences,). The counterfactual utilities.
-    regrets: float64 (regrets,). The sums.
-    weight: the weight of the iteration.
+    strategy: float64 (sequences,). The current strategy in behavioural form.
+    utility: float64 (sequences,). The counterfactual values.
+    regrets: float64 (regrets,). The cumulative regrets.
+    weight: float. The weight of the iteration.
   """
 
   groups: CountTable
@@ -69,9 +69,9 @@ class Added(NamedTuple):
   weight: Double
 
 
-@step(Added, single=False)
-def add_regrets(record: Added) -> None:
-  """Adds the regrets of an iteration of some weight."""
+@step(RegretUpdate, single=False)
+def add_regrets(record: RegretUpdate) -> None:
+  """Adds the weighted regrets of an iteration."""
   groups, memories, reach, regrets = record.groups, record.memories, record.reach, record.regrets
   strategy, utility, weight = record.strategy, record.utility, record.weight
   for group in range(groups.shape[0]):
@@ -85,9 +85,9 @@ def add_regrets(record: Added) -> None:
         share, place = weight * reach[memories.node[memory]], memories.offset[memory]
         if memories.internal[memory]:
           for b in range(actions):
-            often = share * strategy[row + b * stride]
+            chance = share * strategy[row + b * stride]
             for a in range(actions):
-              regrets[place + a] += often * (utility[row + a * stride] - utility[row + b * stride])
+              regrets[place + a] += chance * (utility[row + a * stride] - utility[row + b * stride])
             place += actions
         else:
           for a in range(actions):
@@ -95,7 +95,7 @@ def add_regrets(record: Added) -> None:
 
 
 @inlined
-def _weigh(
+def _sum_weights(
   memories: Memories,
   infoset: int,
   actions: int,
@@ -105,9 +105,10 @@ def _weigh(
   rates: Float64s,
   shares: Float64s,
 ) -> tuple[float, float]:
-  """Sums up what deviations at an infoset weigh; returns the sums over external and over internal ones.
+  """Sums the weights of the deviations at an infoset; returns the sums over external and over internal ones.
 
-  `shares` becomes the weight of those to play each action, `rates` of those to play a, the column, instead of b.
+  Overwrites `shares`, (actions,), with the weights of external deviations to a, and `rates`, (actions, actions), with
+  those of internal deviations from b, the row, to a, the column.
   """
   external, internal = 0.0, 0.0
   for a in range(actions):
@@ -115,27 +116,27 @@ def _weigh(
     for b in range(actions):
       rates[b, a] = 0.0
   for memory in range(memories.begin[infoset], memories.begin[infoset + 1]):
-    often, place = reach[memories.node[memory]], memories.offset[memory]
+    chance, place = reach[memories.node[memory]], memories.offset[memory]
     if memories.internal[memory]:
       for b in range(actions):
         for a in range(actions):
           if a != b and regrets[place + a] > tie:
-            rates[b, a] += often * regrets[place + a]
-            internal += often * regrets[place + a]
+            rates[b, a] += chance * regrets[place + a]
+            internal += chance * regrets[place + a]
         place += actions
     else:
       for a in range(actions):
         if regrets[place + a] > tie:
-          shares[a] += often * regrets[place + a]
-          external += often * regrets[place + a]
+          shares[a] += chance * regrets[place + a]
+          external += chance * regrets[place + a]
   return external, internal
 
 
 @inlined
-def _close(rates: Float64s, leads: Float64s, actions: int) -> None:
-  """Marks to which actions a chain of these rates can ever come from each (Warshall 1962).
+def _find_reachable(rates: Float64s, leads: Float64s, actions: int) -> None:
+  """Writes 1 to `leads[b, a]` if a Markov chain of these rates can get from b to a, otherwise 0 (Warshall 1962).
 
-  It divides rates by the largest, and drops those beside which they are rounding: products of them may be 0.
+  Divides `rates` by the largest, and sets negligible ones to 0, because their products may underflow.
   """
   most = 0.0
   for b in range(actions):
@@ -144,7 +145,7 @@ def _close(rates: Float64s, leads: Float64s, actions: int) -> None:
         most = max(most, rates[b, a])
   for b in range(actions):
     for a in range(actions):
-      rates[b, a] = rates[b, a] / most if rates[b, a] > _SLIGHT * most else 0.0
+      rates[b, a] = rates[b, a] / most if rates[b, a] > _NEGLIGIBLE * most else 0.0
       leads[b, a] = 1.0 if a == b or rates[b, a] > 0.0 else 0.0
   for via in range(actions):
     for b in range(actions):
@@ -155,10 +156,10 @@ def _close(rates: Float64s, leads: Float64s, actions: int) -> None:
 
 
 @inlined
-def _rest(rates: Float64s, members: Int64s, size: int, result: Float64s) -> float:
-  """Finds how often a chain is at each action of a closed class; returns the sum of the squares.
+def _find_stationary(rates: Float64s, members: Int64s, size: int, result: Float64s) -> float:
+  """Writes the stationary distribution of a closed class of actions to `result`; returns the sum of its squares.
 
-  Elimination without subtractions, so that nothing cancels (Grassmann, Taksar and Heyman 1985). `rates` is overwritten.
+  Elimination without subtractions avoids cancellation (Grassmann, Taksar and Heyman 1985). Overwrites `rates`.
   """
   for last in range(size - 1, 0, -1):
     end, leaving = members[last], 0.0
@@ -171,11 +172,11 @@ def _rest(rates: Float64s, members: Int64s, size: int, result: Float64s) -> floa
           rates[members[i], members[j]] += rates[members[i], end] * rates[end, members[j]]
   total = result[members[0]] = 1.0
   for last in range(1, size):
-    often = 0.0
+    chance = 0.0
     for j in range(last):
-      often += result[members[j]] * rates[members[j], members[last]]
-    result[members[last]] = often
-    total += often
+      chance += result[members[j]] * rates[members[j], members[last]]
+    result[members[last]] = chance
+    total += chance
   squares = 0.0
   for j in range(size):
     result[members[j]] /= total
@@ -187,14 +188,14 @@ def _rest(rates: Float64s, members: Int64s, size: int, result: Float64s) -> floa
 def _fixed_point(
   rates: Float64s, leads: Float64s, members: Int64s, actions: int, result: Float64s
 ) -> None:
-  """Finds the distribution that a chain of these rates leaves as it is.
+  """Writes the stationary distribution of a Markov chain of these rates to `result`.
 
-  If there are several, it is the one of the least Euclidean norm, as with OpenSpiel's least squares: that weighs each
-  closed class by one over the sum of the squares there.
+  If there are several, it is the one of least Euclidean norm, as in OpenSpiel: each closed class is weighted by one
+  over the sum of squares of its stationary distribution.
   """
-  _close(rates, leads, actions)
+  _find_reachable(rates, leads, actions)
   for a in range(actions):
-    # Not yet known.
+    # Marks actions that are not computed yet.
     result[a] = -1.0
   total = 0.0
   for a in range(actions):
@@ -209,7 +210,7 @@ def _fixed_point(
     if not closed:
       result[a] = 0.0
       continue
-    squares = _rest(rates, members, size, result)
+    squares = _find_stationary(rates, members, size, result)
     for j in range(size):
       result[members[j]] /= squares
     total += 1.0 / squares
@@ -217,17 +218,17 @@ def _fixed_point(
     result[a] /= total
 
 
-class Choice(NamedTuple):
+class StrategyChoice(NamedTuple):
   """The arguments of `choose`.
 
   Attributes:
     groups: uint64 (groups, 6). See `treeplex.Treeplex`.
-    memories: the places of the regrets.
-    ties: float64 (infosets,). Regrets of no more than this count as 0.
-    regrets: float64 (regrets,). The sums of regrets.
-    strategy: float64 (sequences,). The strategies; they stay as they are without `learns`.
-    reach: float64 (nodes,). It becomes the probability of each node.
-    learns: whether strategies are chosen.
+    memories: `Memories`. The layout of the regrets.
+    ties: float64 (infosets,). Regrets up to this value count as 0.
+    regrets: float64 (regrets,). The cumulative regrets.
+    strategy: float64 (sequences,). The strategy in behavioural form, overwritten if `learns`.
+    reach: float64 (nodes,). The probability of each node, overwritten.
+    learns: bool. True to choose a new strategy, False to compute `reach` only.
   """
 
   groups: CountTable
@@ -239,8 +240,8 @@ class Choice(NamedTuple):
   learns: Count
 
 
-@step(Choice, single=False)
-def choose(record: Choice) -> None:
+@step(StrategyChoice, single=False)
+def choose(record: StrategyChoice) -> None:
   """Chooses strategies from the root down, and computes the probability of each node."""
   groups, memories, ties, regrets = record.groups, record.memories, record.ties, record.regrets
   strategy, reach, learns = record.strategy, record.reach, record.learns
@@ -252,10 +253,10 @@ def choose(record: Choice) -> None:
   for group in range(groups.shape[0]):
     first, stride, count, actions, infoset = infosets_of(groups, group)
     for i in range(count):
-      row, own = first + i, infoset + i
+      row, number = first + i, infoset + i
       if learns:
-        external, internal = _weigh(
-          memories, own, actions, reach, regrets, ties[own], rates, shares
+        external, internal = _sum_weights(
+          memories, number, actions, reach, regrets, ties[number], rates, shares
         )
         if internal > 0.0:
           for a in range(actions):
@@ -266,31 +267,31 @@ def choose(record: Choice) -> None:
           if internal <= 0.0:
             result[a] = shares[a] / external if external > 0.0 else 1.0 / actions
           strategy[row + a * stride] = result[a]
-      above = memories.sequence_above[own]
+      above = memories.sequence_above[number]
       for a in range(actions):
         place = row + a * stride
         reach[place] = reach[above] * strategy[place]
-      for last in range(memories.list_begin[own], memories.list_begin[own + 1]):
+      for last in range(memories.list_begin[number], memories.list_begin[number + 1]):
         reach[lists + last] = (
           reach[memories.list_parent[last]] * strategy[memories.list_played[last]]
         )
 
 
 class DeviationRegrets:
-  """The regrets of a set of deviations in a game: where they are, and the passes over them. Never changes.
+  """Layout of the regrets of a set of deviations in a game, and the passes over them. It is immutable.
 
-  Strategies and utilities have the shape (sequences,), regrets (size,), and `reach`, the probability of each node,
-  (nodes,); what it has of sequences is the sequence form.
+  Strategies and counterfactual values have shape (sequences,), regrets (size,). The probability of each node, `reach`,
+  has shape (nodes,); its first part is the sequence form.
 
   Attributes:
-    game: the game.
-    deviations: the name of the set.
-    memories: where the regrets are.
-    size: how many there are.
+    game: `CompiledGame`. The game.
+    deviations: str. The name of the set in `DEVIATIONS`.
+    memories: `Memories`. The layout of the regrets.
+    size: int. The number of regrets.
   """
 
   def __init__(self, game: CompiledGame, deviations: str) -> None:
-    """Lays out the set of that name, see `deviations.make_memories`.
+    """Lays out the regrets of a set, see `deviations.make_memories`.
 
     Raises:
       AbstractionError: infosets of the game are shared.
@@ -298,8 +299,8 @@ class DeviationRegrets:
     """
     if game.shared_infosets is not None:
       raise errors.AbstractionError(
-        f"In {game} infosets are shared (imperfect recall), so that nobody remembers what was recommended on the way "
-        "there. Take the full game."
+        f"In {game} infosets are shared (imperfect recall), so players forget earlier recommendations. Take the full "
+        "game."
       )
     self.game, self.deviations = game, deviations
     self.memories = make_memories(game, deviations)
@@ -308,15 +309,17 @@ class DeviationRegrets:
     self._ties = TIE * scale.view(np.float64)
 
   def new_reach(self) -> Float64s:
-    """Returns room for the probability of each node, shape (nodes,)."""
+    """Returns zeros for the probability of each node, shape (nodes,)."""
     return np.zeros(self.game.end + len(self.memories.list_played))
 
   def choose(
     self, regrets: Float64s, strategy: Float64s, reach: Float64s, learns: bool = True
   ) -> None:
-    """Overwrites strategies with what regrets lead to, or leaves them as they are, and `reach`."""
+    """Overwrites the strategy with the next one if `learns`, and `reach` with the probability of each node."""
     reach[[tree.root for tree in self.game.treeplexes]] = 1.0
-    record = Choice(self.game.groups, self.memories, self._ties, regrets, strategy, reach, learns)
+    record = StrategyChoice(
+      self.game.groups, self.memories, self._ties, regrets, strategy, reach, learns
+    )
     Chain([choose.on(record)]).run()
 
   def add(
@@ -327,6 +330,8 @@ class DeviationRegrets:
     reach: Float64s,
     weight: float = 1.0,
   ) -> None:
-    """Adds what strategies regret, of which `choose` has found `reach`, given what each sequence was worth."""
-    record = Added(self.game.groups, self.memories, reach, strategy, utility, regrets, weight)
+    """Adds the weighted regrets of a strategy, given its `reach` from `choose` and its counterfactual values."""
+    record = RegretUpdate(
+      self.game.groups, self.memories, reach, strategy, utility, regrets, weight
+    )
     Chain([add_regrets.on(record)]).run()

@@ -1,4 +1,4 @@
-"""Networks where tables end: CFR whose advantages are learned, on compiled games and on states."""
+"""Deep CFR: networks learn the advantages from samples, on compiled games and on OpenSpiel's states."""
 
 from spiel_cfr.deep_cfr.deep_cfr_solver import DeepCFRSolver
 from spiel_cfr.deep_cfr.network import MLP, Approximator, LeastSquares

@@ -1,12 +1,11 @@
-"""Deep CFR and its bootstrapped descendants: samples of fixed strategies, networks fitted to them, exact averages.
+"""Deep CFR and bootstrapped variants: networks are fitted to samples of fixed strategies; averages are exact.
 
 - Deep CFR: Brown, Lerer, Gross and Sandholm, "Deep Counterfactual Regret Minimization" (2019).
-- Single Deep CFR, whose average is that of all networks: Steinberger, "Single Deep Counterfactual Regret Minimization"
-  (2019).
-- Bootstrapped: Xu et al., "Deep (Predictive) Discounted Counterfactual Regret Minimization" (2026).
+- Average of all networks: Steinberger, "Single Deep Counterfactual Regret Minimization" (2019).
+- Bootstrapped variants: Xu et al., "Deep (Predictive) Discounted Counterfactual Regret Minimization" (2026).
 
-On a compiled game, networks become tables: a network is asked for all infosets at once whenever it has changed, and the
-traversals are those of `mccfr`, in compiled code.
+On a compiled game, networks become tables: after each fit, the network is evaluated at all infosets at once, and the
+traversals of `mccfr` sample the table in compiled code.
 """
 
 import dataclasses
@@ -23,7 +22,7 @@ from spiel_cfr.cfr.off_path import Unreached
 from spiel_cfr.cfr.solver import MOST_ITERATIONS
 from spiel_cfr.cfr.solver_state import inside
 from spiel_cfr.deep_cfr.average_of_networks import AveragePolicy
-from spiel_cfr.deep_cfr.exact_memory import ExactMemory, ExactSamples, InfosetRows, matched
+from spiel_cfr.deep_cfr.exact_memory import ExactMemory, ExactSamples, InfosetRows, match_advantages
 from spiel_cfr.deep_cfr.features import Encoder, Features
 from spiel_cfr.deep_cfr.learner import Learner
 from spiel_cfr.deep_cfr.lockstep import LockStep, SampledMemory, padded
@@ -34,16 +33,16 @@ from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.games.openspiel.infoset_features import Float32s
 from spiel_cfr.mccfr.monte_carlo_solver import DEFAULT_MAX_NODES, EngineName, MonteCarloSolver
 from spiel_cfr.mccfr.random_draws import ITERATIONS, new_counters
-from spiel_cfr.mccfr.sampled_policy import sampled_form
+from spiel_cfr.mccfr.sampled_policy import sampled_probabilities
 from spiel_cfr.mccfr.sampling_rules import AverageType, Rule, Sampler
 from spiel_cfr.policies import from_policy
 
 Algorithm = Literal["linear", "dcfr+", "pdcfr+"]
 SamplerName = Literal["external", "outcome"]
-# A player's networks: cumulative advantages, and those of the next iteration.
+# A player's networks: cumulative advantages, and predicted advantages of the next iteration.
 _ADVANTAGES, _NEXT = 0, 1
 _MOST_STEPS = (1 << 31) - 1
-# alpha and c of the discount.
+# The numbers alpha and c of the discount.
 _DISCOUNTS = {"dcfr+": (2.0, 1.5), "pdcfr+": (2.3, 1.0)}
 _FULL = AverageType.FULL.value
 _SAMPLERS = {
@@ -54,12 +53,13 @@ _SAMPLERS = {
 
 @dataclasses.dataclass
 class DeepState:
-  """All that changes from one iteration to the next.
+  """State of a Deep CFR solver.
 
   Attributes:
-    counters: see `random_draws.new_counters`.
-    parameters, scales: see `Learner`.
-    memory: on compiled games, sums; on states, samples, and the networks of all iterations.
+    counters: uint64 (4,). See `random_draws.new_counters`.
+    parameters: floats (players, networks, parameters). See `Learner`.
+    scales: float64 (players, networks). See `Learner`.
+    memory: `ExactMemory` of sums on compiled games; `SampledMemory` of samples and past networks on states.
   """
 
   counters: Uint64s
@@ -75,28 +75,30 @@ class _Run(NamedTuple):
 
 
 class DeepCFRSolver(MonteCarloSolver):
-  """Deep CFR: networks learn advantages from samples.
+  """Deep CFR: networks learn advantages from samples of the game.
 
       solver = DeepCFRSolver("leduc_poker", num_traversals=1500, seed=1)
       solver.run(100)
       solver.average_policy()
 
-  An iteration is, for each player in turn, `num_traversals` traversals under strategies that stay, and a fit of that
-  player's networks to what they have estimated; then regret matching. With r the samples, `algorithm` says which:
+  In each iteration, each player in turn makes `num_traversals` traversals under fixed strategies. The player's networks
+  are then fitted to the samples r of advantages, and regret matching gives the player's next strategy.
 
-  - "linear", Deep CFR: the mean of all samples, those of iteration t weighing t, as the average does.
-  - "dcfr+", DCFR+ with a network A that learns from itself: r are of this iteration t only, and A is fitted to
+  - "linear", Deep CFR: a network is fitted to all samples so far. Samples and strategies of iteration t have weight t.
+  - "dcfr+", DCFR+: a network A is fitted to its own previous outputs and the samples r of iteration t:
 
         max(A before, 0) (t - 1)^alpha / ((t - 1)^alpha + c) + r,   alpha = 2, c = 1.5.
 
-  - "pdcfr+", PDCFR+: the same with alpha = 2.3 and c = 1; another network P is fitted to r, and regret matching is
-    applied to max(A, 0) t^alpha / (t^alpha + c) + P. In both, iteration t weighs t^2 in the average.
+  - "pdcfr+", PDCFR+: A is fitted as in DCFR+, with alpha = 2.3 and c = 1. A second network P is fitted to r, and regret
+    matching takes max(A, 0) t^alpha / (t^alpha + c) + P.
 
-  The arguments have OpenSpiel's names; its `num_iterations` and `solve()` are `solver.run(num_iterations)` here.
+  In DCFR+ and PDCFR+, iteration t has weight t^2 in the average.
+
+  The arguments have OpenSpiel's names. Its `num_iterations` and `solve()` are `solver.run(num_iterations)` here.
 
   Attributes:
-    algorithm: what is learned.
-    network: what learns it.
+    algorithm: "linear", "dcfr+" or "pdcfr+".
+    network: `Approximator`. The approximator of the advantages.
   """
 
   _runtime: _Run
@@ -125,27 +127,28 @@ class DeepCFRSolver(MonteCarloSolver):
 
     Args:
       game: a game, its string, or a compiled game.
-      algorithm: what is learned.
-      advantage_network_layers: how many units each hidden layer has.
-      num_traversals: how many an iteration makes for each player.
-      learning_rate: of Adam, at its highest.
-      batch_size_advantage: how many samples are drawn for a step; None takes all.
-      memory_capacity: how many samples a reservoir holds; on compiled games memory is exact, and needs none.
-      advantage_network_train_steps: how many are made for each fit.
-      reinitialize_advantage_networks: whether every fit of "linear" begins with new networks, as in the paper, which
-        takes many more steps; otherwise with those of the iteration before.
-      sampler: "external" explores all actions of the player who learns; "outcome" one, drawn uniformly with probability
-        0.6, which learns more slowly, but can be afforded where a player has many decisions in a row.
-      network: what learns advantages; an `MLP` of `advantage_network_layers` if None.
-      features: what it sees of an infoset: OpenSpiel's information state tensor, "one_hot", or what a function of a
-        state and the player to move returns.
-      greedy: what is played where no advantage is positive: the action of the largest, as in the paper, or all alike.
-      seed: see `SamplingSolver`, as the others.
-      engine: "compiled" or "states".
-      max_nodes: how many histories a game may have to be compiled.
+      algorithm: the targets of the networks: "linear", "dcfr+" or "pdcfr+".
+      advantage_network_layers: the number of units in each hidden layer.
+      num_traversals: the number of traversals for each player in an iteration.
+      learning_rate: the highest learning rate of Adam in a fit.
+      batch_size_advantage: the number of samples in a training step; None takes all.
+      memory_capacity: the most samples in a reservoir. Compiled games have exact sums and no reservoir.
+      advantage_network_train_steps: the number of training steps in a fit.
+      reinitialize_advantage_networks: True starts every fit of "linear" from new parameters, as in the paper, and needs
+        many more steps. False starts from the parameters of the previous iteration.
+      sampler: "external" explores all actions of the updating player. "outcome" explores one, drawn uniformly with
+        probability 0.6: it learns more slowly, but is affordable if a player has many decisions in a row.
+      network: the approximator of advantages; None makes an `MLP` of `advantage_network_layers`.
+      features: the input of the network: "tensor" for OpenSpiel's information state tensor, "one_hot", or a function of
+        a state and the player to move.
+      greedy: the strategy if no advantage is positive: True plays the action of the largest, as in the paper; False
+        plays uniformly.
+      seed: see `SamplingSolver`.
+      engine: "compiled" or "states"; see `SamplingSolver`.
+      max_nodes: the most histories of a game that is compiled.
 
     Raises:
-      ArgumentError: an argument makes no sense.
+      ArgumentError: an argument is invalid.
       AbstractionError: the game is an abstraction.
       FeaturesError: two infosets have the same features.
       GameError: the game can't be loaded or sampled.
@@ -153,8 +156,8 @@ class DeepCFRSolver(MonteCarloSolver):
     """
     if isinstance(game, CompiledGame) and game.original is not game:
       raise errors.AbstractionError(
-        "Networks see infosets as OpenSpiel describes them, and several of these are one in an abstraction. Take its "
-        "`original`, and put what is alike into `features`."
+        "Networks take features of OpenSpiel's infosets, and an abstraction merges several of them. Take its "
+        "`original`, and give merged infosets similar `features`."
       )
     arguments.one_of(algorithm, "algorithm", get_args(Algorithm))
     arguments.one_of(sampler, "sampler", get_args(SamplerName))
@@ -180,7 +183,7 @@ class DeepCFRSolver(MonteCarloSolver):
     self._reinitializes = bool(reinitialize_advantage_networks)
     self._greedy = bool(greedy)
     super().__init__(game, _SAMPLERS[sampler], seed, engine, max_nodes)
-    # Copies need these, and the view stays behind where OpenSpiel can't load the game again.
+    # Copies need these numbers; they have no view if OpenSpiel can't load the game again.
     self._num_players, self._num_actions = (
       self.view.num_players,
       int(self.game.num_distinct_actions()),
@@ -202,7 +205,7 @@ class DeepCFRSolver(MonteCarloSolver):
     )
     samples: ExactSamples | LockStep
     if rows is not None and self._compiled_engine is not None:
-      samples = ExactSamples(self._compiled_engine.begun(counters), rows)
+      samples = ExactSamples(self._compiled_engine.fresh_copy(counters), rows)
     else:
       samples = LockStep(self.view, self._encoder, self._sampler, counters, self._capacity, learner)
     state = DeepState(counters, learner.parameters, learner.scales, samples.memory)
@@ -210,7 +213,7 @@ class DeepCFRSolver(MonteCarloSolver):
 
   @property
   def num_bytes(self) -> int:
-    """Memory of the state, which is what a checkpoint takes."""
+    """Size of the state, and of a checkpoint, in bytes."""
     return sum(np.asarray(value).nbytes for value in self.state_dict().values())
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
@@ -239,7 +242,7 @@ class DeepCFRSolver(MonteCarloSolver):
     state, samples, learner = self._runtime
     iteration = int(state.counters[ITERATIONS]) + 1
     for player in range(self._num_players):
-      rows = self._sampled(player, iteration)
+      rows = self._sample(player, iteration)
       self._learn(player, rows, iteration)
       if isinstance(samples, ExactSamples):
         samples.set_strategy(player, self._chances(player, rows.features, rows.mask, iteration))
@@ -250,14 +253,14 @@ class DeepCFRSolver(MonteCarloSolver):
     state.counters[ITERATIONS] += np.uint64(1)
 
   def _average_weights(self, iterations: Int64s) -> Float64s:
-    """Returns what iterations weigh in the average."""
+    """Returns the averaging weights of iterations, shape (iterations,)."""
     result: Float64s = np.asarray(iterations, np.float64) ** (
       1.0 if self.algorithm == "linear" else 2.0
     )
     return result
 
-  def _sampled(self, player: int, iteration: int) -> Rows:
-    """Samples for a player; returns all that its networks are to be fitted to."""
+  def _sample(self, player: int, iteration: int) -> Rows:
+    """Runs traversals for a player. Returns the training data of its networks."""
     samples, forgets = self._runtime.samples, self.algorithm != "linear"
     weight = 1.0 if forgets else float(iteration)
     if isinstance(samples, ExactSamples):
@@ -273,7 +276,7 @@ class DeepCFRSolver(MonteCarloSolver):
     return samples.sample(player, self._num_traversals, weight, forgets, strategies)
 
   def _learn(self, player: int, rows: Rows, iteration: int) -> None:
-    """Fits a player's networks to samples: advantages at infosets, and what these weigh."""
+    """Fits a player's networks to training data."""
     learner = self._runtime.learner
     if self.algorithm == "linear":
       learner.fit(player, _ADVANTAGES, rows, iteration, self._reinitializes)
@@ -285,50 +288,50 @@ class DeepCFRSolver(MonteCarloSolver):
       learner.fit(player, _NEXT, rows, iteration)
 
   def _discount(self, iteration: int | Int64s) -> Any:
-    """Returns what cumulative advantages are multiplied by before those of an iteration are added."""
+    """Returns the factor on cumulative advantages before an iteration adds its own."""
     alpha, constant = _DISCOUNTS[self.algorithm]
     power = (iteration - 1.0) ** alpha
     return power / (power + constant)
 
   def _chances(self, player: int, features: Float32s, mask: Bools, iteration: int) -> Float64s:
-    """Returns what a player plays after so many iterations, shape (rows, actions)."""
+    """Returns a player's strategy after this number of iterations, shape (rows, actions)."""
     learner = self._runtime.learner
     networks = range(learner.parameters.shape[1])
     outputs = [learner.outputs(player, number, features) for number in networks]
     return self._play(np.array(outputs), mask, iteration)
 
   def _play(self, outputs: Float64s, mask: Bools, iteration: int | Int64s) -> Float64s:
-    """Returns what is played after an iteration, or several, where networks say this: (networks, ..., actions)."""
+    """Returns strategies after one or several iterations, from outputs of shape (networks, ..., actions)."""
     scores = outputs[_ADVANTAGES]
     if self.algorithm == "pdcfr+":
       scores = np.maximum(scores, 0.0) * self._discount(iteration + 1) + outputs[_NEXT]
-    return matched(scores, mask, self._tie, self._greedy)
+    return match_advantages(scores, mask, self._tie, self._greedy)
 
   def average_policy(self, unreached: Unreached = "uniform") -> Any:
-    """Returns the average policy of all iterations: exactly, on states too, where all networks are asked.
+    """Returns the exact average policy of all iterations.
 
-    On states, it stays as it is when the solver moves on.
+    On states, it evaluates the networks of all iterations, and does not change as the solver runs.
     """
     if self.engine == "compiled" or unreached != "uniform":
       return super().average_policy(unreached)
     return self._policy_of(slice(None))
 
   def current_policy(self) -> Any:
-    """Returns the current policy; on states, it stays as it is when the solver moves on."""
+    """Returns the current policy; on states, it does not change as the solver runs."""
     return (
       super().current_policy() if self.engine == "compiled" else self._policy_of(slice(-1, None))
     )
 
-  def _policy_of(self, some: slice) -> AveragePolicy:
-    """Returns the average policy of the networks of some iterations."""
+  def _policy_of(self, part: slice) -> AveragePolicy:
+    """Returns the average policy of a slice of the iterations."""
     memory: Any = self.state.memory
-    iterations = np.arange(1, int(self.iteration) + 1)[some]
+    iterations = np.arange(1, int(self.iteration) + 1)[part]
     return AveragePolicy(
       self.view,
       self._encoder,
       self.network,
-      memory.past_parameters[some],
-      memory.past_scales[some],
+      memory.past_parameters[part],
+      memory.past_scales[part],
       self._average_weights(iterations),
       iterations,
       self._play,
@@ -336,10 +339,10 @@ class DeepCFRSolver(MonteCarloSolver):
 
   def average_probabilities(self) -> Float64s:
     if isinstance(self._runtime.samples, ExactSamples):
-      return sampled_form(self.compiled_game, self._runtime.samples.engine, "cumulative")
+      return sampled_probabilities(self.compiled_game, self._runtime.samples.engine, "cumulative")
     return from_policy(self.compiled_game, self.average_policy())
 
   def current_probabilities(self) -> Float64s:
     if isinstance(self._runtime.samples, ExactSamples):
-      return sampled_form(self.compiled_game, self._runtime.samples.engine, "strategy")
+      return sampled_probabilities(self.compiled_game, self._runtime.samples.engine, "strategy")
     return from_policy(self.compiled_game, self.current_policy())

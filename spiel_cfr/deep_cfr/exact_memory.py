@@ -1,11 +1,11 @@
-"""Deep CFR's memory of a compiled game, without a sample in it.
+"""Exact memory of Deep CFR on a compiled game: sums of samples at each infoset.
 
-A reservoir of samples r_j with weights w_j at infosets I(j) is there to be fitted:
+The loss of a network f on samples r_j with weights w_j at infosets I(j) is
 
-    sum_j w_j |f(x_I(j)) - r_j|^2  =  sum_I W_I |f(x_I) - mean_I|^2  +  what does not depend on f
+    sum_j w_j |f(x_I(j)) - r_j|^2  =  sum_I W_I |f(x_I) - mean_I|^2  +  a constant
 
-with W_I the sum of the weights at I, and mean_I the weighted mean of its samples. So sums at each infoset replace all
-samples that there ever were, without loss; no sample is forgotten, and none is drawn.
+with W_I the sum of the weights at I, and mean_I the weighted mean of its samples. Two sums at each infoset therefore
+replace all samples without loss.
 """
 
 import dataclasses
@@ -30,11 +30,11 @@ class Collect(NamedTuple):
   """The arguments of `collect`.
 
   Attributes:
-    entries: the estimates.
-    workspace: the workspace of the traversal.
-    numbers: float64. The first one is the weight of a sample.
+    entries: `Entries`. The estimates of the traversal.
+    workspace: `Workspace` of the traversal.
+    numbers: float64 (3,). The first one is the weight of a sample.
     sums: float64 (entries,). The sums of weight times sample.
-    visits: float64 (entries,). At action 0: the sum of the weights.
+    visits: float64 (entries,). The sum of the weights, at action 0 of each infoset.
   """
 
   entries: Entries
@@ -46,9 +46,9 @@ class Collect(NamedTuple):
 
 @step(Collect, single=False)
 def collect(record: Collect) -> None:
-  """Adds the samples of a traversal to the sums, in place of an update.
+  """Adds the samples of a traversal to the sums.
 
-  A sample is v(h, a) - v(h), without the weight that makes up for the player's own exploration.
+  A sample is v(h, a) - v(h), without the weight that corrects for the player's own exploration.
   """
   entries, workspace, weight = record.entries, record.workspace, record.numbers[0]
   for i in range(valued(workspace)):
@@ -62,16 +62,16 @@ def collect(record: Collect) -> None:
 
 
 class InfosetRows:
-  """Infosets as rows, actions as columns, and back to the entries of a solver's table.
+  """Translation between rows, one an infoset, with a column an action, and the entries of a solver's table.
 
   Attributes:
-    features: float32, shape (infosets, features), all players' end to end.
-    mask: shape (infosets, actions of the game): which are legal.
-    players: a slice of the infosets per player.
+    features: float32 (infosets, features). The features of all players' infosets, player by player.
+    mask: bool (infosets, actions of the game). True for legal actions.
+    players: one slice a player. The player's rows.
   """
 
   def __init__(self, compiled: CompiledGame, encoder: Encoder) -> None:
-    """Walks the game for features of its infosets; raises FeaturesError where they do not tell these apart."""
+    """Walks the game for the features of its infosets; raises FeaturesError if two infosets share features."""
     self.features: Float32s = all_features(compiled, encoder)
     self.mask: Bools = compiled.legal_actions_mask.astype(bool)
     self.players = [compiled.infoset_rows(player) for player in range(compiled.num_players)]
@@ -80,37 +80,38 @@ class InfosetRows:
     self._ends = np.concatenate([[0], np.cumsum(np.concatenate(compiled.num_actions))])
 
   def entries_of(self, player: int) -> slice:
-    """Returns where a player's actions are in the arrays of a table."""
+    """Returns the slice of a player's actions in arrays over entries."""
     begin, end = self._ends[[self.players[player].start, self.players[player].stop]].tolist()
     return slice(self._num_players + begin, self._num_players + end)
 
   def as_rows(self, numbers: Float64s, player: int) -> Float64s:
-    """Returns what an array over a table's entries holds of a player, shape (infosets, actions), 0 elsewhere."""
-    own, here = self.players[player], self.entries_of(player)
-    result = np.zeros((own.stop - own.start, self.mask.shape[1]))
-    result[self._cells(player)] = numbers[here]
+    """Returns a player's entries as rows, shape (infosets, actions), 0 at illegal actions."""
+    rows = self.players[player]
+    result = np.zeros((rows.stop - rows.start, self.mask.shape[1]))
+    result[self._cells(player)] = numbers[self.entries_of(player)]
     return result
 
   def as_entries(self, rows: Float64s, player: int) -> Float64s:
-    """Returns the entries of a player, action by action, from the rows of its infosets."""
+    """Returns a player's entries, shape (actions,), from rows of shape (infosets, actions)."""
     result: Float64s = rows[self._cells(player)]
     return result
 
   def _cells(self, player: int) -> tuple[np.ndarray, np.ndarray]:
-    here = self.entries_of(player)
-    place = slice(here.start - self._num_players, here.stop - self._num_players)
-    return self._rows[place] - self.players[player].start, self._columns[place]
+    """Returns the row and the column of each of a player's entries."""
+    entries = self.entries_of(player)
+    actions = slice(entries.start - self._num_players, entries.stop - self._num_players)
+    return self._rows[actions] - self.players[player].start, self._columns[actions]
 
 
 @dataclasses.dataclass
 class ExactMemory:
-  """Sums of samples at each infoset of a compiled game, in arrays over the entries of a table.
+  """Sums of samples at each infoset of a compiled game.
 
   Attributes:
-    sums: of weight times sample.
-    visits: of weights, at action 0.
-    strategy: what the networks say now.
-    cumulative: weighted sum of strategies; the average strategy in proportion.
+    sums: float64 (entries,). The sums of weight times sample.
+    visits: float64 (entries,). The sum of the weights, at action 0 of each infoset.
+    strategy: float64 (entries,). The current strategy.
+    cumulative: float64 (entries,). The weighted sum of strategies; the average strategy is proportional to it.
   """
 
   sums: Float64s
@@ -120,7 +121,12 @@ class ExactMemory:
 
 
 class ExactSamples:
-  """Samples a compiled game, whose infosets are all asked about at once whenever a network has changed."""
+  """Samples of a compiled game, in compiled code, as sums at infosets.
+
+  Attributes:
+    engine: `CompiledEngine`. The engine that samples.
+    memory: `ExactMemory`. The sums and strategies.
+  """
 
   def __init__(self, engine: CompiledEngine, rows: InfosetRows) -> None:
     self.engine, self._rows = engine, rows
@@ -129,14 +135,14 @@ class ExactSamples:
     self.memory = ExactMemory(sums, visits, entries.strategy, entries.cumulative)
 
   def sample(self, player: int, num_traversals: int, weight: float, forgets: bool) -> Rows:
-    """Samples for a player, each sample weighing `weight`; returns mean advantages at infosets, and their weights.
+    """Runs traversals for a player; each sample has weight `weight`. Returns `means` of the player.
 
-    If it `forgets`, only these samples count, and none of earlier iterations.
+    If `forgets`, the sums are set to 0 first.
     """
     engine, rows, memory = self.engine, self._rows, self.memory
-    here = rows.entries_of(player)
     if forgets:
-      memory.sums[here] = memory.visits[here] = 0.0
+      entries = rows.entries_of(player)
+      memory.sums[entries] = memory.visits[entries] = 0.0
     record = engine.traversal(player)
     sums = Collect(record.entries, record.workspace, engine.numbers, memory.sums, memory.visits)
     steps = begin_traversal.on(record), traverse.on(record), collect.on(sums)
@@ -145,35 +151,36 @@ class ExactSamples:
     return self.means(player)
 
   def means(self, player: int) -> Rows:
-    """Returns weighted means of samples at a player's infosets, and the weights."""
-    rows, own = self._rows, self._rows.players[player]
-    weights = self.memory.visits[self.engine.table.entries.first[own]]
+    """Returns the weighted means of samples at a player's infosets as targets, with the sums of weights."""
+    rows, of_player = self._rows, self._rows.players[player]
+    weights = self.memory.visits[self.engine.table.entries.first[of_player]]
     means = rows.as_rows(self.memory.sums, player) / np.where(weights > 0, weights, 1.0)[:, None]
-    return Rows(rows.features[own], means, rows.mask[own], weights)
+    return Rows(rows.features[of_player], means, rows.mask[of_player], weights)
 
   def set_strategy(self, player: int, chances: Float64s) -> None:
-    """Has a player play these from now on, shape (the player's infosets, actions)."""
-    here = self._rows.entries_of(player)
-    self.memory.strategy[here] = self._rows.as_entries(chances, player)
+    """Sets a player's strategy from probabilities of shape (the player's infosets, actions)."""
+    entries = self._rows.entries_of(player)
+    self.memory.strategy[entries] = self._rows.as_entries(chances, player)
 
   def average(self, weight: float) -> None:
-    """Adds all strategies to their averages."""
+    """Adds all strategies to their averages with this weight."""
     engine = self.engine
     engine.numbers[0] = weight
     record = FullAverage(engine.table.entries, engine.numbers, len(self._rows.players))
     Chain([average_all.on(record)]).run()
 
 
-def matched(advantages: Float64s, mask: Bools, tie: float, greedy: bool) -> Float64s:
-  """Regret matching: max(advantage, 0), normalized; advantages of shape (..., actions) up to `tie` count as 0.
+def match_advantages(advantages: Float64s, mask: Bools, tie: float, greedy: bool) -> Float64s:
+  """Regret matching: returns max(advantage, 0), normalized, shape (..., actions); advantages up to `tie` count as 0.
 
-  Where none is positive, actions of the largest advantage are played if it is greedy; otherwise all legal ones, alike.
+  If none is positive, a greedy player plays the actions of the largest advantage; otherwise all legal actions have the
+  same probability.
   """
   positive = np.where(mask & (advantages > tie), advantages, 0.0)
   totals = positive.sum(axis=-1, keepdims=True)
   if greedy:
     legal = np.where(mask, advantages, -np.inf)
     mask = legal >= legal.max(axis=-1, keepdims=True) - tie
-  otherwise = mask / mask.sum(axis=-1, keepdims=True)
-  result: Float64s = np.where(totals > 0, positive / np.where(totals > 0, totals, 1.0), otherwise)
+  fallback = mask / mask.sum(axis=-1, keepdims=True)
+  result: Float64s = np.where(totals > 0, positive / np.where(totals > 0, totals, 1.0), fallback)
   return result

@@ -1,7 +1,7 @@
-"""Features of infosets: the vectors of numbers that networks take.
+"""Features of infosets: the input vectors of networks, by default OpenSpiel's information state tensors.
 
-By default these are OpenSpiel's information state tensors. Where two infosets have the same tensor no network can tell
-them apart, and where two states of one infoset have different ones there is nothing to look up by; both are refused.
+Each infoset needs features of its own. Two infosets with equal features, or two states of one infoset with different
+features, raise FeaturesError.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,25 +20,26 @@ from spiel_cfr.games.openspiel.infoset_features import (
   tensor_size,
 )
 
-# (state, player who is to move) -> numbers, always as many.
+# (state, player to move) -> numbers; the length is constant.
 FeatureFunction: TypeAlias = Callable[[Any, int], Sequence[float]]
 Features: TypeAlias = Literal["tensor", "one_hot"] | FeatureFunction
 
 _OTHERWISE = (
-  'Give the solver features="one_hot", a number of its own for each infoset of a compiled game, or a function of a '
-  "state and a player that returns numbers."
+  'Give the solver features="one_hot", which numbers the infosets of a compiled game, or a function of a state and a '
+  "player that returns numbers."
 )
 
 
 class Encoder:
-  """Turns states into vectors.
+  """Features of states.
 
   Attributes:
-    size: the length of these, 0 for "one_hot", which only a compiled game has.
+    features: "tensor", "one_hot" or a function.
+    size: int. The length of a state's features; 0 for "one_hot", which only a compiled game has.
   """
 
   def __init__(self, view: GameView, features: Features) -> None:
-    """Raises ArgumentError where `features` are none, FeaturesError where the game has no information state tensors."""
+    """Raises ArgumentError if `features` are invalid, FeaturesError if the game has no information state tensors."""
     if not callable(features):
       arguments.one_of(features, "features", ("tensor", "one_hot"), ", or a function")
     self.features = features
@@ -52,7 +53,7 @@ class Encoder:
       self.size = len(self._called(state, state.current_player(), None))
 
   def __call__(self, state: Any, player: int) -> Float32s:
-    """Returns the features of a state, shape (size,); raises ArgumentError where a user's function fails."""
+    """Returns the features of a state, shape (size,); raises ArgumentError if a user's function returns others."""
     if callable(self.features):
       return self._called(state, player, self.size)
     return information_state_tensor(state, player)
@@ -72,17 +73,17 @@ class Encoder:
 
 
 def all_features(compiled: CompiledGame, encoder: Encoder) -> Float32s:
-  """Returns the features of all infosets in order of discovery, all players' end to end, shape (infosets, features).
+  """Returns the features of all infosets, shape (infosets, features), player by player in order of discovery.
 
-  One-hot features number each player's infosets by themselves.
+  One-hot features number each player's infosets from 0.
 
   Raises:
     FeaturesError: two infosets of a player have the same features, or two states of one infoset different ones.
   """
   if encoder.features == "one_hot":
     most = max(map(len, compiled.infostates))
-    numbers = np.concatenate([np.arange(len(own)) for own in compiled.infostates])
-    # Pages of zeros take no memory until they are written to.
+    numbers = np.concatenate([np.arange(len(names)) for names in compiled.infostates])
+    # Pages of zeros take memory only once they are written.
     one_hot = np.zeros((len(numbers), most), np.float32)
     one_hot[np.arange(len(numbers)), numbers] = 1.0
     return one_hot
@@ -90,22 +91,22 @@ def all_features(compiled: CompiledGame, encoder: Encoder) -> Float32s:
     result = compiled.information_state_tensors
   else:
     result = infoset_features(compiled.view, compiled.infostates, encoder, encoder.size)
-  seen = iter(result)
+  rows = iter(result)
   for infostates in compiled.infostates:
-    _check_that_all_differ({infostate: next(seen).tobytes() for infostate in infostates})
+    _check_that_all_differ({infostate: next(rows).tobytes() for infostate in infostates})
   return result
 
 
 def _check_that_all_differ(infosets: dict[str, bytes]) -> None:
-  known: dict[bytes, str] = {}
+  first_with: dict[bytes, str] = {}
   shared = [
-    (infostate, known[found])
-    for infostate, found in infosets.items()
-    if known.setdefault(found, infostate) != infostate
+    (infostate, first_with[features])
+    for infostate, features in infosets.items()
+    if first_with.setdefault(features, infostate) != infostate
   ]
   if shared:
-    one, other = shared[-1]
+    infostate, other = shared[-1]
     raise errors.FeaturesError(
-      f"{len(shared):,} of {len(infosets):,} infosets of a player have the features of another, for example {one!r} "
-      f"and {other!r}: no network can tell them apart. {_OTHERWISE}"
+      f"{len(shared):,} of {len(infosets):,} infosets of a player have the features of another, for example "
+      f"{infostate!r} and {other!r}: no network can tell them apart. {_OTHERWISE}"
     )

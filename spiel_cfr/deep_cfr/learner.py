@@ -1,4 +1,4 @@
-"""The networks of all players: their parameters as arrays, fits to samples, and answers."""
+"""Networks of all players: their parameters as arrays, fits to samples, and outputs."""
 
 import numpy as np
 
@@ -10,13 +10,13 @@ from spiel_cfr.mccfr.random_draws import KEY
 
 
 class Learner:
-  """Some networks a player, all of one kind.
+  """One or two networks a player, all of one approximator.
 
   Attributes:
-    parameters: shape (players, networks, parameters).
-    scales: what outputs are multiplied by, because networks learn best what is about 1; 0 before the first fit, so that
-      a player who knows nothing has no advantages. Shape (players, networks).
-    num_outputs: how many actions the game has.
+    parameters: floats (players, networks, parameters). The parameters of each network.
+    scales: float64 (players, networks). Factors on outputs, because networks learn best if targets are about 1. They
+      are 0 before the first fit: all advantages are then 0.
+    num_outputs: int. The number of actions of the game.
   """
 
   def __init__(
@@ -29,20 +29,24 @@ class Learner:
     num_features: int,
     num_outputs: int,
   ) -> None:
-    """Makes new networks; the key in `counters` decides about everything random."""
+    """Makes new networks; the key in `counters` determines all random numbers."""
     self.num_outputs = num_outputs
     self._network, self._training, self._counters = network, training, counters
     self._num_features = num_features
     self.scales = np.zeros((num_players, num_networks))
-    every = [
+    parameters = [
       self._fresh(0, player, number)
       for player in range(num_players)
       for number in range(num_networks)
     ]
-    self.parameters = np.array(every).reshape(num_players, num_networks, -1)
+    self.parameters = np.array(parameters).reshape(num_players, num_networks, -1)
 
   def fit(self, player: int, number: int, rows: Rows, iteration: int, anew: bool = False) -> None:
-    """Fits a network to rows, from where it is or `anew`; raises NotFiniteError where its parameters are no numbers."""
+    """Fits a network to rows, from its parameters or from new ones (`anew`).
+
+    Raises:
+      NotFiniteError: a parameter becomes NaN or infinite.
+    """
     start = self._fresh(iteration, player, number) if anew else self.parameters[player, number]
     scale = _scale(rows) if self._network.wants_scaling else 1.0
     training = self._training._replace(seed=self._seed(iteration, player, number))
@@ -54,9 +58,9 @@ class Learner:
     self.parameters[player, number], self.scales[player, number] = fitted, scale
 
   def outputs(self, player: int, number: int, features: Float32s) -> Float64s:
-    """Returns what a network says, shape (rows, actions)."""
-    found = self._network.outputs(self.parameters[player, number], features, self.num_outputs)
-    result: Float64s = self.scales[player, number] * found
+    """Returns a network's scaled outputs, shape (rows, actions)."""
+    outputs = self._network.outputs(self.parameters[player, number], features, self.num_outputs)
+    result: Float64s = self.scales[player, number] * outputs
     return result
 
   def _fresh(self, iteration: int, player: int, number: int) -> Array:
@@ -64,13 +68,13 @@ class Learner:
     return self._network.fresh(seed, self._num_features, self.num_outputs)
 
   def _seed(self, iteration: int, player: int, number: int) -> tuple[int, int]:
-    """Returns the seed of a network and of what its fit draws: two numbers of 32 bits."""
+    """Returns the seed of a network's new parameters and of its fit: two numbers of 32 bits."""
     sequence = np.random.SeedSequence([int(self._counters[KEY]), iteration, player, number])
     high, low = sequence.generate_state(2).tolist()
     return high, low
 
 
 def _scale(rows: Rows) -> float:
-  """Returns the root of the mean square of the targets, 1 where they are all 0."""
+  """Returns the root mean square of the targets; 1 if they are all 0."""
   counted = rows.weights[:, None] * rows.mask
   return float(np.sqrt((counted * rows.targets**2).sum() / max(counted.sum(), 1e-300))) or 1.0

@@ -1,6 +1,6 @@
-"""Samples games too large to compile: many traversals go through OpenSpiel's states in lock step.
+"""Sampling of games too large to compile: many traversals go through OpenSpiel's states in lock step.
 
-In every step all traversals together ask the networks once, which answer for hundreds of states about as fast as for
+A step evaluates the networks once for the states of all traversals, because hundreds of states take about as long as
 one. The samples are those of `mccfr.traversal`.
 """
 
@@ -23,9 +23,9 @@ from spiel_cfr.games.openspiel.state_checks import ReturnsCheck, chance_outcomes
 from spiel_cfr.mccfr.random_draws import VISITED, fill_uniform, pick
 from spiel_cfr.mccfr.sampling_rules import Rule, Sampler
 
-# (player, features, mask) -> probabilities of actions; all but the player have a row a state.
+# (player, features, mask) -> probabilities of actions. Features, mask and result have one row a state.
 Strategies = Callable[[int, Float32s, Bools], Float64s]
-# A state, and where its value goes: the place of the decision above, -1 for none, and the action there.
+# The state of a traversal, and the receiver of its value: the index of the decision above (-1 for none) and its action.
 _Waiting = tuple[Any, tuple[int, int]]
 
 
@@ -34,9 +34,9 @@ class SampledMemory:
   """Samples and past networks of a solver on states.
 
   Attributes:
-    past_parameters: of all players' networks after each iteration, shape (iterations, players, networks, parameters).
-    past_scales: what their outputs are multiplied by, shape (iterations, players, networks).
-    advantages: a reservoir of samples per player.
+    advantages: one `Reservoir` of samples a player.
+    past_parameters: floats (iterations, players, networks, parameters). The networks after each iteration.
+    past_scales: float64 (iterations, players, networks). The factors on their outputs.
   """
 
   advantages: tuple[Reservoir, ...]
@@ -45,7 +45,16 @@ class SampledMemory:
 
 
 class _Decision(NamedTuple):
-  """A decision of the player who learns: the one `above`, see `_Waiting`, what is known of it, and values v(h, a)."""
+  """A decision of the updating player.
+
+  Attributes:
+    above: the index of the decision above (-1 for none), and the action there.
+    features: float32 (features,). The features of the infoset.
+    mask: bool (actions,). True for legal actions.
+    strategy: float64 (actions,). The current strategy.
+    explored: float64 (actions,). The probability that an action is explored.
+    values: float64 (actions,). The estimates v(h, a).
+  """
 
   above: tuple[int, int]
   features: Float32s
@@ -56,10 +65,10 @@ class _Decision(NamedTuple):
 
 
 class LockStep:
-  """Samples a game through OpenSpiel's states, into reservoirs.
+  """Samples of a game from OpenSpiel's states, in reservoirs.
 
   Attributes:
-    memory: what is remembered.
+    memory: `SampledMemory`. The samples, and the networks of past iterations.
   """
 
   def __init__(
@@ -71,11 +80,11 @@ class LockStep:
     capacity: int,
     learner: Learner,
   ) -> None:
-    """Begins with empty reservoirs of this capacity; raises FeaturesError where features are one-hot."""
+    """Begins with empty reservoirs of this capacity; raises FeaturesError if features are one-hot."""
     if not encoder.size:
       raise errors.FeaturesError(
-        'features="one_hot" number the infosets of a compiled game, and this one is sampled through its states: take '
-        '"tensor" or a function.'
+        'features="one_hot" needs a compiled game, and this one is sampled by its states: take features="tensor" or a '
+        "function."
       )
     self._view, self._encoder, self._sampler = view, encoder, sampler
     self._counters, self._capacity, self._check = counters, capacity, ReturnsCheck(view)
@@ -86,7 +95,7 @@ class LockStep:
     self.memory = SampledMemory(advantages, learner.parameters[None][:0], learner.scales[None][:0])
 
   def remember(self, learner: Learner) -> None:
-    """Keeps the networks of an iteration."""
+    """Stores the networks of an iteration."""
     memory = self.memory
     memory.past_parameters = np.concatenate([memory.past_parameters, learner.parameters[None]])
     memory.past_scales = np.concatenate([memory.past_scales, learner.scales[None]])
@@ -94,47 +103,56 @@ class LockStep:
   def sample(
     self, player: int, num_traversals: int, weight: float, forgets: bool, strategies: Strategies
   ) -> Rows:
-    """Runs traversals for a player, and adds their samples to its reservoir; returns what that holds.
+    """Runs traversals for a player, and adds their samples to its reservoir; returns the reservoir's rows.
 
-    If it `forgets`, the reservoir is empty before. `strategies` must stay what they are. For errors see `ReturnsCheck`.
+    If `forgets`, the reservoir is cleared first. `strategies` must not change meanwhile. For errors see `ReturnsCheck`.
     """
     reservoir = self.memory.advantages[player]
     if forgets:
       reservoir.clear()
-    own: list[_Decision] = []
-    front: list[_Waiting] = [
+    decisions: list[_Decision] = []
+    traversals: list[_Waiting] = [
       (self._view.new_initial_state(), (-1, 0)) for _ in range(num_traversals)
     ]
-    while front:
-      front = self._decide(player, strategies, front, own)
-    for decision in reversed(own):
-      _pass_up(own, decision.above, float(decision.strategy @ decision.values))
-    targets = [np.where(each.mask, each.values - each.strategy @ each.values, 0.0) for each in own]
+    while traversals:
+      traversals = self._pass_decisions(player, strategies, traversals, decisions)
+    for decision in reversed(decisions):
+      value = float(decision.strategy @ decision.values)
+      _pass_up(decisions, decision.above, value)
     generator = np.random.default_rng(self._counters.tolist())
-    reservoir.add(self._rows(own, targets, weight), self._capacity, generator)
+    reservoir.add(self._rows(decisions, weight), self._capacity, generator)
     return reservoir.rows()
 
-  def _rows(self, own: Sequence[_Decision], targets: Sequence[Float64s], weight: float) -> Rows:
-    count = len(own)
+  def _rows(self, decisions: Sequence[_Decision], weight: float) -> Rows:
+    """Returns the advantages at decisions as training data."""
+    count, actions = len(decisions), self._num_outputs
+    targets = [
+      np.where(each.mask, each.values - each.strategy @ each.values, 0.0) for each in decisions
+    ]
+    features = np.array([each.features for each in decisions], np.float32)
     return Rows(
-      np.array([each.features for each in own], np.float32).reshape(count, self._encoder.size),
-      np.array(targets, np.float32).reshape(count, self._num_outputs),
-      np.array([each.mask for each in own], bool).reshape(count, self._num_outputs),
+      features.reshape(count, self._encoder.size),
+      np.array(targets, np.float32).reshape(count, actions),
+      np.array([each.mask for each in decisions], bool).reshape(count, actions),
       np.full(count, weight),
     )
 
-  def _decide(
-    self, player: int, strategies: Strategies, front: list[_Waiting], own: list[_Decision]
+  def _pass_decisions(
+    self,
+    player: int,
+    strategies: Strategies,
+    traversals: list[_Waiting],
+    decisions: list[_Decision],
   ) -> list[_Waiting]:
-    """Takes every traversal past its next decision; returns where they then are."""
+    """Takes every traversal past its next decision. Adds the player's to `decisions`; returns unfinished traversals."""
     waiting: list[list[tuple[Any, tuple[int, int], list[int]]]]
     waiting = [[] for _ in range(self._view.num_players)]
-    for state, above in front:
+    for state, above in traversals:
       self._to_decision(state)
       if state.is_terminal():
         returns = self._view.returns(state)
         self._check(state, returns)
-        _pass_up(own, above, float(returns[player]))
+        _pass_up(decisions, above, float(returns[player]))
       else:
         mover = state.current_player()
         if not 0 <= mover < self._view.num_players:
@@ -154,23 +172,30 @@ class LockStep:
       fill_uniform(self._counters, draws)
       for place, (state, above, legal) in enumerate(group):
         if mover != player:
-          # The value of what is drawn is the estimate.
+          # The value of the sampled action is the estimate.
           state.apply_action(pick(chances[place], 0, self._num_outputs, draws[place]))
           result.append((state, above))
           continue
-        here = len(own)
-        seen = features[place], mask[place], chances[place], explored[place]
-        own.append(_Decision(above, *seen, np.zeros(self._num_outputs)))
-        actions = legal
+        decision, actions = len(decisions), legal
+        decisions.append(
+          _Decision(
+            above,
+            features[place],
+            mask[place],
+            chances[place],
+            explored[place],
+            values=np.zeros(self._num_outputs),
+          )
+        )
         if self._sampler.own != Rule.EVERY_ACTION:
           actions = [pick(explored[place], 0, self._num_outputs, draws[place])]
-        result += [(state.child(action), (here, action)) for action in actions[:-1]]
+        result += [(state.child(action), (decision, action)) for action in actions[:-1]]
         state.apply_action(actions[-1])
-        result.append((state, (here, actions[-1])))
+        result.append((state, (decision, actions[-1])))
     return result
 
   def _explored(self, mask: Bools, chances: Float64s) -> Float64s:
-    """Returns the probabilities that actions of the player who learns are explored."""
+    """Returns the probabilities with which the updating player's actions are explored, shape (states, actions)."""
     if self._sampler.own == Rule.EVERY_ACTION:
       return mask.astype(np.float64)
     epsilon, uniform = self._sampler.epsilon, mask / mask.sum(axis=1, keepdims=True)
@@ -178,7 +203,7 @@ class LockStep:
     return result
 
   def _to_decision(self, state: Any) -> None:
-    """Draws what chance does until a player is to move or the game is over; counts the states."""
+    """Samples chance until a player is to move or the game is over; counts the visited states."""
     self._counters[VISITED] += np.uint64(1)
     draw = np.empty(1)
     while state.is_chance_node():
@@ -189,15 +214,15 @@ class LockStep:
       self._counters[VISITED] += np.uint64(1)
 
 
-def _pass_up(own: list[_Decision], above: tuple[int, int], value: float) -> None:
-  """Enters the value of an explored action at the decision above, as `mccfr.traversal` has it."""
+def _pass_up(decisions: list[_Decision], above: tuple[int, int], value: float) -> None:
+  """Writes the estimate v(h, a) of `mccfr.traversal` at the decision above, if there is one."""
   place, action = above
   if place >= 0:
-    own[place].values[action] = value / own[place].explored[action]
+    decisions[place].values[action] = value / decisions[place].explored[action]
 
 
 def padded(rows: Array, fewest: int = 64) -> Array:
-  """Returns rows with zeros added up to a power of two of them, so that few shapes are compiled."""
+  """Returns rows with zeros appended up to `fewest` times a power of two, so that JAX compiles few shapes."""
   count = fewest
   while count < len(rows):
     count *= 2

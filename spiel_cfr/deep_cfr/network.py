@@ -1,8 +1,8 @@
 """Approximators: functions that learn a number for each action from the features of an infoset.
 
-An `Approximator` is fitted to rows (features, targets, weights). `LeastSquares` does that exactly; a `Network` is a
-pair of functions, `init` and `apply`, which Adam fits with JAX and optax. These two packages are the optional extra
-`jax`: nothing here imports them before a network is made.
+An `Approximator` is fitted to rows of features, targets and weights. `LeastSquares` is fitted exactly. A `Network` is a
+pair of functions, `init` and `apply`, that Adam fits with JAX and optax. These packages are the optional extra `jax`;
+they are imported when a network is made.
 """
 
 import abc
@@ -21,7 +21,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr.cfr.recipes import described
 
 Array = npt.NDArray[Any]
-# The parts of a fit in which its steps become longer, and shorter.
+# The shares of a fit's steps in which the learning rate grows and shrinks.
 _GROWING, _SHRINKING = 0.15, 0.5
 
 
@@ -29,10 +29,10 @@ class Rows(NamedTuple):
   """Training data of an approximator.
 
   Attributes:
-    features: float32, shape (rows, features).
-    targets: shape (rows, outputs).
-    mask: bool, shape (rows, outputs): which of them count.
-    weights: shape (rows,), not negative.
+    features: float32 (rows, features). The inputs.
+    targets: floats (rows, outputs). The wanted outputs.
+    mask: bool (rows, outputs). True for the targets that count.
+    weights: float64 (rows,). The weight of each row, at least 0.
   """
 
   features: Array
@@ -45,10 +45,10 @@ class Training(NamedTuple):
   """Training parameters of a network.
 
   Attributes:
-    steps: how many steps Adam makes.
-    learning_rate: how long the longest are, see `_rate`.
-    batch_size: how many rows are drawn for a step, with chances in proportion to weights; None takes all.
-    seed: two numbers of 32 bits, of what is drawn.
+    steps: int. The number of Adam's steps.
+    learning_rate: float. The highest learning rate, see `_rate`.
+    batch_size: int. The number of rows drawn for a step, with probabilities proportional to weights; None takes all.
+    seed: two integers of 32 bits. The seed of the batches.
   """
 
   steps: int
@@ -59,10 +59,10 @@ class Training(NamedTuple):
 
 @described
 class Approximator(abc.ABC):
-  """Base class of approximators. Parameters are one flat array, so that solvers can keep them.
+  """Base class of approximators. Their parameters are one flat array, which solvers store.
 
   Attributes:
-    wants_scaling: whether it learns best where targets are about 1.
+    wants_scaling: bool. True if it learns best with targets of about 1.
   """
 
   wants_scaling: ClassVar[bool] = True
@@ -73,20 +73,20 @@ class Approximator(abc.ABC):
 
   @abc.abstractmethod
   def fitted(self, parameters: Array, rows: Rows, training: Training) -> Array:
-    """Returns parameters that fit the rows better: less of sum of weight * mask * (output - target)^2."""
+    """Returns parameters that fit the rows better: they reduce the sum of weight * mask * (output - target)^2."""
 
   @abc.abstractmethod
   def outputs(self, parameters: Array, features: Array, num_outputs: int) -> Array:
-    """Returns what is learned, float64 of shape (rows, num_outputs)."""
+    """Returns the outputs, float64 of shape (rows, num_outputs)."""
 
   def outputs_of_all(self, stack: Array, features: Array, num_outputs: int) -> Array:
-    """Returns the outputs for many parameters, stack of shape (many, parameters), as (many, rows, num_outputs)."""
+    """Returns the outputs of many networks of parameters `stack`, shape (networks, rows, num_outputs)."""
     return np.stack([self.outputs(parameters, features, num_outputs) for parameters in stack])
 
 
 @dataclasses.dataclass(frozen=True)
 class LeastSquares(Approximator):
-  """Linear in the features, and fitted exactly; with one-hot features, a table."""
+  """Linear function of the features, fitted exactly; a table if features are one-hot."""
 
   wants_scaling = False
 
@@ -94,44 +94,42 @@ class LeastSquares(Approximator):
     return np.zeros(num_features * num_outputs)
 
   def fitted(self, parameters: Array, rows: Rows, training: Training) -> Array:
-    """Returns the solution that is nearest to the parameters."""
+    """Returns the least-squares solution nearest to the parameters."""
     result = parameters.reshape(-1, rows.targets.shape[1]).copy()
-    one, most = _hot(rows.features), len(result)
-    if one is not None:
-      # Means for each feature, which need no equations to be solved.
+    columns, num_features = _one_hot_columns(rows.features), len(result)
+    if columns is not None:
+      # The solution is the weighted mean for each feature.
       for output in range(result.shape[1]):
         weights = rows.weights * rows.mask[:, output]
-        sums, total = (
-          np.bincount(one, each, most) for each in (weights * rows.targets[:, output], weights)
-        )
+        sums = np.bincount(columns, weights * rows.targets[:, output], num_features)
+        total = np.bincount(columns, weights, num_features)
         np.divide(sums, total, out=result[:, output], where=total > 0)
       return result.ravel()
     for output in range(result.shape[1]):
       weights = np.sqrt(rows.weights * rows.mask[:, output])
-      some = weights > 0
-      features = rows.features[some].astype(np.float64)
-      missing = rows.targets[some, output] - features @ result[:, output]
-      left = weights[some, None] * features
-      result[:, output] += np.linalg.lstsq(left, weights[some] * missing)[0]
+      used = weights > 0
+      features = rows.features[used].astype(np.float64)
+      residuals = rows.targets[used, output] - features @ result[:, output]
+      weighted = weights[used, None] * features
+      result[:, output] += np.linalg.lstsq(weighted, weights[used] * residuals)[0]
     return result.ravel()
 
   def outputs(self, parameters: Array, features: Array, num_outputs: int) -> Array:
-    one, table = _hot(features), parameters.reshape(-1, num_outputs)
-    result: Array = features.astype(np.float64) @ table if one is None else table[one]
+    columns, table = _one_hot_columns(features), parameters.reshape(-1, num_outputs)
+    result: Array = features.astype(np.float64) @ table if columns is None else table[columns]
     return result
 
 
-def _hot(features: Array) -> Array | None:
-  """Returns the place of the 1 in each row if there is nothing else, otherwise None."""
-  one = features.argmax(axis=1)
-  is_hot = (
-    np.count_nonzero(features) == len(one) and (features[np.arange(len(one)), one] == 1).all()
-  )
-  return one if is_hot else None
+def _one_hot_columns(features: Array) -> Array | None:
+  """Returns the column of the 1 in each row if all rows are one-hot, otherwise None; shape (rows,)."""
+  columns = features.argmax(axis=1)
+  ones = features[np.arange(len(columns)), columns]
+  is_one_hot = np.count_nonzero(features) == len(columns) and (ones == 1).all()
+  return columns if is_one_hot else None
 
 
 class Network(Approximator):
-  """A pair of functions of JAX. Derive a frozen dataclass from it to use your own.
+  """Network of JAX: a pair of functions. Derive a frozen dataclass from it to use your own.
 
   @dataclasses.dataclass(frozen=True)
   class Linear(Network):
@@ -154,7 +152,7 @@ class Network(Approximator):
     return np.array(compiled(self, num_features, num_outputs).fresh(np.array(seed, np.uint32)))
 
   def fitted(self, parameters: Array, rows: Rows, training: Training) -> Array:
-    """Returns what Adam makes of the parameters."""
+    """Returns the parameters after Adam's steps."""
     functions = compiled(self, rows.features.shape[1], rows.targets.shape[1])
     total = rows.weights.sum()
     if not total > 0:
@@ -184,10 +182,10 @@ class Network(Approximator):
 
 @dataclasses.dataclass(frozen=True)
 class MLP(Network):
-  """A perceptron: linear layers with ReLU between them, He initialization, the last layer's weights at zero.
+  """Multilayer perceptron: linear layers with ReLU between them, He initialization, zero weights in the last layer.
 
   Attributes:
-    layers: how many units each hidden layer has.
+    layers: tuple of int. The number of units in each hidden layer.
   """
 
   layers: tuple[int, ...] = (64, 64, 64)
@@ -208,7 +206,7 @@ class MLP(Network):
 
   def apply(self, parameters: Any, features: Any) -> Any:
     relu = libraries().jax.nn.relu
-    # A column for each row, because the products of the gradient are faster so on a CPU.
+    # Transposed, since the matrix products of the gradient are then faster on a CPU.
     units = features.T
     for weights, biases in parameters[:-1]:
       units = relu(weights.T @ units + biases[:, None])
@@ -227,7 +225,7 @@ def layer_sizes(layers: Any, name: str) -> tuple[int, ...]:
 
 @functools.cache
 def libraries() -> types.SimpleNamespace:
-  """Returns `jax` and `optax`; raises MissingPackageError where they are not installed."""
+  """Returns `jax` and `optax`; raises MissingPackageError if they are not installed."""
   try:
     import jax
     import jax.flatten_util
@@ -250,10 +248,10 @@ class _Functions(NamedTuple):
 
 
 def _rate(number: Any, steps: Any, learning_rate: Any) -> Any:
-  """Returns how long Adam's step of this number is: growing, full, and shorter down to 0.
+  """Returns the learning rate of a step: it grows linearly, stays at its highest, and falls to 0.
 
-  That is warmup, stable, decay. Adam's first steps are as long in every direction, whatever the gradient's length; at
-  full length they would throw away a good part of what the network has learned in the iterations before.
+  Adam's first steps have the same length in every direction, whatever the gradient. At the full learning rate they
+  would undo much of what the network has learned in earlier iterations.
   """
   jnp = libraries().jax.numpy
   grown, left = (number + 1) / (_GROWING * steps), (1.0 - number / steps) / _SHRINKING
@@ -262,19 +260,19 @@ def _rate(number: Any, steps: Any, learning_rate: Any) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def compiled(network: Network, num_features: int, num_outputs: int) -> _Functions:
-  """Returns functions of flat parameters, each compiled when it is first called with arrays of new shapes."""
+  """Returns functions of flat parameters; JAX compiles each at its first call with new shapes."""
   jax, optax = libraries().jax, libraries().optax
   jnp = jax.numpy
 
-  def made(seed: Any) -> Any:
+  def init(seed: Any) -> Any:
     return network.init(jax.random.wrap_key_data(seed), num_features, num_outputs)
 
-  shapes = jax.eval_shape(made, np.zeros(2, np.uint32))
+  shapes = jax.eval_shape(init, np.zeros(2, np.uint32))
   zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
   _, unravel = jax.flatten_util.ravel_pytree(zeros)
 
   def fresh(seed: Any) -> Any:
-    return jax.flatten_util.ravel_pytree(made(seed))[0]
+    return jax.flatten_util.ravel_pytree(init(seed))[0]
 
   def outputs(flat: Any, features: Any) -> Any:
     return network.apply(unravel(flat), features)
@@ -283,7 +281,7 @@ def compiled(network: Network, num_features: int, num_outputs: int) -> _Function
     features, targets, mask, weights = rows
     return jnp.sum(weights[:, None] * mask * (outputs(flat, features) - targets) ** 2)
 
-  def descend(flat: Any, steps: Any, learning_rate: Any, rows_of: Any) -> Any:
+  def run_adam(flat: Any, steps: Any, learning_rate: Any, rows_of: Any) -> Any:
     adam = optax.adam(lambda number: _rate(number, steps, learning_rate))
 
     def step(number: Any, carry: Any) -> Any:
@@ -297,7 +295,7 @@ def compiled(network: Network, num_features: int, num_outputs: int) -> _Function
 
   def fit(flat: Any, *rows_and_rate: Any) -> Any:
     *rows, steps, learning_rate = rows_and_rate
-    return descend(flat, steps, learning_rate, lambda _: rows)
+    return run_adam(flat, steps, learning_rate, lambda _: rows)
 
   def fit_batches(flat: Any, *rows_and_rate: Any) -> Any:
     *rows, chosen, learning_rate = rows_and_rate
@@ -307,7 +305,7 @@ def compiled(network: Network, num_features: int, num_outputs: int) -> _Function
     def drawn(number: Any) -> Any:
       return *(array[chosen[number]] for array in rows), equal
 
-    return descend(flat, steps, learning_rate, drawn)
+    return run_adam(flat, steps, learning_rate, drawn)
 
   def outputs_of_all(stack: Any, features: Any) -> Any:
     return jax.vmap(lambda flat: outputs(flat, features))(stack)

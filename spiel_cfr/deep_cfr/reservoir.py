@@ -1,4 +1,4 @@
-"""Deep CFR's memory where exact sums do not fit: a uniform sample of all that was ever added (Vitter 1985)."""
+"""Reservoir of samples, for games too large for exact sums: a uniform sample of all rows ever added (Vitter 1985)."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -16,11 +16,14 @@ _ARRAYS = Rows._fields
 
 @dataclasses.dataclass
 class Reservoir:
-  """Keeps at most so many of the rows that are added, each with the same chance.
+  """Uniform sample of the rows added so far. The arrays grow by doubling; unused rows have weight 0.
 
   Attributes:
-    features, targets, mask, weights: see `Rows`; room doubles as it is needed, and rows that are free weigh nothing.
-    seen: how many rows have been added.
+    features: float32 (rows, features). The inputs.
+    targets: float32 (rows, outputs). The wanted outputs.
+    mask: bool (rows, outputs). True for the targets that count.
+    weights: float64 (rows,). The weight of each row.
+    seen: int. The number of rows added.
   """
 
   features: Array = dataclasses.field(metadata=GROWING)
@@ -31,7 +34,7 @@ class Reservoir:
 
   @classmethod
   def empty(cls, capacity: int, num_features: int, num_outputs: int) -> Self:
-    """Returns one without rows."""
+    """Returns a reservoir without rows."""
     room = min(capacity, _FIRST_ROOM)
     return cls(
       np.zeros((room, num_features), np.float32),
@@ -41,12 +44,12 @@ class Reservoir:
     )
 
   def add(self, rows: Rows, capacity: int, generator: np.random.Generator) -> None:
-    """Adds rows; which old ones they replace once there are `capacity` is drawn."""
+    """Adds rows. In a full reservoir of `capacity` rows, they replace rows drawn at random."""
     count = len(rows.weights)
     self._reserve(min(self.seen + count, capacity), capacity)
     places = np.arange(self.seen, self.seen + count)
     late = places >= capacity
-    # The n-th row that is ever added stays with a chance of capacity / n.
+    # The n-th row is stored with probability capacity / n.
     places[late] = (generator.random(late.sum()) * (places[late] + 1)).astype(np.int64)
     kept = np.flatnonzero(places < capacity)
     for name, new in zip(_ARRAYS, rows, strict=True):
@@ -54,11 +57,11 @@ class Reservoir:
     self.seen += count
 
   def rows(self) -> Rows:
-    """Returns what is kept; rows that are still free weigh nothing, so that shapes seldom change."""
+    """Returns all rows. Unused ones, of weight 0, are included, so that shapes seldom change."""
     return Rows(self.features, self.targets, self.mask, self.weights)
 
   def clear(self) -> None:
-    """Forgets everything."""
+    """Removes all rows."""
     self.seen = 0
     self.weights[:] = 0.0
 
@@ -74,7 +77,7 @@ class Reservoir:
 
 
 def check_reservoir(state: Mapping[str, Any], capacity: int) -> None:
-  """Raises ValueError where no rows that were added lead to these fields, of the right types and dimensions."""
+  """Raises ValueError if no reservoir has these fields, whose types and dimensions must be right."""
   room = len(state["weights"])
   require(all(len(state[name]) == room for name in _ARRAYS), "rows are whole")
   require(0 <= min(state["seen"], capacity) <= room <= capacity, "rows fit")

@@ -1,7 +1,7 @@
 """Games in Gambit's extensive form, which Gambit and OpenSpiel's `efg_game` read.
 
-The format is that of the Gambit manual, "The extensive game (.efg) file format". Gambit computes with fractions: it
-takes chance probabilities that sum to exactly one, and no others.
+The format is that of the Gambit manual, "The extensive game (.efg) file format". Gambit computes with fractions, and
+requires chance probabilities that sum to exactly one.
 """
 
 import functools
@@ -18,30 +18,31 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 # Fractions with a larger denominator are written as decimals. OpenSpiel reads numerators as integers of 32 bits.
 _MAX_DENOMINATOR = 10**6
 _MAX_NUMERATOR = 2**31 - 1
-# By how much a chance probability may be off, relative to itself: OpenSpiel rounds what it multiplies and divides.
+# The largest relative difference between a chance probability and its fraction: OpenSpiel's products are rounded.
 _ROUNDING = 1e-14
 # More digits than a sum of probabilities can have: the smallest has 324 after the point.
 _DIGITS = 1000
 
 
 class _Names:
-  """Names of infosets and actions, the same wherever they are met.
+  """Names of infosets and actions, consistent over the whole game.
 
-  OpenSpiel numbers labels in the order in which it meets them and sorts the actions of a node by these numbers, but not
-  what follows them; so actions are written in that order.
+  OpenSpiel numbers action labels in order of appearance, and sorts the labels of a node by these numbers, but not its
+  children. So actions are written in the order of these numbers.
   """
 
   def __init__(self, compiled: CompiledGame) -> None:
     self._view = compiled.view
     self._numbers = [
-      {infostate: number for number, infostate in enumerate(own, 1)} for own in compiled.infostates
+      {infostate: number for number, infostate in enumerate(infostates, 1)}
+      for infostates in compiled.infostates
     ]
     self._labels: dict[tuple[int, str], dict[int, str]] = {}
     self._ids: list[dict[str, int]] = [{}, {}]
     self._num_chance_nodes = 0
 
   def decision(self, state: Any) -> tuple[str, list[int]]:
-    """Returns the line of a node at which a player moves, and the actions in its order."""
+    """Returns the line of a decision node, and its actions in the line's order."""
     player, infostate = state.current_player(), self._view.infostate(state)
     number = self._numbers[player].get(infostate)
     if number is None:
@@ -49,23 +50,23 @@ class _Names:
         f"The infostate {infostate!r} is not in the compiled game. Compile it again with its action filter."
       )
     actions = self._view.legal_actions(state)
-    known = self._labels.get((player, infostate))
-    if known is None:
+    words = self._labels.get((player, infostate))
+    if words is None:
       words = {action: state.action_to_string(player, action) for action in actions}
-      known = self._labels[player, infostate] = distinct(words)
-    ordered = self._in_order(known, 0)
-    labels = " ".join(_quoted(known[action]) for action in ordered)
+      words = self._labels[player, infostate] = distinct(words)
+    ordered = self._in_order(words, 0)
+    labels = " ".join(_quoted(words[action]) for action in ordered)
     return f'p "" {player + 1} {number} {_quoted(infostate)} {{ {labels} }} 0', ordered
 
   def chance(self, state: Any) -> tuple[str, list[int]]:
-    """Returns the line of a node at which chance moves, and the outcomes in its order."""
+    """Returns the line of a chance node, and its outcomes in the line's order."""
     outcomes = dict(self._view.chance_outcomes(state))
     words = distinct({action: state.action_to_string(-1, action) for action in outcomes})
     ordered = self._in_order(words, 1)
     chances = _exact_chances(tuple(outcomes[action] for action in ordered))
     pairs = zip(ordered, chances, strict=True)
     labels = " ".join(f"{_quoted(words[action])} {chance}" for action, chance in pairs)
-    # Nodes with one number would be one infoset to Gambit, and chance a player who forgets what it has drawn.
+    # Every chance node gets its own number: Gambit takes nodes with one number for one infoset.
     self._num_chance_nodes += 1
     return f'c "" {self._num_chance_nodes} "" {{ {labels} }} 0', ordered
 
@@ -82,18 +83,18 @@ def save_efg(game: AnyGame, path: str | os.PathLike[str], max_nodes: int = 10_00
 
       pygambit.read_efg("leduc.efg")
 
-  Infosets are named by their infostates, line breaks as spaces; actions by OpenSpiel's words for them. Payoffs are
-  fractions or decimals that are rounded to exactly what they are here; chance probabilities, up to rounding, fractions
-  that sum to exactly one. The file is whole or not there.
+  Infosets are named by their infostates, with spaces for line breaks; actions by OpenSpiel's action strings. Payoffs
+  are fractions or decimals that round to the exact payoffs. Chance probabilities are rounded to fractions that sum to
+  exactly one. The file is written as a whole or not at all.
 
   Args:
-    game: a compiled game, or what `compile_game` takes; what its action filter leaves out is left out.
-    path: where to.
-    max_nodes: how many histories the game may have.
+    game: a compiled game, or an argument of `compile_game`. Actions removed by its action filter are left out.
+    path: the file to write.
+    max_nodes: the most histories of the game.
 
   Raises:
-    GameTooLargeError: the game has more histories.
-    ArgumentError: `max_nodes` is not a positive integer, or `path` is none.
+    GameTooLargeError: the game has more than `max_nodes` histories.
+    ArgumentError: `max_nodes` is not a positive integer, or `path` is no path.
     GameError: see `compile_game`.
     OSError: the file can't be written.
   """
@@ -110,7 +111,8 @@ def save_efg(game: AnyGame, path: str | os.PathLike[str], max_nodes: int = 10_00
       lines += 1
       if lines > max_nodes:
         raise errors.GameTooLargeError(
-          f"The game has more than max_nodes={max_nodes:,} histories, and each is a line of the file."
+          f"The game has more than max_nodes={max_nodes:,} histories, and the file has a line for each. Raise "
+          "max_nodes if there is room."
         )
       if state.is_terminal():
         outcomes += 1
@@ -124,14 +126,14 @@ def save_efg(game: AnyGame, path: str | os.PathLike[str], max_nodes: int = 10_00
 
 
 def distinct(words: dict[int, str]) -> dict[int, str]:
-  """Returns words for actions, with the numbers of the actions if two words are the same."""
+  """Returns the words of actions; if two are equal, with the actions' numbers appended."""
   if len(set(words.values())) == len(words):
     return words
   return {action: f"{word} ({action})" for action, word in words.items()}
 
 
 def one_line(text: str) -> str:
-  """Returns a text as it may stand between quotation marks of the format."""
+  """Returns a text in one line, without backslashes and double quotes, as the format requires."""
   return " ".join(text.split()).replace("\\", "/").replace('"', "'")
 
 
@@ -141,7 +143,7 @@ def _quoted(text: str) -> str:
 
 @functools.lru_cache(1000)
 def _number(value: float) -> str:
-  """Returns the simplest fraction that is rounded to a number, or else the number with all its digits."""
+  """Returns the simplest fraction that rounds to a number; if it is too large, the number with all its digits."""
   simplest = Fraction(value).limit_denominator(_MAX_DENOMINATOR)
   if float(simplest) == value and abs(simplest.numerator) <= _MAX_NUMERATOR:
     return str(simplest)
@@ -152,8 +154,8 @@ def _number(value: float) -> str:
 def _exact_chances(chances: tuple[float, ...]) -> list[str]:
   """Returns the probabilities of a chance node as numbers whose sum is exactly one.
 
-  These are the simplest fractions nearby, or else, where they are not what chance plays, decimals, of which the largest
-  is what the others leave.
+  They are the simplest fractions nearby if these are accurate, otherwise decimals; the largest decimal then makes up
+  the rest to one.
   """
   simplest = [Fraction(chance).limit_denominator(_MAX_DENOMINATOR) for chance in chances]
   if sum(simplest) == 1 and all(

@@ -1,4 +1,4 @@
-"""Policies as files for other programs: JSON with an entry an infostate."""
+"""Policies as JSON files for other programs, with one entry an infostate."""
 
 import json
 import os
@@ -14,17 +14,17 @@ def save_policy(
 ) -> None:
   """Writes a policy as a JSON object of infostates, whose entries are objects from actions to probabilities.
 
-  Probabilities have all their digits. The file is whole or not there.
+  Probabilities have all their digits. The file is written as a whole or not at all.
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
+    game: a compiled game, or an argument of `compile_game`.
     policies: anything that `policies.from_policy` reads.
-    path: where to.
+    path: the file to write.
 
   Raises:
-    PolicyError: the policy is not one for this game.
+    PolicyError: the policy is not a policy of this game.
     GameError: see `compile_game`.
-    ArgumentError: `path` is none.
+    ArgumentError: `path` is no path.
     OSError: the file can't be written.
   """
   compiled = compile_game(game)
@@ -34,17 +34,17 @@ def save_policy(
 
 
 def load_policy(game: AnyGame, path: str | os.PathLike[str]) -> CompiledTabularPolicy:
-  """Reads a policy that `save_policy`, or another program, has written; actions left out have probability 0.
+  """Reads a policy written by `save_policy` or another program. Missing actions have probability 0.
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
-    path: the file.
+    game: a compiled game, or an argument of `compile_game`.
+    path: the file to read.
 
   Raises:
-    FileFormatError: the file is no such table.
-    PolicyError: the policy is not one for this game.
+    FileFormatError: the file is not a JSON object of infostates, actions and probabilities.
+    PolicyError: the policy is not a policy of this game.
     GameError: see `compile_game`.
-    ArgumentError: `path` is none.
+    ArgumentError: `path` is no path.
     OSError: the file can't be read.
   """
   path = arguments.path(path, "path")
@@ -61,6 +61,6 @@ def load_policy(game: AnyGame, path: str | os.PathLike[str]) -> CompiledTabularP
   unknown = [infostate for infostate in table if infostate not in compiled.rows]
   if unknown:
     raise errors.PolicyError(
-      f"{path} has the infostate {unknown[0]!r}, which {compiled.name} has not. It is for another game."
+      f"{path} has the infostate {unknown[0]!r}, which is not in {compiled.name}. It is for another game."
     )
   return CompiledTabularPolicy(compiled, open_spiel.from_policy(compiled, table))

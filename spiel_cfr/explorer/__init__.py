@@ -1,4 +1,4 @@
-"""A solved game to click through: what a page shows, and the page itself, one HTML file."""
+"""Explorer: HTML pages on which readers click through a solved game."""
 
 from spiel_cfr.explorer.exploration import Exploration, explore
 

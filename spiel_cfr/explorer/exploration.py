@@ -1,4 +1,4 @@
-"""The call that writes a page of a policy, and what it says of the page."""
+"""Function `explore`, which writes the HTML page of a policy."""
 
 import dataclasses
 import os
@@ -31,7 +31,7 @@ from spiel_cfr.runs.trace import Row, read_trace
 from spiel_cfr.solving import Solution
 
 Which = Literal["average", "current"]
-# A file that `TraceFile` wrote, or its rows.
+# A file of `TraceFile`, or its rows.
 AnyTrace: TypeAlias = str | os.PathLike[str] | Sequence[Row]
 
 _LONGEST_TITLE = 60
@@ -42,10 +42,10 @@ class Exploration:
   """A page that was written.
 
   Attributes:
-    path: of the HTML file.
-    num_nodes: how many histories, or public states, are in it.
-    num_infosets: how many infosets; in vector form, hands or types at public states.
-    cut: what was left out, a sentence each.
+    path: path. The HTML file.
+    num_nodes: int. The number of histories, or public states, on the page.
+    num_infosets: int. The number of infosets on the page; in vector form, of hands or types at public states.
+    cut: tuple of str. Descriptions of the parts that were left out.
   """
 
   path: pathlib.Path
@@ -54,7 +54,7 @@ class Exploration:
   cut: tuple[str, ...]
 
   def __str__(self) -> str:
-    """Returns where the page is and what it shows, in a few lines."""
+    """Returns the path of the page, its size, and the parts left out, in a few lines."""
     lines = [f"{self.path}: {self.num_nodes:,} nodes, {self.num_infosets:,} infosets"]
     return "\n".join([*lines, *(f"left out: {sentence}" for sentence in self.cut)])
 
@@ -72,7 +72,7 @@ def explore(
   max_histories: int = 200_000,
   max_nodes: int = 5_000_000,
 ) -> Exploration:
-  """Writes a page on which one clicks through a solved game: one HTML file that needs no server and no network.
+  """Writes a page to click through a solved game: one HTML file that needs no server and no network.
 
       >>> import tempfile
       >>> import spiel_cfr
@@ -81,34 +81,34 @@ def explore(
       >>> found.num_nodes, found.num_infosets
       (58, 12)
 
-  It shows histories, or public states with ranges of hands or types where the game is in vector form. At each stand the
-  strategy, how likely it is to be there, what each action is worth, its counterfactual regret, and what a best response
-  does. What is likeliest is kept where there is too much, and the page says what was left out.
+  The page shows histories; for games in vector form, public states with ranges of hands or types. Each has its reach
+  probability, the strategy, the value and counterfactual regret of each action, and a best response. A page that would
+  be too large shows the likeliest part, and names the parts left out.
 
   Args:
-    policies: a mediator's `CorrelatedPolicy`, or anything that `policies.from_policy` reads: a solver, what `solve` or
-      `search.resolve` returns, a policy.
-    path: of the file; its folder must be there.
-    game: of a policy that doesn't know its own; others must be for this one.
-    which: of a solver's policies, "average" or "current".
-    title: of the page; by default what OpenSpiel calls the game, with its parameters where they are short.
-    traces: convergence curves by name: trace files, or rows of runs. By default those of `solve`.
-    below: a public state of `search.public_states`, or states of OpenSpiel's: the page has only what leads there and
-      what follows, with the numbers of the whole game, as histories.
-    max_infosets: how many infosets the page may have; in vector form, how many hands or types that are to move.
-    max_histories: how many histories the page may have.
-    max_nodes: how many histories are walked to make it; the walk is what takes time. In games of types in vector form,
-      how many public states there may be.
+    policies: a `CorrelatedPolicy`, or anything that `policies.from_policy` reads: a solver, a result of `solve` or
+      `search.resolve`, a policy.
+    path: the file to write; its folder must exist.
+    game: the game of a policy that has no `compiled_game`. For other policies, it must be theirs.
+    which: the policy of a solver: "average" or "current".
+    title: the title of the page; None for OpenSpiel's name of the game, with its parameters if they are short.
+    traces: name -> trace file or rows of a run, shown as convergence curves; None for the rows of `solve`.
+    below: a public state of `search.public_states`, or OpenSpiel states. The page then shows only the histories that
+      lead there or follow; numbers are those of the whole game.
+    max_infosets: the most infosets on the page; in vector form, the most hands or types to move.
+    max_histories: the most histories on the page.
+    max_nodes: the most histories of the game, all of which are walked. For games of types in vector form, the most
+      public states.
 
   Returns:
-    What was written.
+    The path and the size of the page.
 
   Raises:
-    ArgumentError: an argument makes no sense, or the game of a policy is not known.
-    PolicyError: the policy is not one for this game.
-    GameTooLargeError: the game has more histories, or public states, than `max_nodes`.
+    ArgumentError: an argument is invalid, or the game of a policy is unknown.
+    PolicyError: the policy is not a policy of this game.
+    GameTooLargeError: the game has more than `max_nodes` histories, or public states.
     GameError: see `compile_game`.
-    FileFormatError: a trace is none.
+    FileFormatError: a file in `traces` is no trace.
     OSError: a file can't be read or written.
   """
   max_infosets = arguments.positive_integer(max_infosets, "max_infosets")
@@ -122,15 +122,15 @@ def explore(
   if isinstance(policies, CorrelatedPolicy):
     game_string = policies.compiled_game.game_string
     compiled, behavioral = with_mediator(policies, max_nodes)
-    source = "a mediator who is obeyed; whoever leaves it plays a best response"
+    source = "a mediator who is obeyed; a player who leaves plays a best response"
   else:
     compiled, behavioral, source = _read(policies, game, which)
     game_string = compiled.original.game_string
   if compiled.original is not compiled:
-    # Of an abstraction, what its policy is in the game that it stands for.
-    table = open_spiel.to_dict(compiled, behavioral)
+    # The page of an abstraction shows its policy in the full game.
+    by_name = open_spiel.to_dict(compiled, behavioral)
     compiled = compiled.original
-    behavioral = open_spiel.from_policy(compiled, table)
+    behavioral = open_spiel.from_policy(compiled, by_name)
   content = describe(
     compiled,
     behavioral,
@@ -140,15 +140,15 @@ def explore(
     below=below,
   )
   if isinstance(policies, CorrelatedPolicy) and content.infosets is not None:
-    own = content.infosets
-    # Players do not know all the moves that histories have in common in which everybody obeys.
-    own.labels[:] = infoset_labels(
-      content.tree, content.names, own.infostates, own.player, np.zeros_like(own.player)
+    table = content.infosets
+    # Labels by infostates only: if all obey, histories of an infoset share moves that its owner has not observed.
+    table.labels[:] = infoset_labels(
+      content.tree, content.names, table.infostates, table.player, np.zeros_like(table.player)
     )
   content.header.update(
     _header(compiled, behavioral),
     title=title if title is not None else _title(game_string),
-    # An endgame has thousands of numbers in its string.
+    # The string of an endgame has thousands of numbers.
     game=re.sub(r"(?<==)[^,()]{60,}", "…", game_string),
     policy=source,
     traces=curves,
@@ -169,11 +169,12 @@ def describe(
   max_nodes: int,
   below: Any = None,
 ) -> Content:
-  """Returns what a page shows of a policy in behavioural form, shape (sequences,); see `explore`."""
+  """Returns the content of a page of a policy in behavioural form, shape (sequences,); see `explore`."""
   if isinstance(compiled, PublicGame):
     if below is not None:
       raise errors.ArgumentError(
-        "A game in vector form is shown by its public states, all of them. Compile it with vector_form=False."
+        "below needs a list of histories, and a game in vector form has public states. Compile it with "
+        "vector_form=False."
       )
     return public_state_pages.describe(compiled, behavioral, max_infosets=max_infosets)
   if isinstance(compiled, VectorGame) and below is None:
@@ -182,7 +183,7 @@ def describe(
     below = below.states()
   if not isinstance(below, Iterable | None):
     raise errors.ArgumentError(
-      f"below must be a public state, or OpenSpiel's states, not {arguments.shortened(below)}."
+      f"below must be a public state or a list of OpenSpiel's states, not {arguments.shortened(below)}."
     )
   return history_pages.describe(
     compiled,
@@ -195,7 +196,7 @@ def describe(
 
 
 def _read(policies: Any, game: AnyGame | None, which: Which) -> tuple[CompiledGame, Float64s, str]:
-  """Returns the game, the policy in behavioural form, and what it is in words."""
+  """Returns the game, the policy in behavioural form, and a description of the policy."""
   if isinstance(policies, Solver):
     if game is not None:
       open_spiel.check_game(compile_game(game), policies)
@@ -209,7 +210,7 @@ def _read(policies: Any, game: AnyGame | None, which: Which) -> tuple[CompiledGa
     game = getattr(policies, "compiled_game", getattr(policies, "game", None))
   if game is None:
     raise errors.ArgumentError(
-      f"Say which game {arguments.shortened(policies)} is a policy for: explore(..., game=...)."
+      f"The game of {arguments.shortened(policies)} is unknown. Give it: explore(..., game=...)."
     )
   compiled = compile_game(game)
   source = f"a {type(policies).__name__}"
@@ -219,20 +220,22 @@ def _read(policies: Any, game: AnyGame | None, which: Which) -> tuple[CompiledGa
 
 
 def _title(game_string: str) -> str:
-  """Returns what a game is called, as "Leduc Poker (players=3)"; long parameters are left out."""
-  # The moves of simultaneous games, made one after the other, are theirs.
+  """Returns the title of a game's page, such as "Leduc Poker (players=3)"; long parameters are left out."""
+  # A simultaneous game in turn-based form has the simultaneous game's title.
   inside = re.fullmatch(r"turn_based_simultaneous_game\(game=(.*)\)", game_string)
   name, _, parameters = (inside[1] if inside else game_string).partition("(")
-  known: dict[str, str] = {each.short_name: each.long_name for each in pyspiel.registered_games()}
-  title, parameters = known.get(name, name), parameters.removesuffix(")")
+  long_names: dict[str, str] = {
+    each.short_name: each.long_name for each in pyspiel.registered_games()
+  }
+  title, parameters = long_names.get(name, name), parameters.removesuffix(")")
   if not parameters:
     return title
-  long = len(title) + len(parameters) > _LONGEST_TITLE
-  return f"{title} ({'…' if long else parameters.replace(',', ', ')})"
+  is_long = len(title) + len(parameters) > _LONGEST_TITLE
+  return f"{title} ({'…' if is_long else parameters.replace(',', ', ')})"
 
 
 def _header(compiled: CompiledGame, behavioral: Float64s) -> dict[str, Any]:
-  """Returns what the page says of game and policy as a whole."""
+  """Returns the page's numbers for the whole game and policy."""
   found = evaluate.evaluate(compiled, forms.sequence_form(compiled, behavioral))
   two_player = compiled.is_two_player_constant_sum
   return {
@@ -246,15 +249,17 @@ def _header(compiled: CompiledGame, behavioral: Float64s) -> dict[str, Any]:
 
 
 def _curves(traces: Mapping[str, AnyTrace]) -> list[dict[str, Any]]:
-  """Returns the curves of some traces; what can't be on a logarithmic axis is left to the page."""
+  """Returns the curves of traces. The page drops points that have no place on a logarithmic axis."""
   if not isinstance(traces, Mapping):
-    raise errors.ArgumentError(f"traces must be traces by name, not {arguments.shortened(traces)}.")
+    raise errors.ArgumentError(
+      f"traces must be a mapping name -> trace, not {arguments.shortened(traces)}."
+    )
   result = []
   for name, trace in traces.items():
     rows: Any = read_trace(trace).rows if isinstance(trace, str | os.PathLike) else trace
     if not isinstance(rows, Sequence) or not all(isinstance(row, Row) for row in rows):
       raise errors.ArgumentError(
-        f"traces must be trace files or rows of runs, by name, not {arguments.shortened(trace)}."
+        f"The values of traces must be trace files or rows of runs, not {arguments.shortened(trace)}."
       )
     result.append(
       {

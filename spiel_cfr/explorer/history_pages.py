@@ -1,12 +1,13 @@
-"""The content of a page for a game whose histories are listed.
+"""Content of a page for a game with a list of histories.
 
-With pi_i the probability that player i plays to a history, pi_c chance's, and u_i(h) what i expects from history h on:
-an infoset I of player i is reached counterfactually with the sum over its histories of pi_c times all other players'
-pi_j, and its action a is worth, to whoever stands there,
+Let pi_-i(h) be the reach probability of history h by chance and all players except i, and u_i(h) player i's expected
+payoff from h on. The counterfactual reach of an infoset I of player i is the sum of pi_-i over its histories. The value
+of action a to its owner at I is
 
-    q(I, a) = sum over h in I of pi_-i(h) u_i(ha) / sum over h in I of pi_-i(h)
+    q(I, a) = sum over h in I of pi_-i(h) u_i(ha) / sum over h in I of pi_-i(h),
 
-(Zinkevich et al., "Regret Minimization in Games with Incomplete Information", 2007, without the weight of the reach).
+the counterfactual value of Zinkevich et al., "Regret Minimization in Games with Incomplete Information" (2007), divided
+by the counterfactual reach.
 """
 
 from collections.abc import Iterable
@@ -34,7 +35,7 @@ from spiel_cfr.policies import forms
 
 
 def likeliest(weights: Float64s, most: int) -> Int64s:
-  """Returns the places of the largest weights in ascending order; of equal ones, the first."""
+  """Returns the indices of the `most` largest weights, in ascending order; of equal weights, the first."""
   return np.sort(np.argsort(-weights, kind="stable")[:most])
 
 
@@ -47,26 +48,26 @@ def describe(
   max_histories: int,
   below: Iterable[Any] | None = None,
 ) -> Content:
-  """Describes a policy of an enumerated game; the header says what was left out.
+  """Returns the content of a page; its header names the parts left out.
 
   Args:
     compiled: the game.
     behavioral: the policy in behavioural form, shape (sequences,).
-    max_nodes: how many histories are walked.
-    max_infosets: how many infosets the page may have: the likeliest.
-    max_histories: how many histories: the likeliest.
-    below: states of OpenSpiel's: only histories that lead to one of them, or follow it. By default, all.
+    max_nodes: the most histories of the game.
+    max_infosets: the most infosets on the page; the likeliest are shown.
+    max_histories: the most histories on the page; the likeliest are shown.
+    below: OpenSpiel states. The page shows only histories that lead to one of them or follow it. None shows all.
 
   Raises:
-    ArgumentError: `below` has none, or one of another game.
-    GameTooLargeError: there are more histories than `max_nodes`.
-    InconsistentInfosetError: the game is not the one that was compiled.
+    ArgumentError: `below` is empty, or has a state of another game.
+    GameTooLargeError: the game has more than `max_nodes` histories.
+    InconsistentInfosetError: the compiled game differs from its OpenSpiel game.
   """
   walk = HistoryWalk(compiled, max_nodes)
   probabilities = walk.probabilities(behavioral)
   reach, values = walk.reach(probabilities), walk.values(probabilities)
   of_infosets, of_actions = _infosets(compiled, walk, behavioral, reach, values)
-  num_actions, played_to = of_infosets["num_actions"], of_infosets["reach"]
+  num_actions, infoset_reach = of_infosets["num_actions"], of_infosets["reach"]
 
   starts = np.cumsum(num_actions) - num_actions
   infoset = np.searchsorted(starts, walk.entry, side="right") - 1
@@ -74,39 +75,24 @@ def describe(
   has_shown = np.zeros(len(num_actions), bool)
   has_shown[infoset[is_shown & (walk.mover >= 0)]] = True
   num_shown, num_rows = int(is_shown.sum()), int(has_shown.sum())
-  weights = played_to + 1e-9 * of_infosets["counterfactual_reach"]
+  weights = infoset_reach + 1e-9 * of_infosets["counterfactual_reach"]
   rows = likeliest(np.where(has_shown, weights, -1.0), min(max_infosets, num_rows))
   row_of_infoset = np.full(len(num_actions), NONE)
   row_of_infoset[rows] = np.arange(len(rows))
-  # No history is likelier than its parent, so those that are kept are a tree.
+  # A history is at most as likely as its parent, so the kept histories are a tree.
   kept = likeliest(np.where(is_shown, reach, -1.0), min(max_histories, num_shown))
   first_child, num_children, num_cut = kept_tree(walk.parent, kept)
 
   names = {"": 0}
-  moves, known = _moves(compiled, walk, kept, names)
+  moves, action_names = _moves(compiled, walk, kept, names)
   entries = concatenated_ranges(starts[rows], num_actions[rows])
-  # Of infosets none of whose histories is kept, actions go by their numbers.
-  unnamed = np.concatenate(compiled.actions)
+  # Infosets without a kept history show the numbers of their actions.
+  actions = np.concatenate(compiled.actions)
   infoset_moves = [
-    known[entry] if entry in known else number_name(names, str(unnamed[entry]))
+    action_names[entry] if entry in action_names else number_name(names, str(actions[entry]))
     for entry in entries.tolist()
   ]
-  cut = []
-  if num_shown < len(reach):
-    cut.append(
-      f"{len(reach) - num_shown:,} of {len(reach):,} histories, which do not go through the public state of this page"
-    )
-  if len(kept) < num_shown:
-    cut.append(
-      f"{num_shown - len(kept):,} of {num_shown:,} histories; the likeliest {len(kept):,} are here"
-    )
-  if len(rows) < num_rows:
-    share = played_to[rows].sum() / max(played_to[has_shown].sum(), 1e-300)
-    cut.append(
-      f"{num_rows - len(rows):,} of {num_rows:,} infosets; the likeliest {len(rows):,} are here, "
-      f"which hold {share:z.2%} of all decisions that are played"
-    )
-  all_infostates = [infostate for own in compiled.infostates for infostate in own]
+  all_infostates = [infostate for infostates in compiled.infostates for infostate in infostates]
   infostates = [all_infostates[row] for row in rows.tolist()]
   decides = walk.mover[kept] >= 0
   row = np.full(len(kept), NONE)
@@ -122,8 +108,9 @@ def describe(
     row=row,
   )
   num_histories = np.bincount(infoset[walk.mover >= 0], minlength=len(starts))
+  share = infoset_reach[rows].sum() / max(infoset_reach[has_shown].sum(), 1e-300)
   return Content(
-    header={"cut": cut},
+    header={"cut": _left_out(len(reach), num_shown, len(kept), num_rows, len(rows), share)},
     names=list(names),
     tree=tree,
     infosets=InfosetTable(
@@ -138,28 +125,68 @@ def describe(
   )
 
 
+def _left_out(
+  num_histories: int,
+  num_shown: int,
+  num_kept: int,
+  num_infosets: int,
+  num_kept_infosets: int,
+  share: float,
+) -> list[str]:
+  """Returns descriptions of the histories and infosets that a page leaves out.
+
+  Args:
+    num_histories: the number of histories of the game.
+    num_shown: the number of histories that go through the public state of the page.
+    num_kept: the number of histories on the page.
+    num_infosets: the number of infosets of the shown histories.
+    num_kept_infosets: the number of infosets on the page.
+    share: the share of all decisions in play that these infosets have.
+  """
+  cut = []
+  if num_shown < num_histories:
+    cut.append(
+      f"{num_histories - num_shown:,} of {num_histories:,} histories that do not go through the public state of this "
+      "page"
+    )
+  if num_kept < num_shown:
+    cut.append(
+      f"{num_shown - num_kept:,} of {num_shown:,} histories; the likeliest {num_kept:,} are here"
+    )
+  if num_kept_infosets < num_infosets:
+    cut.append(
+      f"{num_infosets - num_kept_infosets:,} of {num_infosets:,} infosets; the likeliest {num_kept_infosets:,} are "
+      f"here, with {share:z.2%} of all decisions in play"
+    )
+  return cut
+
+
 def _through(compiled: CompiledGame, walk: HistoryWalk, goals: Iterable[Any]) -> Bools:
-  """Returns which histories lead to one of these states, or follow it."""
+  """Returns True for the histories that lead to one of these states or follow it, shape (nodes,)."""
   before, after = np.zeros((2, len(walk.mover)), bool)
   for goal in goals:
     state, node = compiled.view.new_initial_state(), 0
     for action in goal.history():
       legal = _legal(compiled, walk, state, node)
       if action not in legal:
-        raise errors.ArgumentError(f"The history [{goal.history_str()}] is none of {compiled}.")
+        raise errors.ArgumentError(
+          f"below has the history [{goal.history_str()}], which is not in {compiled}. Give states of this game."
+        )
       before[node] = True
       node = int(walk.first_child[node]) + legal.index(action)
       state.apply_action(action)
     after[node] = True
   if not after.any():
-    raise errors.ArgumentError("below has no states: nothing would be on the page.")
+    raise errors.ArgumentError(
+      "below has no states, so the page would be empty. Give one or more, or None for all."
+    )
   for level in walk.levels[1:]:
     after[level] |= after[walk.parent[level]]
   return before | after
 
 
 def _legal(compiled: CompiledGame, walk: HistoryWalk, state: Any, node: int) -> list[int]:
-  """Returns the moves to the children of a node, in order."""
+  """Returns the moves to the children of a node, in the children's order."""
   if walk.mover[node] == CHANCE:
     return [action for action, _ in chance_outcomes(compiled.view, state)]
   return compiled.view.legal_actions(state) if walk.mover[node] >= 0 else []
@@ -168,7 +195,7 @@ def _legal(compiled: CompiledGame, walk: HistoryWalk, state: Any, node: int) -> 
 def _infosets(
   compiled: CompiledGame, walk: HistoryWalk, behavioral: Float64s, reach: Float64s, values: Float64s
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-  """Returns the columns of `InfosetTable` of all infosets, and of all actions."""
+  """Returns the columns of `InfosetTable` over all infosets, and those over all actions."""
   num_actions = np.concatenate(compiled.num_actions)
   starts = np.cumsum(num_actions) - num_actions
   player = np.repeat(
@@ -177,26 +204,26 @@ def _infosets(
   responses = evaluate.evaluate(
     compiled, forms.sequence_form(compiled, behavioral), responses=True
   ).best_responses
-  own_reach, counterfactual_reach = np.zeros((2, len(num_actions)))
+  infoset_reach, counterfactual_reach = np.zeros((2, len(num_actions)))
   best_sum = np.zeros(len(num_actions))
   action_sum = np.zeros(num_actions.sum())
   probabilities = walk.probabilities(behavioral)
   for mover, treeplex in enumerate(compiled.treeplexes):
-    own = np.flatnonzero(walk.mover == mover)
-    others = walk.reach(probabilities, mover)
-    infoset = np.searchsorted(starts, walk.entry[own], side="right") - 1
-    np.add.at(own_reach, infoset, reach[own])
-    np.add.at(counterfactual_reach, infoset, others[own])
-    counts = walk.num_children[own]
+    nodes = np.flatnonzero(walk.mover == mover)
+    others = walk.reach(probabilities, mover)[nodes]
+    infoset = np.searchsorted(starts, walk.entry[nodes], side="right") - 1
+    np.add.at(infoset_reach, infoset, reach[nodes])
+    np.add.at(counterfactual_reach, infoset, others)
+    counts = walk.num_children[nodes]
     np.add.at(
       action_sum,
-      concatenated_ranges(walk.entry[own], counts),
-      np.repeat(others[own], counts) * values[walk.children(own), mover],
+      concatenated_ranges(walk.entry[nodes], counts),
+      np.repeat(others, counts) * values[walk.children(nodes), mover],
     )
     responding = behavioral.copy()
     responding[treeplex.root : treeplex.end] = responses[treeplex.root : treeplex.end]
     best = walk.values(walk.probabilities(responding))[:, mover]
-    np.add.at(best_sum, infoset, others[own] * best[own])
+    np.add.at(best_sum, infoset, others * best[nodes])
   played = behavioral[compiled.all_action_sequences]
   with np.errstate(invalid="ignore"):
     action_value = action_sum / np.repeat(counterfactual_reach, num_actions)
@@ -205,7 +232,7 @@ def _infosets(
   of_infosets = {
     "player": player,
     "num_actions": num_actions,
-    "reach": own_reach,
+    "reach": infoset_reach,
     "counterfactual_reach": counterfactual_reach,
     "value": value,
     "best_value": best_value,
@@ -217,10 +244,10 @@ def _infosets(
 def _moves(
   compiled: CompiledGame, walk: HistoryWalk, kept: Int64s, names: dict[str, int]
 ) -> tuple[Int64s, dict[int, int]]:
-  """Names the moves that lead to the kept nodes, and the actions of infosets that are met on the way.
+  """Names the moves that lead to the kept nodes, and the actions of infosets on the way.
 
   Returns:
-    The numbers of the names, shape (kept,); and of the actions, by their place among those of all infosets.
+    The numbers of the moves' names, int64 (kept,); and a dictionary: entry of an action -> number of its name.
   """
   namer = MoveNames(compiled.game)
   number = np.full(len(walk.mover), NONE)

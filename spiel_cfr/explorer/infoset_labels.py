@@ -1,8 +1,8 @@
 """Labels of infosets: short names for lists.
 
-A player knows the moves that all histories of an infoset have in common, as `Q · Pass · Bet` in Kuhn poker, and these
-name it. Where that is not so (moves are learned of later, or histories are not on the page), an infoset goes by those
-parts of its infostate that not all infostates of its owner have.
+The label of an infoset is the list of moves that all its histories share, such as `Q · Pass · Bet` in Kuhn poker. If
+these don't identify it (moves are observed later, or histories are not on the page), the label is its infostate without
+the parts that all infostates of its owner share.
 """
 
 import collections
@@ -21,32 +21,32 @@ _PART = re.compile(r"\[[^\[\]]*\]|[^\s\[\]]+|\S")
 def infoset_labels(
   tree: Tree, names: list[str], infostates: list[str], players: Int64s, num_histories: Int64s
 ) -> list[str]:
-  """Returns a label for each infoset; no two of a player's are the same, unless their infostates are nearly so.
+  """Returns a label for each infoset. Labels of a player's infosets differ, unless their infostates nearly agree.
 
   Args:
-    tree: of histories.
-    names: of moves.
-    infostates: of the infosets.
-    players: int64 (infosets,): whose they are.
-    num_histories: int64 (infosets,): how many histories the game has in each, on the page or not.
+    tree: the tree of histories.
+    names: the names of moves.
+    infostates: the information state string of each infoset.
+    players: int64 (infosets,). The owner of each infoset.
+    num_histories: int64 (infosets,). The number of histories of each infoset in the whole game.
   """
-  known = _common_moves(tree, names, num_histories)
-  times = collections.Counter(zip(players.tolist(), known, strict=True))
-  result = [label or "" for label in known]
+  common = _common_moves(tree, names, num_histories)
+  times = collections.Counter(zip(players.tolist(), common, strict=True))
+  result = [label or "" for label in common]
   for player in np.unique(players).tolist():
-    own = np.flatnonzero(players == player).tolist()
-    unclear = [row for row in own if known[row] is None or times[player, known[row]] > 1]
-    if not unclear:
+    rows = np.flatnonzero(players == player).tolist()
+    ambiguous = [row for row in rows if common[row] is None or times[player, common[row]] > 1]
+    if not ambiguous:
       continue
-    parts = {row: _PART.findall(infostates[row]) for row in own}
-    shared = set.intersection(*map(set, parts.values())) if len(own) > 1 else set()
-    for row in unclear:
+    parts = {row: _PART.findall(infostates[row]) for row in rows}
+    shared = set.intersection(*map(set, parts.values())) if len(rows) > 1 else set()
+    for row in ambiguous:
       result[row] = " ".join(part for part in parts[row] if part not in shared)
   return result
 
 
 def _common_moves(tree: Tree, names: list[str], num_histories: Int64s) -> list[str | None]:
-  """Returns the moves that all histories of an infoset share; None where some are not here, or are of other lengths."""
+  """Returns the moves that all histories of an infoset share; None if some are not here, or lengths differ."""
   size = len(tree.mover)
   parent, depth = np.zeros((2, size), np.int64)
   parent[concatenated_ranges(tree.first_child, tree.num_children)] = np.repeat(
@@ -60,18 +60,18 @@ def _common_moves(tree: Tree, names: list[str], num_histories: Int64s) -> list[s
   result: list[str | None] = [None] * len(num_histories)
   if not len(rows):
     return result
-  whole = counts == num_histories[rows]
-  whole &= np.minimum.reduceat(depth[nodes], starts) == np.maximum.reduceat(depth[nodes], starts)
+  complete = counts == num_histories[rows]
+  complete &= np.minimum.reduceat(depth[nodes], starts) == np.maximum.reduceat(depth[nodes], starts)
   moves: list[list[str]] = [[] for _ in rows]
-  at = nodes
+  # All histories go up together, level by level.
   for level in range(int(depth[nodes].max()), 0, -1):
-    here = depth[at] == level
-    move = np.where(here, tree.move[at], 0)
+    is_at_level = depth[nodes] == level
+    move = np.where(is_at_level, tree.move[nodes], 0)
     least, most = np.minimum.reduceat(move, starts), np.maximum.reduceat(move, starts)
-    for place in np.flatnonzero((least == most) & (least > 0) & whole).tolist():
+    for place in np.flatnonzero((least == most) & (least > 0) & complete).tolist():
       moves[place].append(names[least[place]])
-    at = np.where(here, parent[at], at)
-  for row, is_whole, own in zip(rows.tolist(), whole.tolist(), moves, strict=True):
-    if is_whole:
-      result[row] = _SEPARATOR.join(reversed(own))
+    nodes = np.where(is_at_level, parent[nodes], nodes)
+  for row, is_complete, shared in zip(rows.tolist(), complete.tolist(), moves, strict=True):
+    if is_complete:
+      result[row] = _SEPARATOR.join(reversed(shared))
   return result

@@ -1,4 +1,4 @@
-"""Names of moves on a page: cards by rank and suit, bets by their size, other moves as the game names them."""
+"""Names of moves on a page: rank and suit of cards, size of bets, otherwise OpenSpiel's action strings."""
 
 import re
 from typing import Any
@@ -8,15 +8,15 @@ import pyspiel
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import NUM_CARDS
 
-# What a state of universal_poker prints of the chips that each player has put into the pot.
+# The chips of each player in the pot, in the text of a state of universal_poker.
 _SPENT = re.compile(r"\bP\d+: (\d+)")
 _FOLD = 0
-# Decks of three or four ranks, those of Kuhn and Leduc poker, are called after pictures.
+# The ranks of small decks, as in Kuhn and Leduc poker.
 _PICTURES = "JQKA"
 
 
 def card_names(game: pyspiel.Game) -> list[str]:
-  """Returns the names of a poker game's cards; none of other games."""
+  """Returns the names of a poker game's cards; an empty list for other games."""
   name, parameters = game.get_type().short_name, game.get_parameters()
   if name == "universal_poker":
     ranks, num_suits = cards.RANKS[: parameters["numRanks"]], parameters["numSuits"]
@@ -31,10 +31,10 @@ def card_names(game: pyspiel.Game) -> list[str]:
 
 
 class MoveNames:
-  """Names the moves of a game.
+  """Names of the moves of a game.
 
   Attributes:
-    cards: see `card_names`.
+    cards: list of str. The names of the cards, see `card_names`.
   """
 
   def __init__(self, game: pyspiel.Game) -> None:
@@ -44,24 +44,24 @@ class MoveNames:
       self._stacks = [int(stack) for stack in game.get_parameters()["stack"].split()]
 
   def name(self, state: Any, action: int) -> str:
-    """Returns what a move is called, its number where the game has no name for it."""
+    """Returns the name of a move; its number if the game has no name for it."""
     if self.cards and state.is_chance_node():
       return self._dealt(action)
     try:
       word = str(state.action_to_string(state.current_player(), action))
-    except Exception:  # Games written by users may have left this out, in many ways.
+    except Exception:  # Users' games without action strings raise various errors.
       return str(action)
     return word if self._stacks is None else self._bet(state, action, word.rpartition("move=")[2])
 
   def cost(self, state: Any, action: int) -> int:
-    """Returns how many chips a player's move puts into the pot, -1 to fold; in other games than universal_poker 0."""
+    """Returns the chips that a player's move puts into the pot in universal_poker, -1 for a fold; 0 in other games."""
     if self._stacks is None:
       return 0
     player = state.current_player()
     return -1 if action == _FOLD else _spent(state.child(action))[player] - _spent(state)[player]
 
   def _bet(self, state: Any, action: int, word: str) -> str:
-    """Returns what a move of universal_poker is called, with its size in chips."""
+    """Returns the name of a move of universal_poker, with its size in chips."""
     cost = self.cost(state, action)
     if cost < 0:
       return word
@@ -76,7 +76,7 @@ class MoveNames:
     return f"{'Raise by' if to_call else 'Bet'} {size}{share}"
 
   def _dealt(self, action: int) -> str:
-    """Returns the card, or both hands where chance deals them at once, as in endgames."""
+    """Returns the name of a card, or of both hands if chance deals them in one move, as in endgames."""
     if action < len(self.cards):
       return self.cards[action]
     dealt = [self.cards[action // NUM_CARDS**place % NUM_CARDS] for place in (3, 2, 1, 0)]
@@ -84,5 +84,5 @@ class MoveNames:
 
 
 def _spent(state: Any) -> list[int]:
-  """Returns the chips that each player of universal_poker has put into the pot."""
+  """Returns each player's chips in the pot of universal_poker."""
   return [int(chips) for chips in _SPENT.findall(str(state).partition("Spent:")[2])]

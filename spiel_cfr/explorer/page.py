@@ -1,8 +1,8 @@
-"""A page of the explorer: one HTML file with its programs, styles and data, which needs no server and no network.
+"""Page of the explorer: one HTML file with its programs, styles and data.
 
-All that comes from games is in compressed data, which the page's program turns into text, never into markup; the title
-alone stands in the markup, escaped. Probabilities are rounded to 1/65535. Values are float32, more exact than the four
-digits that a reader sees.
+Texts from games are in compressed data, which the page's program shows as text, never as markup. Only the title is in
+the markup, escaped. Probabilities are rounded to 1/65535. Values are float32, which is more exact than the four digits
+shown.
 """
 
 import base64
@@ -24,13 +24,13 @@ _ASSETS = importlib.resources.files("spiel_cfr.explorer") / "assets"
 _LIBRARIES = ("htm-preact-3.1.1.js", "uplot-1.6.32.js")
 _PROGRAMS = ("data.js", "views.js", "page.js")
 _STYLES = ("uplot-1.6.32.css", "page.css")
-# Chance's and players' probabilities are written as 16 bits.
+# Probability 1 as an integer of 16 bits.
 _ONE = 0xFFFF
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 def render(content: Content) -> bytes:
-  """Returns the page of a content."""
+  """Returns the HTML of a page."""
   groups: dict[str, Arrays] = {"tree": _fields(content.tree)}
   texts: dict[str, Any] = {"header": content.header, "names": content.names}
   if content.infosets is not None:
@@ -45,18 +45,18 @@ def render(content: Content) -> bytes:
   for name, text in texts.items():
     sections.append(_section(name, json.dumps(text).encode(), ""))
   for name, arrays in groups.items():
-    # Larger numbers first, so that each array is aligned to its own.
+    # Arrays of wider types come first, so that each is aligned to its type.
     ordered = sorted(arrays.items(), key=lambda item: -item[1].itemsize)
     layout = " ".join(f"{key}:{array.dtype.str[1:]}:{array.size}" for key, array in ordered)
-    little = [array.astype(array.dtype.newbyteorder("<")).tobytes() for _, array in ordered]
-    sections.append(_section(name, b"".join(little), layout))
+    data = [array.astype(array.dtype.newbyteorder("<")).tobytes() for _, array in ordered]
+    sections.append(_section(name, b"".join(data), layout))
   parts = {
     "title": html.escape(str(content.header["title"])),
     "style": "\n".join(map(_asset, _STYLES)),
     "data": "\n".join(sections),
     "script": "\n".join(f"<script>{_asset(name)}</script>" for name in (*_LIBRARIES, *_PROGRAMS)),
   }
-  # In one pass, so that nothing in a part is taken for the place of another.
+  # One pass, so that text of one part is never replaced as the placeholder of another.
   return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("page.html")).encode()
 
 
@@ -65,13 +65,13 @@ def _asset(name: str) -> str:
 
 
 def _section(name: str, data: bytes, layout: str) -> str:
-  """Returns data as an element of the page, which has letters and digits in it only."""
+  """Returns data as an element of the page, in base 64."""
   text = base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
   return f'<script type="text/plain" id="data-{name}" data-layout="{layout}">{text}</script>'
 
 
 def _fields(table: Any) -> Arrays:
-  """Returns the arrays of a table in the types that the page reads."""
+  """Returns the arrays of a dataclass in the types that the page reads."""
   return {
     name: _narrow(name, value)
     for name, value in vars(table).items()
@@ -83,19 +83,19 @@ def _narrow(name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
   if array.dtype == bool:
     return array.astype(np.uint8).ravel()
   if array.dtype.kind == "f":
-    # Reaches can be tiny, so they are not rounded to steps of the same size.
+    # Reach probabilities can be tiny, so they are not rounded to 1/65535.
     return _float32(array)
   return array.astype(np.int8 if name in ("mover", "player") else np.int32)
 
 
 def _float32(array: Float64s) -> npt.NDArray[np.float32]:
-  """Returns float32; infinities, which float32 makes of huge numbers, become the largest."""
+  """Returns float32; numbers beyond its range become its largest numbers."""
   most = np.finfo(np.float32).max
   return np.clip(array.ravel(), -most, most).astype(np.float32)
 
 
 def _in_steps(array: Float64s) -> npt.NDArray[np.uint16]:
-  """Returns numbers from 0 to 1 as integers; NaN, of hands that never come there, as 0."""
+  """Returns numbers from 0 to 1 as integers of 16 bits; NaN, at unreachable hands, as 0."""
   steps = np.rint(np.nan_to_num(array.ravel()).clip(0, 1) * _ONE)
   return np.asarray(steps, np.uint16)
 
@@ -105,27 +105,28 @@ def _relative(weights: Float64s) -> npt.NDArray[np.float32]:
 
 
 def _ranges(states: list[PublicState]) -> Arrays:
-  """Returns all public states end to end.
+  """Returns the arrays of all public states, one after the other.
 
-  `counts` has a row per state: hands of each player, number of actions. Weights are in units of the range's largest.
+  `counts` has three numbers a state: hands of player 0, hands of player 1, actions. Weights are divided by the largest
+  of their range.
   """
 
   def joined(arrays: Iterable[npt.NDArray[Any]], dtype: type) -> npt.NDArray[Any]:
     return np.concatenate([np.zeros(0, dtype), *arrays])
 
-  each = [own for state in states for own in state.ranges]
+  ranges = [of_player for state in states for of_player in state.ranges]
   counts = [
     (len(state.ranges[0].hands), len(state.ranges[1].hands), len(state.moves)) for state in states
   ]
   return {
     "counts": np.array(counts, np.int32).ravel(),
     "moves": np.array([move for state in states for move in state.moves], np.int32),
-    "value": joined((_float32(own.value) for own in each), np.float32),
+    "value": joined((_float32(each.value) for each in ranges), np.float32),
     "action_value": joined((_float32(state.action_value) for state in states), np.float32),
-    "hands": joined((own.hands.astype(np.uint16) for own in each), np.uint16),
-    "weight": joined((_relative(own.weight) for own in each), np.float32),
-    "beside": joined((_relative(own.beside) for own in each), np.float32),
-    "equity": joined((_in_steps(own.equity) for own in each), np.uint16),
+    "hands": joined((each.hands.astype(np.uint16) for each in ranges), np.uint16),
+    "weight": joined((_relative(each.weight) for each in ranges), np.float32),
+    "opponent_weight": joined((_relative(each.opponent_weight) for each in ranges), np.float32),
+    "equity": joined((_in_steps(each.equity) for each in ranges), np.uint16),
     "probability": joined((_in_steps(state.probability) for state in states), np.uint16),
     "is_best": joined((state.is_best.ravel().astype(np.uint8) for state in states), np.uint8),
   }

@@ -1,7 +1,7 @@
 """Content of a page of the explorer, as arrays, for every form of game.
 
-A page has a tree, of histories or of public states, and what players do in it: a table of infosets, or ranges of hands.
-All probabilities are those of one policy, all values are expected utilities in the game's own units.
+A page has a tree of histories and a table of infosets, or a tree of public states and ranges of hands. Probabilities
+are those of one policy. Values are expected payoffs in the game's units.
 """
 
 import dataclasses
@@ -15,17 +15,17 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tree:
-  """Nodes of a game's tree, parents first, the children of a node next to each other.
+  """Tree of histories or public states: parents come first, and the children of a node are adjacent.
 
   Attributes:
-    mover: int64 (nodes,): the player who moves, or `CHANCE` or `TERMINAL` of `history_list`.
-    first_child: int64 (nodes,).
-    num_children: int64 (nodes,): how many are in the tree.
-    num_cut: int64 (nodes,): how many more the game has.
-    move: int64 (nodes,): the name of the move that leads here, a row of `Content.names`; 0 at the root.
-    probability: float64 (nodes,): that this move is made at the parent.
-    values: float64 (nodes, players): what players expect from here on.
-    row: int64 (nodes,): of the infosets, or of the public states; `NONE` where there is none.
+    mover: int64 (nodes,). The player to move, or `CHANCE` or `TERMINAL` of `history_list`.
+    first_child: int64 (nodes,). The first child of each node.
+    num_children: int64 (nodes,). The number of children on the page.
+    num_cut: int64 (nodes,). The number of children left out.
+    move: int64 (nodes,). The move that leads to a node, as an index of `Content.names`; 0 at the root.
+    probability: float64 (nodes,). The probability of that move at the parent.
+    values: float64 (nodes, players). The expected payoff of each player from a node on.
+    row: int64 (nodes,). The infoset or public state of a node; `NONE` if there is none.
   """
 
   mover: Int64s
@@ -40,22 +40,23 @@ class Tree:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class InfosetTable:
-  """Infosets, in order of discovery, and their actions one after the other.
+  """Table of infosets, in order of discovery, and of their actions, infoset by infoset.
+
+  Values are NaN at infosets with counterfactual reach 0.
 
   Attributes:
-    infostates: information state strings.
-    labels: what they are called in lists: what tells them from the owner's others.
-    player: int64 (infosets,): whose they are.
-    num_actions: int64 (infosets,).
-    reach: float64 (infosets,): the probability that play comes there.
-    counterfactual_reach: float64 (infosets,): the same if the owner did all to come there.
-    value: float64 (infosets,): what the owner expects there; NaN where the others never lead.
-    best_value: float64 (infosets,): what it expects from a best response from there on; NaN likewise.
-    move: int64 (actions,): names of actions, rows of `Content.names`.
-    probability: float64 (actions,): of the policy.
-    action_value: float64 (actions,): what the owner expects if it takes the action there and goes on by its policy; NaN
-      likewise.
-    is_best: bool (actions,): whether a best response of the owner to the others takes it.
+    infostates: list of str. The information state string of each infoset.
+    labels: list of str. A short name of each infoset, which identifies it among its owner's.
+    player: int64 (infosets,). The owner of each infoset.
+    num_actions: int64 (infosets,). The number of actions.
+    reach: float64 (infosets,). The reach probability.
+    counterfactual_reach: float64 (infosets,). The reach probability if the owner plays to reach the infoset.
+    value: float64 (infosets,). The owner's expected payoff at the infoset.
+    best_value: float64 (infosets,). The owner's expected payoff by a best response from the infoset on.
+    move: int64 (actions,). The name of each action, as an index of `Content.names`.
+    probability: float64 (actions,). The probability of each action.
+    action_value: float64 (actions,). The owner's expected payoff by an action and its policy afterwards.
+    is_best: bool (actions,). True if the owner's best response takes the action.
   """
 
   infostates: list[str]
@@ -74,22 +75,21 @@ class InfosetTable:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HandRange:
-  """A player's hands, or its types in games of private types, at a public state.
+  """Range of a player at a public state: its hands, or its types in games of private types.
 
   Attributes:
-    hands: int64 (hands,): rows of the list of all hands.
-    weight: float64 (hands,): the probability that chance deals it, as far as it depends on the hand, and that its owner
-      plays to the public state with it.
-    beside: float64 (hands,): the same of all hands together that the opponent may have beside it; times `weight`, it is
-      proportional to the probability that the hand is here.
-    value: float64 (hands,): what its owner expects; NaN where the opponent has no hand beside it.
-    equity: float64 (hands,): the probability to win if the betting ended here, ties counted half; NaN likewise, and
-      where the range is of types.
+    hands: int64 (hands,). Indices in the list of all hands.
+    weight: float64 (hands,). The probability of the hand's deal, up to a common factor, times its owner's reach.
+    opponent_weight: float64 (hands,). The sum of the opponent's weights over hands that are possible beside this one.
+      Times `weight`, it is proportional to the reach probability of the hand.
+    value: float64 (hands,). The owner's expected payoff; NaN if `opponent_weight` is 0.
+    equity: float64 (hands,). The probability to win if betting ended here, with ties counted half; NaN if
+      `opponent_weight` is 0, and for types.
   """
 
   hands: Int64s
   weight: Float64s
-  beside: Float64s
+  opponent_weight: Float64s
   value: Float64s
   equity: Float64s
 
@@ -99,12 +99,12 @@ class PublicState:
   """A public state: ranges, strategies and values of hands.
 
   Attributes:
-    board: names of the public cards.
-    ranges: each player's.
-    moves: names of the actions of the player who moves, rows of `Content.names`; none at chance nodes.
-    probability: float64 (actions, hands), hands as in the mover's range.
-    action_value: float64 (actions, hands): what the mover expects from an action; NaN as in `HandRange.value`.
-    is_best: bool (actions, hands): what a best response does.
+    board: list of str. The names of the public cards.
+    ranges: two `HandRange`. The range of each player.
+    moves: list of int. The actions of the player to move, as indices of `Content.names`; empty at chance nodes.
+    probability: float64 (actions, hands). The strategy of the player to move, with the hands of its range.
+    action_value: float64 (actions, hands). That player's expected payoff by an action; NaN like `HandRange.value`.
+    is_best: bool (actions, hands). True if that player's best response takes the action.
   """
 
   board: list[str]
@@ -120,13 +120,13 @@ class Content:
   """Content of a page.
 
   Attributes:
-    header: what was solved, by what and how well; JSON.
-    names: of moves.
-    tree: of histories, or of public states.
-    infosets: those of a game whose histories are listed, None in vector form.
-    public_states: those of a game in vector form, None elsewhere.
-    grid: its hands, as JSON: their `unit`, "hand" or "type"; `names` of all, the `row` and the `column` of each in a
-      grid, and `labels` of the grid's cells, row by row; None elsewhere.
+    header: dictionary for JSON. The game, the policy, its values, and the parts left out.
+    names: list of str. The names of moves.
+    tree: `Tree`. The tree of histories or public states.
+    infosets: `InfosetTable`. The infosets of a game with a list of histories; None in vector form.
+    public_states: list of `PublicState`. The public states of a game in vector form; None otherwise.
+    grid: dictionary for JSON. The grid of hands in vector form: `unit`, "hand" or "type"; `names` of all hands; `row`
+      and `column` of each; `labels` of the cells, row by row. None otherwise.
   """
 
   header: dict[str, Any]
@@ -138,34 +138,34 @@ class Content:
 
   @property
   def num_infosets(self) -> int:
-    """Number of infosets; in vector form, of hands at public states."""
+    """Number of infosets; in vector form, number of hands at public states."""
     if self.infosets is not None:
       return len(self.infosets.player)
     return sum(state.probability.shape[1] for state in self.public_states or ())
 
 
 def kept_tree(parent: Int64s, kept: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-  """Returns `first_child`, `num_children` and `num_cut` of a `Tree` of some of a larger tree's nodes.
+  """Returns `first_child`, `num_children` and `num_cut` of the `Tree` of kept nodes, each of shape (kept,).
 
   Args:
-    parent: of all nodes, whose children are next to each other; that of the root, node 0, is not read.
-    kept: those that are kept, ascending, with each its parent.
+    parent: int64 (nodes,). The parent of every node; that of the root, node 0, is not read. Children are adjacent.
+    kept: int64 (kept,). The kept nodes, ascending, including all their parents.
   """
   first, num_kept = np.zeros((2, len(parent)), np.int64)
   np.add.at(num_kept, parent[kept[1:]], 1)
-  # Backwards, so that of several children the first is what remains.
+  # In reverse, so that the first of several children is written last.
   first[parent[kept[:0:-1]]] = np.arange(len(kept))[:0:-1]
   num_children = np.bincount(parent[1:], minlength=len(parent))
   return first[kept], num_kept[kept], (num_children - num_kept)[kept]
 
 
 def kept_states(weights: Float64s, sizes: Int64s, max_infosets: int) -> tuple[Int64s, list[str]]:
-  """Returns the likeliest public states, ascending, and a sentence on those that are left out; the root is kept always.
+  """Returns the likeliest public states, ascending, and a description of those left out. The root is always kept.
 
   Args:
-    weights: float64 (states,). The probability of each; none is likelier than its parent, which comes before it.
-    sizes: int64 (states,). How many infosets are at each.
-    max_infosets: how many may be kept together.
+    weights: float64 (states,). The probability of each state, at most that of its parent, which comes before it.
+    sizes: int64 (states,). The number of infosets at each state.
+    max_infosets: the most infosets of all kept states.
   """
   order = np.argsort(-weights, kind="stable")
   count = max(1, int(np.searchsorted(np.cumsum(sizes[order]), max_infosets, side="right")))
@@ -176,5 +176,5 @@ def kept_states(weights: Float64s, sizes: Int64s, max_infosets: int) -> tuple[In
 
 
 def number_name(names: dict[str, int], name: str) -> int:
-  """Returns the number of a name, a new one if it is new; `Content.names` are the names in order of their numbers."""
+  """Returns the number of a name, which is added if it is new. `Content.names` lists names by number."""
   return names.setdefault(name, len(names))

@@ -1,13 +1,14 @@
-"""The content of a page for a poker game in vector form.
+"""Content of a page for a poker game in vector form.
 
-A public state is a board and a node of the public tree. With r_i(h) what player i's hand h weighs there, chance's reach
-times what i plays, and V_i(h) the sum over the opponent's hands g that share no card with h of r_-i(g) u_i(h, g), the
-hand is worth
+A public state is a board and a node of the public tree. Let r_i(h) be the weight of player i's hand h there: chance's
+reach times the player's. Let V_i(h) be the sum of r_-i(g) u_i(h, g) over the opponent's hands g that share no card with
+h. The value of the hand is
 
     v_i(h) = V_i(h) / sum over g of r_-i(g)
 
-V is found from the ends of the game up, for all hands at once: from decisions of i the average by its strategy, from
-those of the opponent the sum, whose weights are in r_-i already, and from chance the sum over boards by probability.
+V is computed from the terminals up, for all hands at once. At player i's decisions it is the average by its strategy.
+At the opponent's decisions it is the sum over actions, because r_-i includes the strategy. At chance nodes it is the
+sum over boards, weighted by probability.
 """
 
 from collections.abc import Iterator
@@ -38,33 +39,33 @@ from spiel_cfr.policies import forms
 
 
 class _PlayedBoard:
-  """A board under a policy.
+  """Ranges and values at all nodes of a board, under a policy.
 
   Attributes:
-    game: the game.
-    tree: its public tree.
-    number: which board it is; 0 is the trunk.
-    nodes: which nodes of the public tree are on it, parents first.
-    place: of each of them among these.
-    ranges: per player, float64 (nodes, hands): r above.
-    sums: per player, float64 (nodes, hands): V above.
-    apart: per player, float64 (hands, opponent's hands): 1 for pairs that share no card.
-    wins: per player, likewise: 1 for a win, 1/2 for a tie, 0 for pairs that share a card.
-    equities: per player, likewise: `wins`, averaged over the boards that may come.
-    mass: float64 (nodes,): the sum of the products of r over all pairs of hands.
+    game: `PublicGame`. The game.
+    tree: `HandTree`. Its public tree.
+    number: int. The number of the board; 0 is the first board, before chance deals further cards.
+    nodes: list of int. The nodes of the public tree on this board, parents first.
+    place: dictionary. Node -> its index in `nodes`.
+    ranges: one float64 (nodes, hands) a player. The weights r.
+    sums: one float64 (nodes, hands) a player. The values V.
+    disjoint: one float64 (hands, opponent's hands) a player. 1 for pairs of hands that share no card, else 0.
+    wins: one float64 (hands, opponent's hands) a player. 1 for a win, 1/2 for a tie, 0 for pairs that share a card.
+    equities: one float64 (hands, opponent's hands) a player. `wins`, averaged over the boards that may follow.
+    mass: float64 (nodes,). The sum of the products of weights over all pairs of hands.
   """
 
   def __init__(
     self, game: PublicGame, behavioral: Float64s, sequence_form: Float64s, number: int
   ) -> None:
-    """Weighs the hands; `settle` finds what they are worth."""
+    """Computes the weights of hands; `compute_values` computes their values."""
     self.game, self.tree = game, game.tree
     tree, self._behavioral, self.number = game.tree, behavioral, number
     board = tree.boards[number]
     self.nodes = [index for index, node in enumerate(tree.nodes) if node.level == board.level]
     self.place = {node: place for place, node in enumerate(self.nodes)}
     pairs = [hand_pairs(tree.deal, tree.boards[number], player) for player in PLAYERS]
-    self.apart = [pair.apart.astype(np.float64) for pair in pairs]
+    self.disjoint = [pair.apart.astype(np.float64) for pair in pairs]
     self.wins = [(1.0 + pair.ahead) / 2 * pair.apart for pair in pairs]
     self.equities = self.wins
     self.ranges = []
@@ -72,12 +73,12 @@ class _PlayedBoard:
       weights = tree.deal.reaches[player, board.hands[player]]
       rows = [game.layout.sequences_above(player, tree.place(number, node)) for node in self.nodes]
       self.ranges.append(np.stack([sequence_form[row] * weights for row in rows]))
-    opponents = self.ranges[1] @ self.apart[1]
+    opponents = self.ranges[1] @ self.disjoint[1]
     self.mass = np.asarray((self.ranges[0] * opponents).sum(axis=1))
-    self.sums = [np.zeros_like(own) for own in self.ranges]
+    self.sums = [np.zeros_like(weights) for weights in self.ranges]
 
-  def settle(self) -> None:
-    """Goes up from the ends of the game; what chance nodes are worth must be in `sums` already."""
+  def compute_values(self) -> None:
+    """Fills `sums` from the terminals up; those of chance nodes must be there already."""
     tree = self.tree
     for kind in TERMINALS:
       ends = [place for place, node in enumerate(self.nodes) if tree.nodes[node].kind is kind]
@@ -85,9 +86,9 @@ class _PlayedBoard:
       for player in PLAYERS:
         others = self.ranges[1 - player][ends]
         if kind is Kind.FOLD:
-          won = (1 - 2 * player) * others @ self.apart[player].T
+          won = (1 - 2 * player) * others @ self.disjoint[player].T
         else:
-          won = others @ (2 * self.wins[player] - self.apart[player]).T
+          won = others @ (2 * self.wins[player] - self.disjoint[player]).T
         self.sums[player][ends] = payoff * won
     for place in range(len(self.nodes) - 1, -1, -1):
       node = tree.nodes[self.nodes[place]]
@@ -99,22 +100,22 @@ class _PlayedBoard:
         self.sums[node.player][place] = (played * self.sums[node.player][children]).sum(axis=0)
         self.sums[1 - node.player][place] = self.sums[1 - node.player][children].sum(axis=0)
 
-  def add_to_trunk(self, trunk: "_PlayedBoard") -> None:
-    """Adds what follows the deal of this board to the trunk's chance nodes, and to its equities."""
+  def add_to(self, first_board: "_PlayedBoard") -> None:
+    """Adds this board's values to the first board's chance nodes, and its wins to the first board's equities."""
     tree, board = self.tree, self.tree.boards[self.number]
     lanes = [tree.lanes(player, 0, self.number) for player in PLAYERS]
-    for place, index in enumerate(trunk.nodes):
+    for place, index in enumerate(first_board.nodes):
       if tree.nodes[index].kind is Kind.CHANCE:
         child = self.place[tree.nodes[index].children[0]]
         for player in PLAYERS:
-          trunk.sums[player][place, lanes[player]] += board.probability * self.sums[player][child]
+          values = board.probability * self.sums[player][child]
+          first_board.sums[player][place, lanes[player]] += values
     for player in PLAYERS:
-      trunk.equities[player][np.ix_(lanes[player], lanes[1 - player])] += (
-        board.probability * self.wins[player]
-      )
+      pairs = np.ix_(lanes[player], lanes[1 - player])
+      first_board.equities[player][pairs] += board.probability * self.wins[player]
 
   def expected_values(self) -> Float64s:
-    """Returns what each player expects at each node, shape (nodes, players); NaN where nobody comes."""
+    """Returns each player's expected payoff at each node, shape (nodes, players); NaN at unreachable nodes."""
     sums = np.stack(
       [(self.ranges[player] * self.sums[player]).sum(axis=1) for player in PLAYERS], axis=1
     )
@@ -122,35 +123,35 @@ class _PlayedBoard:
       return np.where(self.mass[:, None] > 0, sums / self.mass[:, None], np.nan)
 
   def hand_range(self, player: int, node: int) -> HandRange:
-    """Returns a player's hands at a node."""
+    """Returns a player's range at a node."""
     place = self.place[node]
     others = self.ranges[1 - player][place]
     with np.errstate(invalid="ignore", divide="ignore"):
-      mass = self.apart[player] @ others
+      mass = self.disjoint[player] @ others
       return HandRange(
         hands=self.tree.boards[self.number].hands[player],
         weight=self.ranges[player][place],
-        beside=mass,
+        opponent_weight=mass,
         value=self.sums[player][place] / mass,
         equity=self.equities[player] @ others / mass,
       )
 
   def action_values(self, node: int) -> Float64s:
-    """Returns what the hands of the player to move expect of each action, shape (actions, hands)."""
+    """Returns the value of each action to the hands of the player to move, shape (actions, hands)."""
     decision = self.tree.nodes[node]
     children = [self.place[child] for child in decision.children]
-    mass = self.apart[decision.player] @ self.ranges[1 - decision.player][self.place[node]]
+    mass = self.disjoint[decision.player] @ self.ranges[1 - decision.player][self.place[node]]
     with np.errstate(invalid="ignore", divide="ignore"):
       return np.asarray(self.sums[decision.player][children] / mass)
 
 
 def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> Content:
-  """Describes a policy of a game in vector form; the header says what was left out.
+  """Returns the content of a page; its header names the parts left out.
 
   Args:
     game: the game.
     behavioral: the policy in behavioural form, shape (sequences,).
-    max_infosets: how many hands the public states of the page may have together; the likeliest states are kept.
+    max_infosets: the most hands of all public states on the page; the likeliest states are shown.
   """
   tree = game.tree
   tree.check_one_deal("No page of ranges")
@@ -160,26 +161,26 @@ def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> Co
   def board(number: int) -> _PlayedBoard:
     return _PlayedBoard(game, behavioral, sequence_form, number)
 
-  trunk = board(0)
+  first_board = board(0)
   if len(tree.boards) > 1:
-    trunk.equities = [np.zeros_like(wins) for wins in trunk.wins]
-  # What the tree needs of each board; the hands themselves would be too many to keep.
-  reach, values, places = [trunk.mass], [trunk.sums[0][:0]], dict(trunk.place)
+    first_board.equities = [np.zeros_like(wins) for wins in first_board.wins]
+  # Reach, values and places of each board; its ranges would take too much memory.
+  reach, values, places = [first_board.mass], [first_board.sums[0][:0]], dict(first_board.place)
   for number in range(1, len(tree.boards)):
     each = board(number)
-    each.settle()
-    each.add_to_trunk(trunk)
+    each.compute_values()
+    each.add_to(first_board)
     reach.append(each.mass * tree.boards[number].probability)
     values.append(each.expected_values())
     places.update(each.place)
-  trunk.settle()
-  values[0] = trunk.expected_values()
+  first_board.compute_values()
+  values[0] = first_board.expected_values()
 
   namer = _Namer(game)
   states = list(_public_states(tree, namer))
   weights = np.array([reach[number][places[node]] for number, node, _ in states])
   expected = np.array([values[number][places[node]] for number, node, _ in states])
-  # Rounding must not make a state likelier than the one before it.
+  # Rounding must not make a state likelier than its parent.
   for index, (_, _, parent) in enumerate(states):
     weights[index] = min(weights[index], weights[parent])
   sizes = np.zeros(len(states), np.int64)
@@ -193,11 +194,11 @@ def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> Co
   places_by_board: dict[int, list[int]] = {}
   for place, index in enumerate(kept.tolist()):
     places_by_board.setdefault(states[index][0], []).append(place)
-  for number, own in places_by_board.items():
-    each = trunk if number == 0 else board(number)
+  for number, kept_places in places_by_board.items():
+    each = first_board if number == 0 else board(number)
     if number:
-      each.settle()
-    for place in own:
+      each.compute_values()
+    for place in kept_places:
       node = states[kept[place]][1]
       if tree.nodes[node].kind not in TERMINALS:
         row[place] = len(rows)
@@ -214,7 +215,7 @@ def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> Co
 
 
 def _public_states(tree: HandTree, namer: "_Namer") -> Iterator[tuple[int, int, int]]:
-  """Yields board, node and the number of the parent of every public state, the children of a state together."""
+  """Yields the board, the node and the parent's number of every public state; children of a state are adjacent."""
   yield 0, 0, 0
   queue = [(0, 0)]
   for parent, (number, node) in enumerate(queue):
@@ -281,11 +282,11 @@ def _tree(
 
 
 class _Namer:
-  """Names boards and moves, and puts bets in order.
+  """Names of boards and moves, and the order of bets by size.
 
   Attributes:
-    cards: names of all cards.
-    names: numbers of all names of moves.
+    cards: list of str. The names of all cards.
+    names: dictionary. Name of a move -> its number.
   """
 
   def __init__(self, game: PublicGame) -> None:
@@ -293,28 +294,28 @@ class _Namer:
     self._moves = MoveNames(game.game)
     self.cards = self._moves.cards
     self.names = {"": 0}
-    self._known: dict[int, tuple[list[int], list[int]]] = {}
+    self._cached: dict[int, tuple[list[int], list[int]]] = {}
     given = game.game.get_parameters().get("boardCards", "")
-    # As the user wrote them: boards have them in the order of the deck.
+    # In the order in which the user wrote them; boards have the order of the deck.
     self._board = [given[start : start + 2] for start in range(0, len(given), 2)]
 
   def board(self, number: int) -> list[str]:
-    """Returns the names of a board's cards, those of the beginning first."""
+    """Returns the names of a board's cards; the game's given cards come first."""
     return [*self._board, *(self.cards[card] for card in self._dealt(number))]
 
   def move(self, number: int, node: int, child: int) -> int:
-    """Returns the name of what leads from a node to a child of it on a board."""
+    """Returns the number of the name of the move from a node to its child on a board."""
     tree = self._game.tree
     if tree.nodes[node].kind is Kind.CHANCE:
       return number_name(self.names, " ".join(self.cards[card] for card in self._dealt(number)))
     return self.moves(number, node)[tree.nodes[node].children.index(child)]
 
   def moves(self, number: int, node: int) -> list[int]:
-    """Returns the names of a decision's actions, which are the same on all boards."""
+    """Returns the numbers of the names of a decision's actions, which are equal on all boards."""
     return self._look_up(number, node)[0]
 
   def order(self, number: int, node: int) -> list[int]:
-    """Returns a decision's actions, as places among them, by what they cost; in other games as they are."""
+    """Returns the indices of a decision's actions, in the order of their cost in chips."""
     return self._look_up(number, node)[1]
 
   def _dealt(self, number: int) -> tuple[int, ...]:
@@ -322,7 +323,8 @@ class _Namer:
     return tree.boards[number].cards[len(tree.deal.board) :]
 
   def _look_up(self, number: int, node: int) -> tuple[list[int], list[int]]:
-    if node not in self._known:
+    """Returns the numbers of a decision's names, and the order of its actions."""
+    if node not in self._cached:
       tree, view = self._game.tree, self._game.view
       decision, board = tree.nodes[node], tree.boards[number]
       state = view.new_initial_state()
@@ -333,12 +335,12 @@ class _Namer:
         number_name(self.names, self._moves.name(state, action)) for action in decision.actions
       ]
       costs = [self._moves.cost(state, action) for action in decision.actions]
-      self._known[node] = names, sorted(range(len(costs)), key=costs.__getitem__)
-    return self._known[node]
+      self._cached[node] = names, sorted(range(len(costs)), key=costs.__getitem__)
+    return self._cached[node]
 
 
 def hand_grid(deal: Deal, card_names: list[str]) -> dict[str, Any]:
-  """Returns `Content.grid`: of two cards by ranks, suited ones above the diagonal; of one by suit and rank."""
+  """Returns `Content.grid`: two cards by ranks, with suited hands above the diagonal; one card by suit and rank."""
   names = ["".join(card_names[card] for card in hand[::-1]) for hand in deal.hands.tolist()]
   if deal.hand_size == 1:
     rank, suit = np.divmod(deal.hands[:, 0], deal.num_suits)

@@ -1,11 +1,11 @@
-"""A game with a mediator in it, for the explorer: recommendations are moves, and obedience is a policy.
+"""Game with a mediator, for the explorer: recommendations are moves of chance, and obedience is a policy.
 
-At each decision the mediator draws a recommendation as a move of chance, given all earlier ones; then the player
-follows it, or takes another action. A player who has taken another action gets no more recommendations. For the other
-players the recommendation and the action then become one move of chance.
+At each decision the mediator draws a recommendation, given all earlier ones. The player then follows it or takes
+another action. A player who deviates gets no further recommendations. From then on, recommendation and action of each
+other player are a single move of chance.
 
-So a best response to players who obey is the best way to leave the mediator, having seen its recommendation, and
-NashConv is the players' gain from leaving: 0 in an extensive-form correlated equilibrium (von Stengel and Forges 2008,
+A best response to obedient players is therefore the best way to leave the mediator after a recommendation. NashConv is
+the sum of the gains from leaving: 0 in an extensive-form correlated equilibrium (von Stengel and Forges 2008,
 definition 2.2).
 """
 
@@ -25,33 +25,33 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import compile_game
 from spiel_cfr.policies import forms
 
-# Recommendations of a smaller probability are rounding.
-_NEVER = 1e-12
+# Recommendations with smaller probabilities are rounding errors, and left out.
+_NEGLIGIBLE = 1e-12
 
 
 class _Node(NamedTuple):
   """A history of the game with its mediator.
 
   Attributes:
-    state: of the game without it.
-    told: the last sequence that each player was told.
-    left: who has left the mediator, and when; None if nobody has.
-    order: where the action that the player to move is told is among the legal ones; None if it is not told yet.
+    state: the OpenSpiel state of the game without mediator.
+    last: tuple of int. The sequence last recommended to each player.
+    deviator: the player who has left the mediator, and a description of the point; None if none has.
+    recommended: int. The index, among the legal actions, of the recommendation to the player to move; None before it.
   """
 
   state: Any
-  told: tuple[int, ...]
-  left: tuple[int, str] | None = None
-  order: int | None = None
+  last: tuple[int, ...]
+  deviator: tuple[int, str] | None = None
+  recommended: int | None = None
 
 
 class _Writer:
-  """Writes the game in Gambit's extensive form, which OpenSpiel reads.
+  """Writer of the game in Gambit's extensive form, which OpenSpiel reads.
 
   Attributes:
-    lines: one for the game, then one for each history.
-    infosets: of each player, their numbers and what the player is told there, None if it has left.
-    numbers: of the words for players' actions.
+    lines: list of str. One line for the game, then one for each history.
+    infosets: one dictionary a player. Infostate -> number, and the recommendation there; None for a deviator.
+    numbers: dictionary. Word of a player's action -> its number.
   """
 
   def __init__(self, policy: CorrelatedPolicy) -> None:
@@ -60,87 +60,93 @@ class _Writer:
     players = " ".join(f'"{player}"' for player in range(game.num_players))
     self.lines = [f'EFG 2 R "" {{ {players} }} ""']
     self.infosets: list[dict[str, tuple[int, str | None]]] = [{} for _ in range(game.num_players)]
-    # OpenSpiel numbers words in the order in which it meets them, those of chance apart, and sorts moves by that.
+    # OpenSpiel numbers words in order of appearance, chance's separately, and sorts moves by number.
     self.numbers: dict[str, int] = {}
     self._chance_numbers: dict[str, int] = {}
 
   def write(self, node: _Node) -> list[_Node]:
-    """Writes a line; returns the nodes that follow."""
+    """Writes the line of a node; returns its children."""
     state = node.state
     if state.is_terminal():
-      paid = " ".join(repr(float(each)) for each in self._view.returns(state))
-      self.lines.append(f't "" {len(self.lines)} "" {{ {paid} }}')
+      payoffs = " ".join(repr(float(each)) for each in self._view.returns(state))
+      self.lines.append(f't "" {len(self.lines)} "" {{ {payoffs} }}')
       return []
     if state.is_chance_node():
-      actions, often = zip(*self._view.chance_outcomes(state), strict=True)
-      after = [node._replace(state=state.child(action)) for action in actions]
-      return self._chance(list(zip(self._words(state, actions), often, after, strict=True)))
-    player, left = state.current_player(), node.left
+      actions, chances = zip(*self._view.chance_outcomes(state), strict=True)
+      children = [node._replace(state=state.child(action)) for action in actions]
+      return self._chance(list(zip(self._words(state, actions), chances, children, strict=True)))
+    player, deviator = state.current_player(), node.deviator
     infostate, legal = self._view.look_up(state)
     words = self._words(state, legal)
-    after = [_Node(state.child(action), node.told, left) for action in legal]
-    if left is not None and left[0] == player:
-      moves = list(zip(words, after, strict=True))
-      return self._decision(player, f"{infostate}\n{left[1]}", None, moves)
-    if node.order is not None:
-      order = words[node.order]
-      when = player, f"[left when told {order}] at {infostate}"
+    children = [_Node(state.child(action), node.last, deviator) for action in legal]
+    if deviator is not None and deviator[0] == player:
+      moves = list(zip(words, children, strict=True))
+      return self._decision(player, f"{infostate}\n{deviator[1]}", None, moves)
+    if node.recommended is not None:
+      recommended = words[node.recommended]
+      leaves = player, f"[left when told {recommended}] at {infostate}"
       moves = [
-        (word, child if word == order else child._replace(left=when))
-        for word, child in zip(words, after, strict=True)
+        (word, child if word == recommended else child._replace(deviator=leaves))
+        for word, child in zip(words, children, strict=True)
       ]
-      return self._decision(player, f"{infostate}\n[told {order}]", order, moves)
-    sequences, chances = next_recommendations(self._policy, node.told, player, infostate)
-    drawn = []
-    for place, (word, often) in enumerate(zip(words, chances.tolist(), strict=True)):
-      told = (*node.told[:player], int(sequences[place]), *node.told[player + 1 :])
-      if left is None:
-        drawn.append((f"P{player} is told {word}", often, _Node(state, told, None, place)))
+      return self._decision(player, f"{infostate}\n[told {recommended}]", recommended, moves)
+    return self._recommend(node, infostate, words, children)
+
+  def _recommend(
+    self, node: _Node, infostate: str, words: list[str], children: list[_Node]
+  ) -> list[_Node]:
+    """Writes the draw of a recommendation, together with its action if another player has left the mediator."""
+    player = node.state.current_player()
+    sequences, chances = next_recommendations(self._policy, node.last, player, infostate)
+    outcomes = []
+    for place, (word, chance) in enumerate(zip(words, chances.tolist(), strict=True)):
+      last = (*node.last[:player], int(sequences[place]), *node.last[player + 1 :])
+      if node.deviator is None:
+        outcomes.append((f"P{player} is told {word}", chance, _Node(node.state, last, None, place)))
       else:
-        drawn.append(
-          (f"P{player} is told {word} and does", often, after[place]._replace(told=told))
-        )
-    return self._chance(drawn)
+        child = children[place]._replace(last=last)
+        outcomes.append((f"P{player} is told {word} and does", chance, child))
+    return self._chance(outcomes)
 
   def _words(self, state: Any, actions: Sequence[int]) -> list[str]:
-    """Returns a name of each move, no two alike."""
+    """Returns a name for each move; names differ."""
     names = {action: one_line(self._namer.name(state, action)) for action in actions}
     return list(distinct(names).values())
 
   def _chance(self, moves: list[tuple[str, float, _Node]]) -> list[_Node]:
     numbers = self._chance_numbers
     moves = sorted(
-      (move for move in moves if move[1] > _NEVER),
+      (move for move in moves if move[1] > _NEGLIGIBLE),
       key=lambda move: numbers.setdefault(move[0], len(numbers)),
     )
-    total = sum(often for _, often, _ in moves)
-    words = " ".join(f'"{word}" {often / total!r}' for word, often, _ in moves)
+    total = sum(chance for _, chance, _ in moves)
+    words = " ".join(f'"{word}" {chance / total!r}' for word, chance, _ in moves)
     self.lines.append(f'c "" {len(self.lines)} "" {{ {words} }} 0')
     return [node for _, _, node in moves]
 
   def _decision(
-    self, player: int, infostate: str, order: str | None, moves: list[tuple[str, _Node]]
+    self, player: int, infostate: str, recommended: str | None, moves: list[tuple[str, _Node]]
   ) -> list[_Node]:
     moves.sort(key=lambda move: self.numbers.setdefault(move[0], len(self.numbers)))
-    own = self.infosets[player]
-    number, _ = own.setdefault(infostate, (len(own) + 1, order))
+    infosets = self.infosets[player]
+    number, _ = infosets.setdefault(infostate, (len(infosets) + 1, recommended))
     words = " ".join(f'"{word}"' for word, _ in moves)
     self.lines.append(f'p "" {player + 1} {number} "{player} {number}" {{ {words} }} 0')
     return [node for _, node in moves]
 
 
 def with_mediator(policy: CorrelatedPolicy, max_nodes: int) -> tuple[CompiledGame, Float64s]:
-  """Returns a game with its mediator, and a policy: to obey, and a best response for whoever has left.
+  """Returns a game with its mediator, and the policy of players who obey; deviators play a best response.
 
   Args:
-    policy: what is recommended.
-    max_nodes: how many histories the game may have with the mediator.
+    policy: the distribution of recommendations.
+    max_nodes: the most histories of the game with its mediator.
 
   Returns:
     The game, and the policy in behavioural form, shape (sequences,).
 
   Raises:
-    GameTooLargeError: it has more.
+    GameTooLargeError: the game with its mediator has more than `max_nodes` histories.
     NoStatesError: the game has no states.
   """
   game, writer = policy.compiled_game, _Writer(policy)
@@ -149,30 +155,32 @@ def with_mediator(policy: CorrelatedPolicy, max_nodes: int) -> tuple[CompiledGam
     stack += reversed(writer.write(stack.pop()))
     if len(writer.lines) > max_nodes:
       raise errors.GameTooLargeError(
-        f"{game} has more than max_nodes={max_nodes:,} histories with its mediator: one for each way to leave it."
+        f"{game} has more than max_nodes={max_nodes:,} histories with its mediator, which adds one for each way to "
+        "leave it. Raise max_nodes."
       )
-  names = [list(own) for own in writer.infosets]
+  names = [list(infosets) for infosets in writer.infosets]
 
   def infostate(state: Any, player: int) -> str:
-    # OpenSpiel's has the number of the infoset in the third place.
+    # The third part of OpenSpiel's string is the number of the infoset.
     return names[player][int(state.information_state_string().split("-")[2]) - 1]
 
   efg = pyspiel.load_efg_game("\n".join(writer.lines) + "\n")
   compiled = compile_game(efg, max_nodes=max_nodes, vector_form=False, infostate=infostate)
-  orders = [
-    own[name][1]
-    for own, infostates in zip(writer.infosets, compiled.infostates, strict=True)
+  words = [
+    infosets[name][1]
+    for infosets, infostates in zip(writer.infosets, compiled.infostates, strict=True)
     for name in infostates
   ]
-  numbers = [-1 if order is None else writer.numbers[order] for order in orders]
-  told = np.repeat(numbers, np.concatenate(compiled.num_actions))
+  numbers = [-1 if word is None else writer.numbers[word] for word in words]
+  recommended = np.repeat(numbers, np.concatenate(compiled.num_actions))
 
-  def with_the_others(behavioral: Float64s) -> Float64s:
-    entries = np.where(
-      told < 0, compiled.to_actions(behavioral), told == np.concatenate(compiled.actions)
+  def obey(of_deviators: Float64s) -> Float64s:
+    """Returns the policy that obeys, and plays `of_deviators` after a deviation; both in behavioural form."""
+    obeys = recommended == np.concatenate(compiled.actions)
+    return compiled.from_actions(
+      np.where(recommended < 0, compiled.to_actions(of_deviators), obeys)
     )
-    return compiled.from_actions(entries)
 
-  obeying = forms.sequence_form(compiled, with_the_others(forms.uniform(compiled)))
-  found = evaluate.evaluate(compiled, obeying, responses=True).best_responses
-  return compiled, with_the_others(found)
+  obeying = forms.sequence_form(compiled, obey(forms.uniform(compiled)))
+  responses = evaluate.evaluate(compiled, obeying, responses=True).best_responses
+  return compiled, obey(responses)

@@ -1,13 +1,12 @@
-"""The content of a page for a game of private types in vector form, such as liar's dice.
+"""Content of a page for a game of private types in vector form, such as liar's dice.
 
-The public states are the nodes and the terminals of the public tree. With x_i(t) the probability that player i plays to
-a public state with type t, and c(t, s) chance's probability of a pair of types and of all its moves on the way, player
-i's type t is worth
+The public states are the nodes and the terminals of the public tree. Let x_i(t) be player i's reach of a public state
+with type t, and c(t, s) chance's probability of a pair of types and of its moves on the way. The value of type t is
 
     v_i(t) = V_i(t) / sum over the opponent's types s of c(t, s) x_-i(s)
 
-V_i is the counterfactual value. It is found from the terminals up: at decisions of i the average by its strategy, at
-all other nodes the sum, because c and x_-i hold the weights already.
+V_i is the counterfactual value, computed from the terminals up. At player i's decisions it is the average by its
+strategy; at other nodes it is the sum, because c and x_-i include the probabilities.
 """
 
 import functools
@@ -40,29 +39,29 @@ from spiel_cfr.policies import forms
 
 
 class _PlayedTree:
-  """A public tree under a policy. A place is a node, or terminal k at the number of nodes + k.
+  """Reach and values in a public tree, under a policy. A place is a node, or terminal k at the number of nodes + k.
 
   Attributes:
-    game: the game.
+    game: `VectorGame`. The game.
     tree: its public tree.
     child: int64 (edges,). The place below each edge.
-    order: int64 (places,). The places, parents first, the children of a node next to each other.
+    order: int64 (places,). The places: parents come first, and the children of a node are adjacent.
     parent: int64 (places,). By position in `order`, the position of the parent; 0 for the root.
     edge: int64 (places,). By position in `order`, the edge above; `NONE` for the root.
-    reach: per player, float64 (places, types): x above.
-    beside: per player, float64 (places, types). The sum over the opponent's types of c x_-i.
-    sums: per player, float64 (places, types): V above.
+    reach: one float64 (places, types) a player. The player's reach x.
+    opponent_weight: one float64 (places, types) a player. The sum over the opponent's types of c x_-i.
+    sums: one float64 (places, types) a player. The counterfactual values V.
     mass: float64 (places,). The probability of each place.
   """
 
   def __init__(self, game: VectorGame, behavioral: Float64s) -> None:
-    """Weighs and values all types everywhere."""
+    """Computes the weights and values of all types at all places."""
     self.game, self.tree = game, game.tree
     tree = game.tree
     self.child = np.where(tree.child >= 0, tree.child, tree.num_nodes - 1 - tree.child)
     num_places = tree.num_nodes + tree.num_terminals
     shapes = [(num_places, count) for count in tree.num_types]
-    self.reach, self.beside = (
+    self.reach, self.opponent_weight = (
       [np.ones(shape) for shape in shapes],
       [np.zeros(shape) for shape in shapes],
     )
@@ -80,13 +79,13 @@ class _PlayedTree:
     self.parent = np.append(0, position[tree.node_of_edge[edges]])
 
     def strategy(player: int, edges: Int64s) -> Float64s:
-      mine = tree.player[tree.node_of_edge[edges]] == player
-      return np.where(mine[:, None], played[cells[edges, : tree.num_types[player]]], 1.0)
+      moves = tree.player[tree.node_of_edge[edges]] == player
+      return np.where(moves[:, None], played[cells[edges, : tree.num_types[player]]], 1.0)
 
     for edges in levels:
       for player, reach in enumerate(self.reach):
         reach[self.child[edges]] = reach[tree.node_of_edge[edges]] * strategy(player, edges)
-    self._weigh()
+    self._compute_weights()
     for matrix, ends in enumerate(_grouped(tree.matrix, len(tree.matrices))):
       first, second = tree.matrices[matrix]
       ends = tree.num_nodes + ends
@@ -99,15 +98,15 @@ class _PlayedTree:
         below = strategy(player, edges) * sums[self.child[edges]]
         sums[parents[begins]] = np.add.reduceat(below, begins, axis=0)
 
-  def _weigh(self) -> None:
-    """Finds `beside` and `mass`."""
+  def _compute_weights(self) -> None:
+    """Computes `opponent_weight` and `mass`."""
     tree = self.tree
     kinds = np.concatenate([tree.kind, tree.terminal_kind])
     for kind, places in enumerate(_grouped(kinds, len(tree.weights))):
       chances = self._chances(np.maximum(tree.weights[kind], 0.0))
-      self.beside[0][places] = self.reach[1][places] @ chances.T
-      self.beside[1][places] = self.reach[0][places] @ chances
-    # The kind of a terminal is that of the node above: it lacks a last move of chance.
+      self.opponent_weight[0][places] = self.reach[1][places] @ chances.T
+      self.opponent_weight[1][places] = self.reach[0][places] @ chances
+    # A terminal has the kind of the node above, which lacks a last move of chance.
     for edge in np.flatnonzero(
       (tree.child < 0) & (tree.player[tree.node_of_edge] == CHANCE)
     ).tolist():
@@ -117,9 +116,9 @@ class _PlayedTree:
         outcomes = dict(chance_outcomes(self.game.view, self.state(node, deal)))
         weights[deal] *= outcomes.get(int(tree.action[edge]), 0.0)
       chances = self._chances(weights)
-      self.beside[0][place] = chances @ self.reach[1][place]
-      self.beside[1][place] = self.reach[0][place] @ chances
-    self.mass = np.asarray((self.reach[0] * self.beside[0]).sum(axis=1))
+      self.opponent_weight[0][place] = chances @ self.reach[1][place]
+      self.opponent_weight[1][place] = self.reach[0][place] @ chances
+    self.mass = np.asarray((self.reach[0] * self.opponent_weight[0]).sum(axis=1))
 
   def _chances(self, weights: Float64s) -> Float64s:
     """Returns c, shape (types of player 0, types of player 1), given the weights of deals."""
@@ -129,11 +128,11 @@ class _PlayedTree:
 
   def expected_values(self) -> Float64s:
     """Returns each player's expected value at each place, shape (places, players); NaN where the mass is 0."""
-    sums = [(own * value).sum(axis=1) for own, value in zip(self.reach, self.sums, strict=True)]
+    sums = [(reach * value).sum(axis=1) for reach, value in zip(self.reach, self.sums, strict=True)]
     return _quotient(np.stack(sums, axis=1), self.mass[:, None])
 
   def state(self, node: int, deal: int | None = None) -> Any:
-    """Returns OpenSpiel's state at a node after a deal; by default after the first deal that is possible there."""
+    """Returns OpenSpiel's state at a node after a deal; by default the first one that is possible there."""
     path = self._first_paths[self.tree.kind[node]] if deal is None else self.tree.deals.paths[deal]
     state = self.game.view.new_initial_state()
     for action in [*path[path >= 0].tolist(), *self.tree.actions_above(node)]:
@@ -148,27 +147,28 @@ class _PlayedTree:
 def describe(
   game: VectorGame, behavioral: Float64s, *, max_infosets: int, max_nodes: int
 ) -> Content:
-  """Describes a policy of a game of private types in vector form; the header says what was left out.
+  """Returns the content of a page; its header names the parts left out.
 
   Args:
     game: the game.
     behavioral: the policy in behavioural form, shape (sequences,).
-    max_infosets: how many types the public states of the page may have together; the likeliest states are kept.
-    max_nodes: how many public states the game may have.
+    max_infosets: the most types of all public states on the page; the likeliest states are shown.
+    max_nodes: the most public states of the game.
 
   Raises:
-    GameTooLargeError: the game has more public states.
+    GameTooLargeError: the game has more than `max_nodes` public states.
   """
   tree = game.tree
   if tree.num_nodes + tree.num_terminals > max_nodes:
     raise errors.GameTooLargeError(
-      f"The game has {tree.num_nodes + tree.num_terminals:,} public states, more than max_nodes={max_nodes:,}."
+      f"The game has {tree.num_nodes + tree.num_terminals:,} public states, more than max_nodes={max_nodes:,}. Raise "
+      "max_nodes."
     )
   sequence_form = forms.sequence_form(game, behavioral)
   responses = evaluate.evaluate(game, sequence_form, responses=True).best_responses
   played = _PlayedTree(game, behavioral)
   weights = played.mass[played.order]
-  # Rounding must not make a state likelier than the one before it.
+  # Rounding must not make a state likelier than its parent.
   for position, above in enumerate(played.parent.tolist()):
     weights[position] = min(weights[position], weights[above])
   mover = np.append(tree.player, np.full(tree.num_terminals, TERMINAL))[played.order]
@@ -182,7 +182,7 @@ def describe(
   row = np.full(len(kept), NONE)
   rows: list[PublicState] = []
   type_names, grid = type_grid(game)
-  offsets = [np.array(own) for own in type_names]
+  numbers = [np.array(of_player) for of_player in type_names]
   for index, position in enumerate(kept.tolist()):
     node = int(played.order[position])
     if node >= tree.num_nodes:
@@ -192,8 +192,8 @@ def describe(
     for edge in edges:
       moves[edge] = number_name(names, namer.name(state, int(tree.action[edge])))
     row[index] = len(rows)
-    own_moves = [moves[edge] for edge in edges] if mover[position] >= 0 else []
-    rows.append(_public_state(played, node, own_moves, behavioral, responses, offsets))
+    node_moves = [moves[edge] for edge in edges] if mover[position] >= 0 else []
+    rows.append(_public_state(played, node, node_moves, behavioral, responses, numbers))
   first_child, num_children, num_cut = kept_tree(played.parent, kept)
   histories = Tree(
     mover=mover[kept].astype(np.int64),
@@ -224,8 +224,8 @@ def _public_state(
     HandRange(
       hands=numbers[player][own],
       weight=played.reach[player][node, own],
-      beside=played.beside[player][node, own],
-      value=_quotient(played.sums[player][node, own], played.beside[player][node, own]),
+      opponent_weight=played.opponent_weight[player][node, own],
+      value=_quotient(played.sums[player][node, own], played.opponent_weight[player][node, own]),
       equity=np.full(len(own), np.nan),
     )
     for player, own in enumerate(types)
@@ -237,14 +237,15 @@ def _public_state(
     children = played.child[tree.first_edge[node] : tree.first_edge[node + 1]]
     probability, is_best = behavioral[sequences], responses[sequences] > 0
     below = played.sums[mover][np.ix_(children, types[mover])]
-    action_value = _quotient(below, ranges[mover].beside)
+    action_value = _quotient(below, ranges[mover].opponent_weight)
   return PublicState([], (ranges[0], ranges[1]), moves, probability, action_value, is_best)
 
 
 def type_grid(game: VectorGame) -> tuple[list[list[int]], dict[str, Any]]:
-  """Returns each player's types as numbers of the grid's names, and `Content.grid`.
+  """Returns each player's types as indices of the grid's names, and `Content.grid`.
 
-  A type is named by its information state string at the root, without what all types of the player begin and end with.
+  The name of a type is its information state string at the root, without the words with which all types of the player
+  begin and end.
   """
   tree = game.tree
   found = []
@@ -256,7 +257,7 @@ def type_grid(game: VectorGame) -> tuple[list[list[int]], dict[str, Any]]:
       for action in path[path >= 0].tolist():
         states[-1].apply_action(action)
     found.append(_shortened([str(game.view.named(state, player)) for state in states]))
-  names = sorted({name for own in found for name in own})
+  names = sorted({name for of_player in found for name in of_player})
   place = {name: number for number, name in enumerate(names)}
   width = min(math.isqrt(len(names) - 1) + 1, 13)
   labels = [*names, *[""] * (-len(names) % width)]
@@ -268,30 +269,30 @@ def type_grid(game: VectorGame) -> tuple[list[list[int]], dict[str, Any]]:
     "column": column.tolist(),
     "labels": [labels[begin : begin + width] for begin in range(0, len(labels), width)],
   }
-  return [[place[name] for name in own] for own in found], grid
+  return [[place[name] for name in of_player] for of_player in found], grid
 
 
 def _shortened(names: list[str]) -> list[str]:
-  """Returns names without the words that all begin and end with."""
+  """Returns names without the words with which all begin and end."""
   words = [re.findall(r"\w+|\W", name) for name in names]
   before = _num_common(words)
-  after = _num_common([own[before:][::-1] for own in words])
-  return ["".join(own[before : len(own) - after]) or "".join(own) for own in words]
+  after = _num_common([each[before:][::-1] for each in words])
+  return ["".join(each[before : len(each) - after]) or "".join(each) for each in words]
 
 
 def _num_common(words: list[list[str]]) -> int:
-  """Returns the number of words that all lists begin with."""
+  """Returns the number of words with which all lists begin."""
   columns = zip(*words, strict=False)
   return sum(1 for _ in itertools.takewhile(lambda column: len(set(column)) == 1, columns))
 
 
 def _grouped(numbers: Any, count: int) -> list[Int64s]:
-  """Returns the places of each number from 0 to `count` - 1."""
+  """Returns the indices of each number from 0 to `count` - 1."""
   order = np.argsort(numbers, kind="stable")
   return np.split(order, np.cumsum(np.bincount(numbers, minlength=count))[:-1])
 
 
 def _quotient(sums: Float64s, mass: Float64s) -> Float64s:
-  """Returns sums / mass, NaN where the mass is 0."""
+  """Returns sums / mass; NaN if the mass is 0."""
   with np.errstate(invalid="ignore", divide="ignore"):
     return np.where(mass > 0, sums / mass, np.nan)

@@ -1,4 +1,4 @@
-"""The engine that samples a compiled game: a chain of steps over the tree of its histories."""
+"""Engine that samples compiled games: a chain of steps over the tree of histories."""
 
 import copy
 from collections.abc import Callable
@@ -26,12 +26,12 @@ from spiel_cfr.mccfr.updates import FullAverage, average_all
 
 
 class CompiledEngine:
-  """The samples of a compiled game. `begun` returns an engine that can run, with `table` and what follows it.
+  """Engine that samples a compiled game. The attributes below exist in the results of `fresh_copy`, which can run.
 
   Attributes:
-    table: the table.
-    counters: see `random_draws.new_counters`.
-    numbers: float64 (3,). The numbers of the current iteration.
+    table: `Table`. Regrets, strategies and averages.
+    counters: uint64 (4,). See `random_draws.new_counters`.
+    numbers: float64 (3,). The numbers of the current iteration, see `traversal.AVERAGE_WEIGHT`.
   """
 
   table: Table
@@ -41,14 +41,14 @@ class CompiledEngine:
   _chain: Chain | None
 
   def __init__(self, compiled: CompiledGame, sampler: Sampler, max_nodes: int) -> None:
-    """Walks the game's histories: at most `max_nodes`, or as many as the compiled game has listed states.
+    """Walks the game's histories.
 
     Raises:
-      GameTooLargeError: the game has more histories.
+      GameTooLargeError: the game has more than `max_nodes` histories, and more than the compiled game has listed.
       AbstractionError: averages are full, and infosets of the game are shared.
-      InconsistentInfosetError: the states are not those that were compiled.
+      InconsistentInfosetError: the compiled game differs from its OpenSpiel game.
     """
-    # A game in vector form counts public states, far fewer than it has histories.
+    # In vector form, `num_states` counts public states, which are far fewer than histories.
     max_nodes = max(max_nodes, compiled.num_states)
     if compiled.num_infosets > max_nodes:
       raise errors.GameTooLargeError(
@@ -56,7 +56,7 @@ class CompiledEngine:
       )
     if compiled.shared_infosets is not None and sampler.average_type == AverageType.FULL.value:
       raise errors.AbstractionError(
-        f"{compiled} has shared infosets: there is no one way to them by which full averages could be weighted. "
+        f"{compiled} has shared infosets, and full averages need a unique sequence to each infoset. "
         "Take another average_type, such as AverageType.SIMPLE."
       )
     self.compiled_game, self.sampler = compiled, sampler
@@ -69,8 +69,8 @@ class CompiledEngine:
       compiled.shared_entries,
     )
 
-  def begun(self, counters: Uint64s) -> Self:
-    """Returns an engine for the same game before its first iteration, which advances these counters."""
+  def fresh_copy(self, counters: Uint64s) -> Self:
+    """Returns an engine for this game before its first iteration. It advances the given counters."""
     result = copy.copy(self)
     result.counters = counters
     result.table = table = table_of(self.compiled_game, self.sampler.baseline_rate > 0)
@@ -80,7 +80,7 @@ class CompiledEngine:
     return result
 
   def traversal(self, player: int) -> Traversal:
-    """Returns the arguments of the traversals for a player."""
+    """Returns the arguments of traversals for a player."""
     averaged = averaged_player(self.sampler, player, self.compiled_game.num_players)
     return Traversal(
       self.histories,
@@ -98,8 +98,8 @@ class CompiledEngine:
     """Runs an iteration for each row of numbers.
 
     Args:
-      rows: float64 (iterations, 3). The numbers of the iterations, see `traversal.AVERAGE_WEIGHT`.
-      updates: returns the steps after a traversal; the same in all calls.
+      rows: float64 (iterations, 3). The numbers of each iteration, see `traversal.AVERAGE_WEIGHT`.
+      updates: returns the steps after a traversal. Only the first call uses it.
     """
     if self._chain is None:
       players, steps = range(self.compiled_game.num_players), list[Step]()

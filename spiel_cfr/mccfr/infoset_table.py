@@ -1,7 +1,7 @@
-"""The table of a Monte Carlo solver: regrets, strategies and averages of its infosets, in arrays that may grow.
+"""Table of a Monte Carlo solver: regrets, strategies and averages of infosets, in arrays that can grow.
 
-Unlike in sequence form, the actions of an infoset stand side by side: a sample touches few infosets, far apart. Entry
-i of the arrays is the empty sequence of player i; the actions of the infosets follow.
+The actions of an infoset are adjacent, because a sample touches few infosets, far apart. Entry i of the arrays is the
+empty sequence of player i; the actions of the infosets follow.
 """
 
 import dataclasses
@@ -17,20 +17,19 @@ from spiel_cfr.mccfr.random_draws import ITERATIONS
 
 
 class Entries(NamedTuple):
-  """The arrays of a table. In "at action 0" the other actions of the infoset have no meaning there.
+  """The arrays of a table. Those "per infoset" hold their value at the infoset's action 0.
 
   Attributes:
     first: uint32 (infosets,). The entry of each infoset's action 0.
     num_actions: uint32 (infosets,). The number of actions.
-    parent: uint32 (infosets,). The entry of the owner's sequence above.
-    regret: float64 (entries,). Cumulative regrets, as the minimizer has discounted them.
+    parent: uint32 (infosets,). The entry of the owner's last sequence above.
+    regret: float64 (entries,). Cumulative regrets, discounted up to `caught_up`.
     strategy: float64 (entries,). The current strategy.
-    cumulative: float64 (entries,). The weighted sum of strategies; the average strategy in proportion.
-    increment: float64 (entries,). The regrets that the traversal under way has estimated.
-    touched: uint32 (entries,). At action 0: the number of actions if that traversal has valued them, otherwise 0.
-    reach: float64 (entries,). Workspace; at action 0 of an infoset that a traversal has valued: the weight of its
-      estimates.
-    caught_up: float64 (2, entries). At action 0: the sums of logarithms up to which `regret` is discounted, see
+    cumulative: float64 (entries,). The weighted sum of strategies; the average strategy is proportional to it.
+    increment: float64 (entries,). The regrets estimated by the current traversal.
+    touched: uint32 (entries,). Per infoset: the number of actions if the current traversal has valued them, else 0.
+    reach: float64 (entries,). Workspace. Per infoset valued by the current traversal: the weight of its estimates.
+    caught_up: float64 (2, entries). Per infoset: the sums of logarithms up to which `regret` is discounted, see
       `SamplingState.logarithms`.
     baseline: float64 (players, entries). The expected payoff of each player after an action; (0, players) without
       baselines.
@@ -49,7 +48,7 @@ class Entries(NamedTuple):
   baseline: DoubleTable
 
 
-# The most by which sums of probabilities may differ from 1.
+# The largest difference of sums of probabilities from 1.
 _TOLERANCE = 1e-6
 _MOST_LOGARITHM = 300.0
 _OVER_INFOSETS = ("first", "num_actions", "parent")
@@ -57,13 +56,17 @@ _OVER_INFOSETS = ("first", "num_actions", "parent")
 
 @dataclasses.dataclass
 class SamplingState:
-  """The state of a sampling solver. On the state engine the last five are empty, since its table has them.
+  """The state of a sampling solver. On the state engine, the arrays over entries are empty: its table has them.
 
   Attributes:
-    counters: see `random_draws.new_counters`.
-    logarithms: float64 (3,). A number of iterations, and the sums of the logarithms of their discounts, of positive and
-      of negative regrets.
-    regret, strategy, cumulative, caught_up, baseline: see `Entries`.
+    counters: uint64 (4,). See `random_draws.new_counters`.
+    logarithms: float64 (3,). A number of iterations, and the sums of the logarithms of their discounts on positive and
+      on negative regrets.
+    regret: float64 (entries,). See `Entries`.
+    strategy: float64 (entries,). See `Entries`.
+    cumulative: float64 (entries,). See `Entries`.
+    caught_up: float64 (2, entries). See `Entries`.
+    baseline: float64 (players, entries). See `Entries`.
   """
 
   counters: Uint64s
@@ -76,12 +79,12 @@ class SamplingState:
 
 
 class Table:
-  """The infosets met so far, in order of their first appearance.
+  """Infosets met so far, in order of their first appearance.
 
   Attributes:
-    entries: the arrays; longer than needed, and replaced when they become too short.
-    num_infosets: the number of infosets so far.
-    num_sequences: the number of sequences, empty ones included.
+    entries: `Entries`. Arrays with spare room; they are replaced when they become too short.
+    num_infosets: int. The number of infosets so far.
+    num_sequences: int. The number of sequences so far, empty ones included.
   """
 
   def __init__(self, num_players: int, has_baseline: bool = False) -> None:
@@ -104,23 +107,24 @@ class Table:
 
   @property
   def num_bytes(self) -> int:
-    """Memory of the arrays."""
+    """Size of the arrays in bytes."""
     return sum(array.nbytes for array in self.entries)
 
-  def state(self, counters: Uint64s, is_whole: bool) -> SamplingState:
-    """Returns the state of a solver before its first iteration, with the arrays of a table that `is_whole`."""
-    entries, shown = self.entries, slice(None if is_whole else 0)
-    lines = (entries.regret, entries.strategy, entries.cumulative)
-    tables = entries.caught_up, entries.baseline
+  def state(self, counters: Uint64s, has_arrays: bool) -> SamplingState:
+    """Returns the state before the first iteration, with the arrays of this table if `has_arrays`."""
+    entries, part = self.entries, slice(None if has_arrays else 0)
     return SamplingState(
       counters,
-      np.zeros(3),
-      *(line[shown] for line in lines),
-      *(table[:, shown] for table in tables),
+      logarithms=np.zeros(3),
+      regret=entries.regret[part],
+      strategy=entries.strategy[part],
+      cumulative=entries.cumulative[part],
+      caught_up=entries.caught_up[:, part],
+      baseline=entries.baseline[:, part],
     )
 
   def reserve(self, num_infosets: int, num_sequences: int) -> None:
-    """Makes room for this many infosets and sequences in all; doubles what has become too short."""
+    """Makes room for this many infosets and sequences; arrays that are too short double at least."""
     entries = self.entries
     if num_infosets <= len(entries.first) and num_sequences <= len(entries.regret):
       return
@@ -134,18 +138,18 @@ class Table:
     self.entries = entries._replace(**grown)
 
   def check(self, state: Mapping[str, Any]) -> None:
-    """Raises ValueError if samples can't lead to a state, whose arrays have the shapes of these."""
+    """Raises ValueError if samples can't lead to a state, whose arrays must have the shapes of this table's."""
     done, logarithms = int(state["counters"][ITERATIONS]), state["logarithms"]
     require(logarithms[0] == done and np.isfinite(logarithms).all(), "discounts are up to date")
     for name in ("regret", "cumulative", "baseline", "caught_up"):
       require(np.isfinite(state[name]), f"{name} is finite")
     self.check_averages(state["strategy"], state["cumulative"])
-    # The product of discounts since the last visit must be a number.
+    # The product of the discounts since the last visit must be finite.
     idle = logarithms[1:, None] - state["caught_up"]
     require(idle <= _MOST_LOGARITHM, "sums of logarithms are possible")
 
   def check_averages(self, strategy: Float64s, cumulative: Float64s) -> None:
-    """Raises ValueError if strategies are no distributions, or sums of them are negative."""
+    """Raises ValueError if a strategy is no distribution, or a sum of strategies is negative."""
     require(cumulative >= 0, "averages are not negative")
     require((strategy >= 0) & (strategy <= 1 + _TOLERANCE), "probabilities are between 0 and 1")
     first = self.entries.first[: self.num_infosets]
@@ -154,7 +158,7 @@ class Table:
       require(np.abs(sums - 1) <= _TOLERANCE, "probabilities sum to 1")
 
   def add(self, num_actions: int, parent: int) -> int:
-    """Adds an infoset, which plays the uniform strategy, below a sequence of its owner; returns its number."""
+    """Adds an infoset with the uniform strategy below its owner's sequence `parent`. Returns its number."""
     infoset, first = self.num_infosets, self.num_sequences
     self.num_infosets, self.num_sequences = infoset + 1, first + num_actions
     self.reserve(self.num_infosets, self.num_sequences)
@@ -169,8 +173,7 @@ class Table:
 def table_of(compiled: CompiledGame, has_baseline: bool = False) -> Table:
   """Returns a table of all infosets of a compiled game, in order of discovery, player by player.
 
-  Behind the empty sequences, its sequences are numbered as `CompiledGame.shared_entries` says; infosets that share them
-  are one.
+  After the empty sequences, sequences are numbered by `CompiledGame.shared_entries`. Shared infosets have one row.
   """
   num_players = compiled.num_players
   entry = np.zeros(compiled.end, np.int64)

@@ -8,7 +8,7 @@
 - Baselines: Schmid et al., "Variance Reduction in Monte Carlo Counterfactual Regret Minimization for Extensive Form
   Games using Baselines" (2019).
 
-They raise ArgumentError where an argument makes no sense, GameError where the game can't be loaded or sampled.
+They raise ArgumentError for an invalid argument, and GameError if the game can't be loaded or sampled.
 """
 
 import sys
@@ -30,10 +30,13 @@ def ExternalSamplingSolver(
   baseline_rate: float = 0.0,
   **options: Unpack[Options],
 ) -> SamplingSolver:
-  """External sampling: all actions of the player who learns, one of each other player and of chance.
+  """External sampling: explores all actions of the updating player, and samples one of each opponent and of chance.
 
-  Strategies are averaged by an `average_type`, OpenSpiel's enumeration or a name. If `baseline_rate` is positive, there
-  are baselines for the sampled actions, which move by this share to each new value. Others are `SamplingSolver`'s.
+  Args:
+    game: see `SamplingSolver`.
+    average_type: the averaging weight of a visit, as `AverageType`, OpenSpiel's enumeration or a name.
+    baseline_rate: the step by which baselines of sampled actions move to each new value; 0 for no baselines.
+    **options: see `SamplingSolver`.
   """
   name = str(getattr(average_type, "name", average_type))
   arguments.one_of(name, "average_type", list(AverageType.__members__))
@@ -50,11 +53,13 @@ def ExternalSamplingSolver(
 def OutcomeSamplingSolver(
   game: AnyGame, epsilon: float = 0.6, *, baseline_rate: float = 0.0, **options: Unpack[Options]
 ) -> SamplingSolver:
-  """Outcome sampling: one action everywhere, by the player who learns with exploration.
+  """Outcome sampling: samples one action at every node; the updating player explores.
 
-  That player plays uniformly with probability `epsilon`, above 0, at most 1; OpenSpiel's is 0.6. If `baseline_rate` is
-  positive, there are baselines for all actions, which move by this share to each new value. For the others see
-  `SamplingSolver`.
+  Args:
+    game: see `SamplingSolver`.
+    epsilon: the probability, above 0, at most 1, with which the updating player samples uniformly. OpenSpiel's is 0.6.
+    baseline_rate: the step by which baselines of all actions move to each new value; 0 for no baselines.
+    **options: see `SamplingSolver`.
   """
   sampler = Sampler(
     Rule.BY_EXPLORING_STRATEGY,
@@ -69,7 +74,7 @@ def OutcomeSamplingSolver(
 
 @recorded
 def ChanceSamplingSolver(game: AnyGame, **options: Unpack[Options]) -> SamplingSolver:
-  """Chance sampling: one outcome of each chance node an iteration, the same for all players, and all actions."""
+  """Chance sampling: samples one outcome of each chance node an iteration, and explores all actions of all players."""
   sampler = Sampler(Rule.EVERY_ACTION, Rule.EVERY_ACTION, repeats_draws=True, averages_own=True)
   return SamplingSolver(game, sampler, **options)
 
@@ -82,19 +87,20 @@ def AverageStrategySamplingSolver(
   tau: float = 1000.0,
   **options: Unpack[Options],
 ) -> SamplingSolver:
-  """Average-strategy sampling: actions that the average policy plays, and some others, of the player who learns.
+  """Average-strategy sampling: explores the updating player's actions by their shares of the average policy.
 
-  Action a of an infoset whose average strategy sums to s is explored with probability
+  With s the sum of strategies at an infoset, action a of the updating player is explored with probability
 
       max(epsilon, min(1, (beta + tau s(a)) / (beta + sum over actions b of s(b))))
 
-  and of the other players' actions and of chance's, one is.
+  One action of each opponent and of chance is sampled.
 
   Args:
     game: see `SamplingSolver`.
     epsilon: the least probability with which an action is explored, above 0, at most 1.
-    beta: how long all actions are explored, not negative; the paper's value.
-    tau: actions with more than a share 1 / tau of the average are always explored, not negative; the paper's value.
+    beta: a bonus to all actions at the beginning, at least 0. The default is the paper's.
+    tau: the factor on s, at least 0; the default is the paper's. An action with a share above 1 / tau is always
+      explored.
     **options: see `SamplingSolver`.
   """
   for name, value in (("beta", beta), ("tau", tau)):

@@ -1,4 +1,4 @@
-"""Base class of Monte Carlo solvers: random numbers of a key, and a game that is compiled or walked as it is."""
+"""Base class of Monte Carlo solvers: random numbers, and the engine on a compiled game or on OpenSpiel's states."""
 
 from collections.abc import Callable
 from typing import Any, Literal, TypedDict, get_args
@@ -37,32 +37,32 @@ class Options(TypedDict, total=False):
 
 
 class Iterations(int):
-  """Number of iterations done. Called, it does one more: OpenSpiel has a method of that name.
+  """Number of iterations done. A call runs one more, as OpenSpiel's method `iteration` does.
 
   Attributes:
-    one_more: does one iteration.
+    run_one: function without arguments. It runs one iteration.
   """
 
-  one_more: Callable[[], None]
+  run_one: Callable[[], None]
 
   def __call__(self) -> None:
     """Runs one iteration: a traversal and an update for each player."""
-    self.one_more()
+    self.run_one()
 
 
 class MonteCarloSolver(Solver):
   """Base class of solvers that sample the game. Their states have `counters`, see `random_draws.new_counters`.
 
-  They are used as OpenSpiel's are, with `solver.iteration()` or, faster, `solver.run(1000)`; and as all solvers here
-  are, where `solver.iteration` is the number of iterations done. Runs and traces need a compiled game. After Ctrl-C a
-  solver can go on; on the state engine with baselines that may have moved already.
+  Call `solver.iteration()` as in OpenSpiel, or `solver.run(1000)`, which is faster; `solver.iteration` is the number of
+  iterations done. Runs and traces need a compiled game. A solver can go on after Ctrl-C; on the state engine, the
+  interrupted traversal may have moved baselines.
 
   Attributes:
     engine: "compiled" or "states".
   """
 
   engine: EngineName
-  # What subclasses run with; it has the state.
+  # The state, and the engine that runs on it.
   _runtime: Any
 
   def __init__(
@@ -73,7 +73,7 @@ class MonteCarloSolver(Solver):
     engine: EngineName | None,
     max_nodes: int,
   ) -> None:
-    """Compiles the game if that is possible or asked for; the caller calls `reset`. See `SamplingSolver`."""
+    """Compiles the game if it fits or `engine` requires it; the caller then calls `reset`. See `SamplingSolver`."""
     if engine is not None:
       arguments.one_of(engine, "engine", get_args(EngineName), " or None")
     max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
@@ -85,7 +85,7 @@ class MonteCarloSolver(Solver):
       self._compiled_engine = _compiled_engine(game, sampler, max_nodes, engine == "compiled")
     if self._compiled_engine is not None:
       self._compiled, self.engine = self._compiled_engine.compiled_game, "compiled"
-    # That of a compiled game stays with it, since it knows which games can't be pickled.
+    # A compiled game keeps its own view: it knows which games can't be pickled.
     self._view = GameView(load_game(game)) if self._compiled is None else None
     if self._compiled is None:
       bounds = self.game.min_utility(), self.game.max_utility()
@@ -97,7 +97,7 @@ class MonteCarloSolver(Solver):
 
   def refresh(self) -> None:
     super().refresh()
-    # Reset, it draws what the loaded solver has drawn.
+    # After `reset`, the solver repeats the random numbers of the loaded one.
     self._key = int(self.state.counters[KEY])
 
   def prepare(self) -> None:
@@ -112,8 +112,8 @@ class MonteCarloSolver(Solver):
     """
     if self._compiled is None:
       raise errors.UnsupportedGameError(
-        "The solver works on states, and this needs a compiled game: give it what compile_game "
-        "returns, with a large enough max_nodes, if there is the time and the memory."
+        "This needs a compiled game, and the solver works on states: make it with the game that "
+        "compile_game returns, with a large enough max_nodes, if time and memory allow it."
       )
     return self._compiled
 
@@ -135,14 +135,15 @@ class MonteCarloSolver(Solver):
     return self.view.game
 
   def game_identity(self) -> dict[str, str | None]:
-    own = {"game": str(self.game), "game_sha256": None}
-    return own if self._compiled is None else super().game_identity()
+    if self._compiled is None:
+      return {"game": str(self.game), "game_sha256": None}
+    return super().game_identity()
 
   @property
   def iteration(self) -> Iterations:  # type: ignore[override]
-    """Number of iterations done; `iteration()` does one more."""
+    """Number of iterations done; `iteration()` runs one more."""
     done = Iterations(self.state.counters[ITERATIONS])
-    done.one_more = self.evaluate_and_update_policy
+    done.run_one = self.evaluate_and_update_policy
     return done
 
   @property
@@ -160,9 +161,9 @@ class MonteCarloSolver(Solver):
 def _compiled_engine(
   game: AnyGame, sampler: Sampler, max_nodes: int, required: bool
 ) -> CompiledEngine | None:
-  """Returns the engine for any game, or None where the game does not fit and the engine is not required."""
+  """Returns the engine of a game; None if the game does not fit and the engine is not required."""
   try:
-    # Histories are needed anyway, so that the vector form would save nothing.
+    # The engine needs histories anyway, so the vector form would save nothing.
     compiled = compile_game(game, max_nodes=max_nodes, vector_form=False)
     return CompiledEngine(compiled, sampler, max_nodes)
   except errors.GameTooLargeError as error:

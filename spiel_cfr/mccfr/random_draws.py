@@ -1,7 +1,7 @@
-"""Random draws: numbers of a stream, outcomes, and the probabilities with which actions are explored.
+"""Random numbers, sampled outcomes, and the probabilities with which actions are explored.
 
-Random numbers are a function of a key and a count (SplitMix64; Steele, Lea and Flood 2014, "Fast Splittable
-Pseudorandom Number Generators"), so that all there is to remember of the stream is a position.
+Random numbers are a function of a key and a position in the stream (SplitMix64; Steele, Lea and Flood 2014, "Fast
+Splittable Pseudorandom Number Generators"). These two integers are the whole state of the generator.
 """
 
 from collections.abc import MutableSequence, Sequence
@@ -18,7 +18,7 @@ from spiel_cfr.mccfr.sampling_rules import Rule, Sampler
 
 # Entries of a solver's counters: the key and the position of its random numbers, iterations done, nodes visited.
 KEY, POSITION, ITERATIONS, VISITED = range(4)
-# As long as NumPy's generators take notice of.
+# NumPy's generators ignore further bits.
 _MOST_SEED = (1 << 128) - 1
 _ONE: Any = np.uint64(1)
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
@@ -31,15 +31,15 @@ _BY_EXPLORING_STRATEGY = int(Rule.BY_EXPLORING_STRATEGY)
 
 
 def new_counters(key: int) -> Uint64s:
-  """Returns the counters of a solver at its beginning: the key of its random numbers, and zeros."""
+  """Returns a solver's counters before its first iteration, shape (4,): the key of random numbers, and zeros."""
   return np.array([key, 0, 0, 0], np.uint64)
 
 
 def new_key(seed: int | np.random.Generator | None) -> int:
-  """Returns a key of random numbers; None draws it from NumPy's global state.
+  """Returns the key of a stream of random numbers; the seed None draws it from NumPy's global state.
 
   Raises:
-    ArgumentError: the seed is none.
+    ArgumentError: the seed is no integer in [0, 2^128), no generator and not None.
   """
   if seed is None:
     # OpenSpiel's solvers draw from there, so that `np.random.seed` decides.
@@ -68,13 +68,13 @@ def next_uniform(counters: Uint64s) -> float:
 
 @kernel(types.void(COUNTS, FLOATS))
 def fill_uniform(counters: Uint64s, numbers: Float64s) -> None:
-  """Draws as many random numbers in [0, 1) as there is room for."""
+  """Fills an array with random numbers in [0, 1)."""
   for i in range(numbers.shape[0]):
     numbers[i] = next_uniform(counters)
 
 
 def pick(probabilities: Sequence[float], begin: int, count: int, uniform: float) -> int:
-  """Returns the outcome, of `count`, that a uniform number in [0, 1) stands for; never one of probability 0."""
+  """Returns the outcome in [0, `count`) for a uniform number in [0, 1); its probability is positive."""
   chosen = begin - begin
   total = 0.0
   for outcome in range(count):
@@ -91,7 +91,7 @@ compiled_pick = inlined(pick)
 
 @inlined
 def draw(probabilities: Float64s, begin: int, count: int, counters: Uint64s) -> Any:
-  """Draws one of `count` outcomes, whose probabilities are from `begin` on."""
+  """Draws an outcome in [0, `count`); their probabilities begin at `begin`."""
   return compiled_pick(probabilities, begin, count, next_uniform(counters))
 
 
@@ -107,16 +107,16 @@ def explore(
   """Writes the probabilities with which a `Rule` explores the actions of an infoset.
 
   Args:
-    rule: the rule.
-    sampler: its epsilon, beta and tau.
-    strategy: the strategies of all infosets.
-    cumulative: the weighted sums of these strategies.
-    first: the place of the infoset's action 0 in both.
+    rule: the `Rule`.
+    sampler: gives epsilon, beta and tau.
+    strategy: the current strategies, shape (entries,).
+    cumulative: the weighted sums of strategies, shape (entries,).
+    first: the entry of the infoset's action 0.
     actions: the number of its actions.
-    probabilities: the elements from 0 on are written.
+    probabilities: the result, written to the elements [0, `actions`).
 
   Returns:
-    Whether each action is drawn by itself; otherwise one of them is drawn from the distribution.
+    True if each action is drawn independently, False if one action is drawn from the distribution.
   """
   if rule == _EVERY_ACTION:
     for action in range(actions):

@@ -1,4 +1,4 @@
-"""Policies of a table of infosets, and snapshots of infosets that samples have met."""
+"""Policies of sampling solvers, and snapshots of infosets that samples have met."""
 
 import copy
 from collections.abc import Iterable
@@ -20,25 +20,25 @@ from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.tabular_policy import player_to_move
 
 Engine = CompiledEngine | StateEngine
-# The entries of a table to which probabilities are in proportion: sums of strategies, or the current one.
-Which = Literal["cumulative", "strategy"]
+# Name of the array in `Entries` to which probabilities are proportional.
+Source = Literal["cumulative", "strategy"]
 
 
 def regrets_now(table: Table, logarithms: Float64s) -> Float64s:
-  """Returns the cumulative regrets of a table, shape (entries,), with all discounts up to these sums of logarithms."""
+  """Returns the cumulative regrets of a table, shape (entries,), discounted up to these sums of logarithms."""
   entries, met = table.entries, slice(0, table.num_infosets)
   first, counts = entries.first[met].astype(np.int64), entries.num_actions[met].astype(np.int64)
   idle = np.exp(logarithms[:, None] - entries.caught_up[:, first])
   positive, negative = np.repeat(idle, counts, axis=1)
-  here, result = concatenated_ranges(first, counts), np.zeros(len(entries.regret))
-  result[here] = entries.regret[here] * np.where(entries.regret[here] > 0, positive, negative)
+  used, result = concatenated_ranges(first, counts), np.zeros(len(entries.regret))
+  result[used] = entries.regret[used] * np.where(entries.regret[used] > 0, positive, negative)
   return result
 
 
-def met_snapshots(
+def sampled_snapshots(
   engine: StateEngine, logarithms: Float64s, infosets: Iterable[tuple[int, str]]
 ) -> list[Snapshot]:
-  """Returns snapshots of infosets that an engine has met, for a game that is not compiled; see `Solver.snapshot`."""
+  """Returns snapshots of infosets of a game that is not compiled; see `Solver.snapshot`."""
   entries, num_players, result = engine.table.entries, len(engine.infostates), []
   regrets = regrets_now(engine.table, logarithms)
   for player, infostate in infosets:
@@ -50,7 +50,7 @@ def met_snapshots(
       sums = entries.cumulative[begin : begin + entries.num_actions.item(owner)]
       reach *= _normalized(sums)[above - begin]
       above = entries.parent.item(owner)
-    actions, here = engine.actions_of(player, infostate)
+    actions, of_actions = engine.actions_of(player, infostate)
     result.append(
       Snapshot(
         int(engine.counters[ITERATIONS]),
@@ -58,22 +58,22 @@ def met_snapshots(
         player,
         infostate,
         actions,
-        entries.strategy[here].tolist(),
-        _normalized(entries.cumulative[here]),
-        regrets[here].tolist(),
+        entries.strategy[of_actions].tolist(),
+        _normalized(entries.cumulative[of_actions]),
+        regrets[of_actions].tolist(),
         reach,
       )
     )
   return result
 
 
-def sampled_form(compiled: CompiledGame, engine: Engine, which: Which) -> Float64s:
-  """Returns the policy of a table in behavioural form, shape (sequences,); uniform at infosets not met."""
-  entries = in_order(compiled, engine, getattr(engine.table.entries, which))
+def sampled_probabilities(compiled: CompiledGame, engine: Engine, source: Source) -> Float64s:
+  """Returns a policy in behavioural form, shape (sequences,); uniform at infosets not met."""
+  entries = in_action_order(compiled, engine, getattr(engine.table.entries, source))
   return forms.behavioral_form(compiled, compiled.from_actions(entries))
 
 
-def in_order(compiled: CompiledGame, engine: Engine, values: Float64s) -> Float64s:
+def in_action_order(compiled: CompiledGame, engine: Engine, values: Float64s) -> Float64s:
   """Returns values of a table's entries in the order of `CompiledGame.actions`; 0 at infosets not met."""
   if isinstance(engine, CompiledEngine):
     result: Float64s = values[compiled.num_players + compiled.shared_entries]
@@ -90,10 +90,10 @@ def in_order(compiled: CompiledGame, engine: Engine, values: Float64s) -> Float6
   return result
 
 
-def sampled_dict(engine: StateEngine, which: Which) -> open_spiel.PolicyDict:
+def sampled_dict(engine: StateEngine, source: Source) -> open_spiel.PolicyDict:
   """Returns the policy at infosets met, as infostate -> action -> probability."""
   result: open_spiel.PolicyDict = {}
-  sums = getattr(engine.table.entries, which)
+  sums = getattr(engine.table.entries, source)
   for player, infostates in enumerate(engine.infostates):
     for infostate in infostates:
       actions, entries = engine.actions_of(player, infostate)
@@ -102,18 +102,18 @@ def sampled_dict(engine: StateEngine, which: Which) -> open_spiel.PolicyDict:
 
 
 def _normalized(sums: Float64s) -> list[float]:
-  """Returns sums divided by their total; uniform if all are 0."""
+  """Returns the sums divided by their total; the uniform distribution if all are 0."""
   total = sums.sum()
   result: list[float] = (sums / total if total > 0 else np.full(len(sums), 1 / len(sums))).tolist()
   return result
 
 
 class SampledPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
-  """A policy for the infosets that a solver has met, uniform elsewhere; it moves with the solver."""
+  """Policy of a solver on states: uniform at infosets not met. It changes as the solver runs."""
 
-  def __init__(self, view: GameView, engine: StateEngine, which: Which, turns: Turns) -> None:
+  def __init__(self, view: GameView, engine: StateEngine, source: Source, turns: Turns) -> None:
     super().__init__(view.open_spiel_game(), list(range(view.num_players)))
-    self._view, self._engine, self._which, self._turns = view, engine, which, turns
+    self._view, self._engine, self._source, self._turns = view, engine, source, turns
 
   @in_turn
   def __copy__(self) -> "SampledPolicy":
@@ -121,12 +121,12 @@ class SampledPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
 
   @in_turn
   def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-    """Returns action -> probability; raises PolicyError where no player is to move, or another one is."""
+    """Returns action -> probability; raises PolicyError if `player_id` is not to move."""
     player = player_to_move(state, player_id)
     infostate, actions = self._view.look_up(state, player)
     infoset = self._engine.infostates[player].get(infostate)
     sums = np.zeros(len(actions))
     if infoset is not None:
       entries = self._engine.table.entries
-      sums = getattr(entries, self._which)[entries.first.item(infoset) :][: len(actions)]
+      sums = getattr(entries, self._source)[entries.first.item(infoset) :][: len(actions)]
     return dict(zip(actions, _normalized(sums), strict=True))

@@ -1,4 +1,4 @@
-"""Rules of sampling: the actions that a traversal explores, and the weight of a visit in averages."""
+"""Sampling rules: the actions that a traversal explores, and the averaging weight of a visit."""
 
 import enum
 from typing import NamedTuple
@@ -7,15 +7,16 @@ from spiel_cfr._numba.records import Count, Double
 
 
 class AverageType(enum.Enum):
-  """The weight, in the average of player i, of a visit to one of i's infosets in a traversal for player p.
+  """The averaging weight of a visit to an infoset of player i in a traversal for player p.
 
-  The first two are OpenSpiel's, where i = p + 1.
+  SIMPLE and FULL are OpenSpiel's, with i = p + 1.
 
   Attributes:
-    SIMPLE: own reach over the probability of the samples drawn for i and for p. In external sampling that is 1.
-    FULL: nothing; every infoset is averaged once an iteration, weighted by own reach.
-    IMPORTANCE: own reach over the probability of all samples, chance's and third players' too. In external sampling of
-      two-player games whose chance outcomes are equally likely, that is the same throughout an infoset.
+    SIMPLE: int. Player i's reach over the probability of the samples drawn for i and p; 1 in external sampling.
+    FULL: int. Visits have no weight; every infoset is averaged once an iteration, weighted by its owner's reach.
+    IMPORTANCE: int. Player i's reach over the probability of all samples, those of chance and of third players
+      included. In external sampling of two-player games with equally likely chance outcomes, it is constant in an
+      infoset.
   """
 
   SIMPLE = 0
@@ -24,14 +25,15 @@ class AverageType(enum.Enum):
 
 
 class Rule(enum.IntEnum):
-  """The actions that are explored at a decision.
+  """The actions that a traversal explores at an infoset.
 
   Attributes:
-    EVERY_ACTION: all of them.
-    BY_STRATEGY: one, drawn from the current strategy.
-    BY_EXPLORING_STRATEGY: one, drawn uniformly with probability epsilon, otherwise from the current strategy.
-    BY_AVERAGE: each by itself with probability max(epsilon, min(1, (beta + tau s(a)) / (beta + sum of s))), where s are
-      the sums of the average strategy.
+    EVERY_ACTION: int. All actions.
+    BY_STRATEGY: int. One action, drawn from the current strategy.
+    BY_EXPLORING_STRATEGY: int. One action, drawn uniformly with probability epsilon, otherwise from the current
+      strategy.
+    BY_AVERAGE: int. Each action independently, with probability max(epsilon, min(1, (beta + tau s(a)) / (beta + sum
+      of s))), with s the cumulative strategy.
   """
 
   EVERY_ACTION = 0
@@ -41,18 +43,18 @@ class Rule(enum.IntEnum):
 
 
 class Sampler(NamedTuple):
-  """The sampling of a Monte Carlo solver, for any game and minimizer; chance is sampled by its own probabilities.
+  """The sampling scheme of a Monte Carlo solver. Chance is sampled by its own probabilities.
 
   Attributes:
-    own: the rule for the player whose regrets a traversal estimates.
-    others: the rule for the other players.
-    epsilon: the number of that name in the rules `BY_EXPLORING_STRATEGY` and `BY_AVERAGE`.
-    beta: the number of that name in the rule `BY_AVERAGE`.
-    tau: the number of that name in the rule `BY_AVERAGE`.
-    repeats_draws: whether the traversals of all players in an iteration draw the same random numbers.
-    average_type: the weight of visits, the value of an `AverageType`.
-    averages_own: whether a traversal averages the strategies of its own player, or of the next one.
-    baseline_rate: the share of the way that a baseline moves to a new value; 0 for no baselines.
+    own: `Rule` for the updating player, whose regrets a traversal estimates.
+    others: `Rule` for the other players.
+    epsilon: float. The parameter of the rules `BY_EXPLORING_STRATEGY` and `BY_AVERAGE`.
+    beta: float. The parameter of the rule `BY_AVERAGE`.
+    tau: float. The parameter of the rule `BY_AVERAGE`.
+    repeats_draws: bool. True if the traversals of all players in an iteration draw the same random numbers.
+    average_type: int. The value of the `AverageType`.
+    averages_own: bool. True if a traversal averages the strategies of the updating player, False for the next player.
+    baseline_rate: float. The step by which a baseline moves to each new value; 0 for no baselines.
   """
 
   own: Count

@@ -26,11 +26,11 @@ from spiel_cfr.mccfr.random_draws import ITERATIONS, new_counters
 from spiel_cfr.mccfr.sampled_policy import (
   Engine,
   SampledPolicy,
-  in_order,
-  met_snapshots,
+  in_action_order,
   regrets_now,
   sampled_dict,
-  sampled_form,
+  sampled_probabilities,
+  sampled_snapshots,
 )
 from spiel_cfr.mccfr.sampling_rules import Sampler
 from spiel_cfr.mccfr.state_engine import StateEngine
@@ -41,7 +41,7 @@ from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Weights, as_weights, evaluated
 
 DEFAULT_MAX_INFOSETS = 2_000_000
-# Stands for the logarithm of 0; its exponential is 0.
+# Replaces the logarithm of 0; its exponential is 0.
 _LEAST_LOGARITHM = -1000.0
 
 
@@ -53,10 +53,10 @@ class _Run(NamedTuple):
 class SamplingSolver(MonteCarloSolver):
   """Monte Carlo CFR with any sampler; checkpoints need the compiled engine.
 
-  On the state engine, `run` raises GameTooLargeError when it has met more than `max_infosets` infosets.
+  On the state engine, `run` raises GameTooLargeError when the samples meet more than `max_infosets` infosets.
 
   Attributes:
-    minimizer: the regret minimizer of every infoset.
+    minimizer: `RegretMinimizer`. The regret minimizer of every infoset.
   """
 
   _runtime: _Run
@@ -76,24 +76,24 @@ class SamplingSolver(MonteCarloSolver):
     """Makes the solver.
 
     Args:
-      game: a game, its string, or a compiled game of any form, which is sampled as it was compiled.
-      sampler: what to sample and how to average.
-      seed: of all random numbers, or a generator to draw one from. The same seed gives the same policy on any machine.
-        Without one, it is drawn from NumPy's global state, so that `np.random.seed` decides as it does in OpenSpiel.
+      game: a game, its string, or a compiled game of any form.
+      sampler: the sampling scheme and the averaging weights of visits.
+      seed: an integer, or a generator that draws it. The same seed gives the same policy on any machine. None draws
+        from NumPy's global state, so `np.random.seed` decides, as in OpenSpiel.
       minimizer: regret matching if None, or regret matching+, discounted regret matching or Hedge.
-      average_weights: what iteration t weighs in the average: a schedule, a function of t, or a power of t. 1 is the
-        same as to multiply the average by t / (t + 1) after each iteration.
-      engine: "compiled" samples arrays made of the whole game; "states" samples OpenSpiel's states and remembers the
-        infosets met. None samples arrays where the game has at most `max_nodes` histories and perfect recall.
-      max_nodes: how many histories the arrays may hold. A compiled game that lists its states may have more.
-      max_infosets: how many infosets the state engine may remember, at about 0.6 kB each.
+      average_weights: the weight of iteration t in the average: a schedule, a function of t, or a power of t. The
+        power 1 equals multiplying the average by t / (t + 1) after each iteration.
+      engine: "compiled" samples arrays of the whole game. "states" samples OpenSpiel's states and stores the infosets
+        that it meets. None chooses "compiled" if the game has at most `max_nodes` histories and perfect recall.
+      max_nodes: the most histories in the arrays. A compiled game with a list of states may have more.
+      max_infosets: the most infosets that the state engine stores, at about 0.6 kB each.
 
     Raises:
       GameError: the game can't be loaded or sampled; see `compile_game`.
       GameTooLargeError: `engine` is "compiled", and there are more than `max_nodes` histories.
-      InconsistentInfosetError: a compiled game is not the game that it was made of, as when it had an action filter and
-        was read from a file.
-      ArgumentError: an argument makes no sense.
+      InconsistentInfosetError: a compiled game differs from its OpenSpiel game. Example: it was compiled with an action
+        filter, and read from a file.
+      ArgumentError: an argument is invalid.
     """
     self._max_infosets = arguments.positive_integer(max_infosets, "max_infosets")
     self._weights = as_weights(average_weights, "average_weights")
@@ -105,7 +105,7 @@ class SamplingSolver(MonteCarloSolver):
     counters = new_counters(self._key)
     engine: Engine
     if self._compiled_engine is not None:
-      engine = self._compiled_engine.begun(counters)
+      engine = self._compiled_engine.fresh_copy(counters)
     else:
       engine = StateEngine(self.view, self._sampler, counters, self._max_infosets)
     state = engine.table.state(counters, self.engine == "compiled")
@@ -116,7 +116,7 @@ class SamplingSolver(MonteCarloSolver):
     return self._runtime.engine
 
   def __getstate__(self) -> dict[str, Any]:
-    """Returns what is pickled; on the state engine, the engine with all the infosets that it has met."""
+    """Returns the pickled attributes; on the state engine, the engine with all infosets met is one of them."""
     if self.engine == "compiled":
       return super().__getstate__()
     return self.configuration() | {"_runtime": copy.deepcopy(self._runtime)}
@@ -136,9 +136,9 @@ class SamplingSolver(MonteCarloSolver):
     if self.engine == "states":
       raise errors.UnsupportedGameError(
         "The solver works on states and adds infosets as it meets them, which checkpoints can't "
-        'hold: make it with engine="compiled".'
+        'store: make it with engine="compiled".'
       )
-    # Brings the sums of logarithms up to the iterations done, however those were divided into runs.
+    # Brings the sums of logarithms up to the iterations done, so the state does not depend on the lengths of runs.
     self._next_numbers(0)
     return super().state_dict()
 
@@ -154,20 +154,20 @@ class SamplingSolver(MonteCarloSolver):
   def _next_numbers(self, count: int) -> Float64s:
     """Returns the numbers of the next iterations, shape (iterations, 3); see `traversal.AVERAGE_WEIGHT`."""
     sums = self.state.logarithms
-    done, known = int(self.state.counters[ITERATIONS]), int(sums[0])
-    iterations = np.arange(known + 1, done + count + 1)
+    done, summed = int(self.state.counters[ITERATIONS]), int(sums[0])
+    iterations = np.arange(summed + 1, done + count + 1)
     with np.errstate(divide="ignore"):
       logarithms = np.log(discounts_of(self.minimizer, iterations))  # type: ignore[arg-type]
     logarithms = np.maximum(logarithms, _LEAST_LOGARITHM)
-    logarithms = np.cumsum(np.vstack([sums[1:], logarithms]), axis=0)[done - known :]
+    logarithms = np.cumsum(np.vstack([sums[1:], logarithms]), axis=0)[done - summed :]
     sums[:] = done, *logarithms[0]
-    weights = evaluated(self._weights, iterations[done - known :])
+    weights = evaluated(self._weights, iterations[done - summed :])
     check_weights(weights, count, float(self._engine.table.entries.cumulative[0]))
     return np.hstack([weights[:, None], logarithms[1:]])
 
   @property
   def num_infosets(self) -> int:
-    """Number of infosets; on the state engine, of those met."""
+    """Number of infosets; on the state engine, number of infosets met."""
     return self._engine.table.num_infosets
 
   @property
@@ -176,10 +176,10 @@ class SamplingSolver(MonteCarloSolver):
     return self._engine.table.num_bytes
 
   def average_policy(self, unreached: Unreached = "uniform") -> open_spiel_policy.Policy:
-    """Returns the average policy, uniform where the samples have never been; as in OpenSpiel, it moves with the solver.
+    """Returns the average policy, uniform at infosets never sampled. As in OpenSpiel, it changes as the solver runs.
 
-    It can be called on any state where a player is to move; `to_tabular()`, on states, walks the whole game.
-    `copy.copy` keeps it as it is.
+    It answers at any state where a player is to move. On the state engine, `to_tabular()` walks the whole game.
+    `copy.copy` returns a policy that stays as it is.
     """
     engine = self._engine
     if isinstance(engine, StateEngine) and unreached == "uniform":
@@ -195,12 +195,12 @@ class SamplingSolver(MonteCarloSolver):
     return super().current_policy()
 
   def average_probabilities(self) -> Float64s:
-    return sampled_form(self.compiled_game, self._engine, "cumulative")
+    return sampled_probabilities(self.compiled_game, self._engine, "cumulative")
 
   def current_probabilities(self) -> Float64s:
-    return sampled_form(self.compiled_game, self._engine, "strategy")
+    return sampled_probabilities(self.compiled_game, self._engine, "strategy")
 
-  # On the state engine, policies and infostates are those of where it has been.
+  # On the state engine, dictionaries and infostates list the infosets met.
 
   def average_policy_dict(self) -> open_spiel.PolicyDict:
     if isinstance(self._engine, CompiledEngine):
@@ -221,10 +221,10 @@ class SamplingSolver(MonteCarloSolver):
     # Brings the sums of logarithms up to the iterations done.
     self._next_numbers(0)
     regrets = regrets_now(self._engine.table, self.state.logarithms[1:])
-    return in_order(self.compiled_game, self._engine, regrets)
+    return in_action_order(self.compiled_game, self._engine, regrets)
 
   def _look_at(self, infosets: Iterable[tuple[int, str]]) -> list[Snapshot]:
     if self._compiled is not None:
       return super()._look_at(infosets)
     self._next_numbers(0)
-    return met_snapshots(self._engine, self.state.logarithms[1:], infosets)  # type: ignore[arg-type]
+    return sampled_snapshots(self._engine, self.state.logarithms[1:], infosets)  # type: ignore[arg-type]

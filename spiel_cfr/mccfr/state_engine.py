@@ -1,7 +1,7 @@
-"""The engine that samples OpenSpiel's states, for games too large to compile.
+"""Engine that samples OpenSpiel's states, for games too large to compile.
 
-The traversal is that of compiled games. It stops at each history whose row is missing, and goes on once this engine has
-asked OpenSpiel for it. Rows are kept only of the histories above, and of their children.
+The traversal is that of compiled games. It stops before each history until this engine has listed it from OpenSpiel's
+state. Only the current history, its ancestors and their children have rows.
 """
 
 import warnings
@@ -46,7 +46,7 @@ _CHANCE = int(pyspiel.PlayerId.CHANCE)
 _TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 # Rules by which several actions of a decision may be explored.
 _SEVERAL = Rule.EVERY_ACTION, Rule.BY_AVERAGE
-# Room at first: decisions above each other; histories, outcomes of chance and infosets.
+# Initial room: open decisions; histories, outcomes of chance and infosets.
 _DEPTH, _ROOM = 32, 256
 
 
@@ -54,17 +54,17 @@ class ImperfectRecallWarning(UserWarning):
   """A player forgets something, so no theorem says that the average policy converges."""
 
 
-class _Listed(NamedTuple):
-  """A listed history on the way to the one under way.
+class _Ancestor(NamedTuple):
+  """A listed ancestor of the current history.
 
   Attributes:
-    state: the state, which becomes its own last child that can be explored.
-    moves: the actions that lead to its children.
-    first_child: the node of the first one.
-    is_kept: whether several children may be explored.
-    mover: the player to move, or chance.
-    first_entry: the sequence of the infoset's action 0.
-    sequences: the last sequence of each player.
+    state: the OpenSpiel state. Its last child is made in place, not by a copy.
+    moves: list of int. The actions that lead to its children.
+    first_child: int. The node of the first child.
+    is_kept: bool. True if several children may be explored.
+    mover: int. The player to move, or chance.
+    first_entry: int. The entry of the infoset's action 0.
+    sequences: list of int. The entry of each player's last sequence.
   """
 
   state: Any
@@ -77,17 +77,20 @@ class _Listed(NamedTuple):
 
 
 class StateEngine:
-  """The samples of a game's states, and the infosets that they have met.
+  """Engine that samples a game's states, and stores the infosets that they meet.
 
   Attributes:
-    infostates: for each player, information state string -> number of the infoset in `table`.
-    actions: the legal actions at each infoset.
+    table: `Table`. Regrets, strategies and averages.
+    infostates: one dictionary a player. Information state string -> number of the infoset in `table`.
+    actions: list of lists of int. The legal actions at each infoset of `table`.
+    view: `GameView`. The game whose states are sampled.
+    counters: uint64 (4,). See `random_draws.new_counters`.
   """
 
   def __init__(
     self, view: GameView, sampler: Sampler, counters: Uint64s, max_infosets: int
   ) -> None:
-    """Starts with an empty table of at most `max_infosets` infosets; it advances the counters."""
+    """Starts with an empty table, which may get `max_infosets` infosets. The engine advances `counters`."""
     self.table = Table(view.num_players, sampler.baseline_rate > 0)
     self.infostates: list[dict[str, int]] = [{} for _ in range(view.num_players)]
     self.actions: list[list[int]] = []
@@ -101,32 +104,32 @@ class StateEngine:
     self._next_player = 0
     self._numbers = np.zeros(3)
     self._workspace = new_workspace(_DEPTH, max(1, view.game.num_distinct_actions()), _ROOM)
-    # Rows of nodes, and of a single chance node and terminal history: those are read once, right away.
+    # Chance nodes and terminal histories are read once, at once: one row of probabilities and of returns is enough.
     self._histories = Histories(
       np.zeros((_ROOM, 4), np.uint32), np.zeros(_ROOM), np.zeros((1, view.num_players))
     )
     self._chains: dict[int, Chain] = {}
     self._in_chains: tuple[Any, ...] = (None,) * 3
-    self._path: list[_Listed] = []
+    self._path: list[_Ancestor] = []
     self._averages: list[tuple[slice, bytes]] = []
 
   def __getstate__(self) -> dict[str, Any]:
-    """Returns what copies have: all but the chains, which work on the arrays of this engine."""
+    """Returns the attributes of copies; they have no chains, which refer to the arrays of this engine."""
     return self.__dict__ | {"_chains": {}}
 
   def run(self, rows: Float64s, updates: Callable[[Traversal], list[Step]]) -> None:
     """Runs an iteration for each row of numbers; see `CompiledEngine.run`.
 
     Raises:
-      GameTooLargeError: there are more than `max_infosets` infosets.
+      GameTooLargeError: the samples meet more than `max_infosets` infosets.
       InconsistentInfosetError: two states of an infoset have different legal actions.
       InvalidPayoffError: see `ReturnsCheck`.
-      GameError: a history has no end; or see `state_checks`.
+      GameError: a history has no end, or a state fails the `state_checks`.
     """
     num_players = self.view.num_players
     for row in rows:
       self._numbers[:] = row
-      # Not 0 where an iteration was interrupted.
+      # Positive if an iteration was interrupted.
       while self._next_player < num_players:
         self._traverse(self._next_player, updates)
       self._next_player = 0
@@ -136,7 +139,7 @@ class StateEngine:
       self.counters[ITERATIONS] += np.uint64(1)
 
   def _traversal(self, player: int) -> Traversal:
-    """Returns the arguments of the traversals for a player."""
+    """Returns the arguments of traversals for a player."""
     return Traversal(
       self._histories,
       self.table.entries,
@@ -150,9 +153,9 @@ class StateEngine:
     )
 
   def _chain(self, player: int, updates: Callable[[Traversal], list[Step]]) -> Chain:
-    """Returns the steps that go on with a traversal, and update once it is over."""
+    """Returns the steps that continue a traversal, and update once it is over."""
     arrays = self._histories, self.table.entries, self._workspace
-    # Arrays that have grown are others.
+    # Chains refer to the arrays from before these have grown.
     if any(old is not new for old, new in zip(self._in_chains, arrays, strict=True)):
       self._chains.clear()
       self._in_chains = arrays
@@ -162,34 +165,34 @@ class StateEngine:
     return self._chains[player]
 
   def _traverse(self, player: int, updates: Callable[[Traversal], list[Step]]) -> None:
-    """Runs one traversal. If it is interrupted, it leaves infosets not seen before, and baselines, but no regrets."""
+    """Runs one traversal. An interruption undoes all of it except new infosets and moved baselines."""
     before, record = self.counters.copy(), self._traversal(player)
     begin_traversal.function(record)
     try:
       while self._workspace.position[NODE] != OVER:
-        self._list(self._workspace.position.item(NODE), player, record.averaged)
+        self._list_history(self._workspace.position.item(NODE), player, record.averaged)
         self._chain(player, updates).run()
     finally:
       if self._workspace.position[NODE] == OVER:
         self._next_player += 1
       else:
         self._undo(before)
-      # States need not be kept, copied or pickled.
+      # Copies and pickles then contain no states.
       self._path.clear()
       self._averages.clear()
 
   def _undo(self, counters: Uint64s) -> None:
-    """Takes back the additions of a traversal that is not over; `counters` are those before it."""
+    """Undoes the additions of an unfinished traversal; `counters` are those before it."""
     entries, workspace = self.table.entries, self._workspace
-    for here, before in reversed(self._averages):
-      entries.cumulative[here] = np.frombuffer(before)
+    for part, before in reversed(self._averages):
+      entries.cumulative[part] = np.frombuffer(before)
     for begin in workspace.reached[: workspace.position.item(REACHED)].tolist():
       entries.increment[begin : begin + entries.touched.item(begin)] = 0.0
       entries.touched[begin] = 0
     self.counters[:] = counters
 
-  def _list(self, node: int, player: int, averaged: int) -> None:
-    """Writes the row of the history at which a traversal waits."""
+  def _list_history(self, node: int, player: int, averaged: int) -> None:
+    """Writes the row of the history before which the traversal waits."""
     state, sequences, end = self._state_of(node)
     if len(self._path) > self._longest:
       raise has_no_end(self.view, state)
@@ -209,22 +212,22 @@ class StateEngine:
       kind, entry = mover, self._entry(state, mover, moves, sequences[mover])
       is_kept = (self._sampler.own if mover == player else self._sampler.others) in _SEVERAL
       if mover == averaged:
-        here = slice(entry, entry + len(moves))
-        self._averages.append((here, self.table.entries.cumulative[here].tobytes()))
+        part = slice(entry, entry + len(moves))
+        self._averages.append((part, self.table.entries.cumulative[part].tobytes()))
     else:
       raise unknown_player(state)
     self._reserve(node)
     self._histories.nodes[node] = kind, entry, end, len(moves)
     self._workspace.position[LISTED] = node
     if moves:
-      self._path.append(_Listed(state, moves, end, is_kept, mover, entry, sequences))
+      self._path.append(_Ancestor(state, moves, end, is_kept, mover, entry, sequences))
 
   def _state_of(self, node: int) -> tuple[Any, list[int], int]:
-    """Returns the state of a node, the last sequence of each player, and the node of the first child."""
+    """Returns the state of a node, each player's last sequence, and the node of the first child."""
     if not node:
       return self.view.new_initial_state(), list(range(self.view.num_players)), 1
     path = self._path
-    # The traversal has left all that was listed after the parent.
+    # The traversal has left all histories listed after the parent.
     while path[-1].first_child > node:
       path.pop()
     state, moves, first_child, is_kept, mover, entry, sequences = path[-1]
@@ -239,7 +242,7 @@ class StateEngine:
     return state, sequences, first_child + len(moves)
 
   def _reserve(self, node: int, outcomes: int = 0) -> None:
-    """Makes room for a node, a decision below all others, all infosets met, and outcomes of chance."""
+    """Makes room for a node, one more open decision, all infosets met, and outcomes of chance."""
     nodes, probabilities, returns = self._histories
     if node >= len(nodes) or outcomes > len(probabilities):
       nodes, probabilities = _grown(nodes, node + 1), _grown(probabilities, outcomes)
@@ -254,13 +257,13 @@ class StateEngine:
       self._workspace = workspace._replace(reached=reached)
 
   def actions_of(self, player: int, infostate: str) -> tuple[list[int], Int64s]:
-    """Returns an infoset's legal actions, and the entry of the table that each has."""
+    """Returns an infoset's legal actions, and their entries in the table, both of length (actions,)."""
     infoset = self.infostates[player][infostate]
     actions = list(self.actions[infoset])
     return actions, self.table.entries.first.item(infoset) + np.arange(len(actions))
 
   def _entry(self, state: Any, player: int, legal: list[int], parent: int) -> int:
-    """Returns the sequence of action 0 at a state, whose infoset is added to the table if it is new."""
+    """Returns the entry of action 0 at a state. A new infoset is added to the table."""
     infostate = self.view.infostate(state)
     infoset = self.infostates[player].get(infostate)
     if infoset is None:
@@ -292,14 +295,14 @@ class StateEngine:
     self.infostates[player][infostate] = infoset
     self.actions.append(self._known_actions.setdefault(tuple(legal), legal))
     if self._full:
-      # The average that it would have had it been met at the start.
+      # The infoset would have this average if it had been met at the start.
       first, cumulative = table.entries.first.item(infoset), table.entries.cumulative
       cumulative[first : first + len(legal)] = cumulative[parent] / len(legal)
     return infoset
 
 
 def _grown(array: Any, length: int = 0) -> Any:
-  """Returns a copy of an array with twice the room, or, if that is more, room for this length."""
+  """Returns a copy of an array with twice its length, or `length` if that is more."""
   result = np.zeros((max(length, 2 * len(array)), *array.shape[1:]), array.dtype)
   result[: len(array)] = array
   return result

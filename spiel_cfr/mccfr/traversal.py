@@ -1,24 +1,23 @@
-"""The traversal of every Monte Carlo solver, in compiled code.
+"""Traversal of Monte Carlo CFR, in compiled code: it samples histories and estimates the regrets of one player.
 
-A traversal estimates the regrets of one player. With h a history, p that player, sigma the current strategies, q(h) the
-probability that the traversal reaches h, and pi_{-p}(h) the probability that chance and the other players bring h
-about, it computes from the leaves up
+Let h be a history, p the player, sigma the current strategies, and q(h) the probability that the traversal reaches h.
+Let pi_{-p}(h) be the reach probability of chance and the other players. The traversal computes from the leaves up
 
     v(h) = sum over actions a of  sigma(a | h) v(h, a)
     v(h, a) = b(h, a) + (v(ha) - b(h, a)) / probability that a is explored   if it is, else b(h, a)
 
 where b is a baseline, or zero (Schmid et al. 2019, "Variance Reduction in Monte Carlo Counterfactual Regret
-Minimization for Extensive Form Games using Baselines"). Where p is to move, v(h, a) pi_{-p}(h) / q(h) then estimates
-the counterfactual utility of a without bias (Lanctot et al. 2009, "Monte Carlo Sampling for Regret Minimization in
-Extensive Games"). Strategies change when the traversal is over, not before.
+Minimization for Extensive Form Games using Baselines"). If p is to move, v(h, a) pi_{-p}(h) / q(h) is an unbiased
+estimate of the counterfactual value of a (Lanctot et al. 2009, "Monte Carlo Sampling for Regret Minimization in
+Extensive Games"). Strategies change after the traversal.
 
-The traversal is a loop, since histories may be longer than any stack. It keeps a frame for each decision above:
+The traversal is a loop, because histories may be too long for recursion. It keeps one frame for each open decision:
 
-    pass_by   a history at which one action is drawn and its value is the estimate: go to that child
-    enter     a decision: write a frame with the actions to explore
-    descend   go to the next child to explore, if the last frame has one
-    leave     otherwise take the last frame away: the decision has its value
-    resume    hand a value to the decision above
+    sample_child     draws one action and goes to its child, whose value is the estimate: no frame is needed
+    open_decision    writes a frame with the actions to explore
+    next_child       goes to the next child to explore in the last frame
+    close_decision   removes the last frame once all its actions are explored, and returns the decision's value
+    receive_value    hands a value to the decision above
 """
 
 from typing import Any, NamedTuple
@@ -50,36 +49,36 @@ from spiel_cfr.mccfr.sampling_rules import AverageType, Rule, Sampler
 _ZERO: Any = np.uint64(0)
 _ONE: Any = np.uint64(1)
 _CHANCE, _TERMINAL = np.uint64(CHANCE), np.uint64(TERMINAL)
-# Compiled code knows integers of a fixed size only.
+# Compiled code needs integers of a fixed size.
 _EVERY_ACTION, _BY_STRATEGY = np.uint64(Rule.EVERY_ACTION), np.uint64(Rule.BY_STRATEGY)
 _BY_AVERAGE = np.uint64(Rule.BY_AVERAGE)
 _FULL, _IMPORTANCE = AverageType.FULL.value, np.uint64(AverageType.IMPORTANCE.value)
 
-# Places in `Workspace.position`, and columns of its other arrays.
+# Indices of `Workspace.position`, and columns of its `weights` and `frames`.
 NODE, DEPTH, REACHED, LISTED, START = range(5)
 WEIGHT, AVERAGE = range(2)
 _NODE, _ACTION, _END = range(3)
-# The node of a traversal that is over, and of a child that is not there.
+# Sentinels in place of a node: the traversal is over; no child is left.
 OVER, _NONE = np.uint64(0xFFFF_FFFF_FFFF_FFFF), np.uint64(0xFFFF_FFFF_FFFF_FFFE)
-# Places in the numbers of an iteration: what its strategies weigh in averages, and the sums of the logarithms of all
-# that positive and negative regrets have been multiplied by, the iteration's own factors included.
+# Indices of an iteration's numbers: its averaging weight, and the sums of the logarithms of the discounts on positive
+# and negative regrets so far, those of the iteration included.
 AVERAGE_WEIGHT, POSITIVE, NEGATIVE = range(3)
 
 
 class Workspace(NamedTuple):
-  """The place of a traversal, and the decisions above it.
+  """The position of a traversal, and the frames of its open decisions.
 
   Attributes:
-    position: uint64 (5,). `NODE`, the history to go on at, or `OVER`; `DEPTH`, the number of frames; `REACHED`, the
-      number of infosets valued; `LISTED`, the only history at which a traversal that waits may go on; `START`, the
-      position of the random numbers at the beginning of the iteration.
-    frames: uint64 (depth, 3). For each decision above its node, the action under way, the end of the actions to
+    position: uint64 (5,). `NODE`: the next history, or `OVER`. `DEPTH`: the number of frames. `REACHED`: the number of
+      infosets valued. `LISTED`: the only history that a traversal with `waits` may enter. `START`: the position of the
+      random numbers at the beginning of the iteration.
+    frames: uint64 (depth, 3). The node of each open decision, the action under way, and the end of the actions to
       explore.
-    weights: float64 (depth, 2). For each decision above, and last for the history to go on at, the weight of a sample
-      in regrets, `WEIGHT`, and in averages, `AVERAGE`.
+    weights: float64 (depth + 1, 2). The sample weights in regrets, `WEIGHT`, and in averages, `AVERAGE`, of each open
+      decision; the last row in use is that of the next history.
     explored: float64 (depth, actions). The probability that an action is explored.
-    values: float64 (depth, actions). v(h, a).
-    reached: uint32 (infosets,). The infosets valued, each by the entry of its action 0.
+    values: float64 (depth, actions). The values v(h, a) of the open decisions.
+    reached: uint32 (infosets,). The infosets valued, as the entry of their action 0.
   """
 
   position: Counts
@@ -94,15 +93,15 @@ class Traversal(NamedTuple):
   """The arguments of a traversal.
 
   Attributes:
-    histories: the histories of the game, or those that are listed.
-    entries: strategies, averages and estimates.
-    workspace: the workspace.
-    counters: see `random_draws.new_counters`.
-    numbers: float64. The numbers of the iteration.
-    sampler: the rules.
-    player: the player whose regrets are estimated.
-    averaged: the player whose strategies are added to its average on the way; the number of players if there is none.
-    waits: whether rows of histories are missing; the traversal then stops at every history but `LISTED`.
+    histories: `Histories`. All histories of the game, or those listed so far.
+    entries: `Entries`. Strategies, averages and estimates.
+    workspace: `Workspace`. The position and the open decisions.
+    counters: uint64 (4,). See `random_draws.new_counters`.
+    numbers: float64 (3,). The numbers of the iteration, see `AVERAGE_WEIGHT`.
+    sampler: `Sampler`. The sampling scheme.
+    player: int. The updating player, whose regrets are estimated.
+    averaged: int. The player whose strategies are averaged on the way; the number of players for none.
+    waits: bool. True if histories are listed on demand: the traversal stops before every history except `LISTED`.
   """
 
   histories: Histories
@@ -117,7 +116,7 @@ class Traversal(NamedTuple):
 
 
 def new_workspace(depth: int, num_actions: int, num_infosets: int) -> Workspace:
-  """Returns room for traversals with at most so many decisions above each other, of at most so many actions."""
+  """Returns a workspace for up to `depth` open decisions of up to `num_actions` actions."""
   return Workspace(
     position=np.zeros(5, np.uint64),
     frames=np.zeros((depth, 3), np.uint64),
@@ -129,7 +128,7 @@ def new_workspace(depth: int, num_actions: int, num_infosets: int) -> Workspace:
 
 
 def averaged_player(sampler: Sampler, player: int, num_players: int) -> int:
-  """Returns `Traversal.averaged`."""
+  """Returns the player whose strategies are averaged in a traversal for `player`, see `Traversal.averaged`."""
   if sampler.average_type == _FULL:
     return num_players
   return player if sampler.averages_own else (player + 1) % num_players
@@ -137,7 +136,7 @@ def averaged_player(sampler: Sampler, player: int, num_players: int) -> int:
 
 @step(Traversal, single=False)
 def begin_traversal(record: Traversal) -> None:
-  """Puts a traversal at the root."""
+  """Starts a traversal at the root."""
   position, counters = record.workspace.position, record.counters
   position[NODE] = position[DEPTH] = position[REACHED] = _ZERO
   weights = record.workspace.weights
@@ -150,37 +149,37 @@ def begin_traversal(record: Traversal) -> None:
 
 @step(Traversal, single=False)
 def traverse(record: Traversal) -> None:
-  """Goes on with a traversal until it is over, or waits; adds what it estimates to `Entries.increment`."""
+  """Continues a traversal until it is over or waits. Adds the estimated regrets to `Entries.increment`."""
   position, nodes, player = record.workspace.position, record.histories.nodes, record.player
   sampler, node, depth = record.sampler, position[NODE], position[DEPTH]
-  others_are_passed = sampler.others == _BY_STRATEGY and sampler.baseline_rate == 0.0
+  others_need_no_frame = sampler.others == _BY_STRATEGY and sampler.baseline_rate == 0.0
   while node != OVER and (not record.waits or node == position[LISTED]):
     record.counters[VISITED] += _ONE
     mover = nodes[node, MOVER]
     if mover == _CHANCE:
-      node = pass_by(record, node, depth, record.histories.probabilities)
+      node = sample_child(record, node, depth, record.histories.probabilities)
       continue
     if mover == _TERMINAL:
-      resume(record, depth, record.histories.returns[nodes[node, INDEX], player])
+      receive_value(record, depth, record.histories.returns[nodes[node, INDEX], player])
     else:
       if mover == record.averaged:
-        average(record, node, depth)
-      if others_are_passed and mover != player:
-        node = pass_by(record, node, depth, record.entries.strategy)
+        add_to_average(record, node, depth)
+      if others_need_no_frame and mover != player:
+        node = sample_child(record, node, depth, record.entries.strategy)
         continue
-      enter(record, node, depth)
+      open_decision(record, node, depth)
       depth += _ONE
-    node = descend(record, depth)
+    node = next_child(record, depth)
     while node == _NONE:
       depth -= _ONE
-      resume(record, depth, leave(record, depth))
-      node = descend(record, depth)
+      receive_value(record, depth, close_decision(record, depth))
+      node = next_child(record, depth)
   position[NODE], position[DEPTH] = node, depth
 
 
 @inlined
-def pass_by(record: Traversal, node: int, depth: int, probabilities: Any) -> Any:
-  """Draws a child. There is nothing to come back for: its value is the estimate."""
+def sample_child(record: Traversal, node: int, depth: int, probabilities: Any) -> Any:
+  """Returns a child drawn by these probabilities."""
   nodes = record.histories.nodes
   begin = np.uint64(nodes[node, INDEX])
   action = draw(probabilities, begin, np.uint64(nodes[node, CHILDREN]), record.counters)
@@ -190,8 +189,8 @@ def pass_by(record: Traversal, node: int, depth: int, probabilities: Any) -> Any
 
 
 @inlined
-def average(record: Traversal, node: int, depth: int) -> None:
-  """Adds the strategy of a decision to its average."""
+def add_to_average(record: Traversal, node: int, depth: int) -> None:
+  """Adds the strategy at a decision to its average."""
   nodes, entries, weight = (
     record.histories.nodes,
     record.entries,
@@ -205,12 +204,12 @@ def average(record: Traversal, node: int, depth: int) -> None:
 @inlined
 def rule_of(record: Traversal, node: int) -> Any:
   """Returns the rule of the player to move."""
-  learns = record.histories.nodes[node, MOVER] == record.player
-  return record.sampler.own if learns else record.sampler.others
+  is_updating = record.histories.nodes[node, MOVER] == record.player
+  return record.sampler.own if is_updating else record.sampler.others
 
 
 @inlined
-def enter(record: Traversal, node: int, depth: int) -> None:
+def open_decision(record: Traversal, node: int, depth: int) -> None:
   """Writes the frame of a decision."""
   workspace, nodes, entries = record.workspace, record.histories.nodes, record.entries
   begin, actions = np.uint64(nodes[node, INDEX]), np.uint64(nodes[node, CHILDREN])
@@ -231,10 +230,10 @@ def enter(record: Traversal, node: int, depth: int) -> None:
 
 
 @inlined
-def descend(record: Traversal, depth: int) -> Any:
-  """Returns the next child to explore below the last decision of `depth`.
+def next_child(record: Traversal, depth: int) -> Any:
+  """Returns the next child to explore in the last of `depth` frames.
 
-  It is `_NONE` if none is left there, and `OVER` if there is no decision.
+  The result is `_NONE` if all actions are explored, and `OVER` if there is no frame.
   """
   workspace, nodes, counters = record.workspace, record.histories.nodes, record.counters
   weights = workspace.weights
@@ -244,7 +243,7 @@ def descend(record: Traversal, depth: int) -> Any:
   node, action = workspace.frames[frame, _NODE], workspace.frames[frame, _ACTION]
   end, explored = workspace.frames[frame, _END], workspace.explored[frame]
   if rule_of(record, node) == _BY_AVERAGE:
-    # No random number is used for what is certain.
+    # Certain actions use no random number.
     while action < end and explored[action] < 1.0 and next_uniform(counters) >= explored[action]:
       action += _ONE
     workspace.frames[frame, _ACTION] = action
@@ -266,8 +265,8 @@ def descend(record: Traversal, depth: int) -> Any:
 
 
 @inlined
-def resume(record: Traversal, depth: int, value: float) -> None:
-  """Hands the value of the action under way to the last decision, if there is one."""
+def receive_value(record: Traversal, depth: int, value: float) -> None:
+  """Writes the value of the action under way to the last of `depth` frames; without frames, does nothing."""
   workspace, entries, rate = record.workspace, record.entries, record.sampler.baseline_rate
   if depth == _ZERO:
     return
@@ -283,8 +282,8 @@ def resume(record: Traversal, depth: int, value: float) -> None:
 
 
 @inlined
-def leave(record: Traversal, depth: int) -> float:
-  """Returns the decision's value; adds estimates of regrets of the player."""
+def close_decision(record: Traversal, depth: int) -> float:
+  """Returns a decision's value. At infosets of the updating player, adds the regret estimates."""
   workspace, nodes, entries = record.workspace, record.histories.nodes, record.entries
   position, values = workspace.position, workspace.values
   node = workspace.frames[depth, _NODE]
@@ -305,5 +304,5 @@ def leave(record: Traversal, depth: int) -> float:
 
 @inlined
 def valued(workspace: Workspace) -> Any:
-  """Returns the number of infosets that a traversal has valued; 0 before it is over."""
+  """Returns the number of infosets that a finished traversal has valued; 0 if it is unfinished."""
   return workspace.position[REACHED] if workspace.position[NODE] == OVER else _ZERO

@@ -1,6 +1,6 @@
-"""The end of a traversal, as steps: regret matching with discounts, or Hedge, at the infosets valued; full averages.
+"""Updates after a traversal, as steps: regret matching with discounts, Hedge, and full averages.
 
-`update_steps` is the place of the regret minimizer: it returns kernels that take the estimates of a traversal.
+`update_steps` returns the kernels of a regret minimizer for the infosets that the traversal has valued.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -26,19 +26,19 @@ from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.regularizers import LEAST_EXPONENT
 
-# The minimizers that samples can drive.
+# Minimizers that take sampled regrets.
 SampledMinimizer: TypeAlias = RegretMatching | Hedge
 
 
 class Update(NamedTuple):
-  """The arguments of an update at the infosets that a traversal has valued.
+  """The arguments of regret matching at the infosets that a traversal has valued.
 
   Attributes:
-    entries: the estimates, and what the minimizer keeps.
-    workspace: the workspace of the traversal.
-    numbers: float64. The numbers of the iteration.
-    forgets_negative: see `RegretMatching`.
-    tie: regrets up to this count as 0.
+    entries: `Entries`. The estimated and the cumulative regrets.
+    workspace: `Workspace` of the traversal.
+    numbers: float64 (3,). The numbers of the iteration, see `traversal.AVERAGE_WEIGHT`.
+    forgets_negative: bool. True if negative regrets are set to 0, as in regret matching+.
+    tie: float. Regrets up to this value count as 0.
   """
 
   entries: Entries
@@ -63,8 +63,8 @@ def discount_regrets(record: Update) -> None:
 
 
 @step(Update, single=False)
-def match_regrets(record: Update) -> None:
-  """Adds the estimates to the regrets, and matches these; estimates are then 0 again."""
+def match_sampled_regrets(record: Update) -> None:
+  """Adds the estimates to the regrets, sets estimates to 0, and plays in proportion to positive regrets."""
   entries, reached = record.entries, record.workspace.reached
   regret, strategy, increment = entries.regret, entries.strategy, entries.increment
   for i in range(valued(record.workspace)):
@@ -87,10 +87,10 @@ class HedgeUpdate(NamedTuple):
   """The arguments of Hedge at the infosets that a traversal has valued.
 
   Attributes:
-    entries: the estimates, and what the minimizer keeps.
-    workspace: the workspace of the traversal.
-    counters: see `random_draws.new_counters`.
-    scale: the factor on the steps, see `Hedge.scale`.
+    entries: `Entries`. The estimated and the cumulative regrets.
+    workspace: `Workspace` of the traversal.
+    counters: uint64 (4,). See `random_draws.new_counters`.
+    scale: float. The factor on step sizes, see `Hedge.scale`.
   """
 
   entries: Entries
@@ -101,9 +101,9 @@ class HedgeUpdate(NamedTuple):
 
 @step(HedgeUpdate, single=False)
 def exponentiate_regrets(record: HedgeUpdate) -> None:
-  """Adds the estimates to the regrets, and plays the softmax of step times regret; estimates are then 0 again.
+  """Adds the estimates to the regrets, sets estimates to 0, and plays the softmax of step size times regret.
 
-  The step at iteration t is that of the full-width solver. An infoset keeps its strategy until samples reach it again.
+  The step size at iteration t is that of the full-width solver. An infoset keeps its strategy between visits.
   """
   entries, reached = record.entries, record.workspace.reached
   regret, strategy, increment = entries.regret, entries.strategy, entries.increment
@@ -127,17 +127,17 @@ def exponentiate_regrets(record: HedgeUpdate) -> None:
 
 
 def discounts_of(minimizer: RegretMinimizer, iterations: Int64s) -> Float64s | None:
-  """Returns the factors on positive and on negative regrets, shape (iterations, 2); None if samples can't drive it."""
+  """Returns the factors on positive and negative regrets, shape (iterations, 2); None if the minimizer can't sample."""
   if isinstance(minimizer, Hedge):
     return np.ones((len(iterations), 2))
   return minimizer.discounts(iterations) if isinstance(minimizer, RegretMatching) else None
 
 
 def check_minimizer(minimizer: RegretMinimizer) -> SampledMinimizer:
-  """Returns a minimizer that can be used with samples.
+  """Returns the minimizer if it can take sampled regrets.
 
   Raises:
-    ArgumentError: it can't.
+    ArgumentError: it is neither Hedge nor `RegretMatching` without predictions.
   """
   if discounts_of(minimizer, np.arange(1, 2)) is None:
     raise errors.ArgumentError(
@@ -153,18 +153,24 @@ def update_steps(
   tie: float,
   traversal: Traversal,
 ) -> list[Step]:
-  """Returns the steps after a traversal; before it is over, they do nothing."""
+  """Returns the steps that update regrets and strategies. While the traversal is unfinished, they do nothing."""
   _, entries, workspace, counters, numbers, *_ = traversal
   if isinstance(minimizer, Hedge):
     scale = minimizer.scale(payoff_range)
     return [exponentiate_regrets.on(HedgeUpdate(entries, workspace, counters, scale))]
   record = Update(entries, workspace, numbers, minimizer.forgets_negative, tie)
   discounts = (minimizer.positive_discount, minimizer.negative_discount) != (1.0, 1.0)
-  return [*([discount_regrets.on(record)] if discounts else []), match_regrets.on(record)]
+  return [*([discount_regrets.on(record)] if discounts else []), match_sampled_regrets.on(record)]
 
 
 class FullAverage(NamedTuple):
-  """The arguments of `average_all`: `numbers` are those of the iteration."""
+  """The arguments of `average_all`.
+
+  Attributes:
+    entries: `Entries`. The strategies and their weighted sums.
+    numbers: float64 (3,). The numbers of the iteration, see `traversal.AVERAGE_WEIGHT`.
+    num_players: int. The number of players.
+  """
 
   entries: Entries
   numbers: Doubles
@@ -173,7 +179,7 @@ class FullAverage(NamedTuple):
 
 @step(FullAverage, single=False)
 def average_all(record: FullAverage) -> None:
-  """Adds every infoset's strategy to its average, weighted by own reach and the weight of the iteration."""
+  """Adds every infoset's strategy to its average, weighted by its owner's reach and the weight of the iteration."""
   entries, weight = record.entries, record.numbers[AVERAGE_WEIGHT]
   reach, strategy, cumulative = entries.reach, entries.strategy, entries.cumulative
   for player in range(record.num_players):

@@ -1,4 +1,4 @@
-"""Policies: as arrays, and as OpenSpiel has them."""
+"""Policies as arrays and as OpenSpiel's classes."""
 
 from spiel_cfr.policies.forms import behavioral_form, sequence_form, uniform
 from spiel_cfr.policies.open_spiel import (

@@ -1,7 +1,7 @@
 """Behavioural form and sequence form of a policy: arrays over the sequences of all players.
 
-Behavioural form has, for each sequence, the probability of its action at its infoset; sequence form has the probability
-that the owner plays to the sequence. Padding is 0.
+In behavioural form, a sequence has the probability of its last action at its infoset. In sequence form, it has the
+product of its owner's probabilities along the sequence. Padding is 0.
 """
 
 import math
@@ -22,13 +22,14 @@ def check_finite(numbers: npt.NDArray[Any]) -> None:
   """Raises NotFiniteError if a number of a policy is NaN or infinite."""
   if not np.isfinite(numbers).all():
     raise errors.NotFiniteError(
-      "The policy has become NaN or infinite: payoffs, weights or steps were too large for floating-point numbers."
+      "The policy has become NaN or infinite: payoffs, weights or steps are too large for floating-point numbers. "
+      "Scale the payoffs, or take smaller weights or steps."
     )
 
 
 @typed
 def uniform(compiled: CompiledGame, result: AnyFloats | None = None) -> AnyFloats:
-  """Returns the uniform policy in behavioural form, aligned; or writes it to an array of zeros."""
+  """Returns the uniform policy in behavioural form, shape (sequences,), in a new aligned array or in zeros `result`."""
   result = aligned_zeros(compiled.end) if result is None else result
   for treeplex in compiled.treeplexes:
     for sequences, _ in treeplex.infoset_groups():
@@ -44,8 +45,8 @@ def behavioral_form(
 
   Args:
     compiled: the game.
-    sums: shape (sequences,).
-    otherwise: behavioural form of the strategy at infosets whose sums are all 0; by default the uniform one.
+    sums: shape (sequences,), at least 0.
+    otherwise: behavioural form of the strategy at infosets whose sums are all 0; None for the uniform one.
 
   Returns:
     Behavioural form, shape (sequences,).
@@ -56,18 +57,18 @@ def behavioral_form(
   result = np.zeros(compiled.end)
   for treeplex in compiled.treeplexes:
     for sequences, _ in treeplex.infoset_groups():
-      block = sums[sequences]
-      total = block.sum(axis=0)
+      rows = sums[sequences]
+      total = rows.sum(axis=0)
       check_finite(total)
-      some = total > 0
-      rest = 1.0 / len(sequences) if otherwise is None else otherwise[sequences]
-      result[sequences] = np.where(some, block / np.where(some, total, 1.0), rest)
+      is_positive = total > 0
+      fallback = 1.0 / len(sequences) if otherwise is None else otherwise[sequences]
+      result[sequences] = np.where(is_positive, rows / np.where(is_positive, total, 1.0), fallback)
   return result
 
 
 @typed
 def sequence_form(compiled: CompiledGame, probabilities: Float64s) -> Float64s:
-  """Turns behavioural form into sequence form, both of shape (sequences,). The result is aligned."""
+  """Returns the sequence form of a policy in behavioural form, both of shape (sequences,). The result is aligned."""
   result = aligned_zeros(compiled.end)
   for treeplex in compiled.treeplexes:
     result[treeplex.root] = 1.0
@@ -77,10 +78,10 @@ def sequence_form(compiled: CompiledGame, probabilities: Float64s) -> Float64s:
 
 
 def check_behavioral_form(compiled: CompiledGame, probabilities: npt.NDArray[Any]) -> None:
-  """Checks that each infoset has a distribution, up to rounding, in an array of shape (sequences,).
+  """Checks that an array of shape (sequences,) has a distribution at each infoset.
 
   Raises:
-    ValueError: probabilities are negative, or don't sum to 1.
+    ValueError: probabilities are negative or don't sum to 1, by more than rounding.
   """
   tolerance = 1e3 * float(np.finfo(probabilities.dtype).eps) + 1e-6
   for treeplex in compiled.treeplexes:
@@ -93,16 +94,16 @@ def check_behavioral_form(compiled: CompiledGame, probabilities: npt.NDArray[Any
 
 
 def shared_strategy(compiled: CompiledGame, sums: Float64s, strategy: Float64s) -> Float64s:
-  """Returns the strategy that shared infosets have in common; `strategy` where all sums of a bucket are 0.
+  """Returns the common strategy of shared infosets: their pooled sums, normalized, or `strategy` if these are 0.
 
-  All of shape (sequences,); the result is the same at all infosets of a bucket.
+  All arrays have shape (sequences,). The result is the same at all infosets of a bucket.
   """
   assert compiled.shared_infosets is not None
   return behavioral_form(compiled, pooled(compiled.shared_infosets, sums), strategy)
 
 
 def normalized(compiled: CompiledGame, sums: AnyFloats) -> AnyFloats:
-  """Returns sums of sequence forms, shape (sequences,), divided by their weights; a copy."""
+  """Returns sums of sequence forms divided by the entry of the owner's empty sequence, shape (sequences,)."""
   result = sums.copy()
   for treeplex in compiled.treeplexes:
     result[treeplex.root : treeplex.end] /= result[treeplex.root]
@@ -110,29 +111,29 @@ def normalized(compiled: CompiledGame, sums: AnyFloats) -> AnyFloats:
 
 
 def check_sums(compiled: CompiledGame, sums: npt.NDArray[Any]) -> None:
-  """Checks that sums of sequence forms, shape (sequences,), are a multiple of one for each player, or all 0.
+  """Checks that an array, shape (sequences,), is a multiple of a sequence form for each player, or 0 everywhere.
 
   Raises:
-    ValueError: they are not, by more than rounding.
+    ValueError: it is neither, by more than rounding.
   """
   require((sums >= 0) & np.isfinite(sums), "averages are sums of probabilities")
   if sums.any():
     require(sums[[tree.root for tree in compiled.treeplexes]] > 0, "every player has an average")
-    # Sums have as many roundings as there were iterations.
+    # Sums have one rounding an iteration.
     tolerance = 100 * math.sqrt(np.finfo(sums.dtype).eps)
     check_sequence_form(compiled, normalized(compiled, sums), tolerance)
 
 
 def check_sequence_form(compiled: CompiledGame, sequence_form: Float64s, tolerance: float) -> None:
-  """Checks that numbers over sequences are strategies in sequence form.
+  """Checks that an array, shape (sequences,), holds strategies in sequence form.
 
   Raises:
-    ValueError: they are not, by more than `tolerance`.
+    ValueError: it does not, by more than `tolerance`.
   """
   require(sequence_form >= 0, "strategies are not negative")
   for tree in compiled.treeplexes:
     require(abs(sequence_form[tree.root] - 1) <= tolerance, "strategies begin with 1")
     for sequences, infosets in tree.infoset_groups():
       above = sequence_form[tree.parent[infosets]]
-      apart = np.abs(sequence_form[sequences].sum(axis=0) - above)
-      require(apart <= tolerance, "strategies are played to their end")
+      difference = np.abs(sequence_form[sequences].sum(axis=0) - above)
+      require(difference <= tolerance, "probabilities sum to that of the sequence above")

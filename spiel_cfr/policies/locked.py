@@ -1,4 +1,4 @@
-"""Locked infosets: the parts of policies that stay fixed."""
+"""Locked infosets: infosets whose strategy is fixed."""
 
 from collections.abc import Iterable, Mapping
 
@@ -17,23 +17,28 @@ Mask = npt.NDArray[np.uint8]
 def locked_part(
   compiled: CompiledGame, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None
 ) -> tuple[Mask, Float64s]:
-  """Reads a part of a policy: of anything that `from_policy` reads, or of a mapping all of it by default.
+  """Reads the part of a policy at some infosets.
+
+  Args:
+    compiled: the game.
+    policy: anything that `from_policy` reads.
+    infostates: the infosets; None for all keys of a mapping.
 
   Returns:
-    1 at the infosets of the part, shape (infosets,) in layout order; and the policy in behavioural form, shape
-    (sequences,), which has a meaning at these infosets only.
+    A mask, uint8 (infosets,) in layout order: 1 at these infosets. And the policy in behavioural form, shape
+    (sequences,), which is defined at these infosets only.
 
   Raises:
-    PolicyError: there is no such infostate, no distribution there, or no telling where.
+    PolicyError: an infostate is unknown or has no distribution, or `infostates` is missing.
   """
   if infostates is None and not isinstance(policy, Mapping):
-    raise errors.PolicyError("Say which infostates of the policy are meant, or give a mapping.")
+    raise errors.PolicyError("Give the infostates of the policy that are meant, or a mapping.")
   names = [*policy] if infostates is None else [*infostates]
   locked = np.zeros(compiled.num_infosets, np.uint8)
   places = np.concatenate(
     [
-      tree.first_infoset + own.position.astype(np.int64)
-      for tree, own in zip(compiled.treeplexes, compiled.infosets, strict=True)
+      tree.first_infoset + infosets.position.astype(np.int64)
+      for tree, infosets in zip(compiled.treeplexes, compiled.infosets, strict=True)
     ]
   )
   for name in names:
@@ -51,10 +56,12 @@ def locked_part(
 
 
 def locked_sequences(compiled: CompiledGame, locked: Mask) -> Int64s:
-  """Returns the sequences of the infosets at which a mask is not 0."""
+  """Returns the sequences of the infosets at which a mask is not 0, shape (n,)."""
   result = [np.zeros(0, np.int64)]
   if locked.any():
     for tree in compiled.treeplexes:
-      own = locked[tree.first_infoset : tree.first_infoset + tree.num_infosets] > 0
-      result += [block[:, own[infosets]].ravel() for block, infosets in tree.infoset_groups()]
+      is_locked = locked[tree.first_infoset : tree.first_infoset + tree.num_infosets] > 0
+      result += [
+        sequences[:, is_locked[infosets]].ravel() for sequences, infosets in tree.infoset_groups()
+      ]
   return np.concatenate(result)

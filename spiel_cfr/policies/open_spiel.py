@@ -1,4 +1,4 @@
-"""Conversion between behavioural form and OpenSpiel's policies, both ways."""
+"""Conversion between behavioural form and OpenSpiel's policies."""
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,18 +21,18 @@ _TOLERANCE = 1e-6
 
 @runtime_checkable
 class HasAveragePolicy(Protocol):
-  """A solver, here or in OpenSpiel."""
+  """Protocol of solvers, here and in OpenSpiel."""
 
   def average_policy(self) -> Any:
-    """Returns a policy of OpenSpiel's."""
+    """Returns an OpenSpiel policy."""
 
 
 @runtime_checkable
 class HasArray(Protocol):
-  """A solver or a result of this library, which has its policy as an array."""
+  """Protocol of this library's solvers and results, which have their policy as an array."""
 
   def probabilities_in(self, game: CompiledGame) -> Float64s | None:
-    """Returns the policy in behavioural form, shape (sequences,), if it is of this very game, otherwise None."""
+    """Returns the policy in behavioural form, shape (sequences,); None if it is of another compiled game."""
 
 
 @typed
@@ -64,47 +64,48 @@ def to_pyspiel(compiled: CompiledGame, probabilities: Float64s) -> pyspiel.Tabul
   )
 
 
-# Anything that can be read as a policy: one of OpenSpiel's in Python or C++, a dictionary, a bot, a solver, a result;
-# or a list of one for each player.
+# Anything that `from_policy` reads: OpenSpiel's policies in Python or C++, dictionaries, bots, solvers, results, or a
+# list with one of these for each player.
 AnyPolicy = Any
 
 
 def is_same_game(game: CompiledGame, other: CompiledGame) -> bool:
-  """Returns whether solvers can't tell two games apart."""
+  """Returns True if two games are equal to solvers: one object, or the same digest."""
   return game is other or game.digest == other.digest
 
 
 def check_game(game: CompiledGame, *policies: AnyPolicy) -> None:
-  """Checks that solvers, and policies that know which game they are for, are for this one, in whatever form.
+  """Checks that solvers and policies with a compiled game are for this game, in any form.
 
-  OpenSpiel's policies and mappings have nothing but infostate strings, which games may share: those pass.
+  OpenSpiel's policies and mappings have infostate strings only, and pass.
 
   Raises:
-    PolicyError: one is for another game.
+    PolicyError: a solver or policy is for another game.
   """
   for policy in policies:
-    known = getattr(policy, "compiled_game", None)
-    if isinstance(known, CompiledGame) and not _have_one_source(game.original, known.original):
+    other = getattr(policy, "compiled_game", None)
+    if isinstance(other, CompiledGame) and not _have_one_source(game.original, other.original):
       raise errors.PolicyError(
-        f"{arguments.shortened(policy)} is for another game, {known.name}, not for {game.name}. To read it by its "
-        "infostate strings all the same, give a dictionary of it, such as average_policy_dict()."
+        f"{arguments.shortened(policy)} is for another game, {other.name}, not for {game.name}. To read it by its "
+        "infostate strings nevertheless, give a dictionary of it, such as average_policy_dict()."
       )
 
 
 def _have_one_source(game: CompiledGame, other: CompiledGame) -> bool:
+  """Returns True if two compiled games are of the same OpenSpiel game."""
   if game.game_string == other.game_string:
     return True
   try:
     sources = game.game, other.game
   except errors.NoStatesError:
     return False
-  # Defaults may be spelled out.
-  one, another = ((each.get_type().short_name, str(each.get_parameters())) for each in sources)
-  return one == another
+  # Strings of equal games differ if one of them leaves out default parameters.
+  first, second = ((each.get_type().short_name, str(each.get_parameters())) for each in sources)
+  return first == second
 
 
 def policy_of(given: Any) -> Any:
-  """Returns the average policy of a solver, or the policy of a result; anything else as it is."""
+  """Returns the average policy of a solver or the policy of a result; anything else unchanged."""
   if isinstance(given, HasAveragePolicy):
     return given.average_policy()
   found = getattr(given, "policy", None)
@@ -117,21 +118,25 @@ def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
 
   Args:
     compiled: the game.
-    policy: an OpenSpiel policy, in Python or in C++; a mapping from infostates to mappings from actions to
-      probabilities, or to lists of (action, probability), where actions left out have probability 0; a bot that
-      provides its policy; a solver, or what `solve` and its like return; or a list or tuple of these, one per player,
-      of which each has to know its player's infosets.
+    policy: one of the following.
+
+      - an OpenSpiel policy, in Python or in C++;
+      - a mapping from infostates to mappings from actions to probabilities, or to lists of (action, probability);
+        missing actions have probability 0;
+      - a bot that provides its policy;
+      - a solver, or a result of `solve` and similar functions;
+      - a list or tuple of these, one a player, each for its player's infosets.
 
   Returns:
     Behavioural form, shape (sequences,).
 
   Raises:
-    PolicyError: the policy is for another game, see `check_game`; or it has no probabilities for an infoset, or they
+    PolicyError: the policy is for another game, see `check_game`. Or it has no probabilities for an infoset, or these
       are negative, NaN or don't sum to 1.
   """
-  if isinstance(policy, HasArray) and (known := policy.probabilities_in(compiled)) is not None:
-    # The infosets, of which large games have millions, need not be named.
-    return np.array(known, np.float64)
+  if isinstance(policy, HasArray) and (array := policy.probabilities_in(compiled)) is not None:
+    # This avoids the names of infosets, of which large games have millions.
+    return np.array(array, np.float64)
   check_game(compiled, *(policy if isinstance(policy, list | tuple) else [policy]))
   return from_entries(
     compiled,
@@ -154,34 +159,34 @@ def one_per_player(policy: AnyPolicy, num_players: int) -> Sequence[AnyPolicy]:
     return [policy_of(policy)] * num_players
   if len(policy) != num_players:
     raise errors.PolicyError(
-      f"There are {len(policy)} policies for a game of {num_players} players."
+      f"There are {len(policy)} policies for a game of {num_players} players. Give one a player."
     )
   return [policy_of(each) for each in policy]
 
 
 def from_entries(compiled: CompiledGame, entries: Float64s) -> Float64s:
-  """Returns the behavioural form of probabilities of every action of every infoset, in order of discovery.
+  """Returns the behavioural form of the probabilities of all actions of all infosets, in order of discovery.
 
   Raises:
-    PolicyError: they are no distributions, or differ where infosets of the game are one.
+    PolicyError: they are no distributions, or differ at merged infosets.
   """
-  _check(compiled, entries)
+  _check_distributions(compiled, entries)
   result = compiled.from_actions(entries)
-  apart = np.abs(compiled.to_actions(result) - entries) > _TOLERANCE
-  if apart.any():
-    row = int(compiled.action_cells[0][np.flatnonzero(apart)[0]])
+  differs = np.abs(compiled.to_actions(result) - entries) > _TOLERANCE
+  if differs.any():
+    row = int(compiled.action_cells[0][np.flatnonzero(differs)[0]])
     raise errors.PolicyError(
-      f"At infostate {_name(compiled, row)!r} the policy does not play as at others of the same bucket. "
+      f"At infostate {_name(compiled, row)!r} the policy differs from that at other infostates of the same bucket. "
       "Read it for the full game, `original`."
     )
   return result
 
 
 def read_entries(compiled: CompiledGame, policy: AnyPolicy, player: int) -> Float64s:
-  """Returns the probability of every action of a player's infosets, unchecked, in order of discovery.
+  """Returns the unchecked probabilities of all actions of a player's infosets, in order of discovery.
 
   Raises:
-    PolicyError: it is no policy, or has no numbers for an infoset.
+    PolicyError: `policy` is no policy, or has no numbers for an infoset.
   """
   infostates = compiled.infostates[player]
   if isinstance(policy, open_spiel_policy.TabularPolicy):
@@ -212,11 +217,11 @@ def read_entries(compiled: CompiledGame, policy: AnyPolicy, player: int) -> Floa
   elif isinstance(policy, open_spiel_policy.Policy):
     distributions = (policy.action_probabilities(state) for state in compiled.first_states(player))
   elif isinstance(policy, pyspiel.Bot) and policy.provides_policy():
-    distributions = (_told(policy, state) for state in compiled.first_states(player))
+    distributions = (_bot_policy(policy, state) for state in compiled.first_states(player))
   else:
     raise errors.PolicyError(
-      f"{arguments.shortened(policy)} is not a policy. Give one of OpenSpiel's, in Python or C++, a dictionary "
-      "infostate -> {action: probability}, a solver, or what it has found."
+      f"{arguments.shortened(policy)} is not a policy. Give an OpenSpiel policy, in Python or C++, a dictionary "
+      "infostate -> {action: probability}, a solver, or its result."
     )
   result: list[float] = []
   counts = compiled.num_actions[player].tolist()
@@ -240,35 +245,35 @@ def read_entries(compiled: CompiledGame, policy: AnyPolicy, player: int) -> Floa
   return np.array(result, np.float64)
 
 
-def asked(question: Callable[..., Any], state: Any, *more: Any) -> Any:
-  """Returns a bot's answer; any exception becomes a PolicyError that names the history."""
+def call_bot(method: Callable[..., Any], state: Any, *more: Any) -> Any:
+  """Returns the result of a bot's method; any exception becomes a PolicyError that names the history."""
   try:
-    return question(state, *more)
+    return method(state, *more)
   except errors.SpielCFRError:
     raise
   except Exception as error:
-    name = getattr(question, "__name__", "")
+    name = getattr(method, "__name__", "")
     if isinstance(error, RuntimeError) and "not implemented" in str(error).lower():
       raise errors.PolicyError(
-        f"The bot {getattr(question, '__self__', question)!r} has no method {name}(state), which all bots of OpenSpiel "
-        "need that play or are judged here. It may do nothing."
+        f"The bot {getattr(method, '__self__', method)!r} has no method {name}(state), which matches and evaluations "
+        "need. It may do nothing."
       ) from error
     raise errors.PolicyError(
       f"After the history [{state.history_str()}] the policy has raised {type(error).__name__}: {error}. "
-      f"It is asked at states of {state.get_game()}."
+      f"The state is of {state.get_game()}."
     ) from error
 
 
-def _told(bot: pyspiel.Bot, state: Any) -> Any:
-  """Returns the policy of a bot, which may remember how it came to a state."""
-  asked(bot.restart_at, state)
-  told = asked(bot.get_policy, state)
-  if not told:
+def _bot_policy(bot: pyspiel.Bot, state: Any) -> Any:
+  """Returns the distribution of a bot at a state; the bot is restarted there, because it may have a memory."""
+  call_bot(bot.restart_at, state)
+  distribution = call_bot(bot.get_policy, state)
+  if not distribution:
     raise errors.PolicyError(
-      f"{bot!r} says nothing of what player {state.current_player()} does after the history [{state.history_str()}]. A "
-      "bot plays as one player: give a list of them, in order."
+      f"{bot!r} has no policy for player {state.current_player()} after the history [{state.history_str()}]. A bot "
+      "plays as one player: give a list of bots, one a player."
     )
-  return told
+  return distribution
 
 
 def _names(
@@ -278,7 +283,7 @@ def _names(
   kind, infostates = policy.game_type, compiled.infostates[player]
   if kind is None or kind.dynamics != pyspiel.GameType.Dynamics.SIMULTANEOUS:
     return infostates
-  # The turn-based version puts a line before the names that they have where moves are simultaneous.
+  # OpenSpiel's turn-based version puts a line before the simultaneous game's names.
   return [infostate.partition("\n")[2] for infostate in infostates]
 
 
@@ -296,19 +301,19 @@ def _find(look_up: Callable[[str], Any], infostate: str) -> Any:
     ) from None
 
 
-def _check(compiled: CompiledGame, entries: Float64s) -> None:
-  """Checks that the entries of each infoset are a probability vector."""
+def _check_distributions(compiled: CompiledGame, entries: Float64s) -> None:
+  """Raises PolicyError unless the entries of each infoset are a distribution."""
   counts = np.concatenate(compiled.num_actions)
   if not len(counts):
     return
   starts = np.cumsum(counts) - counts
-  # Anything that is no probability becomes one that no sum can make good.
+  # Numbers that are no probabilities become 2, so that no sum with them is 1.
   chances = np.where((entries >= 0) & (entries <= 1 + _TOLERANCE), entries, 2.0)
-  bad = np.abs(np.add.reduceat(chances, starts) - 1) > _TOLERANCE
-  if bad.any():
-    worst = int(np.flatnonzero(bad)[0])
-    infostate = _name(compiled, worst)
-    probabilities = entries[starts[worst] : starts[worst] + counts[worst]].tolist()
+  is_wrong = np.abs(np.add.reduceat(chances, starts) - 1) > _TOLERANCE
+  if is_wrong.any():
+    row = int(np.flatnonzero(is_wrong)[0])
+    infostate = _name(compiled, row)
+    probabilities = entries[starts[row] : starts[row] + counts[row]].tolist()
     raise errors.PolicyError(
       f"At infostate {infostate!r} the policy's probabilities are {probabilities}; they must be "
       "non-negative and sum to 1."

@@ -1,4 +1,4 @@
-"""Base class of results: strategies in sequence form, handed out as policies."""
+"""Base class of results: strategies in sequence form, available as policies."""
 
 import functools
 
@@ -9,11 +9,11 @@ from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy
 
 
 class SolvedPolicy:
-  """Strategies of all players.
+  """Base class of results with strategies of all players.
 
   Attributes:
-    compiled_game: the game as arrays.
-    sequence_form: the strategies, shape (sequences,).
+    compiled_game: `CompiledGame`. The game.
+    sequence_form: float64 (sequences,). The strategies.
   """
 
   compiled_game: CompiledGame
@@ -21,7 +21,7 @@ class SolvedPolicy:
 
   @functools.cached_property
   def probabilities(self) -> Float64s:
-    """The policy in behavioural form, shape (sequences,); uniform where its owner does not play to."""
+    """The policy in behavioural form, shape (sequences,); uniform at infosets that its owner does not reach."""
     return forms.behavioral_form(self.compiled_game, self.sequence_form)
 
   @functools.cached_property
@@ -30,7 +30,7 @@ class SolvedPolicy:
     return CompiledTabularPolicy(self.compiled_game, self.probabilities)
 
   def probabilities_in(self, game: CompiledGame) -> Float64s | None:
-    """See `open_spiel.HasArray`."""
+    """Returns the policy in behavioural form if it is of this game, see `open_spiel.HasArray`."""
     return self.probabilities if open_spiel.is_same_game(game, self.compiled_game) else None
 
   def policy_dict(self) -> open_spiel.PolicyDict:

@@ -1,4 +1,4 @@
-"""OpenSpiel's tabular policy, made from the arrays of a compiled game."""
+"""OpenSpiel's tabular policy on the arrays of a compiled game."""
 
 import functools
 from collections.abc import Callable, Hashable
@@ -15,12 +15,12 @@ from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
 
-class MovingPolicy(NamedTuple):
-  """A policy that moves with its solver, as those do that OpenSpiel's solvers hand out.
+class LivePolicy(NamedTuple):
+  """A policy that changes as its solver runs, like those of OpenSpiel's solvers.
 
   Attributes:
-    probabilities: returns the policy now, in behavioural form of shape (sequences,).
-    version: returns another value whenever the policy may have changed; None if only `refresh` is to look.
+    probabilities: function. It returns the current policy in behavioural form, shape (sequences,).
+    version: function. Its result changes whenever the policy may have changed. None if only `refresh` updates it.
   """
 
   probabilities: Callable[[], Float64s]
@@ -30,26 +30,26 @@ class MovingPolicy(NamedTuple):
 class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[misc]
   """OpenSpiel's `TabularPolicy`, made from a compiled game without walking the states again.
 
-  Rows of `action_probability_array` are in OpenSpiel's own order. `states` and `state_in`, which few programs use and
-  which keep a state of every infoset in memory, are made when they are first asked for. `game` and `game_type` are None
-  for a game that was made of arrays: then only what needs no states works.
+  Rows of `action_probability_array` are in OpenSpiel's order. `states` and `state_in` keep a state of every infoset in
+  memory, and are made at first use. For a game made of arrays, `game` and `game_type` are None, and methods that need
+  states fail.
 
-  A policy that moves is brought up to date when `action_probability_array` is asked for, as every method does. What is
-  written into that array is lost with the next iteration, and never reaches the solver. Copies stay as they are.
+  A live policy is updated whenever `action_probability_array` is read, which every method does. Values written to that
+  array are lost with the next iteration, and never reach the solver. Copies do not change.
   """
 
   @typed
-  def __init__(self, compiled: CompiledGame, probabilities: Float64s | MovingPolicy) -> None:
+  def __init__(self, compiled: CompiledGame, probabilities: Float64s | LivePolicy) -> None:
     """Makes the policy.
 
     Args:
       compiled: the game.
-      probabilities: behavioural form, shape (sequences,), which is copied; or that of a solver.
+      probabilities: behavioural form, shape (sequences,), which is copied; or the live policy of a solver.
 
     Raises:
       PolicyError: two players share an information state string.
     """
-    # The base class's own constructor would walk the game.
+    # The constructor of OpenSpiel's class would walk the game.
     players = list(range(compiled.num_players))
     try:
       game, self.game_type = compiled.view.open_spiel_game(), compiled.game.get_type()
@@ -62,7 +62,7 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     self.legal_actions_mask = compiled.legal_actions_mask
     self._array = np.zeros(self.legal_actions_mask.shape)
     self._source = None
-    if isinstance(probabilities, MovingPolicy):
+    if isinstance(probabilities, LivePolicy):
       self._source = probabilities
       self.refresh()
     else:
@@ -70,7 +70,7 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
 
   @property
   def compiled_game(self) -> CompiledGame:
-    """The game as arrays."""
+    """The compiled game."""
     return self._compiled
 
   def _fill(self, probabilities: Float64s) -> None:
@@ -79,17 +79,17 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     self._array[self._compiled.action_cells] = self._compiled.to_actions(probabilities)
 
   def refresh(self) -> None:
-    """Brings the probabilities of a policy that moves up to date, in place."""
+    """Updates the probabilities of a live policy in place."""
     if self._source is not None:
       find_version = self._source.version
       version = None if find_version is None else find_version()
       self._fill(self._source.probabilities())
-      # Not before the array is full: a call after an error, or in another thread, would take it for new.
+      # Set once the array is complete: otherwise a call after an error, or in another thread, would skip the update.
       self._version = version
 
   @property
   def action_probability_array(self) -> npt.NDArray[np.float64]:
-    """The probabilities, shape (infosets, actions): the same array every time."""
+    """The probabilities, shape (infosets, actions). Every call returns the same array."""
     find_version = None if self._source is None else self._source.version
     if find_version is not None and self._version != find_version():
       self.refresh()
@@ -100,7 +100,7 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     self._array = array
 
   def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-    """Returns action -> probability; as in OpenSpiel, {0: 1.0} for a player who has no actions.
+    """Returns action -> probability; as in OpenSpiel, {0: 1.0} for a player without actions.
 
     Raises:
       PolicyError: no `player_id` is given and no player is to move, or the state is not in the compiled game.
@@ -120,11 +120,11 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
         "action filter may have removed an action that leads there."
       )
     chances = self.action_probability_array[row]
-    # The state may be of a game that has more actions.
+    # The state may be of a game with more actions.
     return {action: chances[action] for action in actions if action < len(chances)}
 
   def _state_key(self, state: Any, player: int | None) -> str:
-    """Returns the name of the state's infoset; OpenSpiel's class looks rows up by it."""
+    """Returns the name of the state's infoset, by which OpenSpiel's class looks up rows."""
     if player in (None, state.current_player()) or state.is_simultaneous_node():
       return self._compiled.view.look_up(state, player)[0]
     name: str = state.information_state_string(player)
@@ -132,12 +132,12 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
 
   @functools.cached_property
   def states(self) -> list[Any]:
-    """One state of each row's infoset: the first in the order of histories."""
+    """The first state, in the order of histories, of each row's infoset."""
     return list(self._compiled.first_states())
 
   @functools.cached_property
   def state_in(self) -> npt.NDArray[np.float64] | None:
-    """Each row's information state tensor, or observation tensor, or None if the game has neither."""
+    """The information state tensor of each row, or its observation tensor; None if the game has neither."""
     states = self.states
     if self.game_type.provides_information_state_tensor:
       return np.array([state.information_state_tensor() for state in states])
@@ -146,7 +146,7 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     return None
 
   def __copy__(self, copy_action_probability_array: bool = True) -> "CompiledTabularPolicy":
-    """Returns a copy that stays as it is; it shares all but the probabilities, which may be left out."""
+    """Returns a copy that does not change with the solver; it shares everything except the probabilities."""
     result = CompiledTabularPolicy.__new__(CompiledTabularPolicy)
     result.__dict__.update(self.__dict__, _source=None)
     del result._array
@@ -155,11 +155,11 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     return result
 
   def __deepcopy__(self, memo: Any) -> "CompiledTabularPolicy":
-    """Returns a copy of the same game, which OpenSpiel would load from its string, and can't where that is no name."""
+    """Returns a copy that shares the game; OpenSpiel can't load all games again from their strings."""
     return self.__copy__()
 
   def __reduce__(self) -> Any:
-    """Pickles the compiled game, which knows whether OpenSpiel can make the game of its string."""
+    """Pickles the compiled game instead of OpenSpiel's, which may not load again from its string."""
     return _restored, (self._compiled, self.action_probability_array)
 
 
@@ -172,17 +172,17 @@ def _restored(
 
 
 def player_to_move(state: Any, player_id: int | None = None) -> int:
-  """Returns the player whose policy is asked for at a state.
+  """Returns the player to move at a state: `player_id` if all players move at once.
 
   Raises:
-    PolicyError: no player is to move, or another one is.
+    PolicyError: no player is to move, or not `player_id`.
   """
   player: int = state.current_player()
   if state.is_simultaneous_node():
     if player_id is None or player_id not in range(state.num_players()):
       raise errors.PolicyError(
-        f"At the history [{state.history_str()}] all players move at once: say whose policy is asked for, "
-        f"with player_id, not {player_id!r}."
+        f"At the history [{state.history_str()}] all players move at once: give the player as player_id, not "
+        f"{player_id!r}."
       )
     return int(player_id)
   if player < 0 or player_id not in (None, player):

@@ -1,4 +1,4 @@
-"""Evaluation of policies from elsewhere: exact, against each other, and by sampling in games that are too large."""
+"""Evaluation of any policies: exactly, against each other, and by sampling in games that are too large."""
 
 from spiel_cfr.referee.head_to_head import HeadToHead, head_to_head
 from spiel_cfr.referee.judge import judge

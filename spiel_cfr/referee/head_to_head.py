@@ -17,12 +17,12 @@ from spiel_cfr.referee.reading import Anything, read_anything
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class HeadToHead:
-  """Expected payoffs of policies against each other, in the game's units per game.
+  """Expected payoffs of policies against each other, in the game's units per play.
 
   Attributes:
-    names: of the policies.
-    values: shape (2, policies, policies): what players 0 and 1 expect if the policy of the row is player 0 and that of
-      the column player 1.
+    names: tuple of str. The names of the policies.
+    values: float64 (2, policies, policies). The expected payoffs of players 0 and 1 if the row's policy is player 0 and
+      the column's policy player 1.
   """
 
   names: tuple[str, ...]
@@ -31,8 +31,8 @@ class HeadToHead:
   @property
   def scores(self) -> Float64s:
     """Expected payoff of the row's policy against the column's, averaged over both seats."""
-    found: Float64s = (self.values[0] + self.values[1].T) / 2
-    return found
+    scores: Float64s = (self.values[0] + self.values[1].T) / 2
+    return scores
 
   def __repr__(self) -> str:
     return f"<HeadToHead of {', '.join(self.names)}>"
@@ -46,7 +46,7 @@ class HeadToHead:
 
 
 def head_to_head(game: AnyGame, policies: Mapping[str, Anything], **options: Any) -> HeadToHead:
-  """Returns what each of some policies expects against each, exactly, in both seats.
+  """Returns the exact expected payoffs of policies against each other, in both seats.
 
       >>> uniform = lambda tensors, legal_actions: legal_actions / legal_actions.sum(axis=1, keepdims=True)
       >>> print(head_to_head("kuhn_poker", {"uniform": uniform, "also": uniform}))
@@ -55,12 +55,12 @@ def head_to_head(game: AnyGame, policies: Mapping[str, Anything], **options: Any
               also    0.000000    0.000000
 
   Args:
-    game: a game of two players, compiled or what `compile_game` takes. For others there is `expected_values`.
-    policies: what `judge` takes, by name; agents and bots in lists, one for each seat.
+    game: a two-player game: compiled, or an argument of `compile_game`. For more players, use `expected_values`.
+    policies: name -> policy, as in `judge`; agents and bots in lists, one for each seat.
     options: `observes`, `answers` and `batch_size` of `judge`.
 
   Raises:
-    UnsupportedGameError: the game has another number of players.
+    UnsupportedGameError: the game does not have two players.
     ArgumentError: `policies` is no mapping, or empty.
     PolicyError: see `judge`.
     GameError: see `compile_game`.
@@ -68,16 +68,19 @@ def head_to_head(game: AnyGame, policies: Mapping[str, Anything], **options: Any
   compiled = compile_game(game).original
   if compiled.num_players != 2:
     raise errors.UnsupportedGameError(
-      f"Two policies meet in games of two players, and {compiled.name} has {compiled.num_players}. Give "
-      "`expected_values` a list, a policy for each player."
+      f"head_to_head needs two players, and {compiled.name} has {compiled.num_players}. Give `expected_values` a list "
+      "with a policy for each player."
     )
   if not isinstance(policies, Mapping) or not policies:
     raise errors.ArgumentError(
-      f"policies must be policies by name, not {arguments.shortened(policies)}."
+      f"policies must be policies by name, in a mapping, not {arguments.shortened(policies)}."
     )
   behavioral = [read_anything(compiled, each, **options) for each in policies.values()]
   played = np.array([forms.sequence_form(compiled, each) for each in behavioral])
-  faced = np.array([counterfactual_values.gradients(compiled, each) for each in played])
+  gradients = np.array([counterfactual_values.gradients(compiled, each) for each in played])
   first, second = (slice(tree.root, tree.end) for tree in compiled.treeplexes)
-  values = np.array([played[:, first] @ faced[:, first].T, faced[:, second] @ played[:, second].T])
-  return HeadToHead(tuple(map(str, policies)), values)
+  values = [
+    played[:, first] @ gradients[:, first].T,
+    gradients[:, second] @ played[:, second].T,
+  ]
+  return HeadToHead(tuple(map(str, policies)), np.array(values))

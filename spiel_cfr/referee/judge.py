@@ -1,4 +1,4 @@
-"""The call that evaluates any policy."""
+"""Function `judge`, which evaluates any policy exactly."""
 
 import weakref
 
@@ -12,8 +12,8 @@ from spiel_cfr.policies import forms
 from spiel_cfr.referee.reading import Answers, Anything, Observes, read_anything
 from spiel_cfr.referee.verdict import Verdict
 
-# So many sequences, all players' together, a linear program does in about a second.
-_FEW = 5_000
+# The most sequences of games whose value a linear program computes, in about a second.
+_MOST_SEQUENCES = 5_000
 _VALUES: weakref.WeakKeyDictionary[CompiledGame, float] = weakref.WeakKeyDictionary()
 
 
@@ -34,29 +34,31 @@ def judge(
       >>> judge("kuhn_poker", always_first).nash_conv
       2.0
 
-  A function is asked about the infosets of one player at a time, in batches:
+  A function is called with batches of one player's infosets:
 
       function(observed, legal_actions) -> a number for each action, shape (rows, actions of the game)
 
+  `legal_actions` is bool, shape (rows, actions of the game).
+
   Args:
-    game: a compiled game, or what `compile_game` takes. Compile it once: it keeps what is seen of its infosets.
-    policy: such a function; OpenSpiel's policies, in Python or C++; a mapping from infostates to action -> probability;
-      a solver or a solution, here or of OpenSpiel; or a list of such things, `rl_agent`s or bots that provide their
-      policy among them, one for each player.
-    observes: what a function gets: float32 "tensors", shape (rows, length), which are OpenSpiel's information state
-      tensors, where moves are simultaneous those of the simultaneous game; infostate "strings", in a list; or
-      "states", one of each infoset, in a list. The second argument is bool, shape (rows, actions of the game).
-    answers: what a function returns: "probabilities", or "logits" of a softmax over the legal actions. As an array of
-      NumPy, JAX or PyTorch.
-    batch_size: the most rows that a function gets.
-    value: what the game is worth to player 0, if it is known; small constant-sum games of two players are solved for
-      it, once.
+    game: a compiled game, or an argument of `compile_game`. A compiled game caches its tensors between calls.
+    policy: such a function; an OpenSpiel policy, in Python or C++; a mapping infostate -> action -> probability; a
+      solver or a solution, here or of OpenSpiel; or a list of these, one for each player. The list may have `rl_agent`s
+      and bots that provide their policy.
+    observes: the first argument of a function. "tensors": float32, shape (rows, length), OpenSpiel's information state
+      tensors; for simultaneous moves, those of the simultaneous game. "strings": a list of infostates. "states": a list
+      with one state of each infoset.
+    answers: the result of a function, an array of NumPy, JAX or PyTorch: "probabilities", or "logits" of a softmax over
+      the legal actions.
+    batch_size: the most rows in a call of a function.
+    value: the value of the game for player 0, if you know it. Small two-player constant-sum games are solved for it,
+      once.
 
   Raises:
-    PolicyError: some infoset gets no distribution over its legal actions, or agents are in another order than players.
+    PolicyError: an infoset gets no distribution over its legal actions, or agents are not in the order of players.
     FeaturesError: the game has no information state tensors, or several for one infoset.
     NoStatesError: states are needed, and the game was made of arrays.
-    ArgumentError: an argument makes no sense.
+    ArgumentError: an argument is invalid.
     GameError: see `compile_game`.
   """
   compiled = compile_game(game).original
@@ -64,14 +66,14 @@ def judge(
   if value is not None:
     value = arguments.real_number(value, "value", *compiled.payoff_range)
     evaluate.check_two_player_constant_sum(compiled)
-  elif compiled.is_two_player_constant_sum and compiled.end <= _FEW:
+  elif compiled.is_two_player_constant_sum and compiled.end <= _MOST_SEQUENCES:
     value = _value(compiled)
   found = evaluate.evaluate(compiled, forms.sequence_form(compiled, probabilities))
   return Verdict(compiled, probabilities, found.expected_values, found.best_response_values, value)
 
 
 def _value(compiled: CompiledGame) -> float | None:
-  """Returns the value of a small game, or None where its payoffs are too different for a linear program."""
+  """Returns the value of a small game; None if the linear program fails, as for payoffs of very different sizes."""
   if compiled not in _VALUES:
     try:
       _VALUES[compiled] = solve_lp(compiled).value

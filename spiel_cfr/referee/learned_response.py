@@ -1,15 +1,13 @@
-"""A lower bound on NashConv for games of any size: responses learned by playing, and then played in fresh games.
+"""Lower bound on NashConv for games of any size, from responses that are learned by playing.
 
-However a response was found, what it gains on average over the policy is not more than a best response gains. So a
-mean over fresh games bounds NashConv from below, with the probability that `mean_bounds` gives; how good the learner
-is decides only how tight that is. Timbers et al. 2022, "Approximate Exploitability: Learning a Best Response", do this
-with networks.
+The expected gain of any response is at most that of a best response. So the mean gain in fresh plays bounds NashConv
+from below, with the probability that `mean_bounds` gives. A better learner makes the bound tighter. Timbers et al.
+2022, "Approximate Exploitability: Learning a Best Response", do this with networks.
 
-The learner is a tree of the responder's own infosets (Kocsis and Szepesvari 2006, "Bandit based Monte-Carlo Planning";
-one tree for all games, as in Cowling, Powley and Whitehouse 2012, "Information Set Monte Carlo Tree Search"). Chance
-and the others play as they do, so that a game costs one walk from root to end whatever the game's size. A game adds
-one infoset to the tree, and goes on below it as the policy that is judged would; so does the response where the tree
-ends.
+The learner is a tree of the responder's infosets (Kocsis and Szepesvari 2006, "Bandit based Monte-Carlo Planning"; one
+tree for all plays, as in Cowling, Powley and Whitehouse 2012, "Information Set Monte Carlo Tree Search"). Chance and
+the opponents play by their own distributions, so a play costs one walk from the root to a terminal. Each play adds one
+infoset to the tree. Below the tree, the responder follows the evaluated policy.
 """
 
 import dataclasses
@@ -30,25 +28,25 @@ from spiel_cfr.policies.tabular_policy import player_to_move
 from spiel_cfr.referee.mean_bounds import least_mean
 from spiel_cfr.referee.seats import Seats
 
-# The value of an infoset is that of its best action, and, as if seen so often, the mean of what was played there: the
-# best of few numbers is too good to be true.
+# The value of an infoset averages its best action's mean with the mean of all plays, which counts as this many plays:
+# the maximum of few samples is biased upwards.
 _MEAN_COUNTS_AS = 5
 
 
 @dataclasses.dataclass(frozen=True)
 class NashConvBound:
-  """Bounds of a policy's NashConv, in the game's own units.
+  """Lower bound on a policy's NashConv, in the game's units.
 
   Attributes:
-    bound: NashConv is at least this, with the probability `confidence`; 0 where nothing was shown.
-    estimate: what the responses have gained in the fresh games, on average; without bias what they gain.
-    interval: what they gain is between these two with the probability `confidence`. NashConv may be above both.
-    confidence: over the draws of the fresh games.
-    response: the responses, and the policy that was judged for other players.
-    players: who responds. NashConv adds up what all players gain by best responses, each at least 0.
-    episodes: how many games have been learned from.
-    evaluation_episodes: how many fresh ones were played with each response.
-    states: how many states all these games have visited.
+    bound: float. NashConv is at least this with probability `confidence`; 0 if the plays show nothing.
+    estimate: float. The mean gain of the responses in the fresh plays, an unbiased estimate of their gain.
+    interval: two floats. Bounds on the gain of the responses with probability `confidence`. NashConv may be above both.
+    confidence: float. The probability of the bounds, over the draws of the fresh plays.
+    response: `LearnedResponse`. The responses, and the evaluated policy for other players.
+    players: tuple of int. The responding players.
+    episodes: int. The number of plays that the responses have learned from.
+    evaluation_episodes: int. The number of fresh plays of each response.
+    states: int. The number of states visited in all plays.
   """
 
   bound: float
@@ -71,18 +69,18 @@ class NashConvBound:
 
 
 class LearnedResponse(open_spiel_policy.Policy):  # type: ignore[misc]
-  """Plays a fixed action where something was learned, elsewhere as the policy that it responds to.
+  """Policy of learned responses: one action at each learned infoset, and the evaluated policy at the others.
 
   Attributes:
-    actions: each player's infostates -> the action there.
+    actions: one dictionary a player. Infostate -> action at learned infosets.
   """
 
   def __init__(self, seats: Seats, actions: Sequence[Mapping[str, int]]) -> None:
     super().__init__(seats.view.open_spiel_game(), list(range(seats.view.num_players)))
-    self._seats, self.actions = seats, [dict(own) for own in actions]
+    self._seats, self.actions = seats, [dict(of_player) for of_player in actions]
 
   def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-    """Returns action -> probability; raises PolicyError where it is not the player's turn, or the policy has none."""
+    """Returns action -> probability; raises PolicyError if `player_id` is not to move, or the policy has none."""
     player = player_to_move(state, player_id)
     infostate, legal = self._seats.view.look_up(state, player)
     chosen = self.actions[player].get(infostate)
@@ -101,23 +99,24 @@ def nash_conv_lower_bound(
   confidence: float = 0.95,
   seed: int | np.random.Generator | None = None,
 ) -> NashConvBound:
-  """Learns to exploit a policy, and says how much NashConv is at least.
+  """Learns to exploit a policy, and returns a lower bound on its NashConv.
 
   Args:
-    game: a game string or a game of OpenSpiel, of any size; or a compiled game.
-    policy: whatever `PolicyBot` plays, asked once an infostate; or a list of one such policy or bot of OpenSpiel's for
-      each player. Bots must play alike in every game.
-    player: who is to respond; by default each player in turn. What one player gains bounds NashConv too.
-    episodes: how many games each response learns from.
-    evaluation_episodes: how many fresh games it then plays.
-    confidence: the probability with which the bound holds, over the draws of fresh games.
-    seed: of all draws but those of bots that do not tell their policy.
+    game: an OpenSpiel game or its string, of any size; or a compiled game.
+    policy: a policy that `PolicyBot` plays, which is called once an infostate; or a list with such a policy or an
+      OpenSpiel bot for each player. Bots must not learn from one play to the next.
+    player: the responding player; None for each player in turn. The gain of one player also bounds NashConv.
+    episodes: the number of plays that each response learns from.
+    evaluation_episodes: the number of fresh plays of each response.
+    confidence: the probability of the bound, over the draws of the fresh plays.
+    seed: the seed of all draws except those of bots without a policy.
 
   Raises:
-    ArgumentError: an argument makes no sense.
-    PolicyError: a policy or bot does not answer with what can be played.
-    GameError: see `load_game`; UnsupportedGameError: bots are to play at once, or payoffs have no limits.
-    InvalidPayoffError: a game ends with payoffs that its limits or its constant sum rule out.
+    ArgumentError: an argument is invalid.
+    PolicyError: a policy or bot returns no distribution or an illegal action.
+    UnsupportedGameError: bots would have to move at once, or payoffs have no limits.
+    GameError: see `load_game`.
+    InvalidPayoffError: the payoffs of a play contradict the game's limits or its constant sum.
   """
   episodes = arguments.integer(episodes, "episodes", 0)
   evaluation_episodes = arguments.integer(evaluation_episodes, "evaluation_episodes", 2)
@@ -134,20 +133,20 @@ def nash_conv_lower_bound(
   actions: list[dict[str, int]] = [{} for _ in range(num_players)]
   for each in players:
     actions[each] = _learn(seats, each, episodes, learning)
-  # What all gain together needs no game of the policy against itself where all get the same in sum.
-  known = seats.constant_sum if player is None else None
-  samples = _gains(seats, players, actions, known, evaluation_episodes, fresh)
+  # If all players respond in a constant-sum game, the sum of the policy's payoffs is known without plays.
+  policy_sum = seats.constant_sum if player is None else None
+  samples = _gains(seats, players, actions, policy_sum, evaluation_episodes, fresh)
   count, (low, high) = len(players), seats.payoff_range
   limits = count * (low - high), count * (high - low)
-  if known is not None:
-    limits = count * low - known, count * high - known
-  missed = 1 - confidence
+  if policy_sum is not None:
+    limits = count * low - policy_sum, count * high - policy_sum
+  error_probability = 1 - confidence
   return NashConvBound(
-    bound=max(0.0, least_mean(samples, *limits, missed)),
+    bound=max(0.0, least_mean(samples, *limits, error_probability)),
     estimate=float(samples.mean()),
     interval=(
-      least_mean(samples, *limits, missed / 2),
-      -least_mean(-samples, -limits[1], -limits[0], missed / 2),
+      least_mean(samples, *limits, error_probability / 2),
+      -least_mean(-samples, -limits[1], -limits[0], error_probability / 2),
     ),
     confidence=confidence,
     response=LearnedResponse(seats, actions),
@@ -159,11 +158,13 @@ def nash_conv_lower_bound(
 
 
 class _Infoset:
-  """An infoset of the learner: for each action the number of plays, and the sum of their values.
+  """An infoset of the learner.
 
   Attributes:
-    totals: what each has brought: the returns of games that went on as the policy, and `value` of infosets below.
-    value: what the infoset is worth, times how often an action was played there.
+    legal: list of int. The legal actions.
+    counts: list of int. The number of plays of each action.
+    totals: list of float. The sum of the values of these plays: payoffs, and changes of `value` at infosets below.
+    value: float. The value of the infoset times its number of plays.
   """
 
   __slots__ = ("counts", "legal", "totals", "value")
@@ -173,12 +174,12 @@ class _Infoset:
     self.value = 0.0
 
   def means(self) -> list[float]:
-    """Returns what each action is worth; less than anything where it was never played."""
+    """Returns the mean value of each action; -inf for actions never played."""
     pairs = zip(self.totals, self.counts, strict=True)
     return [total / count if count else -math.inf for total, count in pairs]
 
   def explore(self, scale: float, uniform: float) -> int:
-    """Returns the place of the action to play next: one not tried, then the one with the highest upper bound."""
+    """Returns the index of the next action: an untried one, or the one with the highest upper confidence bound."""
     if 0 in self.counts:
       untried = [place for place, count in enumerate(self.counts) if not count]
       return untried[int(uniform * len(untried))]
@@ -188,10 +189,10 @@ class _Infoset:
     ]
     return highest.index(max(highest))
 
-  def learn(self, place: int, worth: float) -> float:
-    """Takes note that an action was played and of what it was worth; returns by how much `value` has changed."""
+  def learn(self, place: int, value: float) -> float:
+    """Adds a play of an action with its value; returns the change of `self.value`."""
     self.counts[place] += 1
-    self.totals[place] += worth
+    self.totals[place] += value
     count, before = sum(self.counts), self.value
     best = count * max(self.means())
     self.value = (count * best + _MEAN_COUNTS_AS * sum(self.totals)) / (count + _MEAN_COUNTS_AS)
@@ -201,7 +202,7 @@ class _Infoset:
 def _learn(
   seats: Seats, player: int, episodes: int, generator: np.random.Generator
 ) -> dict[str, int]:
-  """Returns what a player does at infosets where it has learned something."""
+  """Returns infostate -> action at the infosets that a player has learned."""
   tree: dict[str, _Infoset] = {}
   path: list[tuple[_Infoset, int]] = []
   scale = (seats.payoff_range[1] - seats.payoff_range[0]) / 2
@@ -222,9 +223,9 @@ def _learn(
   for _ in range(episodes):
     path.clear()
     is_inside = True
-    worth = seats.play(player, respond, lambda _: generator.random())[player]
+    value = seats.play(player, respond, lambda _: generator.random())[player]
     for infoset, place in reversed(path):
-      worth = infoset.learn(place, worth)
+      value = infoset.learn(place, value)
   return {
     infostate: infoset.legal[max(range(len(infoset.legal)), key=infoset.means().__getitem__)]
     for infostate, infoset in tree.items()
@@ -240,11 +241,11 @@ def _gains(
   episodes: int,
   generator: np.random.Generator,
 ) -> npt.NDArray[np.float64]:
-  """Returns what responses gain in fresh games, shape (episodes,): each number from one game a response.
+  """Returns the gains of responses in fresh plays, shape (episodes,).
 
-  What the policy gets itself is `policy_sum`, or the returns of one more game.
-  These games have the same luck, chance and player by player: good cards for one are then bad ones for another, and
-  most of what is luck cancels. The games of different episodes are independent.
+  An episode has one play of each response. The payoffs of the policy itself are `policy_sum`, or those of one more
+  play. The plays of an episode share their random numbers, separately for chance and each player, so most luck cancels.
+  Different episodes are independent.
   """
   streams: dict[int, list[float]] = {}
   used: dict[int, int] = {}
@@ -256,7 +257,7 @@ def _gains(
       stream.append(generator.random())
     return stream[place]
 
-  def game(player: int) -> list[float]:
+  def play(player: int) -> list[float]:
     used.clear()
     return seats.play(player, functools.partial(respond, player), luck)
 
@@ -267,10 +268,10 @@ def _gains(
   result = np.empty(episodes)
   for episode in range(episodes):
     streams.clear()
-    result[episode] = math.fsum(game(player)[player] for player in players)
+    result[episode] = math.fsum(play(player)[player] for player in players)
     if policy_sum is None:
-      own = game(-1)
-      result[episode] -= math.fsum(own[player] for player in players)
+      returns = play(-1)
+      result[episode] -= math.fsum(returns[player] for player in players)
     else:
       result[episode] -= policy_sum
   return result

@@ -1,13 +1,13 @@
-"""Two contestants play games of any size: each deal twice, in both seats, and with a baseline that takes luck away.
+"""Matches of two contestants in games of any size, with duplicate deals and a baseline that removes luck.
 
-With b any function of states, b(z) the returns at a terminal z, and h the states of a game that was played,
+Let b be any function of states, with b(z) the returns at a terminal z, and h the states of a play. The estimate
 
     returns + sum over h of (E b(ha) - b(ha))
 
-has the same mean as the returns, if the sum goes over chance nodes and moves of bots that tell their policies: the mean
-is over what they could have drawn, a is what they drew. It varies as much less as b is close to what the contestants
-get. Burch et al., "AIVAT: A New Variance Reduction Technique for Agent Evaluation in Imperfect Information Games"
-(2018). Seats are exchanged while chance draws the same, as duplicate bridge is played.
+has the same mean as the returns. The sum is over chance nodes and moves of bots with a known policy; E is the mean over
+their distribution, and a the action drawn. The closer b is to the contestants' expected payoffs, the smaller is the
+variance. Burch et al., "AIVAT: A New Variance Reduction Technique for Agent Evaluation in Imperfect Information Games"
+(2018). Each deal is played twice with exchanged seats, as in duplicate bridge.
 """
 
 import collections
@@ -28,13 +28,13 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.policies import open_spiel
-from spiel_cfr.policies.open_spiel import asked
+from spiel_cfr.policies.open_spiel import call_bot
 from spiel_cfr.referee.reading import Anything, read_anything
 from spiel_cfr.referee.seats import play
 
-# state -> about what each player will get, or None where that is not known.
+# state -> approximate expected payoff of each player, or None if it is unknown.
 Baseline: TypeAlias = Callable[[Any], Sequence[float] | Float64s | None]
-# A bot for each seat, or a policy as `PolicyBot` takes it.
+# A bot for each seat, or an argument of `PolicyBot`.
 Contestant: TypeAlias = Any
 
 
@@ -43,8 +43,9 @@ class Match:
   """Results of a match.
 
   Attributes:
-    scores: in the game's units, less what the baseline knows to be luck, shape (deals, 2): as player 0, as player 1.
-    returns: the same without the baseline.
+    scores: float64 (deals, 2). The contestant's payoff as player 0 and as player 1, in the game's units, less the luck
+      that the baseline finds.
+    returns: float64 (deals, 2). The contestant's payoff as player 0 and as player 1, with all luck.
   """
 
   scores: Float64s
@@ -59,24 +60,24 @@ class Match:
   def standard_error(self) -> float:
     """Standard error of `mean`; infinite for a single deal."""
     count = len(self.scores)
-    # The two games of a deal depend on each other.
+    # The two plays of a deal are correlated.
     deals = self.scores.mean(axis=1)
     return float(deals.std(ddof=1)) / math.sqrt(count) if count > 1 else math.inf
 
   def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-    """Returns bounds between which the true mean is in that share of all matches; true of many deals, not of a few.
+    """Returns a confidence interval of the mean, by the normal approximation, which needs many deals.
 
     Raises:
       ArgumentError: `confidence` is not between 0 and 1.
     """
     confidence = arguments.real_number(confidence, "confidence", 0.0, math.nextafter(1.0, 0.0))
-    off = statistics.NormalDist().inv_cdf((1 + confidence) / 2) * self.standard_error
-    return self.mean - off, self.mean + off
+    radius = statistics.NormalDist().inv_cdf((1 + confidence) / 2) * self.standard_error
+    return self.mean - radius, self.mean + radius
 
   def __repr__(self) -> str:
     low, high = self.interval()
     after, before = self.scores.mean(axis=1).var(), self.returns.mean(axis=1).var()
-    # Without a baseline they are the same.
+    # Without a baseline, scores and returns are equal.
     corrected = before > 0 and not np.array_equal(self.scores, self.returns)
     rest = f"; the baseline leaves {after / before:z.1%} of the variance" if corrected else ""
     return (
@@ -94,26 +95,28 @@ def play_match(
   baseline: Baseline | None = None,
   seed: int = 0,
 ) -> Match:
-  """Plays a game of two players many times.
+  """Plays a two-player game many times.
 
   Args:
-    game: of any size. Where moves are simultaneous, bots see its turn-based form.
-    contestant: two bots, one for each seat, which play as they tell if they tell a policy; or a policy, see `PolicyBot`
-      and `FunctionPolicy`.
-    opponent: the same.
-    deals: how often chance deals; each deal is played twice, and the two change seats.
-    baseline: about what players will get from a state on, such as `value_baseline` makes. Whatever it says, the mean
-      stays right.
-    seed: of chance, and of bots that are made here.
+    game: a game of any size. Bots see the turn-based form of simultaneous moves.
+    contestant: a policy, see `PolicyBot` and `FunctionPolicy`; or two bots, one for each seat. A bot that provides a
+      policy must play by it.
+    opponent: a policy or two bots.
+    deals: the number of deals. Each is played twice, with exchanged seats.
+    baseline: approximate expected payoffs of the players from a state on, as from `value_baseline`. Any baseline leaves
+      the mean unbiased.
+    seed: the seed of chance, and of bots that are made for policies.
 
   Raises:
-    UnsupportedGameError: the game has another number of players.
-    ArgumentError: an argument makes no sense.
-    PolicyError: a bot chooses an action that is not legal, or tells no distribution.
+    UnsupportedGameError: the game does not have two players.
+    ArgumentError: an argument is invalid.
+    PolicyError: a bot chooses an illegal action, or provides no distribution.
   """
   view = GameView(load_game(game))
   if view.num_players != 2:
-    raise errors.UnsupportedGameError(f"{view.game} has {view.num_players} players, and two meet.")
+    raise errors.UnsupportedGameError(
+      f"A match needs a two-player game, and {view.game} has {view.num_players} players."
+    )
   deals = arguments.positive_integer(deals, "deals")
   seed = arguments.integer(seed, "seed", 0)
   sides = [
@@ -123,10 +126,10 @@ def play_match(
   for deal in range(deals):
     for seat in (0, 1):
       bots = [sides[seat][0], sides[1 - seat][1]]
-      # The same numbers in both games.
+      # Both plays of a deal use the same random numbers.
       rng = np.random.default_rng([seed, 2, deal])
-      luckless, returns = _play(view, bots, rng, baseline)
-      found[deal, seat] = luckless[seat], returns[seat]
+      scores, returns = _play(view, bots, rng, baseline)
+      found[deal, seat] = scores[seat], returns[seat]
   return Match(found[..., 0], found[..., 1])
 
 
@@ -143,7 +146,7 @@ def _bots(side: Contestant, rng: np.random.Generator) -> list[pyspiel.Bot]:
 def _play(
   view: GameView, bots: Sequence[pyspiel.Bot], rng: np.random.Generator, baseline: Baseline | None
 ) -> tuple[Float64s, Float64s]:
-  """Plays a game; returns what each player got, less luck and as it was."""
+  """Plays a game; returns each player's payoff less luck, and the payoff itself, both of shape (2,)."""
   luck = np.zeros(2)
 
   def choose(state: Any, mover: int) -> int:
@@ -153,9 +156,9 @@ def _play(
       sums = np.cumsum([chance for _, chance in chances])
       action = chances[int(np.searchsorted(sums[:-1], rng.random() * sums[-1], "right"))][0]
     elif bots[mover].provides_policy():
-      chances, action = asked(bots[mover].step_with_policy, state)
+      chances, action = call_bot(bots[mover].step_with_policy, state)
     else:
-      action = asked(bots[mover].step, state)
+      action = call_bot(bots[mover].step, state)
     _check_move(state, mover, chances, action)
     if baseline is not None and chances:
       luck[:] += _luck(view, baseline, state, chances, action)
@@ -166,12 +169,15 @@ def _play(
 
 
 def _check_move(state: Any, mover: int, chances: list[tuple[int, float]], action: int) -> None:
-  legal = state.legal_actions()
-  told = dict(chances)
-  if action not in legal or (told and (abs(sum(told.values()) - 1) > 1e-6 or not told.get(action))):
+  """Raises PolicyError if a bot's action is illegal, or contradicts its distribution."""
+  legal, distribution = state.legal_actions(), dict(chances)
+  is_possible = not distribution or (
+    abs(sum(distribution.values()) - 1) <= 1e-6 and distribution.get(action)
+  )
+  if action not in legal or not is_possible:
     raise errors.PolicyError(
-      f"After the history [{state.history_str()}] player {mover} plays {action} with probabilities {told}; legal are "
-      f"{legal}."
+      f"After the history [{state.history_str()}] player {mover} plays {action} with probabilities {distribution}; the "
+      f"legal actions are {legal}."
     )
 
 
@@ -182,31 +188,32 @@ def _luck(
   chances: list[tuple[int, float]],
   action: int,
 ) -> Float64s:
-  """Returns how much better what was drawn is than what could be expected, shape (players,); 0 if that is unknown."""
+  """Returns the baseline after the drawn action less its mean over actions, shape (players,); 0 if it is unknown."""
   mean, drawn = np.zeros(2), np.zeros(2)
   for each, chance in chances:
     if chance > 0:
       child = state.child(each)
-      known = view.returns(child) if child.is_terminal() else baseline(child)
-      if known is None:
+      values = view.returns(child) if child.is_terminal() else baseline(child)
+      if values is None:
         return np.zeros(2)
-      worth = _two_numbers(known, child)
-      mean += chance * worth
-      drawn = worth if each == action else drawn
+      values = _two_numbers(values, child)
+      mean += chance * values
+      drawn = values if each == action else drawn
   return drawn - mean
 
 
-def _two_numbers(known: Any, state: Any) -> Float64s:
+def _two_numbers(values: Any, state: Any) -> Float64s:
+  """Returns a baseline's values as float64 (2,); raises ArgumentError for anything else."""
   try:
-    worth = np.asarray(known, np.float64)
+    result = np.asarray(values, np.float64)
   except (TypeError, ValueError):
-    worth = np.zeros(0)
-  if worth.shape != (2,) or not np.isfinite(worth).all():
+    result = np.zeros(0)
+  if result.shape != (2,) or not np.isfinite(result).all():
     raise errors.ArgumentError(
-      f"baseline has returned {arguments.shortened(known)} after the history [{state.history_str()}], not a finite "
-      "number for each of two players, or None."
+      f"baseline has returned {arguments.shortened(values)} after the history [{state.history_str()}]. It must return "
+      "a finite number for each of two players, or None."
     )
-  return worth
+  return result
 
 
 def _history(state: Any) -> Hashable:
@@ -216,18 +223,18 @@ def _history(state: Any) -> Hashable:
 def value_baseline(
   game: AnyGame, policy: Anything, *, key: Callable[[Any], Hashable] = _history
 ) -> Baseline:
-  """Returns a baseline for `play_match`: what players expect from each history of a game if all play a policy.
+  """Returns a baseline for `play_match`: the players' expected payoffs from each history if all play a policy.
 
-  The game may be a smaller one than that which is played: then `key` says which of its histories stand for a state, for
-  instance a board, hands and a pot. Of several with the same key it is the mean, as often as they are played to.
+  The game may be smaller than the played one. `key` then maps states of both games to common names, for example a
+  board, hands and a pot. The baseline is the mean over histories with the same key, weighted by reach probability.
 
   Args:
-    game: a game that can be walked, such as an abstraction of what is played.
-    policy: see `judge`; the closer to those of the contestants, the better.
-    key: takes a state of either game.
+    game: a game that can be walked, such as an abstraction of the played game.
+    policy: a policy of this game, see `judge`. The closer it is to the contestants' policies, the better.
+    key: function from a state of either game to its name.
 
   Raises:
-    PolicyError: the policy is not one for this game.
+    PolicyError: the policy is not a policy of this game.
     GameError: see `compile_game`.
   """
   compiled = compile_game(game).original
@@ -244,7 +251,7 @@ def value_baseline(
       (chance * visit(state.child(action), reach * chance) for action, chance in moves),
       np.zeros(compiled.num_players),
     )
-    # What is never played to has a value too.
+    # Histories that are never reached have values too.
     sums[key(state)] += max(reach, 1e-100) * np.append(result, 1.0)
     return result
 

@@ -1,13 +1,13 @@
-"""Bounds of a mean after samples, with a probability that holds for any number of samples.
+"""Confidence bounds on a mean of bounded samples, valid for any number of samples and any distribution.
 
-Nothing is taken to be normal. The bound is a bet (Waudby-Smith and Ramdas 2024, "Estimating means of bounded random
-variables by betting", section 4): who claims that the mean is m sells, for each sample X, stakes that pay X - m. With
-stakes that are chosen before X is seen, and so small that the buyer can't lose more than there is, the buyer's capital
+The bound is a bet against a hypothetical mean m (Waudby-Smith and Ramdas 2024, "Estimating means of bounded random
+variables by betting", section 4). Before each sample X_i, the bettor chooses a stake that pays X_i - m per unit, small
+enough to keep its capital positive. The capital
 
     K(m) = product over samples i of  1 + stake_i (X_i - m)
 
-is expected to stay 1 if the mean is m, so that it reaches 1 / p with a probability of at most p (Markov). The values
-of m at which it has are refused.
+has expectation 1 if the mean is m. It then reaches 1 / p with probability at most p (Markov), so values of m with
+K(m) >= 1 / p are rejected.
 """
 
 import math
@@ -16,26 +16,26 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
 
-# How much of its capital a buyer may lose on one sample.
+# The largest share of the capital that one sample may lose.
 _MOST_LOSS = 0.75
-# Each halves what is left between the bound and the truth about it.
+# The number of bisections that locate the bound.
 _BISECTIONS = 50
 
 
 def least_mean(samples: Float64s, least: float, most: float, error_probability: float) -> float:
-  """Returns a number that the mean is below with a probability of at most `error_probability`.
+  """Returns a lower bound on the mean, which fails with probability at most `error_probability`.
 
   Args:
-    samples: independent, with the same mean given those before, shape (samples,).
-    least: no sample can be less, but by rounding.
-    most: no sample is likely to be more; where it is wrong, the bound is only looser.
-    error_probability: between 0 and 1.
+    samples: shape (samples,). Each has the same mean, given the earlier ones.
+    least: a lower bound on all samples, up to rounding.
+    most: a likely upper bound on the samples. A wrong one makes the result looser, not invalid.
+    error_probability: a number between 0 and 1.
   """
   count, half = len(samples), (most - least) / 2
   if half <= 0:
     return least
   samples = np.maximum(samples, least)
-  # Mean and variance of the samples before each, and of one that lies in the middle and is as far off as can be.
+  # Mean and variance of the earlier samples and a virtual one, in the middle with the largest possible variance.
   ranks = np.arange(1, count + 1)
   before = np.concatenate([[0.0], np.cumsum(samples - least - half)])
   means = before[1:] / (ranks + 1)

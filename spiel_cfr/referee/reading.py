@@ -1,4 +1,4 @@
-"""Policies as arrays, read from functions, agents, bots and solvers."""
+"""Conversion of functions, agents, bots and solvers to policies in behavioural form."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -20,11 +20,12 @@ from spiel_cfr.policies.tabular_policy import player_to_move
 
 Observes = Literal["tensors", "strings", "states"]
 Answers = Literal["probabilities", "logits"]
-# (what is seen of each infoset, which actions are legal, a row an infoset) -> a number an action, a row an infoset.
+# (observations, legal actions) -> a number for each action. All have one row an infoset.
 BatchFunction: TypeAlias = Callable[[Any, Bools], Any]
-# What `judge` takes: a policy, agents, bots, a solver, or a function of batches; or one of these for each player.
+# An argument of `judge`: a policy, a solver, a function of batches; or a list with one of these, an agent or a bot for
+# each player.
 Anything: TypeAlias = Any
-# Networks compute in float32, and rows are scaled to sum to 1 after this was checked.
+# The largest difference of sums from 1. Networks compute in float32; rows are normalized after the check.
 _TOLERANCE = 1e-4
 
 
@@ -35,7 +36,7 @@ def read_anything(
   answers: Answers = "probabilities",
   batch_size: int = 4096,
 ) -> Float64s:
-  """Returns the behavioural form of anything that `judge` takes, shape (sequences,), with its errors."""
+  """Returns the behavioural form of an argument of `judge`, shape (sequences,); see there for errors."""
   arguments.one_of(observes, "observes", get_args(Observes))
   arguments.one_of(answers, "answers", get_args(Answers))
   batch_size = arguments.positive_integer(batch_size, "batch_size")
@@ -45,19 +46,20 @@ def read_anything(
       _check_seat(each, player, is_alone=each is policy)
     if isinstance(each, rl_agent.AbstractAgent):
       for batch in _batches(compiled, player, "tensors", batch_size):
-        entries.append(_ask_agent(compiled, each, player, batch))
+        entries.append(_agent_entries(compiled, each, player, batch))
     elif callable(each) and not isinstance(each, open_spiel_policy.Policy | pyspiel.Policy):
       for batch in _batches(compiled, player, observes, batch_size):
-        # The function may write to what it gets.
-        answer = each(batch.seen.copy(), batch.mask.copy())
-        entries.append(_answers(answer, each, batch.name, batch.mask, answers)[batch.mask])
+        # Copies, because the function may write to its arguments.
+        answer = each(batch.observations.copy(), batch.mask.copy())
+        rows = _to_distributions(answer, each, batch.name, batch.mask, answers)
+        entries.append(rows[batch.mask])
     else:
       entries.append(open_spiel.read_entries(compiled, each, player))
   return open_spiel.from_entries(compiled, np.concatenate(entries))
 
 
 class FunctionPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
-  """A function of tensors as one of OpenSpiel's policies, asked state by state: for games too large to be walked."""
+  """OpenSpiel policy of a function of tensors, called state by state, for games too large to be walked."""
 
   def __init__(
     self,
@@ -66,10 +68,10 @@ class FunctionPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
     *,
     answers: Answers = "probabilities",
   ) -> None:
-    """Takes what `judge` takes with `observes="tensors"`.
+    """Takes a function as in `judge` with `observes="tensors"`.
 
     Raises:
-      ArgumentError: an argument makes no sense.
+      ArgumentError: an argument is invalid.
       GameError: the game can't be loaded.
     """
     arguments.one_of(answers, "answers", get_args(Answers))
@@ -81,7 +83,7 @@ class FunctionPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
     """Returns action -> probability.
 
     Raises:
-      PolicyError: the function answers with no distribution over the legal actions, or no player is to move.
+      PolicyError: the function returns no distribution over the legal actions, or no player is to move.
     """
     player = player_to_move(state, player_id)
     name = state.information_state_string(player)
@@ -91,40 +93,40 @@ class FunctionPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
     if isinstance(state, pyspiel.TurnBasedSimultaneousState):
       state = state.simultaneous_game_state()
     answer = self._function(information_state_tensor(state, player)[None], mask.copy())
-    (row,) = _answers(answer, self._function, lambda _: name, mask, self._answers)
+    (row,) = _to_distributions(answer, self._function, lambda _: name, mask, self._answers)
     return {action: float(row[action]) for action in legal}
 
 
 def _check_seat(agent: rl_agent.AbstractAgent | pyspiel.Bot, player: int, is_alone: bool) -> None:
-  """Raises PolicyError where an agent or bot can't be asked what a player would do."""
+  """Raises PolicyError if an agent or bot has no policy, or is of another player."""
   name = type(agent).__name__
   if is_alone:
     raise errors.PolicyError(f"A {name} plays for one player: give a list, one for each player.")
-  known = getattr(agent, "player_id", getattr(agent, "_player_id", player))
-  known = known() if callable(known) else known
-  if known != player:
+  seat = getattr(agent, "player_id", getattr(agent, "_player_id", player))
+  seat = seat() if callable(seat) else seat
+  if seat != player:
     raise errors.PolicyError(
-      f"The {name} in place {player} of the list plays as player {known}. Give agents and bots in the order of players."
+      f"The {name} in place {player} of the list plays as player {seat}. Give agents and bots in the order of players."
     )
   if isinstance(agent, pyspiel.Bot) and not agent.provides_policy():
     raise errors.PolicyError(
-      f"The {name} does not tell its policy. How good it is can only be sampled: `referee.play_match`."
+      f"The {name} does not provide its policy. Its payoffs can only be sampled: `referee.play_match`."
     )
 
 
 class _Batch(NamedTuple):
-  """Some infosets of a player.
+  """A batch of infosets of a player.
 
   Attributes:
-    names: the infostates of all the player's infosets.
-    begin: the first infoset.
-    seen: what is seen of each infoset.
-    mask: bool (rows, actions of the game). The legal actions.
+    names: list of str. The infostates of all the player's infosets.
+    begin: int. The first infoset of the batch.
+    observations: float32 (rows, length), or a list of strings or states. The observation of each infoset.
+    mask: bool (rows, actions of the game). True for legal actions.
   """
 
   names: Sequence[str]
   begin: int
-  seen: Any
+  observations: Any
   mask: Bools
 
   def name(self, row: int) -> str:
@@ -135,41 +137,43 @@ class _Batch(NamedTuple):
 def _batches(
   compiled: CompiledGame, player: int, observes: Observes, batch_size: int
 ) -> Iterator[_Batch]:
-  """Yields a player's infosets, with a bar if there are many, so that only a batch is in memory at a time."""
-  own = compiled.infosets[player]
-  count, names = len(own.num_actions), own.infostates
-  ends = np.append(0, np.cumsum(own.num_actions))
+  """Yields a player's infosets in batches, one in memory at a time, with a progress bar if there are many."""
+  infosets = compiled.infosets[player]
+  count, names = len(infosets.num_actions), infosets.infostates
+  ends = np.append(0, np.cumsum(infosets.num_actions))
   states = compiled.first_states(player) if observes == "states" else ()
   starts = range(0, count, batch_size)
-  for begin in tqdm.tqdm(starts, desc="asking the policy", delay=1.0, leave=False, disable=None):
-    some = slice(begin, min(begin + batch_size, count))
-    mask = np.zeros((some.stop - begin, compiled.num_distinct_actions), bool)
-    rows = np.repeat(np.arange(len(mask)), own.num_actions[some])
-    mask[rows, own.actions[ends[begin] : ends[some.stop]]] = True
-    seen: Any = _seen_tensors(compiled, player, some) if observes == "tensors" else states[some]
-    if observes == "strings":
-      seen = names[some]
-    yield _Batch(names, begin, seen, mask)
+  for begin in tqdm.tqdm(starts, desc="reading policy", delay=1.0, leave=False, disable=None):
+    part = slice(begin, min(begin + batch_size, count))
+    mask = np.zeros((part.stop - begin, compiled.num_distinct_actions), bool)
+    rows = np.repeat(np.arange(len(mask)), infosets.num_actions[part])
+    mask[rows, infosets.actions[ends[begin] : ends[part.stop]]] = True
+    observations: Any = states[part]
+    if observes == "tensors":
+      observations = _tensors(compiled, player, part)
+    elif observes == "strings":
+      observations = names[part]
+    yield _Batch(names, begin, observations, mask)
 
 
-def _seen_tensors(compiled: CompiledGame, player: int, infosets: slice) -> Float32s:
-  """Returns tensors of a player; of simultaneous moves, as agents see them, which do not take turns."""
+def _tensors(compiled: CompiledGame, player: int, infosets: slice) -> Float32s:
+  """Returns a player's tensors; for simultaneous moves, those of the simultaneous game."""
   tensors = compiled.tensors_of(player, infosets)
   root = compiled.view.new_initial_state()
   if not isinstance(root, pyspiel.TurnBasedSimultaneousState):
     return tensors
-  # The turn-based game puts whose turn it is before what the game itself shows.
+  # The turn-based game puts the player to move before the simultaneous game's tensor.
   size = root.simultaneous_game_state().get_game().information_state_tensor_size()
   return tensors[:, -size:]
 
 
-def _ask_agent(
+def _agent_entries(
   compiled: CompiledGame, agent: rl_agent.AbstractAgent, player: int, batch: _Batch
 ) -> Float64s:
-  """Returns what an agent says of the legal actions of some infosets, end to end."""
+  """Returns an agent's probabilities of the legal actions of a batch, infoset by infoset."""
   players, result = range(compiled.num_players), [np.zeros(0)]
-  # Tabular agents look up the string of a list.
-  for row, tensor in enumerate(batch.seen.tolist()):
+  # Lists, because tabular agents look up the string of a list.
+  for row, tensor in enumerate(batch.observations.tolist()):
     mask = batch.mask[row : row + 1]
     legal = np.flatnonzero(mask).tolist()
     step = rl_environment.TimeStep(
@@ -185,55 +189,57 @@ def _ask_agent(
     )
     answer = agent.step(step, is_evaluation=True).probs
     name = batch._replace(begin=batch.begin + row).name
-    result.append(_answers([answer], agent, name, mask, "probabilities")[mask])
+    result.append(_to_distributions([answer], agent, name, mask, "probabilities")[mask])
   return np.concatenate(result)
 
 
-def _answers(
+def _to_distributions(
   answer: Any, source: Any, name: Callable[[int], str], mask: Bools, answers: Answers
 ) -> Float64s:
-  """Returns distributions over legal actions, a row an infoset; raises PolicyError where the answer has none."""
+  """Returns distributions over legal actions, shape (rows, actions); raises PolicyError if the answer has none."""
   rows = _as_array(answer)
   if rows.shape != mask.shape:
     raise errors.PolicyError(
-      f"{arguments.shortened(source)} has answered with numbers of shape {rows.shape}. Wanted is {mask.shape}: a row "
-      "for each infoset, with a number for each action of the game, legal or not."
+      f"{arguments.shortened(source)} has returned numbers of shape {rows.shape}. The shape must be {mask.shape}: a "
+      "row for each infoset, with a number for each action of the game, legal or not."
     )
   if answers == "logits":
     legal = np.where(mask, rows, -np.inf)
     highest = legal.max(axis=1, keepdims=True, initial=-np.inf)
-    _refuse(name, rows, ~np.isfinite(highest[:, 0]), "which are no logits.")
+    _check_rows(name, rows, np.isfinite(highest[:, 0]), "which are no logits.")
     weights = np.exp(legal - highest)
   else:
-    fine = np.isfinite(rows) & (rows >= -_TOLERANCE)
-    apart = np.abs(np.where(fine, rows, np.inf).sum(axis=1) - 1)
-    softmax = 'Numbers for a softmax over the legal actions are meant by answers="logits".'
-    _refuse(name, rows, ~(apart <= _TOLERANCE), f"which is no distribution. {softmax}")
+    is_number = np.isfinite(rows) & (rows >= -_TOLERANCE)
+    difference = np.abs(np.where(is_number, rows, np.inf).sum(axis=1) - 1)
+    softmax = 'For numbers of a softmax over the legal actions, give answers="logits".'
+    _check_rows(name, rows, difference <= _TOLERANCE, f"which is no distribution. {softmax}")
     illegal = np.where(mask, 0.0, rows).max(axis=1, initial=0.0)
-    _refuse(name, rows, illegal > _TOLERANCE, f"and plays actions that are not legal. {softmax}")
+    _check_rows(
+      name, rows, illegal <= _TOLERANCE, f"and plays actions that are not legal. {softmax}"
+    )
     weights = np.where(mask, np.maximum(rows, 0.0), 0.0)
   result: Float64s = weights / weights.sum(axis=1, keepdims=True)
   return result
 
 
 def _as_array(answer: Any) -> Float64s:
-  """Returns numbers of NumPy, JAX or PyTorch; float64 as it is, anything else converted."""
-  # PyTorch's tensors are converted only where nobody asks for their gradients, in the computer's own memory.
+  """Returns an array of NumPy, JAX or PyTorch as float64, without a copy if it is that already."""
+  # PyTorch converts only tensors without gradients, in the computer's memory.
   for method in ("detach", "cpu"):
-    answer = getattr(answer, method, lambda known=answer: known)()
+    answer = getattr(answer, method, lambda unchanged=answer: unchanged)()
   try:
     return np.asarray(answer, np.float64)
   except (TypeError, ValueError) as error:
     raise errors.PolicyError(
-      f"Instead of an array of numbers there is {arguments.shortened(answer)}: {error}"
+      f"The policy must return an array of numbers, not {arguments.shortened(answer)}: {error}"
     ) from error
 
 
-def _refuse(name: Callable[[int], str], rows: Float64s, bad: Bools, why: str) -> None:
-  """Raises PolicyError if any row is bad, and quotes the first."""
-  if bad.any():
-    row = int(np.flatnonzero(bad)[0])
+def _check_rows(name: Callable[[int], str], rows: Float64s, is_right: Bools, why: str) -> None:
+  """Raises PolicyError if a row is wrong, and quotes the first."""
+  if not is_right.all():
+    row = int(np.flatnonzero(~is_right)[0])
     raise errors.PolicyError(
-      f"At infostate {name(row)!r}, and at {int(bad.sum()) - 1:,} others of {len(rows):,}, the answer is "
+      f"At infostate {name(row)!r}, and at {int((~is_right).sum()) - 1:,} others of {len(rows):,}, the answer is "
       f"{rows[row].tolist()}, {why}"
     )

@@ -1,4 +1,4 @@
-"""Games played on OpenSpiel's states from root to end, by bots, or by a policy against a player who responds."""
+"""Plays of a game on OpenSpiel's states, by bots, or by a policy and a responding player."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,25 +13,25 @@ from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.mccfr.random_draws import pick
-from spiel_cfr.policies.open_spiel import asked, one_per_player
+from spiel_cfr.policies.open_spiel import call_bot, one_per_player
 
 _CHANCE, _TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 _ROUNDING = 1e-9
-# How many answers of a player's policy are kept.
-_MOST_KNOWN = 200_000
+# The most cached distributions of a player's policy.
+_MOST_CACHED = 200_000
 
-# A player's infostate and legal actions -> the place of an action among them; None: as the policy plays.
+# (infostate, legal actions) -> index of the action; None to follow the policy.
 Respond: TypeAlias = Callable[[str, list[int]], int | None]
 
 
 class Seats:
-  """A game and who plays it.
+  """A game and its players: a policy or a bot in each seat.
 
   Attributes:
-    view: the game.
-    payoff_range: the least and the most that a player can get.
-    constant_sum: what all players get together, None where that differs.
-    states: how many states the games so far have visited.
+    view: `GameView`. The game.
+    payoff_range: two floats. The least and the largest payoff of a player.
+    constant_sum: float. The sum of all payoffs; None if it is not constant.
+    states: int. The number of states visited so far.
   """
 
   payoff_range: tuple[float, float]
@@ -48,24 +48,25 @@ class Seats:
     self.view, self.states = view, 0
     if not all(map(math.isfinite, self.payoff_range)):
       raise errors.UnsupportedGameError(
-        f"{view.game} says that payoffs are from {self.payoff_range[0]} to {self.payoff_range[1]}: without limits, no "
-        "number of games bounds a mean."
+        f"{view.game} declares payoffs from {self.payoff_range[0]} to {self.payoff_range[1]}: without limits, no "
+        "number of plays bounds a mean."
       )
     self._bots = [
       each if isinstance(each, pyspiel.Bot) else PolicyBot(each, player)
       for player, each in enumerate(one_per_player(policy, view.num_players))
     ]
-    # Those that may remember a game have to be told of it, and are asked anew each time.
-    self._told = [None if isinstance(bot, DrawingBot) else bot for bot in self._bots]
+    # Bots that may have a memory are informed of all moves, and called at every state.
+    self._informed = [None if isinstance(bot, DrawingBot) else bot for bot in self._bots]
     for player, bot in enumerate(self._bots):
       seat = bot.player_id() if isinstance(bot, DrawingBot) else player
       if seat != player or policy is bot:
         raise errors.PolicyError(
           "Give a list of bots, one for each player, in the order of players."
         )
-    if any(self._told) and isinstance(view.new_initial_state(), pyspiel.TurnBasedSimultaneousState):
+    is_simultaneous = isinstance(view.new_initial_state(), pyspiel.TurnBasedSimultaneousState)
+    if is_simultaneous and any(self._informed):
       raise errors.UnsupportedGameError(
-        f"In {view.game} players move at once. That is played in turns, and bots would see what they must not; give "
+        f"In {view.game} players move at once. It is played in turns here, and bots would see the others' moves. Give "
         "policies."
       )
     self._distributions: list[dict[str, list[float]]] = [{} for _ in self._bots]
@@ -73,86 +74,86 @@ class Seats:
   def distribution(
     self, state: Any, player: int, infostate: str, legal: Sequence[int]
   ) -> list[float]:
-    """Returns the probabilities with which a player takes the legal actions; uniform for bots that do not tell."""
-    known = self._distributions[player].get(infostate)
-    if known is not None:
-      return known
+    """Returns the probabilities of the legal actions, shape (actions,); uniform for bots without a policy."""
+    cached = self._distributions[player].get(infostate)
+    if cached is not None:
+      return cached
     bot = self._bots[player]
     if not bot.provides_policy():
       return [1 / len(legal)] * len(legal)
     whose = f"After the history [{state.history_str()}] player {player}"
-    result = distribution(dict(asked(bot.get_policy, state)), legal, whose)
+    result = distribution(dict(call_bot(bot.get_policy, state)), legal, whose)
     if isinstance(bot, DrawingBot):
-      if len(self._distributions[player]) >= _MOST_KNOWN:
+      if len(self._distributions[player]) >= _MOST_CACHED:
         self._distributions[player].clear()
       self._distributions[player][infostate] = result
     return result
 
   def play(self, player: int, respond: Respond, luck: Callable[[int], float]) -> list[float]:
-    """Plays a game in which one player responds, or none for -1; returns the payoff of each player.
+    """Plays a game with a responding player, or none for -1; returns the payoff of each player.
 
-    Where it has no response the policy plays, uniformly for a bot that does not tell it. `luck` returns the next random
-    number of chance, or of a player.
+    If the response is None, the player follows its policy, uniform for bots without one. `luck` returns the next random
+    number in [0, 1) for chance or a player.
     """
     view = self.view
 
     def choose(state: Any, mover: int) -> int:
       self.states += 1
       if mover == _CHANCE:
-        drawn, chances = zip(*view.chance_outcomes(state), strict=True)
-        return int(drawn[pick(chances, 0, len(chances), luck(mover))])
+        outcomes, chances = zip(*view.chance_outcomes(state), strict=True)
+        return int(outcomes[pick(chances, 0, len(chances), luck(mover))])
       infostate, legal = view.infostate(state), view.legal_actions(state)
       place = respond(infostate, legal) if mover == player else None
       if place is not None:
         return legal[place]
       bot = self._bots[mover]
       if mover != player and not bot.provides_policy():
-        action = asked(bot.step, state)
+        action = call_bot(bot.step, state)
         if action not in legal:
           raise errors.PolicyError(
-            f"After the history [{state.history_str()}] player {mover} plays {action!r}; legal is {legal}."
+            f"After the history [{state.history_str()}] player {mover} plays {action!r}; the legal actions are {legal}."
           )
         return int(action)
-      played = self.distribution(state, mover, infostate, legal)
-      return legal[pick(played, 0, len(played), luck(mover))]
+      probabilities = self.distribution(state, mover, infostate, legal)
+      return legal[pick(probabilities, 0, len(probabilities), luck(mover))]
 
-    # A bot in whose place another one plays need not know.
-    told = [None if each == player else bot for each, bot in enumerate(self._told)]
-    state = play(view, choose, told)
+    # The bot that the responding player replaces is not informed.
+    informed = [None if seat == player else bot for seat, bot in enumerate(self._informed)]
+    state = play(view, choose, informed)
     self.states += 1
     returns: list[float] = list(view.returns(state))
     low, high = self.payoff_range
     rounding = _ROUNDING * max(1.0, abs(low), abs(high))
-    possible = len(returns) == view.num_players
-    possible &= all(low - rounding <= each <= high + rounding for each in returns)
+    is_possible = len(returns) == view.num_players
+    is_possible &= all(low - rounding <= each <= high + rounding for each in returns)
     if self.constant_sum is not None:
-      possible &= abs(math.fsum(returns) - self.constant_sum) <= rounding
-    if not possible:
+      is_possible &= abs(math.fsum(returns) - self.constant_sum) <= rounding
+    if not is_possible:
       raise errors.InvalidPayoffError(
-        f"After the history [{state.history_str()}] the returns are {returns}; the game promises numbers from {low} to "
+        f"After the history [{state.history_str()}] the returns are {returns}; the game declares numbers from {low} to "
         f"{high}" + ("." if self.constant_sum is None else f" whose sum is {self.constant_sum}.")
       )
     return returns
 
 
 def play(
-  view: GameView, choose: Callable[[Any, int], int], told: Sequence[pyspiel.Bot | None]
+  view: GameView, choose: Callable[[Any, int], int], informed: Sequence[pyspiel.Bot | None]
 ) -> Any:
-  """Plays a game from root to end; returns the terminal state.
+  """Plays a game from the root to a terminal state, which it returns.
 
   Args:
     view: the game.
-    choose: (state, the player to move or chance) -> an action.
-    told: a bot for each player, which learns what chance and the others do; None for a player who need not.
+    choose: (state, player to move or chance) -> action.
+    informed: one bot a player, which is informed of the moves of chance and the others; None for players without a bot.
   """
   state = view.new_initial_state()
-  for bot in told:
+  for bot in informed:
     if bot is not None:
-      asked(bot.restart_at, state)
+      call_bot(bot.restart_at, state)
   while (mover := state.current_player()) != _TERMINAL:
     action = choose(state, mover)
-    for player, bot in enumerate(told):
+    for player, bot in enumerate(informed):
       if bot is not None and player != mover:
-        asked(bot.inform_action, state, mover, action)
+        call_bot(bot.inform_action, state, mover, action)
     state.apply_action(action)
   return state

@@ -1,4 +1,4 @@
-"""The verdict on a policy: its value, its exploitability, and the infosets at which it loses."""
+"""Verdict on a policy: its values, its exploitability, and the infosets at which it loses most."""
 
 import dataclasses
 import functools
@@ -23,14 +23,14 @@ from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy
 
 
 class InfosetGain(NamedTuple):
-  """The gain of a best response at an infoset.
+  """Gain of a best response at an infoset.
 
   Attributes:
-    gain: a game, in the game's units, see `Verdict.gains`.
-    player: whose infoset.
-    infostate: its name.
-    played: action -> probability.
-    best: the best action, if all that follows is best too.
+    gain: float. The gain per play, in the game's units, see `Verdict.gains`.
+    player: int. The owner of the infoset.
+    infostate: str. Its information state string.
+    played: dictionary. Action -> probability of the policy.
+    best: int. The action of a best response.
   """
 
   gain: float
@@ -45,11 +45,11 @@ class Verdict(Evaluated):
   """Exact evaluation of a policy.
 
   Attributes:
-    compiled_game: the game as arrays.
-    probabilities: the policy in behavioural form, shape (sequences,).
-    expected_values: what each player expects when all play the policy, shape (players,).
-    best_response_values: what each would expect from a best response to the others, shape (players,).
-    value: what the game is worth to player 0 if both play perfectly; None if it is not known, or is not one number.
+    compiled_game: `CompiledGame`. The game.
+    probabilities: float64 (sequences,). The policy in behavioural form.
+    expected_values: float64 (players,). The expected payoff of each player if all play the policy.
+    best_response_values: float64 (players,). The value of each player's best response to the others.
+    value: float. The value of the game for player 0; None if it is unknown, or the game has none.
   """
 
   compiled_game: CompiledGame
@@ -64,22 +64,24 @@ class Verdict(Evaluated):
     return CompiledTabularPolicy(self.compiled_game, self.probabilities)
 
   def probabilities_in(self, game: CompiledGame) -> Float64s | None:
-    """See `open_spiel.HasArray`."""
+    """Returns the policy in behavioural form if it is of this game, see `open_spiel.HasArray`."""
     return self.probabilities if open_spiel.is_same_game(game, self.compiled_game) else None
 
   @property
   def guaranteed(self) -> Float64s | None:
-    """The payoff that each player's policy guarantees, shape (2,); None outside constant-sum games of two players."""
+    """The payoff that each player's policy guarantees, shape (2,); None unless two-player constant-sum."""
     if not self.compiled_game.is_two_player_constant_sum:
       return None
-    found: Float64s = (self.compiled_game.constant_sum or 0.0) - self.best_response_values[::-1]
-    return found
+    guaranteed: Float64s = (self.compiled_game.constant_sum or 0.0) - self.best_response_values[
+      ::-1
+    ]
+    return guaranteed
 
   @property
   def value_gaps(self) -> Float64s | None:
     """The value of the game less `guaranteed`, for each player, shape (2,); None without a `value`.
 
-    They are not negative, but for rounding, and sum to NashConv.
+    The gaps are at least 0, up to rounding, and sum to NashConv.
     """
     if self.value is None or self.guaranteed is None:
       return None
@@ -88,31 +90,32 @@ class Verdict(Evaluated):
 
   @functools.cached_property
   def gains(self) -> Float64s:
-    """The gain of a best response at each infoset, per game; shape (infosets,), all players' in order of discovery.
+    """The gain of a best response at each infoset per play, shape (infosets,), player by player in order of discovery.
 
-    With x the player's sequence form, p its probabilities, and u(ja) what action a of infoset j is worth if its owner
-    plays a best response from there on, times how likely chance and the others lead there,
+    Let x be the player's sequence form, p its probabilities, and u(ja) the counterfactual value of action a at infoset
+    j if its owner plays a best response from there on.
 
-        gain(j) = x(parent of j) (max over a of u(ja) - sum over a of p(ja) u(ja)).
+        gain(j) = x(parent of j) (max over a of u(ja) - sum over a of p(ja) u(ja))
 
-    Those of a player are not negative, and sum to what it gains in all.
+    The gains of a player are at least 0, and sum to the gain of its best response.
     """
-    game, starts, worth = self.compiled_game, self._starts, self._worth
+    game, starts, values = self.compiled_game, self._starts, self._action_values
     if not len(starts):
       return np.zeros(0)
     reach = forms.sequence_form(game, self.probabilities)
     above = [
-      tree.parent[own.position] for tree, own in zip(game.treeplexes, game.infosets, strict=True)
+      tree.parent[infosets.position]
+      for tree, infosets in zip(game.treeplexes, game.infosets, strict=True)
     ]
-    played = game.to_actions(self.probabilities) * worth
-    best = np.maximum.reduceat(worth, starts)
+    played = game.to_actions(self.probabilities) * values
+    best = np.maximum.reduceat(values, starts)
     result: Float64s = reach[np.concatenate(above)] * (best - np.add.reduceat(played, starts))
     return result
 
   def worst(self, count: int = 10) -> list[InfosetGain]:
-    """Returns the infosets at which best responses gain most, at most `count`; none where it is but rounding.
+    """Returns up to `count` infosets at which best responses gain most; gains within rounding are left out.
 
-    They leave most against the others as these play. What makes a player gain there may be a fault of another's.
+    Gains are against the policies of the others. A gain may therefore be due to a mistake of another player.
 
     Raises:
       ArgumentError: `count` is not a positive integer.
@@ -125,21 +128,21 @@ class Verdict(Evaluated):
     ends = [*self._starts[1:].tolist(), len(actions)]
     for row in np.argsort(-self.gains, kind="stable")[:count].tolist():
       if self.gains[row] > least:
-        here = slice(int(self._starts[row]), ends[row])
-        played = dict(zip(actions[here].tolist(), chances[here].tolist(), strict=True))
-        best = int(actions[here][self._worth[here].argmax()])
+        part = slice(int(self._starts[row]), ends[row])
+        played = dict(zip(actions[part].tolist(), chances[part].tolist(), strict=True))
+        best = int(actions[part][self._action_values[part].argmax()])
         player = int(np.searchsorted(firsts, row, side="right")) - 1
         infostate = game.infostates[player][row - firsts[player]]
         result.append(InfosetGain(float(self.gains[row]), player, infostate, played, best))
     return result
 
   @functools.cached_property
-  def _worth(self) -> Float64s:
-    """U of `gains`, for every action of every infoset in order of discovery."""
+  def _action_values(self) -> Float64s:
+    """The values u of `gains`, shape (actions,), in order of discovery."""
     game = self.compiled_game
-    worth = counterfactual_values.gradients(game, forms.sequence_form(game, self.probabilities))
-    counterfactual_values.backward_pass(game, take_best, worth)
-    return game.to_actions(worth)
+    values = counterfactual_values.gradients(game, forms.sequence_form(game, self.probabilities))
+    counterfactual_values.backward_pass(game, take_best, values)
+    return game.to_actions(values)
 
   @functools.cached_property
   def _starts(self) -> Int64s:
@@ -149,10 +152,10 @@ class Verdict(Evaluated):
     return result
 
   def explore(self, path: str | os.PathLike[str], **options: Any) -> Exploration:
-    """Writes a page on which one clicks through the game and the policy; `options` are those of `explore`.
+    """Writes a page to click through the game and the policy; `options` are those of `explore`.
 
     Raises:
-      ArgumentError: an option makes no sense.
+      ArgumentError: an option is invalid.
       GameTooLargeError: the game has more histories than `max_nodes`.
       OSError: the file can't be written.
     """
@@ -164,11 +167,11 @@ class Verdict(Evaluated):
   def __str__(self) -> str:
     game = self.compiled_game
     rows = {
-      "all play the policy": self.expected_values,
-      "a best response gets": self.best_response_values,
-      "which is more by": self.best_response_values - self.expected_values,
-      "the policy gets at least": self.guaranteed,
-      "perfect play gets more by": self.value_gaps,
+      "expected value": self.expected_values,
+      "best response value": self.best_response_values,
+      "gain of best response": self.best_response_values - self.expected_values,
+      "guaranteed by the policy": self.guaranteed,
+      "value less guarantee": self.value_gaps,
     }
     lines = [
       str(game),
@@ -178,28 +181,30 @@ class Verdict(Evaluated):
       if numbers is not None:
         lines.append(f"{name:26}" + "".join(f"{each:z12.6f}" for each in numbers.tolist()))
     if game.is_two_player_constant_sum:
-      known = "" if self.value is None else f"; value of the game {self.value:z.6f} for player 0"
+      value = "" if self.value is None else f"; value of the game {self.value:z.6f} for player 0"
       lines.append(
-        f"exploitability {self.exploitability:z.6g}, NashConv {self.nash_conv:z.6g}{known}"
+        f"exploitability {self.exploitability:z.6g}, NashConv {self.nash_conv:z.6g}{value}"
       )
     else:
       lines += [
-        f"NashConv {self.nash_conv:z.6g}: what players gain by best responses, each while the others stay. 0 is a Nash",
-        "equilibrium; here a small one does not say what a policy gets against other players than these.",
+        f"NashConv {self.nash_conv:z.6g}: the sum of the gains of best responses to the others' policies, 0 in a Nash",
+        "equilibrium. In this game it bounds no payoff against other policies.",
       ]
     worst = self.worst(5)
+    if worst:
+      lines.append("Largest shares of NashConv, by infoset:")
     lines += [
-      f"{each.gain / self.gains.sum():z6.1%} of it is gained where player {each.player} plays the best action, {best}, "
-      f"with {each.played[each.best]:z.3g}: {each.infostate!r}"
+      f"{each.gain / self.gains.sum():z6.1%} player {each.player} plays the best action, {best}, with probability "
+      f"{each.played[each.best]:z.3g} at {each.infostate!r}"
       for each, best in zip(worst, self._best_actions(worst), strict=True)
     ]
     return "\n".join(lines)
 
   def _best_actions(self, places: list[InfosetGain]) -> list[str]:
-    """Returns the name of the best action at each infoset; its number where no state of the infoset is at hand."""
+    """Returns the name of the best action at each infoset; its number if the game has no state of the infoset."""
     game = self.compiled_game
     try:
-      # In these forms, to find a state would take a walk of all histories.
+      # These forms would have to walk all histories to find a state.
       if isinstance(game, PublicTreeGame | PrivateMovesGame):
         raise errors.NoStatesError
       names, view = MoveNames(game.game), game.view

@@ -1,4 +1,4 @@
-"""A folder with the last few checkpoints of a run."""
+"""Folder with the latest checkpoints of a run."""
 
 import contextlib
 import dataclasses
@@ -20,19 +20,19 @@ _NAME = re.compile(r"iteration-\d+\.npz")
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoints:
-  """The folder and the schedule of a run's checkpoints.
+  """Folder and schedule of a run's checkpoints.
 
       checkpoints = Checkpoints("results/leduc", every=10_000)
       checkpoints.resume(solver)
       run(solver, 1_000_000, checkpoints=checkpoints)
 
   Attributes:
-    folder: where; one run a folder.
-    every: the number of iterations from one to the next, or a schedule. Each run also leaves one when it stops.
-    keep: how many to keep, the newest ones.
+    folder: path. The folder; each run needs its own.
+    every: int or schedule. The number of iterations between checkpoints. A run also saves one when it stops.
+    keep: int. The number of checkpoints that are kept: the newest ones.
 
   Raises:
-    ArgumentError: `folder` is no path; or `keep` or `every` is a number, but not a positive integer.
+    ArgumentError: `folder` is no path, `keep` is not a positive integer, or `every` is neither that nor a schedule.
   """
 
   folder: str | os.PathLike[str]
@@ -47,49 +47,49 @@ class Checkpoints:
 
   @property
   def schedule(self) -> NextDue:
-    """The schedule of checkpoints."""
+    """Schedule of the checkpoints."""
     return self.every if callable(self.every) else Every(self.every)
 
   def paths(self) -> list[pathlib.Path]:
-    """Returns the files there are, newest first."""
+    """Returns the checkpoints in the folder, newest first."""
     found = pathlib.Path(self.folder).glob("iteration-*.npz")
     return sorted((path for path in found if _NAME.fullmatch(path.name)), key=_iteration)[::-1]
 
   def check(self, solver: Solver) -> None:
-    """Makes sure that the solver can be saved, and that the folder is free for it: a run does so before it begins.
+    """Checks that the solver can be saved to this folder. `run` does so before it begins.
 
     Raises:
       ArgumentError: an argument of the solver's constructor can't be written as JSON.
-      UnsupportedGameError: the solver can't say what it consists of.
-      CheckpointMismatchError: there are checkpoints of later iterations, or of another solver, which this run would
-        come to replace.
+      UnsupportedGameError: the solver has no state that can be saved.
+      CheckpointMismatchError: the folder has checkpoints of later iterations, or of another solver, which the run would
+        replace.
     """
     solver.description()
     solver.state_dict()
     paths = self.paths()
     if paths and _iteration(paths[0]) > solver.iteration:
       raise errors.CheckpointMismatchError(
-        f"{paths[0]} is of a later iteration than the solver's, which is {solver.iteration:,}. Resume from it, or "
-        "choose another folder."
+        f"{paths[0]} is of a later iteration than the solver, which is at iteration {solver.iteration:,}. Resume from "
+        "it, or choose another folder."
       )
     for path in paths:
-      # What is damaged is for `resume` to say.
+      # `resume` reports damaged files.
       with contextlib.suppress(errors.FileFormatError):
         solver_files.read_state(solver, path)
         return
 
   def save(self, solver: Solver) -> pathlib.Path:
-    """Adds a checkpoint, and removes those beyond the number to keep. While a run uses the folder, only it may.
+    """Adds a checkpoint, and removes the oldest ones beyond `keep`. Only one run may use the folder.
 
     Raises:
-      ArgumentError: an argument of the solver's constructor can't be kept in a file.
-      OSError: the file can't be written; all older ones are still there.
+      ArgumentError: an argument of the solver's constructor can't be written as JSON.
+      OSError: the file can't be written; no older file is removed.
     """
     folder = pathlib.Path(self.folder)
     path = folder / f"iteration-{solver.iteration:012}.npz"
     files.make_folder(folder)
     solver.save(path)
-    # What a process that was killed while it wrote has left behind.
+    # Temporary files of processes that were killed while they wrote.
     leftovers = folder.glob(f"iteration-*{files.TEMPORARY}")
     for old in [*self.paths()[self.keep :], *leftovers]:
       if old != path:
@@ -97,16 +97,16 @@ class Checkpoints:
     return path
 
   def resume(self, solver: Solver) -> pathlib.Path | None:
-    """Brings a solver to the newest checkpoint, if there is any.
+    """Restores the newest checkpoint, if there is one.
 
-    Damaged files are passed over with a warning, and renamed once an older one is found whole.
+    Damaged files are skipped with a warning, and renamed once an older file has been restored.
 
     Returns:
-      The file that was read, or None if there are no files.
+      The file that was read, or None if the folder has no checkpoints.
 
     Raises:
-      CheckpointMismatchError: the checkpoints are of another game, another solver or one made with other arguments.
-      FileFormatError: a file is no checkpoint or has a newer format, or all are damaged.
+      CheckpointMismatchError: the checkpoints are of another game, another solver or other arguments.
+      FileFormatError: a file is no checkpoint or has a newer format, or all files are damaged.
     """
     damaged: dict[pathlib.Path, errors.DamagedFileError] = {}
     for path in self.paths():
@@ -116,8 +116,8 @@ class Checkpoints:
         warnings.warn(f"Passed over a checkpoint: {error}", stacklevel=2)
         damaged[path] = error
       else:
-        for bad in damaged:
-          bad.rename(bad.with_name(f"{bad.name}.damaged"))
+        for skipped in damaged:
+          skipped.rename(skipped.with_name(f"{skipped.name}.damaged"))
         return path
     if damaged:
       raise next(iter(damaged.values()))

@@ -1,7 +1,7 @@
-"""A lock on a folder, so that no two runs write into one.
+"""Lock on a folder: only one run may write to it at a time.
 
-The operating system holds the lock for the process, and releases it when the process ends, also when it is killed. The
-file stays, and only names the last holder.
+The operating system releases the lock when the process ends, even if it is killed. The lock file remains, and names the
+last holder.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from spiel_cfr._util import arguments, files
 
 @contextlib.contextmanager
 def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
-  """Holds the lock on a folder, which is made; raises FolderInUseError where another run holds it, of any process."""
+  """Holds the lock on a folder, which is made if it is missing; raises FolderInUseError if another run holds it."""
   folder = arguments.path(folder, "folder")
   files.make_folder(folder)
   with open(folder / "lock", "a+") as file:

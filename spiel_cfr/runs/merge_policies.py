@@ -1,4 +1,4 @@
-"""The mean of several policies of a game."""
+"""Mean of several policies of a game."""
 
 from collections.abc import Iterable
 
@@ -14,22 +14,23 @@ from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy
 
 @typed
 def merge(game: AnyGame, policies: Iterable[AnyPolicy]) -> CompiledTabularPolicy:
-  """Returns the policy that draws one of several at the start of a game, each player by itself, and plays that.
-
-  It is OpenSpiel's Python class, uniform where no policy leads:
+  """Returns the mean of policies in sequence form: each player draws one at the start, independently, and plays it.
 
       x(s) = mean over k of x_k(s)    in sequence form, for each player
 
-  In constant-sum games of two players, exploitability is convex in the sequence form, so that the mean's is at most the
-  mean of the policies'. So runs of a sampling solver with several seeds, one a core, are merged into one.
+  In two-player constant-sum games, exploitability is convex in the sequence form. The exploitability of the mean is
+  then at most the mean exploitability. Use: merge runs of a sampling solver with different seeds, one a core.
 
   Args:
-    game: the game; compile it first if this is called more than once.
-    policies: at least one, of any kind that `spiel_cfr.nash_conv` takes; one that is there twice counts twice.
+    game: a compiled game, or an argument of `compile_game`.
+    policies: at least one policy that `policies.from_policy` reads. Repeated policies count repeatedly.
+
+  Returns:
+    OpenSpiel's Python class, uniform at infosets that no policy reaches.
 
   Raises:
     ArgumentError: there are no policies.
-    PolicyError: a policy is not one for this game.
+    PolicyError: a policy is not a policy of this game.
     GameError: see `compile_game`.
   """
   compiled, chosen = compile_game(game), list(policies)

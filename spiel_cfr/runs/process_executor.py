@@ -1,7 +1,7 @@
-"""Processes of this machine as an executor: one that is killed costs its own task alone, which is then tried again.
+"""Executor of processes on this machine: if a process is killed, only its own call is tried again.
 
-In a `concurrent.futures.ProcessPoolExecutor` the death of one process ends them all, and nothing tells which call was
-at fault. Here each process is a pool by itself.
+In a `concurrent.futures.ProcessPoolExecutor`, the death of one process ends all calls, and the call at fault is
+unknown. Here each process is a pool of its own.
 """
 
 import concurrent.futures
@@ -17,32 +17,32 @@ from typing import Any
 from spiel_cfr._util import arguments
 from spiel_cfr._util.doors import typed
 
-# How often a task is begun before it is held to be the one that ends its processes.
+# The most attempts at a call whose process dies.
 ATTEMPTS = 3
 # In a process of the executor, the call that it is at.
 _calls: list[Callable[..., Any]] = []
 
 
 class ProcessExecutor(concurrent.futures.ThreadPoolExecutor):
-  """An executor of new Python processes, which end when this process does, however that is.
+  """Executor of new Python processes. They end when this process ends, even if it is killed.
 
-  Function, arguments and results are pickled. Where its process ends, a call is tried in another one; after the third,
-  the future raises `BrokenProcessPool`.
+  Functions, arguments and results are pickled. If a process dies, its call is tried in another one; after three
+  attempts, the future raises `BrokenProcessPool`.
   """
 
   @typed
   def __init__(self, workers: int | None = None) -> None:
-    """Starts no process before there is something to do.
+    """Makes the executor; processes start with the first calls.
 
     Args:
-      workers: how many; as many as there are cores by default.
+      workers: the number of processes; None for one a core.
 
     Raises:
-      ArgumentError: `workers` is not a positive integer, or above 1,000.
+      ArgumentError: `workers` is not an integer from 1 to 1,000.
     """
     workers = (os.cpu_count() or 1) if workers is None else workers
     super().__init__(arguments.integer(workers, "workers", 1, 1000))
-    self._own = threading.local()
+    self._thread = threading.local()
     self._pools: list[concurrent.futures.ProcessPoolExecutor] = []
 
   def submit(
@@ -52,14 +52,14 @@ class ProcessExecutor(concurrent.futures.ThreadPoolExecutor):
 
   def _call(self, function: Callable[..., Any], args: Any, kwargs: Any, attempt: int = 1) -> Any:
     """Calls a function in the process of this thread."""
-    if getattr(self._own, "pool", None) is None:
+    if getattr(self._thread, "pool", None) is None:
       context = multiprocessing.get_context("spawn")
-      self._own.pool = concurrent.futures.ProcessPoolExecutor(1, context, _begin)
-      self._pools.append(self._own.pool)
+      self._thread.pool = concurrent.futures.ProcessPoolExecutor(1, context, _begin)
+      self._pools.append(self._thread.pool)
     try:
-      return self._own.pool.submit(_work, function, args, kwargs).result()
+      return self._thread.pool.submit(_work, function, args, kwargs).result()
     except BrokenProcessPool:
-      self._own.pool = None
+      self._thread.pool = None
       if attempt == ATTEMPTS:
         raise
     return self._call(function, args, kwargs, attempt + 1)
@@ -71,7 +71,7 @@ class ProcessExecutor(concurrent.futures.ThreadPoolExecutor):
 
 
 def _begin() -> None:
-  """Makes a new process deaf to the terminal's Ctrl-C, which is for its parent, and has it end with its parent."""
+  """Makes a new process ignore the terminal's Ctrl-C, which is meant for its parent, and end with its parent."""
   os.setpgrp()
   signal.signal(signal.SIGINT, _interrupt)
   threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -1,4 +1,4 @@
-"""Executors on a cluster of Ray."""
+"""Executors on a Ray cluster."""
 
 import concurrent.futures
 from collections.abc import Callable
@@ -8,27 +8,27 @@ from spiel_cfr import errors
 from spiel_cfr._util import arguments
 from spiel_cfr._util.doors import typed
 
-# How often a task is started again whose process has died.
+# The most restarts of a task or an actor whose process has died.
 _RETRIES = 3
 
 
 class RayExecutor(concurrent.futures.Executor):
-  """Runs calls as tasks of Ray, one core each: on the cluster that this process has joined, or on this machine.
+  """Executor of Ray tasks, one core each, on the cluster that this process has joined or on this machine.
 
       import ray
       ray.init(address="auto")
       with spiel_cfr.runs.RayExecutor() as executor:
         spiel_cfr.sweep(grid, folder="/shared/results", iterations=10_000, executor=executor)
 
-  The folder must be one that all machines see. A task whose process or machine dies is started again, three times.
+  All machines must see the folder. A task whose process or machine dies is restarted up to three times.
 
   Attributes:
-    ray: the package.
+    ray: module. The Ray package.
   """
 
   @typed
   def __init__(self) -> None:
-    """Starts nothing before there is something to do; then Ray on this machine, if this process has not joined one.
+    """Makes the executor. The first call starts Ray on this machine if this process has joined no cluster.
 
     Raises:
       MissingPackageError: Ray is not installed.
@@ -40,7 +40,7 @@ class RayExecutor(concurrent.futures.Executor):
         "RayExecutor needs Ray: pip install 'spiel_cfr[ray]'."
       ) from error
     self.ray: Any = ray
-    # Of calls that are not done: Ray keeps what they return as long as there are any.
+    # References of unfinished calls: Ray keeps a result as long as a reference exists.
     self._references: set[Any] = set()
     self._actors: list[RayActor] = []
     self._closed = False
@@ -57,18 +57,18 @@ class RayExecutor(concurrent.futures.Executor):
     return future
 
   def actors(self, count: int) -> list["RayActor"]:
-    """Starts actors of Ray, each an executor of one process that keeps what calls leave in it; see `shard`.
+    """Starts Ray actors: executors of one process each, which keeps its state between calls; see `shard`.
 
-    They end with this executor. Each gets a core of its own as long as all machines are there; the others then take in
-    those of a machine that is lost.
+    They end with this executor. Each actor has a core of its own while all machines are alive. If a machine is lost,
+    its actors move to the others.
 
     Raises:
       ArgumentError: `count` is not an integer from 1 to 100,000.
-      ShardError: Ray has fewer cores.
+      ShardError: Ray has fewer than `count` cores.
     """
     count = arguments.integer(count, "count", 1, 100_000)
     self._begin()
-    # Evenly over the machines: the first core of each, then the second.
+    # Actors are spread evenly over the machines: the first core of each, then the second.
     cores = sorted(
       (core, node["NodeID"])
       for node in self.ray.nodes()
@@ -78,18 +78,18 @@ class RayExecutor(concurrent.futures.Executor):
     if count > len(cores):
       raise errors.ShardError(
         f"Ray has {len(cores):,} cores, and each of {count:,} shards takes one. Take fewer shards, or start Ray with "
-        "more."
+        "more cores."
       )
-    # An actor that asks for a core would wait for ever once there are fewer than actors; of one that asks for nothing,
-    # not even a byte, Ray chooses the machine by chance. A call whose machine is gone is made again until Ray knows.
+    # An actor that requests a core would wait for ever once cores are lost. For an actor that requests nothing, not
+    # even a byte, Ray chooses the machine at random. Calls to a lost machine are retried until Ray notices the loss.
     make = self.ray.remote(_Actor)
     options = {"num_cpus": 0, "memory": 1, "max_restarts": _RETRIES, "max_task_retries": -1}
-    made = []
+    actors = []
     for _, node in cores[:count]:
       place = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=True)
-      made.append(RayActor(self.ray, make.options(scheduling_strategy=place, **options).remote()))
-    self._actors += made
-    return made
+      actors.append(RayActor(self.ray, make.options(scheduling_strategy=place, **options).remote()))
+    self._actors += actors
+    return actors
 
   def _begin(self) -> None:
     if self._closed:
@@ -98,21 +98,21 @@ class RayExecutor(concurrent.futures.Executor):
       self.ray.init(include_dashboard=False, log_to_driver=False)
 
   def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-    """Waits for the tasks, or cancels them, where those that have begun are interrupted; Ray itself goes on."""
+    """Waits for the tasks, or cancels them, which interrupts running ones. Ray itself goes on."""
     self._closed = True
-    left = list(self._references)
+    unfinished = list(self._references)
     if cancel_futures:
-      for reference in left:
+      for reference in unfinished:
         self.ray.cancel(reference)
-    if wait and left:
-      self.ray.wait(left, num_returns=len(left))
+    if wait and unfinished:
+      self.ray.wait(unfinished, num_returns=len(unfinished))
     self._references.clear()
     for actor in self._actors:
       actor.shutdown()
 
 
 class RayActor(concurrent.futures.Executor):
-  """A process of Ray's. If it dies, a new one takes its place. See `RayExecutor.actors`."""
+  """Executor of one Ray process, which Ray restarts if it dies. See `RayExecutor.actors`."""
 
   def __init__(self, ray: Any, actor: Any) -> None:
     self._ray, self._actor = ray, actor

@@ -1,4 +1,4 @@
-"""The one loop that runs solvers: until one of several stopping rules says so, with evaluations on a schedule."""
+"""Loop that runs a solver until a stopping rule applies, with evaluations and checkpoints on a schedule."""
 
 import contextlib
 import copy
@@ -22,7 +22,7 @@ from spiel_cfr.runs.run_progress import Progress
 from spiel_cfr.runs.run_schedules import NextDue, Powers, next_due
 from spiel_cfr.runs.trace import Row, Trace
 
-# Iterations in a run that only time or Ctrl-C ends.
+# The most iterations of a run that only time or Ctrl-C ends.
 _MOST = (1 << 63) - 1
 
 StopReason = Literal["iterations", "target", "seconds", "interrupt", "stop_when"]
@@ -33,10 +33,10 @@ class RunResult:
   """Result of a run.
 
   Attributes:
-    reason: which rule stopped it: "iterations", "target", "seconds", "stop_when" or, after Ctrl-C, "interrupt".
-    rows: its evaluations; the last is of the policy that the solver has now.
-    best_policy: of an abstraction that may lose something, the best policy that was evaluated, since there policies do
-      not get steadily better; None of other games.
+    reason: "iterations", "target", "seconds", "stop_when" or, after Ctrl-C, "interrupt". The rule that stopped the run.
+    rows: list of `Row`. The evaluations; the last one is of the solver's final policy.
+    best_policy: `CompiledTabularPolicy`. The best evaluated policy of a lossy abstraction, where policies do not
+      improve steadily; None for other games.
   """
 
   reason: StopReason
@@ -50,7 +50,7 @@ class RunResult:
 
   @property
   def last(self) -> Row:
-    """The evaluation of the policy that the solver has now."""
+    """The evaluation of the solver's final policy."""
     return self.rows[-1]
 
   def __repr__(self) -> str:
@@ -63,10 +63,16 @@ class RunResult:
 
 @dataclasses.dataclass(frozen=True)
 class StoppingRules:
-  """Stopping rules of a run, of which the first to apply counts; see `run`.
+  """Stopping rules of a run, which ends when the first one applies.
+
+  Attributes:
+    iterations: int. The iteration at which the run stops; None for no limit.
+    target_nash_conv: float. The NashConv at which the run stops; None for no target.
+    target_exploitability: float. The exploitability at which the run stops; None for no target.
+    seconds: float. The wall-clock time after which the run stops; None for no limit.
 
   Raises:
-    ArgumentError: there is none, or one that makes no sense.
+    ArgumentError: all rules are None, or a rule is invalid.
   """
 
   iterations: int | None = None
@@ -89,7 +95,7 @@ class StoppingRules:
 
   @property
   def target(self) -> float:
-    """The NashConv that is good enough: the larger one if there are two."""
+    """NashConv at which the run stops: the larger of both targets; -inf without a target."""
     nash_conv, exploitability = self.target_nash_conv, self.target_exploitability
     targets = nash_conv, None if exploitability is None else 2 * exploitability
     return max((target for target in targets if target is not None), default=-math.inf)
@@ -110,42 +116,40 @@ def run(
   checkpoints: Checkpoints | None = None,
   progress: bool = True,
 ) -> RunResult:
-  """Runs a solver until the first of these rules, or Ctrl-C, stops it; its policies are usable whichever it is.
+  """Runs a solver until a stopping rule applies or Ctrl-C is pressed. Its policies are usable in any case.
 
       result = run(CFRPlusSolver("leduc_poker"), 10_000, target_exploitability=1e-4)
       print(result.reason, result.last.exploitability)
 
-  The policy is evaluated on a schedule, at every checkpoint and when the run stops. Meanwhile the solver's clock stands
-  still.
+  The policy is evaluated on a schedule, at every checkpoint and at the end. `Row.solver_seconds` does not count
+  evaluations.
 
   Args:
-    solver: any solver; one that has done iterations before goes on from there.
-    iterations: stop when the solver has done this many in its life, those before this run included.
-    target_nash_conv: stop at an evaluation that finds a NashConv of this or less.
-    target_exploitability: stop at an evaluation that finds an exploitability of this or less.
-    seconds: stop after this wall-clock time, evaluations included, to about a tenth of a second or one iteration;
-      infinity leaves it to Ctrl-C.
-    stop_when: one more rule, beside those above: asked after each evaluation, given all of them.
-    evaluate_at: when to evaluate: `Every(n)`, `Powers(base)`, or another function from an iteration to the next one
-      that is due; infinity is never.
-    evaluate_current: whether each evaluation also measures the current strategy, the last iterate:
-      `Row.current_nash_conv`.
-    traces: such as `TraceFile`s; they are closed when the run ends, however it does.
-    checkpoints: where to keep checkpoints, and when; one more is left when the run stops.
-    progress: whether to write to standard error: a line that changes on a terminal; elsewhere the first and the last
-      evaluation, and between them at most one in five seconds.
+    solver: any solver. It continues from its current iteration.
+    iterations: the run stops when the solver's total number of iterations, earlier runs included, reaches this.
+    target_nash_conv: the run stops at an evaluation with NashConv of at most this.
+    target_exploitability: the run stops at an evaluation with exploitability of at most this.
+    seconds: the run stops after this wall-clock time, evaluations included, to within a tenth of a second or one
+      iteration; infinity for a run that Ctrl-C ends.
+    stop_when: an additional rule: a function of all evaluations so far, called after each.
+    evaluate_at: the schedule of evaluations: `Every(n)`, `Powers(base)`, or another function from an iteration to the
+      next one that is due; infinity for never.
+    evaluate_current: True also evaluates the current strategy, the last iterate: `Row.current_nash_conv`.
+    traces: receivers of evaluations, such as `TraceFile`. They are closed when the run ends or fails.
+    checkpoints: the folder and schedule of checkpoints. The run also saves one when it stops.
+    progress: True prints progress to standard error: a changing line on a terminal; otherwise the first and the last
+      evaluation, and at most one every five seconds between them.
 
   Raises:
-    ArgumentError: there is no stopping rule, or one that makes no sense; or an argument is of another kind.
+    ArgumentError: there is no stopping rule, or an argument is invalid.
     UnsupportedGameError: `target_exploitability` is given for a game without exploitability; use `target_nash_conv`.
-    FileFormatError: there is a file in the place of a trace that is none.
-    CheckpointMismatchError: there is a trace of another run, or there are checkpoints of later iterations or of another
-      solver.
+    FileFormatError: the file of a trace exists and is no trace.
+    CheckpointMismatchError: a trace is of another run, or checkpoints are of later iterations or another solver.
     FolderInUseError: another run uses the folder of the checkpoints.
     OSError: a trace or a checkpoint can't be written.
-    KeyboardInterrupt: Ctrl-C was pressed a second time before the run had come to its end.
+    KeyboardInterrupt: Ctrl-C was pressed a second time before the run ended.
   """
-  traces = _checked(solver, traces, checkpoints)
+  traces = _check_arguments(solver, traces, checkpoints)
   rules = StoppingRules(iterations, target_nash_conv, target_exploitability, seconds)
   if target_exploitability is not None:
     evaluate.check_two_player_constant_sum(solver.compiled_game)
@@ -180,7 +184,8 @@ def run(
       end = min(due, checkpoint_due, rules.iterations or math.inf)
       if math.isinf(end) and seconds is None:
         raise errors.ArgumentError(
-          f"After iteration {now} evaluate_at is never due again, so that nothing would stop the run."
+          f"After iteration {now} evaluate_at is never due again, so the run would never stop. Give iterations or "
+          "seconds."
         )
       for count in slices(_MOST if math.isinf(end) else max(0, int(end) - now)):
         if interrupt.requested or out_of_time():
@@ -216,36 +221,36 @@ def run(
   return RunResult(reason, rows, best_policy)
 
 
-def _checked(solver: Any, traces: Any, checkpoints: Any) -> list[Trace]:
-  """Returns the traces as a list; raises ArgumentError where one of these is not what it should be."""
-  given = arguments.shortened
+def _check_arguments(solver: Any, traces: Any, checkpoints: Any) -> list[Trace]:
+  """Returns the traces as a list; raises ArgumentError for arguments of wrong types."""
+  shortened = arguments.shortened
   if not isinstance(solver, Solver):
     raise errors.ArgumentError(
-      f"run takes a solver, such as CFRPlusSolver(game), not {given(solver)}; solve takes a game."
+      f"run takes a solver, such as CFRPlusSolver(game), not {shortened(solver)}; solve takes a game."
     )
-  found = list(traces) if isinstance(traces, Iterable) else None
-  if found is None or not all(isinstance(trace, Trace) for trace in found):
+  listed = list(traces) if isinstance(traces, Iterable) else None
+  if listed is None or not all(isinstance(trace, Trace) for trace in listed):
     raise errors.ArgumentError(
-      f"traces must be a list of traces, such as [runs.TraceFile('trace.csv')], not {given(traces)}."
+      f"traces must be a list of traces, such as [runs.TraceFile('trace.csv')], not {shortened(traces)}."
     )
   if not isinstance(checkpoints, Checkpoints | None):
     raise errors.ArgumentError(
-      f"checkpoints must be such as Checkpoints('folder', every=1_000), not {given(checkpoints)}."
+      f"checkpoints must be such as Checkpoints('folder', every=1_000), not {shortened(checkpoints)}."
     )
-  return found
+  return listed
 
 
 def _evaluate(
   solver: Solver, solver_seconds: float, evaluation_seconds: float, evaluate_current: bool
 ) -> Row:
-  """Evaluates a solver that has taken so long, after other evaluations that have."""
+  """Returns an evaluation of the solver, given the times of the solver and of earlier evaluations."""
   begin = time.perf_counter()
   nash_conv, game = solver.nash_conv(), solver.compiled_game
   current = (
     evaluate.original_nash_conv(game, solver.current_sequence_form()) if evaluate_current else None
   )
   return Row(
-    # Not what also answers calls, as OpenSpiel's samplers do, and has the solver with it.
+    # A plain integer: `iteration` of Monte Carlo solvers is callable, and refers to the solver.
     int(solver.iteration),
     solver_seconds,
     evaluation_seconds + time.perf_counter() - begin,

@@ -1,4 +1,4 @@
-"""Progress of a run on standard error: tqdm's bar on a terminal, a few lines elsewhere."""
+"""Progress of a run on standard error: a tqdm bar on a terminal, otherwise a few lines."""
 
 import sys
 import time
@@ -8,12 +8,12 @@ import tqdm
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.runs.trace import Row, Trace
 
-# Between two lines in a file, but for the last.
+# The least time between two lines; the last line may come sooner.
 SECONDS_BETWEEN_LINES = 5.0
 
 
 class Progress(Trace):
-  """Writes to standard error how a run is doing: in a file, its first and last evaluations, and few between them."""
+  """Trace that prints progress to standard error: without a terminal, the first, the last and a few evaluations."""
 
   def __init__(self, iterations: int | None) -> None:
     self._iterations = iterations
@@ -33,7 +33,7 @@ class Progress(Trace):
     )
 
   def update(self, iteration: int) -> None:
-    """Notes that the run has come to `iteration`."""
+    """Moves the bar to an iteration."""
     self._bar.update(iteration - self._bar.n)
 
   def write(self, row: Row) -> None:
@@ -43,7 +43,7 @@ class Progress(Trace):
       self._write_line(row)
 
   def close(self) -> None:
-    """Leaves the last evaluation behind, in place of the bar if there was one."""
+    """Prints the last evaluation, in place of the bar if there was one."""
     self._bar.close()
     if self._last is not None and self._last is not self._written:
       self._write_line(self._last)

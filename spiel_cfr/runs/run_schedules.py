@@ -1,7 +1,7 @@
-"""Schedules: at which iterations something is due.
+"""Schedules: the iterations at which evaluations or checkpoints are due.
 
-A schedule is any function from an iteration, 0 or more, to the next one after it at which the thing is due. Because it
-sees nothing else, a run that was stopped and resumed keeps the schedule of one that never was.
+A schedule is any function from an iteration, 0 or more, to the next due iteration after it. Since it depends on the
+iteration only, a resumed run keeps the schedule of an uninterrupted one.
 """
 
 import dataclasses
@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 from spiel_cfr import errors
 from spiel_cfr._util.arguments import integer, positive_integer, real_number, shortened
 
-# Infinity says that the thing is never due again.
+# Infinity means never again.
 NextDue: TypeAlias = Callable[[int], float]
 
 
 def next_due(schedule: NextDue, iteration: int, name: str) -> float:
-  """Returns when the thing is next due, an integer or infinity; raises ArgumentError where that is not later."""
+  """Returns the next due iteration, an integer or infinity; raises ArgumentError if it is not later."""
   if not callable(schedule):
     raise errors.ArgumentError(
       f"{name} must be Every(n), Powers(base) or a function of an iteration, not {shortened(schedule)}."
@@ -34,10 +34,13 @@ def next_due(schedule: NextDue, iteration: int, name: str) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Every:
-  """Due at every multiple of a number of iterations.
+  """Schedule of all multiples of a number of iterations.
+
+  Attributes:
+    iterations: int. The number of iterations.
 
   Raises:
-    ArgumentError: it is not a positive integer.
+    ArgumentError: `iterations` is not a positive integer.
   """
 
   iterations: int
@@ -53,10 +56,13 @@ class Every:
 
 @dataclasses.dataclass(frozen=True)
 class Powers:
-  """Due at the powers of a number, rounded up: evenly spaced on the logarithmic axis of a convergence plot.
+  """Schedule of the powers of a number, rounded up: evenly spaced on the logarithmic axis of a convergence plot.
+
+  Attributes:
+    base: float. The number.
 
   Raises:
-    ArgumentError: it is not a finite number above 1.
+    ArgumentError: `base` is not a finite number above 1.
   """
 
   base: float = 2.0
@@ -66,13 +72,13 @@ class Powers:
       raise errors.ArgumentError(f"The base of Powers must be above 1, not {self.base!r}.")
 
   def __call__(self, iteration: int) -> float:
-    """Returns the next power after `iteration`; infinity if that is beyond floating-point numbers."""
+    """Returns the next power after `iteration`; infinity if floating-point numbers can't represent it."""
     iteration = integer(iteration, "iteration", 0)
-    more = self.base - 1
-    if iteration * more < 1:
+    growth = self.base - 1
+    if iteration * growth < 1:
       # The next power is above `iteration`, and at most `iteration * base`.
       return iteration + 1
-    exponent = max(0, int(math.log(iteration) / math.log1p(more)) - 1)
+    exponent = max(0, int(math.log(iteration) / math.log1p(growth)) - 1)
     try:
       while math.ceil(self.base**exponent) <= iteration:
         exponent += 1

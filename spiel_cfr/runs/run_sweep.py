@@ -1,4 +1,4 @@
-"""Runs every combination of games, solvers and arguments, on any executor, and picks up what was done before."""
+"""Sweep: runs of all combinations of games, solvers and arguments, on any executor. Finished runs are not repeated."""
 
 import concurrent.futures
 import contextlib
@@ -35,20 +35,20 @@ from spiel_cfr.runs.trace import TraceContents, read_trace
 
 Grid = Mapping[str, Sequence[Any]]
 
-# The first is hidden, since it is removed in the end with all its files.
+# The folder of compiled games is hidden, and removed at the end.
 _GAMES, _TABLE = ".compiled_games", "table.csv"
-# The number of checkpoints of a run with a known end, by default.
+# The default number of checkpoints of a run with a known end.
 _CHECKPOINTS = 10
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class SweepTable:
-  """The results of `sweep`, which are in `table.csv` in its folder too.
+  """Results of `sweep`, which are also in `table.csv` in its folder.
 
   Attributes:
-    columns: the names of the columns: what was varied, what `Row` has of the last evaluation, the `reason` why the run
-      stopped ("error" if it failed), the `error`, and the `folder` of the run.
-    rows: a mapping per cell from columns to values, in the order of the grid.
+    columns: tuple of str. The names of the columns: the varied arguments, the last evaluation's values as in `Row`, the
+      `reason` why the run stopped ("error" if it failed), the `error`, and the `folder` of the run.
+    rows: list of dictionaries. Column -> value for each run, in the order of the grid.
   """
 
   columns: tuple[str, ...]
@@ -56,7 +56,7 @@ class SweepTable:
 
   @property
   def failed(self) -> Sequence[Mapping[str, Any]]:
-    """The rows of the cells that have no result."""
+    """Rows of the runs that failed."""
     return [row for row in self.rows if row["error"]]
 
   def trace(self, row: Mapping[str, Any]) -> TraceContents:
@@ -64,20 +64,20 @@ class SweepTable:
 
     Raises:
       FileFormatError: the trace is damaged.
-      OSError: there is none.
+      OSError: the run has no trace.
     """
     return read_trace(pathlib.Path(row["folder"]) / sweep_cells.TRACE)
 
   def solver(self, row: Mapping[str, Any], game: Any) -> Solver:
-    """Returns the solver of a row as it was when its run stopped.
+    """Returns the solver of a row in its state at the end of the run.
 
     Args:
       row: one of `rows`.
-      game: the row's game, compiled or as `compile_game` takes it.
+      game: the row's game: compiled, or an argument of `compile_game`.
 
     Raises:
-      ArgumentError: the row's run has left no checkpoint.
-      CheckpointMismatchError: it is of another game.
+      ArgumentError: the row's run has no checkpoint.
+      CheckpointMismatchError: the checkpoint is of another game.
       FileFormatError: the checkpoint is damaged.
     """
     folder = row["folder"]
@@ -85,7 +85,9 @@ class SweepTable:
       Checkpoints(pathlib.Path(folder, sweep_cells.CHECKPOINTS), every=1).paths() if folder else []
     )
     if not paths:
-      raise errors.ArgumentError(f"The run has left no checkpoint in {folder!r}.")
+      raise errors.ArgumentError(
+        f"The run has left no checkpoint in {folder!r}. Run the sweep again."
+      )
     return Solver.load(paths[0], game)
 
   def __repr__(self) -> str:
@@ -105,7 +107,7 @@ def sweep(
   executor: concurrent.futures.Executor | None = None,
   progress: bool = True,
 ) -> SweepTable:
-  """Runs all combinations of what a grid names, each from where an earlier sweep has left it.
+  """Runs all combinations of a grid. Each run continues from where an earlier sweep has left it.
 
       table = sweep(
         {"game": ["kuhn_poker", "leduc_poker"], "solver": ["dcfr", "pdcfr+"], "gamma": [2, 4]},
@@ -113,36 +115,35 @@ def sweep(
         iterations=10_000,
       )
 
-  A run is known by its game, its solver with all arguments, and its rules; its folder, named by a hash of these, has a
-  trace, checkpoints and, when it has come to its end, a result. So the same call goes on where it was interrupted,
-  killed or extended by more combinations. What fails is a row with its error, and the others go on.
+  Each run has a folder, named by a hash of the game, the solver with all arguments, and the rules. The folder has a
+  trace, checkpoints and, once the run is finished, a result. So the same call continues a sweep that was interrupted or
+  killed, and adds the runs of an extended grid. A run that fails becomes a row with its error; the others go on.
 
-  Games are compiled once. A process that is killed costs what its run has done since the last checkpoint.
+  Games are compiled once. If a process is killed, its run loses the work since the last checkpoint.
 
   Args:
-    grid: the values of each name: "game" (anything that `compile_game` takes), "solver" (names of `catalogue.SOLVERS`,
-      or classes), and arguments of the solvers' constructors. A sequence of grids is their union.
-    folder: where everything is kept; on all machines that take part, if there are several.
-    iterations: see `run`, for this and the next four.
-    target_nash_conv: a NashConv that is good enough.
-    target_exploitability: an exploitability that is good enough.
-    seconds: how long each run may take; those of solvers with a horizon still need `iterations`.
-    evaluate_at: when to evaluate: `Every(n)`, `Powers(base)` or a function of a module.
-    checkpoint_every: the iterations from one checkpoint to the next, or a schedule; by default ten on the way.
-    executor: who runs it: any `concurrent.futures.Executor` that pickles what it is given, such as `RayExecutor`. By
-      default, as many processes as there are cores. Programs must then guard their main part by
-      `if __name__ == "__main__":`, as for all of Python's processes.
-    progress: whether to show how many runs are done.
+    grid: name -> list of values. Names are "game" (values: arguments of `compile_game`), "solver" (values: names in
+      `catalogue.SOLVERS`, or classes), and arguments of the solvers' constructors. A sequence of grids is their union.
+    folder: the folder of the sweep, which all participating machines must see.
+    iterations: see `run`.
+    target_nash_conv: see `run`.
+    target_exploitability: see `run`.
+    seconds: the most time for each run. Solvers with a horizon also need `iterations`.
+    evaluate_at: the schedule of evaluations: `Every(n)`, `Powers(base)` or a function of a module.
+    checkpoint_every: the number of iterations between checkpoints, or a schedule; None for ten checkpoints.
+    executor: any `concurrent.futures.Executor` that pickles its calls, such as `RayExecutor`. None starts one process a
+      core; programs must then guard their main part by `if __name__ == "__main__":`, as for all of Python's processes.
+    progress: True shows the number of finished runs on standard error.
 
   Returns:
-    A row per combination.
+    A table with one row a combination.
 
   Raises:
-    ArgumentError: the grid names no game or no solver, a rule makes no sense, or `folder` is no path.
+    ArgumentError: the grid has no game or no solver, a rule is invalid, or `folder` is no path.
     GameError: a game can't be compiled.
     FolderInUseError: another sweep uses the folder.
     OSError: the folder can't be written to.
-    KeyboardInterrupt: Ctrl-C was pressed; the runs have left checkpoints, and `table.csv` has what is done.
+    KeyboardInterrupt: Ctrl-C was pressed. The runs have saved checkpoints, and `table.csv` has the results so far.
   """
   rules = StoppingRules(iterations, target_nash_conv, target_exploitability, seconds)
   if checkpoint_every is None:
@@ -182,24 +183,25 @@ def _write_table(table: SweepTable, path: pathlib.Path) -> None:
 
 
 def _combinations(grid: Grid | Sequence[Grid]) -> Iterator[dict[str, Any]]:
-  """Yields what each run is given, by name."""
+  """Yields the arguments of each run, by name."""
   grids = [grid] if isinstance(grid, Mapping) else grid
   if not isinstance(grids, Sequence) or not grids:
     raise errors.ArgumentError(
       f"The grid must be a mapping, or a sequence of some, not {arguments.shortened(grids)}."
     )
-  for one in grids:
-    if not isinstance(one, Mapping) or not {"game", "solver"} <= set(one):
+  for axes in grids:
+    if not isinstance(axes, Mapping) or not {"game", "solver"} <= set(axes):
       raise errors.ArgumentError(
-        'A grid maps "game", "solver" and arguments of solvers to lists of values.'
+        f'A grid must map "game", "solver" and arguments of solvers to lists of values; this is '
+        f"{arguments.shortened(axes)}."
       )
-    for name, values in one.items():
+    for name, values in axes.items():
       if isinstance(values, str) or not isinstance(values, Sequence) or not values:
         raise errors.ArgumentError(
           f"The grid must have a list of values for {name!r}, not {arguments.shortened(values)}."
         )
-    for values in itertools.product(*one.values()):
-      yield dict(zip(one, values, strict=True))
+    for values in itertools.product(*axes.values()):
+      yield dict(zip(axes, values, strict=True))
 
 
 def _prepare(
@@ -209,8 +211,8 @@ def _prepare(
   checkpoint_every: NextDue,
   folder: pathlib.Path,
 ) -> tuple[list[dict[str, Any]], list[Cell]]:
-  """Returns a row per combination, with its result if that is known or can't be had, and the cells of the others."""
-  # By what it was given as, so that each game is compiled once and kept no longer than it is needed.
+  """Returns one row a combination, with its result if it is finished or can't be run, and the cells of the others."""
+  # Combinations by game: each game is compiled once, and released after its combinations.
   games: dict[Any, list[int]] = {}
   for index, combination in enumerate(combinations):
     game = combination["game"]
@@ -237,13 +239,13 @@ def _prepare(
         if done is not None:
           row.update(done, folder=run)
           continue
-        # Kernels that have to be compiled are now on the disk, and not compiled by each process anew.
+        # This compiles the kernels once; processes then load them from the disk.
         solver.prepare()
         written = written or _write(compiled, folder / _GAMES / compiled.digest)
         cell = Cell(written, kind, arguments, rules, evaluate_at, checkpoint_every, run)
         pickle.dumps(cell)
       except Exception as error:
-        # This combination's own mistake: the others go on.
+        # The error concerns this combination only; the others go on.
         row.update(failed(error))
       else:
         waiting[run] = cell
@@ -264,12 +266,12 @@ def _run(
   executor: concurrent.futures.Executor | None,
   progress: bool,
 ) -> None:
-  """Runs cells, and adds the result of each to the rows of its folder as soon as it is there."""
+  """Runs cells, and adds each result to the rows of its folder as soon as it is available."""
   if not waiting:
     return
   for cell in waiting:
     files.make_folder(cell.folder)
-  own = executor is None
+  starts_processes = executor is None
   if executor is None:
     executor = ProcessExecutor(min(os.cpu_count() or 1, len(waiting)))
   num_failed = 0
@@ -282,24 +284,24 @@ def _run(
       unit="run",
       disable=not progress,
       mininterval=0.1 if sys.stderr.isatty() else SECONDS_BETWEEN_LINES,
-    ) as shown:
+    ) as bar:
       for cell in waiting:
         futures[executor.submit(sweep_cells.run_cell, cell)] = cell
       for future in concurrent.futures.as_completed(futures):
         cell = futures[future]
         error = future.exception()
-        # An error means that the process of the run has ended, or that the executor could not start it.
+        # An error here means that the run's process has died, or that the executor could not start it.
         result = future.result() if error is None else failed(error)
         for row in rows:
           if row["folder"] == cell.folder:
             row.update(result)
         num_failed += bool(result["error"])
-        shown.set_postfix_str(f"{num_failed} failed" if num_failed else "", refresh=False)
-        shown.update()
+        bar.set_postfix_str(f"{num_failed} failed" if num_failed else "", refresh=False)
+        bar.update()
   except BaseException:
     for future in futures:
       future.cancel()
-    # What Ctrl-C sends: runs end after a whole number of iterations.
+    # The signal of Ctrl-C: runs stop after a whole iteration.
     for process in (
       multiprocessing.active_children() if isinstance(executor, ProcessExecutor) else []
     ):
@@ -307,5 +309,5 @@ def _run(
         os.kill(cast("int", process.pid), signal.SIGINT)
     raise
   finally:
-    if own:
+    if starts_processes:
       executor.shutdown(cancel_futures=True)

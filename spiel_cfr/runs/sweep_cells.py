@@ -1,4 +1,4 @@
-"""One cell of a sweep: a game, a solver with its arguments, and rules when to stop; and how it is run."""
+"""Cells of a sweep: one run of a game and a solver with its arguments and stopping rules."""
 
 import dataclasses
 import functools
@@ -25,7 +25,7 @@ from spiel_cfr.runs.trace import TraceFile
 AnySolver = str | type[Solver]
 
 RESULT, TRACE, CHECKPOINTS = "result.json", "trace.csv", "checkpoints"
-# What a run tells of itself, but for what its trace has besides, and what it is if there was none.
+# The columns of a run's result, and their values for a run that failed.
 RESULTS: Mapping[str, Any] = {
   "iteration": 0,
   "solver_seconds": math.nan,
@@ -40,12 +40,16 @@ RESULTS: Mapping[str, Any] = {
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-  """A run of a sweep, as it is sent to who runs it.
+  """A run of a sweep, as it is sent to the executor.
 
   Attributes:
-    game: the file of the pickled game.
-    arguments: of the solver's constructor, besides the game.
-    folder: where the result goes.
+    game: str. The file of the pickled game.
+    solver: str or class. The solver's name in the catalogue, or its class.
+    arguments: dictionary. Arguments of the solver's constructor, without the game.
+    rules: `StoppingRules`. The rules that end the run.
+    evaluate_at: schedule. The iterations at which the policy is evaluated.
+    checkpoint_every: schedule. The iterations at which a checkpoint is saved.
+    folder: str. The folder of the run.
   """
 
   game: str
@@ -60,7 +64,7 @@ class Cell:
 def make_solver(
   solver: AnySolver, game: CompiledGame, arguments: Mapping[str, Any], iterations: int | None
 ) -> Solver:
-  """Makes the solver of a cell. Sampling solvers without a seed get seed 0, so that the cell is always the same."""
+  """Returns the solver of a cell. Sampling solvers without a seed get seed 0, so cells are reproducible."""
   if isinstance(solver, str):
     entry = catalogue.find(solver)
   elif callable(solver):
@@ -70,7 +74,9 @@ def make_solver(
       f"solver must be a name of spiel_cfr.catalogue or a class of solvers, not {checked.shortened(solver)}."
     )
   if entry.horizon is not None and iterations is None:
-    raise errors.ArgumentError(f"{solver!r} must know how many iterations it is to run.")
+    raise errors.ArgumentError(
+      f"{solver!r} needs the number of iterations in advance: give iterations."
+    )
   if issubclass(entry.family, MonteCarloSolver) and arguments.get("seed") is None:
     arguments = {**arguments, "seed": 0}
   try:
@@ -80,24 +86,24 @@ def make_solver(
 
 
 def key(solver: Solver, rules: StoppingRules, evaluate_at: NextDue) -> str:
-  """Returns the name of the folder of a run: a hash of game, class, arguments and rules."""
+  """Returns the name of a run's folder: a hash of game, class, arguments and rules."""
   schedule = (
     repr(evaluate_at)
     if dataclasses.is_dataclass(evaluate_at)
     else getattr(evaluate_at, "__qualname__", type(evaluate_at).__qualname__)
   )
-  described = [
+  content = [
     solver.compiled_game.digest,
     solver.description(),
     dataclasses.asdict(rules) | {"evaluate_at": schedule},
   ]
-  return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
+  return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
-  """Runs a cell from its last checkpoint, or from the start, and returns what is in `RESULTS`.
+  """Runs a cell from its last checkpoint, or from the start; returns the columns of `RESULTS`.
 
-  What goes wrong is in the result: nothing but the end of the process is raised.
+  Errors become part of the result.
   """
   folder = pathlib.Path(cell.folder)
   try:
@@ -131,19 +137,19 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         file.write(json.dumps(content, indent=1).encode())
     return _as_numbers(result)
   except Exception as error:
-    # A cell's own mistake: the others go on.
+    # The error concerns this cell only; the others go on.
     return failed(error)
 
 
 @functools.lru_cache(maxsize=1)
 def _game(path: str) -> CompiledGame:
-  """Returns the game that the sweep has written; a process that asks again gets the same one."""
+  """Returns the game that the sweep has written. A process loads it once."""
   game: CompiledGame = pickle.loads(pathlib.Path(path).read_bytes())
   return game
 
 
 def failed(error: BaseException) -> dict[str, Any]:
-  """Returns the result of a run that an error has ended, with the error in one line."""
+  """Returns the result of a failed run, with the error in one line."""
   text = " ".join(str(error).split())
   if not isinstance(error, errors.SpielCFRError) or not text:
     text = f"{type(error).__name__}: {text}"
@@ -151,7 +157,7 @@ def failed(error: BaseException) -> dict[str, Any]:
 
 
 def read_result(folder: pathlib.Path) -> dict[str, Any] | None:
-  """Returns the result in a folder, None if there is none of this run."""
+  """Returns the result in a run's folder; None if there is none, or one of another run."""
   try:
     content = json.loads((folder / RESULT).read_bytes())
     result = _as_numbers({name: content["result"][name] for name in RESULTS})
@@ -161,6 +167,6 @@ def read_result(folder: pathlib.Path) -> dict[str, Any] | None:
 
 
 def _as_numbers(result: dict[str, Any]) -> dict[str, Any]:
-  """Replaces an undefined exploitability: NaN in tables, None in files."""
+  """Returns a result with NaN in place of an undefined exploitability, which is None in files."""
   exploitability = result["exploitability"]
   return result | {"exploitability": math.nan if exploitability is None else exploitability}

@@ -1,9 +1,8 @@
-"""Traces: CSV files with a row an evaluation, for plots and for comparing runs.
+"""Traces: CSV files with one row an evaluation, for plots and comparisons.
 
-Each begins with a header, a comment in JSON: the game, the solver and its arguments (a seed among them), versions of
-packages, and the machine. A row is handed to the operating system as soon as it is there. A run that was killed can
-leave half a line at the end of a file; a run that goes on takes it away, together with all rows after the checkpoint
-that it starts from.
+A file begins with a header, a comment in JSON: the game, the solver with its arguments (the seed included), versions of
+packages, and the machine. Each row is flushed at once. A killed run may leave half a line at the end; the run that
+continues it removes that line, and all rows after its checkpoint.
 """
 
 import abc
@@ -27,17 +26,17 @@ _FORMAT = 4
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-  """One evaluation of the average policy.
+  """An evaluation of the average policy.
 
   Attributes:
-    iteration: how many iterations the solver had done.
-    solver_seconds: wall-clock time that they took.
-    evaluation_seconds: wall-clock time that this evaluation and those before it took.
-    nodes_touched: how many states a recursive implementation would have visited.
-    nash_conv: what the players would gain by best responses, summed, in the game's own units.
-    exploitability: half of that in constant-sum games of two players, None elsewhere.
-    current_nash_conv: NashConv of the current strategy, the last iterate; None unless the run was asked for it.
-    more: what else the solver has to say, see `Solver.trace_columns`.
+    iteration: int. The number of iterations done.
+    solver_seconds: float. The wall-clock time of these iterations.
+    evaluation_seconds: float. The wall-clock time of all evaluations up to this one.
+    nodes_touched: int. The number of states that a recursive implementation would have visited.
+    nash_conv: float. NashConv, the sum of the players' gains by best responses, in the game's units.
+    exploitability: float. Half of NashConv in two-player constant-sum games; None in others.
+    current_nash_conv: float. NashConv of the current strategy, the last iterate; None unless requested from the run.
+    more: dictionary. Column -> value of the solver's own columns, see `Solver.trace_columns`.
   """
 
   iteration: int
@@ -54,40 +53,45 @@ class Row:
     return {name: getattr(self, name) for name in _NAMES} | dict(self.more)
 
 
-# Of the columns that every trace has.
+# Columns of every trace.
 _NAMES = tuple(field.name for field in dataclasses.fields(Row) if field.name != "more")
 
 
 class TraceContents(NamedTuple):
-  """Contents of a trace file: a header with the solver and the machine, and the evaluations."""
+  """Contents of a trace file.
+
+  Attributes:
+    header: dictionary. The game, the solver, versions of packages, and the machine.
+    rows: list of `Row`. The evaluations.
+  """
 
   header: dict[str, Any]
   rows: list[Row]
 
 
 class Trace(abc.ABC):
-  """Something that a run tells its evaluations. Derive from it to send them elsewhere."""
+  """Base class of receivers of a run's evaluations. Derive from it to send them elsewhere."""
 
   @abc.abstractmethod
   def start(self, solver: Solver) -> Row | None:
-    """Begins, or goes on after the solver's iteration; returns the last row up to there, if it knows one."""
+    """Begins, or continues from the solver's iteration; returns the last earlier row, or None."""
 
   @abc.abstractmethod
   def write(self, row: Row) -> None:
-    """Takes a row."""
+    """Receives an evaluation."""
 
   @abc.abstractmethod
   def close(self) -> None:
-    """Ends; also called when the run fails."""
+    """Ends the trace. The run calls it even if it fails."""
 
 
 @typed
 def read_trace(path: str | os.PathLike[str]) -> TraceContents:
-  """Reads the trace of a `TraceFile`, without the last line if that is incomplete.
+  """Reads the file of a `TraceFile`. An incomplete last line is ignored.
 
   Raises:
     FileFormatError: the file is no trace, has another format, or is damaged.
-    ArgumentError: `path` is none.
+    ArgumentError: `path` is no path.
     OSError: the file can't be read.
   """
   path = arguments.path(path, "path")
@@ -99,7 +103,7 @@ def read_trace(path: str | os.PathLike[str]) -> TraceContents:
       raise ValueError(f"its format is not {_FORMAT}")
     if not isinstance(header.get("resumed", []), list):
       raise ValueError("its header does not list when it was resumed")
-    # What is cut off may be all but the header.
+    # A file that was cut off may have the header only.
     names = lines[0].split(",") if lines else []
     for line in lines[1:]:
       cells = [json.loads(cell) if cell else None for cell in line.split(",")]
@@ -127,13 +131,13 @@ def _to_row(values: dict[str, Any]) -> Row:
 
 
 def _line(row: Row) -> str:
-  """Returns a row as it is in a file: None is an empty cell."""
+  """Returns a row as a line of the file; None is an empty cell."""
   cells = ("" if value is None else json.dumps(value) for value in row.columns().values())
   return ",".join(cells) + "\n"
 
 
 def _header(solver: Solver) -> dict[str, Any]:
-  """Returns what the rows of a run depend on."""
+  """Returns the header of a trace."""
   return {
     "kind": _KIND,
     "format": _FORMAT,
@@ -148,25 +152,25 @@ def _header(solver: Solver) -> dict[str, Any]:
 
 
 class TraceFile(Trace):
-  """A trace in a CSV file, which is begun when the run starts."""
+  """Trace in a CSV file, which is made when the run starts."""
 
   @typed
   def __init__(self, path: str | os.PathLike[str]) -> None:
-    """Notes where the file is to be.
+    """Takes the path of the file.
 
     Raises:
-      ArgumentError: `path` is none.
+      ArgumentError: `path` is no path.
     """
     self._path = arguments.path(path, "path")
     self._file: TextIO | None = None
     self._last = -1
 
   def start(self, solver: Solver) -> Row | None:
-    """Keeps what an existing file says of the iterations that the solver has done.
+    """Begins the file. Rows of an existing trace are kept up to the solver's iteration.
 
     Raises:
-      FileFormatError: there is a file at that path which is no trace.
-      CheckpointMismatchError: it is of another game, another solver or one made with other arguments.
+      FileFormatError: the path has a file that is no trace.
+      CheckpointMismatchError: the trace is of another game, another solver or other arguments.
       OSError: the file can't be written.
     """
     header = _header(solver)
@@ -192,7 +196,7 @@ class TraceFile(Trace):
     return rows[-1] if rows else None
 
   def write(self, row: Row) -> None:
-    # A run that goes on where there is nothing left to do evaluates what has been evaluated.
+    # A resumed run with nothing left to do repeats the last evaluation.
     if self._file is not None and row.iteration > self._last:
       self._file.write(_line(row))
       self._file.flush()

@@ -1,4 +1,4 @@
-"""Infosets over time: snapshots of some of them, and histograms of the regrets of all."""
+"""Tracking of infosets during a run: snapshots of chosen infosets, and histograms of all regrets."""
 
 import re
 
@@ -12,25 +12,25 @@ from spiel_cfr.cfr.snapshot import Snapshot
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.runs.trace import Row, Trace
 
-# Bins of regrets per iteration: these on either side of 0, as parts of the range of payoffs, and one between them.
+# Edges of the bins on either side of 0, as shares of the range of payoffs; one more bin lies between the two sides.
 _MAGNITUDES = np.geomspace(1e-8, 1.0, 33)
 
 
 class Tracker(Trace):
-  """A trace that takes snapshots of infosets at each evaluation of a run, for every solver.
+  """Trace that takes snapshots of infosets at each evaluation of a run, for every solver.
 
       tracker = runs.Tracker("^2")  # Kuhn's king
       run(CFRSolver("kuhn_poker"), 10_000, evaluate_at=runs.Powers(1.1), traces=[tracker])
       tracker.infosets[0, "2pb"][-1].regrets
 
-  A solver that goes on from where the tracker has seen it last goes on in the tracker, too.
+  If a solver is resumed, its tracker continues too.
 
   Attributes:
-    infosets: player and infostate -> what the infoset has done, evaluation by evaluation.
-    histograms: iteration -> how many actions of all infosets have a cumulative regret divided by the number of
-      iterations in each bin, shape (bins,); empty where a solver keeps no regrets. What is beyond the outer bins is in
-      these.
-    edges: of the bins, in the game's units, shape (bins + 1,): logarithmic on either side of 0.
+    infosets: dictionary. (player, infostate) -> list of `Snapshot`, one an evaluation.
+    histograms: dictionary. Iteration -> int64 (bins,): the number of actions, of all infosets, whose cumulative regret
+      divided by the number of iterations is in each bin. The outer bins include all values beyond them. The dictionary
+      is empty for solvers without regrets.
+    edges: float64 (bins + 1,). The edges of the bins in the game's units, logarithmic on either side of 0.
   """
 
   infosets: dict[tuple[int, str], list[Snapshot]]
@@ -39,27 +39,30 @@ class Tracker(Trace):
 
   @typed
   def __init__(self, pattern: str | re.Pattern[str]) -> None:
-    """Takes a regular expression: which infosets to note, by their information state strings.
+    """Takes a regular expression, which is searched in information state strings to choose infosets.
 
     Raises:
-      ArgumentError: it is none.
+      ArgumentError: `pattern` is no regular expression.
     """
     self._pattern = arguments.pattern(pattern, "pattern")
     self.infosets, self.histograms = {}, {}
 
   def start(self, solver: Solver) -> None:
-    """Forgets what is later than the solver.
+    """Removes snapshots and histograms of iterations after the solver's.
 
     Raises:
-      ArgumentError: the game has no infoset that the regular expression finds.
+      ArgumentError: the regular expression finds no infoset of the game.
     """
     game, now = solver.compiled_game, int(solver.iteration)
-    if not any(self._pattern.search(name) for own in game.infostates for name in own):
+    if not any(self._pattern.search(name) for names in game.infostates for name in names):
       raise errors.ArgumentError(
         f"{game} has no infoset that {self._pattern.pattern!r} finds; solver.infostates() lists them."
       )
-    known = {key: [n for n in notes if n.iteration <= now] for key, notes in self.infosets.items()}
-    self.infosets = {key: notes for key, notes in known.items() if notes}
+    kept = {
+      key: [snapshot for snapshot in snapshots if snapshot.iteration <= now]
+      for key, snapshots in self.infosets.items()
+    }
+    self.infosets = {key: snapshots for key, snapshots in kept.items() if snapshots}
     self.histograms = {t: counts for t, counts in self.histograms.items() if t <= now}
     bins = _MAGNITUDES * ((game.payoff_range[1] - game.payoff_range[0]) or 1.0)
     self.edges = np.concatenate([-bins[::-1], bins])

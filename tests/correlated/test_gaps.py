@@ -250,7 +250,8 @@ def test_correlation_plans_say_the_same(name):
     ("NFCCE", "coarse"),
   ):
     expected = [
-      optimal_equilibria.Deviations(pairs, player, concept).gain(plan) for player in (0, 1)
+      optimal_equilibria.IncentiveConstraints(pairs, player, concept).gain(plan)
+      for player in (0, 1)
     ]
     found = play.gap(kind).player_improvements
     np.testing.assert_allclose(found, expected, atol=1e-12)

@@ -11,7 +11,7 @@ import random_games
 import spiel_cfr
 from spiel_cfr import RegretMatching, policies
 from spiel_cfr.deep_cfr import lockstep
-from spiel_cfr.deep_cfr.exact_memory import matched
+from spiel_cfr.deep_cfr.exact_memory import match_advantages
 from spiel_cfr.deep_cfr.network import MLP, LeastSquares, Rows, Training, compiled, libraries
 from spiel_cfr.deep_cfr.reservoir import Reservoir
 from spiel_cfr.mccfr.sampling_rules import AverageType
@@ -262,8 +262,8 @@ def test_regret_matching() -> None:
   mask = np.array([[1, 1, 0], [1, 1, 0], [1, 1, 0], [1, 1, 1]], bool)
   greedy = [[0.25, 0.75, 0], [1, 0, 0], [0.5, 0.5, 0], [0.5, 0, 0.5]]
   uniform = [[0.25, 0.75, 0], [0.5, 0.5, 0], [0.5, 0.5, 0], [1 / 3, 1 / 3, 1 / 3]]
-  np.testing.assert_allclose(matched(advantages, mask, 1e-12, True), greedy)
-  np.testing.assert_allclose(matched(advantages, mask, 1e-12, False), uniform)
+  np.testing.assert_allclose(match_advantages(advantages, mask, 1e-12, True), greedy)
+  np.testing.assert_allclose(match_advantages(advantages, mask, 1e-12, False), uniform)
 
 
 def test_a_reservoir_keeps_all_rows_with_the_same_chance() -> None:

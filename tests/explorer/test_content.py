@@ -285,7 +285,7 @@ def test_public_states(name):
     number, place, _ = states[node]
     state, mover = found.public_states[found.tree.row[node]], found.tree.mover[node]
     for player, own in enumerate(state.ranges):
-      mass = np.where(own.beside > 0, own.weight * own.beside, 0)
+      mass = np.where(own.opponent_weight > 0, own.weight * own.opponent_weight, 0)
       if mass.sum():
         value = (mass * np.nan_to_num(own.value)).sum() / mass.sum()
         assert value == pytest.approx(found.tree.values[node, player], abs=1e-9 * scale)
@@ -305,7 +305,7 @@ def test_public_states(name):
       np.testing.assert_allclose(state.probability[:, lane], chances[order], atol=1e-12)
       np.testing.assert_allclose(state.action_value[:, lane], values[order], atol=1e-9 * scale)
       total += reach[infostate]
-    mass = (state.ranges[mover].weight * state.ranges[mover].beside).sum()
+    mass = (state.ranges[mover].weight * state.ranges[mover].opponent_weight).sum()
     share = mass * tree.boards[number].probability / tree.deal.total
     assert share == pytest.approx(total, abs=1e-12)
   assert seen == set(wanted)
@@ -404,7 +404,7 @@ def test_types(name):
       values = mass[children] @ np.nan_to_num(found.tree.values[children]) / mass[node]
       np.testing.assert_allclose(values, found.tree.values[node], atol=1e-9)
     for player, own in enumerate(state.ranges):
-      shares = own.weight * own.beside
+      shares = own.weight * own.opponent_weight
       assert shares.sum() == pytest.approx(mass[node], abs=1e-12)
       if mass[node]:
         value = shares @ np.nan_to_num(own.value) / mass[node]
@@ -419,7 +419,9 @@ def test_types(name):
       chances, values = wanted.pop(infostate)
       np.testing.assert_allclose(state.probability[:, lane], chances, atol=1e-12)
       np.testing.assert_allclose(state.action_value[:, lane], values, atol=1e-9)
-      assert own.weight[lane] * own.beside[lane] == pytest.approx(reach[infostate], abs=1e-12)
+      assert own.weight[lane] * own.opponent_weight[lane] == pytest.approx(
+        reach[infostate], abs=1e-12
+      )
   assert not wanted
 
 

@@ -153,9 +153,9 @@ def test_below_a_public_state(tmp_path):
   )
   assert (few.num_nodes, few.num_infosets, len(few.cut)) == (99, 9, 3)
   for below, message in (
-    ([], "nothing would"),
+    ([], "would be empty"),
     (3, "below must be"),
-    (search.public_states("kuhn_poker").natural_cut()[0], "none of leduc"),
+    (search.public_states("kuhn_poker").natural_cut()[0], "not in leduc"),
   ):
     with pytest.raises(errors.ArgumentError, match=message):
       spiel_cfr.explore(solver, tmp_path / "none.html", below=below)

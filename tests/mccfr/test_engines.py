@@ -117,12 +117,12 @@ def test_an_interrupted_traversal_leaves_nothing_behind(
   def interrupt(*where: int) -> None:
     if next(histories) == interrupted_history:
       raise KeyboardInterrupt
-    type(engine)._list(engine, *where)
+    type(engine)._list_history(engine, *where)
 
-  engine._list = interrupt
+  engine._list_history = interrupt
   with pytest.raises(KeyboardInterrupt):
     solver.run(10)
-  del engine._list
+  del engine._list_history
   solver.run(20 - solver.iteration)
   assert solver.nodes_touched == undisturbed.nodes_touched
   assert samplers.tables(solver) == samplers.tables(undisturbed)

@@ -78,7 +78,15 @@ def _expectations(
     # The traversal as Python runs it, without an update at its end.
     patch.setattr(Chain, "run", _run)
     engine._chains.clear()
-    for name in ("pass_by", "average", "rule_of", "enter", "descend", "resume", "leave"):
+    for name in (
+      "sample_child",
+      "add_to_average",
+      "rule_of",
+      "open_decision",
+      "next_child",
+      "receive_value",
+      "close_decision",
+    ):
       patch.setattr(traversal, name, getattr(traversal, name).py_func)
     patch.setattr(traversal, "compiled_explore", traversal.compiled_explore.py_func)
     patch.setattr(traversal, "next_uniform", lambda counters: outcomes)

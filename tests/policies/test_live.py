@@ -16,7 +16,7 @@ from open_spiel.python.algorithms import (
 
 import spiel_cfr
 from spiel_cfr import errors, policies
-from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy, MovingPolicy
+from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy, LivePolicy
 
 FULL_WIDTH = [
   (cfr.CFRSolver, spiel_cfr.CFRSolver),
@@ -113,7 +113,7 @@ def test_after_an_error_a_policy_is_not_taken_for_new():
       raise errors.NotFiniteError
     return uniform if len(asked) < 2 else 0 * uniform
 
-  held = CompiledTabularPolicy(game, MovingPolicy(probabilities, lambda: bool(asked)))
+  held = CompiledTabularPolicy(game, LivePolicy(probabilities, lambda: bool(asked)))
   with pytest.raises(errors.NotFiniteError):
     held.action_probability_array  # noqa: B018
   assert not held.action_probability_array.any()

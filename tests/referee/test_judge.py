@@ -114,9 +114,7 @@ def test_a_fault_shows_where_it_is_punished():
   assert verdict.value_gaps == pytest.approx([0, verdict.nash_conv], abs=1e-9)
   assert {(each.player, each.best) for each in verdict.worst()} == {(0, 1)}
   assert sum(each.gain for each in verdict.worst()) == pytest.approx(verdict.nash_conv)
-  assert "52.9% of it is gained where player 0 plays the best action, Bet, with 0: '0'" in str(
-    verdict
-  )
+  assert "52.9% player 0 plays the best action, Bet, with probability 0 at '0'" in str(verdict)
   assert not spiel_cfr.judge("kuhn_poker", solved).worst()
 
 
@@ -241,12 +239,12 @@ def with_first(number):
 @pytest.mark.parametrize(
   ("change", "message"),
   [
-    (lambda rows: rows[1:], r"shape \(5, 2\).*is \(6, 2\)"),
+    (lambda rows: rows[1:], r"shape \(5, 2\).*be \(6, 2\)"),
     (lambda rows: rows[:, :1], r"shape \(6, 1\).*a number for each action"),
     (lambda rows: rows[0], r"shape \(2,\).*a row for each infoset"),
     (lambda rows: rows * 1.1, "no distribution"),
     (lambda rows: None, "shape"),
-    (lambda rows: "x", "Instead of an array"),
+    (lambda rows: "x", "an array of numbers"),
     (with_first(np.nan), "no distribution"),
     (with_first(np.inf), "no distribution"),
     (with_first(-0.5), "no distribution"),
@@ -297,7 +295,7 @@ def test_wrong_policies():
     ([half], "1 policies for a game of 2 players"),
     (7, "is not a policy"),
     (random(0, 1), "one for each player"),
-    ([Silent(), Silent()], "does not tell"),
+    ([Silent(), Silent()], "does not provide"),
   ):
     with pytest.raises(errors.PolicyError, match=message):
       spiel_cfr.judge("kuhn_poker", policy)
@@ -313,7 +311,7 @@ def test_values():
   assert large.value_gaps[0] == pytest.approx(0.25 + large.best_response_values[1])
   three = spiel_cfr.judge("kuhn_poker(players=3)", network, answers="logits")
   assert three.value is three.value_gaps is three.guaranteed is None
-  assert "0 is a Nash" in str(three)
+  assert "0 in a Nash" in str(three)
   with pytest.raises(errors.UnsupportedGameError):
     _ = three.exploitability
   with pytest.raises(errors.UnsupportedGameError):

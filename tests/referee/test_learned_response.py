@@ -208,7 +208,7 @@ class Illegal(Bot):
     (Answers(None), "has raised TypeError"),
     (Answers(KeyError("0pb")), "has raised KeyError: '0pb'"),
     ({"0": {0: 1.0}}, "no probabilities for infostate"),
-    ([Illegal(0), Illegal(1)], "plays 7; legal is"),
+    ([Illegal(0), Illegal(1)], "plays 7; the legal actions are"),
     ([Bot(0)], "1 policies for a game of 2 players"),
     (Bot(0), "Give a list of bots"),
     ([spiel_cfr.PolicyBot(Answers({0: 1.0}), player) for player in (1, 0)], "in the order of"),
@@ -226,7 +226,7 @@ def test_games_that_make_no_sense():
   for returns in ((3.0, -3.0), (math.nan, 1.0), (1.0, 0.0), (0.0,)):
     broken = copy.copy(compiled)
     broken.view = compiled.view.with_returns(lambda state, returns=returns: returns)
-    with pytest.raises(errors.InvalidPayoffError, match="the game promises numbers from"):
+    with pytest.raises(errors.InvalidPayoffError, match="the game declares numbers from"):
       nash_conv_lower_bound(broken, policy, episodes=2)
   endless = copy.copy(compiled)
   endless.payoff_range = (-math.inf, 2.0)

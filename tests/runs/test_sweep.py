@@ -151,9 +151,9 @@ def test_sampling_without_a_seed_is_the_same_every_time(kuhn: Any, tmp_path: pat
 @pytest.mark.parametrize(
   ("grid", "settings", "message"),
   [
-    ({"game": ["kuhn_poker"]}, {}, "A grid maps"),
-    ({"solver": ["cfr"]}, {}, "A grid maps"),
-    ([3], {}, "A grid maps"),
+    ({"game": ["kuhn_poker"]}, {}, "A grid must map"),
+    ({"solver": ["cfr"]}, {}, "A grid must map"),
+    ([3], {}, "A grid must map"),
     ({"game": "kuhn_poker", "solver": ["cfr"]}, {}, "list of values for 'game'"),
     ({"game": ["kuhn_poker"], "solver": []}, {}, "list of values for 'solver'"),
     (None, {"iterations": None}, "Say when to stop"),
@@ -178,7 +178,7 @@ def test_refuses_what_makes_no_sense(
 
 def test_solvers_with_a_horizon_need_a_number(kuhn: Any, tmp_path: pathlib.Path) -> None:
   table = sweep({"game": [kuhn], "solver": ["hsdcfr"]}, tmp_path, iterations=None, seconds=1.0)
-  assert "must know how many iterations" in table.rows[0]["error"]
+  assert "needs the number of iterations" in table.rows[0]["error"]
 
 
 def test_one_sweep_a_folder(kuhn: Any, tmp_path: pathlib.Path) -> None:

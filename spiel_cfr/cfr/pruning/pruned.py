@@ -50,8 +50,8 @@ Rule = Literal["regret", "best_response"]
 
 # The most iterations of a window, and its length as a part of all iterations so far: 1 / _PART.
 _LONGEST, _PART = 3000, 5
-# The length of a window whose iterations take about five times as long as its opening: the first number, plus the second
-# divided by the number of leaves.
+# The length of a window whose iterations take about five times as long as its opening: the first number, plus the
+# second divided by the number of leaves.
 _OPENING_ITERATIONS, _OPENING_LEAVES = 250, 8_000_000
 # The factor by which the next attempt is further away if nothing can be pruned.
 _IDLE = 2

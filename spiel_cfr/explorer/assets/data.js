@@ -1,5 +1,5 @@
 "use strict";
-// The data of the page: compressed sections of the document, unpacked when they are first asked for.
+// Data of the page: compressed sections of the document, unpacked at first use.
 
 const CHANCE = -1, TERMINAL = -2, NONE = -1;
 const TYPES = {i1: Int8Array, u1: Uint8Array, u2: Uint16Array, i4: Int32Array, f4: Float32Array};
@@ -13,7 +13,7 @@ async function unpack(element) {
   return new Response(stream).arrayBuffer();
 }
 
-// Returns a promise of a section: its arrays by name, or the JSON that it is.
+// Returns a promise of a section: its arrays by name, or its JSON.
 function section(name) {
   if (!sections.has(name)) sections.set(name, readSection(name));
   return sections.get(name);
@@ -35,7 +35,7 @@ async function readSection(name) {
   return arrays;
 }
 
-// What follows from the arrays of a tree, each in one pass over its nodes.
+// Tree of histories or public states, with parents and reach probabilities.
 class Tree {
   constructor(arrays, players) {
     Object.assign(this, arrays);
@@ -68,7 +68,7 @@ class Tree {
     return this.values[node * this.players + player];
   }
 
-  // The probability of a node if a player had done all to come there.
+  // The probability of a node if a player plays to reach it.
   counterfactualReach(node, player) {
     let result = 1;
     for (; this.parent[node] !== NONE; node = this.parent[node]) {
@@ -96,7 +96,7 @@ class Tree {
   }
 }
 
-// Infosets and, end to end, their actions.
+// Infosets, and their actions infoset by infoset.
 class Infosets {
   constructor(arrays, infostates, labels) {
     Object.assign(this, arrays);
@@ -106,7 +106,7 @@ class Infosets {
     this.start = starts(this.num_actions);
   }
 
-  // Actions of an infoset: name, probability, value, counterfactual regret, whether a best response takes it.
+  // Actions of an infoset: name, probability, value, counterfactual regret, and membership in a best response.
   actions(row) {
     return Array.from({length: this.num_actions[row]}, (_, i) => {
       const at = this.start[row] + i;
@@ -118,13 +118,13 @@ class Infosets {
     });
   }
 
-  // What a best response gains from here on, times the probability to come here if the owner does all for it.
+  // The gain of a best response from here on, times the counterfactual reach.
   gain(row) {
     return this.counterfactual_reach[row] * (this.best_value[row] - this.value[row]) || 0;
   }
 }
 
-// Public states with the ranges of both players, end to end.
+// Public states with the ranges of both players.
 class PublicStates {
   constructor(arrays, boards) {
     Object.assign(this, arrays);
@@ -140,7 +140,7 @@ class PublicStates {
     this.moveStart = starts(moves);
   }
 
-  // The cells' start needs to know who moves, which the tree does.
+  // Sets the start of each state's actions, given the player to move at each state.
   placeActions(movers) {
     const cells = new Int32Array(this.size);
     for (let i = 0; i < this.size; i++) {
@@ -161,8 +161,8 @@ class PublicStates {
     return Array.from({length: count}, (_, i) => {
       const hand = {
         hand: this.hands[from + i], weight: this.weight[from + i],
-        // How likely the hand is to be here, up to a factor of the range.
-        mass: this.weight[from + i] * this.beside[from + i],
+        // The probability of the hand here, up to a factor common to the range.
+        mass: this.weight[from + i] * this.opponent_weight[from + i],
         value: this.value[from + i], equity: this.equity[from + i] / 65535, actions: [],
       };
       for (let action = 0; player === mover && action < actions; action++) {
@@ -183,10 +183,10 @@ function starts(counts) {
   return result;
 }
 
-// Returns 0, 1, ... in the order of weights that are not negative, largest first, equal ones in their own order.
+// Returns the indices of non-negative weights, largest first; equal ones in ascending order.
 function largestFirst(size, weight) {
-  // Such numbers are in the order of their bits, and with the place below them one sort of numbers does it all, ten times as
-  // fast as one that calls a function. 31 bits and 21 fit into the 53 of a number.
+  // Non-negative floats have the order of their bits. With the index in the low bits, one plain sort of numbers suffices,
+  // which is ten times as fast as a sort with a function. 31 and 21 bits fit into the 53 of a number.
   const places = 2 ** 21, bits = new Uint32Array(size), keys = new Float64Array(size);
   const floats = new Float32Array(bits.buffer);
   for (let i = 0; i < size; i++) floats[i] = Math.max(0, weight(i) || 0);
@@ -209,7 +209,7 @@ function percent(share) {
   return (100 * share).toFixed(digits).replace(/\.0$/, "") + "%";
 }
 
-// The same where small numbers matter.
+// A percentage that shows small numbers too.
 function exactly(share) {
   return share > 0 && share < 0.0001 ? (100 * share).toExponential(1).replace("-", "−") + "%" : percent(share);
 }

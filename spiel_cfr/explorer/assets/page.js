@@ -1,5 +1,5 @@
 "use strict";
-// The page as a whole: what is shown, where one can go, and the keys.
+// The whole page: layout, navigation and keys.
 
 const KEYS = [
   ["↑ ↓", "choose a move"], ["→ or Enter", "make it"], ["← or Backspace", "take it back"], ["Home", "to the beginning"],
@@ -8,7 +8,7 @@ const KEYS = [
 const THEMES = ["auto", "light", "dark"];
 
 function storedTheme() {
-  // Some browsers keep nothing for files.
+  // Some browsers have no storage for local files.
   try { return localStorage.getItem("spiel_cfr theme") || "auto"; } catch { return "auto"; }
 }
 
@@ -17,7 +17,7 @@ function App({app}) {
   const inRange = (node) => (Number.isInteger(node) && node >= 0 && node < tree.size ? node : 0);
   const fromAddress = () => inRange(Number(location.hash.slice(1)));
   const [node, setNode] = useState(fromAddress);
-  // An infoset that was searched for and has no history on the page.
+  // An infoset that was chosen in the list and has no history on the page.
   const [lone, setLone] = useState(NONE);
   const [chosen, setChosen] = useState(0);
   const [theme, setTheme] = useState(storedTheme);
@@ -42,7 +42,7 @@ function App({app}) {
     addEventListener("hashchange", follow);
     return () => removeEventListener("hashchange", follow);
   }, []);
-  // Before the children look at colours.
+  // Before the children read colours.
   document.documentElement.dataset.theme = theme;
   useEffect(() => {
     try { localStorage.setItem("spiel_cfr theme", theme); } catch { /* kept for this visit only */ }
@@ -68,7 +68,7 @@ function App({app}) {
       else if (actions[event.key]) actions[event.key]();
       else return;
       event.preventDefault();
-      // What was clicked before does not take the keys that follow.
+      // A button that was clicked before must not take the next keys.
       if (event.key.startsWith("Arrow") && document.activeElement) document.activeElement.blur();
     };
     addEventListener("keydown", keys);
@@ -83,7 +83,7 @@ function App({app}) {
       <div class="names"><h1>${header.title}</h1><p class="quiet">${header.policy}<span class="wideonly"> · ${header.size}</span></p></div>
       <div class="buttons">
         <button id="find" class="narrowonly" aria-expanded=${finding} onClick=${() => setFinding(!finding)}>${infosets ? "Infosets" : "States"}</button>
-        <button id="theme" title="Light, dark, or as the system has it (T)" onClick=${turnTheme}>${{auto: "◐ Auto", light: "☀ Light", dark: "☾ Dark"}[theme]}</button>
+        <button id="theme" title="Light, dark, or as in the system (T)" onClick=${turnTheme}>${{auto: "◐ Auto", light: "☀ Light", dark: "☾ Dark"}[theme]}</button>
         <button id="help" title="Keys (?)" aria-expanded=${help} onClick=${() => setHelp(!help)}>?</button>
       </div>
     </header>
@@ -92,7 +92,7 @@ function App({app}) {
     <main>
       <div class="tiles top">
         ${header.values.map((value, player) => html`<${Tile} key=${player} label=${html`<${Player} mover=${player} />`} note=${"best response " + signed(header.best_responses[player])}>${signed(value)}<//>`)}
-        <${Tile} label=${halved ? "Exploitability" : "NashConv"} note=${halved ? "NashConv " + number(header.nash_conv) : "gains of best responses, summed"}>${number(halved ? header.exploitability : header.nash_conv)}<//>
+        <${Tile} label=${halved ? "Exploitability" : "NashConv"} note=${halved ? "NashConv " + number(header.nash_conv) : "sum of the gains of best responses"}>${number(halved ? header.exploitability : header.nash_conv)}<//>
       </div>
       ${header.cut.length > 0 && html`<div class="cut" id="cut"><b>This page shows a part of the game.</b> Left out: ${header.cut.join("; ")}.</div>`}
       ${lone === NONE && html`<section class="card" id="node">
@@ -118,7 +118,7 @@ function App({app}) {
 async function start() {
   const root = document.getElementById("page");
   if (typeof DecompressionStream === "undefined") {
-    root.textContent = "This page needs a browser of 2023 or later: it unpacks its data with DecompressionStream.";
+    root.textContent = "This page needs a browser of 2023 or later, with DecompressionStream.";
     return;
   }
   const names = ["header", "names", "tree", "infosets", "infostates", "labels", "states", "boards", "grid"];

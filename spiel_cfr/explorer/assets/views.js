@@ -1,5 +1,5 @@
 "use strict";
-// What the page is made of. Text from games is only ever text: htm and Preact make no markup of it.
+// Parts of the page. Texts from games stay text: htm and Preact make no markup of them.
 
 const {html, render, useState, useEffect, useMemo, useRef, useCallback} = htmPreact;
 
@@ -7,7 +7,7 @@ const PALETTE = [
   "#4c7bd9", "#ef8a3c", "#35a67a", "#d9567b", "#8a63d2", "#c6a117", "#2aa3b8", "#a1663f",
   "#7d8797", "#6b9e2f",
 ];
-// Poker has colours of its own: blue folds, green calls, the larger the bet the redder.
+// Colours of poker: folds are blue, calls green, bets redder with their size.
 const POKER = [[/^fold/i, "#6b9fd8"], [/^(call|check)/i, "#5cb878"], [/^all-?in/i, "#c0282d"]];
 const BETS = ["#f6b26b", "#ef7d3b", "#d94f2b", "#a8326e", "#7b3fa0"];
 
@@ -25,7 +25,7 @@ function playerName(mover) {
   return mover === CHANCE ? "Chance" : mover === TERMINAL ? "The end" : `Player ${mover}`;
 }
 
-// A move, or several, without what is said in brackets of the size of a bet.
+// The name of a move, or several, without the size of bets in brackets.
 function short(name) {
   return name.replace(/ \([^()]*\)/g, "");
 }
@@ -45,7 +45,7 @@ function Tile({label, children, note}) {
   return html`<div class="tile"><span>${label}</span><b>${children}</b>${note && html`<small>${note}</small>`}</div>`;
 }
 
-// A list of which only what is seen is in the document; rows are of one height.
+// A list with only its visible rows in the document; all rows have the same height.
 function LongList({rows, height, row, selected, label}) {
   const box = useRef(null);
   const [view, setView] = useState({top: 0, height: 600});
@@ -76,7 +76,7 @@ function LongList({rows, height, row, selected, label}) {
   </div>`;
 }
 
-// How high rows of lists are: labels that are long take two lines.
+// The height of a list's rows: long labels take two lines.
 function rowHeight(labels) {
   return labels.some((label) => label.length > 34) ? 64 : 50;
 }
@@ -84,10 +84,10 @@ function rowHeight(labels) {
 const SORTS = {
   reach: "likeliest first",
   order: "in the game's order",
-  gain: "most to gain first",
+  gain: "largest best-response gain first",
 };
 
-// The infosets of a game, to be searched.
+// Searchable list of infosets.
 function InfosetList({app, selected, open, search}) {
   const {infosets, names} = app;
   const [query, setQuery] = useState("");
@@ -138,12 +138,12 @@ function InfosetList({app, selected, open, search}) {
       </select>
     </div>
     <p class="quiet" id="found">${count(rows.length)} of ${count(infosets.size)} infosets</p>
-    <p class="quiet">Dots: whose infoset. Bars: what is played, an action a colour. Right: how often play comes there.</p>
+    <p class="quiet">Dots: the owner. Bars: the strategy, one colour an action. Right: reach probability.</p>
     <${LongList} rows=${rows} height=${height} row=${row} selected=${selected} label="Infosets" />
   </div>`;
 }
 
-// The public states of a game in vector form, to be searched.
+// Searchable list of the public states of a game in vector form.
 function StateList({app, selected, open, search}) {
   const {tree, states, names} = app;
   const [query, setQuery] = useState("");
@@ -173,7 +173,7 @@ function StateList({app, selected, open, search}) {
     <input id="search" ref=${search} type="search" placeholder="Search public states  ( / )" value=${query} aria-label="Search public states"
       onInput=${(event) => setQuery(event.target.value)} onKeyDown=${keys} />
     <p class="quiet" id="found">${count(rows.length)} of ${count(all.length)} public states with a decision</p>
-    <p class="quiet">Dots: who is to move. Bars: how often play comes there.</p>
+    <p class="quiet">Dots: the player to move. Bars: reach probability.</p>
     <${LongList} rows=${rows} height=${height} row=${row} selected=${selected} label="Public states" />
   </div>`;
 }
@@ -188,7 +188,7 @@ function Breadcrumb({app, node, go}) {
   </nav>`;
 }
 
-// The moves at a node: for a player, with what the infoset says of them.
+// The moves at a node; for a player, with their values and regrets at the infoset.
 function Moves({app, node, chosen, go}) {
   const {tree, infosets, names, header} = app;
   const mover = tree.mover[node], children = tree.children(node);
@@ -208,9 +208,9 @@ function Moves({app, node, chosen, go}) {
   }
   return html`<div class="moves" ref=${list}><table>
     <thead><tr><th>${mover === CHANCE ? "Outcome" : "Action"}</th><th class="wide">Probability</th>
-      ${complete ? html`<th title="What the player expects in this infoset, whichever of its histories this is, if it takes the action and goes on by its policy">Infoset EV</th>
-        <th title="Counterfactual regret: how likely the others lead here, times value less average">Regret</th>
-        <th title="What a best response to the other players does">Best</th>`
+      ${complete ? html`<th title="The player's expected payoff at this infoset if it takes the action and then follows its policy">Infoset EV</th>
+        <th title="Counterfactual regret: counterfactual reach times the action's value less the infoset's">Regret</th>
+        <th title="Actions of a best response to the other players">Best</th>`
       : Array.from({length: header.players}, (_, player) => html`<th key=${player}>EV ${"P" + player}</th>`)}
     </tr></thead>
     <tbody>${children.map((child, i) => {
@@ -224,13 +224,13 @@ function Moves({app, node, chosen, go}) {
         : Array.from({length: header.players}, (_, player) => html`<td key=${player} class="num">${signed(tree.value(child, player))}</td>`)}
       </tr>`;
     })}</tbody></table>
-    ${complete && html`<p class="legend quiet"><span>★ a best response to the other players does this</span><span><em class="regret up">regret above 0</em>
-      <em class="regret down">below 0</em> more colour, more regret</span></p>`}
+    ${complete && html`<p class="legend quiet"><span>★ action of a best response to the other players</span><span><em class="regret up">regret above 0</em>
+      <em class="regret down">below 0</em> stronger colour: larger regret</span></p>`}
     ${tree.num_cut[node] > 0 && html`<p class="cut">${count(tree.num_cut[node])} ${tree.num_cut[node] === 1 ? "move" : "moves"} left out here.</p>`}
   </div>`;
 }
 
-// One infoset: what its owner sees, its numbers, and the histories that it can't tell apart.
+// One infoset: the owner's view, its numbers, and its histories.
 function InfosetCard({app, row, node, go}) {
   const {tree, infosets, names} = app;
   const nodes = useMemo(() => tree.nodesOf(row), [row]);
@@ -245,12 +245,12 @@ function InfosetCard({app, row, node, go}) {
     <h2><${Player} mover=${player} /> knows: ${short(infosets.labels[row]) || "nothing yet"}</h2>
     <pre>${infosets.infostates[row] || "(nothing)"}</pre>
     <div class="tiles">
-      <${Tile} label="Infoset reach" note="how often play comes to any of its histories">${exactly(infosets.reach[row])}<//>
-      <${Tile} label="Counterfactual reach" note="if the player does all to come there">${exactly(infosets.counterfactual_reach[row])}<//>
-      <${Tile} label="Infoset EV" note="what the player expects, not knowing which history it is">${signed(infosets.value[row])}<//>
-      <${Tile} label="Best response" note="what it would expect at most">${signed(infosets.best_value[row])}<//>
+      <${Tile} label="Infoset reach" note="probability of reaching any of its histories">${exactly(infosets.reach[row])}<//>
+      <${Tile} label="Counterfactual reach" note="if the player plays to reach it">${exactly(infosets.counterfactual_reach[row])}<//>
+      <${Tile} label="Infoset EV" note="the player's expected payoff at the infoset">${signed(infosets.value[row])}<//>
+      <${Tile} label="Best response" note="its expected payoff by a best response">${signed(infosets.best_value[row])}<//>
     </div>
-    <h3>Histories that look the same to the player <small>and what it must believe</small></h3>
+    <h3>Histories of this infoset <small>and the player's beliefs</small></h3>
     <ul class="beliefs">${beliefs.map((each) => html`<li key=${each.node}>
       <button data-node=${each.node} class=${each.node === node ? "on" : ""} onClick=${() => go(each.node)}>
         <span class="share"><${Bar} parts=${[{share: each.share || 0, color: "var(--accent)"}]} /><b>${percent(each.share)}</b></span>
@@ -265,7 +265,7 @@ const COLORINGS = {strategy: "Strategy", equity: "Equity", value: "EV"};
 
 const SCALE = (low, high) => html`<span>${low} <i class="scale"></i> ${high}</span>`;
 
-// A player's hands, or types, at a public state, in a grid; `chosen` is the row and the column of the cell whose hands are shown.
+// Grid of a player's hands, or types, at a public state; `chosen` is the row and column of the cell whose hands are shown.
 function RangeCard({app, node, row, player, mover, coloring, chosen, choose}) {
   const {tree, states, grid, names} = app;
   const hands = useMemo(() => states.range(row, player, mover), [row, player]);
@@ -344,7 +344,7 @@ function RangeCard({app, node, row, player, mover, coloring, chosen, choose}) {
     <div class="legend">${coloring === "strategy" && Array.from(moves, (each, i) => html`<span key=${i}><i style=${{background: colors[i]}}></i>${names[each]} <b>${percent(totals.actions[i] / totals.mass)}</b></span>`)}
       ${coloring === "equity" && SCALE("equity 0%", "100%")}${coloring === "value" && SCALE(`the ${grid.unit} loses`, "it wins")}
       ${coloring === "strategy" && !moves.length && html`<span><i style=${{background: `var(--p${player})`}}></i>does not move here</span>`}
-      <span>filled as high as the player is here with the ${grid.unit}s</span></div>
+      <span>Fill height: weight of the ${grid.unit}s in the range</span></div>
     <div class="grid ${width > 8 ? "" : "small"}" ref=${body} style=${{"--columns": width}} role="grid" aria-label=${(ofCards ? "Hands" : "Types") + " of player " + player}>
       ${grid.labels.flatMap((line, down) => line.map((label, across) => {
         const found = cells.get(down * 64 + across);
@@ -358,7 +358,7 @@ function RangeCard({app, node, row, player, mover, coloring, chosen, choose}) {
   </section>`;
 }
 
-// The hands of a cell, in view below the ranges until they are closed.
+// Table of the hands of a cell, shown below the ranges until it is closed.
 function Hands({app, row, player, mover, cell: [down, across], close}) {
   const {states, grid, names} = app;
   const hands = useMemo(
@@ -382,7 +382,7 @@ function Hands({app, row, player, mover, cell: [down, across], close}) {
         ${hand.actions.map((action, i) => html`<td key=${i} class="num" title=${`${names[moves[i]]}: EV ${signed(action.value)}`}>
           <small>${swatch(i)}${short(names[moves[i]])}</small>${percent(action.probability)}<em>${signed(action.value)}${action.best ? " ★" : ""}</em></td>`)}
       </tr>`)}</tbody></table>
-      ${moves.length > 0 && html`<p class="legend quiet"><span>Of an action: how often, and its EV; ★ a best response does this</span></p>`}`}</div>
+      ${moves.length > 0 && html`<p class="legend quiet"><span>For each action: probability and EV; ★ action of a best response</span></p>`}`}</div>
   </section>`;
 }
 
@@ -398,7 +398,7 @@ function PublicStateView({app, node}) {
   const ofCards = grid.unit === "hand";
   const row = tree.row[node];
   const [coloring, setColoring] = useState("strategy");
-  // The player and the cell whose hands are shown; they stay from one public state to the next.
+  // The player and the cell whose hands are shown, also after a change of the public state.
   const [chosen, setChosen] = useState(null);
   if (row === NONE) return null;
   return html`<div>
@@ -417,7 +417,7 @@ function Curves({traces, theme, halved}) {
   const box = useRef(null);
   const [unit, setUnit] = useState("iterations");
   useEffect(() => {
-    // A canvas knows no variables.
+    // A canvas can't use CSS variables.
     const color = (name) => {
       box.current.style.color = `var(${name})`;
       return getComputedStyle(box.current).color;
@@ -451,7 +451,7 @@ function Curves({traces, theme, halved}) {
     return () => { removeEventListener("resize", resize); plot.destroy(); };
   }, [unit, theme]);
   return html`<section class="card" id="curves">
-    <h2>${halved ? "Exploitability" : "NashConv"} on the way <div class="segments" role="group" aria-label="Horizontal axis">
+    <h2>${halved ? "Exploitability" : "NashConv"} during the run <div class="segments" role="group" aria-label="Horizontal axis">
       ${["iterations", "seconds"].map((each) => html`<button key=${each} data-unit=${each} class=${each === unit ? "on" : ""} aria-pressed=${each === unit} onClick=${() => setUnit(each)}>${each}</button>`)}</div></h2>
     <div ref=${box}></div>
   </section>`;

@@ -190,7 +190,7 @@ REFUSALS: tuple[Refusal, ...] = (
   ),
   Refusal(
     errors.AbstractionError,
-    "Networks see infosets as OpenSpiel describes them, and several of these are one in an abstraction.",
+    "Networks take features of OpenSpiel's infosets, and an abstraction merges several of them.",
     "Take its `original`",
     lambda cell: cell.form.buckets is not None and cell.solver.startswith("deep"),
   ),
