@@ -148,14 +148,16 @@ class Subgame:
       self._searcher = bounds.searcher
       opponent = 1 - self._searcher
       shape = self.ranges[opponent].shape
-      for name, given, shapes in (
+      for name, numbers, shapes in (
         ("limits", bounds.limits, [shape]),
         ("gifts", bounds.gifts, [shape, ()]),
       ):
-        if np.shape(given) not in shapes or not np.isfinite(np.asarray(given, np.float64)).all():
+        if (
+          np.shape(numbers) not in shapes or not np.isfinite(np.asarray(numbers, np.float64)).all()
+        ):
           raise errors.ArgumentError(
             f"{name} must be {shape[0]} finite numbers, one for each private state of player {opponent}, not "
-            f"{arguments.shortened(given)}."
+            f"{arguments.shortened(numbers)}."
           )
     self._begin(iterates=False)
 
