@@ -145,7 +145,9 @@ def _in_private_moves_form(
   """Compiles in private moves form; raises `too_large` if the game does not fit it, or gains little."""
   try:
     max_worlds = min(max_nodes, private_moves_game.DEFAULT_MAX_WORLDS)
-    compiled = private_moves_game.compile_view(view, max_worlds, max_bytes, progress)
+    compiled = private_moves_game.compile_view(
+      view, max_worlds, max_bytes, progress, max_core_histories=max_nodes
+    )
   except (errors.UnsupportedGameError, errors.GameTooLargeError) as refused:
     raise too_large from refused
   if compiled.num_terminals <= _LEAST_HISTORIES_PER_CORE_HISTORY * compiled.num_core_histories:

@@ -90,16 +90,19 @@ class CoreHistories(NamedTuple):
   num_core_histories: int
 
 
-def walk_core_histories(split: Split, max_bytes: int, progress: bool) -> CoreHistories:
+def walk_core_histories(
+  split: Split, max_core_histories: int | None, max_bytes: int, progress: bool
+) -> CoreHistories:
   """Walks all core histories.
 
   Args:
     split: cores and sights.
+    max_core_histories: the number of terminal core histories after which the walk stops; None for no limit.
     max_bytes: largest memory of the arrays.
     progress: whether to show a bar, if standard error is a terminal.
 
   Raises:
-    GameTooLargeError: the arrays take more memory.
+    GameTooLargeError: there are more core histories, or the arrays take more memory.
     PrivateMovesError: the walk comes to a world that was not found.
   """
   record = _begin(split)
@@ -113,6 +116,8 @@ def walk_core_histories(split: Split, max_bytes: int, progress: bool) -> CoreHis
       Chain([core_walk.walk_cores.on(record)]).run()
       stop = int(counts[core_walk.STOP])
       bar.update(int(counts[core_walk.HISTORIES]) - bar.n)
+      if max_core_histories is not None and counts[core_walk.CORE_HISTORIES] > max_core_histories:
+        raise errors.GameTooLargeError(f"The game has more than {max_core_histories:,} core histories.")
       if stop == core_walk.UNKNOWN_WORLD:
         raise errors.PrivateMovesError(
           "A pair of sequences that fit the same path of cores is no history: the keys of worlds leave something out."

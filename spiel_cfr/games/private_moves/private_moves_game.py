@@ -155,7 +155,11 @@ class PrivateMovesGame(CompiledGame):
 
 def is_chosen_by_default(view: GameView) -> bool:
   """Returns whether `compile_game` should try the form: whether random histories soon meet the same worlds again."""
-  if view.num_players != 2 or not view.game.get_type().provides_observation_string:
+  kind = view.game.get_type()
+  if view.num_players != 2 or not kind.provides_observation_string:
+    return False
+  # Each history is a core history of its own.
+  if kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION:
     return False
   keys, choice = candidates(view.game)[0], random.Random(0)
   met: collections.Counter[Any] = collections.Counter()
@@ -227,8 +231,12 @@ def compile_view(
   max_bytes: int,
   progress: bool,
   keys: WorldKeys | None = None,
+  max_core_histories: int | None = None,
 ) -> PrivateMovesGame:
-  """Compiles the game of a view; arguments and errors as of `compile_private_moves_game`."""
+  """Compiles the game of a view; arguments and errors as of `compile_private_moves_game`.
+
+  The walk also raises GameTooLargeError after `max_core_histories` terminal core histories.
+  """
   if view.num_players != 2:
     raise errors.PrivateMovesError(
       f"{view.game} has {view.num_players} players; private moves form is for two. compile_game lists its histories."
@@ -238,14 +246,19 @@ def compile_view(
   check_size(parts, max_bytes)
   del worlds
   memory.give_back()
-  return _walked(view, facts, parts, max_bytes, progress)
+  return _walked(view, facts, parts, max_core_histories, max_bytes, progress)
 
 
 def _walked(
-  view: GameView, facts: GameFacts, parts: Split, max_bytes: int, progress: bool
+  view: GameView,
+  facts: GameFacts,
+  parts: Split,
+  max_core_histories: int | None,
+  max_bytes: int,
+  progress: bool,
 ) -> PrivateMovesGame:
   """Returns the game of some cores and sights."""
-  found = walk_core_histories(parts, max_bytes, progress)
+  found = walk_core_histories(parts, max_core_histories, max_bytes, progress)
   first, second = (
     PlayerInfosets(
       own.parent, legal[own.seen].astype(np.int32), own.opponent_sequence, own.chance_path
