@@ -9,6 +9,8 @@ LibratusEndgames format, begins at the river or at the turn; without one there a
 of each.
 """
 
+from results import draws, median_seconds, pyplot, river_endgame, save, start, turn_endgame
+
 import pathlib
 import time
 from collections.abc import Iterator
@@ -16,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from absl import flags
-from results import draws, median_seconds, pyplot, river_endgame, save, start, turn_endgame
 
 import spiel_cfr
 from spiel_cfr.poker import bet_filters

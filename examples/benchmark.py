@@ -34,6 +34,8 @@ from typing import Any
 # Before NumPy is imported, which is compared with one thread of ours.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+from results import Step, median_seconds, writable
+
 import numba
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +46,6 @@ from named_solvers import SOLVERS
 from open_spiel.python.algorithms import cfr as open_spiel_cfr
 from open_spiel.python.algorithms import exploitability as open_spiel_exploitability
 from open_spiel.python.algorithms import external_sampling_mccfr as open_spiel_external
-from results import Step, median_seconds, writable
 
 import spiel_cfr
 from spiel_cfr import policies

@@ -10,11 +10,12 @@ norms of the gradients so far). Player 1's sizes stay. The same number of iterat
 scratch at these sizes.
 """
 
+from results import draws, pyplot, save, start
+
 from typing import Any
 
 import numpy as np
 from absl import flags
-from results import draws, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr.parametric_games import (

@@ -7,13 +7,14 @@ players), that of the last iterate in place of the average, and draws it. It end
 say of every final average policy.
 """
 
+from results import draws, file_name, pyplot, save, start
+
 import pathlib
 import time
 
 from absl import app, flags
 from named_solvers import SOLVERS, find
 from open_spiel.python.algorithms import exploitability as open_spiel_exploitability
-from results import draws, file_name, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import CompiledGame

@@ -7,12 +7,13 @@ with simultaneous updates, for T iterations. What the theory bounds is NashConv 
 CFR stays where it is. The matrix games have mixed equilibria away from the uniform strategy.
 """
 
+from results import draws, pyplot, save, start, writable
+
 import csv
 import pathlib
 
 import pyspiel
 from absl import flags
-from results import draws, pyplot, save, start, writable
 
 import spiel_cfr
 

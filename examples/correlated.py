@@ -7,9 +7,10 @@ in Extensive-Form Games: Saddle-Point Formulation and Benchmarks", 2019). Withou
 with NashConv as the gap: here some Nash equilibrium, which no theorem promises and which need not be the best.
 """
 
+from results import draws, pyplot, save, start
+
 import numpy as np
 from absl import flags
-from results import draws, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import correlated

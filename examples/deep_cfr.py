@@ -8,6 +8,8 @@ The second is for games that can't be compiled: it plays against an opponent who
 takes a tenth of a second for every traversal: begin with few.
 """
 
+from results import draws, pyplot, save, start
+
 import logging
 import sys
 import time
@@ -16,7 +18,6 @@ from typing import Any
 import numpy as np
 from absl import flags
 from open_spiel.python import policy as open_spiel_policy
-from results import draws, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr.deep_cfr.network import LeastSquares

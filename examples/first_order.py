@@ -8,6 +8,8 @@ of a processor; a picture, a table, and a CSV file with every number. The last c
 at the end: -1 is a rate of 1 / T. What an iteration takes is the median of rounds in which the solvers take turns.
 """
 
+from results import NAMED_GAMES, draws, median_seconds, pyplot, save, start
+
 import csv
 import math
 import pathlib
@@ -16,7 +18,6 @@ import time
 from typing import Any
 
 from absl import flags
-from results import NAMED_GAMES, draws, median_seconds, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, Solver, catalogue

@@ -11,12 +11,13 @@ The table has both actions of every infoset: "pass" is to check, or to fold to a
 picture is the game tree: a node's colour is its infoset, a line's width is the probability of the action.
 """
 
+from results import draws, pyplot, save, writable
+
 import sys
 from typing import Any
 
 import pyspiel
 from absl import app, flags
-from results import draws, pyplot, save, writable
 
 import spiel_cfr
 from spiel_cfr import catalogue

@@ -15,6 +15,8 @@ its checkpoint, and a run with a complete trace in output_dir is not repeated.
 also writes a page on which one clicks through what the best of the methods does with each hand.
 """
 
+import results
+
 import dataclasses
 import functools
 import pathlib
@@ -23,7 +25,6 @@ import sys
 from collections.abc import Callable
 from typing import cast, get_args
 
-import results
 from absl import app, flags
 
 import spiel_cfr

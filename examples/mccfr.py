@@ -6,12 +6,13 @@ prints exploitability (NashConv where the game is not a constant-sum game of two
 touched and against seconds.
 """
 
+from results import draws, file_name, pyplot, save, start
+
 import pathlib
 from collections.abc import Callable
 from typing import Any
 
 from absl import app, flags
-from results import draws, file_name, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, RegretMatching

@@ -7,11 +7,12 @@ from coarse ones for CFR and CFR+ with simultaneous updates, from extensive-form
 product of the average strategies, which it need not.
 """
 
+from results import draws, pyplot, save, start
+
 import math
 
 import pyspiel
 from absl import flags
-from results import draws, pyplot, save, start
 
 import spiel_cfr
 

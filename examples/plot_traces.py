@@ -6,13 +6,14 @@ A trace is named by its solver, by its game too where there are several, and by 
 each run came to is printed.
 """
 
+from results import draws, pyplot, save, writable
+
 import collections
 import pathlib
 import sys
 from typing import Any
 
 from absl import app, flags
-from results import draws, pyplot, save, writable
 
 import spiel_cfr
 

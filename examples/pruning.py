@@ -9,13 +9,14 @@ were rolled back; the number of these; and how many times faster pruning was in 
 
 """
 
+from results import chosen, start
+
 import time
 from collections.abc import Callable
 from typing import Any
 
 import leduc5
 from absl import app, flags
-from results import chosen, start
 
 import spiel_cfr
 from spiel_cfr import FullWidthSolver, Pruned, RegretMatching, Solver

@@ -5,9 +5,10 @@ r"""Draws quantal response equilibria of a game: what is played at each infoset,
 The lines are one branch of equilibria from uniform play on. Where it turns back, several points are above each other.
 """
 
+from results import draws, pyplot, save, start
+
 import numpy as np
 from absl import flags
-from results import draws, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr.quantal_response import QuantalResponse

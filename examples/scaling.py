@@ -4,6 +4,8 @@ Each game has a process of its own, so that memory is its own; it is given the a
 those that the processor has spent on that process, which other programs change little.
 """
 
+from results import draws, pyplot, save
+
 import csv
 import functools
 import json
@@ -18,7 +20,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pyspiel
-from results import draws, pyplot, save
 
 import spiel_cfr
 

@@ -12,11 +12,12 @@ solves all rivers of turns of hold'em again instead, over vectors of hands: file
 small one that is built in. Policies are averages of CFR+ there.
 """
 
+from results import NAMED_GAMES, draws, markdown, panels, save, start, writable
+
 import pathlib
 import sys
 
 from absl import flags
-from results import NAMED_GAMES, draws, markdown, panels, save, start, writable
 
 import spiel_cfr
 from spiel_cfr import poker, search

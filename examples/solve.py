@@ -16,6 +16,8 @@ can be stopped at any moment, by Ctrl-C or worse, and started again: it goes on 
 the same policy, bit for bit. `plot_traces.py` draws traces.
 """
 
+from results import draws, file_name, pyplot, save, start
+
 import json
 import math
 import pathlib
@@ -24,7 +26,6 @@ from collections.abc import Sequence
 
 from absl import app, flags
 from named_solvers import SOLVERS, find
-from results import draws, file_name, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr.__main__ import check_writable

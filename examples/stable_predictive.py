@@ -9,6 +9,8 @@ and in Python where they update at once. It prints what OpenSpiel says of every 
 it writes a picture and two Markdown tables, of exploitability and of processor seconds; a CSV file has every number.
 """
 
+from results import NAMED_GAMES, draws, markdown, pyplot, save, start, writable
+
 import csv
 import pathlib
 import statistics
@@ -19,7 +21,6 @@ from typing import Any, NamedTuple
 import pyspiel
 from absl import flags
 from named_solvers import OpenSpielSolver
-from results import NAMED_GAMES, draws, markdown, pyplot, save, start, writable
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, catalogue, policies

@@ -16,6 +16,8 @@ with these perturbed by 0.1 %. Values below 1e-12 of the payoff range are roundi
 With --endgames=subgame3.txt,subgame4.txt (of github.com/Sandholm-Lab/LibratusEndgames) it takes these too, in mbb/g.
 """
 
+from results import chosen
+
 import contextlib
 import functools
 import json
@@ -30,7 +32,6 @@ from typing import Any
 import numpy as np
 import rule_games
 from absl import app, flags
-from results import chosen
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, Restarted, catalogue

@@ -8,13 +8,14 @@ with the average: the probability of every action of every infoset, and exploita
 constant-sum game of two players). Any solver of the catalogue will do; those that keep no regrets have strategies only.
 """
 
+from results import draws, file_name, pyplot, save, start
+
 import json
 import pathlib
 from typing import Any
 
 import numpy as np
 from absl import flags
-from results import draws, file_name, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import catalogue, runs

@@ -10,11 +10,12 @@ Cells are iterations to an exploitability, medians over the sizes of bets, and i
 times those from the policy.
 """
 
+from results import start
+
 from typing import Any
 
 import numpy as np
 from absl import flags
-from results import start
 
 import spiel_cfr
 from spiel_cfr.parametric_games import kuhn_bets, leduc_bets, linear_game

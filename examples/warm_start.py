@@ -12,11 +12,12 @@ Sandholm (2016): at each infoset, the squares of the positive substitute regrets
 T iterations of regret matching leave. D is the best minus the worst utility of the owner, n the number of actions.
 """
 
+from results import draws, pyplot, save, start
+
 from collections.abc import Callable
 
 import numpy as np
 from absl import flags
-from results import draws, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import TabularCFRSolver

@@ -8,12 +8,13 @@ printed and drawn after each step is the exploitability in the whole game, by ex
 "Superhuman AI for heads-up no-limit poker: Libratus beats top professionals" (2018).
 """
 
+from results import draws, pyplot, save, start, writable
+
 import pathlib
 import re
 from typing import Any
 
 from absl import flags
-from results import draws, pyplot, save, start, writable
 
 import spiel_cfr
 from spiel_cfr import abstraction, referee, search

@@ -15,6 +15,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments, copying
+from spiel_cfr._util.doors import typed
 from spiel_cfr.cfr.warm_start import read_policy
 from spiel_cfr.correlated.correlation_plans import RelevantPairs
 from spiel_cfr.correlated.gaps import (
@@ -141,6 +142,7 @@ class MixturePolicy(CorrelatedPolicy):
   What all iterates of a solver with simultaneous updates make together is such a mixture.
   """
 
+  @typed
   def __init__(
     self,
     game: AnyGame,
@@ -216,6 +218,7 @@ class Mediator:
     compiled_game: the game.
   """
 
+  @typed
   def __init__(
     self, correlated_policy: CorrelatedPolicy, seed: int | np.random.Generator | None = None
   ) -> None:
@@ -253,6 +256,7 @@ class Mediator:
     """
     player = player_to_move(state, player)
     view = self.compiled_game.view
+    view.check_state(state)
     told, left = self._retrace(state)
     if player in left:
       raise errors.PolicyError(
@@ -300,6 +304,7 @@ class MediatedBot(copying.CopyableBot):
   copy has a mediator of its own if it is deep or pickled; copies and pickles of a list of bots still share one.
   """
 
+  @typed
   def __init__(self, mediator: Mediator, player: int) -> None:
     """Makes the bot.
 

@@ -14,6 +14,7 @@ from spiel_cfr import errors
 from spiel_cfr._util import arguments, files
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL, word
 
 # Fractions with a larger denominator are written as decimals. OpenSpiel reads numerators as integers of 32 bits.
 _MAX_DENOMINATOR = 10**6
@@ -51,7 +52,7 @@ class _Names:
     actions = self._view.legal_actions(state)
     known = self._labels.get((player, infostate))
     if known is None:
-      words = {action: state.action_to_string(player, action) for action in actions}
+      words = {action: word(state, player, action) for action in actions}
       known = self._labels[player, infostate] = distinct(words)
     ordered = self._in_order(known, 0)
     labels = " ".join(_quoted(known[action]) for action in ordered)
@@ -60,7 +61,7 @@ class _Names:
   def chance(self, state: Any) -> tuple[str, list[int]]:
     """Returns the line of a node at which chance moves, and the outcomes in its order."""
     outcomes = dict(self._view.chance_outcomes(state))
-    words = distinct({action: state.action_to_string(-1, action) for action in outcomes})
+    words = distinct({action: word(state, CHANCE, action) for action in outcomes})
     ordered = self._in_order(words, 1)
     chances = _exact_chances(tuple(outcomes[action] for action in ordered))
     pairs = zip(ordered, chances, strict=True)
@@ -112,14 +113,15 @@ def save_efg(game: AnyGame, path: str | os.PathLike[str], max_nodes: int = 10_00
         raise errors.GameTooLargeError(
           f"The game has more than max_nodes={max_nodes:,} histories, and each is a line of the file."
         )
-      if state.is_terminal():
+      mover = compiled.view.mover(state)
+      if mover == TERMINAL:
         outcomes += 1
-        payoffs = " ".join(map(_number, state.returns()))
+        payoffs = " ".join(map(_number, compiled.view.returns(state)))
         line = f't "" {outcomes} "" {{ {payoffs} }}'
       else:
-        node = names.chance if state.is_chance_node() else names.decision
+        node = names.chance if mover == CHANCE else names.decision
         line, ordered = node(state)
-        stack += [state.child(action) for action in reversed(ordered)]
+        stack += [compiled.view.child(state, action) for action in reversed(ordered)]
       file.write(line.encode() + b"\n")
 
 

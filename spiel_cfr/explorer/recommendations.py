@@ -23,6 +23,7 @@ from spiel_cfr.exchange.efg import distinct, one_line
 from spiel_cfr.explorer.move_names import MoveNames
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import compile_game
+from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL
 from spiel_cfr.policies import forms
 
 # Recommendations of a smaller probability are rounding.
@@ -67,18 +68,19 @@ class _Writer:
   def write(self, node: _Node) -> list[_Node]:
     """Writes a line; returns the nodes that follow."""
     state = node.state
-    if state.is_terminal():
+    player = self._view.mover(state)
+    if player == TERMINAL:
       paid = " ".join(repr(float(each)) for each in self._view.returns(state))
       self.lines.append(f't "" {len(self.lines)} "" {{ {paid} }}')
       return []
-    if state.is_chance_node():
+    if player == CHANCE:
       actions, often = zip(*self._view.chance_outcomes(state), strict=True)
-      after = [node._replace(state=state.child(action)) for action in actions]
+      after = [node._replace(state=self._view.child(state, action)) for action in actions]
       return self._chance(list(zip(self._words(state, actions), often, after, strict=True)))
-    player, left = state.current_player(), node.left
+    left = node.left
     infostate, legal = self._view.look_up(state)
     words = self._words(state, legal)
-    after = [_Node(state.child(action), node.told, left) for action in legal]
+    after = [_Node(self._view.child(state, action), node.told, left) for action in legal]
     if left is not None and left[0] == player:
       moves = list(zip(words, after, strict=True))
       return self._decision(player, f"{infostate}\n{left[1]}", None, moves)

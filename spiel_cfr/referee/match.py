@@ -23,8 +23,10 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.bots import PolicyBot
 from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.policies import open_spiel
@@ -85,6 +87,7 @@ class Match:
     )
 
 
+@typed
 def play_match(
   game: str | pyspiel.Game,
   contestant: Contestant,
@@ -117,7 +120,8 @@ def play_match(
   deals = arguments.positive_integer(deals, "deals")
   seed = arguments.integer(seed, "seed", 0)
   sides = [
-    _bots(side, np.random.default_rng([seed, i])) for i, side in enumerate((contestant, opponent))
+    _bots(view.game, side, np.random.default_rng([seed, i]))
+    for i, side in enumerate((contestant, opponent))
   ]
   found = np.zeros((deals, 2, 2))
   for deal in range(deals):
@@ -130,8 +134,9 @@ def play_match(
   return Match(found[..., 0], found[..., 1])
 
 
-def _bots(side: Contestant, rng: np.random.Generator) -> list[pyspiel.Bot]:
+def _bots(game: pyspiel.Game, side: Contestant, rng: np.random.Generator) -> list[pyspiel.Bot]:
   if not isinstance(side, list | tuple):
+    open_spiel.check_game(game, side)
     return [PolicyBot(side, player, seed=rng) for player in (0, 1)]
   if len(side) != 2 or not all(isinstance(bot, pyspiel.Bot) for bot in side):
     raise errors.ArgumentError(
@@ -148,7 +153,7 @@ def _play(
 
   def choose(state: Any, mover: int) -> int:
     chances: list[tuple[int, float]] = []
-    if state.is_chance_node():
+    if mover == CHANCE:
       chances = view.chance_outcomes(state)
       sums = np.cumsum([chance for _, chance in chances])
       action = chances[int(np.searchsorted(sums[:-1], rng.random() * sums[-1], "right"))][0]
@@ -156,7 +161,7 @@ def _play(
       chances, action = asked(bots[mover].step_with_policy, state)
     else:
       action = asked(bots[mover].step, state)
-    _check_move(state, mover, chances, action)
+    _check_move(view, state, mover, chances, action)
     if baseline is not None and chances:
       luck[:] += _luck(view, baseline, state, chances, action)
     return action
@@ -165,8 +170,10 @@ def _play(
   return returns - luck, returns
 
 
-def _check_move(state: Any, mover: int, chances: list[tuple[int, float]], action: int) -> None:
-  legal = state.legal_actions()
+def _check_move(
+  view: GameView, state: Any, mover: int, chances: list[tuple[int, float]], action: int
+) -> None:
+  legal = view.legal_actions(state) if mover >= 0 else [each for each, _ in chances]
   told = dict(chances)
   if action not in legal or (told and (abs(sum(told.values()) - 1) > 1e-6 or not told.get(action))):
     raise errors.PolicyError(
@@ -186,8 +193,8 @@ def _luck(
   mean, drawn = np.zeros(2), np.zeros(2)
   for each, chance in chances:
     if chance > 0:
-      child = state.child(each)
-      known = view.returns(child) if child.is_terminal() else baseline(child)
+      child = view.child(state, each)
+      known = view.returns(child) if view.mover(child) == TERMINAL else baseline(child)
       if known is None:
         return np.zeros(2)
       worth = _two_numbers(known, child)
@@ -213,6 +220,7 @@ def _history(state: Any) -> Hashable:
   return tuple(state.history())
 
 
+@typed
 def value_baseline(
   game: AnyGame, policy: Anything, *, key: Callable[[Any], Hashable] = _history
 ) -> Baseline:
@@ -236,12 +244,13 @@ def value_baseline(
   sums: dict[Hashable, Float64s] = collections.defaultdict(lambda: np.zeros(3))
 
   def visit(state: Any, reach: float) -> Float64s:
-    if state.is_terminal():
+    mover = view.mover(state)
+    if mover == TERMINAL:
       return np.array(view.returns(state), np.float64)
-    is_chance = state.is_chance_node()
+    is_chance = mover == CHANCE
     moves = view.chance_outcomes(state) if is_chance else table[view.infostate(state)].items()
     result = sum(
-      (chance * visit(state.child(action), reach * chance) for action, chance in moves),
+      (chance * visit(view.child(state, action), reach * chance) for action, chance in moves),
       np.zeros(compiled.num_players),
     )
     # What is never played to has a value too.

@@ -10,12 +10,13 @@ from spiel_cfr import errors
 from spiel_cfr.bots import DrawingBot, PolicyBot, distribution
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
+from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
 from spiel_cfr.mccfr.random_draws import pick
-from spiel_cfr.policies.open_spiel import asked, one_per_player
+from spiel_cfr.policies.open_spiel import asked, check_game, one_per_player
 
-_CHANCE, _TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 _ROUNDING = 1e-9
 # How many answers of a player's policy are kept.
 _MOST_KNOWN = 200_000
@@ -51,9 +52,12 @@ class Seats:
         f"{view.game} says that payoffs are from {self.payoff_range[0]} to {self.payoff_range[1]}: without limits, no "
         "number of games bounds a mean."
       )
+    check_payoffs(str(view.game), self.payoff_range)
+    policies = one_per_player(policy, view.num_players)
+    check_game(view.game, *policies)
     self._bots = [
       each if isinstance(each, pyspiel.Bot) else PolicyBot(each, player)
-      for player, each in enumerate(one_per_player(policy, view.num_players))
+      for player, each in enumerate(policies)
     ]
     # Those that may remember a game have to be told of it, and are asked anew each time.
     self._told = [None if isinstance(bot, DrawingBot) else bot for bot in self._bots]
@@ -98,7 +102,7 @@ class Seats:
 
     def choose(state: Any, mover: int) -> int:
       self.states += 1
-      if mover == _CHANCE:
+      if mover == CHANCE:
         drawn, chances = zip(*view.chance_outcomes(state), strict=True)
         return int(drawn[pick(chances, 0, len(chances), luck(mover))])
       infostate, legal = view.infostate(state), view.legal_actions(state)
@@ -149,10 +153,10 @@ def play(
   for bot in told:
     if bot is not None:
       asked(bot.restart_at, state)
-  while (mover := state.current_player()) != _TERMINAL:
+  while (mover := view.mover(state)) != TERMINAL:
     action = choose(state, mover)
     for player, bot in enumerate(told):
       if bot is not None and player != mover:
         asked(bot.inform_action, state, mover, action)
-    state.apply_action(action)
+    view.apply(state, action)
   return state
