@@ -8,6 +8,8 @@ abstracts both players, or one at a time (`least_exploitable`). The endgame is a
 and begins at the river or the turn. By default there is a random one of each.
 """
 
+from results import draws, median_seconds, pyplot, river_endgame, save, start, turn_endgame
+
 import pathlib
 import time
 from collections.abc import Iterator
@@ -15,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from absl import flags
-from results import draws, median_seconds, pyplot, river_endgame, save, start, turn_endgame
 
 import spiel_cfr
 from spiel_cfr.poker import bet_filters

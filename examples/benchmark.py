@@ -39,6 +39,8 @@ from typing import Any
 # Set before NumPy is imported: one thread of NumPy is compared with one of ours.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+from results import Step, median_seconds, writable
+
 import numba
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +51,6 @@ from named_solvers import SOLVERS
 from open_spiel.python.algorithms import cfr as open_spiel_cfr
 from open_spiel.python.algorithms import exploitability as open_spiel_exploitability
 from open_spiel.python.algorithms import external_sampling_mccfr as open_spiel_external
-from results import Step, median_seconds, writable
 
 import spiel_cfr
 from spiel_cfr import policies

@@ -9,11 +9,12 @@ far). Player 1's sizes are fixed. `optimize_parameters`, which solves each game 
 iterations. The table has the values of the resulting sizes, by CFR+ from scratch.
 """
 
+from results import draws, pyplot, save, start
+
 from typing import Any
 
 import numpy as np
 from absl import flags
-from results import draws, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr.parametric_games import (

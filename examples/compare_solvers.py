@@ -7,13 +7,14 @@ two-player constant-sum), and that of the last iterate. At the end, OpenSpiel's 
 policy.
 """
 
+from results import draws, file_name, pyplot, save, start
+
 import pathlib
 import time
 
 from absl import app, flags
 from named_solvers import SOLVERS, find
 from open_spiel.python.algorithms import exploitability as open_spiel_exploitability
-from results import draws, file_name, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import CompiledGame

@@ -7,12 +7,13 @@ CFR, both with simultaneous updates. The theory bounds NashConv times T^(3/4). F
 constant. The matrix games have mixed equilibria away from the uniform strategy.
 """
 
+from results import draws, pyplot, save, start, writable
+
 import csv
 import pathlib
 
 import pyspiel
 from absl import flags
-from results import draws, pyplot, save, start, writable
 
 import spiel_cfr
 

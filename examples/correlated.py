@@ -7,9 +7,10 @@ in Extensive-Form Games: Saddle-Point Formulation and Benchmarks", 2019). Play w
 CFR+, with NashConv as its gap. Here CFR+ finds a Nash equilibrium; no theorem says so, and it need not be the best.
 """
 
+from results import draws, pyplot, save, start
+
 import numpy as np
 from absl import flags
-from results import draws, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import correlated

@@ -8,6 +8,8 @@ first one also runs OpenSpiel's Deep CFR, with the same iterations, traversals a
 a second a traversal, so begin with few.
 """
 
+from results import draws, pyplot, save, start
+
 import logging
 import sys
 import time
@@ -16,7 +18,6 @@ from typing import Any
 import numpy as np
 from absl import flags
 from open_spiel.python import policy as open_spiel_policy
-from results import draws, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr.deep_cfr.network import LeastSquares

@@ -13,11 +13,12 @@ shows a policy that `solve.py` has written, and the convergence of a run.
 solves a hold'em endgame, and shows both players' ranges at every public state.
 """
 
+from results import start
+
 import pathlib
 from typing import Any
 
 from absl import flags
-from results import start
 
 import spiel_cfr
 from spiel_cfr.poker import ranges

@@ -8,6 +8,8 @@ and processor seconds, and writes a picture, a table, and a CSV file with every 
 the median slope at the end: -1 is a rate of 1 / T. Times of iterations are medians over interleaved rounds.
 """
 
+from results import NAMED_GAMES, draws, median_seconds, pyplot, save, start
+
 import csv
 import math
 import pathlib
@@ -16,7 +18,6 @@ import time
 from typing import Any
 
 from absl import flags
-from results import NAMED_GAMES, draws, median_seconds, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, Solver, catalogue

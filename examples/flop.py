@@ -7,13 +7,14 @@ their first decisions, by class of hands. Ctrl-C ends the run with the strategie
 command continues later.
 """
 
+from results import start
+
 import pathlib
 import time
 from typing import Any
 
 import numpy as np
 from absl import flags
-from results import start
 
 import spiel_cfr
 from spiel_cfr import poker

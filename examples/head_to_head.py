@@ -7,13 +7,14 @@ compares variances of the mean of two plays: two deals, one deal in both seats, 
 baseline. The baseline is the values of an equilibrium of the smaller game without suits.
 """
 
+from results import draws, pyplot, save, start, writable
+
 import pathlib
 import re
 from typing import Any
 
 import numpy as np
 from absl import flags
-from results import draws, pyplot, save, start, writable
 
 import spiel_cfr
 from spiel_cfr import referee

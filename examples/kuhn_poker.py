@@ -17,12 +17,13 @@ In the table, "pass" is to check or fold, and "bet" is to bet or call. The pictu
 are infosets, and widths of lines are probabilities.
 """
 
+from results import draws, pyplot, save, writable
+
 import sys
 from typing import Any
 
 import pyspiel
 from absl import app, flags
-from results import draws, pyplot, save, writable
 
 import spiel_cfr
 from spiel_cfr import catalogue

@@ -16,6 +16,8 @@ checkpoint, and a run with a complete trace in output_dir is not repeated.
 also writes a page to click through the best method's strategy for each hand.
 """
 
+import results
+
 import dataclasses
 import functools
 import pathlib
@@ -24,7 +26,6 @@ import sys
 from collections.abc import Callable
 from typing import cast, get_args
 
-import results
 from absl import app, flags
 
 import spiel_cfr

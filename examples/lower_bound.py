@@ -3,13 +3,14 @@ r"""Lower bounds on NashConv from learned responses, with the exact number for g
 python examples/lower_bound.py --picture=results/lower_bound.png
 """
 
+from results import NAMED_GAMES, draws, pyplot, save, start, writable
+
 import pathlib
 import time
 from typing import Any
 
 from absl import flags
 from open_spiel.python import policy as open_spiel_policy
-from results import NAMED_GAMES, draws, pyplot, save, start, writable
 
 import spiel_cfr
 from spiel_cfr.referee import NashConvBound, nash_conv_lower_bound

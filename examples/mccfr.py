@@ -6,12 +6,13 @@ prints exploitability (NashConv if the game is not two-player constant-sum), and
 against seconds.
 """
 
+from results import draws, file_name, pyplot, save, start
+
 import pathlib
 from collections.abc import Callable
 from typing import Any
 
 from absl import app, flags
-from results import draws, file_name, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, RegretMatching

@@ -7,11 +7,12 @@ CFR+ with simultaneous updates, and also from extensive-form ones for EFR. NashC
 strategies need not converge to 0.
 """
 
+from results import draws, pyplot, save, start
+
 import math
 
 import pyspiel
 from absl import flags
-from results import draws, pyplot, save, start
 
 import spiel_cfr
 

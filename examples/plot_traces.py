@@ -6,13 +6,14 @@ The name of a curve is its solver, with its game if there are several, and its f
 point of each curve is printed.
 """
 
+from results import draws, pyplot, save, writable
+
 import collections
 import pathlib
 import sys
 from typing import Any
 
 from absl import app, flags
-from results import draws, pyplot, save, writable
 
 import spiel_cfr
 

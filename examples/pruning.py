@@ -8,13 +8,14 @@ periods that were rolled back; and the speedup by pruning in processor time (bel
 turns, so other load on the machine affects both.
 """
 
+from results import chosen, start
+
 import time
 from collections.abc import Callable
 from typing import Any
 
 import leduc5
 from absl import app, flags
-from results import chosen, start
 
 import spiel_cfr
 from spiel_cfr import FullWidthSolver, Pruned, RegretMatching, Solver

@@ -6,9 +6,10 @@ The lines follow one branch of equilibria, starting from uniform play. If the br
 points at one rationality.
 """
 
+from results import draws, pyplot, save, start
+
 import numpy as np
 from absl import flags
-from results import draws, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr.quantal_response import QuantalResponse

@@ -12,12 +12,13 @@ same play in the new game (rule "regrets"). Leaves are counted over iterations a
 whole game was 2 % of the range of payoffs, and in all.
 """
 
+from results import NAMED_GAMES, draws, pyplot, river_endgame, save, start, writable
+
 import pathlib
 from typing import Any
 
 import numpy as np
 from absl import flags
-from results import NAMED_GAMES, draws, pyplot, river_endgame, save, start, writable
 
 import spiel_cfr
 from spiel_cfr.abstraction.refining import Rule

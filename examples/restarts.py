@@ -9,6 +9,8 @@ much faster. The last row is the game's linear program, solved by HiGHS' interio
 out.
 """
 
+from results import chosen, draws, pyplot, save, start, writable
+
 import functools
 import pathlib
 import time
@@ -16,7 +18,6 @@ from collections.abc import Callable
 
 from absl import flags
 from named_solvers import SOLVERS
-from results import chosen, draws, pyplot, save, start, writable
 
 import spiel_cfr
 from spiel_cfr.poker import bet_filters

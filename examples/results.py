@@ -1,12 +1,19 @@
 """Common parts of the example programs: start, pictures, tables, choice of games. This is a module, not a program."""
 
+import os
+import signal
+import sys
+
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+  # Programs import this first. Until they start, Ctrl-C ends them without a traceback of imports.
+  signal.signal(signal.SIGINT, lambda *_: (os.write(2, b"interrupted\n"), os._exit(130)))
+
 import functools
 import hashlib
 import importlib.util
 import pathlib
 import re
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ParamSpec
@@ -37,13 +44,18 @@ _Arguments = ParamSpec("_Arguments")
 
 
 def start(main: Callable[[], None]) -> None:
-  """Runs a program that has flags only; errors of the library or the disk end it with one line."""
+  """Runs a program that takes nothing but flags; Ctrl-C, and what the library or a disk refuses, end it with a line."""
 
   def checked(arguments: list[str]) -> None:
     if len(arguments) > 1:
       raise app.UsageError(f"unknown arguments: {arguments[1:]}")
     try:
+      if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
       main()
+    except KeyboardInterrupt:
+      print("interrupted", file=sys.stderr)
+      sys.exit(130)
     except (spiel_cfr.errors.SpielCFRError, OSError) as error:
       sys.exit(f"error: {error}")
 

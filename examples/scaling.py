@@ -4,6 +4,8 @@ Each game is measured in a process of its own, which gets the arguments of `meas
 seconds, which other load affects little.
 """
 
+from results import draws, pyplot, save
+
 import csv
 import functools
 import json
@@ -18,7 +20,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pyspiel
-from results import draws, pyplot, save
 
 import spiel_cfr
 

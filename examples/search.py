@@ -12,11 +12,12 @@ re-solves all rivers of hold'em turns instead, in vector form: files in the Libr
 built-in turn. The policies are then averages of CFR+.
 """
 
+from results import NAMED_GAMES, draws, markdown, panels, save, start, writable
+
 import pathlib
 import sys
 
 from absl import flags
-from results import NAMED_GAMES, draws, markdown, panels, save, start, writable
 
 import spiel_cfr
 from spiel_cfr import poker, search

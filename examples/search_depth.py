@@ -7,13 +7,14 @@ chooses among continuations of the policy, or a network gives the values. Then t
 Printed and drawn is the exploitability of the combined policy.
 """
 
+from results import NAMED_GAMES, draws, markdown, panels, save, start, writable
+
 import pathlib
 import sys
 import time
 from collections.abc import Iterator, Sequence
 
 from absl import flags
-from results import NAMED_GAMES, draws, markdown, panels, save, start, writable
 
 import spiel_cfr
 from spiel_cfr import search

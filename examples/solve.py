@@ -16,6 +16,8 @@ can be stopped or killed at any moment, and started again: it resumes from the l
 policy, bit for bit. `plot_traces.py` draws traces.
 """
 
+from results import draws, file_name, pyplot, save, start
+
 import json
 import math
 import pathlib
@@ -24,7 +26,6 @@ from collections.abc import Sequence
 
 from absl import app, flags
 from named_solvers import SOLVERS, find
-from results import draws, file_name, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr.__main__ import check_writable

@@ -13,6 +13,8 @@ It prints OpenSpiel's evaluation of every final policy. For each order of update
 tables, of exploitability and of processor seconds. A CSV file has every number.
 """
 
+from results import NAMED_GAMES, draws, markdown, pyplot, save, start, writable
+
 import csv
 import pathlib
 import statistics
@@ -23,7 +25,6 @@ from typing import Any, NamedTuple
 import pyspiel
 from absl import flags
 from named_solvers import OpenSpielSolver
-from results import NAMED_GAMES, draws, markdown, pyplot, save, start, writable
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, catalogue, policies

@@ -15,6 +15,8 @@ uniform strategies perturbed by 0.1 %. Values below 1e-12 of the payoff range ar
 --endgames=subgame3.txt,subgame4.txt (of github.com/Sandholm-Lab/LibratusEndgames) adds these endgames, in mbb/g.
 """
 
+from results import chosen
+
 import contextlib
 import functools
 import json
@@ -29,7 +31,6 @@ from typing import Any
 import numpy as np
 import rule_games
 from absl import app, flags
-from results import chosen
 
 import spiel_cfr
 from spiel_cfr import CompiledGame, Restarted, catalogue

@@ -3,11 +3,12 @@ r"""Draws the pictures of docs/tour.md: regret matching, and CFR on Kuhn poker.
 python examples/tour.py --output_dir=docs
 """
 
+from results import draws, pyplot, save, start
+
 import pathlib
 
 import numpy as np
 from absl import flags
-from results import draws, pyplot, save, start
 
 import spiel_cfr
 

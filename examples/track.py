@@ -8,13 +8,14 @@ compares the last strategy with the average: the probability of every action, an
 is not two-player constant-sum). All solvers of the catalogue work; those without regrets show strategies only.
 """
 
+from results import draws, file_name, pyplot, save, start
+
 import json
 import pathlib
 from typing import Any
 
 import numpy as np
 from absl import flags
-from results import draws, file_name, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import catalogue, runs

@@ -14,11 +14,12 @@ Cells are medians, over bet sizes, of the iterations to an exploitability. In br
 the policy.
 """
 
+from results import start
+
 from typing import Any
 
 import numpy as np
 from absl import flags
-from results import start
 
 import spiel_cfr
 from spiel_cfr.parametric_games import kuhn_bets, leduc_bets, linear_game

@@ -14,11 +14,12 @@ most T D^2 n, the bound after T iterations of regret matching. D is the range of
 actions.
 """
 
+from results import draws, pyplot, save, start
+
 from collections.abc import Callable
 
 import numpy as np
 from absl import flags
-from results import draws, pyplot, save, start
 
 import spiel_cfr
 from spiel_cfr import TabularCFRSolver

@@ -8,12 +8,13 @@ Printed and drawn is the exploitability in the full game after each step, by exa
 "Superhuman AI for heads-up no-limit poker: Libratus beats top professionals" (2018).
 """
 
+from results import draws, pyplot, save, start, writable
+
 import pathlib
 import re
 from typing import Any
 
 from absl import flags
-from results import draws, pyplot, save, start, writable
 
 import spiel_cfr
 from spiel_cfr import abstraction, referee, search

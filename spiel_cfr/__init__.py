@@ -4,6 +4,19 @@ The names here are enough for most programs. The packages below have the others,
 """
 
 # ruff: noqa: F403, F405 - names of `late_imports`
+
+import os
+import signal
+import sys
+
+if (
+  sys.argv[:1] == ["-m"]
+  and "spiel_cfr" in sys.orig_argv
+  and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+):
+  # `python -m spiel_cfr` imports this first. Until its job begins, Ctrl-C ends it without a traceback of imports.
+  signal.signal(signal.SIGINT, lambda *_: (os.write(2, b"interrupted\n"), os._exit(130)))
+
 import importlib.metadata
 import importlib.util
 from typing import TYPE_CHECKING, Any
@@ -18,6 +31,7 @@ from spiel_cfr import (  # noqa: F401
   policies,
   regret_minimizers,
 )
+from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr import (
   AdaptiveOptimisticCFRSolver,
   Averaging,
@@ -50,10 +64,13 @@ else:
   def __getattr__(name: str) -> Any:
     """Imports a room, or a name of `late_imports`."""
     if not name.startswith("_") and importlib.util.find_spec(f"spiel_cfr.{name}"):
-      return importlib.import_module(f"spiel_cfr.{name}")
+      with DeferredInterrupt():
+        return importlib.import_module(f"spiel_cfr.{name}")
     if name not in __all__:
       raise AttributeError(f"module 'spiel_cfr' has no attribute {name!r}")
-    return getattr(importlib.import_module("spiel_cfr.late_imports"), name)
+    # Half an import would be left behind.
+    with DeferredInterrupt():
+      return getattr(importlib.import_module("spiel_cfr.late_imports"), name)
 
   def __dir__() -> list[str]:
     return sorted({*globals(), *importlib.import_module("spiel_cfr.late_imports").__all__})

@@ -121,6 +121,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
   chosen = parser.parse_args(arguments)
   try:
+    if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+      # Jobs end with what there is.
+      signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in chosen.imported:
       _import(name)
     return chosen.run(chosen) or 0

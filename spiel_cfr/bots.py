@@ -10,6 +10,7 @@ from open_spiel.python import policy as open_spiel_policy
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments, copying
+from spiel_cfr.games.openspiel import answers
 from spiel_cfr.policies.open_spiel import AnyPolicy, policy_of
 
 # The tolerance of the sum of probabilities.
@@ -76,7 +77,7 @@ class DrawingBot(copying.CopyableBot):
     Raises:
       PolicyError: the policy has no probabilities at this state.
     """
-    legal = state.legal_actions(self._player)
+    legal = answers.legal_actions(state, self._player)
     if not legal:
       return []
     chances = distribution(
@@ -89,7 +90,7 @@ class DrawingBot(copying.CopyableBot):
     if isinstance(self._policy, open_spiel_policy.Policy):
       return dict(self._policy.action_probabilities(state, player))
     if isinstance(self._policy, Mapping):
-      infostate = state.information_state_string(player)
+      infostate = answers.information_state_string(state, player)
       if infostate not in self._policy:
         raise errors.PolicyError(f"The policy has no probabilities for infostate {infostate!r}.")
       return dict(self._policy[infostate])

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy  # its `sparse` is imported when it is used
+import tqdm
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
@@ -102,7 +103,7 @@ class QuantalResponse(SolvedPolicy):
 
 
 def solve_qre(
-  game: AnyGame, rationality: float, *, step: float = 0.25, max_nodes: int = 1_000_000
+  game: AnyGame, rationality: float, *, step: float = 0.25, max_nodes: int = 100_000
 ) -> QuantalResponse:
   """Returns the logit quantal response equilibrium in agent form, on the principal branch, to 1e-8.
 
@@ -129,7 +130,7 @@ def solve_qre(
   rationality = arguments.real_number(rationality, "rationality", 0.0, 1e150)
   step = arguments.real_number(step, "step", 1e-3, 1.0)
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
-  compiled = compile_game(game, max_nodes=max_nodes)
+  compiled = compile_game(game, max_nodes=max_nodes, vector_form=False)
   if compiled.original is not compiled:
     raise errors.AbstractionError(
       f"{compiled} is an abstraction. The frequency of errors depends on the number of actions, so an abstraction has "
@@ -141,31 +142,40 @@ def solve_qre(
   points = [point]
   _, _, tangent = agents.linearized(point)
   length = step
-  while point[-1] < target:
-    is_last = point[-1] + length * tangent[-1] >= target
-    if is_last:
-      length = (target - point[-1]) / tangent[-1]
-    guess = agents.normalized(point + length * tangent)
-    if is_last:
-      guess[-1] = target
-    found, ahead, residual = agents.corrected(guess, None if is_last else tangent)
-    # The error of a guess grows with the square of the step.
-    change = max(
-      1e-3, _distance(found, point) / step, (4.0 * _distance(found, guess) / step) ** 0.5
-    )
-    if residual <= _PROMISED and change <= 1.0:
-      point = found
-      points.append(point)
-      # After a turn of the branch, rationality falls along it.
-      tangent = ahead * np.sign(ahead @ tangent)
-      length *= min(4.0, 0.7 / change)
-      continue
-    length *= max(0.1, 0.7 / change) if residual <= _PROMISED and change > 1.0 else 0.25
-    if length < _SHORTEST_STEP * (1.0 + point[-1]):
-      raise errors.NoSolutionError(
-        f"The principal branch of {compiled} can't be followed beyond rationality {point[-1] / agents.unit:z.6g}, on "
-        f"the way to {rationality:z.6g}: float64 does not tell its points from others there. Ask for less."
+  with tqdm.tqdm(
+    desc=f"following the branch of {agents.size:,} actions, rationality",
+    total=round(rationality, 3),
+    bar_format="{desc} {n:.3f} of {total}, {elapsed}",
+    delay=1.0,
+    leave=False,
+    disable=None,
+  ) as bar:
+    while point[-1] < target:
+      is_last = point[-1] + length * tangent[-1] >= target
+      if is_last:
+        length = (target - point[-1]) / tangent[-1]
+      guess = agents.normalized(point + length * tangent)
+      if is_last:
+        guess[-1] = target
+      found, ahead, residual = agents.corrected(guess, None if is_last else tangent)
+      # The error of a guess grows with the square of the step.
+      change = max(
+        1e-3, _distance(found, point) / step, (4.0 * _distance(found, guess) / step) ** 0.5
       )
+      if residual <= _PROMISED and change <= 1.0:
+        point = found
+        points.append(point)
+        bar.update(float(point[-1]) / agents.unit - bar.n)
+        # After a turn of the branch, rationality falls along it.
+        tangent = ahead * np.sign(ahead @ tangent)
+        length *= min(4.0, 0.7 / change)
+        continue
+      length *= max(0.1, 0.7 / change) if residual <= _PROMISED and change > 1.0 else 0.25
+      if length < _SHORTEST_STEP * (1.0 + point[-1]):
+        raise errors.NoSolutionError(
+          f"The principal branch of {compiled} can't be followed beyond rationality {point[-1] / agents.unit:z.6g}, on "
+          f"the way to {rationality:z.6g}: float64 does not tell its points from others there. Ask for less."
+        )
   path = [
     BranchPoint(float(point[-1] / agents.unit), agents.sequences(np.exp(point[:-1])))
     for point in points

@@ -205,6 +205,8 @@ def solve(
   start = time.perf_counter()
   arguments.real_number(exploitability, "exploitability", 0.0, math.inf)
   arguments.real_number(seconds, "seconds", 0.0, math.inf)
+  if iterations is not None:
+    iterations = arguments.positive_integer(iterations, "iterations")
   if not isinstance(solver, str | Solver | None):
     raise errors.ArgumentError(
       "solver must be a name in catalogue.SOLVERS, such as 'dcfr', or a solver of the game, such as "
@@ -214,7 +216,8 @@ def solve(
   least, most = compiled.payoff_range
   target_nash_conv = 2 * exploitability * (most - least if relative else 1.0)
   why = "as requested"
-  may_stall = solver is None and compiled.is_two_player_constant_sum and not (traces or checkpoints)
+  is_kept = checkpoints is not None or not isinstance(traces, list | tuple) or bool(traces)
+  may_stall = solver is None and compiled.is_two_player_constant_sum and not is_kept
   if solver is None:
     solver, why = choose_solver(compiled)
   if isinstance(solver, str):
@@ -230,7 +233,7 @@ def solve(
       target_nash_conv=target_nash_conv,
       seconds=max(0.0, seconds - (time.perf_counter() - start)),
       stop_when=(lambda rows: _stalls(rows, most - least)) if may_stall else None,
-      evaluate_at=evaluate_at or _when_it_checks(solver),
+      evaluate_at=_when_it_checks(solver) if evaluate_at is None else evaluate_at,
       traces=traces,
       checkpoints=checkpoints,
       progress=progress,

@@ -991,3 +991,113 @@ class _Promising:
 
   def get_type(self):
     return pyspiel.load_game("kuhn_poker").get_type()
+
+
+_ARRAY = np.full(3, np.nan)
+_DOORS: dict[str, Callable[[Any], Any]] = {
+  "Mediator": lambda bad: spiel_cfr.correlated.Mediator(bad),
+  "MediatedBot": lambda bad: spiel_cfr.correlated.MediatedBot(bad, 0),
+  "MixturePolicy": lambda bad: spiel_cfr.correlated.MixturePolicy("kuhn_poker", bad),
+  "EmpiricalPlay.gap": lambda bad: spiel_cfr.correlated.EmpiricalPlay("kuhn_poker").gap(bad),
+  "objective": lambda bad: spiel_cfr.correlated.optimal_equilibrium("kuhn_poker", objective=bad),
+  "title": lambda bad: spiel_cfr.explore(_POLICY, "page.html", title=bad),
+  "below": lambda bad: spiel_cfr.explore(_POLICY, "page.html", below=bad),
+  "load_state_dict": lambda bad: spiel_cfr.CFRSolver("kuhn_poker").load_state_dict(bad),
+  "lock": lambda bad: spiel_cfr.CFRSolver("kuhn_poker").lock({}, bad),
+  "snapshot": lambda bad: spiel_cfr.CFRSolver("kuhn_poker").snapshot(bad),
+  "unreached": lambda bad: spiel_cfr.CFRSolver("kuhn_poker").average_policy(bad),
+  "sampler": lambda bad: spiel_cfr.mccfr.SamplingSolver("kuhn_poker", bad),
+  "minimizer": lambda bad: RegretMatching().initial_infoset_state(bad),
+  "Hedge": lambda bad: spiel_cfr.regret_minimizers.Hedge().initial_infoset_state(bad),
+  "baseline": lambda bad: spiel_cfr.referee.play_match(
+    "kuhn_poker", _POLICY, _POLICY, deals=1, baseline=bad
+  ),
+  "key": lambda bad: spiel_cfr.referee.value_baseline("kuhn_poker", _POLICY, key=bad),
+  "FunctionPolicy": lambda bad: spiel_cfr.referee.FunctionPolicy("kuhn_poker", bad),
+  "loss_bounds": lambda bad: spiel_cfr.StablePredictiveCFRSolver(
+    "kuhn_poker", steps="paper", loss_bounds=bad
+  ),
+  "solve, iterations": lambda bad: spiel_cfr.solve("kuhn_poker", iterations=bad),
+  "solve, traces": lambda bad: spiel_cfr.solve("kuhn_poker", iterations=1, traces=bad),
+  "solve, checkpoints": lambda bad: spiel_cfr.solve("kuhn_poker", iterations=1, checkpoints=bad),
+  "solve, evaluate_at": lambda bad: spiel_cfr.solve("kuhn_poker", iterations=1, evaluate_at=bad),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", [1e308, _ARRAY, object(), 10**400, b"x"], ids=repr)
+@pytest.mark.parametrize("door", _DOORS)
+def test_arguments_of_another_kind(door: str, bad: Any, tmp_path: Any, monkeypatch: Any) -> None:
+  monkeypatch.chdir(tmp_path)
+  with pytest.raises(errors.SpielCFRError, match=r"\w{3}"):
+    _DOORS[door](bad)
+
+
+@pytest.mark.parametrize("title", ["\ud800", b"Kuhn", math.nan, -math.inf])
+def test_titles_are_texts(title: Any, tmp_path: Any) -> None:
+  with pytest.raises(errors.ArgumentError, match="title must be a text"):
+    spiel_cfr.explore(_POLICY, tmp_path / "page.html", title=title)
+
+
+@pytest.mark.parametrize(
+  "make",
+  [lambda solver: solver, lambda solver: solver.average_policy(), lambda solver: [solver] * 2],
+)
+@pytest.mark.parametrize(
+  "ask",
+  [
+    spiel_cfr.judge,
+    spiel_cfr.referee.value_baseline,
+    lambda game, policy: spiel_cfr.referee.nash_conv_lower_bound(game, policy, episodes=1),
+    lambda game, policy: spiel_cfr.referee.play_match(
+      game, policy[0] if isinstance(policy, list) else policy, _POLICY, deals=1
+    ),
+  ],
+)
+def test_referees_refuse_policies_of_other_games(ask: Any, make: Any) -> None:
+  """Infostates of Kuhn poker for two and for three have the same strings."""
+  solver = spiel_cfr.CFRSolver("kuhn_poker(players=3)")
+  with pytest.raises(errors.PolicyError, match="for another game"):
+    ask("kuhn_poker", make(solver))
+
+
+def test_no_bound_from_payoffs_whose_squares_overflow() -> None:
+  game = pyspiel.load_efg_game(_scaled(1e200))
+  uniform = spiel_cfr.policies.uniform
+  compiled = spiel_cfr.compile_game(game)
+  policy = spiel_cfr.policies.to_dict(compiled, uniform(compiled))
+  with pytest.raises(errors.InvalidPayoffError, match="Multiply"):
+    spiel_cfr.referee.nash_conv_lower_bound(game, policy, episodes=1)
+
+
+def test_regrets_where_no_player_decides() -> None:
+  game = pyspiel.load_efg_game(
+    'EFG 2 R "" { "0" "1" } ""\nc "" 1 "" { "a" 1/2 "b" 1/2 } 0\nt "" 1 "" { 1 -1 }\nt "" 2 "" { 0 0 }\n'
+  )
+  with pytest.raises(errors.UnsupportedGameError, match="no player decides"):
+    spiel_cfr.evaluation.largest_infoset_regret(game, {})
+
+
+@pytest.mark.parametrize("factor", [5e-324, 1e-310, 1e200])
+def test_nothing_is_measured_that_underflows(factor: float) -> None:
+  compiled = spiel_cfr.compile_game(pyspiel.load_efg_game(_scaled(factor)))
+  policy = spiel_cfr.policies.to_dict(compiled, spiel_cfr.policies.uniform(compiled))
+  for ask in (spiel_cfr.nash_conv, spiel_cfr.expected_values, spiel_cfr.exploitability):
+    with pytest.raises(errors.InvalidPayoffError, match="Multiply"):
+      ask(compiled, policy)
+
+
+@pytest.mark.parametrize(
+  "make",
+  [
+    lambda keep: spiel_cfr.compile_game("kuhn_poker", action_filter=keep),
+    lambda keep: spiel_cfr.poker.compile_public_game("leduc_poker", keep),
+    lambda keep: spiel_cfr.games.compile_vector_game("leduc_poker", keep),
+    lambda keep: spiel_cfr.estimate_size("kuhn_poker", action_filter=keep),
+  ],
+)
+def test_filters_that_raise(make: Any) -> None:
+  def no_card(state: Any, legal: list[int]) -> list[int]:
+    raise KeyError("card")
+
+  with pytest.raises(errors.UnsupportedGameError, match=r"history \[.*KeyError: 'card'"):
+    make(no_card)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import pathlib
 import re
 import signal
@@ -225,3 +226,37 @@ def test_version(capsys):
   with pytest.raises(SystemExit):
     __main__.main(["--version"])
   assert capsys.readouterr().out == f"spiel_cfr {spiel_cfr.__version__}\n"
+
+
+@pytest.mark.parametrize("program", [["-m", "spiel_cfr", "games"], ["examples/solve.py"]])
+@pytest.mark.parametrize("module", ["numpy", "pyspiel", "tqdm"])
+def test_an_interrupt_of_an_import_is_one_line(program, module, tmp_path):
+  (tmp_path / f"{module}.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
+  root = pathlib.Path(__file__).parents[1]
+  path = os.pathsep.join([str(tmp_path), str(root)])
+  done = subprocess.run(
+    [sys.executable, *program],
+    capture_output=True,
+    text=True,
+    cwd=root,
+    env=os.environ | {"PYTHONPATH": path},
+  )
+  assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
+def test_an_interrupt_of_a_late_import_waits_for_its_end():
+  code = """if True:
+    import signal, sys, spiel_cfr
+    class Finder:
+      def find_spec(self, name, path, target=None):
+        if name == "spiel_cfr.catalogue":
+          sys.meta_path.remove(self)
+          signal.raise_signal(signal.SIGINT)
+    sys.meta_path.insert(0, Finder())
+    try:
+      spiel_cfr.run
+    except KeyboardInterrupt:
+      assert "spiel_cfr.runs" in sys.modules and "spiel_cfr.late_imports" in sys.modules
+      sys.exit(3)
+  """
+  assert subprocess.run([sys.executable, "-c", code]).returncode == 3

@@ -73,6 +73,17 @@ def one_of(value: Any, name: str, known: Sequence[str], more: str = "") -> None:
     raise errors.ArgumentError(f"{name} must be one of {names}{more}, not {shortened(value)}.")
 
 
+def text(value: Any, name: str) -> str:
+  """Returns `value`, a string that files can have.
+
+  Raises:
+    ArgumentError: it is not a string, or has half a surrogate pair, which UTF-8 has no bytes for.
+  """
+  if not isinstance(value, str) or value != value.encode(errors="ignore").decode():
+    raise errors.ArgumentError(f"{name} must be a text, not {shortened(value)}.")
+  return value
+
+
 def of_type(value: Any, name: str, kind: type) -> None:
   """Checks that a value is an instance of a class.
 

@@ -4,10 +4,16 @@ Python raises KeyboardInterrupt right after compiled code returns, before the ca
 DeferredInterrupt()` the first Ctrl-C only sets a flag. A second one acts at once, unless the context is `whole`.
 """
 
+import concurrent.futures
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, TypeVar
+
+import tqdm
+
+_Result = TypeVar("_Result")
 
 
 class DeferredInterrupt:
@@ -56,3 +62,31 @@ class DeferredInterrupt:
       self._previous(number, frame)
     self._waiting += 1
     self.requested = True
+
+
+def interruptible(work: Callable[[], _Result], title: str) -> _Result:
+  """Returns the result of a function that takes long in compiled code, during which Python does not look at Ctrl-C.
+
+  The function runs in a thread of its own. After Ctrl-C the caller goes on at once; the thread ends with the process.
+
+  Args:
+    work: the function.
+    title: what the function does and how much of it there is; shown after a second, if standard error is a terminal.
+  """
+  future: concurrent.futures.Future[_Result] = concurrent.futures.Future()
+
+  def run() -> None:
+    try:
+      future.set_result(work())
+    except BaseException as error:
+      future.set_exception(error)
+
+  thread = threading.Thread(target=run, daemon=True)
+  thread.start()
+  with tqdm.tqdm(
+    desc=title, bar_format="{desc}, {elapsed}", delay=1.0, leave=False, disable=None
+  ) as bar:
+    while thread.is_alive():
+      thread.join(0.2)
+      bar.update(0)
+  return future.result()

@@ -26,6 +26,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import AnyFloats, Float64s
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr import locks, warm_start
 from spiel_cfr.cfr.averaging import Averaging
@@ -255,6 +256,7 @@ class FullWidthSolver(Solver):
     return self.state.warm_iterations
 
   @in_turn
+  @typed
   def warm_start(
     self,
     policy: Any,

@@ -17,6 +17,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, aligned_zeros, require
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr import restart_rule, warm_start
 from spiel_cfr.cfr.averaging import Averaging
@@ -259,6 +260,7 @@ class Restarted(Solver):
     return scores
 
   @in_turn
+  @typed
   def warm_start(
     self,
     policy: Any,

@@ -13,6 +13,7 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, require
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr import solver_files
 from spiel_cfr.cfr.off_path import Unreached, completed
@@ -159,6 +160,7 @@ class Solver(abc.ABC):
     return self._hand_out("current", self.current_probabilities, self._version)
 
   @in_turn
+  @typed
   def average_policy(self, unreached: Unreached = "uniform") -> Any:
     """Returns the average policy, which in two-player zero-sum games converges to a Nash equilibrium.
 
@@ -227,6 +229,7 @@ class Solver(abc.ABC):
     return None
 
   @in_turn
+  @typed
   def snapshot(self, infostate: str, player: int | None = None) -> Snapshot:
     """Returns the cumulative regrets, the current and the average strategy, and the reach of an infoset.
 
@@ -344,6 +347,7 @@ class Solver(abc.ABC):
     Raises:
       CheckpointMismatchError: the state is of another solver, or of none. This solver stays as it was.
     """
+    arguments.of_type(state, "state", Mapping)
     check_fits(self.gathered_state(), state, self.recipe.name)
     try:
       self._check_state(state)

@@ -11,6 +11,7 @@ import math
 import sys
 
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr import CFRPlusSolver, CFRSolver, FullWidthSolver
 from spiel_cfr.cfr.pruning.pruned import Pruned
@@ -79,6 +80,7 @@ def LCFRSolver(game: AnyGame) -> FullWidthSolver:
 
 
 @recorded
+@typed
 def CFRBRSolver(
   game: AnyGame, linear_averaging: bool = False, regret_matching_plus: bool = False
 ) -> FullWidthSolver:

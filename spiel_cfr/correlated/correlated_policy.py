@@ -15,6 +15,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments, copying
+from spiel_cfr._util.doors import typed
 from spiel_cfr.cfr.warm_start import read_policy
 from spiel_cfr.correlated.correlation_plans import RelevantPairs
 from spiel_cfr.correlated.gaps import (
@@ -151,6 +152,7 @@ class MixturePolicy(CorrelatedPolicy):
   Example: the iterates of a solver with simultaneous updates. The number of players is arbitrary.
   """
 
+  @typed
   def __init__(
     self,
     game: AnyGame,
@@ -226,6 +228,7 @@ class Mediator:
     compiled_game: `CompiledGame`. The game.
   """
 
+  @typed
   def __init__(
     self, correlated_policy: CorrelatedPolicy, seed: int | np.random.Generator | None = None
   ) -> None:
@@ -263,8 +266,9 @@ class Mediator:
     """
     player = player_to_move(state, player)
     view = self.compiled_game.view
-    last, deviators = self._retrace(state)
-    if player in deviators:
+    view.check_state(state)
+    told, left = self._retrace(state)
+    if player in left:
       raise errors.PolicyError(
         f"Before the history [{state.history_str()}] player {player} has not followed the mediator's recommendation, "
         "and is told no more. Let it play by a policy, or call restart() if a new play has begun."
@@ -311,6 +315,7 @@ class MediatedBot(copying.CopyableBot):
   pickle of one bot has a mediator of its own; those of a list of bots share one.
   """
 
+  @typed
   def __init__(self, mediator: Mediator, player: int) -> None:
     """Makes the bot.
 

@@ -28,6 +28,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, aligned
 from spiel_cfr._util import arguments
 from spiel_cfr._util.copying import FrozenMapping
+from spiel_cfr._util.doors import typed
 from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.warm_start import read_policy
 from spiel_cfr.correlated.deviations import NONE, Memories, full_name
@@ -202,12 +203,12 @@ def measure(
   """
   measured = MEASURED[table.deviations]
   kind = measured[0] if kind is None else kind
+  arguments.one_of(kind, "kind", tuple(KINDS))
   if kind in NORMAL_FORMS:
     raise errors.ArgumentError(
       f"{play!r} stores sums, and the {kind} gap needs the strategies. Take MixturePolicy(game, "
       f"profiles).gap({kind!r})."
     )
-  arguments.one_of(kind, "kind", tuple(KINDS))
   if kind not in measured:
     able = [name for name, kinds in MEASURED.items() if kind in kinds]
     raise errors.ArgumentError(
@@ -285,6 +286,7 @@ class EmpiricalPlay:
     self._table.add(self._regrets, strategy, utility, reach, weight)
     self.total += weight
 
+  @typed
   def gap(self, kind: str | None = None) -> CorrelatedGap:
     """Returns the exact gap of the play from an equilibrium, see `EFRSolver.gap`."""
     return measure(self, self._table, self._regrets, self._play_values, self.total, kind)

@@ -26,6 +26,7 @@ import scipy  # its parts are imported when they are used
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr._util import arguments
+from spiel_cfr._util.interrupt import interruptible
 from spiel_cfr.correlated.correlated_policy import CorrelatedPolicy, PlanPolicy
 from spiel_cfr.correlated.correlation_plans import RelevantPairs
 from spiel_cfr.evaluation.sequence_form_matrices import payoff_matrix
@@ -167,7 +168,7 @@ def optimal_equilibrium(
   objective: Objective = "welfare",
   *,
   committed: int | None = None,
-  max_histories: int = 1_000_000,
+  max_histories: int = 100_000,
 ) -> OptimalEquilibrium:
   """Returns an optimal correlated equilibrium of a two-player game.
 
@@ -178,12 +179,12 @@ def optimal_equilibrium(
     game: a compiled game, or an argument of `compile_game`. The program has a variable for each relevant pair of
       sequences, and one for each trigger and infoset after it.
     concept: "EFCE", "EFCCE" or "NFCCE".
-    objective: "welfare" maximizes the sum of the players' expected payoffs, "fairness" the smaller one, and 0 or 1 that
-      of the player.
-    committed: a player without incentive constraints, as a Stackelberg leader; None if both may leave. With "EFCE" and
-      the leader's objective, the value is that of the Stackelberg extensive-form correlated equilibrium: a bound on
-      commitment to a mixed strategy (`exploitation.commit`).
-    max_histories: the most histories of the game.
+    objective: what is maximized: "welfare", the sum of both players' expected utilities; "fairness", the smaller of the
+      two; or a player, whose own.
+    committed: a player that obeys whatever it would gain by leaving, as a leader that has committed to the mediator's
+      plan; None if both may leave. With "EFCE" and its own objective, the value is the Stackelberg extensive-form
+      correlated equilibrium, which bounds that of commitment to a mixed strategy (`exploitation.commit`).
+    max_histories: how many the game may have. Leduc poker, of 9,457, has 49,225 relevant pairs.
 
   Raises:
     UnsupportedGameError: the game does not have two players, or has no states.
@@ -196,8 +197,9 @@ def optimal_equilibrium(
   arguments.one_of(concept, "concept", get_args(Concept))
   if isinstance(objective, bool) or not isinstance(objective, int) or not 0 <= objective <= 1:
     arguments.one_of(objective, "objective", ("welfare", "fairness"), " or a player, 0 or 1")
-  compiled = compile_game(game)
-  pairs = RelevantPairs(compiled, arguments.positive_integer(max_histories, "max_histories"))
+  max_histories = arguments.positive_integer(max_histories, "max_histories")
+  compiled = compile_game(game, max_nodes=max_histories, vector_form=False)
+  pairs = RelevantPairs(compiled, max_histories)
   if committed is not None:
     committed = arguments.integer(committed, "committed", 0, 1)
   constraints = [IncentiveConstraints(pairs, player, concept) for player in (0, 1)]
@@ -240,17 +242,20 @@ def _solve_program(
   else:
     costs[: len(pairs)] = -(payoffs.sum(axis=0) if objective == "welfare" else payoffs[objective])
   inequalities = scipy.sparse.block_array(rows, format="csc")
-  found = scipy.optimize.linprog(
-    costs,
-    A_ub=inequalities,
-    b_ub=np.zeros(inequalities.shape[0]),
-    A_eq=scipy.sparse.hstack(
-      [equal, scipy.sparse.csr_matrix((equal.shape[0], sum(sizes) + 1))]
-    ).tocsc(),
-    b_eq=right,
-    bounds=[(0, None)] * len(pairs) + [(None, None)] * sum(sizes) + [(None, 1.0)],
-    method="highs-ds",
-    options={"primal_feasibility_tolerance": _TOLERANCE, "dual_feasibility_tolerance": _TOLERANCE},
+  found: Any = interruptible(
+    lambda: scipy.optimize.linprog(
+      costs,
+      A_ub=inequalities,
+      b_ub=np.zeros(inequalities.shape[0]),
+      A_eq=scipy.sparse.hstack(
+        [equal, scipy.sparse.csr_matrix((equal.shape[0], sum(sizes) + 1))]
+      ).tocsc(),
+      b_eq=right,
+      bounds=[(0, None)] * len(pairs) + [(None, None)] * sum(sizes) + [(None, 1.0)],
+      method="highs-ds",
+      options={"primal_feasibility_tolerance": _FEASIBLE, "dual_feasibility_tolerance": _FEASIBLE},
+    ),
+    f"linear program of {len(costs):,} variables and {len(right) + inequalities.shape[0]:,} constraints",
   )
   if found.status != 0:
     raise errors.NoSolutionError(

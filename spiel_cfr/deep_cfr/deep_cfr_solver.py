@@ -17,6 +17,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, Uint64s, require
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr._util.time_slices import whole_steps
 from spiel_cfr.cfr.off_path import Unreached
 from spiel_cfr.cfr.solver import MOST_ITERATIONS
@@ -103,6 +104,7 @@ class DeepCFRSolver(MonteCarloSolver):
 
   _runtime: _Run
 
+  @typed
   def __init__(
     self,
     game: AnyGame,
@@ -190,6 +192,10 @@ class DeepCFRSolver(MonteCarloSolver):
     )
     self._encoder = Encoder(self.view, features)
     self._rows = None if self.engine == "states" else InfosetRows(self.compiled_game, self._encoder)
+    if self._rows is not None and not len(self._rows.features):
+      raise errors.UnsupportedGameError(
+        f"In {self.game} no player decides: networks have nothing to learn."
+      )
     self.reset()
 
   def reset(self) -> None:

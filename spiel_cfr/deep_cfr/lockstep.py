@@ -17,9 +17,10 @@ from spiel_cfr.deep_cfr.features import Encoder
 from spiel_cfr.deep_cfr.learner import Learner
 from spiel_cfr.deep_cfr.network import Array, Rows
 from spiel_cfr.deep_cfr.reservoir import Reservoir
+from spiel_cfr.games.openspiel import answers
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.infoset_features import Float32s
-from spiel_cfr.games.openspiel.state_checks import ReturnsCheck, chance_outcomes, unknown_player
+from spiel_cfr.games.openspiel.state_checks import ReturnsCheck
 from spiel_cfr.mccfr.random_draws import VISITED, fill_uniform, pick
 from spiel_cfr.mccfr.sampling_rules import Rule, Sampler
 
@@ -147,16 +148,13 @@ class LockStep:
     """Takes every traversal past its next decision. Adds the player's to `decisions`; returns unfinished traversals."""
     waiting: list[list[tuple[Any, tuple[int, int], list[int]]]]
     waiting = [[] for _ in range(self._view.num_players)]
-    for state, above in traversals:
-      self._to_decision(state)
-      if state.is_terminal():
+    for state, above in front:
+      mover = self._to_decision(state)
+      if mover == answers.TERMINAL:
         returns = self._view.returns(state)
         self._check(state, returns)
         _pass_up(decisions, above, float(returns[player]))
       else:
-        mover = state.current_player()
-        if not 0 <= mover < self._view.num_players:
-          raise unknown_player(state)
         waiting[mover].append((state, above, self._view.legal_actions(state)))
     result: list[_Waiting] = []
     for mover, group in enumerate(waiting):
@@ -172,8 +170,8 @@ class LockStep:
       fill_uniform(self._counters, draws)
       for place, (state, above, legal) in enumerate(group):
         if mover != player:
-          # The value of the sampled action is the estimate.
-          state.apply_action(pick(chances[place], 0, self._num_outputs, draws[place]))
+          # The value of what is drawn is the estimate.
+          self._view.apply(state, pick(chances[place], 0, self._num_outputs, draws[place]))
           result.append((state, above))
           continue
         decision, actions = len(decisions), legal
@@ -189,9 +187,9 @@ class LockStep:
         )
         if self._sampler.own != Rule.EVERY_ACTION:
           actions = [pick(explored[place], 0, self._num_outputs, draws[place])]
-        result += [(state.child(action), (decision, action)) for action in actions[:-1]]
-        state.apply_action(actions[-1])
-        result.append((state, (decision, actions[-1])))
+        result += [(self._view.child(state, action), (here, action)) for action in actions[:-1]]
+        self._view.apply(state, actions[-1])
+        result.append((state, (here, actions[-1])))
     return result
 
   def _explored(self, mask: Bools, chances: Float64s) -> Float64s:
@@ -202,16 +200,17 @@ class LockStep:
     result: Float64s = epsilon * uniform + (1.0 - epsilon) * chances
     return result
 
-  def _to_decision(self, state: Any) -> None:
-    """Samples chance until a player is to move or the game is over; counts the visited states."""
+  def _to_decision(self, state: Any) -> int:
+    """Draws what chance does until a player is to move or the game is over; returns the mover, counts the states."""
     self._counters[VISITED] += np.uint64(1)
     draw = np.empty(1)
-    while state.is_chance_node():
-      outcomes = chance_outcomes(self._view, state)
+    while (mover := self._view.mover(state)) == answers.CHANCE:
+      outcomes = self._view.chance_outcomes(state)
       fill_uniform(self._counters, draw)
       chances = [probability for _, probability in outcomes]
-      state.apply_action(outcomes[pick(chances, 0, len(chances), float(draw[0]))][0])
+      self._view.apply(state, outcomes[pick(chances, 0, len(chances), float(draw[0]))][0])
       self._counters[VISITED] += np.uint64(1)
+    return mover
 
 
 def _pass_up(decisions: list[_Decision], above: tuple[int, int], value: float) -> None:

@@ -19,6 +19,7 @@ from spiel_cfr.evaluation.evaluator import Evaluator
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import undivided
 from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
 from spiel_cfr.policies import forms, open_spiel
 
 
@@ -208,6 +209,7 @@ class Evaluation(Evaluated):
 
 def _prepare(game: AnyGame, policies: open_spiel.AnyPolicy) -> tuple[CompiledGame, Float64s]:
   compiled = compile_game(game).original
+  check_payoffs(compiled.name, compiled.payoff_range)
   return compiled, forms.sequence_form(compiled, open_spiel.from_policy(compiled, policies))
 
 

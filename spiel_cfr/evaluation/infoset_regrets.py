@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, concatenated_ranges
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -56,12 +57,15 @@ def largest_infoset_regret(
 
   Raises:
     PolicyError: the policy is for another game.
+    UnsupportedGameError: no player decides.
     GameTooLargeError: the game has more histories.
     ArgumentError: `max_nodes` is not a positive integer.
     GameError: see `compile_game`.
   """
   compiled = compile_game(game)
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
+  if not compiled.num_infosets:
+    raise errors.UnsupportedGameError(f"In {compiled} no player decides: no infoset has a regret.")
   behavioral = open_spiel.from_policy(compiled, policies)
   gains, masses = _gains(compiled, HistoryWalk(compiled, max_nodes), behavioral)
   counts = np.concatenate(compiled.num_actions)

@@ -19,6 +19,7 @@ import scipy  # its parts are imported when they are used
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
+from spiel_cfr._util.interrupt import interruptible
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.evaluation.sequence_form_matrices import constraint_matrix, payoff_matrix, sequences
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -141,15 +142,18 @@ def solve_program(
   right = np.zeros(num_infosets)
   right[0] = 1.0
   empty = scipy.sparse.csr_matrix((num_infosets, theirs.shape[0]))
-  found = scipy.optimize.linprog(
-    costs,
-    A_ub=scipy.sparse.hstack([-payoffs.T, theirs.T]).tocsc(),
-    b_ub=np.zeros(theirs.shape[1]),
-    A_eq=scipy.sparse.hstack([own, empty]).tocsc(),
-    b_eq=right,
-    bounds=np.stack([least, np.full_like(least, np.inf)], axis=1),
-    method=_SCIPY[method],
-    options={"primal_feasibility_tolerance": _FEASIBLE, "dual_feasibility_tolerance": _FEASIBLE},
+  found: Any = interruptible(
+    lambda: scipy.optimize.linprog(
+      costs,
+      A_ub=scipy.sparse.hstack([-payoffs.T, theirs.T]).tocsc(),
+      b_ub=np.zeros(theirs.shape[1]),
+      A_eq=scipy.sparse.hstack([own, empty]).tocsc(),
+      b_eq=right,
+      bounds=np.stack([least, np.full_like(least, np.inf)], axis=1),
+      method=_SCIPY[method],
+      options={"primal_feasibility_tolerance": _FEASIBLE, "dual_feasibility_tolerance": _FEASIBLE},
+    ),
+    f"linear program of {len(costs):,} variables and {num_infosets + theirs.shape[1]:,} constraints",
   )
   if found.status != 0:
     raise errors.NoSolutionError(

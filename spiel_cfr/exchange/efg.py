@@ -14,6 +14,7 @@ from spiel_cfr import errors
 from spiel_cfr._util import arguments, files
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL, word
 
 # Fractions with a larger denominator are written as decimals. OpenSpiel reads numerators as integers of 32 bits.
 _MAX_DENOMINATOR = 10**6
@@ -50,18 +51,18 @@ class _Names:
         f"The infostate {infostate!r} is not in the compiled game. Compile it again with its action filter."
       )
     actions = self._view.legal_actions(state)
-    words = self._labels.get((player, infostate))
-    if words is None:
-      words = {action: state.action_to_string(player, action) for action in actions}
-      words = self._labels[player, infostate] = distinct(words)
-    ordered = self._in_order(words, 0)
-    labels = " ".join(_quoted(words[action]) for action in ordered)
+    known = self._labels.get((player, infostate))
+    if known is None:
+      words = {action: word(state, player, action) for action in actions}
+      known = self._labels[player, infostate] = distinct(words)
+    ordered = self._in_order(known, 0)
+    labels = " ".join(_quoted(known[action]) for action in ordered)
     return f'p "" {player + 1} {number} {_quoted(infostate)} {{ {labels} }} 0', ordered
 
   def chance(self, state: Any) -> tuple[str, list[int]]:
     """Returns the line of a chance node, and its outcomes in the line's order."""
     outcomes = dict(self._view.chance_outcomes(state))
-    words = distinct({action: state.action_to_string(-1, action) for action in outcomes})
+    words = distinct({action: word(state, CHANCE, action) for action in outcomes})
     ordered = self._in_order(words, 1)
     chances = _exact_chances(tuple(outcomes[action] for action in ordered))
     pairs = zip(ordered, chances, strict=True)
@@ -114,14 +115,15 @@ def save_efg(game: AnyGame, path: str | os.PathLike[str], max_nodes: int = 10_00
           f"The game has more than max_nodes={max_nodes:,} histories, and the file has a line for each. Raise "
           "max_nodes if there is room."
         )
-      if state.is_terminal():
+      mover = compiled.view.mover(state)
+      if mover == TERMINAL:
         outcomes += 1
-        payoffs = " ".join(map(_number, state.returns()))
+        payoffs = " ".join(map(_number, compiled.view.returns(state)))
         line = f't "" {outcomes} "" {{ {payoffs} }}'
       else:
-        node = names.chance if state.is_chance_node() else names.decision
+        node = names.chance if mover == CHANCE else names.decision
         line, ordered = node(state)
-        stack += [state.child(action) for action in reversed(ordered)]
+        stack += [compiled.view.child(state, action) for action in reversed(ordered)]
       file.write(line.encode() + b"\n")
 
 

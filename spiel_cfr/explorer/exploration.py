@@ -116,6 +116,7 @@ def explore(
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
   path = arguments.path(path, "path")
   arguments.one_of(which, "which", get_args(Which))
+  title = title if title is None else arguments.text(title, "title")
   if traces is None:
     traces = {policies.solver.recipe.name: policies.rows} if isinstance(policies, Solution) else {}
   curves = _curves(traces)

@@ -30,7 +30,6 @@ from spiel_cfr.explorer.page_content import (
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.history_walk import HistoryWalk
 from spiel_cfr.games.openspiel.history_list import CHANCE, NONE
-from spiel_cfr.games.openspiel.state_checks import chance_outcomes
 from spiel_cfr.policies import forms
 
 
@@ -165,6 +164,7 @@ def _through(compiled: CompiledGame, walk: HistoryWalk, goals: Iterable[Any]) ->
   """Returns True for the histories that lead to one of these states or follow it, shape (nodes,)."""
   before, after = np.zeros((2, len(walk.mover)), bool)
   for goal in goals:
+    compiled.view.check_state(goal)
     state, node = compiled.view.new_initial_state(), 0
     for action in goal.history():
       legal = _legal(compiled, walk, state, node)
@@ -188,7 +188,7 @@ def _through(compiled: CompiledGame, walk: HistoryWalk, goals: Iterable[Any]) ->
 def _legal(compiled: CompiledGame, walk: HistoryWalk, state: Any, node: int) -> list[int]:
   """Returns the moves to the children of a node, in the children's order."""
   if walk.mover[node] == CHANCE:
-    return [action for action, _ in chance_outcomes(compiled.view, state)]
+    return [action for action, _ in compiled.view.chance_outcomes(state)]
   return compiled.view.legal_actions(state) if walk.mover[node] >= 0 else []
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pyspiel
 
+from spiel_cfr.games.openspiel import answers
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import NUM_CARDS
 
@@ -47,10 +48,7 @@ class MoveNames:
     """Returns the name of a move; its number if the game has no name for it."""
     if self.cards and state.is_chance_node():
       return self._dealt(action)
-    try:
-      word = str(state.action_to_string(state.current_player(), action))
-    except Exception:  # Users' games without action strings raise various errors.
-      return str(action)
+    word = answers.word(state, state.current_player(), action)
     return word if self._stacks is None else self._bet(state, action, word.rpartition("move=")[2])
 
   def cost(self, state: Any, action: int) -> int:

@@ -32,7 +32,6 @@ from spiel_cfr.explorer.page_content import (
   number_name,
 )
 from spiel_cfr.games.openspiel.history_list import CHANCE, NONE, TERMINAL
-from spiel_cfr.games.openspiel.state_checks import chance_outcomes
 from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.games.vector.vector_game import VectorGame
 from spiel_cfr.policies import forms
@@ -113,7 +112,7 @@ class _PlayedTree:
       node, place = int(tree.node_of_edge[edge]), self.child[edge]
       weights = np.maximum(tree.weights[tree.kind[node]], 0.0)
       for deal in np.flatnonzero(weights).tolist():
-        outcomes = dict(chance_outcomes(self.game.view, self.state(node, deal)))
+        outcomes = dict(self.game.view.chance_outcomes(self.state(node, deal)))
         weights[deal] *= outcomes.get(int(tree.action[edge]), 0.0)
       chances = self._chances(weights)
       self.opponent_weight[0][place] = chances @ self.reach[1][place]

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, require
+from spiel_cfr._util.doors import typed
 from spiel_cfr.cfr.gradient_solver import GradientSolver, GradientState
 from spiel_cfr.cfr.turns import in_turn
 from spiel_cfr.first_order.distances import DilatedDistance, Step, Weights
@@ -66,6 +67,7 @@ class ExcessiveGapSolver(GradientSolver[ExcessiveGapState]):
     distance: the distance on each player's strategies.
   """
 
+  @typed
   def __init__(
     self,
     game: AnyGame,

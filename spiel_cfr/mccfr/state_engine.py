@@ -9,21 +9,18 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint64s
 from spiel_cfr._numba.steps import Chain, Step
+from spiel_cfr.games.openspiel import answers
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.histories import CHANCE, TERMINAL, Histories
 from spiel_cfr.games.openspiel.state_checks import (
   ReturnsCheck,
-  chance_outcomes,
-  check_actions,
   has_no_end,
   inconsistent_actions,
   longest_history,
-  unknown_player,
 )
 from spiel_cfr.mccfr.infoset_table import Table
 from spiel_cfr.mccfr.random_draws import ITERATIONS
@@ -42,8 +39,6 @@ from spiel_cfr.mccfr.traversal import (
 )
 from spiel_cfr.mccfr.updates import FullAverage, average_all
 
-_CHANCE = int(pyspiel.PlayerId.CHANCE)
-_TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 # Rules by which several actions of a decision may be explored.
 _SEVERAL = Rule.EVERY_ACTION, Rule.BY_AVERAGE
 # Initial room: open decisions; histories, outcomes of chance and infosets.
@@ -124,7 +119,7 @@ class StateEngine:
       GameTooLargeError: the samples meet more than `max_infosets` infosets.
       InconsistentInfosetError: two states of an infoset have different legal actions.
       InvalidPayoffError: see `ReturnsCheck`.
-      GameError: a history has no end, or a state fails the `state_checks`.
+      GameError: a history has no end; or see `GameView`.
     """
     num_players = self.view.num_players
     for row in rows:
@@ -196,26 +191,24 @@ class StateEngine:
     state, sequences, end = self._state_of(node)
     if len(self._path) > self._longest:
       raise has_no_end(self.view, state)
-    mover, kind, moves = state.current_player(), TERMINAL, list[int]()
+    mover, kind, moves = self.view.mover(state), TERMINAL, list[int]()
     entry, is_kept = 0, False
-    if mover == _TERMINAL:
+    if mover == answers.TERMINAL:
       returns = self.view.returns(state)
       self._check(state, returns)
       self._histories.returns[0] = returns
-    elif mover == _CHANCE:
-      outcomes = chance_outcomes(self.view, state)
+    elif mover == answers.CHANCE:
+      outcomes = self.view.chance_outcomes(state)
       kind, moves = CHANCE, [action for action, _ in outcomes]
       self._reserve(node, len(moves))
       self._histories.probabilities[: len(moves)] = [chance for _, chance in outcomes]
-    elif 0 <= mover < self.view.num_players:
+    else:
       moves = self.view.legal_actions(state)
       kind, entry = mover, self._entry(state, mover, moves, sequences[mover])
       is_kept = (self._sampler.own if mover == player else self._sampler.others) in _SEVERAL
       if mover == averaged:
-        part = slice(entry, entry + len(moves))
-        self._averages.append((part, self.table.entries.cumulative[part].tobytes()))
-    else:
-      raise unknown_player(state)
+        here = slice(entry, entry + len(moves))
+        self._averages.append((here, self.table.entries.cumulative[here].tobytes()))
     self._reserve(node)
     self._histories.nodes[node] = kind, entry, end, len(moves)
     self._workspace.position[LISTED] = node
@@ -233,9 +226,9 @@ class StateEngine:
     state, moves, first_child, is_kept, mover, entry, sequences = path[-1]
     place = node - first_child
     if is_kept and place + 1 < len(moves):
-      state = state.child(moves[place])
+      state = self.view.child(state, moves[place])
     else:
-      state.apply_action(moves[place])
+      self.view.apply(state, moves[place])
     if mover >= 0:
       sequences = sequences.copy()
       sequences[mover] = entry + place
@@ -267,7 +260,7 @@ class StateEngine:
     infostate = self.view.infostate(state)
     infoset = self.infostates[player].get(infostate)
     if infoset is None:
-      infoset = self._new_infoset(state, infostate, legal, parent)
+      infoset = self._new_infoset(player, infostate, legal, parent)
     elif self.actions[infoset] != legal:
       raise inconsistent_actions(self.view, state, self.actions[infoset])
     elif self.table.entries.parent.item(infoset) != parent and not self._warned:
@@ -281,10 +274,8 @@ class StateEngine:
       )
     return self.table.entries.first.item(infoset)
 
-  def _new_infoset(self, state: Any, infostate: str, legal: list[int], parent: int) -> int:
-    table, player = self.table, state.current_player()
-    if tuple(legal) not in self._known_actions:
-      check_actions(self.view, state, legal)
+  def _new_infoset(self, player: int, infostate: str, legal: list[int], parent: int) -> int:
+    table = self.table
     if table.num_infosets >= self._max_infosets:
       raise errors.GameTooLargeError(
         f"The samples have met more than max_infosets={self._max_infosets:,} infosets, which take "

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies import open_spiel
 from spiel_cfr.policies.forms import uniform
@@ -14,6 +15,7 @@ from spiel_cfr.policies.forms import uniform
 Mask = npt.NDArray[np.uint8]
 
 
+@typed
 def locked_part(
   compiled: CompiledGame, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None
 ) -> tuple[Mask, Float64s]:

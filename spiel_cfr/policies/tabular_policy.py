@@ -13,6 +13,7 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.openspiel import answers
 
 
 class LivePolicy(NamedTuple):
@@ -110,7 +111,7 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
       if player_id is None
       else arguments.integer(player_id, "player_id", 0, self._compiled.num_players - 1)
     )
-    if not state.legal_actions(player):
+    if not answers.legal_actions(state, player):
       return {0: 1.0}
     infostate, actions = self._compiled.view.look_up(state, player)
     row = self.state_lookup.get(infostate)
@@ -177,14 +178,14 @@ def player_to_move(state: Any, player_id: int | None = None) -> int:
   Raises:
     PolicyError: no player is to move, or not `player_id`.
   """
-  player: int = state.current_player()
+  player = answers.current_player(state)
   if state.is_simultaneous_node():
-    if player_id is None or player_id not in range(state.num_players()):
+    if player_id is None:
       raise errors.PolicyError(
-        f"At the history [{state.history_str()}] all players move at once: give the player as player_id, not "
-        f"{player_id!r}."
+        f"At the history [{state.history_str()}] all players move at once: say whose policy is asked for, "
+        f"with player_id."
       )
-    return int(player_id)
+    return arguments.integer(player_id, "player_id", 0, state.num_players() - 1)
   if player < 0 or player_id not in (None, player):
     mover = f"player {player}" if player >= 0 else "a terminal or chance node, no player"
     raise errors.PolicyError(

@@ -23,8 +23,10 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.bots import PolicyBot
 from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.policies import open_spiel
@@ -86,6 +88,7 @@ class Match:
     )
 
 
+@typed
 def play_match(
   game: str | pyspiel.Game,
   contestant: Contestant,
@@ -120,7 +123,8 @@ def play_match(
   deals = arguments.positive_integer(deals, "deals")
   seed = arguments.integer(seed, "seed", 0)
   sides = [
-    _bots(side, np.random.default_rng([seed, i])) for i, side in enumerate((contestant, opponent))
+    _bots(view.game, side, np.random.default_rng([seed, i]))
+    for i, side in enumerate((contestant, opponent))
   ]
   found = np.zeros((deals, 2, 2))
   for deal in range(deals):
@@ -133,8 +137,9 @@ def play_match(
   return Match(found[..., 0], found[..., 1])
 
 
-def _bots(side: Contestant, rng: np.random.Generator) -> list[pyspiel.Bot]:
+def _bots(game: pyspiel.Game, side: Contestant, rng: np.random.Generator) -> list[pyspiel.Bot]:
   if not isinstance(side, list | tuple):
+    open_spiel.check_game(game, side)
     return [PolicyBot(side, player, seed=rng) for player in (0, 1)]
   if len(side) != 2 or not all(isinstance(bot, pyspiel.Bot) for bot in side):
     raise errors.ArgumentError(
@@ -151,15 +156,15 @@ def _play(
 
   def choose(state: Any, mover: int) -> int:
     chances: list[tuple[int, float]] = []
-    if state.is_chance_node():
+    if mover == CHANCE:
       chances = view.chance_outcomes(state)
       sums = np.cumsum([chance for _, chance in chances])
       action = chances[int(np.searchsorted(sums[:-1], rng.random() * sums[-1], "right"))][0]
     elif bots[mover].provides_policy():
       chances, action = call_bot(bots[mover].step_with_policy, state)
     else:
-      action = call_bot(bots[mover].step, state)
-    _check_move(state, mover, chances, action)
+      action = asked(bots[mover].step, state)
+    _check_move(view, state, mover, chances, action)
     if baseline is not None and chances:
       luck[:] += _luck(view, baseline, state, chances, action)
     return action
@@ -168,13 +173,12 @@ def _play(
   return returns - luck, returns
 
 
-def _check_move(state: Any, mover: int, chances: list[tuple[int, float]], action: int) -> None:
-  """Raises PolicyError if a bot's action is illegal, or contradicts its distribution."""
-  legal, distribution = state.legal_actions(), dict(chances)
-  is_possible = not distribution or (
-    abs(sum(distribution.values()) - 1) <= 1e-6 and distribution.get(action)
-  )
-  if action not in legal or not is_possible:
+def _check_move(
+  view: GameView, state: Any, mover: int, chances: list[tuple[int, float]], action: int
+) -> None:
+  legal = view.legal_actions(state) if mover >= 0 else [each for each, _ in chances]
+  told = dict(chances)
+  if action not in legal or (told and (abs(sum(told.values()) - 1) > 1e-6 or not told.get(action))):
     raise errors.PolicyError(
       f"After the history [{state.history_str()}] player {mover} plays {action} with probabilities {distribution}; the "
       f"legal actions are {legal}."
@@ -192,9 +196,9 @@ def _luck(
   mean, drawn = np.zeros(2), np.zeros(2)
   for each, chance in chances:
     if chance > 0:
-      child = state.child(each)
-      values = view.returns(child) if child.is_terminal() else baseline(child)
-      if values is None:
+      child = view.child(state, each)
+      known = view.returns(child) if view.mover(child) == TERMINAL else baseline(child)
+      if known is None:
         return np.zeros(2)
       values = _two_numbers(values, child)
       mean += chance * values
@@ -220,6 +224,7 @@ def _history(state: Any) -> Hashable:
   return tuple(state.history())
 
 
+@typed
 def value_baseline(
   game: AnyGame, policy: Anything, *, key: Callable[[Any], Hashable] = _history
 ) -> Baseline:
@@ -243,12 +248,13 @@ def value_baseline(
   sums: dict[Hashable, Float64s] = collections.defaultdict(lambda: np.zeros(3))
 
   def visit(state: Any, reach: float) -> Float64s:
-    if state.is_terminal():
+    mover = view.mover(state)
+    if mover == TERMINAL:
       return np.array(view.returns(state), np.float64)
-    is_chance = state.is_chance_node()
+    is_chance = mover == CHANCE
     moves = view.chance_outcomes(state) if is_chance else table[view.infostate(state)].items()
     result = sum(
-      (chance * visit(state.child(action), reach * chance) for action, chance in moves),
+      (chance * visit(view.child(state, action), reach * chance) for action, chance in moves),
       np.zeros(compiled.num_players),
     )
     # Histories that are never reached have values too.

@@ -12,7 +12,9 @@ from open_spiel.python import rl_agent, rl_environment
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.openspiel import answers
 from spiel_cfr.games.openspiel.infoset_features import Float32s, information_state_tensor
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.policies import open_spiel
@@ -41,7 +43,9 @@ def read_anything(
   arguments.one_of(answers, "answers", get_args(Answers))
   batch_size = arguments.positive_integer(batch_size, "batch_size")
   entries = []
-  for player, each in enumerate(open_spiel.one_per_player(policy, compiled.num_players)):
+  policies = open_spiel.one_per_player(policy, compiled.num_players)
+  open_spiel.check_game(compiled, *policies)
+  for player, each in enumerate(policies):
     if isinstance(each, rl_agent.AbstractAgent | pyspiel.Bot):
       _check_seat(each, player, is_alone=each is policy)
     if isinstance(each, rl_agent.AbstractAgent):
@@ -61,6 +65,7 @@ def read_anything(
 class FunctionPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
   """OpenSpiel policy of a function of tensors, called state by state, for games too large to be walked."""
 
+  @typed
   def __init__(
     self,
     game: str | pyspiel.Game,
@@ -86,8 +91,8 @@ class FunctionPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
       PolicyError: the function returns no distribution over the legal actions, or no player is to move.
     """
     player = player_to_move(state, player_id)
-    name = state.information_state_string(player)
-    legal = state.legal_actions(player)
+    name = answers.information_state_string(state, player)
+    legal = answers.legal_actions(state, player)
     mask = np.zeros((1, self.game.num_distinct_actions()), bool)
     mask[0, legal] = True
     if isinstance(state, pyspiel.TurnBasedSimultaneousState):

@@ -10,12 +10,13 @@ from spiel_cfr import errors
 from spiel_cfr.bots import DrawingBot, PolicyBot, distribution
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
+from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
 from spiel_cfr.mccfr.random_draws import pick
-from spiel_cfr.policies.open_spiel import call_bot, one_per_player
+from spiel_cfr.policies.open_spiel import asked, check_game, one_per_player
 
-_CHANCE, _TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 _ROUNDING = 1e-9
 # The most cached distributions of a player's policy.
 _MOST_CACHED = 200_000
@@ -51,9 +52,12 @@ class Seats:
         f"{view.game} declares payoffs from {self.payoff_range[0]} to {self.payoff_range[1]}: without limits, no "
         "number of plays bounds a mean."
       )
+    check_payoffs(str(view.game), self.payoff_range)
+    policies = one_per_player(policy, view.num_players)
+    check_game(view.game, *policies)
     self._bots = [
       each if isinstance(each, pyspiel.Bot) else PolicyBot(each, player)
-      for player, each in enumerate(one_per_player(policy, view.num_players))
+      for player, each in enumerate(policies)
     ]
     # Bots that may have a memory are informed of all moves, and called at every state.
     self._informed = [None if isinstance(bot, DrawingBot) else bot for bot in self._bots]
@@ -99,9 +103,9 @@ class Seats:
 
     def choose(state: Any, mover: int) -> int:
       self.states += 1
-      if mover == _CHANCE:
-        outcomes, chances = zip(*view.chance_outcomes(state), strict=True)
-        return int(outcomes[pick(chances, 0, len(chances), luck(mover))])
+      if mover == CHANCE:
+        drawn, chances = zip(*view.chance_outcomes(state), strict=True)
+        return int(drawn[pick(chances, 0, len(chances), luck(mover))])
       infostate, legal = view.infostate(state), view.legal_actions(state)
       place = respond(infostate, legal) if mover == player else None
       if place is not None:
@@ -149,11 +153,11 @@ def play(
   state = view.new_initial_state()
   for bot in informed:
     if bot is not None:
-      call_bot(bot.restart_at, state)
-  while (mover := state.current_player()) != _TERMINAL:
+      asked(bot.restart_at, state)
+  while (mover := view.mover(state)) != TERMINAL:
     action = choose(state, mover)
     for player, bot in enumerate(informed):
       if bot is not None and player != mover:
-        call_bot(bot.inform_action, state, mover, action)
-    state.apply_action(action)
+        asked(bot.inform_action, state, mover, action)
+    view.apply(state, action)
   return state

@@ -19,6 +19,7 @@ from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s
 from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.simd import load, store
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.blocks import (
   Block,
@@ -120,6 +121,7 @@ class OFTRL(RegretMinimizer):
     """Returns rows of the tie tolerance, the weight of the prediction, the factor of the steps, and the regularizer."""
     return parameter_rows(iterations, game, 1.0, 1.0, float(self.regularizer == "euclidean"))
 
+  @typed
   def initial_infoset_state(self, game: CompiledGame) -> Float64s:
     """Returns the step sizes, shape (1, infosets)."""
     return self.steps[None]
@@ -154,6 +156,7 @@ class Hedge(RegretMinimizer):
     # Iteration t chooses the strategy of t + 1, from t utilities.
     return parameter_rows(iterations, game, 0.0, 1.0 / np.sqrt(iterations), 0.0)
 
+  @typed
   def initial_infoset_state(self, game: CompiledGame) -> Float64s:
     """Returns the steps of the first iteration, shape (1, infosets)."""
     actions = np.concatenate([tree.infoset_actions for tree in game.treeplexes])

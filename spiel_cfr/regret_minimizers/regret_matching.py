@@ -26,6 +26,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._numba.simd import full, load, store, where_greater
 from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.blocks import (
   Block,
@@ -236,6 +237,7 @@ class RegretMatching(RegretMinimizer):
     return cls(forgets_negative=True, prediction=arguments.real_number(weight, "weight", 0.0, 1.0))
 
   @classmethod
+  @typed
   def discounted_plus(cls, alpha: float = 1.5, predictive: bool = False) -> "RegretMatching":
     """Returns the minimizer of DCFR+ or, with a prediction, of PDCFR+.
 

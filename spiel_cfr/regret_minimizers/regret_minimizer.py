@@ -31,6 +31,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._numba.steps import StepKernel
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.schedules import Numbers, evaluated
 
@@ -91,6 +92,7 @@ class RegretMinimizer(abc.ABC):
     """The possible forms of a warm start, the best first."""
     return () if self.resume is None else ("proportional",)
 
+  @typed
   def warm_action_state(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
     """Returns the `action_state` after iterations with the same regrets; by default, the initial one.
 
@@ -125,6 +127,7 @@ class RegretMinimizer(abc.ABC):
     """
     return parameter_rows(iterations, game)
 
+  @typed
   def initial_infoset_state(self, game: CompiledGame) -> Float64s:
     """Returns the first `infoset_state`, shape (infoset_lines, infosets of all players)."""
     return np.zeros((self.infoset_lines, game.num_infosets))

@@ -19,11 +19,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.history_list import NONE, TERMINAL, HistoryList, Move, in_order
-from spiel_cfr.games.openspiel.state_checks import (
-  SUM_TOLERANCE,
-  check_actions,
-  inconsistent_actions,
-)
+from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE, inconsistent_actions
 
 _ADVICE = " Raise the limit (max_nodes, of bots max_histories), or the time."
 # Trees of whole games, walked once for all who hold them at a time.
@@ -332,7 +328,6 @@ class _Infostates:
     legal, number = view.legal_actions(state), both[player]
     infoset = self.infosets.get(number)
     if infoset is None:
-      check_actions(view, state, legal)
       infoset = self.infosets[number] = len(self.infosets), legal, in_order(legal)
     elif legal != infoset[1]:
       raise inconsistent_actions(view, state, infoset[1])

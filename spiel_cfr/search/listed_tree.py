@@ -8,6 +8,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.openspiel import answers
 from spiel_cfr.games.openspiel.history_list import TERMINAL
 from spiel_cfr.policies import open_spiel
 from spiel_cfr.search import listed_cut_out
@@ -90,9 +91,7 @@ class ListedTree(ForestTree):
       ArgumentError: the state is terminal, or none of this game.
     """
     histories = self.histories
-    own = self.game.view.own_state(state, max(0, state.current_player()))
-    if own.get_game().get_type().short_name != self.game.game.get_type().short_name:
-      raise errors.ArgumentError(f"The state of {own.get_game()} is none of {self.game}.")
+    own = self.game.view.own_state(state, max(0, answers.current_player(state)))
     path = histories.path(own.history())
     if not path:
       raise errors.ArgumentError(f"The history [{state.history_str()}] is none of {self.game}.")

@@ -9,7 +9,7 @@ import numpy as np
 from spiel_cfr import catalogue, errors
 from spiel_cfr._util import arguments
 from spiel_cfr.bots import DrawingBot
-from spiel_cfr.games.openspiel import loading
+from spiel_cfr.games.openspiel import answers, loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker.deal import public_moves
 from spiel_cfr.poker.public_game import has_many_hands
@@ -126,7 +126,7 @@ class SearchBot(DrawingBot):
       UnsupportedGameError: the game is not a constant-sum game of two players, or infosets span lengths.
     """
     deadline = time.perf_counter() + self._seconds
-    if state.is_terminal() or state.is_chance_node() or not state.legal_actions(self._player):
+    if not answers.legal_actions(state, self._player):
       return []
     game = self._game_of(state)
     own = game.view.own_state(state, self._player)
@@ -145,7 +145,7 @@ class SearchBot(DrawingBot):
       return None
 
   def _game_of(self, state: Any) -> "_Game":
-    game = state.get_game()
+    game = answers.game_of(state)
     name = str(game)
     if self._game is None or name not in self._game.names:
       self._game = self._take_up(GameView(loading.load_game(game)))
@@ -220,8 +220,8 @@ class SearchBot(DrawingBot):
         if self._look_up(state, self._player) is None:
           raise
         return None
-      at.apply_action(action)
-      if at.current_player() == self._player:
+      game.view.apply(at, action)
+      if game.view.mover(at) == self._player:
         search = self._first_search(game, above, at, deadline)
         if search is not None:
           return search

@@ -7,6 +7,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.search.history_tree import connected
 
@@ -53,9 +54,9 @@ class StateAbove:
     joined: list[tuple[int, int]] = []
     after: list[StateAbove] = []
     for place, state in enumerate(together.states):
-      for player in (0, 1) if state.current_player() >= 0 else ():
+      for player in (0, 1) if view.mover(state) >= 0 else ():
         joined.append((place, keys.setdefault((player, view.named(state, player)), len(keys))))
-    if any(state.is_chance_node() for state in together.states):
+    if any(view.mover(state) == CHANCE for state in together.states):
       # Chance nodes have no information states: the states below say which of them belong together.
       try:
         after = together._split(view, look_up, limit)
@@ -81,8 +82,8 @@ class StateAbove:
     states: list[Any] = []
     columns: list[Float64s] = []
     for state, before in zip(self.states, self.probabilities.T, strict=True):
-      mover = state.current_player()
-      if state.is_chance_node():
+      mover = view.mover(state)
+      if mover == CHANCE:
         moves = dict(view.chance_outcomes(state))
       else:
         legal = view.legal_actions(state)
@@ -95,8 +96,8 @@ class StateAbove:
           "knowledge. Raise max_histories."
         )
       for action, chance in moves.items():
-        child = state.child(action)
-        if not child.is_terminal():
+        child = view.child(state, action)
+        if view.mover(child) != TERMINAL:
           states.append(child)
           column = before.copy()
           column[1 + mover] *= chance

@@ -8,6 +8,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr.games.openspiel import answers
 from spiel_cfr.games.vector.public_tree import CHANCE
 from spiel_cfr.games.vector.vector_game import VectorGame
 from spiel_cfr.search.cut_outs import CutOut, Start
@@ -88,6 +89,7 @@ class VectorTree(ForestTree):
       ArgumentError: the state is terminal, or none of this game.
     """
     tree = self.game.tree
+    state = self.game.view.own_state(state, max(0, answers.current_player(state)))
     moves = [(each.player, each.action) for each in state.full_history()]
     after = list(itertools.dropwhile(lambda move: move[0] == CHANCE, moves))
     deal = np.full(tree.deals.paths.shape[1], NONE)

@@ -128,7 +128,7 @@ def _steps(
       raise errors.ArgumentError(
         "loss_bounds belongs to constant steps, steps='paper' or a factor; adaptive steps use the D of each infoset."
       )
-    delta = arguments.positive_number(DELTA if delta is None else delta, "delta")
+    delta = arguments.real_number(DELTA if delta is None else delta, "delta", 1e-100, 1e100)
     return adaptive_steps(game, regularizer, delta, power)
   if delta is not None:
     raise errors.ArgumentError("delta belongs to steps='adaptive'; other steps are constant.")
@@ -142,7 +142,7 @@ def _steps(
   if kappa is not None:
     kappa = arguments.positive_number(kappa, "kappa")
   factor = 1.0 if steps == "paper" else arguments.positive_number(steps, "steps")
-  bounds: LossBounds = loss_bounds or "infosets"
+  bounds: LossBounds = "infosets" if loss_bounds is None else loss_bounds
   arguments.one_of(bounds, "loss_bounds", get_args(LossBounds))
   constants = paper_steps(game, regularizer, horizon=horizon, kappa_root=kappa, loss_bounds=bounds)
   return constants.scaled(factor)

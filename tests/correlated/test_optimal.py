@@ -1,6 +1,8 @@
 """The best correlated equilibria, against a program over all pairs of pure strategies, and numbers known by hand."""
 
 import itertools
+import signal
+import threading
 
 import numpy as np
 import pyspiel
@@ -219,3 +221,24 @@ def test_what_has_no_plan():
     correlated.optimal_equilibrium("kuhn_poker", objective=2)
   with pytest.raises(errors.GameTooLargeError, match="max_nodes=10"):
     correlated.optimal_equilibrium("kuhn_poker", max_histories=10)
+
+
+def test_games_too_large_are_refused_before_the_work():
+  for ask in (correlated.optimal_equilibrium, lambda game: spiel_cfr.solve_qre(game, 3.0)):
+    with pytest.raises(errors.GameTooLargeError, match="max_nodes=100,000"):
+      ask("tic_tac_toe")
+
+
+def test_an_interrupt_ends_the_wait_for_a_linear_program(monkeypatch):
+  """HiGHS looks at no signal."""
+  done = threading.Event()
+
+  def linprog(*arguments, **options):
+    signal.raise_signal(signal.SIGINT)
+    done.wait(60)
+
+  monkeypatch.setattr(scipy.optimize, "linprog", linprog)
+  for ask in (correlated.optimal_equilibrium, spiel_cfr.solve_lp):
+    with pytest.raises(KeyboardInterrupt):
+      ask("kuhn_poker")
+  done.set()

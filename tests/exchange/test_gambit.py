@@ -75,11 +75,11 @@ def random_policies(compiled, path):
   stack = [compiled.view.new_initial_state()]
   while stack:
     state = stack.pop()
-    actions = [] if state.is_terminal() else compiled.view.legal_actions(state)
+    player, actions = state.current_player(), []
     if state.is_chance_node():
       actions = [action for action, _ in state.chance_outcomes()]
-    elif actions:
-      player = state.current_player()
+    elif player >= 0:
+      actions = compiled.view.legal_actions(state)
       infostate = compiled.view.infostate(state)
       chances = found[player][spiel_cfr.exchange.efg._quoted(infostate)]
       words = {action: state.action_to_string(player, action) for action in actions}

@@ -22,12 +22,8 @@ import tqdm
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import memory
+from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL, cannot_be_walked
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.state_checks import (
-  cannot_be_walked,
-  check_actions,
-  unknown_player,
-)
 
 # Default limits of a walk.
 DEFAULT_MAX_NODES = 20_000_000
@@ -150,41 +146,34 @@ class _Descents:
     """Makes one descent."""
     state, weight, states, moves = self._view.new_initial_state(), 1.0, 1.0, 0
     try:
-      while not state.is_terminal():
+      while (player := self._view.mover(state)) != TERMINAL:
         if self.num_visited and self.is_out_of_time():
           break
-        moves += not state.is_chance_node()
+        moves += player != CHANCE
         if moves > self._longest:
           raise errors.GameError(
             f"The game has not ended after {self._longest:,} moves, its max_game_length. Games must end: make it "
             "longer, or let states be terminal."
           )
-        actions = self._actions_at(state)
+        actions = self._actions_at(state, player)
         weight *= len(actions)
         states += weight
-        state.apply_action(self._choose(actions))
+        self._view.apply(state, self._choose(actions))
         self.num_visited += 1
     except (errors.SpielCFRError, MemoryError):
       raise
     except Exception as problem:
       raise cannot_be_walked(state, problem) from problem
-    if not self.samples or state.is_terminal():
+    if not self.samples or player == TERMINAL:
       self.samples.append((states, weight))
 
-  def _actions_at(self, state: Any) -> Sequence[int]:
+  def _actions_at(self, state: Any, player: int) -> Sequence[int]:
     """Returns the actions at a state, those of chance too, and counts the infoset of a player."""
     view = self._view
-    if state.is_chance_node():
-      actions = [action for action, _ in view.chance_outcomes(state)]
-    else:
-      player = state.current_player()
-      if not 0 <= player < view.num_players:
-        raise unknown_player(state)
-      actions = view.legal_actions(state)
-      self.met[player][view.infostate(state)] += 1
-    if not actions:
-      check_actions(view, state, actions)
-    return actions
+    if player == CHANCE:
+      return [action for action, _ in view.chance_outcomes(state)]
+    self.met[player][view.infostate(state)] += 1
+    return view.legal_actions(state)
 
 
 def at_least(samples: Sequence[float] | Float64s) -> float:

@@ -6,14 +6,14 @@ an action filter is therefore sampled and evaluated with the same filter.
 
 import functools
 import math
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.games.openspiel import loading
+from spiel_cfr.games.openspiel import answers, loading
+from spiel_cfr.games.openspiel.answers import guarded
 from spiel_cfr.games.openspiel.perfect_recall_infostates import OwnHistory
 
 # (state, its legal actions) -> the actions to keep.
@@ -29,8 +29,9 @@ _TURN_BASED = "turn_based_simultaneous_game"
 class GameView:
   """A sequential game, the actions that are kept, and the names of infostates. It never changes.
 
-  `infostate`, `legal_actions` and `chance_outcomes` are attributes that are called with states that descend from
-  `new_initial_state`. If the view changes nothing, they are OpenSpiel's own functions:
+  Questions to a state are attributes that are called with states that descend from `new_initial_state`. If the view
+  changes nothing, they are OpenSpiel's own functions. Answers of games in Python, of games read from files and of a
+  user's functions are checked: an exception, or an answer of another type, raises an error with the history.
 
       view = GameView(pyspiel.load_game("leduc_poker"), lambda state, actions: actions[:2])
       state = view.new_initial_state()
@@ -43,9 +44,13 @@ class GameView:
     possible_only: bool. Whether chance outcomes of probability 0 are left out. Endgames of `universal_poker` list every
       deal, and OpenSpiel does not continue after an impossible one.
     num_players: int. The number of players.
+    mover: function of a state; returns the player to move, `answers.CHANCE` or `answers.TERMINAL`.
+    child: function of a state and an action; returns the state after it.
+    apply: function of a state and an action; changes the state to the one after the action.
     infostate: function of a state at which a player moves; returns the name of that player's infoset. The argument is a
       function of state and player, or "history" for the player's own observations and actions in order. By default,
       names are OpenSpiel's `information_state_string`.
+    named: function of a state and a player; returns that player's infostate, also if another player moves.
     legal_actions: function of a state at which a player moves; returns the kept actions in ascending order. Raises
       ArgumentError if the filter keeps no action, an illegal action, or an action twice.
     chance_outcomes: function of a chance node; returns (action, probability) pairs.
@@ -67,19 +72,34 @@ class GameView:
     self._infostate, self._returns = infostate, returns
     self._is_turn_based = game.get_type().short_name == _TURN_BASED
     self._name = OwnHistory(game) if infostate == "history" else infostate
-    root_type = type(game.new_initial_state())
-    self._all_actions = _method(root_type, "legal_actions")
-    self._all_outcomes = _method(root_type, "chance_outcomes")
+    root = game.new_initial_state()
+    read = answers.Answers(game)
+
+    def question(name: str, check: answers.Read) -> Callable[..., Any]:
+      ask = _method(type(root), name)
+      return ask if answers.keeps_promises(game, root) else guarded(ask, check)
+
+    self.mover: Callable[[Any], int] = question("current_player", read.mover)
+    self.child: Callable[[Any, int], Any] = question("child", answers.child)
+    self.apply: Callable[[Any, int], None] = question("apply_action", answers.anything)
+    self._all_actions = question("legal_actions", read.actions)
+    self._all_outcomes = question("chance_outcomes", answers.outcomes)
+    self.named: Callable[[Any, int], str] = guarded(
+      self._name or _method(type(root), "information_state_string"),
+      answers.given_name if self._name else answers.name,
+    )
     self.infostate: Callable[[Any], str] = (
-      self._named if infostate is not None else _method(root_type, "information_state_string")
+      self._named if self._name else question("information_state_string", answers.name)
     )
-    self.legal_actions: Callable[[Any], list[int]] = (
-      self._kept_actions if action_filter else self._all_actions
-    )
+    self.legal_actions: Callable[[Any], list[int]] = self._all_actions
+    if action_filter is not None:
+      self.legal_actions = guarded(self._kept_actions, answers.anything)
     self.chance_outcomes: Callable[[Any], list[tuple[int, float]]] = (
       self._possible_outcomes if self.possible_only else self._all_outcomes
     )
-    self.returns: ReturnsFunction = returns or _method(root_type, "returns")
+    self.returns: ReturnsFunction = (
+      guarded(returns, read.returns) if returns else question("returns", read.returns)
+    )
 
   def __reduce__(self) -> tuple[Any, ...]:
     """Copies and pickles as a call, since OpenSpiel's functions can't be pickled."""
@@ -134,12 +154,13 @@ class GameView:
     stack = [self.new_initial_state()]
     while stack:
       state, moves = stack.pop(), []
-      if state.is_chance_node():
+      player = self.mover(state)
+      if player == answers.CHANCE:
         moves = [action for action, _ in self.chance_outcomes(state)]
-      elif not state.is_terminal():
+      elif player >= 0:
         moves = self.legal_actions(state)
       yield state, moves
-      stack += [state.child(action) for action in sorted(moves, key=str, reverse=True)]
+      stack += [self.child(state, action) for action in sorted(moves, key=str, reverse=True)]
 
   def first_states(self, infostates: Sequence[Sequence[str]]) -> list[Any]:
     """Walks the game until a state of every infoset is found: the first in the order of histories, as in OpenSpiel.
@@ -158,8 +179,9 @@ class GameView:
     for state, _ in self.states():
       if not missing:
         break
-      if state.current_player() >= 0:
-        known, infostate = found[state.current_player()], self.infostate(state)
+      player = self.mover(state)
+      if player >= 0:
+        known, infostate = found[player], self.infostate(state)
         if infostate in known and known[infostate] is None:
           known[infostate] = state
           missing -= 1
@@ -190,28 +212,28 @@ class GameView:
       state = self._in_turns(state, mover)
     return self.infostate(state), self.legal_actions(state)
 
+  def check_state(self, state: Any) -> None:
+    """Checks that `look_up` takes a state.
+
+    Raises:
+      ArgumentError: it is of another game, or no state.
+    """
+    game = answers.game_of(state)
+    mine, simultaneous = _kind(self.game), self.game.get_parameters().get("game", {})
+    if _kind(game) not in (mine, (simultaneous.get("name"), self.num_players)):
+      raise errors.ArgumentError(f"The state of {game} is none of {self.game}.")
+
   def own_state(self, state: Any, player: int) -> Any:
-    """Returns the state of this view's own game that corresponds to a state of `look_up`."""
+    """Returns the state of this view's own game that corresponds to a state of `look_up`; see `check_state`."""
+    self.check_state(state)
     if isinstance(state, RestrictedState):
       return state.unrestricted
     if self._is_turn_based and state.get_game().get_type().short_name != _TURN_BASED:
       return self._in_turns(state, player)
     return state
 
-  def named(self, state: Any, player: int) -> str:
-    """Returns a player's infostate at any state, also if another player moves."""
-    if self._name is None:
-      infostate: str = state.information_state_string(player)
-      return infostate
-    name = self._name(state, player)
-    if not isinstance(name, str):
-      raise errors.ArgumentError(
-        f"infostate has returned {name!r} after the history [{state.history_str()}], not a string."
-      )
-    return name
-
   def _named(self, state: Any) -> str:
-    return self.named(state, state.current_player())
+    return self.named(state, self.mover(state))
 
   def _in_turns(self, state: Any, player: int) -> Any:
     """Returns the state of the turn-based version in which a player moves; other players' moves are arbitrary."""
@@ -224,7 +246,7 @@ class GameView:
 
   def _kept_actions(self, state: Any) -> list[int]:
     legal = self._all_actions(state)
-    kept: Any = self.action_filter(state, list(legal)) if self.action_filter else legal
+    kept: Any = self.action_filter(state, list(legal)) if self.action_filter is not None else legal
     try:
       kept = list(kept)
       chosen = set(kept)
@@ -241,7 +263,7 @@ class GameView:
   def _possible_outcomes(self, state: Any) -> list[tuple[int, float]]:
     # An endgame lists a million deals at its root.
     if state.is_initial_state():
-      return self._first_outcomes
+      return [*self._first_outcomes]
     return [outcome for outcome in self._all_outcomes(state) if outcome[1] > 0]
 
   @functools.cached_property
@@ -250,16 +272,16 @@ class GameView:
     return [outcome for outcome in self._all_outcomes(root) if outcome[1] > 0]
 
 
-def _method(state_type: type[Any], name: str) -> Callable[[Any], Any]:
+def _method(state_type: type[Any], name: str) -> Callable[..., Any]:
   """Returns a method as a function of a state.
 
   OpenSpiel's function is faster than a method call. It is used unless the state's class overrides it.
   """
-  function: Callable[[Any], Any] = getattr(pyspiel.State, name)
+  function: Callable[..., Any] = getattr(pyspiel.State, name)
   if getattr(state_type, name, None) is not function:
-    return operator.methodcaller(name)
+    return lambda state, *arguments: getattr(state, name)(*arguments)
   # The function of C that pybind11 wraps is faster still.
-  inner: Callable[[Any], Any] = getattr(function, "__func__", function)
+  inner: Callable[..., Any] = getattr(function, "__func__", function)
   return inner
 
 
@@ -361,6 +383,10 @@ class RestrictedState:
 
   def __str__(self) -> str:
     return str(self._state)
+
+
+def _kind(game: Any) -> tuple[str, int]:
+  return game.get_type().short_name, game.num_players()
 
 
 def _unpickled(make: Callable[..., GameView], _: Any, *arguments: Any) -> GameView:

@@ -7,23 +7,17 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s
+from spiel_cfr.games.openspiel import answers
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.state_checks import (
-  ReturnsCheck,
-  cannot_be_walked,
-  chance_outcomes,
-  unknown_player,
-)
+from spiel_cfr.games.openspiel.state_checks import ReturnsCheck
 
 # CHANCE, TERMINAL: movers that are not players. NONE: an undefined element of a column.
 CHANCE, TERMINAL = -1, -2
 NONE = -1
 COLUMNS = ("parent", "action", "move", "mover", "infoset", "length")
-_CHANCE, _TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 # The chance probabilities of a player's moves: none.
 _CERTAIN: list[float] = []
 # Number of histories between two checks of the limits.
@@ -86,12 +80,12 @@ class HistoryList:
       self._add(root.clone())
     except (errors.SpielCFRError, MemoryError):
       raise
-    except Exception as error:  # Games in Python may raise anything.
-      raise cannot_be_walked(root, error) from error
+    except Exception as error:  # OpenSpiel raises one where parameters don't go together.
+      raise answers.cannot_be_walked(root, error) from error
 
   def _add(self, root: Any) -> None:
     view, checked, check_at = self._view, set(self.returns), len(self.chances)
-    decide, returns_of, num_players = self._decide, view.returns, view.num_players
+    decide, mover_of, child_of = self._decide, view.mover, view.child
     add, add_chance, add_returns = self._rows.extend, self.chances.append, self.returns.append
     node, begin = check_at, len(root.history())
     stack: list[tuple[Any, int, int, int, float, int]] = [(root, NONE, NONE, NONE, 1.0, begin)]
@@ -106,10 +100,10 @@ class HistoryList:
           )
         check_at = min(self._max_nodes, node + _BETWEEN_CHECKS)
       add_chance(chance)
-      player = state.current_player()
-      if player == _TERMINAL:
+      player = mover_of(state)
+      if player == answers.TERMINAL:
         add((parent, action, place, TERMINAL, NONE, length))
-        returns = tuple(returns_of(state))
+        returns = tuple(view.returns(state))
         if returns not in checked:
           self._check(state, returns)
           checked.add(returns)
@@ -117,22 +111,20 @@ class HistoryList:
         node += 1
         continue
       infoset, chances = NONE, _CERTAIN
-      if 0 <= player < num_players:
+      if player >= 0:
         infoset, moves = decide(state, player)
-      elif player == _CHANCE:
-        player, outcomes = CHANCE, chance_outcomes(view, state)
+      else:
+        player, outcomes = CHANCE, view.chance_outcomes(state)
         moves = in_order([outcome for outcome, _ in outcomes])
         chances = [probability for _, probability in outcomes]
-      else:
-        raise unknown_player(state)
       add((parent, action, place, player, infoset, length))
       length += 1
       for action, place in moves[:-1]:
         chance = chances[place] if chances else 1.0
-        push((state.child(action), node, action, place, chance, length))
+        push((child_of(state, action), node, action, place, chance, length))
       # The state becomes its own first child, which saves a copy.
       action, place = moves[-1]
-      state.apply_action(action)
+      view.apply(state, action)
       push((state, node, action, place, chances[place] if chances else 1.0, length))
       node += 1
 

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 import pyspiel
 
 from spiel_cfr import errors
+from spiel_cfr.games.openspiel import answers
 
 _Step: TypeAlias = tuple[int, Any, tuple[str, ...], tuple[str, ...]]
 
@@ -60,7 +61,7 @@ class OwnHistory:
       _, before, names, observations = path[-1]
       mover = before.current_player()
       if mover >= 0:
-        done = f"{names[mover]}\n> {before.action_to_string(mover, action)}"
+        done = f"{names[mover]}\n> {answers.word(before, mover, action)}"
         names = (*names[:mover], done, *names[mover + 1 :])
       after = before.child(action)
       path.append((action, after, *self._observed(after, names, observations)))

@@ -12,49 +12,12 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.games.openspiel.game_view import GameView
 
-# Largest difference of a chance node's total probability from 1.
-PROBABILITY_TOLERANCE = 1e-6
 # Largest difference of a sum of returns from the declared sum: a share of the largest of these returns, since files and
 # float32 have six or seven digits, plus a share of the largest return that the game declares.
 SUM_TOLERANCE, _DECLARED_SUM_TOLERANCE = 1e-6, 1e-14
 # Longest history: a number of moves, plus a multiple of the declared ones. Chance's moves are not declared, and some
 # games declare somewhat too few.
 _SPARE_MOVES, _MOVES_PER_DECLARED = 1000, 10
-
-
-def check_actions(view: GameView, state: Any, legal: list[int]) -> None:
-  """Checks the legal actions of a player.
-
-  Raises:
-    UnsupportedGameError: there are none, one is listed twice, or one is not an action of the game.
-  """
-  end = view.game.num_distinct_actions()
-  problem = ""
-  if not legal:
-    problem = "has no legal action"
-  elif len(set(legal)) < len(legal) or not (min(legal) >= 0 and max(legal) < end):
-    problem = f"has the legal actions {legal}, which are not all different and among the game's, 0 to {end - 1},"
-  if problem:
-    raise errors.UnsupportedGameError(
-      f"Player {state.current_player()} is to move and {problem} after the history [{state.history_str()}]."
-    )
-
-
-def chance_outcomes(view: GameView, state: Any) -> list[tuple[int, float]]:
-  """Returns a new list of the outcomes and probabilities of a chance node.
-
-  Raises:
-    GameError: the probabilities are negative, or don't sum to 1.
-  """
-  outcomes = list(view.chance_outcomes(state))
-  chances = [probability for _, probability in outcomes]
-  total = math.fsum(chances)
-  if not (abs(total - 1) < PROBABILITY_TOLERANCE and min(chances) >= 0):
-    raise errors.GameError(
-      f"The chance outcomes after the history [{state.history_str()}] are {outcomes}, and their "
-      f"probabilities sum to {total:z.10g}. They must be non-negative and sum to 1."
-    )
-  return outcomes
 
 
 class ReturnsCheck:
@@ -142,14 +105,6 @@ def inconsistent_actions(
   )
 
 
-def unknown_player(state: Any) -> errors.UnsupportedGameError:
-  """Returns the error for a state at which neither a player nor chance moves."""
-  return errors.UnsupportedGameError(
-    f"After the history [{state.history_str()}], player {state.current_player()} is to move, which is neither a "
-    "player nor chance."
-  )
-
-
 def longest_history(view: GameView) -> int:
   """Returns the number of moves, chance's too, of the longest history that counts as finite."""
   return _SPARE_MOVES + _MOVES_PER_DECLARED * int(view.game.max_game_length())
@@ -161,13 +116,6 @@ def has_no_end(view: GameView, state: Any) -> errors.GameError:
     f"The game has not ended after {longest_history(view):,} moves, chance's included; its max_game_length is "
     f"{view.game.max_game_length():,}. Games must end: make it longer, or let states be terminal. The last moves are "
     f"{state.history()[-5:]}."
-  )
-
-
-def cannot_be_walked(state: Any, error: Exception) -> errors.UnsupportedGameError:
-  """Returns the error for an exception that a game raised at a state, or on the way there."""
-  return errors.UnsupportedGameError(
-    f"The game can't be walked. After the history [{state.history_str()}], or before: {type(error).__name__}: {error}"
   )
 
 

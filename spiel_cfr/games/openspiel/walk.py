@@ -6,27 +6,21 @@ import itertools
 from typing import Any
 
 import numpy as np
-import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
+from spiel_cfr.games.openspiel.answers import TERMINAL, cannot_be_walked
 from spiel_cfr.games.openspiel.game_size import Watch
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import (
   ReturnsCheck,
-  cannot_be_walked,
-  chance_outcomes,
-  check_actions,
   has_no_end,
   imperfect_recall,
   inconsistent_actions,
   longest_history,
-  unknown_player,
 )
 from spiel_cfr.games.openspiel.terminal_histories import BITS, TerminalHistories
 
-_CHANCE = int(pyspiel.PlayerId.CHANCE)
-_TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 _SEQUENCE_MASK = (1 << BITS) - 1
 _CHECK_EVERY = 1 << 12
 
@@ -87,11 +81,10 @@ def enumerate_game(
     GameError: chance outcomes do not have probabilities, a state has no action, or a history has no end.
   """
   found = [_Infosets(BITS * player) for player in range(view.num_players)]
-  check = ReturnsCheck(view)
-  leaves = TerminalHistories(view.num_players, check.table)
+  leaves = TerminalHistories(view.num_players, ReturnsCheck(view).table)
   watch = Watch(view, max_nodes, max_bytes, progress)
   try:
-    num_states, leaf_sequences, leaf_payoffs = _walk(view, max_nodes, found, leaves, check, watch)
+    num_states, leaf_sequences, leaf_payoffs = _walk(view, max_nodes, found, leaves, watch)
   finally:
     watch.close()
   legal_actions = [own.actions() for own in found]
@@ -114,7 +107,6 @@ def _walk(
   max_nodes: int,
   found: "list[_Infosets]",
   leaves: TerminalHistories,
-  check: ReturnsCheck,
   watch: Watch,
 ) -> tuple[int, Uint32s, Float64s]:
   """Walks all states, depth first, and adds infosets to `found` and terminal histories to `leaves`.
@@ -122,8 +114,8 @@ def _walk(
   Returns:
     The number of states, leaf sequences and leaf payoffs.
   """
-  num_players = view.num_players
   infostate_of, legal_actions_of, returns_of = view.infostate, view.legal_actions, view.returns
+  mover_of, child_of, apply, terminal = view.mover, view.child, view.apply, TERMINAL
   # Everything that a decision reads, one tuple for each player: attribute look-ups would take time at every state.
   of_player = [
     (own.places.get, own.parents, own.firsts, own.kinds, own.moves, BITS * player)
@@ -134,19 +126,16 @@ def _walk(
   # States count as soon as they are on the stack, which takes most of the memory in games with many moves.
   num_states, next_check = 1, 0
   stack: list[tuple[Any, int, float]] = [(view.new_initial_state(), 0, 1.0)]
-  push, pop, terminal = stack.append, stack.pop, _TERMINAL
+  push, pop = stack.append, stack.pop
 
   longest = longest_history(view)
   try:
     while stack:
       state, sequences, reach = pop()
-      player = state.current_player()
+      player = mover_of(state)
       if player == terminal:
-        returns = returns_of(state)
-        if len(returns) != num_players:
-          check(state, returns)
         add_sequences(sequences)
-        add_returns(returns)
+        add_returns(returns_of(state))
         add_reach(reach)
         continue
 
@@ -157,14 +146,14 @@ def _walk(
         leaves.collect()
         next_check = min(num_states + _CHECK_EVERY, max_nodes + 1)
 
-      if 0 <= player < num_players:
+      if player >= 0:
         infostate = infostate_of(state)
         legal = legal_actions_of(state)
         place_of, parents, firsts, kinds, moves, shift = of_player[player]
         parent = sequences >> shift & _SEQUENCE_MASK
         infoset = place_of(infostate)
         if infoset is None:
-          infoset = found[player].discover(view, state, infostate, legal, parent)
+          infoset = found[player].discover(infostate, legal, parent)
         expected, later_moves, (first_place, first_action) = moves[kinds[infoset]]
         if parent != parents[infoset]:
           raise imperfect_recall(view, state)
@@ -174,25 +163,22 @@ def _walk(
         # The sequences of all players after action 0.
         after = sequences + (firsts[infoset] - parent << shift)
         for place, action in later_moves:
-          push((state.child(action), after + place, reach))
+          push((child_of(state, action), after + place, reach))
         # The state becomes its own first child, which saves a copy.
-        state.apply_action(first_action)
+        apply(state, first_action)
         push((state, after + first_place, reach))
 
-      elif player == _CHANCE:
-        outcomes = chance_outcomes(view, state)
+      else:
+        outcomes = view.chance_outcomes(state)
         outcomes.sort(key=lambda outcome: str(outcome[0]), reverse=True)
         num_states += len(outcomes)
         for action, probability in outcomes:
-          push((state.child(action), sequences, reach * probability))
-
-      else:
-        raise unknown_player(state)
+          push((child_of(state, action), sequences, reach * probability))
     watch.check(num_states, sum(map(len, found)))
     return num_states, *leaves.merged()
   except (errors.SpielCFRError, MemoryError):
     raise
-  # Games in Python may return and raise anything, and strings of games in C++ may not be UTF-8.
+  # OpenSpiel raises an exception where parameters don't go together, perhaps at a rare state.
   except Exception as error:
     raise cannot_be_walked(state, error) from error
 
@@ -202,9 +188,8 @@ def _walk(
 _Moves = tuple[list[int], list[tuple[int, int]], tuple[int, int]]
 
 
-def _moves(view: GameView, state: Any, legal: list[int], shift: int) -> _Moves:
+def _moves(legal: list[int], shift: int) -> _Moves:
   """Returns the moves of an infoset, explored in the order in which histories sort as strings."""
-  check_actions(view, state, legal)
   order = sorted(enumerate(legal), key=lambda move: str(move[1]))
   moves = [(index << shift, action) for index, action in order]
   return legal, moves[:0:-1], moves[0]
@@ -233,16 +218,11 @@ class _Infosets:
   def __len__(self) -> int:
     return len(self.kinds)
 
-  def discover(
-    self, view: GameView, state: Any, infostate: Any, legal: list[int], parent: int
-  ) -> int:
+  def discover(self, infostate: str, legal: list[int], parent: int) -> int:
     """Adds the infoset of a state and returns its number."""
-    if not isinstance(infostate, str):
-      raise TypeError(f"the infostate {infostate!r} is not a string")
-    infostate.encode()  # Files and digests need UTF-8, which half a surrogate pair is not.
     kind = self.kind_of.get(tuple(legal))
     if kind is None:
-      self.moves.append(_moves(view, state, legal, self._shift))
+      self.moves.append(_moves(legal, self._shift))
       kind = self.kind_of[tuple(legal)] = len(self.moves) - 1
     infoset = self.places[infostate] = len(self.kinds)
     self.parents.append(parent)

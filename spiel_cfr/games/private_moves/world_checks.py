@@ -17,7 +17,6 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.state_checks import chance_outcomes
 from spiel_cfr.games.private_moves.infostate_checks import RANDOM, SHORT, InfostateChecks, Memory
 from spiel_cfr.games.private_moves.worlds import CHANCE, Worlds, world_of
 
@@ -156,7 +155,7 @@ class _Checks:
     expected = worlds.action_lists[worlds.legal[world]]
     edges = int(worlds.first_edge[world]) + np.arange(len(expected))
     if worlds.mover[worlds.core[world]] == CHANCE:
-      outcomes = chance_outcomes(self._view, state)
+      outcomes = self._view.chance_outcomes(state)
       moves = [action for action, _ in outcomes]
       is_same = [chance for _, chance in outcomes] == worlds.probability[edges].tolist()
     else:

@@ -17,14 +17,9 @@ import tqdm
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr._util import memory
+from spiel_cfr.games.openspiel.answers import cannot_be_walked
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.state_checks import (
-  ReturnsCheck,
-  cannot_be_walked,
-  chance_outcomes,
-  check_actions,
-  unknown_player,
-)
+from spiel_cfr.games.openspiel.state_checks import ReturnsCheck
 from spiel_cfr.games.private_moves.world_keys import WorldKeys
 
 # Values of `Worlds.mover` that are not players.
@@ -177,17 +172,16 @@ class _Search:
     state = self.queue.popleft()
     try:
       if state.is_chance_node():
-        outcomes = chance_outcomes(self._view, state)
+        outcomes = self._view.chance_outcomes(state)
         moves = tuple(action for action, _ in outcomes)
         chances = [chance for _, chance in outcomes]
       else:
         legal = self._view.legal_actions(state)
-        check_actions(self._view, state, legal)
         moves, chances = tuple(legal), [1.0] * len(legal)
       self._legal.append(self._action_lists.setdefault(moves, len(self._action_lists)))
       for action, chance in zip(moves, chances, strict=True):
         self._probability.append(chance)
-        self._target.append(self._visit(state.child(action)))
+        self._target.append(self._visit(self._view.child(state, action)))
     except (errors.SpielCFRError, MemoryError):
       raise
     except Exception as problem:
@@ -195,13 +189,11 @@ class _Search:
 
   def _visit(self, state: Any) -> int:
     """Returns the world of a state; -1 - core if it is terminal."""
-    player, edge = state.current_player(), len(self._target)
+    player, edge = self._view.mover(state), len(self._target)
     key = self._keys.core(state), player
     core = self._cores.get(key)
     is_new = core is None
     if core is None:
-      if player not in _MOVERS:
-        raise unknown_player(state)
       core = self._cores[key] = len(self._cores)
       self._mover.append(_MOVERS[player])
       self._returns.append((0.0, 0.0))

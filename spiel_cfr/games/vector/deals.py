@@ -10,9 +10,9 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr.games.openspiel.answers import TERMINAL, cannot_be_walked
 from spiel_cfr.games.openspiel.game_size import SECONDS_BEFORE_ESTIMATE
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.state_checks import cannot_be_walked, chance_outcomes
 from spiel_cfr.games.vector.public_tree import CHANCE
 
 MOST_DEALS = 20_000
@@ -67,7 +67,7 @@ def find_deals(view: GameView) -> tuple[Deals, list[Any]]:
   """Lists the deals that chance can make before a player moves, with the state after each.
 
   Raises UnsupportedGameError unless there are two players, who move after each of at most `MOST_DEALS` deals; for other
-  errors see `state_checks.chance_outcomes`.
+  errors see `GameView`.
   """
   if view.num_players != 2:
     raise refused(f"it has {view.num_players} players, not two")
@@ -81,15 +81,16 @@ def find_deals(view: GameView) -> tuple[Deals, list[Any]]:
   try:
     while stack:
       state, path, weight = stack.pop()
-      if state.current_player() != CHANCE:
-        if state.is_terminal():
+      mover = view.mover(state)
+      if mover != CHANCE:
+        if mover == TERMINAL:
           raise refused("it can end before a player moves", state)
         paths.append(path)
         states.append(state)
         weights.append(weight)
         names.append([view.named(state, player) for player in (0, 1)])
         continue
-      outcomes = chance_outcomes(view, state)
+      outcomes = view.chance_outcomes(state)
       ways *= 1 if states else len(outcomes)
       if (
         len(stack) + len(states) + len(outcomes) > MOST_DEALS

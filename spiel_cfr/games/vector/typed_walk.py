@@ -12,23 +12,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
+from spiel_cfr.games.openspiel.answers import TERMINAL, cannot_be_walked
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.state_checks import (
-  ReturnsCheck,
-  cannot_be_walked,
-  chance_outcomes,
-  check_actions,
-  unknown_player,
-)
+from spiel_cfr.games.openspiel.state_checks import ReturnsCheck
 from spiel_cfr.games.vector.deals import RULED_OUT, Deals, refused
 from spiel_cfr.games.vector.public_tree import CHANCE
 from spiel_cfr.games.vector.tree_pieces import TASK, Piece
 
-_TERMINAL = int(pyspiel.PlayerId.TERMINAL)
 # Subtrees after this many public actions are tasks, which processes share.
 _TASK_DEPTH = 3
 # Largest number of elements of different matrices of payoffs, for each player: 134 MB.
@@ -97,9 +90,6 @@ class TypedWalk:
     self._check = ReturnsCheck(view)
     self._kinds: dict[tuple[bytes, bytes], PossibleDeals] = {}
     self._known_matrices: dict[tuple[int, bytes], int] = {}
-    root_type = type(view.new_initial_state())
-    self._mover, self._child = root_type.current_player, root_type.child
-    self._apply = root_type.apply_action
 
   def _piece(self) -> Piece:
     return Piece(
@@ -143,11 +133,11 @@ class TypedWalk:
       The child of the edge above.
     """
     self._states = states
-    movers = list(map(self._mover, states))
+    movers = list(map(self._view.mover, states))
     player = movers[0]
     if movers.count(player) != len(states):
       raise refused("the player to move depends on private types", _other(states, movers))
-    if player == _TERMINAL:
+    if player == TERMINAL:
       return self._end(states, possible, share)
     if depth == _TASK_DEPTH and self._task is not None:
       return self._task(states, possible, share)
@@ -155,10 +145,8 @@ class TypedWalk:
     if player == CHANCE:
       branches = self._chance_moves(states, possible)
       actions = sorted(branches)
-    elif 0 <= player < 2:
-      actions = self._decision(states, possible, player)
     else:
-      raise unknown_player(states[0])
+      actions = self._decision(states, possible, player)
     self._player.append(player)
     self._kind.append(possible.number)
     first = len(self._below)
@@ -174,12 +162,12 @@ class TypedWalk:
         kept, after = branches[action]
         left = [states[k] for k in kept]
       self._states = left
-      below = list(map(self._child, left, itertools.repeat(action)))
+      below = list(map(self._view.child, left, itertools.repeat(action)))
       self._below[first + index] = self.visit(below, after, share, depth + 1)
     if player != CHANCE:
       # States become their own last children, which saves copies.
       self._states = states
-      deque(map(self._apply, states, itertools.repeat(actions[order[-1]])), 0)
+      deque(map(self._view.apply, states, itertools.repeat(actions[order[-1]])), 0)
       self._below[first + order[-1]] = self.visit(states, possible, share, depth + 1)
     return node
 
@@ -198,7 +186,6 @@ class TypedWalk:
     actions = legal[0]
     if legal.count(actions) != len(states):
       raise refused("legal actions depend on private types", _other(states, legal))
-    check_actions(self._view, states[0], actions)
     names = list(map(self._view.infostate, states))
     own = [names[k] for k in possible.firsts[player]]
     expected = [names[k] for k in possible.same[player]]
@@ -214,7 +201,7 @@ class TypedWalk:
     self, states: list[Any], possible: PossibleDeals
   ) -> dict[int, tuple[list[int], PossibleDeals]]:
     """Returns, for each outcome, the states in which it is possible, and the possible deals after it."""
-    listed = [chance_outcomes(self._view, state) for state in states]
+    listed = list(map(self._view.chance_outcomes, states))
     outcomes = list(map(dict, listed))
     if list(map(len, outcomes)) != list(map(len, listed)):
       raise refused("chance has the same outcome twice", states[0])
