@@ -44,7 +44,7 @@ _Arguments = ParamSpec("_Arguments")
 
 
 def start(main: Callable[[], None]) -> None:
-  """Runs a program that takes nothing but flags; Ctrl-C, and what the library or a disk refuses, end it with a line."""
+  """Runs a program that has flags only; Ctrl-C and errors of the library or the disk end it with one line."""
 
   def checked(arguments: list[str]) -> None:
     if len(arguments) > 1:

@@ -267,8 +267,8 @@ class Mediator:
     player = player_to_move(state, player)
     view = self.compiled_game.view
     view.check_state(state)
-    told, left = self._retrace(state)
-    if player in left:
+    last, deviators = self._retrace(state)
+    if player in deviators:
       raise errors.PolicyError(
         f"Before the history [{state.history_str()}] player {player} has not followed the mediator's recommendation, "
         "and is told no more. Let it play by a policy, or call restart() if a new play has begun."

@@ -179,12 +179,12 @@ def optimal_equilibrium(
     game: a compiled game, or an argument of `compile_game`. The program has a variable for each relevant pair of
       sequences, and one for each trigger and infoset after it.
     concept: "EFCE", "EFCCE" or "NFCCE".
-    objective: what is maximized: "welfare", the sum of both players' expected utilities; "fairness", the smaller of the
-      two; or a player, whose own.
-    committed: a player that obeys whatever it would gain by leaving, as a leader that has committed to the mediator's
-      plan; None if both may leave. With "EFCE" and its own objective, the value is the Stackelberg extensive-form
-      correlated equilibrium, which bounds that of commitment to a mixed strategy (`exploitation.commit`).
-    max_histories: how many the game may have. Leduc poker, of 9,457, has 49,225 relevant pairs.
+    objective: "welfare" maximizes the sum of the players' expected payoffs, "fairness" the smaller one, and 0 or 1 that
+      of the player.
+    committed: a player without incentive constraints, as a Stackelberg leader; None if both may leave. With "EFCE" and
+      the leader's objective, the value is that of the Stackelberg extensive-form correlated equilibrium: a bound on
+      commitment to a mixed strategy (`exploitation.commit`).
+    max_histories: the most histories of the game. Leduc poker has 9,457, and 49,225 relevant pairs.
 
   Raises:
     UnsupportedGameError: the game does not have two players, or has no states.
@@ -253,7 +253,10 @@ def _solve_program(
       b_eq=right,
       bounds=[(0, None)] * len(pairs) + [(None, None)] * sum(sizes) + [(None, 1.0)],
       method="highs-ds",
-      options={"primal_feasibility_tolerance": _FEASIBLE, "dual_feasibility_tolerance": _FEASIBLE},
+      options={
+        "primal_feasibility_tolerance": _TOLERANCE,
+        "dual_feasibility_tolerance": _TOLERANCE,
+      },
     ),
     f"linear program of {len(costs):,} variables and {len(right) + inequalities.shape[0]:,} constraints",
   )

@@ -148,7 +148,7 @@ class LockStep:
     """Takes every traversal past its next decision. Adds the player's to `decisions`; returns unfinished traversals."""
     waiting: list[list[tuple[Any, tuple[int, int], list[int]]]]
     waiting = [[] for _ in range(self._view.num_players)]
-    for state, above in front:
+    for state, above in traversals:
       mover = self._to_decision(state)
       if mover == answers.TERMINAL:
         returns = self._view.returns(state)
@@ -170,7 +170,7 @@ class LockStep:
       fill_uniform(self._counters, draws)
       for place, (state, above, legal) in enumerate(group):
         if mover != player:
-          # The value of what is drawn is the estimate.
+          # The value of the sampled action is the estimate.
           self._view.apply(state, pick(chances[place], 0, self._num_outputs, draws[place]))
           result.append((state, above))
           continue
@@ -187,9 +187,9 @@ class LockStep:
         )
         if self._sampler.own != Rule.EVERY_ACTION:
           actions = [pick(explored[place], 0, self._num_outputs, draws[place])]
-        result += [(self._view.child(state, action), (here, action)) for action in actions[:-1]]
+        result += [(self._view.child(state, action), (decision, action)) for action in actions[:-1]]
         self._view.apply(state, actions[-1])
-        result.append((state, (here, actions[-1])))
+        result.append((state, (decision, actions[-1])))
     return result
 
   def _explored(self, mask: Bools, chances: Float64s) -> Float64s:
@@ -201,7 +201,7 @@ class LockStep:
     return result
 
   def _to_decision(self, state: Any) -> int:
-    """Draws what chance does until a player is to move or the game is over; returns the mover, counts the states."""
+    """Samples chance until a player is to move or the game is over; returns the mover, counts the states."""
     self._counters[VISITED] += np.uint64(1)
     draw = np.empty(1)
     while (mover := self._view.mover(state)) == answers.CHANCE:

@@ -70,23 +70,23 @@ class _Writer:
     state = node.state
     player = self._view.mover(state)
     if player == TERMINAL:
-      paid = " ".join(repr(float(each)) for each in self._view.returns(state))
-      self.lines.append(f't "" {len(self.lines)} "" {{ {paid} }}')
+      payoffs = " ".join(repr(float(each)) for each in self._view.returns(state))
+      self.lines.append(f't "" {len(self.lines)} "" {{ {payoffs} }}')
       return []
     if player == CHANCE:
-      actions, often = zip(*self._view.chance_outcomes(state), strict=True)
-      after = [node._replace(state=self._view.child(state, action)) for action in actions]
-      return self._chance(list(zip(self._words(state, actions), often, after, strict=True)))
-    left = node.left
+      actions, chances = zip(*self._view.chance_outcomes(state), strict=True)
+      children = [node._replace(state=self._view.child(state, action)) for action in actions]
+      return self._chance(list(zip(self._words(state, actions), chances, children, strict=True)))
+    deviator = node.deviator
     infostate, legal = self._view.look_up(state)
     words = self._words(state, legal)
-    after = [_Node(self._view.child(state, action), node.told, left) for action in legal]
-    if left is not None and left[0] == player:
-      moves = list(zip(words, after, strict=True))
-      return self._decision(player, f"{infostate}\n{left[1]}", None, moves)
-    if node.order is not None:
-      order = words[node.order]
-      when = player, f"[left when told {order}] at {infostate}"
+    children = [_Node(self._view.child(state, action), node.last, deviator) for action in legal]
+    if deviator is not None and deviator[0] == player:
+      moves = list(zip(words, children, strict=True))
+      return self._decision(player, f"{infostate}\n{deviator[1]}", None, moves)
+    if node.recommended is not None:
+      recommended = words[node.recommended]
+      leaves = player, f"[left when told {recommended}] at {infostate}"
       moves = [
         (word, child if word == recommended else child._replace(deviator=leaves))
         for word, child in zip(words, children, strict=True)

@@ -163,7 +163,7 @@ def _play(
     elif bots[mover].provides_policy():
       chances, action = call_bot(bots[mover].step_with_policy, state)
     else:
-      action = asked(bots[mover].step, state)
+      action = call_bot(bots[mover].step, state)
     _check_move(view, state, mover, chances, action)
     if baseline is not None and chances:
       luck[:] += _luck(view, baseline, state, chances, action)
@@ -176,9 +176,13 @@ def _play(
 def _check_move(
   view: GameView, state: Any, mover: int, chances: list[tuple[int, float]], action: int
 ) -> None:
+  """Raises PolicyError if a bot's action is illegal, or contradicts its distribution."""
   legal = view.legal_actions(state) if mover >= 0 else [each for each, _ in chances]
-  told = dict(chances)
-  if action not in legal or (told and (abs(sum(told.values()) - 1) > 1e-6 or not told.get(action))):
+  distribution = dict(chances)
+  is_possible = not distribution or (
+    abs(sum(distribution.values()) - 1) <= 1e-6 and distribution.get(action)
+  )
+  if action not in legal or not is_possible:
     raise errors.PolicyError(
       f"After the history [{state.history_str()}] player {mover} plays {action} with probabilities {distribution}; the "
       f"legal actions are {legal}."
@@ -197,8 +201,8 @@ def _luck(
   for each, chance in chances:
     if chance > 0:
       child = view.child(state, each)
-      known = view.returns(child) if view.mover(child) == TERMINAL else baseline(child)
-      if known is None:
+      values = view.returns(child) if view.mover(child) == TERMINAL else baseline(child)
+      if values is None:
         return np.zeros(2)
       values = _two_numbers(values, child)
       mean += chance * values

@@ -15,7 +15,7 @@ from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
 from spiel_cfr.mccfr.random_draws import pick
-from spiel_cfr.policies.open_spiel import asked, check_game, one_per_player
+from spiel_cfr.policies.open_spiel import call_bot, check_game, one_per_player
 
 _ROUNDING = 1e-9
 # The most cached distributions of a player's policy.
@@ -153,11 +153,11 @@ def play(
   state = view.new_initial_state()
   for bot in informed:
     if bot is not None:
-      asked(bot.restart_at, state)
+      call_bot(bot.restart_at, state)
   while (mover := view.mover(state)) != TERMINAL:
     action = choose(state, mover)
     for player, bot in enumerate(informed):
       if bot is not None and player != mover:
-        asked(bot.inform_action, state, mover, action)
+        call_bot(bot.inform_action, state, mover, action)
     view.apply(state, action)
   return state
