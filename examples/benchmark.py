@@ -59,7 +59,7 @@ from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.walk import enumerate_game
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows
 from spiel_cfr.poker import bet_filters
-from spiel_cfr.poker.public_tree import Kind
+from spiel_cfr.poker.betting_tree import Kind
 
 GAMES = {
   "kuhn": "kuhn_poker",

@@ -20,7 +20,7 @@ import spiel_cfr
 from spiel_cfr import poker
 from spiel_cfr.evaluation.evaluate import evaluate
 from spiel_cfr.poker import cards, ranges
-from spiel_cfr.poker.public_tree import Kind
+from spiel_cfr.poker.betting_tree import Kind
 from spiel_cfr.policies import forms
 
 _BOARD = flags.DEFINE_string("board", "Td9d6h", "three to five public cards")

@@ -18,12 +18,12 @@ from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiled.from_arrays import game_of_parts
 from spiel_cfr.games.openspiel.game_view import ActionFilter
 from spiel_cfr.games.payoffs.build_payoff import merged_leaves
+from spiel_cfr.poker.betting_tree import BettingNode, Kind
 from spiel_cfr.poker.hand_tree import first_deal, hand_tree
 from spiel_cfr.poker.public_game import PublicGame
-from spiel_cfr.poker.public_tree import Kind, PublicNode
 
 # The list of a poker game's nodes has this where a node is left out, so that the others keep their numbers.
-_ABSENT = PublicNode(Kind.CHANCE, level=-1, path=())
+_ABSENT = BettingNode(Kind.CHANCE, level=-1, path=())
 # The number of leaves that the smaller game lacks.
 _GONE = np.uint32(0xFFFFFFFF)
 
@@ -218,7 +218,7 @@ def played_to(game: CompiledGame, kept: Bools) -> Bools:
   return result
 
 
-def _played_like(nodes: Sequence[PublicNode], kept: Sequence[Sequence[int]]) -> dict[int, int]:
+def _played_like(nodes: Sequence[BettingNode], kept: Sequence[Sequence[int]]) -> dict[int, int]:
   """Returns the number of the kept node that each node is played like: itself, where it is kept.
 
   Below a missing action all go on as below the nearest that is kept, as long as it is the same player's turn.

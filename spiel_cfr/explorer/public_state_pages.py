@@ -30,11 +30,11 @@ from spiel_cfr.explorer.page_content import (
 )
 from spiel_cfr.games.openspiel.history_list import CHANCE, NONE, TERMINAL
 from spiel_cfr.games.vector.public_tree import PLAYERS
+from spiel_cfr.poker.betting_tree import Kind
 from spiel_cfr.poker.boards import hand_pairs
 from spiel_cfr.poker.deal import Deal
 from spiel_cfr.poker.hand_tree import TERMINALS, HandTree, first_deal
 from spiel_cfr.poker.public_game import PublicGame
-from spiel_cfr.poker.public_tree import Kind
 from spiel_cfr.policies import forms
 
 

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.poker import cards
+from spiel_cfr.poker.betting_tree import BettingNode, Kind
 from spiel_cfr.poker.deal import Deal
-from spiel_cfr.poker.public_tree import Kind, PublicNode
 from spiel_cfr.poker.suit_symmetries import Symmetry, number_in_order, symmetries
 
 # Sequences are 32-bit numbers.
@@ -57,7 +57,7 @@ class Board:
     return all(own.max(initial=-1) == len(own) - 1 for own in self.classes)
 
 
-def list_boards(deal: Deal, nodes: list[PublicNode], *, merged: bool = False) -> list[Board]:
+def list_boards(deal: Deal, nodes: list[BettingNode], *, merged: bool = False) -> list[Board]:
   """Lists the boards of a public tree: the one at the beginning, then all that chance can deal.
 
   Args:

@@ -10,8 +10,8 @@ import dataclasses
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr.poker.betting_tree import BettingNode, Kind, moved
 from spiel_cfr.poker.hand_tree import TERMINALS, HandTree, hand_tree
-from spiel_cfr.poker.public_tree import Kind, PublicNode, moved
 
 # The actions of the choice, which is node 0, and the number of nodes in front of the game.
 TAKE, GO_ON = 0, 1
@@ -19,7 +19,7 @@ FRONT = 2
 # The boards of offers and of hands without a choice, and the levels of their nodes.
 _TAKEN, _DEALT = 1, 2
 # A node without a level, which is on no board.
-_ABSENT = PublicNode(Kind.CHANCE, level=-1, path=())
+_ABSENT = BettingNode(Kind.CHANCE, level=-1, path=())
 
 
 def with_choice(
@@ -41,8 +41,8 @@ def with_choice(
     tuple((0, action) if owner == player else None for owner in (0, 1)) for action in (TAKE, GO_ON)
   )
   nodes = [
-    PublicNode(Kind.DECISION, 0, (), player, (TAKE, GO_ON), children=[1, FRONT]),
-    PublicNode(Kind.FOLD, _TAKEN, (), payoff=largest * (1 - 2 * player), last=taken),
+    BettingNode(Kind.DECISION, 0, (), player, (TAKE, GO_ON), children=[1, FRONT]),
+    BettingNode(Kind.FOLD, _TAKEN, (), payoff=largest * (1 - 2 * player), last=taken),
   ]
   nodes += [moved(node, 0, [FRONT, FRONT], goes_on) for node in tree.nodes]
   free = np.ones_like(offers) if dealt is None else 1.0 - dealt

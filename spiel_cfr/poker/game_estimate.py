@@ -9,8 +9,8 @@ import numpy.typing as npt
 from spiel_cfr import errors
 from spiel_cfr._util import memory
 from spiel_cfr.games.vector.public_tree import PLAYERS
+from spiel_cfr.poker.betting_tree import BettingNode, Kind
 from spiel_cfr.poker.boards import Board
-from spiel_cfr.poker.public_tree import Kind, PublicNode
 
 # A solver in parts keeps this many numbers for each sequence: a regret, a probability and a sum for the average.
 _LINES = 3
@@ -53,7 +53,7 @@ class GameEstimate:
 
 
 def estimate_boards(
-  nodes: Sequence[PublicNode], boards: Sequence[Board], dtype: npt.DTypeLike
+  nodes: Sequence[BettingNode], boards: Sequence[Board], dtype: npt.DTypeLike
 ) -> GameEstimate:
   """Returns the size of a game, given its betting and its boards."""
   levels = 1 + max(board.level for board in boards)

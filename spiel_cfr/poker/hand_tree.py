@@ -1,4 +1,4 @@
-"""The public tree of hold'em: the betting of `public_tree` on each board, with hands as types.
+"""The public tree of hold'em: the betting of `betting_tree` on each board, with hands as types.
 
 A *board* is a set of public cards; its number is a kind of the tree. The betting between two deals of public cards is
 the same on all boards, so a public state is a board and a node of the betting. An edge of a chance node leads to a
@@ -25,10 +25,10 @@ from spiel_cfr.games.vector.public_tree import (
   Above,
   PublicTree,
 )
+from spiel_cfr.poker.betting_tree import BettingNode, Kind
 from spiel_cfr.poker.boards import Board
 from spiel_cfr.poker.deal import NUM_CARDS, Deal
 from spiel_cfr.poker.hand_tables import HandTables
-from spiel_cfr.poker.public_tree import Kind, PublicNode
 
 TERMINALS = Kind.FOLD, Kind.SHOWDOWN
 # Stands for the number of a public state that does not exist.
@@ -46,7 +46,7 @@ class HandTree(PublicTree):
     is_fold: bool (terminals,). Whether a terminal is a fold.
     number: int32 (boards, betting nodes). The node of each public state; -1 - k for terminal k, `ABSENT` for none.
     deal: Deal. The cards and hands.
-    nodes: list of PublicNode. The betting.
+    nodes: list of BettingNode. The betting.
     boards: list of Board. All boards, the one at the beginning first.
   """
 
@@ -56,7 +56,7 @@ class HandTree(PublicTree):
   is_fold: Bools
   number: Int32s
   deal: Deal
-  nodes: list[PublicNode]
+  nodes: list[BettingNode]
   boards: list[Board]
 
   @functools.cached_property
@@ -191,7 +191,7 @@ def _order_boards(level: Int64s, parent: Int64s) -> _BoardOrder:
   return _BoardOrder(count, np.cumsum(count) - count, following, below, way)
 
 
-def hand_tree(deal: Deal, nodes: list[PublicNode], boards: list[Board]) -> HandTree:
+def hand_tree(deal: Deal, nodes: list[BettingNode], boards: list[Board]) -> HandTree:
   """Returns the public tree of some betting on some boards; boards come after their parents."""
   level, parent = (np.array([getattr(own, name) for own in boards]) for name in ("level", "parent"))
   is_end = np.array([node.kind in TERMINALS for node in nodes])

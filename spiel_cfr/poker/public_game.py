@@ -24,13 +24,13 @@ from spiel_cfr.games.sequence_form.treeplex import FIRST_INFOSET, FIRST_SEQUENCE
 from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.parts import PayoffBuilder
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
+from spiel_cfr.poker.betting_tree import BettingNode, Kind, check_random_deals, walk_betting_tree
 from spiel_cfr.poker.boards import list_boards
 from spiel_cfr.poker.deal import Deal, endgame_in_full_game, find_deal
 from spiel_cfr.poker.endgames import Endgame
 from spiel_cfr.poker.game_estimate import GameEstimate, estimate_boards
 from spiel_cfr.poker.hand_payoff import PokerTerminals
 from spiel_cfr.poker.hand_tree import HandTree, hand_tree
-from spiel_cfr.poker.public_tree import Kind, PublicNode, check_random_deals, walk_public_tree
 from spiel_cfr.poker.street_names import StreetNames
 
 # Number of random deals that are compared with OpenSpiel.
@@ -188,7 +188,7 @@ def estimate(
 
 def _walk(
   game: str | pyspiel.Game | Endgame, action_filter: ActionFilter | None
-) -> tuple[GameView, Deal, list[PublicNode]]:
+) -> tuple[GameView, Deal, list[BettingNode]]:
   """Walks the betting of a game; returns its view, its deal and the nodes."""
   if isinstance(game, Endgame):
     loaded, deal = endgame_in_full_game(game)
@@ -196,7 +196,7 @@ def _walk(
     loaded = game if isinstance(game, pyspiel.Game) else loading.load_game(game)
     deal = find_deal(loaded)
   view = GameView(loaded, action_filter, infostate=StreetNames.of(deal))
-  return view, deal, walk_public_tree(view, deal)
+  return view, deal, walk_betting_tree(view, deal)
 
 
 def has_many_hands(game: pyspiel.Game) -> bool:

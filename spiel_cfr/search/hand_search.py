@@ -10,11 +10,11 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.bots import distribution
 from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.poker.betting_tree import check_random_deals, walk_betting_tree
 from spiel_cfr.poker.boards import list_boards
 from spiel_cfr.poker.deal import Deal, find_deal
 from spiel_cfr.poker.hand_tree import TERMINALS, hand_tree
 from spiel_cfr.poker.public_game import PublicGame
-from spiel_cfr.poker.public_tree import check_random_deals, walk_public_tree
 from spiel_cfr.search.cut_outs import Pair, SubgameSolver
 from spiel_cfr.search.gadgets import GADGETS, Gadget
 from spiel_cfr.search.rivers import RiverTree
@@ -68,7 +68,7 @@ class HandSearch:
       UnsupportedGameError: see `poker.compile_public_game`.
     """
     self._deal = find_deal(view.game, path, dealt)
-    self._nodes = walk_public_tree(view, self._deal)
+    self._nodes = walk_betting_tree(view, self._deal)
     check_random_deals(view.game, self._deal, self._nodes, _CHECKED_DEALS, np.random.default_rng(0))
     tree = hand_tree(self._deal, self._nodes, list_boards(self._deal, self._nodes))
     self._tree = RiverTree(PublicGame(view, tree, np.float64, None), is_river=True)

@@ -14,10 +14,10 @@ from spiel_cfr.abstraction.hand_buckets import equal_hands
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.openspiel import game_view
 from spiel_cfr.poker import ranges, suit_symmetries
+from spiel_cfr.poker.betting_tree import walk_betting_tree
 from spiel_cfr.poker.boards import list_boards
 from spiel_cfr.poker.deal import find_deal
 from spiel_cfr.poker.hand_tree import hand_tree
-from spiel_cfr.poker.public_tree import walk_public_tree
 
 # Turn endgames: ranges, the board, how many rivers there are, and how many are left. Suits that can be renamed: all but
 # spades, so that the rivers are 9 spades and 13 others; hearts and clubs; none; diamonds and clubs.
@@ -45,7 +45,7 @@ def _load(name, partitioned):
 @pytest.mark.parametrize("name", _ENDGAMES)
 def test_rivers_that_are_equal_are_one(name):
   deal = find_deal(_endgame(name))
-  nodes = walk_public_tree(game_view.GameView(_endgame(name), poker_games.check_or_pot), deal)
+  nodes = walk_betting_tree(game_view.GameView(_endgame(name), poker_games.check_or_pot), deal)
   tree = hand_tree(deal, nodes, list_boards(deal, nodes))
   stands_for, classes = equal_hands(tree)
   *_, before, after = _ENDGAMES[name]

@@ -8,8 +8,8 @@ from spiel_cfr import errors, poker
 from spiel_cfr.evaluation.evaluate import evaluate
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker.bet_grammar import Betting, Size
+from spiel_cfr.poker.betting_tree import Kind, walk_betting_tree
 from spiel_cfr.poker.deal import endgame_in_full_game
-from spiel_cfr.poker.public_tree import Kind, walk_public_tree
 from spiel_cfr.poker.ranges import endgame
 
 _RANGES = "AA,QQ,KQs:0.5", "TT,AQs,98s"
@@ -20,7 +20,7 @@ def _nodes(board="Td9d6hQc2s", pot=200, stack=900, **options):
   sizes = options.pop("bets", "50%"), options.pop("raises", "")
   made = endgame(*_RANGES, board=board, pot=pot, stack=stack)
   game, deal = endgame_in_full_game(made)
-  nodes = walk_public_tree(GameView(game, poker.bet_sizes(*sizes, **options)), deal)
+  nodes = walk_betting_tree(GameView(game, poker.bet_sizes(*sizes, **options)), deal)
   half = pot // 2
   return {
     tuple(action - half if action > 1 else action for action in node.path): [

@@ -12,9 +12,9 @@ import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.evaluation.evaluate import evaluate
 from spiel_cfr.poker import ranges
+from spiel_cfr.poker.betting_tree import Kind
 from spiel_cfr.poker.deal import find_deal
 from spiel_cfr.poker.public_game import compile_public_game
-from spiel_cfr.poker.public_tree import Kind
 from spiel_cfr.poker.street_names import StreetNames
 from spiel_cfr.policies import forms
 

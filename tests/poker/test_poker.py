@@ -19,7 +19,7 @@ from spiel_cfr import FullWidthSolver, RegretMatching, errors, policies
 from spiel_cfr.cfr.variants import TabularCFRSolver
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.poker import bet_filters, cards, deal, public_tree
+from spiel_cfr.poker import bet_filters, betting_tree, cards, deal
 from spiel_cfr.poker.public_game import compile_public_game
 
 _GAMES = ("kuhn_poker", "leduc_poker", *poker_games.UNIVERSAL_POKER)
@@ -387,7 +387,7 @@ def test_games_that_are_too_large(monkeypatch):
   )
   with pytest.raises(errors.GameTooLargeError, match="sequences"):
     compile_public_game(pyspiel.load_game(game), bet_filters.few_bets)
-  monkeypatch.setattr(public_tree, "MOST_NODES", 20)
+  monkeypatch.setattr(betting_tree, "MOST_NODES", 20)
   with pytest.raises(errors.GameTooLargeError, match="public tree"):
     compile_public_game("leduc_poker")
 
@@ -452,14 +452,14 @@ def test_compile_game_chooses_the_vector_form_where_it_pays():
     assert not isinstance(spiel_cfr.compile_game(game), spiel_cfr.poker.PublicGame)
 
 
-def test_public_tree_checks_random_deals():
+def test_the_betting_tree_is_compared_with_random_deals():
   game = pyspiel.load_game("leduc_poker")
   found = deal.find_deal(game)
-  nodes = public_tree.walk_public_tree(GameView(game), found)
+  nodes = betting_tree.walk_betting_tree(GameView(game), found)
   rng = np.random.default_rng(0)
-  public_tree.check_random_deals(game, found, nodes, 100, rng)
+  betting_tree.check_random_deals(game, found, nodes, 100, rng)
   for node in nodes:
-    if node.kind is public_tree.Kind.SHOWDOWN:
+    if node.kind is betting_tree.Kind.SHOWDOWN:
       node.payoff += 1
   with pytest.raises(errors.UnsupportedGameError, match="pays player 0"):
-    public_tree.check_random_deals(game, found, nodes, 100, rng)
+    betting_tree.check_random_deals(game, found, nodes, 100, rng)

@@ -166,8 +166,8 @@ FAULTS = (
   Fault(
     "depths are not those above",
     _TREEPLEX,
-    "depths[infoset] = depths[owner[parent - 1]] + 1",
-    "depths[infoset] = depths[owner[parent - 2]] + 1",
+    "depths[infoset] = depths[infoset_of_action[parent - 1]] + 1",
+    "depths[infoset] = depths[infoset_of_action[parent - 2]] + 1",
     ("games", "support"),
   ),
   Fault(

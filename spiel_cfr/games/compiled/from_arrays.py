@@ -243,13 +243,14 @@ def lay_out(
   states = []
   root = first_infoset = 0
   for player, (above, counts) in enumerate(zip(parents, num_actions, strict=True)):
-    owner = np.append(-1, np.repeat(np.arange(len(counts)), counts))
-    found = public_states(leaf_sequences, player, owner, len(counts))
-    placed = build_treeplex(above, counts, root, first_infoset, found)
+    infoset_of_sequence = np.append(-1, np.repeat(np.arange(len(counts)), counts))
+    public_state = public_states(leaf_sequences, player, infoset_of_sequence, len(counts))
+    placed = build_treeplex(above, counts, root, first_infoset, public_state)
     placements.append(placed)
-    laid_out = np.empty_like(found)
-    laid_out[placed.position] = found
-    states.append(laid_out)
+    in_layout_order = np.empty_like(public_state)
+    in_layout_order[placed.position] = public_state
+    states.append(in_layout_order)
+    # From the numbering of `parents` and `num_actions` to that of the treeplex.
     leaf_sequences[player] = placed.sequences[leaf_sequences[player]]
     root, first_infoset = placed.treeplex.end, first_infoset + len(above)
   treeplexes = [placed.treeplex for placed in placements]

@@ -52,7 +52,7 @@ class PublicTreeGame(CompiledGame):
     layout: Layout. The numbers of its sequences and infosets.
   """
 
-  # Whether iterations skip infosets with one action.
+  # True if iterations skip infosets with one action.
   _skips_forced: ClassVar[bool] = True
 
   def __init__(

@@ -36,7 +36,7 @@ class Kind(enum.Enum):
 
 
 @dataclasses.dataclass
-class PublicNode:
+class BettingNode:
   """A node of the betting, for any public cards.
 
   Attributes:
@@ -62,13 +62,13 @@ class PublicNode:
   last: tuple[tuple[int, int] | None, ...] = (None, None)
 
 
-# The element of `PublicNode.path` for a public card.
+# The element of `BettingNode.path` for a public card.
 DEALT = -1
 _Pair: TypeAlias = tuple[Any, Any]
 _LastActions: TypeAlias = tuple[tuple[int, int] | None, ...]
 
 
-def walk_public_tree(view: GameView, deal: Deal) -> list[PublicNode]:
+def walk_betting_tree(view: GameView, deal: Deal) -> list[BettingNode]:
   """Walks the betting.
 
   Args:
@@ -89,10 +89,10 @@ def walk_public_tree(view: GameView, deal: Deal) -> list[PublicNode]:
 
 
 class _Walk:
-  """A walk of the betting, with the states of two deals side by side; arguments are those of `PublicNode`."""
+  """A walk of the betting, with the states of two deals side by side; arguments are those of `BettingNode`."""
 
   def __init__(self, view: GameView, deal: Deal) -> None:
-    self.nodes: list[PublicNode] = []
+    self.nodes: list[BettingNode] = []
     self._view, self._deal = view, deal
 
   def visit(self, pair: _Pair, level: int, path: tuple[int, ...], last: _LastActions) -> int:
@@ -121,7 +121,7 @@ class _Walk:
     for _ in range(count):
       card = _first_card(pair, self._deal)
       pair = pair[0].child(card), pair[1].child(card)
-    node = PublicNode(Kind.CHANCE, level, path, num_cards=count, last=last)
+    node = BettingNode(Kind.CHANCE, level, path, num_cards=count, last=last)
     self.nodes.append(node)
     node.children.append(self.visit(pair, level + 1, (*path, *[DEALT] * count), last))
 
@@ -138,7 +138,7 @@ class _Walk:
         f"after the history [{state.history_str()}]."
       )
     number, player = len(self.nodes), state.current_player()
-    node = PublicNode(Kind.DECISION, level, path, player, tuple(kept), last=last)
+    node = BettingNode(Kind.DECISION, level, path, player, tuple(kept), last=last)
     self.nodes.append(node)
     children = {}
     for index, action in sorted(enumerate(kept), key=lambda move: str(move[1])):
@@ -187,16 +187,16 @@ def _decided_pair(view: GameView, deal: Deal) -> tuple[Any, Any]:
 
 def _terminal(
   pair: tuple[Any, Any], level: int, path: tuple[int, ...], last: tuple[Any, ...]
-) -> PublicNode:
+) -> BettingNode:
   (gain, loss), (swapped_gain, swapped_loss) = pair[0].returns(), pair[1].returns()
   scale = _TOLERANCE * max(1.0, abs(gain))
   if abs(gain + loss) > scale or abs(swapped_gain + swapped_loss) > scale:
     raise _unsupported(pair[0], "the players' payoffs don't sum to 0")
   if abs(gain - swapped_gain) <= scale:
-    return PublicNode(Kind.FOLD, level, path, payoff=gain, last=last)
+    return BettingNode(Kind.FOLD, level, path, payoff=gain, last=last)
   if abs(gain + swapped_gain) > scale:
     raise _unsupported(pair[0], "the payoff of a showdown depends on the winner")
-  return PublicNode(Kind.SHOWDOWN, level, path, payoff=abs(gain), last=last)
+  return BettingNode(Kind.SHOWDOWN, level, path, payoff=abs(gain), last=last)
 
 
 def _first_card(pair: tuple[Any, Any], deal: Deal) -> int:
@@ -218,7 +218,7 @@ def _unsupported(state: Any, problem: str) -> errors.UnsupportedGameError:
 
 
 def check_random_deals(
-  game: pyspiel.Game, deal: Deal, nodes: list[PublicNode], num_deals: int, rng: np.random.Generator
+  game: pyspiel.Game, deal: Deal, nodes: list[BettingNode], num_deals: int, rng: np.random.Generator
 ) -> None:
   """Plays random deals to random showdowns in OpenSpiel, and compares players, actions and returns.
 
@@ -274,7 +274,7 @@ def _draw_pairs(deal: Deal, count: int, rng: np.random.Generator) -> Int64s:
 def _play(
   state: Any,
   showdown: tuple[int, ...],
-  by_path: Mapping[tuple[int, ...], PublicNode],
+  by_path: Mapping[tuple[int, ...], BettingNode],
   rng: np.random.Generator,
 ) -> list[int]:
   """Plays a state along the path of a showdown, with random public cards; returns these cards."""
@@ -311,7 +311,7 @@ def _winners(deal: Deal, pairs: Int64s, boards: Sequence[Sequence[int]]) -> Int6
   return np.asarray(np.sign(strengths[0] - strengths[1]))
 
 
-def nodes_below(nodes: Sequence[PublicNode], start: int) -> list[PublicNode]:
+def nodes_below(nodes: Sequence[BettingNode], start: int) -> list[BettingNode]:
   """Returns a node and all that follow it as a public tree; no public cards may be dealt below it."""
   end = start
   while nodes[end].children:
@@ -321,12 +321,12 @@ def nodes_below(nodes: Sequence[PublicNode], start: int) -> list[PublicNode]:
 
 
 def moved(
-  node: PublicNode,
+  node: BettingNode,
   level: int,
   shifts: Sequence[int],
   first: tuple[tuple[int, int] | None, ...],
   start: int = 0,
-) -> PublicNode:
+) -> BettingNode:
   """Returns a copy of a node for another public tree.
 
   Args:
