@@ -2,10 +2,15 @@ r"""Measures the savings of pruning: four solvers with and without it, on games 
 
     python examples/pruning.py
 
-prints a table for each game. A row has a solver and a number of iterations; exploitability without and with pruning;
-nodes visited with pruning, as a share of those without (including the work of pruning itself); the number of pruning
-periods that were rolled back; and the speedup by pruning in processor time (below 1: slower). The two solvers take
-turns, so other load on the machine affects both.
+prints a table for each game, with a row for each solver and number of iterations. Its columns:
+
+    exploitability  without pruning
+    pruned          exploitability with pruning
+    nodes           visited with pruning, as a share of those without; includes the work of pruning itself
+    rolled back     number of pruning periods that were rolled back
+    times faster    speedup by pruning in processor time; below 1, the solver is slower
+
+The two solvers take turns, so other load on the machine affects both.
 """
 
 from results import chosen, start
