@@ -24,8 +24,6 @@ from spiel_cfr.poker.public_game import PublicGame
 
 # The list of a poker game's nodes has this where a node is left out, so that the others keep their numbers.
 _ABSENT = BettingNode(Kind.CHANCE, level=-1, path=())
-# The number of leaves that the smaller game lacks.
-_GONE = np.uint32(0xFFFFFFFF)
 
 
 class SmallerGame(NamedTuple):
@@ -55,6 +53,10 @@ class ListedSubsets:
   def __init__(self, whole: EnumeratedGame) -> None:
     self.whole = whole
     self.unit = np.arange(whole.end)
+    # Shapes (players, leaves) and (leaves, players).
+    self._leaves, self._payoffs = merged_leaves(
+      whole.payoff, whole.num_players, np.arange(whole.end, dtype=np.uint32), np.ones(whole.end)
+    )
 
   def filtered(self, action_filter: ActionFilter) -> Bools:
     """Returns the subset that a filter keeps, shape (sequences,).
@@ -75,18 +77,15 @@ class ListedSubsets:
     whole, cells = self.whole, self.whole.all_action_sequences
     if kept[cells].all():
       return SmallerGame(whole, cells, cells, len(cells))
-    number, copies = np.arange(whole.end, dtype=np.uint32), np.ones(whole.end)
-    number[~played_to(whole, kept)] = _GONE
-    leaves, payoffs = merged_leaves(whole.payoff, whole.num_players, number, copies)
-    some = (leaves != _GONE).all(axis=0)
-    leaves, payoffs = leaves[:, some], payoffs[some]
+    some = played_to(whole, kept)[self._leaves].all(axis=0)
+    leaves, payoffs = self._leaves[:, some], self._payoffs[some]
     listed = _infosets_above(whole, leaves) & kept
+    number = np.zeros(whole.end, np.uint32)
     names, actions, parents, counts, begin = [], [], [], [], 0
     for own, tree in zip(whole.infosets, whole.treeplexes, strict=True):
       entries = cells[begin : begin + len(own.actions)]
       begin += len(own.actions)
-      # Sequences in the order of discovery.
-      number[tree.root] = 0
+      # Sequences in the order of discovery, from 0, the empty one.
       number[entries[listed[entries]]] = 1 + np.arange(listed[entries].sum())
       infoset = np.repeat(np.arange(len(own.num_actions)), own.num_actions)
       here, count = np.unique(infoset[listed[entries]], return_counts=True)

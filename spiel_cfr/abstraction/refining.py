@@ -37,6 +37,8 @@ from spiel_cfr.runs.run_schedules import Powers
 
 # Numbers that a solver keeps for each sequence: regrets, strategy, sequence form, average, utilities.
 _LINES = 5
+# The target by default, as a share of the range of payoffs.
+_SHARE_OF_RANGE = 1e-3
 Rule = Literal["policy", "regrets"]
 # The solver of each rule, by default.
 _SOLVERS: dict[Rule, str] = {"policy": "cfr+", "regrets": "cfr_simultaneous"}
@@ -91,13 +93,14 @@ class Refined(SolvedPolicy):
 
 def first_and_last(state: Any, actions: list[int]) -> list[int]:
   """Keeps the first and the last legal action of each infoset: an action filter."""
-  return [actions[0], actions[-1]]
+  every = list(actions)
+  return every[:1] + every[-1:]
 
 
 def solve_refining(
   game: AnyGame,
   start: ActionFilter = first_and_last,
-  target: float = 0.0,
+  target: float | None = None,
   *,
   solver: str | None = None,
   iterations: int = 100_000,
@@ -114,7 +117,7 @@ def solve_refining(
     start: an action filter, which says what actions to begin with: a function of a state and its legal actions, as
       `compile_game` takes it, or of an infoset's name and actions if the game was made of arrays. It must keep the same
       at all states of an infoset; by default, the first and the last.
-    target: the NashConv in the whole game to stop at.
+    target: the NashConv in the whole game to stop at; by default a thousandth of the range of payoffs.
     solver: the name of a full-width solver in the catalogue; by default "cfr+", or "cfr_simultaneous" with
       rule="regrets", which takes no other.
     iterations: how many there may be, of all sizes of the game.
@@ -131,7 +134,8 @@ def solve_refining(
   and what `compile_game` raises.
   """
   begin = time.perf_counter()
-  target = arguments.real_number(target, "target", 0.0)
+  if target is not None:
+    target = arguments.real_number(target, "target", 0.0)
   iterations = arguments.positive_integer(iterations, "iterations")
   arguments.one_of(rule, "rule", tuple(_SOLVERS))
   if not callable(start):
@@ -142,6 +146,8 @@ def solve_refining(
       f"{game} is not a game of two players with a constant sum, and NashConv of other games need not reach a target. "
       "Take solve or run."
     )
+  if target is None:
+    target = _SHARE_OF_RANGE * (game.payoff_range[1] - game.payoff_range[0])
   made, name = RefinedActions.filtered(game, start), solver or _SOLVERS[rule]
   running = _solver(name, made.small, iterations, rule)
   history: list[Stage] = []

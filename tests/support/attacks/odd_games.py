@@ -225,6 +225,8 @@ def _given_to(taker: Target, make: Callable[[], Any]) -> str:
       named[name] = open_spiel_policy.UniformRandomPolicy(getattr(game, "game", game))
   if "seconds" in public_api.hints_of(function):
     named["seconds"] = 1.0
+  elif "iterations" in public_api.hints_of(function):
+    named.setdefault("iterations", 100)
   return by_type.odd(by_type.used(function(**named | {"game": game})))
 
 
