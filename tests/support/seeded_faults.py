@@ -166,8 +166,8 @@ FAULTS = (
   Fault(
     "depths are not those above",
     _TREEPLEX,
-    "depths[infoset] = depths[owner[parent - 1]] + 1",
-    "depths[infoset] = depths[owner[parent - 2]] + 1",
+    "depths[infoset] = depths[infoset_of_action[parent - 1]] + 1",
+    "depths[infoset] = depths[infoset_of_action[parent - 2]] + 1",
     ("games", "support"),
   ),
   Fault(
@@ -289,7 +289,7 @@ FAULTS = (
   Fault(
     "checkpoints of other games are taken",
     "cfr/solver_files.py",
-    'if game["game_sha256"] != own["game_sha256"] or',
+    "if not same_digest or",
     "if",
     _CHECKPOINTS,
   ),
