@@ -289,7 +289,7 @@ def optimize_parameters(
     compiled = game(here)
     if not compiled.is_two_player_constant_sum:
       raise errors.UnsupportedGameError(
-        f"{game!r} is not a constant-sum game of two players at {here.tolist()}, so that it need not have a value."
+        f"{game!r} is not a constant-sum game of two players at {here.tolist()}, so it need not have a value."
       )
     solver = transfer(solver, compiled, keep_average=False) if solver else CFRPlusSolver(compiled)
     solver.run(iterations)

@@ -174,7 +174,7 @@ def solve_qre(
       if length < _SHORTEST_STEP * (1.0 + point[-1]):
         raise errors.NoSolutionError(
           f"The principal branch of {compiled} can't be followed beyond rationality {point[-1] / agents.unit:z.6g}, on "
-          f"the way to {rationality:z.6g}: float64 does not tell its points from others there. Ask for less."
+          f"the way to {rationality:z.6g}: float64 can't distinguish its points there. Take a smaller rationality."
         )
   path = [
     BranchPoint(float(point[-1] / agents.unit), agents.sequences(np.exp(point[:-1])))

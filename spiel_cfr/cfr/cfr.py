@@ -11,7 +11,7 @@ From `CFRPlusSolver(game).run(1)` to the line that adds a regret:
     regret_minimizers.regret_matching    `regret_matching_plus`: regrets and the next strategy at an infoset
 
 `Solver.run` calls `_advance` again and again, each time for about a tenth of a second. The gradient, the first step, is
-in `games.payoffs`. The weights of the average are in `cfr.iteration_schedule`.
+in `games.payoffs`. The weights of the average are in `cfr.iteration_schedule`, warm starts in `cfr.full_width_starts`.
 
 - CFR: Zinkevich et al., "Regret Minimization in Games with Incomplete Information" (2007).
 - CFR+: Tammelin, "Solving Large Imperfect Information Games Using CFR+" (2014).
@@ -19,25 +19,22 @@ in `games.payoffs`. The weights of the average are in `cfr.iteration_schedule`.
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import AnyFloats, Float64s
 from spiel_cfr._util import arguments
-from spiel_cfr._util.doors import typed
 from spiel_cfr._util.interrupt import DeferredInterrupt
-from spiel_cfr.cfr import locks, warm_start
+from spiel_cfr.cfr import locks
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr_br import advance_against_best_responses
+from spiel_cfr.cfr.full_width_starts import FullWidthStarts, Run
 from spiel_cfr.cfr.iteration_schedule import IterationSchedule
-from spiel_cfr.cfr.loops import FullWidthState, Loop, make_loop
-from spiel_cfr.cfr.loops.resume import resume_from
+from spiel_cfr.cfr.loops import FullWidthState, make_loop
 from spiel_cfr.cfr.loops.state import check_numbers, check_sums
 from spiel_cfr.cfr.recipes import recorded
-from spiel_cfr.cfr.solver import Solver
-from spiel_cfr.cfr.substitute_regrets import PolicyValues, WarmStart
 from spiel_cfr.cfr.turns import in_turn
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame, compile_game
@@ -45,20 +42,13 @@ from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.locked import Mask, locked_sequences
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, WarmForm
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 # The strategies that players learn against: the others' current ones, or best responses to all current strategies.
 Opponents = Literal["current", "best_response"]
 
 
-class _Run(NamedTuple):
-  """A run of a solver: the loop, which has the state, and the schedule of its iterations."""
-
-  loop: Loop
-  schedule: IterationSchedule
-
-
-class FullWidthSolver(Solver):
+class FullWidthSolver(FullWidthStarts):
   """CFR with any regret minimizer: each iteration goes through the whole game.
 
   Attributes:
@@ -71,7 +61,6 @@ class FullWidthSolver(Solver):
   """
 
   theory: object = None
-  _runtime: _Run
 
   def __init__(
     self,
@@ -118,7 +107,7 @@ class FullWidthSolver(Solver):
     game = self.compiled_game
     loop = make_loop(game, self.minimizer, self.averaging)
     schedule = IterationSchedule(game, self.minimizer, self.averaging, self.alternating_updates)
-    self._runtime = _Run(loop, schedule)
+    self._runtime = Run(loop, schedule)
     if before is not None and before.loop.arrays.state.locked.any():
       self._lock(before.loop.arrays.state.locked, before.loop.arrays.state.strategy)
 
@@ -233,76 +222,6 @@ class FullWidthSolver(Solver):
     self.gathered_state()
     regrets: Float64s = self._runtime.loop.arrays.action_numbers()[0]
     return regrets[self.compiled_game.all_action_sequences]
-
-  @in_turn
-  def init_from_strategy(self, sequence_form: Float64s) -> None:
-    """Continues from other strategies. The average begins anew; `iteration` goes on.
-
-    Args:
-      sequence_form: the strategies, shape (sequences,). An infoset that its owner never reaches keeps its strategy.
-
-    Raises:
-      RestartError: the minimizer can't go on from a strategy.
-      PolicyError: the array has another shape.
-    """
-    state, (loop, schedule) = self.gathered_state(), self._runtime
-    parameters = schedule.parameters(np.array([max(1, self.iteration)]))[0]
-    resume_from(self.compiled_game, loop, self.minimizer, sequence_form, parameters)
-    state.begin_average()
-
-  @property
-  def warm_iterations(self) -> int:
-    """The number of iterations that the policy of a warm start counts for; 0 without a warm start."""
-    return self.state.warm_iterations
-
-  @in_turn
-  @typed
-  def warm_start(
-    self,
-    policy: Any,
-    iterations: int | None = None,
-    form: WarmForm | None = None,
-    keep_average: bool = True,
-  ) -> WarmStart:
-    """Begins anew from a policy, as if the players had played it for some iterations: see `cfr.warm_start.plan`."""
-    found, chosen = warm_start.plan(self, policy, iterations, form)
-    with DeferredInterrupt(whole=True):
-      self.begin_warm(found, chosen, bool(keep_average))
-    return chosen
-
-  @in_turn
-  def begin_warm(self, found: PolicyValues, chosen: WarmStart, keep_average: bool) -> None:
-    """Begins anew as `cfr.warm_start.plan` has planned it."""
-    self.reset()
-    warm_start.begin_from(*self._runtime, self.minimizer, found, chosen, keep_average)
-    self._loads += 1
-
-  @in_turn
-  def begin_with_regrets(self, regrets: Float64s, sequence_form: Float64s, iterations: int) -> None:
-    """Begins regret matching anew, as after iterations that led to these regrets and this average.
-
-    Args:
-      regrets: shape (sequences,). Cumulative regrets.
-      sequence_form: shape (sequences,). The average policy in sequence form.
-      iterations: the number of iterations that both count for.
-
-    Raises:
-      PolicyError: an array has another shape.
-      ArgumentError: `iterations` is no positive integer.
-    """
-    iterations = arguments.positive_integer(iterations, "iterations")
-    shape = (self.compiled_game.end,)
-    if np.shape(regrets) != shape or np.shape(sequence_form) != shape:
-      raise errors.PolicyError(
-        f"Regrets and the sequence form of this game have the shape {shape}, not {np.shape(regrets)} and "
-        f"{np.shape(sequence_form)}."
-      )
-    self.reset()
-    arrays = self._runtime.loop.arrays
-    arrays.set_action_state(regrets[None])
-    arrays.set_strategy(forms.behavioral_form(self.compiled_game, np.maximum(regrets, 0.0)))
-    self.state.begin_warm(iterations, iterations * sequence_form)
-    self.refresh()
 
   def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
     if self.iteration:

@@ -79,8 +79,8 @@ class GradientSolver(Solver, Generic[S]):
     self.compiled_game = compiled = compile_game(game)
     if compiled.shared_infosets is not None:
       raise errors.AbstractionError(
-        f"In {compiled} infosets are shared (imperfect recall), so that its strategies are no convex set, over which "
-        f"{type(self).__name__} could take steps. Take buckets that remember the player's own actions, or CFRSolver."
+        f"In {compiled} infosets are shared (imperfect recall), so its strategies are no convex set, which "
+        f"{type(self).__name__} needs for its steps. Take buckets that remember the player's own actions, or CFRSolver."
       )
     check_payoffs(compiled.game_string, compiled.payoff_range)
     self._players = range(compiled.num_players)

@@ -58,7 +58,7 @@ def transfer_regrets(solver: Repeatable, game: CompiledGame, iterations: int | N
   plain = solver.minimizer == RegretMatching() and solver.averaging == Averaging()
   if not plain or not solver.iteration or solver.warm_iterations:
     raise errors.WarmStartError(
-      f"{solver!r} can't transfer its regrets: only CFR can, such as CFRSolver(game), that was run from scratch. Take "
+      f"{solver!r} can't transfer its regrets: only CFR that was run from scratch can, such as CFRSolver(game). Take "
       "rule='policy'."
     )
   regrets = repeated_regrets(solver, game)
@@ -97,7 +97,7 @@ def repeated_regrets(solver: Repeatable, game: CompiledGame) -> Float64s:
         result[rows] += utility[rows] - (played[rows] * utility[rows]).sum(axis=0)
   if not np.array_equal(again.current_probabilities(), solver.current_probabilities()):
     raise errors.WarmStartError(
-      f"{solver!r} is not where its iterations lead from scratch: it was changed or locked. Take rule='policy'."
+      f"{solver!r} has other strategies than its iterations from scratch: it was changed or locked. Take rule='policy'."
     )
   return result
 

@@ -102,7 +102,7 @@ def owner_of(names: Sequence[Sequence[str]], infostate: str, player: int | None)
   ]
   if len(owners) != 1:
     raise errors.ArgumentError(
-      f"{len(owners) or 'No'} players have an infoset {arguments.shortened(infostate)}, where one must have it: "
+      f"{len(owners) or 'No'} players have an infoset {arguments.shortened(infostate)}, and exactly one must: "
       "solver.infostates() lists those of each player, or those met yet; player= chooses the owner."
     )
   return owners[0]

@@ -64,8 +64,8 @@ def _state_in(
   if not same_digest or (wanted["game_sha256"] is None and game != wanted):
     raise errors.CheckpointMismatchError(
       f"{path} is of the game {game['game']}, not of {wanted['game']}; or of that game in another form "
-      "(listed, in vector form, in parts, in float32), with another filter, or as it was before it changed. Compile "
-      "the game as it was compiled then."
+      "(listed, in vector form, in parts, in float32), with another filter, or in another version. Compile the game as "
+      "it was compiled for the checkpoint."
     )
   if recipe != solver.description():
     raise errors.CheckpointMismatchError(

@@ -29,8 +29,8 @@ from spiel_cfr.games.sequence_form.blocks import (
   sequence,
   tolerance,
 )
-from spiel_cfr.regret_minimizers.regret_matching import resume_regret_matching
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
+from spiel_cfr.regret_minimizers.resume_matching import resume_regret_matching
 from spiel_cfr.regret_minimizers.schedules import Numbers, checked, evaluated
 
 # Columns of `Block.parameters` after the tie tolerance: w_t, w_{t+1}, and the largest asymmetry.

@@ -42,6 +42,7 @@ from spiel_cfr.regret_minimizers.regret_minimizer import (
   WarmForm,
   parameter_rows,
 )
+from spiel_cfr.regret_minimizers.resume_matching import resume_regret_matching
 from spiel_cfr.regret_minimizers.schedules import (
   Discount,
   Numbers,
@@ -108,26 +109,6 @@ def weighted_regret_matching(block: Block) -> None:
       store(block.strategy, row, score)
       total = total + score
     normalize(block, i, total)
-
-
-@block_kernel
-def resume_regret_matching(block: Block) -> None:
-  """Regret = strategy * sum of max(regret, 0) where strategy > 0;  min(regret, 0) elsewhere.
-
-  The sum stays because it is the inverse of the step size: regret matching from c x moves like mirror descent with
-  steps of 1 / c, and c has grown until these are stable.
-  """
-  regret, zero = block.action_state[0], full(0.0)
-  for i in lanes(block):
-    total = zero
-    for action in range(block.actions):
-      before = load(regret, sequence(block, action, i))
-      total = total + where_greater(before, zero, before, zero)
-    for action in range(block.actions):
-      row = sequence(block, action, i)
-      before, played = load(regret, row), load(block.strategy, row)
-      negative = where_greater(before, zero, zero, before)
-      store(regret, row, where_greater(played, zero, played * total, negative))
 
 
 @dataclasses.dataclass(frozen=True)

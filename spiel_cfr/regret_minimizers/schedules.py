@@ -49,7 +49,8 @@ def evaluated(numbers: Numbers, iterations: Int64s) -> Float64s:
   result = np.asarray(numbers(iterations), np.float64)
   if result.shape != iterations.shape:
     raise errors.ArgumentError(
-      f"{numbers!r} returns an array of shape {result.shape} for {len(iterations)} iterations."
+      f"{numbers!r} returns an array of shape {result.shape} for {len(iterations)} iterations; it must return a number "
+      "for each."
     )
   return np.ascontiguousarray(result)
 

@@ -23,8 +23,8 @@ from spiel_cfr.games.sequence_form.blocks import (
   lanes,
   sequence,
 )
-from spiel_cfr.regret_minimizers.regret_matching import resume_regret_matching
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
+from spiel_cfr.regret_minimizers.resume_matching import resume_regret_matching
 from spiel_cfr.regret_minimizers.schedules import Numbers, checked, evaluated
 
 # Entries of `Block.parameters`: the relative tie tolerance, epsilon of this iteration and of the next.

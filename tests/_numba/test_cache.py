@@ -314,7 +314,7 @@ def test_slow_compilation_is_announced(stream, monkeypatch):
   monkeypatch.setattr(sys, "stderr", stream())
   for name in ("first", "second"):
     with kernels._announcement(name):
-      while not kernels._announced.said:
+      while not kernels._announced.was_printed:
         time.sleep(0.001)
       time.sleep(0.05)
   printed = sys.stderr.getvalue()

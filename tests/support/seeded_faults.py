@@ -289,7 +289,7 @@ FAULTS = (
   Fault(
     "checkpoints of other games are taken",
     "cfr/solver_files.py",
-    'if game["game_sha256"] != own["game_sha256"] or',
+    "if not same_digest or",
     "if",
     _CHECKPOINTS,
   ),

@@ -27,8 +27,8 @@ def make_loop(game: CompiledGame, minimizer: RegretMinimizer, averaging: Averagi
   shared, partition = game.shared_infosets, game.partition
   if shared is not None and minimizer.predict is not None and spans_depths(shared, game.groups):
     raise errors.AbstractionError(
-      f"{minimizer} predicts utilities from the deepest infosets up, which needs buckets of infosets that are as "
-      "deep; some in this game are not. Take a solver without predictions, such as DCFRSolver, or put the number of "
+      f"{minimizer} predicts utilities from the deepest infosets up, which needs buckets of infosets of equal depth; "
+      "this game has others. Take a solver without predictions, such as DCFRSolver, or put the number of the player's "
       "own actions into the names of the buckets."
     )
   if partition is None:

@@ -67,8 +67,8 @@ class ShardedSubtrees(Subtrees):
       self._source = shards.game, pickle.dumps(minimizer)
     except Exception as error:
       raise errors.ShardError(
-        f"{type(minimizer).__name__} can't be pickled, so other processes can't go through subtrees with it. Define "
-        "it, and its kernels, at the top level of a module; or solve the game as it was before shard()."
+        f"{type(minimizer).__name__} can't be pickled, so other processes can't visit subtrees with it. Define "
+        "it, and its kernels, at the top level of a module; or solve the game without shard()."
       ) from error
     self._arrays, self._solver, count = arrays, uuid.uuid4().hex, len(shards.executors)
     self._executors = {
@@ -110,7 +110,7 @@ class ShardedSubtrees(Subtrees):
       _SERVED.clear()
       raise errors.ShardError(
         f"The executor failed with {type(failure).__name__}: {failure}. This process has finished the iterations that "
-        "were begun; the solver is as it would have been, and may go on with this game or be saved."
+        "had begun; the solver is as without the failure, and may go on with this game or be saved."
       ) from failure
 
   def _ask(self, visits: Sequence[_Request], barrier: bool) -> dict[range, _Answer]:

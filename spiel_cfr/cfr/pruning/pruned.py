@@ -377,7 +377,7 @@ def _noted(solver: FullWidthSolver, rule: Rule) -> Noted:
     or averaging.rule
   ):
     raise errors.PruningError(
-      f"{minimizer} with {averaging} can't be pruned by the rule {rule!r}, which is sound with CFR, and Hedge with a "
+      f"{minimizer} with {averaging} can't be pruned by the rule {rule!r}. Pruning is sound with CFR, and Hedge with a "
       'threshold, by either rule, and with CFR+ by "best_response"; with plain averages, whose weights are those of '
       "regrets. Take Pruned(CFRPlusSolver(game)), or take no pruning."
     )

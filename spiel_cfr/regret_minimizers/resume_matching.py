@@ -1,0 +1,24 @@
+"""Continuation of regret matching, in all its forms, from a given strategy."""
+
+from spiel_cfr._numba.simd import full, load, store, where_greater
+from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, lanes, sequence
+
+
+@block_kernel
+def resume_regret_matching(block: Block) -> None:
+  """Regret = strategy * sum of max(regret, 0) where strategy > 0;  min(regret, 0) elsewhere.
+
+  The sum stays because it is the inverse of the step size: regret matching from c x moves like mirror descent with
+  steps of 1 / c, and c has grown until these are stable.
+  """
+  regret, zero = block.action_state[0], full(0.0)
+  for i in lanes(block):
+    total = zero
+    for action in range(block.actions):
+      before = load(regret, sequence(block, action, i))
+      total = total + where_greater(before, zero, before, zero)
+    for action in range(block.actions):
+      row = sequence(block, action, i)
+      before, played = load(regret, row), load(block.strategy, row)
+      negative = where_greater(before, zero, zero, before)
+      store(regret, row, where_greater(played, zero, played * total, negative))
