@@ -1,11 +1,13 @@
 """Doors of public functions name what an argument must be."""
 
 import inspect
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyspiel
 import pytest
 
@@ -25,6 +27,8 @@ def _door(
   each: Iterable[Any] = (),
   table: Mapping[str, int] | str = "",
   anything: Any = None,
+  path: str | os.PathLike[str] = "",
+  numbers: npt.NDArray[np.float64] | None = None,
   state: Any = None,
 ) -> str:
   """Returns a name."""
@@ -40,6 +44,7 @@ _STATE = pyspiel.load_game("kuhn_poker").new_initial_state()
     {"state": _STATE},
     {"game": None, "state": _STATE, "number": 10**400, "anything": np.ones(3)},
     {"flag": np.True_, "several": np.arange(3), "each": iter([1]), "table": {}},
+    {"path": 3, "numbers": [0.5], "state": _STATE},
     {"flag": 1, "several": (1, 2), "table": "all", "function": len, "name": "neither"},
   ],
   ids=str,
@@ -60,6 +65,7 @@ def test_what_may_be_passes(arguments):
     ("several", 3, "a sequence"),
     ("each", np.array(3), "a sequence"),
     ("table", [], "a mapping or a text"),
+    ("numbers", 3.0, "an array or None"),
     ("state", None, "a state of the game"),
   ],
 )

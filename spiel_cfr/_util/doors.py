@@ -68,8 +68,10 @@ def _kinds(hint: Any) -> Iterator[_Kind]:
     yield _has_truth, "True or False"
   elif hint in (int, float):
     yield (lambda value: not isinstance(value, np.ndarray) or value.ndim == 0), "a number"
-  elif origin in (str, os.PathLike):
+  elif origin is os.PathLike:
     # What is no path is refused where it is read, with an example of one.
+    yield (lambda value: True), "a path"
+  elif hint is str:
     yield (lambda value: not isinstance(value, np.ndarray | list | dict)), "a text"
   elif origin is collections.abc.Callable:
     yield callable, "a function"
@@ -77,6 +79,8 @@ def _kinds(hint: Any) -> Iterator[_Kind]:
     yield _is_series, "a sequence"
   elif origin in (collections.abc.Mapping, dict):
     yield (lambda value: isinstance(value, collections.abc.Mapping)), "a mapping"
+  elif origin is np.ndarray:
+    yield (lambda value: isinstance(value, np.ndarray | list | tuple)), "an array"
   elif isinstance(origin, type) and _is_plain(origin):
     yield (lambda value: isinstance(value, origin)), f"of type {origin.__name__}"
   else:

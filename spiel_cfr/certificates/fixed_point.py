@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spiel_cfr._util.doors import typed
+
 Integers = npt.NDArray[Any]
 
 _BITS = 128
@@ -44,6 +46,7 @@ class Interval(NamedTuple):
     return Interval(self.low - other.high, self.high - other.low)
 
   @classmethod
+  @typed
   def total(cls, intervals: Iterable["Interval"]) -> "Interval":
     """Returns bounds on a sum."""
     low, high = Fraction(0), Fraction(0)

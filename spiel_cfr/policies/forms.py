@@ -27,6 +27,15 @@ def check_finite(numbers: npt.NDArray[Any]) -> None:
     )
 
 
+def check_length(compiled: CompiledGame, numbers: npt.NDArray[Any], name: str) -> None:
+  """Raises ArgumentError if an array has fewer numbers than the game has sequences."""
+  if np.ndim(numbers) == 0 or len(numbers) < compiled.end:
+    raise errors.ArgumentError(
+      f"{name} must have {compiled.end} numbers, one for each sequence of {compiled.name}, not the shape "
+      f"{np.shape(numbers)}."
+    )
+
+
 @typed
 def uniform(compiled: CompiledGame, result: AnyFloats | None = None) -> AnyFloats:
   """Returns the uniform policy in behavioural form, shape (sequences,), in a new aligned array or in zeros `result`."""
@@ -52,8 +61,10 @@ def behavioral_form(
     Behavioural form, shape (sequences,).
 
   Raises:
+    ArgumentError: `sums` is too short.
     NotFiniteError: a sum is NaN or infinite.
   """
+  check_length(compiled, sums, "sums")
   result = np.zeros(compiled.end)
   for treeplex in compiled.treeplexes:
     for sequences, _ in treeplex.infoset_groups():
@@ -68,7 +79,12 @@ def behavioral_form(
 
 @typed
 def sequence_form(compiled: CompiledGame, probabilities: Float64s) -> Float64s:
-  """Returns the sequence form of a policy in behavioural form, both of shape (sequences,). The result is aligned."""
+  """Returns the sequence form of a policy in behavioural form, both of shape (sequences,). The result is aligned.
+
+  Raises:
+    ArgumentError: `probabilities` are too short.
+  """
+  check_length(compiled, probabilities, "probabilities")
   result = aligned_zeros(compiled.end)
   for treeplex in compiled.treeplexes:
     result[treeplex.root] = 1.0

@@ -13,6 +13,7 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.policies import forms
 
 PolicyDict = dict[str, dict[int, float]]
 # The largest difference from 1 of the sum of probabilities at an infoset.
@@ -42,6 +43,7 @@ def to_dict(compiled: CompiledGame, probabilities: Float64s) -> PolicyDict:
   Raises:
     PolicyError: two players share an information state string.
   """
+  forms.check_length(compiled, probabilities, "probabilities")
   actions = iter(np.concatenate(compiled.actions).tolist())
   chances = iter(compiled.to_actions(probabilities).tolist())
   counts = np.concatenate(compiled.num_actions).tolist()

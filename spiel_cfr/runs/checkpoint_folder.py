@@ -11,6 +11,7 @@ from spiel_cfr import errors
 from spiel_cfr._util import files
 from spiel_cfr._util.arguments import path as checked_path
 from spiel_cfr._util.arguments import positive_integer
+from spiel_cfr._util.doors import typed
 from spiel_cfr.cfr import solver_files
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.runs.run_schedules import Every, NextDue
@@ -55,6 +56,7 @@ class Checkpoints:
     found = pathlib.Path(self.folder).glob("iteration-*.npz")
     return sorted((path for path in found if _NAME.fullmatch(path.name)), key=_iteration)[::-1]
 
+  @typed
   def check(self, solver: Solver) -> None:
     """Checks that the solver can be saved to this folder. `run` does so before it begins.
 
@@ -78,6 +80,7 @@ class Checkpoints:
         solver_files.read_state(solver, path)
         return
 
+  @typed
   def save(self, solver: Solver) -> pathlib.Path:
     """Adds a checkpoint, and removes the oldest ones beyond `keep`. Only one run may use the folder.
 
@@ -96,6 +99,7 @@ class Checkpoints:
         old.unlink(missing_ok=True)
     return path
 
+  @typed
   def resume(self, solver: Solver) -> pathlib.Path | None:
     """Restores the newest checkpoint, if there is one.
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Bools, Float64s
 from spiel_cfr._util import arguments
-from spiel_cfr._util.doors import typed
 from spiel_cfr.deep_cfr.network import MLP, Approximator, Array, Rows, Training
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.search.cut_outs import Pair
@@ -26,7 +25,6 @@ class ValueNetwork(PublicStateValues):
       learned from, in the game's units.
   """
 
-  @typed
   def __init__(
     self,
     solved: SolvedValues,

@@ -4,6 +4,7 @@ import functools
 import hashlib
 import json
 import pathlib
+import re
 import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -83,15 +84,16 @@ def _forged(game: str, seed: int) -> str:
 def _falsehood(content: dict[str, Any]) -> str:
   """Returns what a verified certificate says that is not true, by the bounds of `certify`."""
   game = spiel_cfr.compile_game(content["game"])
-  policy: Any = []
-  for own in content["policy"]:
+  policy: list[dict[str, dict[int, float]]] = []
+  for own, infosets in zip(content["policy"], game.infosets, strict=False):
+    ends = np.cumsum(infosets.num_actions)[:-1]
+    legal = zip(infosets.infostates, np.split(infosets.actions, ends), strict=True)
     policy.append({})
-    for name, given in own.items():
-      chances = {int(action): Fraction(chance) for action, chance in given.items()}
+    # What else a certificate has, says nothing.
+    for name, actions in legal:
+      chances = {action: Fraction(own[name][str(action)]) for action in actions.tolist()}
       total = sum(chances.values())
-      policy[-1][name] = {
-        action: float(chance / total) if total else 0.0 for action, chance in chances.items()
-      }
+      policy[-1][name] = {action: float(chance / total) for action, chance in chances.items()}
   found = spiel_cfr.certify(game, policy)
   true = [*found.gains, found.nash_conv, *([] if found.value is None else [found.value])]
   # Probabilities were rounded when they were divided by their sum.
@@ -106,7 +108,10 @@ def _falsehood(content: dict[str, Any]) -> str:
 def _claim(content: dict[str, Any], rng: np.random.Generator) -> None:
   claims = content["claims"] or [["0", "1"]]
   number, side = rng.integers(len(claims)), rng.integers(2)
-  claims[number][side] = str(Fraction(claims[number][side]) + Fraction(float(rng.normal()) / 100))
+  before = str(claims[number][side])
+  # It may be odd by now.
+  if re.fullmatch(r"-?\d+\.\d+", before):
+    claims[number][side] = str(Fraction(before) + Fraction(float(rng.normal()) / 100))
 
 
 def _odd_claim(content: dict[str, Any], rng: np.random.Generator) -> None:

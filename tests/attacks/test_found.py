@@ -1,0 +1,123 @@
+"""What attacks have found stays mended."""
+
+import hashlib
+import json
+import pathlib
+import sys
+
+import numpy as np
+import pyspiel
+import pytest
+from attacks import targets
+
+import spiel_cfr
+from spiel_cfr import atlas, errors, exploitation, poker, search
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples"))
+import check_certificate
+
+_COUNTS = np.ones(24)
+
+
+def _pennies(payoff):
+  """Matching pennies in which one match is worth twice as much."""
+  return pyspiel.load_efg_game(
+    f"""EFG 2 R "pennies" {{ "0" "1" }} ""
+p "" 1 1 "" {{ "a" "b" }} 0
+p "" 2 1 "" {{ "a" "b" }} 0
+t "" 1 "" {{ {payoff!r} {-payoff!r} }}
+t "" 2 "" {{ {-payoff!r} {payoff!r} }}
+p "" 2 1 "" {{ "a" "b" }} 0
+t "" 3 "" {{ {-payoff!r} {payoff!r} }}
+t "" 4 "" {{ {2 * payoff!r} {-2 * payoff!r} }}
+"""
+  )
+
+
+@pytest.mark.parametrize("unit", [1e-100, 1e-12, 1e12, 1e100])
+def test_commitments_do_not_depend_on_the_unit_of_payoffs(unit):
+  values = [exploitation.commit(_pennies(each)).expected_values for each in (1.0, unit)]
+  np.testing.assert_allclose(values[1] / unit, values[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-100, 1e-12, 1e12, 1e100])
+def test_safe_exploiters_do_not_depend_on_the_unit_of_payoffs(unit):
+  players = [exploitation.SafeExploiter(_pennies(each), 0) for each in (1.0, unit)]
+  for player in players:
+    player.observe([0, 0])
+  assert players[1].value / unit == pytest.approx(players[0].value, abs=1e-9)
+  assert players[1].budget / unit == pytest.approx(players[0].budget, abs=1e-8)
+
+
+def test_programs_do_not_compute_with_payoffs_that_have_no_digits():
+  for call in (spiel_cfr.solve_lp, exploitation.commit):
+    with pytest.raises(errors.InvalidPayoffError, match="Multiply"):
+      call(_pennies(1e-310))
+
+
+@pytest.mark.parametrize("observed", [-_COUNTS, _COUNTS * np.nan, _COUNTS * 1e300, None, "x", [{}]])
+def test_observations_are_counts(observed):
+  with pytest.raises(errors.ArgumentError, match="observed must be an array"):
+    exploitation.data_biased_response("kuhn_poker", observed, 0)
+
+
+@pytest.mark.parametrize("history", [None, 3, ["x"], [0.5], [[0]], np.array(1)])
+def test_observed_games_are_lists_of_actions(history):
+  with pytest.raises(errors.ArgumentError, match="Game 1 must be a list of actions"):
+    exploitation.observe("kuhn_poker", [history], 0)
+
+
+@pytest.mark.parametrize("trusts", [[2.0], [None], [float("nan")], 3, [[0.5]]])
+def test_trusts_are_probabilities(trusts):
+  model = spiel_cfr.CFRSolver("kuhn_poker")
+  with pytest.raises(errors.ArgumentError, match="trust"):
+    exploitation.frontier("kuhn_poker", model, trusts=trusts)
+
+
+@pytest.mark.parametrize("bets", ["9" * 400 + "%", "9" * 5000 + "c", "1" * 20 + "e", "50%%"])
+def test_bets_have_as_many_digits_as_chips(bets):
+  with pytest.raises(errors.ArgumentError, match="no size of a bet"):
+    poker.bet_sizes(bets)
+
+
+def test_reaches_are_numbers():
+  with pytest.raises(errors.EndgameError):
+    poker.Endgame("7s9h9cTc2d", 200, np.full((2, 1326), 10**400), 300)
+
+
+def test_policies_in_files_are_numbers(tmp_path):
+  table = spiel_cfr.CFRSolver("kuhn_poker").average_policy_dict()
+  table["0"] = {"0": 10**400, "1": 0}
+  (tmp_path / "policy").write_text(json.dumps(table))
+  with pytest.raises(errors.FileFormatError, match="too large"):
+    spiel_cfr.load_policy("kuhn_poker", tmp_path / "policy")
+
+
+@pytest.mark.parametrize("claim", ["1e999999999", "1E999999999", ["0", "1e999999999"]])
+def test_claims_without_end_are_refused(claim, tmp_path):
+  spiel_cfr.certify("kuhn_poker", spiel_cfr.CFRSolver("kuhn_poker")).save(tmp_path / "certificate")
+  content = json.loads((tmp_path / "certificate").read_text())
+  content |= {"claims": [claim, *content["claims"][1:]], "sha256": ""}
+  text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+  content["sha256"] = hashlib.sha256(text.encode()).hexdigest()
+  assert not check_certificate.check(content)
+
+
+def test_games_of_the_atlas_are_asked_for_by_their_strings():
+  with pytest.raises(errors.ArgumentError, match="game must be of type str"):
+    atlas.find(pyspiel.load_game("kuhn_poker"))
+
+
+def test_searches_say_what_their_arguments_must_be():
+  state = search.public_states(targets.kuhn()).natural_cut()[0]
+  for name in ("bounds", "leaf_values"):
+    with pytest.raises(errors.ArgumentError, match=f"{name} must be of type"):
+      search.Subgame(state, np.ones((2, 3)), **{name: 3})
+  with pytest.raises(errors.ArgumentError, match="checkpoint must be a path"):
+    search.resolve(targets.kuhn(), spiel_cfr.CFRSolver(targets.kuhn()), checkpoint=[])
+
+
+def test_labels_of_hands_are_lists():
+  game = poker.compile_public_game("leduc_poker")
+  with pytest.raises(errors.ArgumentError, match="labels must be a list for each"):
+    spiel_cfr.abstraction.hand_buckets(game, 10**400)
