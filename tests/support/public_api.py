@@ -410,9 +410,6 @@ _instances: dict[type, Callable[[], Any]] = {
   spiel_cfr.abstraction.HandBuckets: _hand_buckets,
   spiel_cfr.referee.Match: lambda: spiel_cfr.referee.Match(*np.ones((2, 3, 2))),
   spiel_cfr.referee.Verdict: lambda: spiel_cfr.judge(_compiled(), spiel_cfr.CFRSolver(_compiled())),
-  spiel_cfr.search.SolvedValues: lambda: spiel_cfr.search.SolvedValues(
-    spiel_cfr.search.public_states(_compiled()).natural_cut()
-  ),
   spiel_cfr.search.Subgame: _subgame,
   spiel_cfr.search.Solution: lambda: _subgame().solve(),
   spiel_cfr.catalogue.Entry: lambda: spiel_cfr.catalogue.SOLVERS["hsdcfr"],

@@ -31,6 +31,7 @@ _BETWEEN_CHECKS = 500
 # An action as OpenSpiel numbers it, and its place among the moves of its history.
 Move: TypeAlias = tuple[int, int]
 # (state, player to move) -> (number of the infoset, its moves in the order of a stack: the last one is explored first).
+# The walk ends at a history without moves.
 Decide: TypeAlias = Callable[[Any, int], tuple[int, list[Move]]]
 
 
@@ -126,6 +127,9 @@ class HistoryList:
       else:
         raise unknown_player(state)
       add((parent, action, place, player, infoset, length))
+      if not moves:
+        node += 1
+        continue
       length += 1
       for action, place in moves[:-1]:
         chance = chances[place] if chances else 1.0
