@@ -93,7 +93,7 @@ class VectorRows:
     tree = self.game.tree
     return tree.types[int(tree.kind[number])]
 
-  def concatenated_ranges(self, number: int, player: int, numbers: Float64s) -> Float64s:
+  def spread(self, number: int, player: int, numbers: Float64s) -> Float64s:
     """Returns numbers of a player's private states as numbers of all its types, 0 of those that are ruled out."""
     result = np.zeros(self.game.tree.deals.num_types[player])
     result[self.types(number)[player]] = numbers
