@@ -65,8 +65,8 @@ def measure(name: str, game_string: str) -> dict[str, str]:
 
 def learned(name: str, game_string: str) -> search.ValueNetwork:
   """Returns a network that has learned from self-play. The game is never walked as a whole."""
-  network = MLP(tuple(int(units) for units in _LAYERS.value))
-  values: search.ValueNetwork | None = None
+  values: search.LeafValues = search.no_values
+  network: MLP | search.ValueNetwork = MLP(tuple(int(units) for units in _LAYERS.value))
   recent: list[search.Examples] = []
   for number in range(_ROUNDS.value):
     examples = search.self_play(
@@ -79,12 +79,10 @@ def learned(name: str, game_string: str) -> search.ValueNetwork:
       seed=number,
     )
     recent = [*recent, examples][-_RECENT:]
-    values = search.learn_values(
-      recent, start=values, network=network, steps=_STEPS.value, seed=number
-    )
-    print(f"{name}, round {number}: error {values.error:z.4f}", flush=True)
-  assert values is not None
-  return values
+    values = network = search.learn_values(recent, network=network, steps=_STEPS.value, seed=number)
+    print(f"{name}, round {number}: error {network.error:z.4f}", flush=True)
+  assert isinstance(network, search.ValueNetwork)
+  return network
 
 
 def played(

@@ -10,7 +10,7 @@ from spiel_cfr.search.resolve import Resolved, resolve
 from spiel_cfr.search.search_bot import SearchBot
 from spiel_cfr.search.search_step import Step
 from spiel_cfr.search.search_tree import PublicState, SearchTree
-from spiel_cfr.search.self_play import self_play
+from spiel_cfr.search.self_play import no_values, self_play
 from spiel_cfr.search.subgames import Bounds, Solution, Subgame
 from spiel_cfr.search.value_network import Examples, ValueNetwork, learn_values
 
@@ -32,6 +32,7 @@ __all__ = [
   "UnsafeSearchWarning",
   "ValueNetwork",
   "learn_values",
+  "no_values",
   "played_policy",
   "public_states",
   "resolve",

@@ -27,6 +27,15 @@ from spiel_cfr.search.search_tree import PublicState
 LeafValues: TypeAlias = Callable[[Sequence[PublicState], Float64s], npt.ArrayLike]
 
 
+def check_leaf_values(leaf_values: Any) -> None:
+  """Raises ArgumentError if leaf values are no function."""
+  if not callable(leaf_values):
+    raise errors.ArgumentError(
+      "leaf_values must be a function of public states and ranges, not "
+      f"{arguments.shortened(leaf_values)}."
+    )
+
+
 class Front(NamedTuple):
   """The gadget in front of a subgame: at each private state the opponent goes on or takes its limit.
 

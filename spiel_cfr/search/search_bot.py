@@ -21,7 +21,7 @@ from spiel_cfr.search.gadgets import GADGETS, Gadget, find_gadget
 from spiel_cfr.search.hand_search import HandSearch
 from spiel_cfr.search.history_tree import HistoryTree, tree_of
 from spiel_cfr.search.local_search import LocalSearch
-from spiel_cfr.search.lookahead import LeafValues
+from spiel_cfr.search.lookahead import LeafValues, check_leaf_values
 from spiel_cfr.search.segments import check_view
 from spiel_cfr.search.states_above import StateAbove
 
@@ -99,6 +99,8 @@ class SearchBot(DrawingBot):
       )
     super().__init__({} if blueprint is None else blueprint, player, seed=seed)
     arguments.integer(player, "player", 0, 1)
+    if leaf_values is not None:
+      check_leaf_values(leaf_values)
     self._leaf_values = leaf_values
     self._depth = arguments.positive_integer(depth, "depth")
     self._beliefs: BeliefSearch | None = None

@@ -15,7 +15,7 @@ from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.search.cut_outs import Pair
-from spiel_cfr.search.lookahead import Found, LeafValues, Lookahead
+from spiel_cfr.search.lookahead import Found, LeafValues, Lookahead, check_leaf_values
 from spiel_cfr.search.search_tree import PublicState
 from spiel_cfr.search.segments import Segment, check_view
 from spiel_cfr.search.value_network import Examples
@@ -31,7 +31,7 @@ def no_values(public_states: Sequence[PublicState], ranges: Float64s) -> Float64
 
 def self_play(
   game: AnyGame,
-  leaf_values: LeafValues | None = None,
+  leaf_values: LeafValues = no_values,
   *,
   depth: int = 2,
   plays: int = 50,
@@ -43,9 +43,9 @@ def self_play(
 ) -> Examples:
   """Plays with search, and returns the values of all public states where a subgame was solved.
 
-      network = None
+      network = learn_values([self_play("leduc_poker")])
       for seed in range(10):
-        network = learn_values([self_play("leduc_poker", network, seed=seed)], start=network)
+        network = learn_values([self_play("leduc_poker", network, seed=seed)], network=network)
 
   At each public state a batch of ranges is solved at once: half of them are those with which play comes there, half are
   random.
@@ -69,6 +69,7 @@ def self_play(
   """
   for name, number in (("plays", plays), ("batch", batch), ("iterations", iterations)):
     arguments.positive_integer(number, name)
+  check_leaf_values(leaf_values)
   arguments.positive_integer(depth, "depth")
   arguments.positive_integer(max_histories, "max_histories")
   arguments.real_number(exploration, "exploration", 0.0, 1.0)
@@ -85,7 +86,7 @@ def self_play(
     while True:
       moments = rng.integers(1, iterations + 1, ranges[0].shape[1])
       lookahead = segment.lookahead
-      found = lookahead.solve(ranges, leaf_values or no_values, iterations, moments=moments)
+      found = lookahead.solve(ranges, leaf_values, iterations, moments=moments)
       if segment is not root:
         states += [lookahead.root] * batch
         solved.append((ranges, found.values))

@@ -24,7 +24,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies.open_spiel import AnyPolicy
 from spiel_cfr.search.cut_outs import Pair, Start, SubgameSolver
 from spiel_cfr.search.gadgets import GADGETS, Gadget, find_gadget
-from spiel_cfr.search.lookahead import Front, LeafValues, Lookahead
+from spiel_cfr.search.lookahead import Front, LeafValues, Lookahead, check_leaf_values
 from spiel_cfr.search.search_tree import PublicState
 
 
@@ -136,20 +136,13 @@ class Subgame:
       raise errors.ArgumentError(
         f"public_state must be one of public_states(game), not {arguments.shortened(public_state)}."
       )
-    for name, given, kind in (
-      ("bounds", bounds, Bounds),
-      ("leaf_values", leaf_values, PublicStateValues),
-    ):
-      if given is not None:
-        arguments.of_type(given, name, kind)
+    if bounds is not None:
+      arguments.of_type(bounds, "bounds", Bounds)
+    if leaf_values is not None:
+      check_leaf_values(leaf_values)
     self.public_state, self._tree = public_state, public_state.tree
     self.ranges = _checked(public_state, ranges)
     self._bounds, self._leaf_values, self._searcher = bounds, leaf_values, 0
-    if leaf_values is not None and not callable(leaf_values):
-      raise errors.ArgumentError(
-        "leaf_values must be a function of public states and ranges, not "
-        f"{arguments.shortened(leaf_values)}."
-      )
     self._depth = arguments.positive_integer(depth, "depth")
     if bounds is not None:
       self._searcher = bounds.searcher

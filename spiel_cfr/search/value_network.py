@@ -147,8 +147,7 @@ class ValueNetwork:
 def learn_values(
   examples: Sequence[Examples],
   *,
-  start: ValueNetwork | None = None,
-  network: Approximator | None = None,
+  network: Approximator | ValueNetwork | None = None,
   steps: int = 10_000,
   seed: int = 0,
 ) -> ValueNetwork:
@@ -156,8 +155,7 @@ def learn_values(
 
   Args:
     examples: results of `self_play`.
-    start: a network to go on from.
-    network: `deep_cfr.MLP((128, 128))` by default; not with `start`.
+    network: an approximator, `deep_cfr.MLP((128, 128))` by default; or values that were learned, to go on from.
     steps: the number of steps of the fit.
     seed: of first parameters, of the fit and of the examples that measure the error.
 
@@ -168,11 +166,14 @@ def learn_values(
   """
   arguments.positive_integer(steps, "steps")
   seed = arguments.integer(seed, "seed", 0, 0xFFFF_FFFF)
+  for each in examples:
+    arguments.of_type(each, "examples[...]", Examples)
   states = [state for each in examples for state in each.public_states]
   if not states:
     raise errors.ArgumentError("examples must have a public state at least.")
   width = max(each.ranges.shape[2] for each in examples)
-  encoder = start._encoder if start else _Encoder(width)
+  learned = network if isinstance(network, ValueNetwork) else None
+  encoder = learned._encoder if learned else _Encoder(width)
   ranges, values = (
     np.concatenate([_resized(own, encoder.width) for own in arrays])
     for arrays in zip(*((each.ranges, each.values) for each in examples), strict=True)
@@ -181,17 +182,17 @@ def learn_values(
   features, reach = _features(facts, ranges), facts.reach(ranges)
   wanted = np.divide(values, reach, out=np.zeros_like(values), where=reach > 0)
   wanted, counts = wanted.reshape(len(wanted), -1), (reach > 0).reshape(len(wanted), -1)
-  if start is None:
-    chosen = network or MLP((128, 128))
+  if learned is None:
+    chosen = network if isinstance(network, Approximator) else MLP((128, 128))
     parameters = chosen.fresh((seed, 0), features.shape[1], wanted.shape[1])
     scale = float(np.sqrt((wanted[counts] ** 2).mean())) if counts.any() else 1.0
   else:
-    chosen, parameters, scale = start._network, start._parameters, start._scale
+    chosen, parameters, scale = learned._network, learned._parameters, learned._scale
   scale = scale or 1.0
   order = np.random.default_rng(seed).permutation(len(states))
-  measured, learned = np.split(order, [max(1, int(_MEASURED * len(order)))])
-  rows = Rows(features[learned], wanted[learned] / scale, counts[learned], np.ones(len(learned)))
-  fit = Training(steps, _LEARNING_RATE, min(_BATCH_SIZE, len(learned)), (seed, 1))
+  measured, rest = np.split(order, [max(1, int(_MEASURED * len(order)))])
+  rows = Rows(features[rest], wanted[rest] / scale, counts[rest], np.ones(len(rest)))
+  fit = Training(steps, _LEARNING_RATE, min(_BATCH_SIZE, len(rest)), (seed, 1))
   result = ValueNetwork(encoder, chosen, chosen.fitted(parameters, rows, fit), scale, 0.0)
   found = result([states[each] for each in measured], ranges[measured])
   missed = (found - values[measured])[reach[measured] > 0] / reach[measured][reach[measured] > 0]

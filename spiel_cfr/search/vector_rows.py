@@ -127,7 +127,9 @@ class VectorRows:
   def ends_at(self, numbers: Int64s) -> tuple[Int64s, Int64s, Float64s]:
     """Returns the pairs of rows where the game ends right after some nodes, and player 0's payoffs there."""
     tree = self.game.tree
-    edges = concatenated_ranges(tree.first_edge[numbers], tree.num_actions[numbers].astype(np.int64))
+    edges = concatenated_ranges(
+      tree.first_edge[numbers], tree.num_actions[numbers].astype(np.int64)
+    )
     edges = edges[tree.child[edges] < 0]
     payoffs = self.payoffs[tree.matrix[-1 - tree.child[edges]]]
     end, first, second = np.nonzero(payoffs)

@@ -11,14 +11,10 @@ from partly_seen_games import PartlySeenGame
 
 import spiel_cfr
 from spiel_cfr import errors, search
-from spiel_cfr.deep_cfr import MLP, LeastSquares, network
+from spiel_cfr.deep_cfr import MLP, Approximator, LeastSquares, network
 from spiel_cfr.search import belief_search
 
 _DICE = "liars_dice(dice_sides=2)"
-
-
-def no_values(public_states, ranges):
-  return np.zeros_like(ranges)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +63,9 @@ def test_the_game_is_walked_only_as_far_as_it_is_played(monkeypatch):
   monkeypatch.setattr(belief_search, "Segment", noted)
   # 36 deals and 2^12 - 1 sequences of bids, each of which can be followed by a call.
   game = pyspiel.load_game("liars_dice(dice_sides=6)")
-  bot = search.SearchBot(None, 0, leaf_values=no_values, iterations=2, max_histories=5000, seed=1)
+  bot = search.SearchBot(
+    None, 0, leaf_values=search.no_values, iterations=2, max_histories=5000, seed=1
+  )
   state = game.new_initial_state()
   while not state.is_terminal():
     if state.is_chance_node():
@@ -78,7 +76,7 @@ def test_the_game_is_walked_only_as_far_as_it_is_played(monkeypatch):
       state.apply_action(state.legal_actions()[1 if len(state.legal_actions()) > 1 else 0])
   assert sizes and max(sizes) < 5000
   with pytest.raises(errors.GameTooLargeError):
-    search.SearchBot(None, 0, leaf_values=no_values, max_histories=100).get_policy(
+    search.SearchBot(None, 0, leaf_values=search.no_values, max_histories=100).get_policy(
       game.new_initial_state().child(0).child(0)
     )
 
@@ -131,7 +129,7 @@ def test_what_was_learned_says_how_wrong_it_is():
 def test_networks_learn_nothing_of_padding():
   """Public states have different numbers of private states; a network's outputs have one number."""
 
-  class Zeros:
+  class Zeros(Approximator):
     rows = None
 
     def fresh(self, seed, num_features, num_outputs):
@@ -173,7 +171,7 @@ def test_networks_learn_nothing_of_padding():
 def test_a_network_is_trained_and_goes_on():
   examples = [search.self_play("kuhn_poker", plays=10, batch=8, iterations=20, seed=0)]
   short = search.learn_values(examples, network=MLP((16,)), steps=1)
-  longer = search.learn_values(examples, start=short, steps=300)
+  longer = search.learn_values(examples, network=short, steps=300)
   assert longer.error < 0.7 * short.error
   bot = search.SearchBot(None, 0, leaf_values=longer, iterations=20)
   game = spiel_cfr.compile_game("kuhn_poker")
@@ -201,11 +199,16 @@ def test_bad_arguments_are_named():
     "seed": lambda: search.self_play("kuhn_poker", seed=-1),
     "steps": lambda: search.learn_values(examples, steps=0),
     "examples must": lambda: search.learn_values([]),
+    "Examples": lambda: search.learn_values([1]),
+    "a function": lambda: search.SearchBot(None, 0, leaf_values=3),
+    "SearchBot": lambda: search.played_policy("kuhn_poker", solver),
     "Give a blueprint": lambda: search.SearchBot(None, 0),
-    "Give a blueprint,": lambda: search.SearchBot(solver, 0, leaf_values=no_values),
-    "leave seconds": lambda: search.SearchBot(None, 0, leaf_values=no_values, seconds=1.0),
-    "with leaf values": lambda: search.SearchBot(None, 0, leaf_values=no_values, gadget="safe"),
-    "depth": lambda: search.SearchBot(None, 0, leaf_values=no_values, depth=0),
+    "Give a blueprint,": lambda: search.SearchBot(solver, 0, leaf_values=search.no_values),
+    "leave seconds": lambda: search.SearchBot(None, 0, leaf_values=search.no_values, seconds=1.0),
+    "with leaf values": lambda: search.SearchBot(
+      None, 0, leaf_values=search.no_values, gadget="safe"
+    ),
+    "depth": lambda: search.SearchBot(None, 0, leaf_values=search.no_values, depth=0),
   }.items():
     with pytest.raises(errors.ArgumentError, match=name):
       call()

@@ -370,6 +370,8 @@ _bases: dict[str, Callable[[], Any]] = {
   "regrets": lambda: policies.uniform(_compiled()),
   "sequence_form": lambda: policies.sequence_form(_compiled(), policies.uniform(_compiled())),
   "tree": lambda: spiel_cfr.search.public_states(_compiled()),
+  "examples": lambda: [spiel_cfr.search.self_play("kuhn_poker", plays=1, batch=2, iterations=2)],
+  "bot": lambda: spiel_cfr.search.SearchBot(spiel_cfr.CFRSolver(_compiled()), 0),
   "entries": lambda: None,  # Those of its tree, see `attempt`.
   "components": lambda: spiel_cfr.parametric_games.kuhn_bets,
   "parameters": lambda: [1.0],

@@ -117,7 +117,9 @@ def walk_core_histories(
       stop = int(counts[core_walk.STOP])
       bar.update(int(counts[core_walk.HISTORIES]) - bar.n)
       if max_core_histories is not None and counts[core_walk.CORE_HISTORIES] > max_core_histories:
-        raise errors.GameTooLargeError(f"The game has more than {max_core_histories:,} core histories.")
+        raise errors.GameTooLargeError(
+          f"The game has more than {max_core_histories:,} core histories."
+        )
       if stop == core_walk.UNKNOWN_WORLD:
         raise errors.PrivateMovesError(
           "A pair of sequences that fit the same path of cores is no history: the keys of worlds leave something out."
