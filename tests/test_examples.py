@@ -777,17 +777,14 @@ def test_explore(tmp_path):
 
 
 @pytest.mark.slow
-def test_search_depth(tmp_path):
-  flags = ("--games=kuhn", "--iterations=0,10", "--rounds=3", "--solved=20")
-  output = run("search_depth", *flags, f"--output_dir={tmp_path}")
-  table = (tmp_path / "search_depth.md").read_text()
-  assert table.splitlines()[2] in output
-  # One continuation ruins an equilibrium, two do not; exact values make it one again.
-  cells = table.splitlines()[2].split(" | ")
-  assert cells[1:4] == ["0 / 0", "0.1667 / 0.1667", "0 / 0"]
-  assert float(cells[8]) < 0.02
-  assert (tmp_path / "search_depth.png").read_bytes().startswith(b"\x89PNG")
-  assert "there is no game 'magic'" in run("search_depth", "--games=magic", fails=True)
+def test_value_search():
+  flags = ("--rounds=2", "--plays=5", "--batch=8", "--steps=50", "--layers=16", "--learning=10")
+  output = run("value_search", "--games=liars_dice_2", *flags, "--playing=50", "--exact=100")
+  cells = output.splitlines()[-1].split(" | ")
+  assert 0.0 < float(cells[1]) < 1.0
+  assert float(cells[5]) < 0.002 < 0.25
+  assert float(cells[3]) < 0.25
+  assert "there is no game 'magic'" in run("value_search", "--games=magic", fails=True)
 
 
 @pytest.mark.slow

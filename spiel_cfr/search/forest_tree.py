@@ -7,7 +7,7 @@ game ends. Both are linear in the other player's reach probabilities.
 import abc
 import copy
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -48,6 +48,17 @@ class ForestTree(SearchTree):
   @abc.abstractmethod
   def ends(self, player: int, reach: Float64s) -> Float64s:
     """Returns a player's counterfactual values where the game ends, by the other player's `reach`; shape (rows,)."""
+
+  @abc.abstractmethod
+  def end_pairs(self, numbers: Int64s) -> tuple[Int64s, Int64s, Float64s]:
+    """Returns where the game ends right after some public states: each player's row, and player 0's payoff.
+
+    Payoffs are less half of what the players' returns sum to, times chance's probability.
+    """
+
+  @abc.abstractmethod
+  def public_state_of(self, state: Any) -> PublicState:
+    """Returns the public state of one of OpenSpiel's states; raises ArgumentError if there is none."""
 
   @abc.abstractmethod
   def states(self, number: int) -> Iterable[Any]:
@@ -99,30 +110,16 @@ class ForestTree(SearchTree):
   def num_private_states(self, number: int) -> tuple[int, int]:
     return len(self.rows(number, 0)), len(self.rows(number, 1))
 
-  def given(self, player: int, numbers: Mapping[int, Float64s]) -> Float64s:
-    """Returns numbers of a player's private states at some public states as rows; NaN elsewhere."""
-    result = np.full(len(self.forests[player].above), np.nan)
-    for number, own in numbers.items():
-      result[self.rows(number, player)] = own
-    return result
-
   def reach(self, entries: Float64s, begins: Pairs | None = None) -> Pair:
     """Returns the probability that each player plays to each of its rows; `begins` as of `blueprint`."""
     result = []
     for player, forest in enumerate(self.forests):
-      given = self.given(player, {number: pair[player] for number, pair in (begins or {}).items()})
-      first = given[: forest.begins[1]]
-      given[: forest.begins[1]] = np.where(np.isnan(first), self.first_reach[player], first)
+      given = np.full(len(forest.above), np.nan)
+      given[: forest.begins[1]] = self.first_reach[player]
+      for number, pair in (begins or {}).items():
+        given[self.rows(number, player)] = pair[player]
       result.append(forest.reach(entries, given))
     return result[0], result[1]
-
-  def sequence_form(self, entries: Float64s, begins: Pairs | None = None) -> Float64s:
-    """Returns the probability that its owner plays to each entry, shape (entries,); `begins` as of `blueprint`."""
-    result = np.zeros(len(entries))
-    for forest, reach in zip(self.forests, self.reach(entries, begins), strict=True):
-      own = np.flatnonzero(forest.deciding >= 0)
-      result[own] = reach[forest.deciding[own]] * entries[own]
-    return result
 
   def blueprint(
     self, entries: Float64s, searcher: int, begins: Pairs | None = None
@@ -141,7 +138,6 @@ class Play(NamedTuple):
       infoset of the action.
     gifts_from: the number of moves from which on gifts count.
     responds: whether the opponent plays a best response; otherwise it plays the policy.
-    leaves: by public state, the opponent's counterfactual values, float64 (J,), in place of what follows there.
   """
 
   reach: Pair
@@ -149,7 +145,6 @@ class Play(NamedTuple):
   barred: Bools | None = None
   gifts_from: int = 0
   responds: bool = True
-  leaves: Mapping[int, Float64s] | None = None
 
 
 class ForestBlueprint(Blueprint):
@@ -165,16 +160,8 @@ class ForestBlueprint(Blueprint):
     """Takes a policy; the arguments are the attributes."""
     self.tree, self.entries, self.searcher, self.play = tree, entries, searcher, play
 
-  def expected(
-    self, player: int, leaves: Mapping[int, Float64s] | None = None
-  ) -> "ForestBlueprint":
-    """See `Blueprint.expected`.
-
-    Args:
-      player: the player.
-      leaves: by public state, its counterfactual values, float64 (private states,), in place of what follows there.
-    """
-    play = self.play._replace(barred=None, responds=False, leaves=leaves)
+  def expected(self, player: int) -> "ForestBlueprint":
+    play = self.play._replace(barred=None, responds=False)
     return ForestBlueprint(self.tree, self.entries, 1 - player, play)
 
   def playing(self, entries: Float64s, *, answered: bool = False) -> "ForestBlueprint":
@@ -204,9 +191,7 @@ class ForestBlueprint(Blueprint):
     """The opponent's counterfactual values."""
     opponent, play, forest = 1 - self.searcher, self.play, self._forest
     ends = self.tree.ends(opponent, play.reach[self.searcher])
-    leaves = self.tree.given(opponent, play.leaves) if play.leaves else None
-    entries = None if play.responds else self.entries
-    found = forest.values(ends, entries, leaves=leaves, barred=play.barred)
+    found = forest.values(ends, None if play.responds else self.entries, barred=play.barred)
     return found if play.barred is None else self._without_answers(found, play.barred)
 
   def _without_answers(self, found: Values, barred: Bools) -> Values:

@@ -73,10 +73,13 @@ class Gadget:
       ways = [np.full(len(w), 1 - self.mixed), self.mixed * weights / weights.sum()]
       factors = [np.divide(way, w, out=np.zeros(len(w)), where=w > 0) for way in ways]
     else:
-      likely = np.where(w > 0, r, 0.0)
-      follows = self.mixed * likely / max(float(likely.max()), 1e-300)
+      follows = self.follows(np.where(w > 0, r, 0.0))
       factors = [1 - follows, follows]
     return np.array(factors[: 2 if self.mixed else 1])
+
+  def follows(self, r: Float64s) -> Float64s:
+    """Returns the probability with which the opponent of the front "choice" goes on without a choice, at each J."""
+    return self.mixed * r / max(float(r.max()), 1e-300)
 
 
 GADGETS: dict[str, Gadget] = {
@@ -114,8 +117,8 @@ def find_gadget(gadget: Any, *, picks: bool = True, iterates: bool = False) -> G
     )
   if not picks and gadget.front == "pick":
     raise errors.ArgumentError(
-      "In vector form the gadget is 'follow', 'resolving' or 'unsafe', or a Gadget whose front is 'choice' or 'deal': "
-      "the opponent can't pick a private state there. compile_game(game, vector_form=False) lists histories, for all "
-      "gadgets."
+      "In vector form, and with leaf values, the gadget is 'follow', 'resolving' or 'unsafe', or a Gadget whose front "
+      "is 'choice' or 'deal': the opponent can't pick a private state there. compile_game(game, vector_form=False) "
+      "lists histories, for all gadgets."
     )
   return gadget

@@ -43,7 +43,7 @@ class HistoryTree:
     end: int64 (nodes,). One past the last history of the subtree.
     action: int64 (nodes,). The last move, as OpenSpiel numbers it.
     mover: int64 (nodes,). The player to move, `CHANCE` or `TERMINAL`.
-    infoset: int64 (nodes,). The infoset of each history; `NONE` at chance and terminal nodes.
+    infoset: int64 (nodes,). The infoset of each history; `NONE` at chance and terminal nodes, and where the walk ends.
     length: int64 (nodes,). The number of moves before.
     infostate_numbers: int64 (nodes, 2). The number of each player's information state string; `NONE` where chance moves
       or the game has ended.
@@ -63,8 +63,9 @@ class HistoryTree:
     max_nodes: int,
     probabilities: Float64s | None = None,
     deadline: float = math.inf,
+    depth: int | None = None,
   ) -> None:
-    """Walks all histories below states of a game.
+    """Walks the histories below states of a game.
 
     Args:
       view: the game.
@@ -72,6 +73,7 @@ class HistoryTree:
       max_nodes: the most histories.
       probabilities: float64 (3, roots). The probabilities that chance and each player play to the roots; 1 by default.
       deadline: the time at which the walk gives up, by `time.perf_counter`.
+      depth: the walk ends at decisions so many moves after the first decision, or more; None to walk all.
 
     Raises:
       GameTooLargeError: there are more histories than `max_nodes`, or than can be walked until the deadline.
@@ -80,7 +82,7 @@ class HistoryTree:
     """
     self.view = view
     self._first_histories = [root.history() for root in roots]
-    found = _Infostates(view)
+    found = _Infostates(view, depth)
     listed = HistoryList(view, max_nodes, found.decide, deadline, _ADVICE)
     for root in roots:
       listed.add(root)
@@ -230,7 +232,7 @@ class HistoryTree:
     return state
 
   def path(self, history: Sequence[int]) -> list[int]:
-    """Returns the histories from the first of the walk down to the one that moves lead to; empty if there is none."""
+    """Returns the listed histories on the way of some moves, from the first of the walk down, or none."""
     before = len(self._first_histories[0])
     first = list(history[:before])
     if first not in self._first_histories:
@@ -241,7 +243,7 @@ class HistoryTree:
       below = slice(node + 1, int(self.end[node]))
       match = np.flatnonzero((self.parent[below] == node) & (self.action[below] == action))
       if not len(match):
-        return []
+        break
       nodes.append(node + 1 + int(match[0]))
     return nodes
 
@@ -289,7 +291,7 @@ class HistoryTree:
 
   def _check_recall(self) -> None:
     """Refuses infosets that their owner reaches in several ways, or after several numbers of moves."""
-    nodes = np.flatnonzero(self.mover >= 0)
+    nodes = np.flatnonzero(self.infoset >= 0)
     infoset = self.infoset[nodes]
     first = np.full(len(self.owner), len(self.parent))
     np.minimum.at(first, infoset, nodes)
@@ -315,8 +317,9 @@ class _Infostates:
     infosets: by that number, each infoset's own number, legal actions, and moves as they are explored.
   """
 
-  def __init__(self, view: GameView) -> None:
+  def __init__(self, view: GameView, depth: int | None) -> None:
     self._view, self.pairs = view, array.array("q")
+    self._depth, self._end = depth, math.inf
     self.numbers: dict[tuple[int, str], int] = {}
     self.infosets: dict[int, tuple[int, list[int], list[Move]]] = {}
 
@@ -325,6 +328,12 @@ class _Infostates:
     view, numbers = self._view, self.numbers
     both = [numbers.setdefault((each, view.named(state, each)), len(numbers)) for each in (0, 1)]
     self.pairs.extend(both)
+    if self._depth is not None:
+      length = len(state.history())
+      if not self.infosets:
+        self._end = length + self._depth
+      if length >= self._end:
+        return NONE, []
     legal, number = view.legal_actions(state), both[player]
     infoset = self.infosets.get(number)
     if infoset is None:

@@ -22,7 +22,7 @@ from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiled.from_arrays import game_of_parts
 from spiel_cfr.games.compiled.game_facts import GameFacts
-from spiel_cfr.search.cut_outs import Bonus, CutOut, Pair, Start
+from spiel_cfr.search.cut_outs import Bonus, CutOut, Start
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.listed_rows import ListedRows
@@ -64,21 +64,6 @@ def _roots(tree: ListedRows, starts: Sequence[Start], gadget: Gadget) -> Roots:
   return Roots(*(np.concatenate(own, axis=-1) for own in zip(*parts, strict=True)))
 
 
-class Limit(NamedTuple):
-  """The end of a subgame with limited depth: the opponent chooses among continuations at each public state of a cut.
-
-  Brown, Sandholm and Amos, "Depth-Limited Solving for Imperfect-Information Games" (2018).
-
-  Attributes:
-    cut: int64 (public states,). Public states, none of which is below another.
-    reach: of each continuation and player, float64 (rows,). The probability that it plays to each row below, from the
-      cut on.
-  """
-
-  cut: Int64s
-  reach: Sequence[Pair]
-
-
 class _Ends(NamedTuple):
   """Pairs of rows where the game ends in subgames, in the order of `ListedRows.ends`.
 
@@ -113,7 +98,6 @@ def cut_out(
   starts: Sequence[Start],
   gadget: Gadget,
   *,
-  limit: Limit | None = None,
   program: bool = False,
 ) -> CutOut:
   """Returns the subgames below some public states, with a gadget in front, as one game.
@@ -122,7 +106,6 @@ def cut_out(
     tree: the whole game.
     starts: the beginnings of the subgames.
     gadget: the gadget in front of each.
-    limit: where a subgame ends early.
     program: whether a linear program is to solve it, which has the dealt copy of "pick" as a bonus, not as infosets.
   """
   searcher, players = starts[0].searcher, (0, 1)
@@ -130,20 +113,12 @@ def cut_out(
   # By player, int64 (rows,): the row at the beginning of each row's subgame, `NONE` outside.
   tops = [tree.forests[player].tops(tree.rows_of(numbers, player)) for player in players]
   ends = _ends(tree, starts, tops)
-  # By player, int64 (ends,): the row where the subgame ends.
-  last = list(ends.rows)
-  if limit is not None:
-    stops = [tree.forests[player].tops(tree.rows_of(limit.cut, player)) for player in players]
-    last = [
-      np.where(stop[rows] != NONE, stop[rows], rows)
-      for stop, rows in zip(stops, ends.rows, strict=True)
-    ]
   searcher_infosets, opponent_infosets = (
-    _Infosets(tree, player, tops[player], last[player]) for player in (searcher, opponent)
+    _Infosets(tree, player, tops[player], ends.rows[player]) for player in (searcher, opponent)
   )
   searcher_side = _Side([], np.zeros(0, np.int64))
   searcher_side.add_infosets(searcher_infosets, "", 0)
-  searcher_last = searcher_infosets.sequences(tree.forests[searcher].last[last[searcher]], 0)
+  searcher_last = searcher_infosets.sequences(tree.forests[searcher].last[ends.rows[searcher]], 0)
   roots = _roots(tree, starts, gadget)
   front = _Front(
     roots, gadget, [tree.private_name(opponent, row) for row in roots.row.tolist()], program
@@ -151,9 +126,9 @@ def cut_out(
   place = np.full(len(tops[opponent]), NONE)
   place[roots.row] = np.arange(len(roots.row))
   opponent_side, opponent_last, values = _leaves(
-    tree, opponent, front, opponent_infosets, ends, last[opponent], place[tops[opponent]], limit
+    tree, opponent, front, opponent_infosets, ends, place[tops[opponent]]
   )
-  # Leaves of the gadget come first. Then come all ends, once or more often.
+  # Leaves of the gadget come first. Then come all ends, for each copy.
   pairs = np.stack([np.zeros_like(opponent_last), opponent_last])
   pairs[0, len(front.values) :] = np.resize(searcher_last, len(values) - len(front.values))
   game = _game(tree.histories, searcher, searcher_side, opponent_side, pairs, values)
@@ -181,13 +156,11 @@ def _leaves(
   front: "_Front",
   infosets: "_Infosets",
   ends: _Ends,
-  last: Int64s,
   place: Int64s,
-  limit: Limit | None,
 ) -> tuple["_Side", Int64s, Float64s]:
   """Returns the opponent's infosets, its last sequence at each leaf, and the searcher's payoffs there.
 
-  Leaves of the gadget come first. Then come all ends, for each copy and continuation.
+  Leaves of the gadget come first. Then come all ends, for each copy.
 
   Args:
     tree: the whole game.
@@ -195,35 +168,15 @@ def _leaves(
     front: its moves before the subgames.
     infosets: its infosets below.
     ends: where the game ends.
-    last: int64 (ends,). The opponent's row where the subgame ends.
     place: int64 (rows,). The J of each of the opponent's rows.
-    limit: where a subgame ends early.
   """
-  side, stops = _Side(front.names, front.counts), last != ends.rows[opponent]
-  # By continuation. Ends above the cut are worth the same by all of them, so the first has them all.
-  payoffs = ends.payoffs[None]
-  if limit is not None:
-    below = [
-      ends.payoffs * first[ends.rows[0]] * second[ends.rows[1]] for first, second in limit.reach
-    ]
-    payoffs = np.where(stops, below, 0.0)
-    payoffs[0, ~stops] = ends.payoffs[~stops]
-  number = len(payoffs)
+  side = _Side(front.names, front.counts)
   sequences, values = [front.sequences], [front.values]
-  last_entry, at_end = tree.forests[opponent].last[last], place[ends.rows[opponent]]
+  last_entry, at_end = tree.forests[opponent].last[ends.rows[opponent]], place[ends.rows[opponent]]
   for copy in front.copies:
     begin = side.add_infosets(infosets, copy.label, copy.entry[place[infosets.rows]])
-    before = infosets.sequences(last_entry, copy.entry[at_end], begin)
-    after = np.tile(before, (number, 1))
-    if number > 1:
-      rows, first, which = np.unique(last[stops], return_index=True, return_inverse=True)
-      names = [f"{copy.label}then: {tree.private_name(opponent, row)}" for row in rows.tolist()]
-      counts = np.full(len(rows), number)
-      begin = side.add(names, counts, concatenated_ranges(np.zeros_like(counts), counts))
-      side.parents.append(before[stops][first])
-      after[:, stops] = begin + number * which + np.arange(number)[:, None]
-    sequences.append(after.ravel())
-    values.append((ends.weights * copy.factor[at_end] * payoffs).ravel())
+    sequences.append(infosets.sequences(last_entry, copy.entry[at_end], begin))
+    values.append(ends.weights * copy.factor[at_end] * ends.payoffs)
   return side, np.concatenate(sequences), np.concatenate(values)
 
 
@@ -277,16 +230,11 @@ class _Side:
 
   def add_infosets(self, infosets: "_Infosets", label: str, otherwise: Any) -> int:
     """Adds a copy of infosets of the whole, `otherwise` the sequence above the first; returns its first sequence."""
-    start = self.add(infosets.names(label), infosets.counts, infosets.actions)
-    self.parents.append(infosets.sequences(infosets.entry_above, otherwise, start))
-    return start
-
-  def add(self, names: list[str], counts: Int64s, actions: Int64s) -> int:
-    """Adds infosets, whose parents the caller adds, and returns their first sequence."""
     start = 1 + sum(int(each.sum()) for each in self.counts)
-    self.names += names
-    self.counts.append(counts)
-    self.actions.append(actions)
+    self.names += infosets.names(label)
+    self.counts.append(infosets.counts)
+    self.actions.append(infosets.actions)
+    self.parents.append(infosets.sequences(infosets.entry_above, otherwise, start))
     return start
 
 
@@ -302,18 +250,18 @@ class _Infosets:
     entry_above: int64 (infosets,). The owner's last entry before each.
   """
 
-  def __init__(self, tree: ListedRows, player: int, tops: Int64s, last: Int64s) -> None:
-    """Finds the infosets from the beginnings of subgames down to the rows where they end.
+  def __init__(self, tree: ListedRows, player: int, tops: Int64s, ends: Int64s) -> None:
+    """Finds the infosets from the beginnings of subgames down to the rows where the game ends.
 
     Args:
       tree: the whole game.
       player: the player.
       tops: int64 (rows,). The row at the beginning of each row's subgame.
-      last: int64 (ends,). The rows where subgames end.
+      ends: int64 (ends,). The player's rows where the game ends.
     """
     self._histories = histories = tree.histories
     above, inside = tree.forests[player].above, np.zeros(len(tops), bool)
-    rows = np.unique(above[last[tops[last] != last]])
+    rows = np.unique(above[ends])
     while len(rows):
       inside[rows] = True
       rows = np.unique(above[rows[tops[rows] != rows]])

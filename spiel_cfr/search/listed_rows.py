@@ -156,6 +156,13 @@ class ListedRows:
     places = self.ends.places
     return slice(int(places[begin]), int(places[begin + int(self._sizes[number])]))
 
+  def ends_at(self, numbers: Int64s) -> tuple[Int64s, Int64s, Float64s]:
+    """Returns the pairs of rows where the game ends right after some public states, and their payoffs."""
+    (first, second), payoffs, places = self.ends
+    begins = places[self._places[numbers]]
+    ends = concatenated_ranges(begins, places[self._places[numbers] + 1] - begins)
+    return first[ends], second[ends], payoffs[ends]
+
   def rows(self, number: int, player: int) -> Int64s:
     """Returns the rows of a player's private states at a public state."""
     starts, counts = self._spans[player]

@@ -1,7 +1,7 @@
 """Public states of listed histories as a tree for search."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -40,9 +40,6 @@ class ListedTree(ForestTree):
     self.first_reach, self.first_length = self.listed.first_reach, int(histories.length[0])
     self.largest_payoff = float(np.abs(histories.payoff).max())
 
-  def as_listed(self) -> Self:
-    return self
-
   def rows(self, number: int, player: int) -> Int64s:
     return self.listed.rows(number, player)
 
@@ -55,6 +52,9 @@ class ListedTree(ForestTree):
     rows, payoffs, _ = self.listed.ends
     values = (1 - 2 * player) * payoffs * reach[rows[1 - player]]
     return np.bincount(rows[player], values, len(self.forests[player].above)).astype(np.float64)
+
+  def end_pairs(self, numbers: Int64s) -> tuple[Int64s, Int64s, Float64s]:
+    return self.listed.ends_at(numbers)
 
   def movers(self) -> tuple[Int64s, Int64s]:
     return self.listed.movers
@@ -92,8 +92,9 @@ class ListedTree(ForestTree):
     """
     histories = self.histories
     own = self.game.view.own_state(state, max(0, answers.current_player(state)))
-    path = histories.path(own.history())
-    if not path:
+    history = own.history()
+    path = histories.path(history)
+    if not path or histories.length[path[-1]] < len(history):
       raise errors.ArgumentError(f"The history [{state.history_str()}] is none of {self.game}.")
     if histories.mover[path[-1]] == TERMINAL:
       raise errors.ArgumentError(f"The history [{state.history_str()}] has ended.")

@@ -151,7 +151,6 @@ class PrivateForest:
     ends: Float64s,
     entries: Float64s | None = None,
     *,
-    leaves: Float64s | None = None,
     barred: Bools | None = None,
   ) -> Values:
     """Returns the player's counterfactual values.
@@ -159,15 +158,11 @@ class PrivateForest:
     Args:
       ends: float64 (rows,). Counterfactual values where the game ends; 0 elsewhere.
       entries: the player's policy, shape (entries,); None for a best response.
-      leaves: float64 (rows,). Values that replace those of some rows; NaN elsewhere.
       barred: bool (entries,). Actions that a best response leaves out.
     """
     result, utilities = ends.copy(), np.zeros(self.num_entries)
-    if leaves is not None:
-      result = np.where(np.isnan(leaves), result, leaves)
     for level in reversed(self.levels):
       first = level.before
-      above = slice(first, level.begin)
       sums = np.bincount(
         self.above[level.passing] - first, result[level.passing], level.begin - first
       ).astype(np.float64)
@@ -183,7 +178,7 @@ class PrivateForest:
         else:
           own = np.maximum.reduceat(values, level.starts)
         sums[level.deciding - first] += own
-      result[above] += sums if leaves is None else np.where(np.isnan(leaves[above]), sums, 0.0)
+      result[first : level.begin] += sums
     return Values(result, utilities)
 
   def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:

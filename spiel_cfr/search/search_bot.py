@@ -1,5 +1,6 @@
 """A bot that searches: at each of its decisions it solves what follows again, and plays that."""
 
+import copy
 import math
 import time
 from typing import Any
@@ -14,16 +15,19 @@ from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker.deal import public_moves
 from spiel_cfr.poker.public_game import has_many_hands
 from spiel_cfr.policies import AnyPolicy
+from spiel_cfr.search.belief_search import BeliefSearch
 from spiel_cfr.search.cut_outs import SubgameSolver
 from spiel_cfr.search.gadgets import GADGETS, Gadget, find_gadget
 from spiel_cfr.search.hand_search import HandSearch
 from spiel_cfr.search.history_tree import HistoryTree, tree_of
 from spiel_cfr.search.local_search import LocalSearch
+from spiel_cfr.search.lookahead import LeafValues, check_leaf_values
+from spiel_cfr.search.segments import check_view
 from spiel_cfr.search.states_above import StateAbove
 
 # The most sequences of a linear program, the gadget's included; larger subgames take iterations.
 _LP_SEQUENCES = 5000
-_ITERATIONS, _MOST_ITERATIONS = 1000, 1 << 30
+_ITERATIONS, _MOST_ITERATIONS, _ITERATIONS_TO_LEAVES = 1000, 1 << 30, 200
 _SOLVER = "dcfr"
 # How many numbers are kept from one game to the next.
 _KEPT = 50_000_000
@@ -43,13 +47,20 @@ class SearchBot(DrawingBot):
 
   A game that fits is walked when the bot is made from a blueprint that knows its game, otherwise by `restart_at`, or at
   the first decision. A list of two bots, one for each player, is a policy for whatever takes one.
+
+      SearchBot(None, player=0, leaf_values=network)
+
+  Without a blueprint the bot solves subgames of some moves, with values at their leaves, from the first move on; it
+  walks the game only as far as it is played.
   """
 
   def __init__(
     self,
-    blueprint: AnyPolicy,
+    blueprint: AnyPolicy | None,
     player: int,
     *,
+    leaf_values: LeafValues | None = None,
+    depth: int = 2,
     seconds: float | None = None,
     iterations: int | None = None,
     gadget: str | Gadget | None = None,
@@ -61,15 +72,17 @@ class SearchBot(DrawingBot):
 
     Args:
       blueprint: a policy of both players, anything that `PolicyBot` plays, as it is when the bot is made. It may lack
-        infosets that come after actions that it does not know.
+        infosets that come after actions that it does not know. None with `leaf_values`.
       player: as whom it plays.
+      leaf_values: the values of private states at the leaves of subgames, see `LeafValues`.
+      depth: with these, the number of moves of a subgame, see `Subgame`.
       seconds: how long it may think at a decision; a walk that has not been done before it is part of that. What it
         plays then depends on the machine.
       iterations: how many iterations of `solver` it does in each subgame at most. With neither, it solves linear
-        programs, and takes 1,000 iterations where those would be large.
+        programs, and takes 1,000 iterations where those would be large. With `leaf_values` it does 200 by default.
       gadget: one of `GADGETS`, or a `Gadget`; by default "safe" for linear programs, "follow" for iterations. Where
-        the blueprint has no answer to something that the opponent can do, "follow" too. On rivers of hold'em the
-        opponent can't pick, see `HandSearch`.
+        the blueprint has no answer to something that the opponent can do, "follow" too. On rivers of hold'em, and with
+        `leaf_values`, the opponent can't pick.
       solver: a name in `catalogue.SOLVERS`, for iterations.
       max_histories: how many histories a subgame may have.
       seed: of its draws.
@@ -78,8 +91,19 @@ class SearchBot(DrawingBot):
       ArgumentError: an argument is not as above.
       UnsupportedGameError: see `get_policy`; of a blueprint that knows its game.
     """
-    super().__init__(blueprint, player, seed=seed)
+    if (blueprint is None) != (leaf_values is not None):
+      raise errors.ArgumentError("Give a blueprint, or leaf_values and None for the blueprint.")
+    if leaf_values is not None and (seconds is not None or solver != _SOLVER):
+      raise errors.ArgumentError(
+        "With leaf_values the bot does iterations of PCFR+: leave seconds and solver out."
+      )
+    super().__init__({} if blueprint is None else blueprint, player, seed=seed)
     arguments.integer(player, "player", 0, 1)
+    if leaf_values is not None:
+      check_leaf_values(leaf_values)
+    self._leaf_values = leaf_values
+    self._depth = arguments.positive_integer(depth, "depth")
+    self._beliefs: BeliefSearch | None = None
     self._seconds = math.inf
     if seconds is not None:
       self._seconds = arguments.positive_number(seconds, "seconds")
@@ -87,7 +111,7 @@ class SearchBot(DrawingBot):
       arguments.positive_integer(iterations, "iterations")
     self._iterations = iterations
     self._uses_programs = seconds is None and iterations is None
-    self._gadget = None if gadget is None else find_gadget(gadget)
+    self._gadget = None if gadget is None else find_gadget(gadget, picks=leaf_values is None)
     arguments.one_of(solver, "solver", list(catalogue.SOLVERS))
     self._solver = solver
     self._limit = arguments.positive_integer(max_histories, "max_histories")
@@ -102,7 +126,7 @@ class SearchBot(DrawingBot):
 
   def restart(self) -> None:
     """Forgets what would take too much memory."""
-    found = [*self._found.values(), *self._found_of_hands.values()]
+    found = [*self._found.values(), *self._found_of_hands.values(), *filter(None, [self._beliefs])]
     if sum(each.size for each in found if not isinstance(each, Exception)) > _KEPT:
       self._forget()
 
@@ -130,12 +154,27 @@ class SearchBot(DrawingBot):
       return []
     game = self._game_of(state)
     own = game.view.own_state(state, self._player)
+    if self._leaf_values is not None:
+      return self._search_to_leaves(game, self._leaf_values).policy(own.history())
     if game.has_many_hands:
       return self._of_hands(game.view, own, deadline)
     search = self._search_of(game, own, deadline)
     if search is None:
       return self._policy_at(own)
     return search.policy(own.history(), self._choose, deadline)
+
+  def _search_to_leaves(self, game: "_Game", leaf_values: LeafValues) -> BeliefSearch:
+    if self._beliefs is None:
+      self._beliefs = BeliefSearch(
+        game.view,
+        self._player,
+        leaf_values,
+        self._depth,
+        self._iterations or _ITERATIONS_TO_LEAVES,
+        self._limit,
+        self._gadget or GADGETS["follow"],
+      )
+    return self._beliefs
 
   def _look_up(self, state: Any, player: int) -> dict[int, float] | None:
     """Returns what the blueprint says of a player's actions, None where it says nothing."""
@@ -156,27 +195,19 @@ class SearchBot(DrawingBot):
     """Returns a game, after forgetting any other."""
     if self._game is not None and str(view.game) in self._game.names:
       return self._game
-    if view.num_players != 2:
-      raise errors.UnsupportedGameError(
-        f"Search is for constant-sum games of two players; {view.game} has {view.num_players}."
-      )
-    if view.declared_sum is None or view.game.get_type().short_name == "efg_game":
-      raise errors.UnsupportedGameError(
-        "Bots search where returns sum to a constant by the game's type, and where players who are not to move know "
-        f"what they are told; {view.game} says nothing of the one, or of the other. Compile it and call resolve."
-      )
+    check_view(view)
     self._forget()
     return _Game(view)
 
   def _forget(self) -> None:
-    self._game = None
+    self._game = self._beliefs = None
     self._found.clear()
     self._found_of_hands.clear()
 
   def _walk(self, game: "_Game") -> None:
     """Walks a game, if it fits, before anybody waits for a decision."""
     self._game = game
-    if not game.has_many_hands:
+    if not game.has_many_hands and self._leaf_values is None:
       self._begin(game, game.root, math.inf)
 
   def _of_hands(self, view: GameView, state: Any, deadline: float) -> list[tuple[int, float]]:
@@ -285,6 +316,13 @@ class SearchBot(DrawingBot):
     if self._uses_programs and num_sequences <= _LP_SEQUENCES:
       solver = SubgameSolver("lp")
     return self._gadget or find_gadget(None, iterates=not solver.is_program), solver
+
+  def twin(self) -> "SearchBot":
+    """Returns the same bot as the other player, with nothing solved yet."""
+    result = copy.copy(self)
+    result._player, result._game, result._beliefs = 1 - self._player, None, None
+    result._found, result._found_of_hands = {}, {}
+    return result
 
   @property
   def _most_iterations(self) -> int:

@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
-from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -260,13 +259,6 @@ class SearchTree(Sequence[PublicState]):
   @abc.abstractmethod
   def as_forest(self) -> Any:
     """Returns the tree, which is a `ForestTree`; raises UnsupportedGameError over vectors of hands."""
-
-  def as_listed(self) -> Any:
-    """Returns the tree, which is a `ListedTree`; raises ArgumentError if it is none."""
-    raise errors.ArgumentError(
-      f"Continuations need listed histories; {self[0]!r} has none. Take a PublicState of "
-      "public_states(compile_game(game, vector_form=False))."
-    )
 
   def check_search(self, solver: str | None, *, has_cut: bool, has_checkpoint: bool) -> None:
     """Raises ArgumentError if the form refuses arguments of `resolve`."""

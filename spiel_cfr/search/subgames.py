@@ -24,7 +24,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies.open_spiel import AnyPolicy
 from spiel_cfr.search.cut_outs import Pair, Start, SubgameSolver
 from spiel_cfr.search.gadgets import GADGETS, Gadget, find_gadget
-from spiel_cfr.search.public_state_values import PublicStateValues, solve_above
+from spiel_cfr.search.lookahead import Front, LeafValues, Lookahead, check_leaf_values
 from spiel_cfr.search.search_tree import PublicState
 
 
@@ -112,7 +112,9 @@ class Subgame:
     public_state: PublicState,
     ranges: Sequence[npt.ArrayLike],
     bounds: Bounds | None = None,
-    leaf_values: PublicStateValues | None = None,
+    leaf_values: LeafValues | None = None,
+    *,
+    depth: int = 2,
   ) -> None:
     """Takes a public belief state.
 
@@ -122,7 +124,10 @@ class Subgame:
         They need not sum to 1, and may have zeros. Where chance moves, as at the first public state, a player has the
         private states of the move before.
       bounds: what the opponent of one player may get at most; without, both players are solved.
-      leaf_values: values at public states below, where the subgame ends early; not together with bounds.
+      leaf_values: the values of private states at the leaves, where the subgame stops, see `LeafValues`; without, it
+        goes on to the end.
+      depth: the number of moves, chance's included, from the first decision on. Leaves are the first decisions after
+        these.
 
     Raises:
       ArgumentError: an argument is not as above, or no pair of private states has a positive probability.
@@ -131,20 +136,15 @@ class Subgame:
       raise errors.ArgumentError(
         f"public_state must be one of public_states(game), not {arguments.shortened(public_state)}."
       )
-    for name, given, kind in (
-      ("bounds", bounds, Bounds),
-      ("leaf_values", leaf_values, PublicStateValues),
-    ):
-      if given is not None:
-        arguments.of_type(given, name, kind)
+    if bounds is not None:
+      arguments.of_type(bounds, "bounds", Bounds)
+    if leaf_values is not None:
+      check_leaf_values(leaf_values)
     self.public_state, self._tree = public_state, public_state.tree
     self.ranges = _checked(public_state, ranges)
     self._bounds, self._leaf_values, self._searcher = bounds, leaf_values, 0
+    self._depth = arguments.positive_integer(depth, "depth")
     if bounds is not None:
-      if leaf_values is not None:
-        raise errors.ArgumentError(
-          "Bounds are for subgames that go on to the end, without leaf_values."
-        )
       self._searcher = bounds.searcher
       opponent = 1 - self._searcher
       shape = self.ranges[opponent].shape
@@ -159,26 +159,29 @@ class Subgame:
             f"{name} must be {shape[0]} finite numbers, one for each private state of player {opponent}, not "
             f"{arguments.shortened(numbers)}."
           )
-    self._begin(iterates=False)
+    self._begin(*self._gadget(iterates=False))
 
-  def _begin(self, iterates: bool) -> tuple[Gadget, Start]:
-    """Returns the gadget, by default one that suits a linear program or a solver that iterates, and the beginning."""
-    gadget, tree, number = GADGETS["unsafe"], self._tree, self.public_state.number
-    opponent, bounds = 1 - self._searcher, self._bounds
-    bound = np.zeros(len(self.ranges[opponent]))
-    if bounds is not None:
-      gadget = find_gadget(bounds.gadget, picks=tree.picks, iterates=iterates)
-      limits = np.asarray(bounds.limits, np.float64)
-      if gadget.reach:
-        limits = limits + np.asarray(bounds.gifts, np.float64)
-      reach = tree.counterfactual_reach(number, opponent, self.ranges[self._searcher])
-      np.divide(limits, reach, out=bound, where=reach > 0)
-    start = tree.start(number, self.ranges, self._searcher, gadget, bound)
+  def _gadget(self, iterates: bool) -> tuple[Gadget, Float64s]:
+    """Returns the gadget, by default one that suits a linear program or a solver that iterates, and its limits."""
+    bounds = self._bounds
+    if bounds is None:
+      return GADGETS["unsafe"], np.zeros(len(self.ranges[1 - self._searcher]))
+    picks = self._tree.picks and self._leaf_values is None
+    gadget = find_gadget(bounds.gadget, picks=picks, iterates=iterates)
+    limits = np.asarray(bounds.limits, np.float64)
+    return gadget, limits + np.asarray(bounds.gifts, np.float64) if gadget.reach else limits
+
+  def _begin(self, gadget: Gadget, limits: Float64s) -> Start:
+    """Returns the beginning of the subgame."""
+    tree, number, searcher = self._tree, self.public_state.number, self._searcher
+    reach = tree.counterfactual_reach(number, 1 - searcher, self.ranges[searcher])
+    bound = np.divide(limits, reach, out=np.zeros_like(reach), where=reach > 0)
+    start = tree.start(number, self.ranges, searcher, gadget, bound)
     if start is None:
       raise errors.ArgumentError(
         f"{self.public_state!r} has probability 0 with these ranges, so there is nothing to solve."
       )
-    return gadget, start
+    return start
 
   @functools.cached_property
   def game(self) -> CompiledGame:
@@ -187,15 +190,15 @@ class Subgame:
     Player numbers are those of the whole game. Infosets have the names that they have there, but for those of the
     gadget, and the opponent's below it. Returns sum to 0.
     """
-    gadget, start = self._begin(iterates=False)
-    return self._tree.cut_out([start], gadget).game
+    gadget, limits = self._gadget(iterates=False)
+    return self._tree.cut_out([self._begin(gadget, limits)], gadget).game
 
   def solve(self, solver: str | None = None, iterations: int = 1000) -> Solution:
     """Solves the subgame.
 
     Args:
       solver: "lp" for a linear program, or a name in `catalogue.SOLVERS`; by default "lp" for listed histories, "dcfr"
-        in vector form. With leaf values it is CFR+.
+        in vector form. With leaf values it is PCFR+.
       iterations: the number of iterations of a solver that iterates.
 
     Raises:
@@ -205,12 +208,12 @@ class Subgame:
     arguments.positive_integer(iterations, "iterations")
     tree = self._tree
     if self._leaf_values is not None:
-      above = solve_above(self.public_state, self.ranges, self._leaf_values, iterations)
-      return Solution(tree.behavioral_form(above.entries), above.values)
+      return self._solve_to_leaves(self._leaf_values, iterations)
     solver = solver or ("lp" if tree.picks else "dcfr")
     arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
     solves = SubgameSolver(solver, iterations)
-    gadget, start = self._begin(iterates=not solves.is_program)
+    gadget, limits = self._gadget(iterates=not solves.is_program)
+    start = self._begin(gadget, limits)
     with_bounds = gadget.is_safe
     cut = tree.cut_out([start], gadget, program=solves.is_program and with_bounds)
     both = solves.is_program and not with_bounds
@@ -221,6 +224,21 @@ class Subgame:
       cut.write(found, strategies, player)
     values = self._values(strategies, with_bounds)
     return Solution(tree.behavioral_form(strategies), values)
+
+  def _solve_to_leaves(self, leaf_values: LeafValues, iterations: int) -> Solution:
+    """Returns the solution of what is above the leaves; values are averages of all iterations."""
+    lookahead, front, searcher = Lookahead(self.public_state, self._depth), None, self._searcher
+    gadget, limits = self._gadget(iterates=True)
+    if gadget.is_safe:
+      follows = gadget.follows(self.ranges[1 - searcher])
+      front = Front(searcher, limits[:, None], follows[:, None])
+    columns = self.ranges[0][:, None], self.ranges[1][:, None]
+    found = lookahead.solve(columns, leaf_values, iterations, front)
+    strategies = np.full(len(self._tree.owned(0)), np.nan)
+    for player in (0, 1) if front is None else (searcher,):
+      strategies[lookahead.sides[player].entries] = found.strategies[player][:, 0]
+    values = found.values[0][:, 0], found.values[1][:, 0]
+    return Solution(self._tree.behavioral_form(strategies), values)
 
   def _values(self, strategies: Float64s, with_bounds: bool) -> Pair:
     """Returns the values of both players' private states; with bounds only the searcher has a strategy."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr.games.vector.vector_game import VectorGame
 from spiel_cfr.search.private_forest import NONE, PrivateForest
 
@@ -123,6 +123,18 @@ class VectorRows:
       gets = -payoffs if player else payoffs.T
       result[self.first_end[player][edges, None] + own] = theirs @ gets
     return result
+
+  def ends_at(self, numbers: Int64s) -> tuple[Int64s, Int64s, Float64s]:
+    """Returns the pairs of rows where the game ends right after some nodes, and player 0's payoffs there."""
+    tree = self.game.tree
+    edges = concatenated_ranges(
+      tree.first_edge[numbers], tree.num_actions[numbers].astype(np.int64)
+    )
+    edges = edges[tree.child[edges] < 0]
+    payoffs = self.payoffs[tree.matrix[-1 - tree.child[edges]]]
+    end, first, second = np.nonzero(payoffs)
+    begins = [own[edges[end]] for own in self.first_end]
+    return begins[0] + first, begins[1] + second, payoffs[end, first, second]
 
   @functools.cached_property
   def _ends_by_matrix(self) -> list[Int64s]:

@@ -49,6 +49,9 @@ class VectorTree(ForestTree):
   def ends(self, player: int, reach: Float64s) -> Float64s:
     return self.nodes.ends(player, reach)
 
+  def end_pairs(self, numbers: Int64s) -> tuple[Int64s, Int64s, Float64s]:
+    return self.nodes.ends_at(numbers)
+
   def movers(self) -> tuple[Int64s, Int64s]:
     return np.arange(len(self)), self.game.tree.player.astype(np.int64)
 

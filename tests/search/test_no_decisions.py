@@ -46,8 +46,7 @@ def test_search_says_that_there_is_nothing_to_search():
   for call in (
     lambda: search.public_states(game),
     lambda: search.resolve(game, solver),
-    lambda: search.solve_trunk(game, solver),
-    lambda: search.learn_values(game),
+    lambda: search.SolvedValues(game),
   ):
     with pytest.raises(errors.UnsupportedGameError, match="players decide"):
       call()

@@ -389,10 +389,6 @@ def test_cuts_are_checked(leduc):
   other = search.public_states("liars_dice(dice_sides=3)")[3]
   with pytest.raises(errors.ArgumentError, match="is a public state of liars_dice"):
     search.resolve(game, policy, cut=[tree[5], other])
-  with pytest.raises(errors.ArgumentError, match="is a public state of liars_dice"):
-    search.SolvedValues([tree[5], other])
-  with pytest.raises(errors.ArgumentError, match="values must be"):
-    search.solve_by_values(policy, None)
 
 
 def test_bad_arguments_are_named(leduc):

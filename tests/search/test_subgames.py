@@ -7,7 +7,6 @@ import numpy as np
 import pyspiel
 import pytest
 from blueprints import blueprint
-from partly_seen_games import PartlySeenGame
 
 import spiel_cfr
 from spiel_cfr import errors, poker, search
@@ -120,58 +119,6 @@ def test_rivers_have_values():
   assert again.values[0] @ ranges[0] == pytest.approx(-again.values[1] @ ranges[1], abs=1e-3)
 
 
-@pytest.mark.parametrize("form", [0, 1])
-def test_leaf_values_take_the_place_of_what_follows(form):
-  tree = trees("kuhn_poker")[form]
-  cut = tree.natural_cut()
-  found = search.Subgame(tree[0], ones(tree, 0), leaf_values=search.SolvedValues(cut)).solve(
-    iterations=300
-  )
-  assert found.values[0].sum() == pytest.approx(-1 / 18, abs=0.01)
-  assert found.values[1].sum() == pytest.approx(1 / 18, abs=0.01)
-  result = search.solve_by_values(
-    blueprint(trees("kuhn_poker")[0].game), search.SolvedValues(cut), iterations=50
-  )
-  assert result.exploitability < 0.02
-
-
-def test_values_know_how_likely_deals_are():
-  """With suits merged, a pair of equal ranks is less likely than a pair of different ranks."""
-  game = spiel_cfr.compile_game("leduc_poker(suit_isomorphism=True)")
-  tree = search.public_states(game)
-  values, before = search.SolvedValues(tree.natural_cut()), tree.blueprint(tree.uniform(), 0)
-  ranges = [before.ranges(state.number) for state in values.states]
-  for own, worth in zip(ranges, values.values(ranges), strict=True):
-    assert own[0] @ worth[0] == pytest.approx(-own[1] @ worth[1], abs=1e-9)
-
-
-def test_networks_learn_nothing_of_padding():
-  """Public states have different numbers of private states; a network's outputs have one number."""
-
-  class Zeros:
-    rows = None
-
-    def fresh(self, seed, num_features, num_outputs):
-      return None
-
-    def fitted(self, parameters, rows, training):
-      Zeros.rows = rows
-      return None
-
-    def outputs(self, parameters, features, num_outputs):
-      return np.zeros((len(features), num_outputs))
-
-  tree = search.public_states(spiel_cfr.compile_game(PartlySeenGame(1, num_types=(3, 2), depth=4)))
-  cut = tree.natural_cut()
-  counts = np.array([tree.num_private_states(state.number) for state in cut])
-  assert len(np.unique(counts)) > 1
-  found = search.learn_values(tree.game, cut=cut, rounds=10, network=Zeros())
-  assert Zeros.rows.mask.sum() == 10 * counts.sum()
-  # Scaled by the root of their mean square over private states alone.
-  assert (Zeros.rows.targets[Zeros.rows.mask] ** 2).mean() == pytest.approx(1.0)
-  assert found.error > 0
-
-
 def test_solvers_that_iterate_take_a_gadget_whose_equilibria_are_safe():
   game = trees("kuhn_poker")[0].game
   options = {"solver": "cfr+", "iterations": 50}
@@ -231,9 +178,6 @@ def test_bad_arguments_are_named():
     search.Subgame(state, good, search.Bounds(0, np.ones(2)))
   with pytest.raises(errors.ArgumentError, match="gifts must be 3"):
     search.Subgame(state, good, search.Bounds(0, np.ones(3), gifts=np.ones(2)))
-  with pytest.raises(errors.ArgumentError, match="without leaf_values"):
-    values = search.SolvedValues(tree.natural_cut())
-    search.Subgame(tree[0], ones(tree, 0), search.Bounds(0, np.ones(1)), values)
   with pytest.raises(errors.ArgumentError, match="solver"):
     search.Subgame(state, good).solve("magic")
 

@@ -258,7 +258,5 @@ def test_what_vector_form_does_not_have_is_named():
   ):
     with pytest.raises(errors.ArgumentError, match=message):
       search.resolve(game, policy, cut=cut)
-  with pytest.raises(errors.ArgumentError, match="PublicState"):
-    search.solve_trunk(vector, policy, cut=tree[:1])
   with pytest.raises(errors.UnsupportedGameError, match="constant-sum"):
     search.public_states(compile_vector_game("tiny_bridge_2p"))

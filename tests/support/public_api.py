@@ -370,6 +370,8 @@ _bases: dict[str, Callable[[], Any]] = {
   "regrets": lambda: policies.uniform(_compiled()),
   "sequence_form": lambda: policies.sequence_form(_compiled(), policies.uniform(_compiled())),
   "tree": lambda: spiel_cfr.search.public_states(_compiled()),
+  "examples": lambda: [spiel_cfr.search.self_play("kuhn_poker", plays=1, batch=2, iterations=2)],
+  "bot": lambda: spiel_cfr.search.SearchBot(spiel_cfr.CFRSolver(_compiled()), 0),
   "entries": lambda: None,  # Those of its tree, see `attempt`.
   "components": lambda: spiel_cfr.parametric_games.kuhn_bets,
   "parameters": lambda: [1.0],
@@ -410,9 +412,6 @@ _instances: dict[type, Callable[[], Any]] = {
   spiel_cfr.abstraction.HandBuckets: _hand_buckets,
   spiel_cfr.referee.Match: lambda: spiel_cfr.referee.Match(*np.ones((2, 3, 2))),
   spiel_cfr.referee.Verdict: lambda: spiel_cfr.judge(_compiled(), spiel_cfr.CFRSolver(_compiled())),
-  spiel_cfr.search.SolvedValues: lambda: spiel_cfr.search.SolvedValues(
-    spiel_cfr.search.public_states(_compiled()).natural_cut()
-  ),
   spiel_cfr.search.Subgame: _subgame,
   spiel_cfr.search.Solution: lambda: _subgame().solve(),
   spiel_cfr.catalogue.Entry: lambda: spiel_cfr.catalogue.SOLVERS["hsdcfr"],

@@ -25,6 +25,7 @@ _BETWEEN_CHECKS = 500
 # An action as OpenSpiel numbers it, and its place among the moves of its history.
 Move: TypeAlias = tuple[int, int]
 # (state, player to move) -> (number of the infoset, its moves in the order of a stack: the last one is explored first).
+# The walk ends at a history without moves.
 Decide: TypeAlias = Callable[[Any, int], tuple[int, list[Move]]]
 
 
@@ -118,6 +119,9 @@ class HistoryList:
         moves = in_order([outcome for outcome, _ in outcomes])
         chances = [probability for _, probability in outcomes]
       add((parent, action, place, player, infoset, length))
+      if not moves:
+        node += 1
+        continue
       length += 1
       for action, place in moves[:-1]:
         chance = chances[place] if chances else 1.0

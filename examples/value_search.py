@@ -1,0 +1,111 @@
+"""Search with values, from self-play to the exploitability of what is played, in a few minutes on two cores.
+
+    python examples/value_search.py
+    python examples/value_search.py --games=liars_dice_5 --rounds=20
+
+In each round a bot plays against itself with the network so far, and the network learns from the values of all public
+states that were solved. Then a bot searches with the network at the leaves of its subgames, and another one with exact
+values: the difference is what the network's error costs. Every decision of both players is measured exactly.
+"""
+
+import sys
+import time
+
+from absl import flags
+from results import NAMED_GAMES, markdown, start
+
+import spiel_cfr
+from spiel_cfr import search
+from spiel_cfr.deep_cfr import MLP
+
+_MORE_GAMES = {
+  "liars_dice_2": "liars_dice(dice_sides=2)",
+  "liars_dice_5": "liars_dice(dice_sides=5)",
+  "liars_dice_2x3": "liars_dice(numdice=2,dice_sides=3)",
+}
+_GAMES = flags.DEFINE_list("games", ["leduc", "liars_dice_4"], "names of games")
+_DEPTH = flags.DEFINE_integer("depth", 2, "the moves of a subgame", 1)
+_ROUNDS = flags.DEFINE_integer("rounds", 12, "how often the network learns; 0 leaves it out", 0)
+_PLAYS = flags.DEFINE_integer("plays", 50, "plays a round", 1)
+_BATCH = flags.DEFINE_integer("batch", 64, "ranges at each public state", 1)
+_STEPS = flags.DEFINE_integer("steps", 5000, "steps of each fit", 1)
+_LAYERS = flags.DEFINE_list("layers", ["256", "128"], "units of the network's layers")
+_LEARNING = flags.DEFINE_integer("learning", 64, "iterations of a subgame in self-play", 1)
+_PLAYING = flags.DEFINE_integer("playing", 1024, "iterations of a subgame that is played", 1)
+_EXACT = flags.DEFINE_integer("exact", 256, "iterations with exact values; 0 leaves them out", 0)
+_GADGET = flags.DEFINE_string("gadget", "follow", "the gadget in front of subgames")
+# Rounds whose examples the network learns from: earlier ones have values of worse networks.
+_RECENT = 4
+
+
+def main() -> None:
+  games = NAMED_GAMES | _MORE_GAMES
+  rows = {}
+  for name in _GAMES.value:
+    if name not in games:
+      sys.exit(f"error: there is no game {name!r}; there are {', '.join(games)}.")
+    rows[name] = measure(name, games[name])
+  columns = list(next(iter(rows.values())))
+  print("\n" + markdown("game", columns, {name: list(row.values()) for name, row in rows.items()}))
+
+
+def measure(name: str, game_string: str) -> dict[str, str]:
+  """Returns exploitabilities of the played policies, and seconds, as text by column."""
+  game, result = spiel_cfr.compile_game(game_string, vector_form=False), {}
+  if _ROUNDS.value:
+    begin = time.perf_counter()
+    network = learned(name, game_string)
+    result["error of the network"] = f"{network.error:z.4f}"
+    result["seconds to learn"] = f"{time.perf_counter() - begin:z.0f}"
+    result |= played("network", game, network, _PLAYING.value)
+  if _EXACT.value:
+    result |= played("exact values", game, search.SolvedValues(game), _EXACT.value)
+  return result
+
+
+def learned(name: str, game_string: str) -> search.ValueNetwork:
+  """Returns a network that has learned from self-play. The game is never walked as a whole."""
+  values: search.LeafValues = search.no_values
+  network: MLP | search.ValueNetwork = MLP(tuple(int(units) for units in _LAYERS.value))
+  recent: list[search.Examples] = []
+  for number in range(_ROUNDS.value):
+    examples = search.self_play(
+      game_string,
+      values,
+      depth=_DEPTH.value,
+      plays=_PLAYS.value,
+      batch=_BATCH.value,
+      iterations=_LEARNING.value,
+      seed=number,
+    )
+    recent = [*recent, examples][-_RECENT:]
+    values = network = search.learn_values(recent, network=network, steps=_STEPS.value, seed=number)
+    print(f"{name}, round {number}: error {network.error:z.4f}", flush=True)
+  assert isinstance(network, search.ValueNetwork)
+  return network
+
+
+def played(
+  label: str, game: spiel_cfr.games.CompiledGame, values: search.LeafValues, iterations: int
+) -> dict[str, str]:
+  """Returns the exploitability of the policy that a bot plays with values, and seconds a decision."""
+  bot = search.SearchBot(
+    None,
+    0,
+    leaf_values=values,
+    depth=_DEPTH.value,
+    iterations=iterations,
+    gadget=_GADGET.value,
+  )
+  begin = time.perf_counter()
+  found = spiel_cfr.exploitability(game, search.played_policy(game, bot))
+  seconds = time.perf_counter() - begin
+  print(f"{label}, {iterations} iterations: {found:z.4f} in {seconds:z.0f} s", flush=True)
+  return {
+    f"{label}, {iterations} iterations": f"{found:z.4f}",
+    "seconds to play": f"{seconds:z.0f}",
+  }
+
+
+if __name__ == "__main__":
+  start(main)

@@ -1,0 +1,395 @@
+"""Subgames of limited depth: sequences of both players from a public state down to its leaves, solved by PCFR+.
+
+Leaves are public states. A function says what the private states there are worth, by the ranges of both players. PCFR+
+(Farina, Kroer and Sandholm 2021) asks it in each iteration, with the ranges of that iteration: CFR-D of Burch, Johanson
+and Bowling, "Solving Imperfect Information Games Using Decomposition" (2014); DeepStack, Moravčík et al. (2017); ReBeL,
+Brown et al. (2020). Many pairs of ranges are solved at once, a column each.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy  # its `sparse` is imported when it is used
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._util import arguments
+from spiel_cfr.search.cut_outs import Pair
+from spiel_cfr.search.forest_tree import ForestTree
+from spiel_cfr.search.private_forest import NONE
+from spiel_cfr.search.search_tree import PublicState
+
+# (public states, float64 (public states, 2, private states): both players' ranges, 0 behind the last private state) ->
+# counterfactual values of the private states in an array of the same shape; the numbers behind the last do not count.
+LeafValues: TypeAlias = Callable[[Sequence[PublicState], Float64s], npt.ArrayLike]
+
+
+def check_leaf_values(leaf_values: Any) -> None:
+  """Raises ArgumentError if leaf values are no function."""
+  if not callable(leaf_values):
+    raise errors.ArgumentError(
+      "leaf_values must be a function of public states and ranges, not "
+      f"{arguments.shortened(leaf_values)}."
+    )
+
+
+class Front(NamedTuple):
+  """The gadget in front of a subgame: at each private state the opponent goes on or takes its limit.
+
+  Attributes:
+    searcher: the player who is solved again.
+    limits: float64 (the opponent's private states, columns). Its counterfactual values if it takes the limit.
+    follows: float64 (the opponent's private states, columns). The probability with which it goes on without a choice.
+  """
+
+  searcher: int
+  limits: Float64s
+  follows: Float64s
+
+
+class Found(NamedTuple):
+  """The solution of a subgame of limited depth, a column for each pair of ranges.
+
+  Attributes:
+    strategies: by player, float64 (actions, columns). The average strategies, in the order of `Side.entries`.
+    values: by player, float64 (private states, columns). The average counterfactual values at the public state.
+    leaf_ranges: float64 (leaves, 2, width, columns). The average ranges at the leaves.
+    leaf_values: float64 (leaves, 2, width, columns). The average counterfactual values at the leaves.
+    drawn_ranges: float64 (leaves, 2, width, columns). The ranges at the leaves in one iteration of each column.
+  """
+
+  strategies: Pair
+  values: Pair
+  leaf_ranges: Float64s
+  leaf_values: Float64s
+  drawn_ranges: Float64s
+
+
+class _Choice:
+  """The opponent's choice in front: predictive regret matching+ between going on and taking the limit.
+
+  Attributes:
+    player: the opponent.
+  """
+
+  def __init__(self, front: Front) -> None:
+    """Begins without regrets."""
+    self.player, self._front = 1 - front.searcher, front
+    self._regrets, self._predicted = np.zeros((2, 2, *front.limits.shape))
+    self._goes_on = np.zeros_like(front.limits)
+
+  def range(self) -> Float64s:
+    """Returns the opponent's range behind the choice in the next iteration."""
+    on, off = np.maximum(self._regrets + self._predicted, 0.0)
+    both = on + off
+    self._goes_on = np.where(both > 0, on / np.where(both > 0, both, 1.0), 0.5)
+    return self._front.follows + (1 - self._front.follows) * self._goes_on
+
+  def update(self, values: Float64s) -> None:
+    """Takes the counterfactual values of going on."""
+    limits = self._front.limits
+    mean = self._goes_on * values + (1 - self._goes_on) * limits
+    self._predicted = np.stack([values - mean, limits - mean])
+    self._regrets = np.maximum(self._regrets + self._predicted, 0.0)
+
+
+class Level(NamedTuple):
+  """A player's infosets after one number of moves.
+
+  Attributes:
+    begin: the first of their actions.
+    end: one past the last of their actions.
+    starts: int64 (infosets,). The place of each one's first action among these.
+    owner: int64 (actions,). The place of each action's infoset among these.
+    parent: int64 (infosets,). The sequence before each infoset.
+    gather: float64 (sequences, infosets), sparse. Sums numbers of infosets at the sequences before them.
+  """
+
+  begin: int
+  end: int
+  starts: Int64s
+  owner: Int64s
+  parent: Int64s
+  gather: Any
+
+
+class Side:
+  """A player's sequences: its private states at the public state, then its actions below, parents first.
+
+  Attributes:
+    entries: int64 (actions,). The entries of the actions in the tree.
+    num_roots: the number of private states at the public state.
+    size: the number of sequences.
+    levels: the infosets.
+    sequence: int64 (rows,). The last sequence before each row of the tree; `NONE` outside.
+  """
+
+  def __init__(self, tree: ForestTree, player: int, inside: Int64s, ends: Sequence[Int64s]) -> None:
+    """Numbers the sequences.
+
+    Args:
+      tree: the public states.
+      player: the player.
+      inside: int64 (public states,). The public states above the leaves, the first of all first.
+      ends: int64 arrays. The player's rows at leaves, and where the game ends.
+    """
+    forest, roots = tree.forests[player], tree.rows(int(inside[0]), player)
+    rows = np.concatenate([tree.rows(number, player) for number in inside.tolist()])
+    is_inside = np.zeros(len(forest.above), bool)
+    is_inside[rows] = True
+    entries = np.flatnonzero(forest.deciding >= 0)
+    entries = entries[is_inside[forest.deciding[entries]]]
+    deciding = forest.deciding[entries]
+    order = np.argsort(deciding, kind="stable")
+    self.entries, deciding = entries[order], deciding[order]
+    self.num_roots, self.size = len(roots), len(roots) + len(entries)
+    number = np.full(forest.num_entries, NONE)
+    number[self.entries] = len(roots) + np.arange(len(entries))
+    self.sequence = np.full(len(is_inside), NONE)
+    self.sequence[roots] = np.arange(len(roots))
+    known = np.unique(np.concatenate([rows, *ends]))
+    for begin, end in itertools.pairwise(forest.begins):
+      level = known[slice(*np.searchsorted(known, [begin, end]))]
+      level = level[self.sequence[level] == NONE]
+      entry = forest.entry[level]
+      before = self.sequence[forest.above[level]]
+      self.sequence[level] = np.where(entry >= 0, number[entry], before)
+    cuts = len(roots) + np.searchsorted(deciding, forest.begins)
+    self.levels = [
+      self._level(int(begin), int(end), deciding[begin - len(roots) : end - len(roots)])
+      for begin, end in itertools.pairwise(cuts)
+      if end > begin
+    ]
+
+  def _level(self, begin: int, end: int, deciding: Int64s) -> Level:
+    infosets, starts, owner = np.unique(deciding, return_index=True, return_inverse=True)
+    parent = self.sequence[infosets]
+    ones, count = np.ones(len(infosets)), len(infosets)
+    gather = scipy.sparse.csr_matrix((ones, (parent, np.arange(count))), (self.size, count))
+    return Level(begin, end, starts, owner, parent, gather)
+
+  def strategy(self, numbers: Float64s) -> Float64s:
+    """Returns numbers of actions as probabilities; uniform where all of an infoset are 0. Shape (sequences, columns).
+
+    The numbers have that shape, too. Rows of private states stay as they are.
+    """
+    result = numbers.copy()
+    for level in self.levels:
+      own = numbers[level.begin : level.end]
+      totals = np.add.reduceat(own, level.starts, axis=0)[level.owner]
+      even = (1 / np.bincount(level.owner))[level.owner, None]
+      result[level.begin : level.end] = np.where(
+        totals > 0, own / np.where(totals > 0, totals, 1.0), even
+      )
+    return result
+
+  def reach(self, first: Float64s, strategy: Float64s) -> Float64s:
+    """Returns the probability that the player plays to each sequence, and a last row of zeros.
+
+    Args:
+      first: float64 (private states, columns). The player's range.
+      strategy: float64 (sequences, columns). The result of `strategy`.
+    """
+    result = np.zeros((self.size + 1, first.shape[1]))
+    result[: self.num_roots] = first
+    for level in self.levels:
+      own = slice(level.begin, level.end)
+      result[own] = result[level.parent[level.owner]] * strategy[own]
+    return result
+
+  def regrets(self, utilities: Float64s, strategy: Float64s) -> Float64s:
+    """Returns the regrets of an iteration, shape (sequences, columns), 0 at private states.
+
+    Args:
+      utilities: float64 (sequences, columns). The utilities of the sequences, without those of later actions, which are
+        added.
+      strategy: float64 (sequences, columns). The strategy of the iteration.
+    """
+    result = np.zeros_like(utilities)
+    for level in reversed(self.levels):
+      own = utilities[level.begin : level.end]
+      values = np.add.reduceat(strategy[level.begin : level.end] * own, level.starts, axis=0)
+      result[level.begin : level.end] = own - values[level.owner]
+      utilities += level.gather @ values
+    return result
+
+
+class Lookahead:
+  """What follows a public state, down to its leaves.
+
+  Attributes:
+    root: the public state.
+    leaves: the public states where it stops.
+    counts: int64 (leaves, 2). The number of private states of each player at the leaves.
+    chances: float64 (leaves, width, width). Chance's probability of each pair of private states at the leaves.
+    sides: each player's sequences.
+  """
+
+  def __init__(self, root: PublicState, depth: int) -> None:
+    """Finds the leaves: the first decisions after a number of moves, chance's included, from the first decision on.
+
+    Raises:
+      UnsupportedGameError: histories are not listed over vectors of hands; or a player and chance may be to move at the
+        same public state.
+    """
+    self._tree = tree = root.tree.as_forest()
+    self.root = root
+    inside, leaves = _region(tree, root.number, depth)
+    self.leaves = tuple(PublicState(root.tree, number) for number in leaves)
+    self.counts = np.array([tree.num_private_states(each) for each in leaves], np.int64)
+    self.counts = self.counts.reshape(-1, 2)
+    *ends, payoffs = tree.end_pairs(inside)
+    at_leaves = [
+      np.concatenate([np.zeros(0, np.int64), *(tree.rows(each, player) for each in leaves)])
+      for player in (0, 1)
+    ]
+    first, second = (
+      Side(tree, player, inside, [ends[player], at_leaves[player]]) for player in (0, 1)
+    )
+    self.sides = first, second
+    places = first.sequence[ends[0]], second.sequence[ends[1]]
+    self._payoffs = scipy.sparse.csr_matrix((payoffs, places), (first.size, second.size))
+    self._payoffs_of_second = self._payoffs.T.tocsr()
+    # The leaves, as often as there are columns.
+    self._states: dict[int, tuple[PublicState, ...]] = {}
+    shape = len(leaves), 2, int(self.counts.max(initial=1))
+    self._is_private = np.arange(shape[2]) < self.counts[:, :, None]
+    # The sequence before each private state at the leaves; the last row of `Side.reach` where there is none.
+    self._before = np.empty(shape, np.int64)
+    self._gather: list[Any] = []
+    for player, side in enumerate(self.sides):
+      own = self._is_private[:, player]
+      self._before[:, player] = side.size
+      self._before[:, player][own] = side.sequence[at_leaves[player]]
+      positions = np.flatnonzero(own.ravel())
+      numbers = np.ones(len(positions)), (self._before[:, player][own], positions)
+      self._gather.append(scipy.sparse.csr_matrix(numbers, (side.size, own.size)))
+    self.chances = np.zeros((shape[0], shape[2], shape[2]))
+    for place, each in enumerate(leaves):
+      one, other, chance = tree.pairs(each)
+      np.add.at(self.chances[place], (one, other), chance)
+
+  def solve(
+    self,
+    ranges: Pair,
+    leaf_values: LeafValues,
+    iterations: int,
+    front: Front | None = None,
+    moments: Int64s | None = None,
+  ) -> Found:
+    """Solves the subgame for pairs of ranges.
+
+    Players are updated at the same time: the proof asks for values of what both play.
+
+    Args:
+      ranges: by player, float64 (private states, columns). The ranges, in the order of `private_states`.
+      leaf_values: the values at the leaves.
+      iterations: the number of iterations.
+      front: the gadget in front.
+      moments: int64 (columns,). The iteration of each column whose ranges at leaves are `drawn_ranges`; by default the
+        last.
+
+    Raises:
+      ArgumentError: `leaf_values` returns another shape than it is to, or numbers that are not finite.
+    """
+    columns = ranges[0].shape[1]
+    first, sizes = list(ranges), [(side.size, columns) for side in self.sides]
+    # Cumulative regrets, predictions of the next regrets, and sums of strategies in sequence form.
+    regrets, predicted, sums = ([np.zeros(size) for size in sizes] for _ in range(3))
+    totals = [np.zeros_like(own) for own in ranges]
+    at_leaves = np.zeros((3, *self._before.shape, columns))
+    moments = np.full(columns, iterations) if moments is None else moments
+    choice = None if front is None else _Choice(front)
+    for iteration in range(1, iterations + 1):
+      weight = iteration**2
+      if choice is not None:
+        first[choice.player] = choice.range()
+      strategies = [
+        side.strategy(np.maximum(own + next_one, 0.0))
+        for side, own, next_one in zip(self.sides, regrets, predicted, strict=True)
+      ]
+      reach = [side.reach(*own) for side, *own in zip(self.sides, first, strategies, strict=True)]
+      leaf_ranges = np.stack(
+        [own[self._before[:, player]] for player, own in enumerate(reach)], axis=1
+      )
+      worth = self._worth(leaf_values, leaf_ranges)
+      utilities = [
+        self._payoffs @ reach[1][:-1],
+        -(self._payoffs_of_second @ reach[0][:-1]),
+      ]
+      for player, side in enumerate(self.sides):
+        own = utilities[player]
+        own += self._gather[player] @ worth[:, player].reshape(-1, columns)
+        predicted[player] = side.regrets(own, strategies[player])
+        regrets[player] = np.maximum(regrets[player] + predicted[player], 0.0)
+        sums[player] += weight * reach[player][:-1]
+        totals[player] += weight * own[: side.num_roots]
+      if choice is not None:
+        choice.update(utilities[choice.player][: len(first[choice.player])])
+      at_leaves[0] += weight * leaf_ranges
+      at_leaves[1] += weight * worth
+      now = moments == iteration
+      at_leaves[2][..., now] = leaf_ranges[..., now]
+    total = iterations * (iterations + 1) * (2 * iterations + 1) / 6
+    average = [
+      side.strategy(own)[side.num_roots :] for side, own in zip(self.sides, sums, strict=True)
+    ]
+    return Found(
+      (average[0], average[1]),
+      (totals[0] / total, totals[1] / total),
+      at_leaves[0] / total,
+      at_leaves[1] / total,
+      at_leaves[2],
+    )
+
+  def _worth(self, leaf_values: LeafValues, ranges: Float64s) -> Float64s:
+    """Returns the values at the leaves, shape (leaves, 2, width, columns), 0 where there is no private state."""
+    if not self.leaves:
+      return ranges
+    asked = np.moveaxis(ranges, 3, 0).reshape(-1, *ranges.shape[1:3])
+    states = self._states.setdefault(ranges.shape[3], self.leaves * ranges.shape[3])
+    found = leaf_values(states, asked)
+    try:
+      result = np.asarray(found, np.float64)
+    except (TypeError, ValueError):
+      result = np.zeros(0)
+    if result.shape != asked.shape:
+      raise errors.ArgumentError(
+        f"leaf_values must return an array of the shape of its ranges, {asked.shape}, not "
+        f"{arguments.shortened(found)}."
+      )
+    result = np.moveaxis(result.reshape(ranges.shape[3], *ranges.shape[:3]), 0, 3)
+    result = np.where(self._is_private[..., None], result, 0.0)
+    if not np.isfinite(result).all():
+      raise errors.ArgumentError("leaf_values must return finite numbers, and returns others.")
+    return result
+
+
+def _region(tree: ForestTree, root: int, depth: int) -> tuple[Int64s, list[int]]:
+  """Returns the public states above the leaves, the first of all first, and the leaves."""
+  inside, leaves, level = list[int](), list[int](), np.array([root])
+  end = NONE
+  while len(level):
+    movers = [tree.players(each) for each in level.tolist()]
+    if end == NONE:
+      lengths = [
+        tree.length(each) for each, own in zip(level, movers, strict=True) if max(own) >= 0
+      ]
+      end = min(lengths) + depth if lengths else NONE
+    goes_on = []
+    for number, own in zip(level.tolist(), movers, strict=True):
+      if end == NONE or tree.length(number) < end or max(own) < 0:
+        goes_on.append(number)
+      elif min(own) < 0:
+        raise errors.UnsupportedGameError(
+          f"At {PublicState(tree, number)!r} chance or a player is to move, so that no search can stop there: give no "
+          "leaf_values, or another depth."
+        )
+      else:
+        leaves.append(number)
+    inside += goes_on
+    level = np.flatnonzero(np.isin(tree.above, goes_on))
+  return np.array(inside), leaves

@@ -1,0 +1,138 @@
+"""Training data for values of public states: play with search, from ranges that are reached and from random ones.
+
+The loop of ReBeL (Brown, Bakhtin, Lerer and Gong 2020): a public state is solved down to its leaves with the values so
+far, its values are an example, and play goes on at one of the leaves with the ranges of a random iteration.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._util import arguments
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiling import AnyGame
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.openspiel.loading import load_game
+from spiel_cfr.search.cut_outs import Pair
+from spiel_cfr.search.lookahead import Found, LeafValues, Lookahead, check_leaf_values
+from spiel_cfr.search.search_tree import PublicState
+from spiel_cfr.search.segments import Segment, check_view
+from spiel_cfr.search.value_network import Examples
+
+# The probability that a private state is part of a random range.
+_LIKELY = 0.85
+
+
+def no_values(public_states: Sequence[PublicState], ranges: Float64s) -> Float64s:
+  """Returns 0 for each private state: values before anything has been learned."""
+  return np.zeros_like(ranges)
+
+
+def self_play(
+  game: AnyGame,
+  leaf_values: LeafValues = no_values,
+  *,
+  depth: int = 2,
+  plays: int = 50,
+  batch: int = 16,
+  iterations: int = 100,
+  exploration: float = 0.5,
+  max_histories: int = 50_000,
+  seed: int = 0,
+) -> Examples:
+  """Plays with search, and returns the values of all public states where a subgame was solved.
+
+      network = learn_values([self_play("leduc_poker")])
+      for seed in range(10):
+        network = learn_values([self_play("leduc_poker", network, seed=seed)], network=network)
+
+  At each public state a batch of ranges is solved at once: half of them are those with which play comes there, half are
+  random.
+
+  Args:
+    game: a compiled game, or what `compile_game` takes. It is walked as far as it is played.
+    leaf_values: the values at leaves; 0 by default.
+    depth: the number of moves of a subgame, see `Subgame`.
+    plays: the number of plays.
+    batch: the number of ranges at each public state.
+    iterations: the number of iterations of PCFR+ in each subgame.
+    exploration: the probability that play goes on at any leaf, not where players go.
+    max_histories: the most histories of a subgame.
+    seed: of ranges and play.
+
+  Raises:
+    UnsupportedGameError: the game is not a constant-sum game of two players, or see `Subgame`.
+    GameTooLargeError: a subgame has more histories.
+    ArgumentError: an argument is not as above.
+    GameError: see `compile_game`.
+  """
+  for name, number in (("plays", plays), ("batch", batch), ("iterations", iterations)):
+    arguments.positive_integer(number, name)
+  check_leaf_values(leaf_values)
+  arguments.positive_integer(depth, "depth")
+  arguments.positive_integer(max_histories, "max_histories")
+  arguments.real_number(exploration, "exploration", 0.0, 1.0)
+  rng = np.random.default_rng(arguments.integer(seed, "seed", 0))
+  view = game.original.view if isinstance(game, CompiledGame) else GameView(load_game(game))
+  check_view(view)
+  carried = (batch + 1) // 2
+  root = Segment(view, [view.new_initial_state()], None, depth, max_histories)
+  states: list[PublicState] = []
+  solved: list[tuple[Pair, Pair]] = []
+  for _ in range(plays):
+    segment, ranges = root, (np.ones((1, carried)), np.ones((1, carried)))
+    leaf: int | None = None
+    while True:
+      moments = rng.integers(1, iterations + 1, ranges[0].shape[1])
+      lookahead = segment.lookahead
+      found = lookahead.solve(ranges, leaf_values, iterations, moments=moments)
+      if segment is not root:
+        states += [lookahead.root] * batch
+        solved.append((ranges, found.values))
+      leaf = _next_leaf(lookahead, ranges, found, exploration, rng)
+      if leaf is None:
+        break
+      segment = segment.below(leaf)
+      own, other = (
+        np.concatenate(
+          [
+            found.drawn_ranges[leaf, player, :count, :carried],
+            _random_ranges(count, batch - carried, rng),
+          ],
+          axis=1,
+        )
+        for player, count in enumerate(lookahead.counts[leaf].tolist())
+      )
+      ranges = own, other
+  width = max((len(own) for pair, _ in solved for own in pair), default=1)
+  tables = [np.zeros((len(states), 2, width)) for _ in range(2)]
+  for place, both in enumerate(solved):
+    for table, pair in zip(tables, both, strict=True):
+      for player, own in enumerate(pair):
+        table[place * batch : (place + 1) * batch, player, : len(own)] = own.T
+  return Examples(states, *tables)
+
+
+def _next_leaf(
+  lookahead: Lookahead, ranges: Pair, found: Found, exploration: float, rng: np.random.Generator
+) -> int | None:
+  """Returns the place of the leaf at which play goes on with the first ranges; None if the game ends before."""
+  count = len(lookahead.leaves)
+  if not count:
+    return None
+  first, second, chance = lookahead.root.tree.as_forest().pairs(lookahead.root.number)
+  total = float((chance * ranges[0][first, 0] * ranges[1][second, 0]).sum())
+  if rng.random() < exploration or not total > 0:
+    return int(rng.integers(count))
+  own, other = found.drawn_ranges[:, 0, :, 0], found.drawn_ranges[:, 1, :, 0]
+  likely = np.einsum("li,lij,lj->l", own, lookahead.chances, other) / total
+  chosen = int(np.searchsorted(np.cumsum(likely), rng.random()))
+  return chosen if chosen < count else None
+
+
+def _random_ranges(count: int, columns: int, rng: np.random.Generator) -> Float64s:
+  """Returns random ranges, even or nearly pure, of private states in rows; some of them are 0."""
+  drawn = rng.random((count, columns)) ** np.exp(rng.uniform(-2.0, 2.0, columns))
+  kept = drawn * (rng.random((count, columns)) < _LIKELY)
+  return np.where(kept.any(axis=0), kept, drawn)

@@ -1,0 +1,215 @@
+"""Networks that learn values of public states from examples, as leaf values of a subgame.
+
+The inputs are the means of both players' information state tensors over the histories of a public state, and both
+ranges. The outputs are what each private state expects, per unit of the probability that chance and the other player's
+range come there. They are shifted so that the players' expectations sum to 0 (DeepStack, Moravčík et al. 2017).
+"""
+
+import weakref
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._util import arguments
+from spiel_cfr.deep_cfr.network import MLP, Approximator, Array, Rows, Training
+from spiel_cfr.games.openspiel.infoset_features import information_state_tensor
+from spiel_cfr.search.search_tree import PublicState, SearchTree
+
+# The part of all examples that measures a network's error and that it does not learn from.
+_MEASURED = 0.1
+_LEARNING_RATE, _BATCH_SIZE = 1e-3, 256
+
+
+class Examples(NamedTuple):
+  """Solved public states, to learn values from.
+
+  Attributes:
+    public_states: the public state of each example.
+    ranges: float64 (examples, 2, private states). Both players' ranges, 0 behind the last private state.
+    values: float64 (examples, 2, private states). The counterfactual values of the private states.
+  """
+
+  public_states: Sequence[PublicState]
+  ranges: Float64s
+  values: Float64s
+
+
+class _Facts(NamedTuple):
+  """Numbers of public states that do not depend on ranges.
+
+  Attributes:
+    tensors: float32 (public states, numbers). The means of information state tensors.
+    chances: float64 (public states, width, width). Chance's probability of each pair of private states.
+  """
+
+  tensors: Array
+  chances: Float64s
+
+  def reach(self, ranges: Float64s) -> Float64s:
+    """Returns the probability that chance and the other player come to each private state, in the shape of ranges."""
+    first = np.einsum("nij,nj->ni", self.chances, ranges[:, 1])
+    second = np.einsum("nij,ni->nj", self.chances, ranges[:, 0])
+    return np.stack([first, second], axis=1)
+
+
+class _Encoder:
+  """Public states as numbers, each looked at once.
+
+  Attributes:
+    width: the most private states of a player.
+  """
+
+  def __init__(self, width: int) -> None:
+    self.width = width
+    self._known = weakref.WeakKeyDictionary[SearchTree, dict[int, tuple[Array, Float64s]]]()
+    self._latest: tuple[Sequence[PublicState], _Facts] | None = None
+
+  def __call__(self, states: Sequence[PublicState]) -> _Facts:
+    """Returns the numbers of public states.
+
+    Raises:
+      ArgumentError: one has more private states than an example had.
+      UnsupportedGameError: the game has no information state tensors.
+    """
+    if self._latest is None or self._latest[0] is not states:
+      found = [
+        self._known.setdefault(each.tree, {}).get(each.number) or self._look_at(each)
+        for each in states
+      ]
+      tensors, chances = zip(*found, strict=True)
+      self._latest = states, _Facts(np.array(tensors), np.array(chances))
+    return self._latest[1]
+
+  def _look_at(self, state: PublicState) -> tuple[Array, Float64s]:
+    first, second, chance = state.tree.as_forest().pairs(state.number)
+    most = 1 + int(max(first.max(), second.max()))
+    if most > self.width:
+      raise errors.ArgumentError(
+        f"{state!r} has {most} private states, and no example had more than {self.width}: give learn_values examples "
+        "of this game."
+      )
+    chances = np.zeros((self.width, self.width))
+    np.add.at(chances, (first, second), chance)
+    histories = list(state.states())
+    means = [
+      np.mean([information_state_tensor(each, player) for each in histories], axis=0)
+      for player in (0, 1)
+    ]
+    result = np.concatenate(means).astype(np.float32), chances
+    self._known[state.tree][state.number] = result
+    return result
+
+  def __getstate__(self) -> dict[str, int]:
+    """Leaves public states out of pickles and copies."""
+    return {"width": self.width}
+
+  def __setstate__(self, state: dict[str, int]) -> None:
+    self.__init__(state["width"])  # type: ignore[misc]
+
+
+class ValueNetwork:
+  """Values of private states by a network; a function of public states and ranges. Make one with `learn_values`.
+
+  Attributes:
+    error: the root of the mean square error of what private states expect, in examples that the network has not learned
+      from, in the game's units.
+  """
+
+  def __init__(
+    self,
+    encoder: _Encoder,
+    network: Approximator,
+    parameters: Array,
+    scale: float,
+    error: float,
+  ) -> None:
+    self.error = error
+    self._encoder, self._network = encoder, network
+    self._parameters, self._scale = parameters, scale
+
+  def __call__(self, public_states: Sequence[PublicState], ranges: Float64s) -> Float64s:
+    """Returns counterfactual values of private states, see `LeafValues`."""
+    width = self._encoder.width
+    facts = self._encoder(public_states)
+    own = _resized(ranges, width)
+    reach = facts.reach(own)
+    found = self._network.outputs(self._parameters, _features(facts, own), 2 * width)
+    values = reach * self._scale * found.reshape(own.shape)
+    # Payoffs sum to 0.
+    total = (own[:, 0] * reach[:, 0]).sum(axis=1)
+    surplus = (own * values).sum(axis=(1, 2)) / np.where(total > 0, 2 * total, 1.0)
+    return _resized(values - surplus[:, None, None] * reach, ranges.shape[2])
+
+
+def learn_values(
+  examples: Sequence[Examples],
+  *,
+  network: Approximator | ValueNetwork | None = None,
+  steps: int = 10_000,
+  seed: int = 0,
+) -> ValueNetwork:
+  """Fits a network to values of public states.
+
+  Args:
+    examples: results of `self_play`.
+    network: an approximator, `deep_cfr.MLP((128, 128))` by default; or values that were learned, to go on from.
+    steps: the number of steps of the fit.
+    seed: of first parameters, of the fit and of the examples that measure the error.
+
+  Raises:
+    MissingPackageError: JAX and optax are not installed.
+    UnsupportedGameError: the game has no information state tensors.
+    ArgumentError: a number is not a positive integer, or there are no examples.
+  """
+  arguments.positive_integer(steps, "steps")
+  seed = arguments.integer(seed, "seed", 0, 0xFFFF_FFFF)
+  for each in examples:
+    arguments.of_type(each, "examples[...]", Examples)
+  states = [state for each in examples for state in each.public_states]
+  if not states:
+    raise errors.ArgumentError("examples must have a public state at least.")
+  width = max(each.ranges.shape[2] for each in examples)
+  learned = network if isinstance(network, ValueNetwork) else None
+  encoder = learned._encoder if learned else _Encoder(width)
+  ranges, values = (
+    np.concatenate([_resized(own, encoder.width) for own in arrays])
+    for arrays in zip(*((each.ranges, each.values) for each in examples), strict=True)
+  )
+  facts = encoder(states)
+  features, reach = _features(facts, ranges), facts.reach(ranges)
+  wanted = np.divide(values, reach, out=np.zeros_like(values), where=reach > 0)
+  wanted, counts = wanted.reshape(len(wanted), -1), (reach > 0).reshape(len(wanted), -1)
+  if learned is None:
+    chosen = network if isinstance(network, Approximator) else MLP((128, 128))
+    parameters = chosen.fresh((seed, 0), features.shape[1], wanted.shape[1])
+    scale = float(np.sqrt((wanted[counts] ** 2).mean())) if counts.any() else 1.0
+  else:
+    chosen, parameters, scale = learned._network, learned._parameters, learned._scale
+  scale = scale or 1.0
+  order = np.random.default_rng(seed).permutation(len(states))
+  measured, rest = np.split(order, [max(1, int(_MEASURED * len(order)))])
+  rows = Rows(features[rest], wanted[rest] / scale, counts[rest], np.ones(len(rest)))
+  fit = Training(steps, _LEARNING_RATE, min(_BATCH_SIZE, len(rest)), (seed, 1))
+  result = ValueNetwork(encoder, chosen, chosen.fitted(parameters, rows, fit), scale, 0.0)
+  found = result([states[each] for each in measured], ranges[measured])
+  missed = (found - values[measured])[reach[measured] > 0] / reach[measured][reach[measured] > 0]
+  result.error = float(np.sqrt((missed**2).mean())) if len(missed) else 0.0
+  return result
+
+
+def _features(facts: _Facts, ranges: Float64s) -> Array:
+  """Returns the inputs of a network: tensors, and each player's range, which sums to 1."""
+  totals = ranges.sum(axis=2, keepdims=True)
+  likely = ranges / np.where(totals > 0, totals, 1.0)
+  return np.concatenate([facts.tensors, likely.reshape(len(likely), -1).astype(np.float32)], axis=1)
+
+
+def _resized(numbers: Float64s, width: int) -> Float64s:
+  """Returns numbers of private states, shape (public states, 2, private states), with `width` columns."""
+  result = np.zeros((*numbers.shape[:2], width))
+  kept = min(width, numbers.shape[2])
+  result[:, :, :kept] = numbers[:, :, :kept]
+  return result
