@@ -1,4 +1,4 @@
-"""The package is a house whose rooms are built one after the other: arrows between modules go one way."""
+"""Architecture: imports between modules go one way, files are short, classes are abstract or final."""
 
 import ast
 import functools
@@ -78,7 +78,7 @@ def tree(module):
 
 
 def room(module):
-  """Returns which entry of ORDER a module is in."""
+  """Returns the position in ORDER of a module's entry."""
   if module == _PACKAGE:
     return "__init__"
   name = module.removeprefix(_PACKAGE).removeprefix(".")
@@ -108,7 +108,7 @@ def import_statements(module):
 
 @functools.cache
 def arrows():
-  """Returns which modules of the package each module imports."""
+  """Returns the modules of the package that each module imports."""
   return {
     module: sorted(
       {
@@ -251,7 +251,7 @@ def bases():
 
 
 def test_classes_are_abstract_or_final():
-  """Nothing that the package makes objects of is inherited from."""
+  """Instantiated classes have no subclasses."""
   inherited = {base for own in bases().values() for base in own}
   made = {
     f"{last_name(node.func)}"

@@ -1,4 +1,4 @@
-"""A policy that plays: the actions it draws, and OpenSpiel's evaluations of bots."""
+"""Policies as bots: their actions, and OpenSpiel's evaluation of bots."""
 
 import copy
 import json
@@ -133,7 +133,7 @@ def test_what_is_no_policy_is_refused():
 
 
 class Named(spiel_cfr.PolicyBot):
-  """A bot with more to say of itself, and another constructor."""
+  """A bot with more attributes and another constructor."""
 
   def __init__(self, name, solver):
     super().__init__(solver, 0, seed=3)

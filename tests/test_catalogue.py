@@ -1,4 +1,4 @@
-"""The catalogue has every solver there is."""
+"""The catalogue has all solvers."""
 
 import pickle
 

@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 
 
 def run(name, *flags, fails=False, typed=None, missing=None):
-  """Runs an example, with what somebody types in, and maybe without a package; returns what it printed."""
+  """Runs an example with typed input, perhaps without a package; returns its output."""
   path = pathlib.Path("examples", f"{name}.py")
   status, output, errors = programs.run(path, flags, ROOT, typed, 300, missing)
   assert (status != 0) == fails, output + errors
@@ -105,7 +105,7 @@ def test_help_in_a_plain_install(name):
   ],
 )
 def test_without_matplotlib(name, flags, printed, tmp_path):
-  """It is said first that no picture will come, the program does its work, and ends well."""
+  """Without matplotlib, a program says so first, and then does its work."""
   where = (ROOT / "examples" / f"{name}.py").read_text()
   for flag, path in (
     ("output_dir", ""),
@@ -168,7 +168,7 @@ def test_sweep(tmp_path):
 
 @pytest.mark.slow
 def test_ctrl_c_in_a_sweep(tmp_path):
-  """What is done stands in a table; the rest is named, with how to go on."""
+  """Finished runs are in a table; the program names the others, and how to continue."""
   folder = tmp_path / "sweep"
   command = [sys.executable, "examples/sweep.py", "--games=kuhn_poker", "--processes=1"]
   command += [f"--folder={folder}", "--iterations=10_000_000", "--solvers=no such,cfr"]
@@ -422,7 +422,7 @@ def test_compare_no_solvers():
   ],
 )
 def test_where_nothing_can_be_written(name, flag):
-  """That is said before the run."""
+  """The program says so before the run."""
   output = run(name, flag, fails=True)
   assert output.startswith("error: ")
   assert output.count("\n") == 1

@@ -1,4 +1,4 @@
-"""The main jobs from the command line, and how they say what is wrong."""
+"""The command line: its jobs and its messages."""
 
 import io
 import json

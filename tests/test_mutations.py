@@ -1,4 +1,4 @@
-"""Files with a right checksum and wrong contents: nothing in them reaches a kernel, or takes memory that they lack."""
+"""Files with a right checksum and wrong contents: nothing in them reaches a kernel or takes much memory."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""One call solves a game, and says how well."""
+"""`solve`: its choice of solver and its certificate."""
 
 import dataclasses
 import math
@@ -94,7 +94,7 @@ def test_solvers_by_name():
 
 @pytest.mark.slow
 def test_another_solver_begins_where_the_first_stalls(capsys):
-  """On this game restarts hardly get anywhere after 10,000 iterations; without the rule, 7e-5 is left for long."""
+  """On this game restarts stall after 10,000 iterations; without the rule, 7e-5 remains for long."""
   solution = spiel_cfr.solve("universal_poker", exploitability=1e-9, iterations=20_000, seconds=600)
   assert re.search(r"RestartedCFRSolver stalls after 1\d,\d{3} iterations", str(solution))
   assert "'adaptive' begins" in capsys.readouterr().err

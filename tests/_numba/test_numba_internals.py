@@ -1,4 +1,4 @@
-"""A numba that lacks what it doesn't promise to keep: slower, the same bytes."""
+"""A numba without its unstable internals: slower, the same bytes."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Refinement on the way: certified by best responses in the whole game, and never larger than that.
+"""Refinement during solving: certified in the whole game, and never larger than it.
 
 `test_refined_actions.py` compares gains and transferred regrets with slow walks.
 """
@@ -29,7 +29,7 @@ def call_only(state, actions):
 
 
 def check(found, target, form):
-  """Asserts what holds whatever was refined."""
+  """Asserts the properties of every refinement."""
   game = found.compiled_game
   assert found.nash_conv <= target
   assert found.nash_conv == min(stage.nash_conv for stage in found.history)
@@ -61,7 +61,7 @@ def test_actions_come_in(form):
 
 
 def test_actions_below_public_cards_come_in():
-  """At first nobody ever bets."""
+  """The first game has no bets."""
   game = spiel_cfr.poker.compile_public_game("leduc_poker")
   found = spiel_cfr.abstraction.solve_refining(game, call_only, 0.1, solver="dcfr")
   check(found, 0.1, {})

@@ -1,4 +1,4 @@
-"""The atlas says what is so: its numbers computed again, and its page."""
+"""The atlas: its numbers, computed again, and its page."""
 
 import json
 import pathlib

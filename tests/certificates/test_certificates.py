@@ -59,7 +59,7 @@ def exact_values(game, policy):
     return [sum(p * each[player] for p, each in below) for player in range(game.num_players())]
 
   def best(player):
-    """By infosets: a decision maximizes over the sum of all states that it can't tell apart."""
+    """Best response by infosets: a decision maximizes the sum over all states of its infoset."""
     states = {}
 
     def collect(state, reach):
@@ -177,7 +177,7 @@ def signed(content):
 
 
 def forged(content, draw):
-  """Returns a certificate that claims what is not so, signed anew or not, and its text cut or changed or not."""
+  """Returns a forged certificate: false claims, with or without a new signature, or a text cut or changed."""
   content = copy.deepcopy(content)
   claim = draw.randrange(len(content["claims"]))
   low, high = map(Fraction, content["claims"][claim])

@@ -1,4 +1,4 @@
-"""Rules for averages: the average of a user's kernel is what NumPy makes of the same iterates."""
+"""Rules for averages: the average of a user's kernel equals NumPy's, from the same iterates."""
 
 import dataclasses
 

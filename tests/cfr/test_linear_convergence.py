@@ -1,4 +1,4 @@
-"""The theorem of docs/theory/restarts.md, every inequality of it, on matrix games whose sharpness can be computed."""
+"""Every inequality of the theorem in docs/theory/restarts.md, on matrix games of known sharpness."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Regret minimization around a part of the policy that is fixed, against linear programs with the same constraints."""
+"""Node locking: regret minimization around a fixed part of the policy, against linear programs."""
 
 import copy
 import pickle
@@ -91,7 +91,7 @@ def game_policy(game):
 
 @pytest.mark.parametrize("form", [form for form in FORMS if not form.is_large], ids=str)
 def test_forms_of_games(form):
-  """The same as on the enumerated game, also after saving, copying and starting anew; parts and threads included."""
+  """Results equal those of the enumerated game, also after saving, copying and resetting, in parts and threads."""
   rng = np.random.default_rng(1)
   game = form.compiled
   # Infosets that are one in an abstraction are held together.
@@ -169,7 +169,7 @@ def test_restarts_keep_what_is_held():
 @pytest.mark.parametrize("name", ["cfr+", "pcfr+"])
 @pytest.mark.parametrize("way", ["substitute", "proportional"])
 def test_warm_starts_keep_what_is_held(form, name, way):
-  """The policy from which it starts may play otherwise there; neither play nor averages do."""
+  """A warm start may differ at locked infosets; play and averages do not."""
   game = form.compiled
   solver = spiel_cfr.catalogue.make(name, game, 30)
   if way not in solver.minimizer.warm_forms:

@@ -1,4 +1,4 @@
-"""What a hostile reader of the code found, each as it must be instead."""
+"""Regressions: faults found by a hostile review."""
 
 import dataclasses
 
@@ -54,7 +54,7 @@ def test_averages_may_begin_late_with_weights_of_any_type(make, kind):
 
 @dataclasses.dataclass(frozen=True)
 class _Ending(Schedule):
-  """There are none after iteration 20."""
+  """A schedule that ends at iteration 20."""
 
   def __call__(self, iterations):
     return np.where(iterations <= 20, 0.5, np.nan)
@@ -63,7 +63,7 @@ class _Ending(Schedule):
 @pytest.mark.parametrize("place", ["positive_discount", "negative_discount", "prediction"])
 @pytest.mark.parametrize("restarted", [False, True])
 def test_schedules_that_end_are_named_when_they_do(place, restarted):
-  """Regrets that are NaN would be clipped, and nobody would see it."""
+  """NaN regrets are reported; clipping would hide them."""
   solver = spiel_cfr.FullWidthSolver("kuhn_poker", RegretMatching(**{place: _Ending()}))
   if restarted:
     solver = spiel_cfr.Restarted(solver, first_attempt=25)

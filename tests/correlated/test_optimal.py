@@ -132,7 +132,7 @@ def test_against_all_pairs_of_pure_strategies(seed):
 
 
 def test_the_sheriff_s_game():
-  """The three concepts part, and the listing, which knows nothing of relevant pairs, finds the same."""
+  """The three concepts differ, and the listing of all pairs finds the same values."""
   game = spiel_cfr.compile_game(SHERIFF)
   values = []
   for concept in CONCEPTS:
@@ -145,7 +145,7 @@ def test_the_sheriff_s_game():
 
 
 def test_two_rounds_with_the_sheriff():
-  """Bribes are passwords: two items for a bribe of 2, what the sheriff would get by looking, so it does not."""
+  """Bribes are passwords: two items for a bribe of 2, as much as the sheriff would get by inspecting."""
   found = correlated.optimal_equilibrium(
     "sheriff(item_penalty=1.0,item_value=5.0,max_bribe=2,max_items=5,num_rounds=2,sheriff_penalty=1.0)"
   )
@@ -175,7 +175,7 @@ def test_shapley_s_game():
 
 
 def test_battleship():
-  """No ship is lost with probability 5/18: what was found first, so that a change shows."""
+  """No ship is lost with probability 5/18: our own first result, to notice changes."""
   found = correlated.optimal_equilibrium(
     "battleship(board_height=3,board_width=1,ship_sizes=[1],ship_values=[1.0],num_shots=2,allow_repeated_shots=False,"
     "loss_multiplier=2.0)"

@@ -156,7 +156,7 @@ def test_value_of_leduc_poker():
   ],
 )
 def test_sums_that_rounding_has_taken_apart_are_worth_what_their_policy_is(make):
-  """As those of a million iterations; what there was too much of at an infoset has counted as a gain, or as a loss."""
+  """Sums of a million iterations: excess probability at an infoset counted as a gain or a loss."""
   solver = spiel_cfr.RestartedCFRSolver(make())
   solver.run(3000)
   game, exact = solver.compiled_game, solver.average_sequence_form()

@@ -1,4 +1,4 @@
-"""Policies in tables come back as they were, to OpenSpiel's C++ too, and other files are refused by name."""
+"""Policy tables are read back unchanged, also by OpenSpiel's C++; other files are refused by name."""
 
 import json
 

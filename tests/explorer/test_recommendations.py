@@ -1,4 +1,4 @@
-"""Pages of mediators: what players expect who obey, and what the best deviation is worth, against gaps."""
+"""Pages of mediators: values of obeying and of the best deviation, against gaps."""
 
 import explorer_pages
 import numpy as np

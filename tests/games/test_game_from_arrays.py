@@ -1,4 +1,4 @@
-"""Games that users have in sequence form already: the same as if they had been walked."""
+"""Games given as arrays equal games from a walk."""
 
 import copy
 import pickle
@@ -165,7 +165,7 @@ def test_leaves_that_are_listed_twice_add_up_and_players_may_have_no_infoset():
 
 
 class _Form(CompiledGame):
-  """A form of game of somebody else's: no more than `CompiledGame` asks for."""
+  """A user's form of game, with the minimum that `CompiledGame` requires."""
 
   def __init__(self, other):
     super().__init__(other, other.treeplexes)

@@ -1,4 +1,4 @@
-"""Both kinds of compiled games are used through one interface: text, copies, pickles, leaves, bounds, gradients."""
+"""The interface of compiled games: text, copies, pickles, leaves, bounds, gradients."""
 
 import copy
 import pickle

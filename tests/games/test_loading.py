@@ -1,4 +1,4 @@
-"""What `load_game` takes, what it refuses, and that nothing a string says can end the process."""
+"""Loading games: accepted arguments, refusals, and strings that must not crash the process."""
 
 import concurrent.futures
 import pickle
@@ -20,7 +20,7 @@ _WALKABLE = pyspiel.GameType.Dynamics.SEQUENTIAL
 
 
 def _outcome(string):
-  """The name of the error, or "game" after checking that what came back is ready to be walked."""
+  """Returns the name of the error, or "game" if the result can be walked."""
   try:
     game = load_game(string)
   except errors.SpielCFRError as error:

@@ -1,4 +1,4 @@
-"""Games without information state strings, and games whose players forget, with infostates of one's own."""
+"""Infostates of your own, for games without information state strings or with imperfect recall."""
 
 import copy
 import pickle
@@ -72,7 +72,7 @@ def test_a_function_of_state_and_player():
   asked = set()
 
   def blind(state, player):
-    """What a player knows who sees its card and forgets the bets of the other, but not its own."""
+    """Infostates of a player that remembers its card and its own bets, but not the opponent's."""
     asked.add(player)
     own = [action for mover, action in moves(state) if mover == player]
     return f"{player} {state.history()[player]} {own}"

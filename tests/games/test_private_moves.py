@@ -1,4 +1,4 @@
-"""Games in private moves form are the games that lists of histories are, and what is none is refused by name."""
+"""The form of private moves equals listed histories, and other games are refused by name."""
 
 import copy
 import functools

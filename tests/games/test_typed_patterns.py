@@ -26,7 +26,7 @@ LIARS_DICE = "liars_dice(numdice=1,dice_sides=4)"
 
 
 def compile_as(form, game):
-  """Compiles a game with its payoff in the form asked for, not the one that is expected to be faster."""
+  """Compiles a game with its payoff in the given form."""
 
   def build(leaf_sequences, leaf_payoffs, treeplexes, states):
     if form == LeafRows.form:

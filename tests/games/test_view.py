@@ -1,4 +1,4 @@
-"""A view shows every walker the same game, and OpenSpiel's own Python algorithms too."""
+"""A view shows the same game to every walk, and to OpenSpiel's Python algorithms."""
 
 import copy
 import itertools

@@ -1,4 +1,4 @@
-"""Random numbers, and what is drawn with them."""
+"""Random numbers and draws."""
 
 import numpy as np
 import pytest

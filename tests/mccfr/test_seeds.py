@@ -77,7 +77,7 @@ def test_what_was_drawn_is_saved(tmp_path):
 
 
 def test_pickles_with_read_only_arrays():
-  """As Ray hands them on."""
+  """Read-only arrays, as from Ray."""
   solver = spiel_cfr.OutcomeSamplingSolver("kuhn_poker", seed=3)
   solver.run(10)
   buffers = []

@@ -1,4 +1,4 @@
-"""The size and the memory of poker in vector form, told before."""
+"""Estimates of size and memory of poker in vector form."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Public cards that are dealt several times, one deal after the other: the same game as OpenSpiel's, in vector form."""
+"""Several deals of public cards in vector form: the same game as OpenSpiel's."""
 
 import functools
 

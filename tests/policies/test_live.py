@@ -1,4 +1,4 @@
-"""A policy held before the loop does what OpenSpiel's does: it moves with the solver, or waits to be asked for."""
+"""Live policies: like OpenSpiel's, they follow the solver, or update when asked for."""
 
 import copy
 import pickle
@@ -36,7 +36,7 @@ def judged(held):
 
 @pytest.mark.parametrize(("theirs", "ours"), FULL_WIDTH, ids=lambda solver: solver.__name__)
 def test_full_width(theirs, ours):
-  """The current policy moves by itself, the average with each call of `average_policy`, as in OpenSpiel."""
+  """The current policy updates by itself, the average with each call of `average_policy`, as in OpenSpiel."""
   found = []
   for make in (theirs, ours):
     solver = make(pyspiel.load_game("kuhn_poker"))
@@ -57,7 +57,7 @@ def test_full_width(theirs, ours):
 @pytest.mark.parametrize(("theirs", "ours"), MONTE_CARLO, ids=lambda solver: solver.__name__)
 @pytest.mark.parametrize("engine", ["compiled", "states"])
 def test_monte_carlo(theirs, ours, engine):
-  """The average policy moves by itself."""
+  """The average policy updates by itself."""
   for solver in (
     theirs(pyspiel.load_game("kuhn_poker")),
     ours("kuhn_poker", seed=1, engine=engine),
@@ -72,7 +72,7 @@ def test_monte_carlo(theirs, ours, engine):
 
 @pytest.mark.parametrize("engine", ["compiled", "states"])
 def test_copies_stay(engine):
-  """Copies, deep copies and pickles of a policy that moves are policies that don't; nobody else reads our pickles."""
+  """Copies, deep copies and pickles of a live policy are fixed policies."""
   for solver in (
     spiel_cfr.CFRSolver("kuhn_poker"),
     spiel_cfr.ExternalSamplingSolver("kuhn_poker", seed=1, engine=engine),
@@ -120,7 +120,7 @@ def test_after_an_error_a_policy_is_not_taken_for_new():
 
 
 def test_each_solver_has_its_own():
-  """A copied, restarted or unpickled solver does not move the policy of the one that it was made of."""
+  """A copied, reset or unpickled solver does not change the original's policy."""
   solver = spiel_cfr.CFRSolver("kuhn_poker")
   held = solver.current_policy()
   for other in (

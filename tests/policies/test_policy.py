@@ -1,4 +1,4 @@
-"""Policies go to OpenSpiel and come back: its own methods work on ours, and ours read all of its kinds."""
+"""Policies to and from OpenSpiel: its methods work on ours, and ours read all of its kinds."""
 
 import copy
 import dataclasses
@@ -203,7 +203,7 @@ def test_reading_every_kind(compiled):
 
 
 def test_solvers_and_what_they_found():
-  """Whatever takes a policy takes them too; a bot plays what its solver has found until then."""
+  """Functions of policies take solvers too; a bot plays its solver's current average."""
   solver = spiel_cfr.CFRPlusSolver("kuhn_poker")
   solver.run(3)
   game, wanted = solver.compiled_game, solver.average_probabilities()
@@ -345,7 +345,7 @@ def test_states_that_a_filter_cut_off_are_named():
 
 
 def test_a_table_of_open_spiels_is_copied_once_a_player(monkeypatch):
-  """It is copied by each call, which would make reading it quadratic."""
+  """OpenSpiel copies the table in each call; reading must not be quadratic."""
   game = spiel_cfr.compile_game("leduc_poker")
   solver = pyspiel.CFRSolver(game.game)
   solver.evaluate_and_update_policy()

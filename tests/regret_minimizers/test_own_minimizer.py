@@ -1,4 +1,4 @@
-"""A minimizer written in a user's own file is as good as the library's."""
+"""A minimizer in a user's own file works like the library's."""
 
 import dataclasses
 import importlib

@@ -1,4 +1,4 @@
-"""Dynamic thresholding: what is dropped, what that costs against adversaries, and what it makes of a game."""
+"""Dynamic thresholding: dropped actions, regret against adversaries, and whole games."""
 
 import math
 
@@ -79,7 +79,7 @@ def adversaries(actions, rounds):
 
 
 def against(adversaries, t, strategies):
-  """The utilities that each of the adversaries makes of what is played against it, shape (actions, adversaries)."""
+  """Returns each adversary's utilities against the strategies, shape (actions, adversaries)."""
   utilities = [each(t, own) for each, own in zip(adversaries.values(), strategies.T, strict=True)]
   return np.stack(utilities, axis=1)
 
@@ -110,7 +110,7 @@ def test_adversaries(actions, threshold):
 
 
 def test_fewer_actions_are_played_in_a_game():
-  """They converge all the same."""
+  """Solvers with thresholds still converge."""
   plain, dropping = (
     spiel_cfr.cfr.HedgeCFRSolver("leduc_poker", rate=30.0, threshold=threshold)
     for threshold in (1.0, 2.0)

@@ -1,4 +1,4 @@
-"""Files are replaced, whatever leads to them, and nothing else is."""
+"""Writing replaces regular files, also through links, and nothing else."""
 
 import os
 import pathlib

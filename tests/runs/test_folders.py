@@ -1,4 +1,4 @@
-"""Two runs never write into one folder, whoever started them and however they end."""
+"""Two runs never write into one folder."""
 
 import os
 import pathlib
@@ -150,7 +150,7 @@ def test_a_folder_that_is_a_file_is_found_at_the_start(kuhn: Any, tmp_path: path
 
 
 class _Unwritable(Schedule):
-  """A schedule that files have no words for."""
+  """A schedule that a file cannot store."""
 
   def __call__(self, iterations: Any) -> Any:
     return iterations.astype(float)

@@ -1,4 +1,4 @@
-"""Numbers that last: strategies stay probability vectors, sums of weights stay finite, and iterations stay fast."""
+"""Long runs: strategies stay probability vectors, sums of weights finite, and iterations fast."""
 
 import statistics
 import time

@@ -1,4 +1,4 @@
-"""Runs stop when they are told to, and what they report is true."""
+"""Runs: stopping rules and reports."""
 
 import io
 import itertools

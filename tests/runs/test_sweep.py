@@ -1,4 +1,4 @@
-"""Sweeps: every combination once, what fails apart, and nothing done twice, whoever is killed."""
+"""Sweeps: every combination runs once, failures are rows, also if processes are killed."""
 
 import json
 import math
@@ -245,7 +245,7 @@ def start(folder: pathlib.Path, *lives: pathlib.Path) -> "subprocess.Popen[str]"
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
 def test_processes_that_are_killed(kuhn: Any, tmp_path: pathlib.Path) -> None:
-  """One that dies twice goes on from its checkpoints; one that always dies is a row; the others don't notice."""
+  """A run that dies twice continues from checkpoints; one that always dies is a row; others are unaffected."""
   twice, always = tmp_path / "twice", tmp_path / "always"
   twice.write_text("1\n2")
   always.write_text("\n".join("123456789"))

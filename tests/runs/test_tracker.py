@@ -1,4 +1,4 @@
-"""A tracker has the snapshots and regrets that the solver had at each evaluation, however the run was interrupted."""
+"""Trackers have the solver's snapshots and regrets at each evaluation, also after interruptions."""
 
 from typing import Any
 

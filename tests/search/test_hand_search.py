@@ -1,4 +1,4 @@
-"""Rivers over vectors of hands, solved again: the same subgames as in the lists of histories, and as safe."""
+"""Search of rivers over vectors of hands: the same subgames as listed histories, and as safe."""
 
 import functools
 import signal

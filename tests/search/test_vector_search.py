@@ -1,4 +1,4 @@
-"""Search of games in vector form does what it does where histories are listed, and lists none."""
+"""Search in vector form equals search of listed histories, and lists none."""
 
 import functools
 import pickle

@@ -1,4 +1,4 @@
-"""The certificate of the paper's steps holds where the theory says so, and not where a constant is wrong."""
+"""The certificate of the paper's steps: it holds, and fails with a wrong constant."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Runs programs as `python FILE` would, but in copies of one process that has already imported what takes long."""
+"""Runs programs like `python FILE`, in copies of a process that has imported the slow modules."""
 
 import functools
 import json

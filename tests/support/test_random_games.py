@@ -1,4 +1,4 @@
-"""The random games are what they claim to be, judged by walking OpenSpiel's states alone."""
+"""Properties of the random games, by walks through OpenSpiel's states alone."""
 
 import collections
 import itertools
