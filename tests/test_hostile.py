@@ -218,7 +218,7 @@ def test_checkpoints(written: Any, data: Any) -> None:
   content = data.draw(spoiled(written[".npz"]))
   if content != written[".npz"]:
     assert not hostile.restores(content, forge=False)
-  # Somebody may have computed the checksum anew.
+  # A forger may have computed the checksum again.
   hypothesis.event(str(hostile.restores(content, forge=True)))
 
 

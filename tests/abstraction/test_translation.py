@@ -74,7 +74,7 @@ def _value(state, taken, mixed, answer, player, filtered):
 
 def test_only_raises_of_others_are_translated(games):
   def translate(state, action):
-    # Whoever takes a bet for a check may fold, which a check has no answer to; but that is its own action.
+    # A player who takes a bet for a check may fold, although a check has no such answer.
     assert action > 1
     return {1: 1.0}
 

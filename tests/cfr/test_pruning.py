@@ -71,7 +71,7 @@ def to_the_end_of_a_window(solver):
 
 
 def noted_values(game, values):
-  """Z of all infosets: what is forced is worth what it leads to, and nobody notes that. With what is carried up."""
+  """Z of all infosets, with values carried up through forced moves, which solvers do not record."""
 
   def carried(worth):
     for tree in game.treeplexes:
@@ -296,7 +296,7 @@ def test_what_is_left_of_a_game_is_worth_the_same(name):
     assert np.flatnonzero(left.seen).tolist() == sorted(left.infosets.tolist())
     assert len(left.infosets) == left.game.num_infosets
     assert 0 <= left.share < 1
-    # Infosets that are left out, and not below what is pruned, have one action left, or are worth nothing to anybody.
+    # Other missing infosets have one action left, or only payoffs of 0.
     actions_left = np.zeros(game.num_infosets, int)
     for tree in game.treeplexes:
       for sequences, infosets in tree.infoset_groups():
@@ -379,7 +379,7 @@ def test_until_something_comes_back_iterates_are_the_same(name, kind, monkeypatc
     if (before & ~solver.state.frozen).any():
       break
     compared += int(solver.num_pruned > 0)
-    # Where somebody plays to, and that is all that the other player sees.
+    # At reached infosets, which are all that the other player sees.
     np.testing.assert_allclose(
       solver.current_sequence_form(), plain.current_sequence_form(), atol=1e-9
     )

@@ -191,7 +191,7 @@ def test_a_trial_that_hardly_falls_ends_and_the_next_one_is_far():
   control.schedule(1_050, 1_050)
   assert control.next_check == 3 * 1_050 + 1
   control.check(1_050)
-  # After a restart that has stayed nobody extrapolates.
+  # After a kept restart, trials are not extrapolated.
   falls.num_restarts = 1
   assert falls.decide(1_060, 1.0, 1.1) == restart_rule.GO_ON
 
@@ -329,7 +329,7 @@ def test_going_on_from_the_current_strategies_changes_nothing(name):
 
 
 def test_regret_matching_goes_on_from_a_strategy():
-  """R = (sum of max(R, 0)) x where it is played, min(R, 0) elsewhere; where nobody plays to, x stays."""
+  """R = (sum of max(R, 0)) x where it is played, min(R, 0) elsewhere; at unreached infosets, x stays."""
   solver = spiel_cfr.CFRSolver("leduc_poker")
   game = solver.compiled_game
   solver.run(20)

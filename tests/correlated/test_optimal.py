@@ -75,7 +75,7 @@ def best_by_listing(game, concept, objective):
     }[concept]
     for infoset, sequence in triggers:
       inside = np.ones(len(owner), bool) if infoset is None else below(infoset, owner, above)
-      # What may be played from there on, by whoever comes there.
+      # The possible continuations from there on.
       comes = own[:, 0 if infoset is None else above[infoset]] > 0
       for continuation in np.unique(own[comes] * inside, axis=0):
         gains = np.where(
@@ -180,7 +180,7 @@ def test_battleship():
     "battleship(board_height=3,board_width=1,ship_sizes=[1],ship_values=[1.0],num_shots=2,allow_repeated_shots=False,"
     "loss_multiplier=2.0)"
   )
-  # Whoever sinks a ship gets 1, and its owner -2: welfare is minus the probability that one is lost.
+  # Sinking a ship gives 1 to the player, and -2 to its owner: welfare is minus the probability that one is lost.
   assert found.value == pytest.approx(-13 / 18)
   assert found.expected_values == pytest.approx([-1 / 9, -11 / 18])
 
@@ -201,7 +201,7 @@ def xor_game():
 def test_private_types_have_a_bound():
   """Clauser, Horne, Shimony and Holt's game: shared randomness wins 3/4 of it.
 
-  Correlation plans know only that nobody learns the other's bit, and win always.
+  Correlation plans only require that no player learns the other's bit, and always win.
   """
   game = spiel_cfr.compile_game(xor_game())
   found = correlated.optimal_equilibrium(game)

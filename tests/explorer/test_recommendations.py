@@ -71,7 +71,7 @@ def test_what_the_page_says(tmp_path):
     told = content["infostates"][row].partition("[told ")[2].partition("]")[0]
     actions = range(begins[row], begins[row] + table["num_actions"][row])
     assert [names[table["move"][a]] for a in actions if table["probability"][a] == 1] == [told]
-    # In an equilibrium nobody expects more of anything else.
+    # In an equilibrium no deviation gains.
     assert table["best_value"][row] == pytest.approx(table["value"][row], abs=1e-3)
   # The sheriff sees a bribe, and not what the smuggler was told.
   labels = [content["labels"][row] for row in obeyed if table["player"][row] == 1]

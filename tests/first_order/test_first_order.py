@@ -149,7 +149,7 @@ def test_domwu_on_a_matrix_game():
     result = center * np.exp(eta * gradient)
     return result / result.sum()
 
-  # Away from the start, where nobody gains.
+  # Away from the start, where no deviation gains.
   for _ in range(20):
     gradients = payoffs @ points[1], -payoffs.T @ points[0]
     centers = [moved(*pair) for pair in zip(centers, gradients, strict=True)]

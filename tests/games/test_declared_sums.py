@@ -65,7 +65,7 @@ def check(door, seed, off, total):
   history = re.escape(f"history [{', '.join(map(str, game.lie[0]))}]")
   with pytest.raises(errors.UnsupportedGameError) as caught:
     DOORS[door](game)
-  # The vector form compares deals that nobody tells apart before it looks at sums.
+  # The vector form compares indistinguishable deals before it checks sums.
   if "vector" not in door or "neither player tells apart" not in str(caught.value):
     assert caught.type is errors.InvalidPayoffError
     assert re.search(rf"{history} .*sum to .*GENERAL_SUM", str(caught.value))

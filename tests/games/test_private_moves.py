@@ -228,7 +228,7 @@ def test_a_flaw_is_refused_by_name(flaw):
     except (errors.PrivateMovesError, errors.ImperfectRecallError) as error:
       refusals.append(str(error))
     else:
-      # The flaw is where nobody comes.
+      # The flaw is at an unreached place.
       _assert_alike(spiel_cfr.compile_game(game, vector_form=False), private)
   assert refusals
   for refusal in refusals:

@@ -150,7 +150,7 @@ def assert_gradients_agree(rows, typed):
     assert np.abs(expected[own]).max() > 0
     for sequences, _ in rows.treeplexes[player].infoset_groups():
       np.testing.assert_allclose(found[sequences], expected[sequences], atol=1e-14 * scale, rtol=0)
-    # Nobody else's sequences are touched.
+    # Sequences of other players do not change.
     others = np.delete(np.arange(rows.end), own)
     assert np.isnan(found[others]).all()
 

@@ -211,7 +211,7 @@ def test_agents_of_open_spiel(name):
   assert all(len(agent._q_values) > 5 for agent in agents)
   verdict = spiel_cfr.judge(name, agents)
   assert all(agent._prev_info_state is None for agent in agents)
-  # Whoever is asked about what it has not met knows it from now on: nothing has another name than in play.
+  # An agent that is asked about a new infoset stores it, under its name in play.
   infostates = verdict.compiled_game.infostates
   assert [len(agent._q_values) for agent in agents] == list(map(len, infostates))
   with pytest.raises(errors.PolicyError, match="plays as player 1"):

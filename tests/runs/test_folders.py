@@ -68,7 +68,7 @@ def test_a_second_process_is_told_at_its_start(kuhn: Any, tmp_path: pathlib.Path
     assert solver.iteration == 0
     assert unfinished.exists()
     process.kill()
-  # Nobody holds it any more, although nobody has let go.
+  # The lock is gone, although it was never released.
   resumed = spiel_cfr.CFRSolver(kuhn)
   # It is of a class that is not known here.
   with pytest.raises(errors.CheckpointMismatchError):

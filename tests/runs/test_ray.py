@@ -35,7 +35,7 @@ class Killed(spiel_cfr.FullWidthSolver):
 def solve(game):
   solver = spiel_cfr.CFRPlusSolver(game)
   solver.run(100)
-  # Ray hands on arrays in memory that nobody can write to.
+  # Ray passes read-only arrays.
   return game.payoff.arrays.values.flags.owndata, solver.nash_conv()
 
 def start(address=None):

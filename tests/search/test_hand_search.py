@@ -251,7 +251,7 @@ _FIFTY_TWO = (
 def test_a_bot_plays_what_is_found_in_its_river(searcher, gadget):
   game, blueprint, policy = fifty_two()
   bots = {
-    # Nobody picks among all hands: "safe" becomes "follow".
+    # There is no choice among all hands: "safe" becomes "follow".
     "follow" if gadget == "safe" else gadget: SearchBot(
       policy, searcher, gadget=gadget, iterations=30
     ),

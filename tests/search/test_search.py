@@ -32,7 +32,7 @@ def leduc():
 @pytest.mark.parametrize(
   ("name", "decisions", "largest"),
   [
-    # Counted by a program of somebody else, from OpenSpiel's strings.
+    # Counted by another program, from OpenSpiel's strings.
     ("leduc_poker", 186, 30),
     ("liars_dice(dice_sides=4)", 256, 16),
     ("goofspiel(imp_info=True,num_cards=4,points_order=descending)", 78, 56),
@@ -156,7 +156,7 @@ def _random_case(seed):
   if seed % 3:
     return game, blueprint(game, (5, 50)[seed % 2])
   drawn = game.from_actions(rng.gamma(0.5, size=len(game.all_action_sequences)) + 1e-9)
-  # A policy with zeros, as of somebody who never goes somewhere.
+  # A policy with zeros, so that some infosets are never reached.
   drawn[drawn < 0.05] = 0.0
   return game, spiel_cfr.policies.CompiledTabularPolicy(game, forms.behavioral_form(game, drawn))
 
@@ -241,7 +241,7 @@ def test_where_nobody_goes_stays_as_it_was():
     for name in game.infostates[player]
   }
   bet = tree.public_state_of(game.game.new_initial_state().child(0).child(1).child(1))
-  # Nobody comes there, but the king knows what a bet would be worth.
+  # The state is never reached, but the king knows the value of a bet.
   assert all(np.isnan(list(bet.beliefs(always, 0).values())))
   assert bet.private_values(always, 0)["2b"] == 1.5
   found = search.resolve(game, always, continual=False, cut=[bet], player=0)

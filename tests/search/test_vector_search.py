@@ -125,7 +125,7 @@ def test_whole_policies_are_searched_as_where_histories_are_listed(name, gadget,
 def test_search_of_random_games_never_does_harm(seed):
   game = compile_vector_game(typed_games.TypedGame(seed, max_depth=4, total=float(seed % 3)))
   drawn = np.random.default_rng(seed).gamma(0.5, size=game.end)
-  # A policy with zeros, as of somebody who never goes somewhere.
+  # A policy with zeros, so that some infosets are never reached.
   drawn[drawn < 0.2] = 0.0
   policy = spiel_cfr.policies.CompiledTabularPolicy(game, forms.behavioral_form(game, drawn))
   better = 0

@@ -1,4 +1,4 @@
-r"""Changes files of ours behind a right checksum, and sees whether whoever reads them notices.
+r"""Changes our files behind a right checksum, and checks that readers notice.
 
     python tests/support/mutations.py game 10000
 

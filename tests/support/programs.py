@@ -28,7 +28,7 @@ def run(
     path: its file.
     flags: what it is given.
     cwd: in which folder.
-    typed: what somebody types in.
+    typed: the typed input.
     timeout: after how many seconds it is ended.
     missing: a package that can't be imported, as if it were not installed.
 

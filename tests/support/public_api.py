@@ -45,7 +45,7 @@ BAD: dict[str, Any] = {
   "True": True,
   "list": [1],
 }
-# What is a number to nobody.
+# Values that are never numbers.
 NEVER = ("nan", "10^400", "text", "bytes", "True", "list")
 _SECONDS = 60
 

@@ -236,7 +236,7 @@ class TypedState(pyspiel.State):
     node, mover = self._node, self.current_player()
     self._moves += (action,)
     word = f"{mover} does {action}, "
-    # Nobody sees what chance does; or player 0 alone; or who moves.
+    # No player sees the move of chance; or only player 0; or only the player to move.
     seers = {
       "chance is seen by nobody": (),
       "chance is seen by one player": (0,),
