@@ -146,7 +146,7 @@ def test_no_module_is_imported_that_is_not_there():
 
 
 def test_no_circles():
-  """Also none between modules of one folder, nor through imports for type checkers alone."""
+  """Imports within a folder and for type checkers alone have no cycles either."""
   done, path, circles = set(), [], []
 
   def visit(module):

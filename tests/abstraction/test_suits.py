@@ -103,7 +103,7 @@ def test_nothing_is_equal_where_reaches_differ():
 
 @pytest.mark.parametrize("name", poker_games.UNIVERSAL_POKER[::2])
 def test_gradients_are_the_same_within_classes(name):
-  """Of any strategies that are; and symmetries are all permutations of suits, which hold no reaches back here."""
+  """Symmetric strategies have symmetric gradients; all permutations of suits are symmetries here."""
   game = spiel_cfr.poker.compile_public_game(name)
   deal = game.tree.deal
   assert len(suit_symmetries.symmetries(deal)) == len(

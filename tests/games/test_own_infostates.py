@@ -57,7 +57,7 @@ def test_nobody_forgets():
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "liars_dice(dice_sides=2)"])
 def test_is_as_fine_as_open_spiels_information(name):
-  """Where there are information state strings and players observe all that these tell, the game is the same."""
+  """If players observe everything in their information state strings, the game is the same."""
   game = pyspiel.load_game(name)
   theirs, ours = (spiel_cfr.compile_game(game, infostate=way) for way in (None, "history"))
   solvers = [spiel_cfr.CFRSolver(compiled) for compiled in (theirs, ours)]

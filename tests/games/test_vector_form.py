@@ -350,7 +350,7 @@ def test_games_without_end():
 
 
 def test_deals_that_nobody_tells_apart_are_compared(monkeypatch):
-  """Of large games one deal of each pair of types is walked; random histories find where others differ."""
+  """Large games walk one deal of each pair of types; random histories find differences of the others."""
   dice = compile_vector_game("liars_dice(numdice=2,dice_sides=2)")
   monkeypatch.setattr(vector_game, "MOST_STATES", 0)
   fewer = compile_vector_game("liars_dice(numdice=2,dice_sides=2)")

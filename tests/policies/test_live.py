@@ -147,7 +147,7 @@ def test_what_is_written_never_reaches_the_solver():
 
 
 def test_policies_can_be_assigned():
-  """As in OpenSpiel: another array may be put in."""
+  """Another array may be assigned, as in OpenSpiel."""
   held = spiel_cfr.CFRSolver("kuhn_poker").current_policy()
   held.action_probability_array = np.full_like(held.action_probability_array, 0.25)
   assert held.action_probability_array[0, 0] == 0.25

@@ -1,4 +1,4 @@
-"""What reads input, as functions that take any input of a kind, for the property tests and the fuzzer.
+"""Readers of input as functions that take any input of a kind, for the property tests and the fuzzer.
 
 Each returns whether the input was accepted. Refused, it must be with a `SpielCFRError`; any other exception comes out,
 and is a bug.
