@@ -199,7 +199,7 @@ def test_nothing_is_imported_by_name():
   assert found == {("spiel_cfr.__main__", "import_module"), (_PACKAGE, "import_module")}
 
 
-def test_what_is_imported_late_is_whole():
+def test_late_imports_are_complete():
   """Every public name is there, and a first solve imports no room of `late_imports` and no part of SciPy."""
   code = """if True:
     import sys, spiel_cfr

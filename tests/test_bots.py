@@ -29,7 +29,7 @@ def play(game, bots, games, seed=0):
   "name",
   ["kuhn_poker", "kuhn_poker(players=3)", "leduc_poker", "goofspiel(num_cards=3,imp_info=True)"],
 )
-def test_mean_returns_are_what_is_expected(name):
+def test_mean_returns_equal_expected_values(name):
   game = pyspiel.load_game(name)
   solver = spiel_cfr.CFRSolver(game)
   solver.run(20)
@@ -115,7 +115,7 @@ def test_seeds():
   assert first == second != other
 
 
-def test_what_is_no_policy_is_refused():
+def test_invalid_policies_are_refused():
   game = pyspiel.load_game("kuhn_poker")
   state = game.new_initial_state()
   state.apply_action(0)

@@ -257,7 +257,7 @@ _FAMILIES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("make", _FAMILIES.values(), ids=_FAMILIES)
-def test_nobody_sees_half_an_iteration(make: Callable[[Any], Any]) -> None:
+def test_readers_never_see_half_an_iteration(make: Callable[[Any], Any]) -> None:
   """Another thread reads a running solver's state between two iterations."""
   game = spiel_cfr.compile_game("leduc_poker")
   solver, twin, stop = make(game), make(game), threading.Event()
@@ -471,7 +471,7 @@ def _scaled(factor: float) -> str:
 
 
 @pytest.mark.parametrize("factor", [1e-310, 1e-160, 1e-141, 1e141, 1e150, 5e307])
-def test_payoffs_that_nobody_can_compute_with(factor: float) -> None:
+def test_payoffs_beyond_floats_are_refused(factor: float) -> None:
   game = pyspiel.load_efg_game(_scaled(factor))
   for make in (
     spiel_cfr.CFRSolver,
@@ -864,7 +864,7 @@ _TAKE_PATHS = {
 
 
 @pytest.mark.parametrize("name", _TAKE_PATHS)
-def test_what_is_no_path(name: str, monkeypatch: Any, tmp_path: Any) -> None:
+def test_invalid_paths_are_refused(name: str, monkeypatch: Any, tmp_path: Any) -> None:
   """File descriptors are not paths: reading one closes it, and `True` is standard output."""
   monkeypatch.chdir(tmp_path)
   reading, writing = os.pipe()
@@ -968,12 +968,12 @@ def test_objectives_are_named(objective):
     spiel_cfr.correlated.optimal_equilibrium("kuhn_poker", objective=objective)
 
 
-def test_what_only_constant_sum_games_have():
+def test_functions_for_constant_sum_games_refuse_others():
   with pytest.raises(errors.UnsupportedGameError, match="need not have a value"):
     spiel_cfr.solve_lp("kuhn_poker(players=3)")
 
 
-def test_games_that_are_hardly_what_their_author_means():
+def test_doubtful_games_give_warnings():
   with pytest.warns(errors.DoubtfulGameWarning, match="information state string is empty"):
     spiel_cfr.compile_game("matching_pennies_3p", infostate=lambda state, player: "")
   limits = {"min_utility": -1.0, "max_utility": 1.0}

@@ -466,7 +466,7 @@ def test_kuhn_poker(tmp_path, solver):
   assert tree.read_bytes().startswith(b"\x89PNG")
 
 
-def test_kuhn_poker_says_what_is_wrong():
+def test_kuhn_poker_explains_errors():
   assert "WRONG" in run("kuhn_poker", "--iterations=3", fails=True)
 
 
@@ -521,7 +521,7 @@ def test_how_cost_grows(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_what_shards_cost():
+def test_costs_of_shards():
   output = run("benchmark", "--only=shards", "--hands=40", "--rounds=1", "--seconds=0.001")
   assert output.count("2 processes") == 2
 
@@ -733,12 +733,12 @@ def test_track(tmp_path, solver):
   assert len({json.loads(line)["infostate"] for line in path.read_text().splitlines()}) == 12
 
 
-def test_mccfr_says_what_is_wrong(tmp_path):
+def test_mccfr_explains_errors(tmp_path):
   folder = f"--output_dir={tmp_path}"
   assert "unknown samplers" in run("mccfr", "--samplers=magic", folder, fails=True)
 
 
-def test_track_says_what_is_wrong(tmp_path):
+def test_track_explains_errors(tmp_path):
   output = run("track", "--track=xyz", f"--output_dir={tmp_path}", fails=True)
   assert output.startswith("error: kuhn_poker")
   assert "no infoset that 'xyz' finds" in output

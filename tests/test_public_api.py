@@ -25,7 +25,7 @@ def test_abstract_classes_are_covered_by_others() -> None:
       assert any(issubclass(other, cls) for other in public_api.concrete_classes()), cls
 
 
-def test_the_walk_finds_what_there_is() -> None:
+def test_inspection_finds_all_parameters() -> None:
   names = {case.name for case in _CASES}
   assert {
     "run(seconds)",
@@ -68,7 +68,7 @@ def test_every_number(values: int) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_right_is_accepted() -> None:
+def test_valid_arguments_are_accepted() -> None:
   """Otherwise all calls might be refused for another reason."""
   accepted = [
     case for case in _CASES if any(not public_api.refused(case, value) for value in _RIGHT)

@@ -239,7 +239,7 @@ def test_forms_of_games(form):
     np.testing.assert_array_equal(*tables)
 
 
-def test_what_is_refused():
+def test_refusals():
   for rationality in (-1.0, math.nan, math.inf, 1e200):
     with pytest.raises(errors.ArgumentError, match="rationality"):
       spiel_cfr.solve_qre("kuhn_poker", rationality)

@@ -82,7 +82,7 @@ def is_read(function, signature=NUMBER):
   return bool(kernel._dispatcher.stats.cache_hits)
 
 
-def test_what_has_not_changed_comes_from_disk(folder, package):
+def test_unchanged_kernels_come_from_disk(folder, package):
   assert not is_read(package())
   assert is_read(package())
   assert is_read(package(other=("", "# Nobody imports this.\n")))
@@ -99,7 +99,7 @@ def test_what_has_not_changed_comes_from_disk(folder, package):
     {"constants": ("1.0", "7.0")},
   ],
 )
-def test_edited_files_are_compiled_again_and_replace_what_was(change, folder, package):
+def test_edited_files_are_compiled_again_and_replace_the_old_code(change, folder, package):
   assert not is_read(package())
   assert not is_read(package(**change))
   assert is_read(package(**change))
@@ -142,7 +142,7 @@ def test_damaged_files_are_compiled_again(folder, package, damage, pattern):
   assert is_read(package())
 
 
-def test_what_numba_cannot_read_is_compiled_again(folder, package):
+def test_unreadable_kernels_are_compiled_again(folder, package):
   """Simulates an intact index, perhaps written by another numba."""
   assert not is_read(package())
   (kept,) = folder.iterdir()
@@ -265,7 +265,7 @@ def test_folders(monkeypatch, tmp_path):
   assert list(cache._folders()) == [tmp_path / "kernels"]
 
 
-def test_what_has_no_file_or_is_made_by_a_function_works_but_is_not_kept(folder):
+def test_kernels_without_a_file_work_but_are_not_kept(folder):
   module = python_types.ModuleType("module_of_test")
   exec("def kernel(x):\n  return x * 7.0", vars(module))
 
@@ -467,7 +467,7 @@ def test_numba_keeps_nothing_elsewhere(folder, package, tmp_path, monkeypatch):
   assert list(folder.iterdir()) == []
 
 
-def test_what_else_a_package_imports_does_not_matter():
+def test_other_imports_of_a_package_do_not_matter():
   """Otherwise all kernels would be compiled again after any edit, or after an import of JAX."""
   _, imported = cache._source("spiel_cfr.cfr.loops.loop")
   assert "spiel_cfr.cfr.averaging" in imported

@@ -285,7 +285,7 @@ def test_mappings(leduc):
     (3, errors.ArgumentError, "a function"),
   ],
 )
-def test_what_makes_no_sense_is_refused(leduc, buckets, error, words):
+def test_invalid_arguments_are_refused(leduc, buckets, error, words):
   with pytest.raises(error, match=words):
     spiel_cfr.abstraction.abstract(leduc, buckets)
 

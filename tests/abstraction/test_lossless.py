@@ -150,7 +150,7 @@ def test_copies_of_a_game_are_one(seed):
 
 
 @pytest.mark.parametrize("name", ["leduc_poker", _BATTLESHIP, "dark_hex(board_size=2)"])
-def test_what_is_merged_has_no_symmetries_left(name):
+def test_merged_games_have_no_symmetries_left(name):
   """In the merged game, each infoset has its own colour."""
   small = spiel_cfr.abstraction.lossless_abstraction(name)
   infosets = [

@@ -67,7 +67,7 @@ def test_actions_below_public_cards_come_in():
   check(found, 0.1, {})
 
 
-def test_what_is_refined_plays_on_as_before():
+def test_refined_games_continue_the_same_play():
   game = spiel_cfr.poker.compile_public_game(
     poker_games.random_endgame(0, 12, pot=200, stack=600).load(), bet_filters.few_bets
   )
@@ -180,7 +180,7 @@ def test_actions_come_into_games_of_arrays():
     spiel_cfr.abstraction.solve_refining(game, lambda infoset, actions: [], 0.1)
 
 
-def test_what_makes_no_sense_is_refused():
+def test_invalid_arguments_are_refused():
   refine = spiel_cfr.abstraction.solve_refining
   game = spiel_cfr.poker.compile_public_game(poker_games.UNIVERSAL_POKER[0])
   abstracted = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))

@@ -153,7 +153,7 @@ def test_solvers_hand_it_out():
     solver.average_policy("best_response")
 
 
-def test_trembling_hands_learn_where_nobody_goes():
+def test_trembling_hands_learn_at_unreached_infosets():
   """CFR+ stops learning at unreached infosets; with trembles, all infosets keep learning."""
   regrets = []
   for solver in (

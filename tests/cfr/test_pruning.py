@@ -114,7 +114,7 @@ def below(game, wanted):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", ["cfr", "cfr+", "hedge"])
 @pytest.mark.parametrize("alternating", [False, True])
-def test_what_is_noted_changes_no_bit(name, kind, alternating, monkeypatch):
+def test_recording_changes_no_bit(name, kind, alternating, monkeypatch):
   monkeypatch.setattr(pruned_module, "_WORTHWHILE", 0.0)
   game = game_of(name)
   plain = unpruned(game, kind, alternating)
@@ -193,7 +193,7 @@ def test_windows_are_those_of_the_whole_game(name, kind, daring):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("caution", [0.0, 1.0])
-def test_what_comes_back_has_played_a_best_response(name, kind, caution, monkeypatch):
+def test_restored_parts_have_played_a_best_response(name, kind, caution, monkeypatch):
   """The identity stays exact: rewriting costs nothing, and regrets are at least those of Z."""
   monkeypatch.setattr(pruned_module, "_CAUTION", caution)
   game, most, ever = game_of(name), 0, KINDS[kind][2] == "best_response"
@@ -242,7 +242,7 @@ def test_what_comes_back_has_played_a_best_response(name, kind, caution, monkeyp
 
 @pytest.mark.parametrize("kind", ["cfr", "cfr, best responses", "hedge"])
 @pytest.mark.parametrize("name", NAMES)
-def test_what_comes_too_late_is_rolled_back(name, kind, daring):
+def test_late_windows_are_undone(name, kind, daring):
   """No frozen action should be played at the end of its window, and play is as good."""
   game = game_of(name)
   solver, plain, rollbacks = pruned(game, kind), unpruned(game, kind), 0
@@ -267,7 +267,7 @@ def one_sided_game():
 
 
 @pytest.mark.parametrize("name", [*EVERY, "one-sided"])
-def test_what_is_left_of_a_game_is_worth_the_same(name):
+def test_compacted_games_have_the_same_values(name):
   """Values in the compacted game equal those in the whole game, if dropped actions are not played."""
   game = one_sided_game() if name == "one-sided" else game_of(name)
   prunable, rng = PrunableGame(game), np.random.default_rng(0)
@@ -348,7 +348,7 @@ def test_how_good_it_is(name, kind, sides, iterations, nodes, worse):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_nobody_looked_at_is_brought_up_to_date(name, daring):
+def test_unread_policies_are_updated(name, daring):
   """Averages are sequence forms at every iteration."""
   game, unseen = game_of(name), 0
   solver = pruned(game)
@@ -398,7 +398,7 @@ def test_where_nothing_is_to_be_decided_nothing_is_pruned():
 
 @pytest.mark.parametrize("name", ["liar's dice", "random 2", "leduc"])
 @pytest.mark.parametrize("kind", ["cfr, best responses", "cfr+"])
-def test_below_what_is_pruned_nothing_need_be_remembered(name, kind, daring):
+def test_state_below_frozen_actions_does_not_matter(name, kind, daring):
   """Noise in the state below frozen actions changes nothing: runs continue bit for bit."""
   game, rng, forgotten = game_of(name), np.random.default_rng(3), 0
   solver, plain = pruned(game, kind), pruned(game, kind)
@@ -508,7 +508,7 @@ def test_every_form_works_or_is_refused(form, daring):
   assert solver.nash_conv() == pytest.approx(by_dict, abs=1e-9)
 
 
-def test_what_is_refused():
+def test_refusals():
   solver = CFRPlusSolver("kuhn_poker")
   for arguments in ({"rule": "partial"}, {"shortest": 0}, {"shortest": 3001}):
     with pytest.raises(errors.ArgumentError):

@@ -136,7 +136,7 @@ def test_every_form_inside_a_trial(form, name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["dcfr", "hedge", "adaptive"])
-def test_parts_do_what_the_whole_does(name):
+def test_parts_equal_the_whole(name):
   forms = {form.name: form for form in FORMS}
   runs = [wrapped(name, forms[form].compiled) for form in ("vector form", "parts, 2 threads")]
   for solver in runs:
@@ -146,7 +146,7 @@ def test_parts_do_what_the_whole_does(name):
   assert one.nash_conv() == pytest.approx(other.nash_conv(), abs=1e-9)
 
 
-def test_what_is_taken_back_leaves_no_trace(leduc):
+def test_undone_restarts_leave_no_trace(leduc):
   """After an undone restart, a solver without schedules equals one that never tried."""
   game = leduc
   solver = Restarted(spiel_cfr.CFRPlusSolver(game), first_attempt=50)
@@ -279,7 +279,7 @@ class _NoWayBack(spiel_cfr.RegretMatching):
   resume = None
 
 
-def test_what_cannot_be_restarted_is_refused():
+def test_unsupported_restarts_are_refused():
   with pytest.raises(errors.RestartError, match=r"_NoWayBack can't go on .* kernel `resume`"):
     Restarted(spiel_cfr.FullWidthSolver("kuhn_poker", _NoWayBack()))
   for other in ("kuhn_poker", spiel_cfr.ExternalSamplingSolver("kuhn_poker")):
@@ -382,7 +382,7 @@ def test_regularized_leaders_would_choose_the_strategy_themselves(regularizer):
 @pytest.mark.parametrize(
   "game", ["leduc_poker", "vector form", "parts, 1 thread", "parts, float32"]
 )
-def test_tapered_averages_are_what_they_say(game):
+def test_tapered_averages_satisfy_their_definition(game):
   """The tapered sums are updated every four iterations, or every 1/32 of the iterations."""
   forms = {form.name: form for form in FORMS}
   compiled = spiel_cfr.compile_game(game) if game == "leduc_poker" else forms[game].compiled

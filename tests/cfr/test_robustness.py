@@ -92,14 +92,14 @@ def test_solvers_on_states_have_a_repr():
 
 
 @pytest.mark.parametrize("make", [lambda: spiel_cfr.compile_game(_POKER), _parts])
-def test_what_is_no_sequence_form_is_named(make):
+def test_invalid_sequence_forms_are_named(make):
   game = make()
   for bad in (np.ones(game.end + 8), np.ones(3), np.zeros(game.end), np.full(game.end, np.nan)):
     with pytest.raises(errors.SpielCFRError):
       evaluate.evaluate(game, bad)
 
 
-def test_a_checkpoint_of_another_form_says_what_may_be_wrong(tmp_path):
+def test_a_checkpoint_of_another_form_names_the_likely_cause(tmp_path):
   spiel_cfr.CFRSolver(_parts(dtype="float32")).save(tmp_path / "solver.npz")
   with pytest.raises(errors.CheckpointMismatchError, match="another form"):
     spiel_cfr.CFRSolver(_parts()).restore(tmp_path / "solver.npz")

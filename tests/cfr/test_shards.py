@@ -132,7 +132,7 @@ def test_several_solvers_at_a_time() -> None:
 
 
 @either
-def test_what_is_held_stays(compiled: Any) -> None:
+def test_locked_infosets_keep_their_strategy(compiled: Any) -> None:
   solvers = [
     spiel_cfr.CFRPlusSolver(game)
     for game in (compiled(), spiel_cfr.runs.shard(compiled(), Here(), 2))
@@ -208,7 +208,7 @@ class _Torn(Here):
 
 
 @pytest.mark.parametrize("name", ["cfr+", "simultaneous", "adaptive"])
-def test_what_was_begun_is_done_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_begun_work_is_repeated(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
   expected = _solved(_game(), _SOLVERS[name])
   torn = _Torn(monkeypatch)
   monkeypatch.setattr(sharded_subtrees, "_BETWEEN_BARRIERS", 5)
@@ -250,7 +250,7 @@ def test_processes_that_forget(
   assert executor.calls > 60
 
 
-def test_nobody_is_asked_twice_for_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shards_are_sent_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
   """Living processes receive only reach probabilities, and send arrays only at barriers."""
   # How many visits, whether there is a barrier after them, and whether they are sent what they are to remember.
   orders: list[tuple[int, bool, bool]] = []

@@ -104,7 +104,7 @@ def test_the_identity_prices_substitutes_exactly(number, weights):
   ],
   [False, True],
 )
-def test_the_identity_bounds_what_forgets(number, minimizer, weights, form, alternating):
+def test_the_identity_bounds_minimizers_that_forget(number, minimizer, weights, form, alternating):
   """Rounded-up regrets and alternating updates satisfy the identity as an inequality."""
   if alternating and minimizer.prediction:
     pytest.skip("Only what never steps downhill may alternate for nothing.")
@@ -127,7 +127,7 @@ def test_the_identity_bounds_what_forgets(number, minimizer, weights, form, alte
 
 
 @pytest.mark.parametrize("number", range(len(GAMES)))
-def test_substitutes_are_what_they_are_said_to_be(number):
+def test_substitutes_satisfy_their_definition(number):
   game = game_of(number)
   probabilities = random_policy(game, 3)
   found = policy_values(game, probabilities, policies.sequence_form(game, probabilities))
@@ -276,7 +276,7 @@ def test_the_current_policy_is_the_one_given():
     assert (solver.iteration, solver.warm_iterations, solver.nodes_touched) == (40, 40, 0)
 
 
-def test_what_is_refused_changes_nothing():
+def test_refusals_change_nothing():
   solver = spiel_cfr.CFRPlusSolver("kuhn_poker")
   solver.run(5)
   before = solver.state_dict()

@@ -31,7 +31,7 @@ def test_cell(cell):
   assert type(info.value) is refusal.error
 
 
-def test_the_page_says_what_the_cells_do():
+def test_the_page_matches_the_cells():
   expected = report.render({cell: cell.expected for cell in _CELLS})
   assert _PAGE.read_text() == expected, "run `make composition`"
 

@@ -138,7 +138,7 @@ def test_blind_counterfactual_deviations_are_cfr():
 
 
 @pytest.mark.parametrize("deviations", correlated.MEASURED)
-def test_what_it_minimizes_vanishes(deviations):
+def test_minimized_gaps_vanish(deviations):
   """Gaps fall at least as 1 / sqrt(T): 16 times the iterations give a quarter, with a margin."""
   solver = correlated.EFRSolver(load("unequal actions"), deviations)
   # Behavioural deviations have all others in them.
@@ -207,7 +207,7 @@ def test_checkpoints(tmp_path):
     assert other.gap().gap == solver.gap().gap
 
 
-def test_what_it_refuses(monkeypatch):
+def test_refused_arguments(monkeypatch):
   with pytest.raises(errors.ArgumentError, match="'causal partial sequence'"):
     correlated.EFRSolver("kuhn_poker", "every")
   monkeypatch.setattr(correlated.deviations, "_MOST_REGRETS", 100)

@@ -78,7 +78,7 @@ def played(game, mixture, deviations="twice informed partial sequence"):
 
 @pytest.mark.parametrize("name", GAMES)
 @pytest.mark.parametrize("kind", correlated.KINDS)
-def test_gaps_are_what_the_best_deviator_gains(name, kind):
+def test_gaps_equal_the_gain_of_the_best_deviation(name, kind):
   source = GAMES[name]()
   game = spiel_cfr.compile_game(source)
   mixture = mixed(game, 1, 2)
@@ -192,7 +192,7 @@ def test_the_normal_form_gap_is_that_of_the_pure_strategies_that_are_told(seed, 
   assert (more >= np.array(expected.deviation_incentives) - 1e-11).all()
 
 
-def test_who_is_told_a_mixed_strategy_is_told_more():
+def test_mixed_strategies_reveal_more():
   """Matching pennies: three profiles that mix to uniform play, so recommendations carry no information."""
   game = spiel_cfr.compile_game("matrix_mp")
   chances = ((0.6, 0.6), (0.4, 0.6), (0.5, 0.3))
@@ -258,7 +258,7 @@ def test_correlation_plans_say_the_same(name):
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_who_may_do_more_gains_more(name):
+def test_larger_sets_of_deviations_gain_more(name):
   game = spiel_cfr.compile_game(GAMES[name]())
   weights, profiles = zip(*mixed(game, 4, 4), strict=True)
   mixture = correlated.MixturePolicy(game, profiles, weights)
@@ -282,7 +282,7 @@ def test_an_equilibrium_of_one_kind_that_is_none_of_the_next():
   assert play.gap().gap == pytest.approx(2.0)
 
 
-def test_what_a_play_does_not_keep():
+def test_gaps_that_play_cannot_measure():
   play = correlated.EmpiricalPlay("kuhn_poker", "blind action")
   with pytest.raises(errors.ArgumentError, match="has played nothing"):
     play.gap()

@@ -145,7 +145,7 @@ def test_gains_of_mixtures(source):
         assert gains[player] == pytest.approx(value - expected[player], abs=1e-9)
 
 
-def test_bots_get_what_is_expected():
+def test_mean_returns_of_bots_equal_expected_values():
   game = pyspiel.load_game(SHERIFF)
   found = correlated.optimal_equilibrium(game)
   bots = found.policy.bots(seed=0)
@@ -157,7 +157,7 @@ def test_bots_get_what_is_expected():
   assert [bot.player_id() for bot in bots] == [0, 1]
 
 
-def test_who_moves_at_once_is_told_what_goes_together():
+def test_simultaneous_moves_get_joint_recommendations():
   """In Shapley's game the best equilibrium avoids the diagonal, where both get nothing."""
   game = pyspiel.load_game("matrix_shapleys_game")
   mediator = correlated.optimal_equilibrium(game).policy.mediator(seed=1)
@@ -171,7 +171,7 @@ def test_who_moves_at_once_is_told_what_goes_together():
   assert len(seen) == 6
 
 
-def test_who_leaves_is_told_no_more():
+def test_players_who_leave_get_no_more_advice():
   game = pyspiel.load_game("sheriff(num_rounds=2,max_items=1,max_bribe=1)")
   policy = correlated.MixturePolicy(
     game, [spiel_cfr.policies.uniform(spiel_cfr.compile_game(game))]
@@ -211,7 +211,7 @@ def test_three_players_are_told_one_profile():
   assert 18 < seen[4.0] < 40
 
 
-def test_what_is_no_mixture():
+def test_invalid_mixtures_are_refused():
   uniform = spiel_cfr.policies.uniform(spiel_cfr.compile_game("kuhn_poker"))
   for weights in ([1, 2], [-1], [0], [np.nan], ["a"]):
     with pytest.raises(errors.ArgumentError, match="one for each"):

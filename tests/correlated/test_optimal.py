@@ -211,7 +211,7 @@ def test_private_types_have_a_bound():
   assert "at most 2" in repr(found)
 
 
-def test_what_has_no_plan():
+def test_games_without_correlation_plans_are_refused():
   """Each refusal says what to do."""
   with pytest.raises(errors.UnsupportedGameError, match="see MixturePolicy"):
     correlated.optimal_equilibrium("kuhn_poker(players=3)")

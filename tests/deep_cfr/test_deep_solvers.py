@@ -254,6 +254,6 @@ def test_without_jax_an_error_says_what_to_install(monkeypatch: pytest.MonkeyPat
   network.libraries.cache_clear()
 
 
-def test_nobody_waits_for_jax_who_needs_no_networks() -> None:
+def test_jax_is_imported_only_for_networks() -> None:
   code = "import sys, spiel_cfr; spiel_cfr.DeepCFRSolver; sys.exit('jax' in sys.modules)"
   assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

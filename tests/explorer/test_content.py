@@ -169,7 +169,7 @@ def test_tree(name):
   assert check(compiled.game.new_initial_state(), 0) == len(tree.mover) == compiled.num_states
 
 
-def test_what_is_likeliest_is_kept():
+def test_the_likeliest_parts_are_kept():
   compiled = spiel_cfr.compile_game("leduc_poker")
   behavioral = random_policy(compiled, 4)
   whole = describe(compiled, behavioral, **_ALL)

@@ -183,7 +183,7 @@ def test_traces(tmp_path, solution):
   assert explorer_pages.read(path)["header"]["traces"][0]["iterations"][-1] == 8
 
 
-def test_what_makes_no_sense_is_refused(tmp_path, solution):
+def test_invalid_arguments_are_refused(tmp_path, solution):
   path = tmp_path / "page.html"
   with pytest.raises(errors.ArgumentError, match="game="):
     spiel_cfr.explore(solution.policy_dict(), path)

@@ -56,7 +56,7 @@ def test_leaving_an_equilibrium_gains_nothing(source):
   assert gains.nash_conv == pytest.approx(0, abs=1e-9)
 
 
-def test_what_the_page_says(tmp_path):
+def test_contents_of_the_page(tmp_path):
   found = correlated.optimal_equilibrium(SHERIFF)
   page = spiel_cfr.explore(found.policy, tmp_path / "page.html")
   content = explorer_pages.read(page.path)
@@ -81,7 +81,7 @@ def test_what_the_page_says(tmp_path):
     spiel_cfr.explore(found.policy, tmp_path / "page.html", max_nodes=50)
 
 
-def test_whoever_leaves_makes_the_best_of_it(tmp_path):
+def test_leavers_play_best_responses(tmp_path):
   page = spiel_cfr.explore(mixture(SHERIFF), tmp_path / "page.html")
   content = explorer_pages.read(page.path)
   left = ["[left " in name for name in content["infostates"]]

@@ -108,7 +108,7 @@ def test_steps_are_optimal(regularizer, weights, seed):
 
 
 @CONVEX
-def test_without_utilities_nobody_moves(regularizer, weights):
+def test_without_utilities_strategies_do_not_change(regularizer, weights):
   compiled, rng = game(1), np.random.default_rng(2)
   distance = DilatedDistance(compiled, regularizer, weights)
   center = random_strategies(compiled, rng)

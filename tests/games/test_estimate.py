@@ -72,7 +72,7 @@ def test_hopeless_games_are_refused_at_once(name):
   spiel_cfr.OutcomeSamplingSolver(name, seed=1, engine="states").run(1)
 
 
-def test_what_fits_is_walked(monkeypatch):
+def test_small_games_are_walked(monkeypatch):
   """Games within the limit are never refused."""
   monkeypatch.setattr(game_size, "SECONDS_BEFORE_ESTIMATE", 0.0)
   # The fewer descents, the more an estimate may be off.

@@ -101,7 +101,7 @@ def test_all_that_needs_no_states_works(game, tmp_path):
     lambda game: spiel_cfr.CFRSolver(game).average_policy().state_in,
   ],
 )
-def test_what_needs_states_says_so(use):
+def test_operations_that_need_states_say_so(use):
   made = game_from_arrays(**_PENNIES, name="my pennies")
   with pytest.raises(errors.NoStatesError, match="'my pennies' has none: it was made of arrays"):
     use(made)

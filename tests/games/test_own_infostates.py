@@ -46,7 +46,7 @@ def test_solved_with_the_players_own_history(name):
   assert set(sampler.average_policy_dict()) <= set(solver.average_policy_dict())
 
 
-def test_nobody_forgets():
+def test_players_have_perfect_recall():
   """Owners of an infoset have seen and done the same; who forgets in OpenSpiel does not."""
   compiled = spiel_cfr.compile_game(FORGETFUL[0], infostate="history")
   first = compiled.infostates[0]
@@ -110,7 +110,7 @@ def test_bad_arguments(options, message):
     spiel_cfr.compile_game("kuhn_poker", **options)
 
 
-def test_errors_name_what_works():
+def test_errors_name_alternatives():
   with pytest.raises(
     errors.NoInformationStateError, match="function of state and player"
   ) as caught:

@@ -174,7 +174,7 @@ def test_solvers_and_games_are_copied_and_kept(tmp_path):
 
 @pytest.mark.parametrize("observes", ["tensors", "strings", "states"])
 @pytest.mark.parametrize("name", ["Leduc", "abrupt dark hex 2x2"])
-def test_whatever_chooses_actions_is_judged_alike(name, observes):
+def test_all_kinds_of_policies_are_judged_alike(name, observes):
   def answer(seen, legal):
     # A hash of what is seen.
     if observes == "tensors":
@@ -238,7 +238,7 @@ def test_a_flaw_is_refused_by_name(flaw):
 
 @pytest.mark.parametrize("flaw", [each for each in private_moves_games.FLAWS if "end" not in each])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_flawed_game_is_refused_or_right_whatever_keys_are_tried(flaw, seed):
+def test_a_flawed_game_is_refused_or_right_with_any_keys(flaw, seed):
   game = PrivateMovesGame(seed, flaw)
   try:
     private = compile_private_moves_game(game)
@@ -247,7 +247,7 @@ def test_a_flawed_game_is_refused_or_right_whatever_keys_are_tried(flaw, seed):
   _assert_alike(spiel_cfr.compile_game(game, vector_form=False), private)
 
 
-def test_what_does_not_fit_is_refused():
+def test_unsuitable_games_are_refused():
   with pytest.raises(errors.PrivateMovesError, match="3 players"):
     compile_private_moves_game("kuhn_poker(players=3)")
   with pytest.raises(errors.ImperfectRecallError, match='infostate="history"'):

@@ -310,7 +310,7 @@ def _fail(state: Any, answer: Any) -> Any:
     ),
   ],
 )
-def test_what_games_do_wrong_is_named(method, broken, error, message):
+def test_faults_of_games_are_named(method, broken, error, message):
   # Seed 1 has chance deep down.
   with pytest.raises(error, match=message):
     compile_vector_game(_Broken(1, {method: broken}))
@@ -349,7 +349,7 @@ def test_games_without_end():
     deals.count_nodes(view, states[0], 10**6)
 
 
-def test_deals_that_nobody_tells_apart_are_compared(monkeypatch):
+def test_indistinguishable_deals_are_compared(monkeypatch):
   """Large games walk one deal of each pair of types; random histories find differences of the others."""
   dice = compile_vector_game("liars_dice(numdice=2,dice_sides=2)")
   monkeypatch.setattr(vector_game, "MOST_STATES", 0)

@@ -39,7 +39,7 @@ def test_a_whole_view_is_the_game_itself():
   assert view.look_up(state) == (state.information_state_string(), state.legal_actions())
 
 
-def test_python_states_may_override_what_is_asked():
+def test_python_states_may_override_methods():
   class Turned(pyspiel.State):
     def legal_actions(self, player=None):
       return [1]

@@ -265,7 +265,7 @@ def test_optimal_bets():
   assert (best.parameters[2:] == [2, 4]).all()
 
 
-def test_what_is_refused():
+def test_refusals():
   with pytest.raises(errors.ArgumentError, match="4 finite numbers"):
     leduc()([2, 4])
   with pytest.raises(errors.ArgumentError, match="finite"):

@@ -359,7 +359,7 @@ def test_a_wrong_evaluator_is_an_error(monkeypatch):
     compile_public_game(game)
 
 
-def test_what_has_no_vector_form_is_named():
+def test_games_without_vector_form_are_named():
   for game in (
     "leduc_poker(players=3)",
     "leduc_poker(suit_isomorphism=True)",

@@ -62,7 +62,7 @@ def test_hands_and_weights():
   ["", "A", "AKx", "AAs", "AhAh", "A9s+-A2s", "99-A6", "A5s-K2s", "A5s-A2o", "AK:-1", "AK:nan", "AK:x", "1K",
    "AA:0", 5],
 )  # fmt: skip
-def test_what_is_no_range_is_named(text):
+def test_invalid_ranges_are_named(text):
   with pytest.raises(errors.EndgameError, match="range"):
     ranges.parse_range(text)
 
@@ -102,7 +102,7 @@ def test_examples_in_docstrings():
   assert doctest.testmod(ranges).failed == 0
 
 
-def test_an_endgame_says_what_was_passed():
+def test_an_endgame_has_the_given_values():
   """The stack of `endgame`, and hands that share no card with the board."""
   endgame = ranges.endgame("AA,77", "KK", board="7s9h9cTc2d", pot=2000, stack=9000)
   assert (

@@ -89,7 +89,7 @@ def test_copies_stay(engine):
       assert judged(kept) == pytest.approx(before, abs=1e-12)
 
 
-def test_who_loads_a_state_moves_the_policy(tmp_path):
+def test_loading_a_state_updates_the_policy(tmp_path):
   solver = spiel_cfr.CFRSolver("kuhn_poker")
   solver.run(5)
   solver.save(tmp_path / "five.npz")
@@ -134,7 +134,7 @@ def test_each_solver_has_its_own():
     assert judged(other.current_policy()) != pytest.approx(11 / 12)
 
 
-def test_what_is_written_never_reaches_the_solver():
+def test_writes_never_reach_the_solver():
   solver, untouched = spiel_cfr.CFRSolver("kuhn_poker"), spiel_cfr.CFRSolver("kuhn_poker")
   for _ in range(5):
     solver.current_policy().action_probability_array[:] = np.nan

@@ -99,7 +99,7 @@ def test_every_method(compiled):
   assert not ours.action_probability_array[ours.state_lookup[infostate]].any()
 
 
-def test_copies_of_what_open_spiel_cannot_load_again(capfd):
+def test_copies_of_games_that_open_spiel_cannot_load_again(capfd):
   """Such as a matrix game; OpenSpiel's own copy of one lists all games that it knows on stderr, and fails."""
   game = pyspiel.create_matrix_game([[1, -1], [-1, 1]], [[-1, 1], [1, -1]])
   solution = spiel_cfr.solve(game, progress=False)
@@ -132,7 +132,7 @@ def test_open_spiels_tools_take_it(compiled):
   assert in_cpp.policy_table() == policies.to_pyspiel(compiled, probabilities).policy_table()
 
 
-def test_what_is_changed_stays_with_the_policy():
+def test_changes_stay_with_the_policy():
   solver, twin = spiel_cfr.CFRSolver("kuhn_poker"), spiel_cfr.CFRSolver("kuhn_poker")
   solver.run(8)
   twin.run(4)
@@ -202,7 +202,7 @@ def test_reading_every_kind(compiled):
     np.testing.assert_allclose(policies.from_policy(compiled, kind)[cells], uniform)
 
 
-def test_solvers_and_what_they_found():
+def test_solvers_and_results_as_policies():
   """Functions of policies take solvers too; a bot plays its solver's current average."""
   solver = spiel_cfr.CFRPlusSolver("kuhn_poker")
   solver.run(3)
@@ -311,7 +311,7 @@ def _without_raises(state, actions):
 
 
 @pytest.mark.parametrize("vector_form", [False, True])
-def test_policies_that_play_what_a_filter_removed_are_named(vector_form):
+def test_policies_with_filtered_actions_are_refused(vector_form):
   compiled = spiel_cfr.compile_game(
     "leduc_poker", action_filter=_without_raises, vector_form=vector_form
   )

@@ -76,7 +76,7 @@ def spread(scores):
   return scores.mean(axis=1).var()
 
 
-def test_sampling_finds_what_is_expected(leduc, policies):
+def test_sampled_means_equal_expected_values(leduc, policies):
   uniform, early, late = policies.values()
   baseline = referee.value_baseline(leduc, late)
   for one, two in ((late, uniform), (late, early)):

@@ -92,7 +92,7 @@ def test_openspiel_says_the_same(name):
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_gains_sum_to_what_each_player_would_gain(name):
+def test_gains_of_infosets_sum_to_the_players_gains(name):
   compiled = spiel_cfr.compile_game(name)
   verdict = spiel_cfr.judge(compiled, network, answers="logits")
   gains = verdict.best_response_values - verdict.expected_values

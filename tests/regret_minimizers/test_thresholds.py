@@ -46,7 +46,7 @@ def step(regrets, utility, strategy, parameters, steps):
 
 @pytest.mark.parametrize("actions", [1, 2, 3, 7, 50])
 @pytest.mark.parametrize("mass", [0.0, 1e-30, 0.01, 0.3, 5.0])
-def test_what_is_dropped(actions, mass):
+def test_dropped_probabilities(actions, mass):
   rng = np.random.default_rng(actions)
   for spread in (0.1, 3.0, 300.0):
     utility, regrets = rng.normal(size=(2, actions, 1)) * spread

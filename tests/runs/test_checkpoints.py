@@ -181,7 +181,7 @@ def test_solvers_and_their_arguments_are_told_apart(leduc: Any, path: pathlib.Pa
   }
 
 
-def test_a_solver_nobody_knows_is_not_made(leduc: Any, path: pathlib.Path) -> None:
+def test_unknown_solvers_are_refused(leduc: Any, path: pathlib.Path) -> None:
   after(spiel_cfr.CFRSolver(leduc), 2).save(path)
   header, arrays = files.read(path, solver_files.KIND, solver_files.FORMAT)
   for solver in (

@@ -156,7 +156,7 @@ class _Unwritable(Schedule):
     return iterations.astype(float)
 
 
-def test_what_cannot_be_saved_is_said_before_the_run(kuhn: Any, tmp_path: pathlib.Path) -> None:
+def test_unsavable_solvers_are_refused_before_the_run(kuhn: Any, tmp_path: pathlib.Path) -> None:
   solver = spiel_cfr.FullWidthSolver(
     kuhn, spiel_cfr.RegretMatching(), averaging=spiel_cfr.Averaging(_Unwritable())
   )

@@ -93,7 +93,7 @@ def test_tables(kuhn: Any, tmp_path: pathlib.Path) -> None:
     table.solver(table.failed[0], kuhn)
 
 
-def test_what_is_done_is_not_done_again(kuhn: Any, tmp_path: pathlib.Path) -> None:
+def test_finished_work_is_not_repeated(kuhn: Any, tmp_path: pathlib.Path) -> None:
   grid = {"game": [kuhn], "solver": ["cfr", "cfr+"]}
   first = sweep(grid, tmp_path)
   before = files(tmp_path)
@@ -167,7 +167,7 @@ def test_sampling_without_a_seed_is_the_same_every_time(kuhn: Any, tmp_path: pat
     ([], {}, "The grid must be a mapping"),
   ],
 )
-def test_refuses_what_makes_no_sense(
+def test_refuses_invalid_arguments(
   grid: Any, settings: dict[str, Any], message: str, tmp_path: pathlib.Path
 ) -> None:
   if grid is None:

@@ -21,7 +21,7 @@ def kuhn():
   return game, cut, blueprint(game)
 
 
-def test_depth_limits_are_worth_what_was_seen():
+def test_depth_limits_have_the_measured_effect():
   game = spiel_cfr.compile_game("liars_dice(dice_sides=3)")
   policy = blueprint(game, 30)
   one = search.solve_trunk(game, policy, number=1)
@@ -97,7 +97,7 @@ def test_with_exact_values_the_whole_becomes_an_equilibrium(name, length, iterat
   assert sum(step.solved + step.unreached for step in found.steps) == 2 * len(cut)
 
 
-def test_what_was_learned_says_how_wrong_it_is(kuhn):
+def test_learned_values_report_their_error(kuhn):
   game, cut, policy = kuhn
   one, same, other = (
     search.learn_values(game, cut=cut, rounds=20, network=LeastSquares(), seed=seed)

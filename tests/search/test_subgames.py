@@ -121,7 +121,7 @@ def test_rivers_have_values():
 
 
 @pytest.mark.parametrize("form", [0, 1])
-def test_leaf_values_take_the_place_of_what_follows(form):
+def test_leaf_values_replace_subtrees(form):
   tree = trees("kuhn_poker")[form]
   cut = tree.natural_cut()
   found = search.Subgame(tree[0], ones(tree, 0), leaf_values=search.SolvedValues(cut)).solve(

@@ -243,7 +243,7 @@ def test_subgames_have_no_states_and_are_pickled_with_their_names():
     sub.save("nowhere.npz")
 
 
-def test_what_vector_form_does_not_have_is_named():
+def test_features_missing_in_vector_form_are_named():
   listed, vector, listed_tree, tree, policy = _both("kuhn_poker")
   for gadget in ("safe", "max_margin", "reach_max_margin", search.Gadget("pick", mixed=0.5)):
     with pytest.raises(errors.ArgumentError, match="'follow', 'resolving' or 'unsafe'"):

@@ -186,7 +186,7 @@ def test_uniform_averages_of_alternating_updates_need_the_loss_of_updates():
   assert gap.ratio == pytest.approx(1.0, abs=1e-9)
 
 
-def test_what_the_theory_does_not_cover_is_said():
+def test_cases_beyond_the_theory_are_reported():
   solver = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker(players=3)")
   solver.run(10)
   found = certificate(solver)

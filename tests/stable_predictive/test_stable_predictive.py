@@ -193,7 +193,7 @@ def test_default_kappa_minimizes_the_guarantee(loss_bounds):
   assert steps(500 * 16).kappa_root == pytest.approx(chosen.kappa_root / 2)
 
 
-def test_bounds_of_infosets_are_what_occurs():
+def test_bounds_of_infosets_hold():
   """On Leduc utilities are far from the largest payoff; steps that know that are longer and promise more."""
   game = spiel_cfr.compile_game("leduc_poker")
   local, crude = (
