@@ -28,7 +28,9 @@ _CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 _METHODS = (property, functools.cached_property, classmethod, staticmethod)
-_SLOW = ("deep", "abstraction", "parametric_games", "sharding", "stable_predictive")
+_SLOW = (
+  "deep", "abstraction", "action_translation", "refinement", "parametric_games", "sharding", "stable_predictive",
+)  # fmt: skip
 # What pages need that need not be installed.
 _NEEDS = {"deep": "jax", "sharding": "ray"}
 # Names of games' parameters, of other packages than OpenSpiel, of what is printed, of a test, and what stands for the
