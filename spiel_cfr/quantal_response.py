@@ -196,7 +196,7 @@ class _AgentForm:
 
   Attributes:
     size: the number of actions.
-    unit: the range of payoffs.
+    unit: float. The range of payoffs.
   """
 
   def __init__(self, compiled: CompiledGame, max_nodes: int) -> None:

@@ -49,7 +49,7 @@ def pytest_configure(config):
 
 
 def pytest_sessionstart(session):
-  """Compiles all kernels once where all tests are run in several processes, before xdist starts these."""
+  """Compiles all kernels once, before xdist starts several processes."""
   config = session.config
   whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.collectonly
   if whole and config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
@@ -69,7 +69,7 @@ def pytest_runtest_call(item):
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session):
-  """Fails where a change is judged and a test was skipped for want of a package."""
+  """Fails in CI if a test was skipped because a package is missing."""
   reporter = session.config.pluginmanager.get_plugin("terminalreporter")
   if os.environ.get("CI") and reporter is not None:
     reasons = {str(report.longrepr[-1]) for report in reporter.stats.get("skipped", [])}

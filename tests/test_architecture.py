@@ -1,4 +1,4 @@
-"""The package is a house whose rooms are built one after the other: arrows between modules go one way."""
+"""Architecture: imports between modules go one way, files are short, classes are abstract or final."""
 
 import ast
 import functools
@@ -78,7 +78,7 @@ def tree(module):
 
 
 def room(module):
-  """Returns which entry of ORDER a module is in."""
+  """Returns the position in ORDER of a module's entry."""
   if module == _PACKAGE:
     return "__init__"
   name = module.removeprefix(_PACKAGE).removeprefix(".")
@@ -108,7 +108,7 @@ def import_statements(module):
 
 @functools.cache
 def arrows():
-  """Returns which modules of the package each module imports."""
+  """Returns the modules of the package that each module imports."""
   return {
     module: sorted(
       {
@@ -146,7 +146,7 @@ def test_no_module_is_imported_that_is_not_there():
 
 
 def test_no_circles():
-  """Also none between modules of one folder, nor through imports for type checkers alone."""
+  """Imports within a folder and for type checkers alone have no cycles either."""
   done, path, circles = set(), [], []
 
   def visit(module):
@@ -199,7 +199,7 @@ def test_nothing_is_imported_by_name():
   assert found == {("spiel_cfr.__main__", "import_module"), (_PACKAGE, "import_module")}
 
 
-def test_what_is_imported_late_is_whole():
+def test_late_imports_are_complete():
   """Every public name is there, and a first solve imports no room of `late_imports` and no part of SciPy."""
   code = """if True:
     import sys, spiel_cfr
@@ -251,7 +251,7 @@ def bases():
 
 
 def test_classes_are_abstract_or_final():
-  """Nothing that the package makes objects of is inherited from."""
+  """Instantiated classes have no subclasses."""
   inherited = {base for own in bases().values() for base in own}
   made = {
     f"{last_name(node.func)}"

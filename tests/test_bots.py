@@ -1,4 +1,4 @@
-"""A policy that plays: the actions it draws, and OpenSpiel's evaluations of bots."""
+"""Policies as bots: their actions, and OpenSpiel's evaluation of bots."""
 
 import copy
 import json
@@ -29,7 +29,7 @@ def play(game, bots, games, seed=0):
   "name",
   ["kuhn_poker", "kuhn_poker(players=3)", "leduc_poker", "goofspiel(num_cards=3,imp_info=True)"],
 )
-def test_mean_returns_are_what_is_expected(name):
+def test_mean_returns_equal_expected_values(name):
   game = pyspiel.load_game(name)
   solver = spiel_cfr.CFRSolver(game)
   solver.run(20)
@@ -115,7 +115,7 @@ def test_seeds():
   assert first == second != other
 
 
-def test_what_is_no_policy_is_refused():
+def test_invalid_policies_are_refused():
   game = pyspiel.load_game("kuhn_poker")
   state = game.new_initial_state()
   state.apply_action(0)
@@ -133,7 +133,7 @@ def test_what_is_no_policy_is_refused():
 
 
 class Named(spiel_cfr.PolicyBot):
-  """A bot with more to say of itself, and another constructor."""
+  """A bot with more attributes and another constructor."""
 
   def __init__(self, name, solver):
     super().__init__(solver, 0, seed=3)

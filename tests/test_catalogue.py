@@ -1,4 +1,4 @@
-"""The catalogue has every solver there is."""
+"""The catalogue has all solvers."""
 
 import pickle
 
@@ -29,7 +29,7 @@ def test_no_public_solver_is_missing():
 
 
 @pytest.mark.parametrize("name", catalogue.SOLVERS)
-def test_entries_make_what_they_say(name):
+def test_entries_make_their_solvers(name):
   entry = catalogue.SOLVERS[name]
   # Networks take a second an iteration.
   quick = {"network": LeastSquares()} if name.startswith("deep") else {}
@@ -105,6 +105,6 @@ def test_functions_with_names_of_classes():
       pass
 
 
-def test_nobody_changes_the_catalogue():
+def test_the_catalogue_is_immutable():
   with pytest.raises(TypeError):
     catalogue.SOLVERS["mine"] = catalogue.SOLVERS["cfr"]

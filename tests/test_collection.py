@@ -1,4 +1,4 @@
-"""Every process collects the same tests under the same names, or pytest-xdist would refuse to run them."""
+"""All processes collect the same tests under the same names, as pytest-xdist requires."""
 
 import os
 import pathlib

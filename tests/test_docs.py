@@ -1,4 +1,4 @@
-"""What README, the documentation and the notebooks show is what happens."""
+"""README, documentation and notebooks: programs run, names exist, links lead somewhere."""
 
 import contextlib
 import functools
@@ -28,7 +28,9 @@ _CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 _METHODS = (property, functools.cached_property, classmethod, staticmethod)
-_SLOW = ("deep", "abstraction", "parametric_games", "sharding", "stable_predictive")
+_SLOW = (
+  "deep", "abstraction", "action_translation", "refinement", "parametric_games", "sharding", "stable_predictive",
+)  # fmt: skip
 # What pages need that need not be installed.
 _NEEDS = {"deep": "jax", "sharding": "ray"}
 # Names of games' parameters, of other packages than OpenSpiel, of what is printed, of a test, and what stands for the
@@ -55,7 +57,7 @@ def pages_with_programs():
 
 
 def name_of(path):
-  """Returns what a page is called in lists of pages."""
+  """Returns the name of a page in lists of pages."""
   return path.relative_to(DOCS).as_posix()
 
 
@@ -64,7 +66,7 @@ def without_code(text):
 
 
 def anchors(path):
-  """Returns what the headings of a page are called in addresses."""
+  """Returns the anchors of a page's headings."""
   headings = re.findall(r"^#+ (.+)$", without_code(path.read_text()), re.MULTILINE)
   return {
     re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings
@@ -72,7 +74,7 @@ def anchors(path):
 
 
 def code_in_text():
-  """Yields each page with what is in code font in its sentences."""
+  """Yields each page with the code in its sentences."""
   for path in PAGES:
     text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
     # A command may go on in the next line.
@@ -132,7 +134,7 @@ def test_flags_of_commands_exist():
 
 
 def test_all_programs_on_pages_are_run():
-  """What is shown in another language is what one types in a terminal."""
+  """Blocks in another language are commands for a terminal."""
   languages = set()
   for path in PAGES:
     fences = re.findall(r"^ *```(.*)$", path.read_text(), re.MULTILINE)
@@ -153,7 +155,7 @@ def test_links_lead_somewhere():
 
 
 def test_every_public_method_has_a_docstring():
-  """Its own, or that of the method which it overrides."""
+  """The docstring may be that of the overridden method."""
   modules = pkgutil.walk_packages(spiel_cfr.__path__, "spiel_cfr.")
   bare = []
   for module in map(importlib.import_module, [module.name for module in modules]):

@@ -1,4 +1,4 @@
-"""Docstrings name what there is: every name in code font is one of the code, or of a library that is used."""
+"""Names in docstrings exist: in the code, or in a library that is used."""
 
 import ast
 import builtins

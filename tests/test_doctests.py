@@ -1,4 +1,4 @@
-"""What docstrings show is what happens."""
+"""Examples in docstrings run as shown."""
 
 import doctest
 import importlib

@@ -1,4 +1,4 @@
-"""Nothing hangs, nothing is read out of bounds, and no number is silently nonsense."""
+"""Edge cases: nothing hangs, nothing is read out of bounds, no number is silently wrong."""
 
 import concurrent.futures
 import copy
@@ -223,7 +223,7 @@ def _restarted(game: Any, weights: Any) -> Any:
 
 @pytest.mark.parametrize("make", [_sampling, _full_width, _restarted])
 def test_two_threads_on_one_solver(make: Any, kuhn: Any) -> None:
-  """Whoever asks waits for the end of the slice, even those who come after."""
+  """Callers wait for the end of a slice of iterations, also later ones."""
   weights = Slow()
   solver = make(kuhn, weights)
   asked: list[Callable[[], Any]] = [
@@ -257,8 +257,8 @@ _FAMILIES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("make", _FAMILIES.values(), ids=_FAMILIES)
-def test_nobody_sees_half_an_iteration(make: Callable[[Any], Any]) -> None:
-  """What another thread reads of a running solver is what a solver of its own is after as many iterations."""
+def test_readers_never_see_half_an_iteration(make: Callable[[Any], Any]) -> None:
+  """Another thread reads a running solver's state between two iterations."""
   game = spiel_cfr.compile_game("leduc_poker")
   solver, twin, stop = make(game), make(game), threading.Event()
   solver.run(1)
@@ -287,7 +287,7 @@ def test_nobody_sees_half_an_iteration(make: Callable[[Any], Any]) -> None:
 
 @pytest.mark.parametrize("engine", ["compiled", "states"])
 def test_threads_draw_from_one_seed(engine: Any) -> None:
-  """Whoever's turn it is goes on with the numbers where the last one stopped."""
+  """Threads that run a solver in turns continue its numbers."""
   game = spiel_cfr.compile_game("kuhn_poker")
   solver, alone = (spiel_cfr.ExternalSamplingSolver(game, seed=1, engine=engine) for _ in range(2))
   with concurrent.futures.ThreadPoolExecutor(4) as pool:
@@ -471,7 +471,7 @@ def _scaled(factor: float) -> str:
 
 
 @pytest.mark.parametrize("factor", [1e-310, 1e-160, 1e-141, 1e141, 1e150, 5e307])
-def test_payoffs_that_nobody_can_compute_with(factor: float) -> None:
+def test_payoffs_beyond_floats_are_refused(factor: float) -> None:
   game = pyspiel.load_efg_game(_scaled(factor))
   for make in (
     spiel_cfr.CFRSolver,
@@ -506,7 +506,7 @@ _TYPE = game_type("edges", pyspiel.GameType.Utility.GENERAL_SUM)
 
 
 class Edges(pyspiel.Game):
-  """Chance, then player 0, then chance, then player 1; something is wrong with one of them."""
+  """Chance, player 0, chance, player 1; one of these nodes is wrong."""
 
   def __init__(self, wrong: str) -> None:
     info = pyspiel.GameInfo(
@@ -619,7 +619,7 @@ def test_probabilities_that_do_not_sum_to_1_are_summed() -> None:
 
 
 class Endless(Edges):
-  """A game that never ends, whatever it says."""
+  """A game that never ends, contrary to its declaration."""
 
   def __init__(self, max_game_length: int) -> None:
     super().__init__("")
@@ -710,7 +710,7 @@ def test_histories_without_end_are_named(chance: bool) -> None:
 
 
 class Odd(Edges):
-  """A game that has an odd answer to a question after a first card and a first move of 1."""
+  """A game with one odd answer, after a first card and a first move of 1."""
 
   def __init__(self, question: str, answer: Any) -> None:
     super().__init__("")
@@ -819,7 +819,7 @@ def test_exceptions_of_observations_have_a_history() -> None:
 
 
 def test_infostates_must_be_text() -> None:
-  """Else digests, and files of games and policies, would fail later."""
+  """Otherwise digests and files of games and policies would fail later."""
   with pytest.raises(errors.UnsupportedGameError, match=r"history \[1, 1.*surrogates"):
     spiel_cfr.compile_game(Odd("infostate", "card \ud800"))
 
@@ -864,8 +864,8 @@ _TAKE_PATHS = {
 
 
 @pytest.mark.parametrize("name", _TAKE_PATHS)
-def test_what_is_no_path(name: str, monkeypatch: Any, tmp_path: Any) -> None:
-  """A descriptor of an open file is none: what is read of one closes it, and `True` is standard output."""
+def test_invalid_paths_are_refused(name: str, monkeypatch: Any, tmp_path: Any) -> None:
+  """File descriptors are not paths: reading one closes it, and `True` is standard output."""
   monkeypatch.chdir(tmp_path)
   reading, writing = os.pipe()
   for value in (writing, reading, True, None, 3.5, b"a", "", "a\0b", "\ud800", ["a"]):
@@ -968,12 +968,12 @@ def test_objectives_are_named(objective):
     spiel_cfr.correlated.optimal_equilibrium("kuhn_poker", objective=objective)
 
 
-def test_what_only_constant_sum_games_have():
+def test_functions_for_constant_sum_games_refuse_others():
   with pytest.raises(errors.UnsupportedGameError, match="need not have a value"):
     spiel_cfr.solve_lp("kuhn_poker(players=3)")
 
 
-def test_games_that_are_hardly_what_their_author_means():
+def test_doubtful_games_give_warnings():
   with pytest.warns(errors.DoubtfulGameWarning, match="information state string is empty"):
     spiel_cfr.compile_game("matching_pennies_3p", infostate=lambda state, player: "")
   limits = {"min_utility": -1.0, "max_utility": 1.0}
@@ -984,7 +984,7 @@ def test_games_that_are_hardly_what_their_author_means():
 
 
 class _Promising:
-  """A game that says what its returns are."""
+  """A game with given returns."""
 
   def __init__(self, min_utility, max_utility):
     self.min_utility, self.max_utility = lambda: min_utility, lambda: max_utility

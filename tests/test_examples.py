@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 
 
 def run(name, *flags, fails=False, typed=None, missing=None):
-  """Runs an example, with what somebody types in, and maybe without a package; returns what it printed."""
+  """Runs an example with typed input, perhaps without a package; returns its output."""
   path = pathlib.Path("examples", f"{name}.py")
   status, output, errors = programs.run(path, flags, ROOT, typed, 300, missing)
   assert (status != 0) == fails, output + errors
@@ -105,7 +105,7 @@ def test_help_in_a_plain_install(name):
   ],
 )
 def test_without_matplotlib(name, flags, printed, tmp_path):
-  """It is said first that no picture will come, the program does its work, and ends well."""
+  """Without matplotlib, a program says so first, and then does its work."""
   where = (ROOT / "examples" / f"{name}.py").read_text()
   for flag, path in (
     ("output_dir", ""),
@@ -168,7 +168,7 @@ def test_sweep(tmp_path):
 
 @pytest.mark.slow
 def test_ctrl_c_in_a_sweep(tmp_path):
-  """What is done stands in a table; the rest is named, with how to go on."""
+  """Finished runs are in a table; the program names the others, and how to continue."""
   folder = tmp_path / "sweep"
   command = [sys.executable, "examples/sweep.py", "--games=kuhn_poker", "--processes=1"]
   command += [f"--folder={folder}", "--iterations=10_000_000", "--solvers=no such,cfr"]
@@ -422,7 +422,7 @@ def test_compare_no_solvers():
   ],
 )
 def test_where_nothing_can_be_written(name, flag):
-  """That is said before the run."""
+  """The program says so before the run."""
   output = run(name, flag, fails=True)
   assert output.startswith("error: ")
   assert output.count("\n") == 1
@@ -466,7 +466,7 @@ def test_kuhn_poker(tmp_path, solver):
   assert tree.read_bytes().startswith(b"\x89PNG")
 
 
-def test_kuhn_poker_says_what_is_wrong():
+def test_kuhn_poker_explains_errors():
   assert "WRONG" in run("kuhn_poker", "--iterations=3", fails=True)
 
 
@@ -521,7 +521,7 @@ def test_how_cost_grows(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_what_shards_cost():
+def test_costs_of_shards():
   output = run("benchmark", "--only=shards", "--hands=40", "--rounds=1", "--seconds=0.001")
   assert output.count("2 processes") == 2
 
@@ -733,12 +733,12 @@ def test_track(tmp_path, solver):
   assert len({json.loads(line)["infostate"] for line in path.read_text().splitlines()}) == 12
 
 
-def test_mccfr_says_what_is_wrong(tmp_path):
+def test_mccfr_explains_errors(tmp_path):
   folder = f"--output_dir={tmp_path}"
   assert "unknown samplers" in run("mccfr", "--samplers=magic", folder, fails=True)
 
 
-def test_track_says_what_is_wrong(tmp_path):
+def test_track_explains_errors(tmp_path):
   output = run("track", "--track=xyz", f"--output_dir={tmp_path}", fails=True)
   assert output.startswith("error: kuhn_poker")
   assert "no infoset that 'xyz' finds" in output

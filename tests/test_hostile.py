@@ -1,4 +1,4 @@
-"""Whatever comes in, the answer is a result or a named error: nothing crashes, hangs, is executed or is lost."""
+"""Any input gives a result or a named error: nothing crashes, hangs, is executed or is lost."""
 
 import json
 import math
@@ -52,7 +52,7 @@ _VALUES = st.one_of(
 
 @st.composite
 def game_strings(draw: Any) -> str:
-  """A game whose parameters are of the right names, some with values that they should not have."""
+  """A game string with the right parameters, some with wrong values."""
   game_type = draw(st.sampled_from(_SMALL_GAMES))
   parameters = draw(
     st.dictionaries(
@@ -218,7 +218,7 @@ def test_checkpoints(written: Any, data: Any) -> None:
   content = data.draw(spoiled(written[".npz"]))
   if content != written[".npz"]:
     assert not hostile.restores(content, forge=False)
-  # Somebody may have computed the checksum anew.
+  # A forger may have computed the checksum again.
   hypothesis.event(str(hostile.restores(content, forge=True)))
 
 

@@ -1,4 +1,4 @@
-"""The main jobs from the command line, and how they say what is wrong."""
+"""The command line: its jobs and its messages."""
 
 import io
 import json
@@ -214,7 +214,7 @@ def test_explore_takes_a_solver_and_a_target(capsys, tmp_path):
 
 
 def test_a_reader_that_ends_is_no_error():
-  """As with `python -m spiel_cfr games | head -1`."""
+  """A closed pipe ends the command, as with `python -m spiel_cfr games | head -1`."""
   command = [sys.executable, "-m", "spiel_cfr", "solvers"]
   with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
     process.stdout.close()

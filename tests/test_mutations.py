@@ -1,4 +1,4 @@
-"""Files with a right checksum and wrong contents: nothing in them reaches a kernel, or takes memory that they lack."""
+"""Files with a right checksum and wrong contents: nothing in them reaches a kernel or takes much memory."""
 
 import io
 import json
@@ -95,7 +95,7 @@ def test_whole_files_are_accepted(name: str, tmp_path: pathlib.Path) -> None:
     ("payoff.0.values", np.nan, "finite"),
   ],
 )
-def test_messages_say_what_is_wrong(
+def test_messages_explain_errors(
   array: str, value: Any, message: str, tmp_path: pathlib.Path
 ) -> None:
   path = tmp_path / "game.npz"

@@ -1,4 +1,4 @@
-"""Every number that the public interface takes is checked, whoever adds a parameter."""
+"""Every numeric argument of the public interface is checked."""
 
 import inspect
 import itertools
@@ -25,7 +25,7 @@ def test_abstract_classes_are_covered_by_others() -> None:
       assert any(issubclass(other, cls) for other in public_api.concrete_classes()), cls
 
 
-def test_the_walk_finds_what_there_is() -> None:
+def test_inspection_finds_all_parameters() -> None:
   names = {case.name for case in _CASES}
   assert {
     "run(seconds)",
@@ -51,7 +51,7 @@ def test_the_walk_finds_what_there_is() -> None:
   "values", [2, pytest.param(len(public_api.BAD), marks=pytest.mark.slow)], ids=["some", "all"]
 )
 def test_every_number(values: int) -> None:
-  """Each parameter is tried with so many values, and the next one with the next of them."""
+  """Each parameter is tried with some values, the next parameter with the next values."""
   wrong = {}
   names = itertools.cycle(public_api.BAD)
   for case in _CASES:
@@ -68,8 +68,8 @@ def test_every_number(values: int) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_right_is_accepted() -> None:
-  """Or else everything would be refused for some other reason."""
+def test_valid_arguments_are_accepted() -> None:
+  """Otherwise all calls might be refused for another reason."""
   accepted = [
     case for case in _CASES if any(not public_api.refused(case, value) for value in _RIGHT)
   ]

@@ -38,7 +38,7 @@ GAMES = {
 
 
 def responses(game, table, rationality):
-  """Returns what a fixed point plays, from its definition, where chance and the others lead."""
+  """Returns the strategies of a fixed point from its definition, at infosets that chance and the others reach."""
   worths, masses = action_values(game, table)
   result = {}
   for name, own in worths.items():
@@ -191,7 +191,7 @@ def test_branches_that_turn_back():
 
 
 def test_forks_are_passed_straight_on():
-  """At rationality 2 two equilibria that coordinate leave the branch, on which everybody stays uniform."""
+  """At rationality 2, two coordinated equilibria leave the branch of uniform play."""
   game = pyspiel.create_matrix_game([[1, 0], [0, 1]], [[1, 0], [0, 1]])
   for rationality in (2.0, 30.0):
     table = spiel_cfr.solve_qre(game, rationality).policy.action_probability_array
@@ -239,7 +239,7 @@ def test_forms_of_games(form):
     np.testing.assert_array_equal(*tables)
 
 
-def test_what_is_refused():
+def test_refusals():
   for rationality in (-1.0, math.nan, math.inf, 1e200):
     with pytest.raises(errors.ArgumentError, match="rationality"):
       spiel_cfr.solve_qre("kuhn_poker", rationality)

@@ -1,4 +1,4 @@
-"""One call solves a game, and says how well."""
+"""`solve`: its choice of solver and its certificate."""
 
 import dataclasses
 import math
@@ -35,7 +35,7 @@ def test_leduc_poker():
   assert 0 < solution.seconds < 30
 
 
-def test_it_says_what_it_did():
+def test_repr_of_a_solution():
   solution = spiel_cfr.solve("kuhn_poker", exploitability=1e-8)
   line = repr(solution)
   assert "\n" not in line
@@ -94,7 +94,7 @@ def test_solvers_by_name():
 
 @pytest.mark.slow
 def test_another_solver_begins_where_the_first_stalls(capsys):
-  """On this game restarts hardly get anywhere after 10,000 iterations; without the rule, 7e-5 is left for long."""
+  """On this game restarts stall after 10,000 iterations; without the rule, 7e-5 remains for long."""
   solution = spiel_cfr.solve("universal_poker", exploitability=1e-9, iterations=20_000, seconds=600)
   assert re.search(r"RestartedCFRSolver stalls after 1\d,\d{3} iterations", str(solution))
   assert "'adaptive' begins" in capsys.readouterr().err
@@ -108,7 +108,7 @@ def test_another_solver_begins_where_the_first_stalls(capsys):
   assert solution.nash_conv == pytest.approx(exact, abs=1e-9)
 
 
-def test_what_stalls():
+def test_stalls_are_noticed():
   def row(iteration, nash_conv):
     return spiel_cfr.runs.Row(iteration, 0.0, 0.0, 0, nash_conv, nash_conv / 2)
 
@@ -161,13 +161,13 @@ def test_values_have_the_digits_that_are_certain():
     assert float(off) <= 10.0 ** (1 - decimals)
 
 
-def test_what_is_restarted_is_said():
+def test_restarts_are_reported():
   solution = spiel_cfr.solve("kuhn_poker(players=3)", iterations=10)
   assert "Restarted(AdaptiveOptimisticCFRSolver)" in repr(solution)
   assert "Restarted(AdaptiveOptimisticCFRSolver)" in str(solution)
 
 
-def test_it_says_what_kind_of_equilibrium_it_has_found():
+def test_the_kind_of_equilibrium_is_named():
   solution = spiel_cfr.solve("kuhn_poker(players=3)", solver="efr", iterations=200)
   solver = spiel_cfr.catalogue.make("efr", "kuhn_poker(players=3)", 1)
   solver.run(200)

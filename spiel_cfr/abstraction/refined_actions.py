@@ -34,8 +34,8 @@ class RefinedActions:
   """A game without some actions, how its policies are played in the whole one, and what it lacks.
 
   Attributes:
-    whole: the whole game.
-    small: the game without some actions; the whole game itself if none is missing.
+    whole: `CompiledGame`. The whole game.
+    small: `CompiledGame`. The game without some actions; the whole game itself if none is missing.
   """
 
   def __init__(self, subsets: ListedSubsets | PokerSubsets, kept: Bools) -> None:

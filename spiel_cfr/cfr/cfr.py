@@ -52,7 +52,7 @@ class FullWidthSolver(FullWidthStarts):
   """CFR with any regret minimizer: each iteration goes through the whole game.
 
   Attributes:
-    compiled_game: the game as arrays.
+    compiled_game: `CompiledGame`. The game as arrays.
     minimizer: the regret minimizer at every infoset.
     alternating_updates: whether a player sees the new strategies of the players before it.
     averaging: the weights of strategies in the average.

@@ -80,7 +80,7 @@ class Restarted(Solver):
   checks depend on numbers of iterations only, so that runs are repeatable.
 
   Attributes:
-    compiled_game: the game as arrays.
+    compiled_game: `CompiledGame`. The game as arrays.
     first_attempt: the iteration of the first check and restart.
   """
 

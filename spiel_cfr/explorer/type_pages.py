@@ -42,7 +42,7 @@ class _PlayedTree:
 
   Attributes:
     game: `VectorGame`. The game.
-    tree: its public tree.
+    tree: `PublicTree`. Its public tree.
     child: int64 (edges,). The place below each edge.
     order: int64 (places,). The places: parents come first, and the children of a node are adjacent.
     parent: int64 (places,). By position in `order`, the position of the parent; 0 for the root.

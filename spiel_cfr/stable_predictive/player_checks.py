@@ -63,7 +63,7 @@ class PlayerChecks(abc.ABC):
   """Base class of the checks of one player's run.
 
   Attributes:
-    tree: the player's treeplex.
+    tree: `Treeplex`. The player's treeplex.
     gradient: float64 (sequences,). The gradient of this iteration.
     utility: float64 (sequences,). The counterfactual utilities (11).
     predicted: float64 (sequences,). The predicted utilities (17).

@@ -1,4 +1,4 @@
-"""Kernels are kept on disk, are never stale, and work where nothing can be kept."""
+"""Kernels on disk: they are reused, never stale, and compiled in memory if no folder is writable."""
 
 import errno
 import importlib
@@ -54,7 +54,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-  """Imports the kernel of a package, some of whose files are changed, as another process would."""
+  """Imports a kernel in a new process, after a change of some files of its package."""
   place = tmp_path / "package_of_test"
   place.mkdir()
   monkeypatch.syspath_prepend(tmp_path)
@@ -76,13 +76,13 @@ def package(tmp_path, monkeypatch):
 
 
 def is_read(function, signature=NUMBER):
-  """Returns whether a kernel comes from disk, after a call of it."""
+  """Calls a kernel and returns whether it was loaded from disk."""
   kernel = PythonKernel(function, signature)
   assert kernel(1.0) == function(1.0)
   return bool(kernel._dispatcher.stats.cache_hits)
 
 
-def test_what_has_not_changed_comes_from_disk(folder, package):
+def test_unchanged_kernels_come_from_disk(folder, package):
   assert not is_read(package())
   assert is_read(package())
   assert is_read(package(other=("", "# Nobody imports this.\n")))
@@ -99,7 +99,7 @@ def test_what_has_not_changed_comes_from_disk(folder, package):
     {"constants": ("1.0", "7.0")},
   ],
 )
-def test_edited_files_are_compiled_again_and_replace_what_was(change, folder, package):
+def test_edited_files_are_compiled_again_and_replace_the_old_code(change, folder, package):
   assert not is_read(package())
   assert not is_read(package(**change))
   assert is_read(package(**change))
@@ -142,8 +142,8 @@ def test_damaged_files_are_compiled_again(folder, package, damage, pattern):
   assert is_read(package())
 
 
-def test_what_numba_cannot_read_is_compiled_again(folder, package):
-  """As if an index, of another numba perhaps, were as it had been written."""
+def test_unreadable_kernels_are_compiled_again(folder, package):
+  """Simulates an intact index, perhaps written by another numba."""
   assert not is_read(package())
   (kept,) = folder.iterdir()
   next(kept.rglob("*.nbc")).write_bytes(b"no pickle")
@@ -180,7 +180,7 @@ class _Forged:
 def test_files_that_another_can_write_to_or_owns_are_not_read(
   folder, package, tmp_path, monkeypatch, who
 ):
-  """Though they lie where nobody else can write, with the right note."""
+  """Unsafe files are not read, even in a safe folder with the right note."""
   assert not is_read(package())
   (index,) = folder.rglob("*.nbi")
   index.write_bytes(pickle.dumps(_Forged(tmp_path / "ran")))
@@ -265,7 +265,7 @@ def test_folders(monkeypatch, tmp_path):
   assert list(cache._folders()) == [tmp_path / "kernels"]
 
 
-def test_what_has_no_file_or_is_made_by_a_function_works_but_is_not_kept(folder):
+def test_kernels_without_a_file_work_but_are_not_kept(folder):
   module = python_types.ModuleType("module_of_test")
   exec("def kernel(x):\n  return x * 7.0", vars(module))
 
@@ -371,7 +371,7 @@ def run(folder, *arguments, **environment):
 
 @pytest.mark.slow
 def test_modules_and_scripts_do_not_import_each_other(tmp_path):
-  """Of what was compiled under another module's name nothing is read, since numba would import that module."""
+  """Kernels compiled under another module's name are not read, since numba would import that module."""
   script = tmp_path / "my_minimizer.py"
   script.write_text(SCRIPT)
   paths = {
@@ -453,7 +453,7 @@ def test_from_a_zip_without_a_home(tmp_path):
 
 
 def test_numba_keeps_nothing_elsewhere(folder, package, tmp_path, monkeypatch):
-  """Should it not heed the folder it is given, what it finds may be stale."""
+  """A numba that ignores the given folder may find stale files, so they are not used."""
   original = numba.njit
 
   def elsewhere(*functions, **options):
@@ -467,8 +467,8 @@ def test_numba_keeps_nothing_elsewhere(folder, package, tmp_path, monkeypatch):
   assert list(folder.iterdir()) == []
 
 
-def test_what_else_a_package_imports_does_not_matter():
-  """Or else all kernels would be compiled anew after any edit, and where JAX has been imported."""
+def test_other_imports_of_a_package_do_not_matter():
+  """Otherwise all kernels would be compiled again after any edit, or after an import of JAX."""
   _, imported = cache._source("spiel_cfr.cfr.loops.loop")
   assert "spiel_cfr.cfr.averaging" in imported
   assert "spiel_cfr" not in imported

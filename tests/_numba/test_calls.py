@@ -1,4 +1,4 @@
-"""Calls of kernels from Python, and of steps from kernels: arguments that don't fit are refused."""
+"""Calls of kernels from Python, and of steps from kernels: wrong arguments are refused."""
 
 import copy
 import gc
@@ -43,7 +43,7 @@ def subtract(lines):
 
 @step(Twice)
 def twice(record):
-  """Calls a kernel with shorter lines first, then with those that the record had."""
+  """Calls a kernel with shorter lines, then with the record's own."""
   lines = record.lines
   for time in range(np.uint64(2)):
     lines.count = np.uint64(record.places[time])

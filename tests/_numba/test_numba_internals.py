@@ -1,4 +1,4 @@
-"""A numba that lacks what it doesn't promise to keep: slower, the same bytes."""
+"""A numba without its unstable internals: slower, the same bytes."""
 
 import os
 import subprocess
@@ -36,7 +36,7 @@ print(solver.average_probabilities().tobytes().hex())
 
 @pytest.mark.slow
 @pytest.mark.parametrize("missing", _WITHOUT)
-def test_without_what_numba_does_not_promise(missing, tmp_path):
+def test_without_unstable_internals_of_numba(missing, tmp_path):
   environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
   solver = spiel_cfr.CFRSolver("kuhn_poker")
   solver.run(20)

@@ -1,4 +1,4 @@
-"""Games in which infosets play alike, against the full game, linear programs, and a slow version of tied CFR+."""
+"""Abstract games against the full game, linear programs, and a slow CFR+ with shared infosets."""
 
 import dataclasses
 import re
@@ -92,7 +92,7 @@ def test_a_bucket_for_each_infoset_changes_no_bit(leduc):
 
 
 def test_expected_values_are_those_of_the_full_game():
-  """Of any strategies, in all random games and buckets; best responses are worth at least as much in the full game."""
+  """Values agree for any strategies, games and buckets; best responses gain at least as much in the full game."""
   merged = 0
   for number, game in enumerate(_random_games()):
     small = spiel_cfr.abstraction.abstract(game, _forgetful(game))
@@ -113,7 +113,7 @@ def test_expected_values_are_those_of_the_full_game():
 
 
 class _SlowTiedSolver:
-  """CFR+ on the full tree, a bucket at a time, from nothing but gradients."""
+  """CFR+ on the full tree, bucket by bucket, from gradients alone."""
 
   def __init__(self, game, buckets):
     self.game = game
@@ -192,7 +192,7 @@ def test_tied_iterates_are_those_of_a_slow_solver_on_the_full_tree(seed):
   ],
 )
 def test_one_side_at_a_time_is_least_exploitable(leduc, buckets, num_buckets, both, optimum):
-  """Numbers of Leduc with perfect recall; the optimum is that of a linear program."""
+  """Numbers of Leduc with perfect recall, and the optimum of a linear program."""
   small = spiel_cfr.abstraction.abstract(leduc, buckets)
   assert (small.num_infosets, small.shared_infosets) == (num_buckets, None)
   solver = spiel_cfr.CFRPlusSolver(small)
@@ -232,7 +232,7 @@ def test_imperfect_recall_of_leduc(leduc):
 
 
 def test_actions_in_another_order():
-  """Kuhn poker in which player 1 calls its bet with 0 and passes with 1 is no other game."""
+  """Kuhn poker with player 1's actions renumbered is the same game."""
   game = spiel_cfr.compile_game("kuhn_poker")
   made = spiel_cfr.abstraction.make_buckets(game, lambda name: (name[1:], name[0] == "1"))
   swapped = [[name[0] == "2"] for own in game.infostates for name in own]
@@ -258,7 +258,7 @@ def test_actions_in_another_order():
 
 
 def test_samples_of_buckets_converge():
-  """To the abstract equilibrium: sampled and full-width CFR agree."""
+  """Sampled and full-width CFR converge to the same abstract equilibrium."""
   game = spiel_cfr.compile_game("liars_dice(dice_sides=3)")
   small = spiel_cfr.abstraction.abstract(
     game, lambda infostate: infostate[0].replace("2", "1") + infostate[1:]
@@ -285,7 +285,7 @@ def test_mappings(leduc):
     (3, errors.ArgumentError, "a function"),
   ],
 )
-def test_what_makes_no_sense_is_refused(leduc, buckets, error, words):
+def test_invalid_arguments_are_refused(leduc, buckets, error, words):
   with pytest.raises(error, match=words):
     spiel_cfr.abstraction.abstract(leduc, buckets)
 

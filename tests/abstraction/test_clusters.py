@@ -27,7 +27,7 @@ def test_k_means_finds_clusters_that_are_far_apart():
 
 
 def test_as_many_clusters_as_suits_leave_lose_nothing(leduc):
-  """In a public state of Leduc there are at most three ranks; with one bucket each hand plays alike."""
+  """A public state of Leduc has at most three ranks; with one bucket all hands share a strategy."""
   losses = []
   for size in (1, 2, 6):
     made = spiel_cfr.abstraction.cluster(leduc, size, iterations=200)

@@ -17,7 +17,7 @@ def game(request):
 
 
 def test_histograms_by_hand(game):
-  """Against a loop over boards and pairs of hands; the mean of the equities is the equity."""
+  """Features equal a loop over boards and pairs of hands; their mean is the equity."""
   boards, deal = game.tree.boards, game.tree.deal
   for player in (0, 1):
     bins = 4
@@ -40,7 +40,7 @@ def test_histograms_by_hand(game):
 
 
 def test_energy_distances():
-  """SciPy's on a line, and a mean over pairs of points elsewhere, as Euclidean distances of what is clustered."""
+  """Energy distances equal SciPy's on a line, and means over pairs of points elsewhere."""
   rng = np.random.default_rng(3)
   first, second = rng.dirichlet(np.full(5, 0.5), 2)
   for points in (rng.random((5, 1)), rng.random((5, 3))):
@@ -54,7 +54,7 @@ def test_energy_distances():
 
 
 def test_clusters_of_histograms():
-  """Two bins that are close to each other are no reason to part histograms, which Euclidean distances do not see."""
+  """Histograms that differ in neighbouring bins stay together; Euclidean distances would part them."""
   points = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.1, 0.9]])
   places = np.array([0.0, 0.1, 5.0])
   ground = abs(places[:, None] - places)

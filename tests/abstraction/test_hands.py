@@ -91,7 +91,7 @@ def test_more_buckets_are_better(endgame):
 
 
 def test_equities(endgame):
-  """Against a count over all pairs of hands; of clusters, the mean is the equity against all."""
+  """Equities equal a count over all pairs of hands; the mean over clusters is the equity against all."""
   vector, _ = endgame
   board, deal = vector.tree.boards[0], vector.tree.deal
   for player in (0, 1):
@@ -167,7 +167,7 @@ def _same_buckets_by_name(vector, listed, made):
 @pytest.mark.parametrize("partitioned", [False, True])
 @pytest.mark.parametrize("index", range(len(poker_games.UNIVERSAL_POKER) - 1))
 def test_buckets_before_and_after_public_cards(index, partitioned):
-  """Any labels, on every board: the game is the enumerated one with the same buckets and perfect recall."""
+  """For any labels, the game equals the enumerated game with the same buckets and perfect recall."""
   name = poker_games.UNIVERSAL_POKER[index]
   vector = spiel_cfr.poker.compile_public_game(name, partitioned=partitioned)
   listed = spiel_cfr.compile_game(name, vector_form=False)
@@ -193,7 +193,7 @@ def test_buckets_before_and_after_public_cards(index, partitioned):
 
 
 def test_one_side_at_a_time(endgame):
-  """As for the same buckets of the enumerated game, and exactly the linear program's."""
+  """The result equals that of the enumerated game with the same buckets, and the linear program's."""
   vector, listed = endgame
   labels = _labels(vector, 2)
   made = spiel_cfr.abstraction.hand_buckets(vector, labels)

@@ -1,4 +1,4 @@
-"""Symmetries that colour refinement finds, with the numbers of infosets that others have found by hand."""
+"""Symmetries found by colour refinement, with numbers of infosets known from elsewhere."""
 
 import re
 
@@ -52,7 +52,7 @@ def test_number_of_infosets(name):
 
 
 def test_leduc_is_that_of_open_spiel():
-  """Its own option makes the same game of it."""
+  """OpenSpiel's option makes the same smaller game."""
   small = spiel_cfr.abstraction.lossless_abstraction("leduc_poker")
   merged = spiel_cfr.compile_game("leduc_poker(suit_isomorphism=True)")
   assert small.num_infosets == merged.num_infosets
@@ -79,7 +79,7 @@ def test_iterates_are_those_of_the_full_game(name, iterations):
 
 @pytest.mark.parametrize("name", ["leduc_poker", _BATTLESHIP])
 def test_gradients_are_the_same_within_colours(name):
-  """Of strategies that are."""
+  """Symmetric strategies have symmetric gradients."""
   game = spiel_cfr.compile_game(name)
   small = spiel_cfr.abstraction.lossless_abstraction(name)
   rng = np.random.default_rng(5)
@@ -100,7 +100,7 @@ def test_gradients_are_the_same_within_colours(name):
 
 
 def test_random_games_have_no_symmetries():
-  """Payoffs that all differ leave nothing to merge: whatever is merged is no part of the game."""
+  """With different payoffs everywhere, only infosets that do not matter are merged."""
   for seed in range(50, 56):
     for num_players, zero_sum in ((2, True), (3, False)):
       game = spiel_cfr.compile_game(
@@ -134,7 +134,7 @@ def _doubled(text):
 
 @pytest.mark.parametrize("seed", range(60, 66))
 def test_copies_of_a_game_are_one(seed):
-  """Of any random game, with two players or three, zero-sum or not; and nothing is lost."""
+  """Copies of any random game are merged without loss, for two or three players, zero-sum or not."""
   text = random_games.random_efg(seed, 2 + seed % 2, bool(seed % 3), max_histories=150)
   game = spiel_cfr.compile_game(pyspiel.load_efg_game(text))
   twice = spiel_cfr.compile_game(pyspiel.load_efg_game(_doubled(text)))
@@ -150,8 +150,8 @@ def test_copies_of_a_game_are_one(seed):
 
 
 @pytest.mark.parametrize("name", ["leduc_poker", _BATTLESHIP, "dark_hex(board_size=2)"])
-def test_what_is_merged_has_no_symmetries_left(name):
-  """Colours of the merged game, laid out by itself, are one for each infoset."""
+def test_merged_games_have_no_symmetries_left(name):
+  """In the merged game, each infoset has its own colour."""
   small = spiel_cfr.abstraction.lossless_abstraction(name)
   infosets = [
     _by_themselves(tree, own) for tree, own in zip(small.treeplexes, small.infosets, strict=True)

@@ -1,4 +1,4 @@
-"""Refinement on the way: certified by best responses in the whole game, and never larger than that.
+"""Refinement during solving: certified in the whole game, and never larger than it.
 
 `test_refined_actions.py` compares gains and transferred regrets with slow walks.
 """
@@ -29,7 +29,7 @@ def call_only(state, actions):
 
 
 def check(found, target, form):
-  """Asserts what holds whatever was refined."""
+  """Asserts the properties of every refinement."""
   game = found.compiled_game
   assert found.nash_conv <= target
   assert found.nash_conv == min(stage.nash_conv for stage in found.history)
@@ -61,13 +61,13 @@ def test_actions_come_in(form):
 
 
 def test_actions_below_public_cards_come_in():
-  """At first nobody ever bets."""
+  """The first game has no bets."""
   game = spiel_cfr.poker.compile_public_game("leduc_poker")
   found = spiel_cfr.abstraction.solve_refining(game, call_only, 0.1, solver="dcfr")
   check(found, 0.1, {})
 
 
-def test_what_is_refined_plays_on_as_before():
+def test_refined_games_continue_the_same_play():
   game = spiel_cfr.poker.compile_public_game(
     poker_games.random_endgame(0, 12, pot=200, stack=600).load(), bet_filters.few_bets
   )
@@ -180,7 +180,7 @@ def test_actions_come_into_games_of_arrays():
     spiel_cfr.abstraction.solve_refining(game, lambda infoset, actions: [], 0.1)
 
 
-def test_what_makes_no_sense_is_refused():
+def test_invalid_arguments_are_refused():
   refine = spiel_cfr.abstraction.solve_refining
   game = spiel_cfr.poker.compile_public_game(poker_games.UNIVERSAL_POKER[0])
   abstracted = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))

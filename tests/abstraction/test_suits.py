@@ -64,7 +64,7 @@ def test_rivers_that_are_equal_are_one(name):
 @pytest.mark.parametrize("partitioned", [False, True])
 @pytest.mark.parametrize("solver", ["cfr+", "pcfr+"])
 def test_iterates_are_those_of_the_full_game(partitioned, solver):
-  """And so is NashConv, of the lifted policy and of the smaller game's own."""
+  """NashConv of the lifted policy equals that of the smaller game."""
   game = _load("monotone", partitioned)
   small = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))
   assert small.is_exact
@@ -87,7 +87,7 @@ def test_iterates_are_those_of_the_full_game(partitioned, solver):
 
 
 def test_nothing_is_equal_where_reaches_differ():
-  """The game is the same, to the bit."""
+  """Without symmetries the game is the same, bit for bit."""
   game = spiel_cfr.poker.compile_public_game(
     poker_games.random_endgame(3, 8, "7s9s2sTs").load(), poker_games.check_or_pot
   )
@@ -103,7 +103,7 @@ def test_nothing_is_equal_where_reaches_differ():
 
 @pytest.mark.parametrize("name", poker_games.UNIVERSAL_POKER[::2])
 def test_gradients_are_the_same_within_classes(name):
-  """Of any strategies that are; and symmetries are all permutations of suits, which hold no reaches back here."""
+  """Symmetric strategies have symmetric gradients; all permutations of suits are symmetries here."""
   game = spiel_cfr.poker.compile_public_game(name)
   deal = game.tree.deal
   assert len(suit_symmetries.symmetries(deal)) == len(

@@ -24,7 +24,7 @@ def _few(state, actions):
 
 
 def _translate(state, action):
-  """Takes a raise for the kept ones around it, where there are such, or for a call."""
+  """Translates a raise to the kept raises around it, or to a call."""
   kept = [each for each in _few(state, state.legal_actions()) if each > 1]
   below = [each for each in kept if each < action]
   above = [each for each in kept if each > action]
@@ -74,7 +74,7 @@ def _value(state, taken, mixed, answer, player, filtered):
 
 def test_only_raises_of_others_are_translated(games):
   def translate(state, action):
-    # Whoever takes a bet for a check may fold, which a check has no answer to; but that is its own action.
+    # A player who takes a bet for a check may fold, although a check has no such answer.
     assert action > 1
     return {1: 1.0}
 
@@ -85,7 +85,7 @@ def test_only_raises_of_others_are_translated(games):
 
 @pytest.mark.parametrize("player", [0, 1])
 def test_value_against_random_policies(games, player):
-  """Of the policy against one that plays all actions, in which translations of one bet after the other are drawn."""
+  """Values of the policy against one that plays all actions equal a walk that draws the translations of each bet."""
   whole, filtered = games
   solver = spiel_cfr.CFRPlusSolver(filtered)
   solver.run(100)
@@ -121,7 +121,7 @@ def test_a_filter_that_keeps_all_translates_nothing(games):
 
 
 def test_mixing_between_sizes_helps(games):
-  """Fewer sizes cost something in the whole game; both policies are solved to the end in the filtered one."""
+  """Fewer sizes cost something in the whole game, though both policies are equilibria of their filtered games."""
   whole, filtered = games
   solver = spiel_cfr.RestartedCFRSolver(filtered)
   spiel_cfr.run(solver, 5000, target_exploitability=1e-6, progress=False)
@@ -132,7 +132,7 @@ def test_mixing_between_sizes_helps(games):
 
 
 def test_in_vector_form(games):
-  """The same as in the games that list their leaves; the policies are of the same solver, in vector form."""
+  """The vector form gives the same values as listed games."""
   whole, filtered = games
   vector = spiel_cfr.poker.compile_public_game(_GAME)
   solver = spiel_cfr.CFRPlusSolver(spiel_cfr.poker.compile_public_game(_GAME, _few))
@@ -163,7 +163,7 @@ def _by_pot(state, action):
 
 @pytest.mark.slow
 def test_of_an_endgame():
-  """A river with few hands: the vector form says of the policy what the game with all its leaves says."""
+  """A river with few hands: the vector form evaluates the policy as the listed game does."""
   game = poker_games.random_endgame(3, 3).load()
   vector = spiel_cfr.poker.compile_public_game(game)
   listed = spiel_cfr.compile_game(game, vector_form=False)

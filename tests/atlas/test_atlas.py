@@ -1,4 +1,4 @@
-"""The atlas says what is so: its numbers computed again, and its page."""
+"""The atlas: its numbers, computed again, and its page."""
 
 import json
 import pathlib
@@ -53,7 +53,7 @@ def test_changes_are_seen():
     assert len(atlas.changes(entry, numbers | {name: other})) == 1
 
 
-def test_the_page_is_what_the_file_says():
+def test_the_page_matches_the_file():
   page = (_DOCS / "atlas.md").read_text()
   version = page.partition("OpenSpiel (")[2].partition(")")[0]
   assert page == atlas.page(atlas.entries(), version), "run `make atlas`"

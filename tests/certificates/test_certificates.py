@@ -59,7 +59,7 @@ def exact_values(game, policy):
     return [sum(p * each[player] for p, each in below) for player in range(game.num_players())]
 
   def best(player):
-    """By infosets: a decision maximizes over the sum of all states that it can't tell apart."""
+    """Best response by infosets: a decision maximizes the sum over all states of its infoset."""
     states = {}
 
     def collect(state, reach):
@@ -162,7 +162,7 @@ def test_decimals_round_outwards():
   assert interval.low < Fraction(-1, 3) and Fraction(1, 3) < interval.high
 
 
-def test_what_has_no_certificate(tmp_path):
+def test_unsupported_certificates_are_refused(tmp_path):
   compiled = spiel_cfr.compile_game("leduc_poker", action_filter=lambda state, actions: actions[:2])
   certificate = spiel_cfr.certify(compiled, spiel_cfr.CFRSolver(compiled))
   with pytest.raises(errors.UnsupportedGameError, match="action filter"):
@@ -177,7 +177,7 @@ def signed(content):
 
 
 def forged(content, draw):
-  """Returns a certificate that claims what is not so, signed anew or not, and its text cut or changed or not."""
+  """Returns a forged certificate: false claims, with or without a new signature, or a text cut or changed."""
   content = copy.deepcopy(content)
   claim = draw.randrange(len(content["claims"]))
   low, high = map(Fraction, content["claims"][claim])
@@ -270,7 +270,7 @@ def test_checker_is_short_and_stands_alone(tmp_path):
     ("kuhn_poker", {"vector_form": True}),
   ],
 )
-def test_floats_with_their_errors_hold_what_integers_do(name, options):
+def test_float_bounds_contain_integer_bounds(name, options):
   compiled = spiel_cfr.compile_game(name, **options)
   policy = random_policy(compiled, 7, [0.0, 1e-3, 1.0])
   exact = spiel_cfr.certify(compiled, policy)
@@ -286,7 +286,7 @@ def test_floats_with_their_errors_hold_what_integers_do(name, options):
     assert wide.high - wide.low < narrow.high - narrow.low + Fraction(1, 10**9)
 
 
-def test_a_river_with_its_errors_holds_what_integers_do():
+def test_float_bounds_of_a_river_contain_integer_bounds():
   endgame = poker_games.random_endgame(3, 8).load()
   vectors = spiel_cfr.poker.compile_public_game(endgame, poker_games.check_or_pot)
   listed = spiel_cfr.compile_game(

@@ -1,4 +1,4 @@
-"""Rules for averages: the average of a user's kernel is what NumPy makes of the same iterates."""
+"""Rules for averages: the average of a user's kernel equals NumPy's, from the same iterates."""
 
 import dataclasses
 
@@ -88,12 +88,12 @@ class NoRule(AverageRule):
     (lambda: Averaging(correlated=True, rule=MovingAverage()), "correlated"),
   ],
 )
-def test_what_is_no_rule_is_refused(averaging, match):
+def test_invalid_rules_are_refused(averaging, match):
   with pytest.raises(errors.ArgumentError, match=match):
     averaging()
 
 
-def test_what_takes_no_rule_says_so():
+def test_solvers_without_rules_say_so():
   parts = spiel_cfr.games.compile_vector_game("liars_dice(dice_sides=2)", partitioned=True)
   with pytest.raises(errors.UnsupportedGameError, match="parts"):
     solver_of(parts)

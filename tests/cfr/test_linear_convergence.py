@@ -1,4 +1,4 @@
-"""The theorem of docs/theory/restarts.md, every inequality of it, on matrix games whose sharpness can be computed."""
+"""Every inequality of the theorem in docs/theory/restarts.md, on matrix games of known sharpness."""
 
 import math
 
@@ -106,7 +106,7 @@ def test_every_inequality_of_the_proof(seed):
   ("part", "stretches"), [(100, 12), pytest.param(20, 4, marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize("seed", _SEEDS[:3])
-def test_solvers_do_what_the_theorem_says(seed, part, stretches):
+def test_solvers_satisfy_the_theorem(seed, part, stretches):
   """NashConv halves from stretch to stretch, with regret matching+ and `init_from_strategy` as the library has them.
 
   Constants of proofs are large: a hundredth of the scale that is needed, and a ten-thousandth of the iterations, do it

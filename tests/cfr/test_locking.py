@@ -1,4 +1,4 @@
-"""Regret minimization around a part of the policy that is fixed, against linear programs with the same constraints."""
+"""Node locking: regret minimization around a fixed part of the policy, against linear programs."""
 
 import copy
 import pickle
@@ -56,7 +56,7 @@ def constrained_value(compiled, held, probabilities):
 
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.parametrize("seed", [None, 2, 5])
-def test_what_is_free_is_optimal(name, seed):
+def test_free_infosets_are_optimal(name, seed):
   source = "kuhn_poker" if seed is None else random_games.random_game(seed, max_histories=150)
   compiled, rng = spiel_cfr.compile_game(source), np.random.default_rng(0)
   solver = SOLVERS[name](compiled)
@@ -91,7 +91,7 @@ def game_policy(game):
 
 @pytest.mark.parametrize("form", [form for form in FORMS if not form.is_large], ids=str)
 def test_forms_of_games(form):
-  """The same as on the enumerated game, also after saving, copying and starting anew; parts and threads included."""
+  """Results equal those of the enumerated game, also after saving, copying and resetting, in parts and threads."""
   rng = np.random.default_rng(1)
   game = form.compiled
   # Infosets that are one in an abstraction are held together.
@@ -133,7 +133,7 @@ def test_forms_of_games(form):
   np.testing.assert_allclose(found, expected, atol=10 * form.tolerance)
 
 
-def test_checkpoints_know_what_is_held(tmp_path):
+def test_checkpoints_keep_locks(tmp_path):
   solver = spiel_cfr.CFRPlusSolver("kuhn_poker")
   solver.lock({"0": {0: 0.9, 1: 0.1}})
   solver.run(5)
@@ -145,7 +145,7 @@ def test_checkpoints_know_what_is_held(tmp_path):
   assert other.current_policy_dict()["0"] == {0: 0.9, 1: 0.1}
 
 
-def test_restarts_keep_what_is_held():
+def test_restarts_keep_locks():
   solver = spiel_cfr.DCFRSolver("leduc_poker")
   name = next(iter(solver.compiled_game.rows))
   part = {name: game_policy(solver.compiled_game)[name]}
@@ -168,8 +168,8 @@ def test_restarts_keep_what_is_held():
 )
 @pytest.mark.parametrize("name", ["cfr+", "pcfr+"])
 @pytest.mark.parametrize("way", ["substitute", "proportional"])
-def test_warm_starts_keep_what_is_held(form, name, way):
-  """The policy from which it starts may play otherwise there; neither play nor averages do."""
+def test_warm_starts_keep_locks(form, name, way):
+  """A warm start may differ at locked infosets; play and averages do not."""
   game = form.compiled
   solver = spiel_cfr.catalogue.make(name, game, 30)
   if way not in solver.minimizer.warm_forms:
@@ -194,7 +194,7 @@ def test_solvers_that_can_not(name):
     spiel_cfr.catalogue.make(name, "kuhn_poker", 10).lock({"0": {0: 1.0}})
 
 
-def test_no_certificate_of_what_no_theory_is_about():
+def test_no_certificate_without_a_theory():
   solver = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker")
   solver.lock({"0": {0: 0.5, 1: 0.5}})
   solver.run(5)

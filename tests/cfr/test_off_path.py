@@ -1,4 +1,4 @@
-"""What policies say where their owners never go, and the measure that sees it."""
+"""Policies at infosets that their owners never reach, and regrets of infosets."""
 
 import math
 
@@ -114,7 +114,7 @@ def test_completed_equilibria_stay_equilibria_and_make_sense(game, uniform):
   ],
 )
 def test_dust_of_the_first_iterations_is_no_play(name, iterations, game, regret):
-  """Reaches such as 7e-6 and 2.7e-34 keep what an infoset has played before it had learned anything."""
+  """Reaches such as 7e-6 and 2.7e-34 preserve an infoset's first strategies."""
   solver = catalogue.make(name, game, iterations)
   solver.run(iterations)
   game, plain = solver.compiled_game, solver.average_policy()
@@ -125,7 +125,7 @@ def test_dust_of_the_first_iterations_is_no_play(name, iterations, game, regret)
 
 
 def test_play_that_matters_is_no_dust():
-  """An equilibrium mixes with 1/100,001: taking that away would cost the other player's 1,000 times as much."""
+  """An equilibrium mixes with 1/100,001; dropping that probability costs 1,000 times as much."""
   rare = 1e-5
   game = spiel_cfr.compile_game(
     pyspiel.create_matrix_game([[1 / rare, 0.0], [0.0, 1.0]], [[-1 / rare, 0.0], [0.0, -1.0]])
@@ -153,8 +153,8 @@ def test_solvers_hand_it_out():
     solver.average_policy("best_response")
 
 
-def test_trembling_hands_learn_where_nobody_goes():
-  """CFR+ never looks again where it goes no more; where hands tremble, there is something to learn everywhere."""
+def test_trembling_hands_learn_at_unreached_infosets():
+  """CFR+ stops learning at unreached infosets; with trembles, all infosets keep learning."""
   regrets = []
   for solver in (
     spiel_cfr.CFRPlusSolver("leduc_poker"),
@@ -172,7 +172,7 @@ def test_trembling_hands_learn_where_nobody_goes():
 
 
 def test_a_hand_that_always_trembles_finds_the_equilibrium_of_the_game_with_trembles():
-  """Matching pennies with one payoff of 3; a hand that plays at random half of the time can't mix any other way."""
+  """Matching pennies with one payoff of 3, and trembles so large that they determine the mixture."""
   game = pyspiel.create_matrix_game([[3, -1], [-1, 1]], [[-3, 1], [1, -1]])
   solver = spiel_cfr.cfr.TremblingHandSolver(game, trembles=0.9, power=0.0)
   solver.run(4000)

@@ -1,4 +1,4 @@
-"""Pruning: what comes back has played best responses, averages stay exact, and states resume inside a window."""
+"""Pruning: restored parts have played best responses, averages stay exact, states resume inside a window."""
 
 import copy
 import pickle
@@ -45,12 +45,12 @@ def _whether_it_pays_or_not(request):
 
 @pytest.fixture
 def daring(monkeypatch):
-  """Solvers prune more than is wise."""
+  """Makes solvers prune too much."""
   monkeypatch.setattr(pruned_module, "_CAUTION", 0.0)
 
 
 def parts(solver):
-  """Its strategies, sums of averages, regrets and Z."""
+  """Returns a solver's strategies, sums of averages, regrets and Z."""
   inner = solver.state.solver
   return inner.strategy, inner.cumulative, inner.action_state[0], inner.infoset_state[-1]
 
@@ -71,7 +71,7 @@ def to_the_end_of_a_window(solver):
 
 
 def noted_values(game, values):
-  """Z of all infosets: what is forced is worth what it leads to, and nobody notes that. With what is carried up."""
+  """Z of all infosets, with values carried up through forced moves, which solvers do not record."""
 
   def carried(worth):
     for tree in game.treeplexes:
@@ -85,7 +85,7 @@ def noted_values(game, values):
 
 
 def assert_same_state(solver, other):
-  """All that both remember is the same, bit for bit."""
+  """Asserts that the states of two solvers are equal, bit for bit."""
   for (name, value), expected in zip(
     solver.state_dict().items(), other.state_dict().values(), strict=True
   ):
@@ -93,7 +93,7 @@ def assert_same_state(solver, other):
 
 
 def rows_at(game, wanted):
-  """Which sequences are at these infosets."""
+  """Returns the sequences at the given infosets, as a mask."""
   result = np.zeros(game.end, bool)
   for tree in game.treeplexes:
     for sequences, infosets in tree.infoset_groups():
@@ -102,7 +102,7 @@ def rows_at(game, wanted):
 
 
 def below(game, wanted):
-  """Which sequences follow these, themselves not counted."""
+  """Returns the sequences below the given ones, as a mask."""
   result = np.zeros(game.end, bool)
   for tree in game.treeplexes:
     for sequences, infosets in tree.infoset_groups():
@@ -114,7 +114,7 @@ def below(game, wanted):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", ["cfr", "cfr+", "hedge"])
 @pytest.mark.parametrize("alternating", [False, True])
-def test_what_is_noted_changes_no_bit(name, kind, alternating, monkeypatch):
+def test_recording_changes_no_bit(name, kind, alternating, monkeypatch):
   monkeypatch.setattr(pruned_module, "_WORTHWHILE", 0.0)
   game = game_of(name)
   plain = unpruned(game, kind, alternating)
@@ -153,7 +153,7 @@ def deciding(game):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", ["cfr", "cfr, best responses", "cfr+"])
 def test_windows_are_those_of_the_whole_game(name, kind, daring):
-  """Compacted or not, iterations are the same where frozen actions are not played, and so is what comes back."""
+  """Iterations of the compacted game equal those of the full game without frozen actions; so do restored parts."""
   game, ever, windows = game_of(name), KINDS[kind][2] == "best_response", 0
   solver = pruned(game, kind)
   choosing, plus = deciding(game), kind == "cfr+"
@@ -193,8 +193,8 @@ def test_windows_are_those_of_the_whole_game(name, kind, daring):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("caution", [0.0, 1.0])
-def test_what_comes_back_has_played_a_best_response(name, kind, caution, monkeypatch):
-  """And the identity stays exact: nothing was paid, and regrets are no less than what Z says."""
+def test_restored_parts_have_played_a_best_response(name, kind, caution, monkeypatch):
+  """The identity stays exact: rewriting costs nothing, and regrets are at least those of Z."""
   monkeypatch.setattr(pruned_module, "_CAUTION", caution)
   game, most, ever = game_of(name), 0, KINDS[kind][2] == "best_response"
   solver = pruned(game, kind, alternating=False)
@@ -242,8 +242,8 @@ def test_what_comes_back_has_played_a_best_response(name, kind, caution, monkeyp
 
 @pytest.mark.parametrize("kind", ["cfr", "cfr, best responses", "hedge"])
 @pytest.mark.parametrize("name", NAMES)
-def test_what_comes_too_late_is_rolled_back(name, kind, daring):
-  """So that no frozen action is to be played when its window ends, and play is as good."""
+def test_late_windows_are_undone(name, kind, daring):
+  """No frozen action should be played at the end of its window, and play is as good."""
   game = game_of(name)
   solver, plain, rollbacks = pruned(game, kind), unpruned(game, kind), 0
   for _ in range(25):
@@ -259,7 +259,7 @@ def test_what_comes_too_late_is_rolled_back(name, kind, daring):
 
 
 def one_sided_game():
-  """Liar's dice in which losers lose nothing: no leaf is worth anything to both."""
+  """Liar's dice without losses: every leaf has payoff 0 for one player."""
   game = game_of("liar's dice")
   own, (others,), values = game.payoff.leaves(0)
   payoffs = np.stack([np.maximum(values, 0), np.maximum(-values, 0)], axis=1)
@@ -267,8 +267,8 @@ def one_sided_game():
 
 
 @pytest.mark.parametrize("name", [*EVERY, "one-sided"])
-def test_what_is_left_of_a_game_is_worth_the_same(name):
-  """Where the pruned is not played, what is left is worth what it is in the whole game, and the rest nothing."""
+def test_compacted_games_have_the_same_values(name):
+  """Values in the compacted game equal those in the whole game, if dropped actions are not played."""
   game = one_sided_game() if name == "one-sided" else game_of(name)
   prunable, rng = PrunableGame(game), np.random.default_rng(0)
   for share in (0.1, 0.4):
@@ -296,7 +296,7 @@ def test_what_is_left_of_a_game_is_worth_the_same(name):
     assert np.flatnonzero(left.seen).tolist() == sorted(left.infosets.tolist())
     assert len(left.infosets) == left.game.num_infosets
     assert 0 <= left.share < 1
-    # Infosets that are left out, and not below what is pruned, have one action left, or are worth nothing to anybody.
+    # Other missing infosets have one action left, or only payoffs of 0.
     actions_left = np.zeros(game.num_infosets, int)
     for tree in game.treeplexes:
       for sequences, infosets in tree.infoset_groups():
@@ -337,7 +337,7 @@ def test_it_resumes_inside_a_window(name, kind, tmp_path, daring):
   ],
 )
 def test_how_good_it_is(name, kind, sides, iterations, nodes, worse):
-  """About as good as the same solver without pruning, of which it visits a part of the nodes."""
+  """The pruned solver is about as good, and visits only a part of the nodes."""
   game = spiel_cfr.compile_game(f"liars_dice(dice_sides={sides})")
   solver, plain = spiel_cfr.catalogue.make(name, game, iterations), unpruned(game, kind)
   for each in (solver, plain):
@@ -348,8 +348,8 @@ def test_how_good_it_is(name, kind, sides, iterations, nodes, worse):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_nobody_looked_at_is_brought_up_to_date(name, daring):
-  """Averages are sequence forms wherever one looks."""
+def test_unread_policies_are_updated(name, daring):
+  """Averages are sequence forms at every iteration."""
   game, unseen = game_of(name), 0
   solver = pruned(game)
   for _ in range(14):
@@ -379,7 +379,7 @@ def test_until_something_comes_back_iterates_are_the_same(name, kind, monkeypatc
     if (before & ~solver.state.frozen).any():
       break
     compared += int(solver.num_pruned > 0)
-    # Where somebody plays to, and that is all that the other player sees.
+    # At reached infosets, which are all that the other player sees.
     np.testing.assert_allclose(
       solver.current_sequence_form(), plain.current_sequence_form(), atol=1e-9
     )
@@ -398,8 +398,8 @@ def test_where_nothing_is_to_be_decided_nothing_is_pruned():
 
 @pytest.mark.parametrize("name", ["liar's dice", "random 2", "leduc"])
 @pytest.mark.parametrize("kind", ["cfr, best responses", "cfr+"])
-def test_below_what_is_pruned_nothing_need_be_remembered(name, kind, daring):
-  """Whatever stands there, all goes on bit for bit."""
+def test_state_below_frozen_actions_does_not_matter(name, kind, daring):
+  """Noise in the state below frozen actions changes nothing: runs continue bit for bit."""
   game, rng, forgotten = game_of(name), np.random.default_rng(3), 0
   solver, plain = pruned(game, kind), pruned(game, kind)
   for _ in range(20):
@@ -440,7 +440,7 @@ def test_reading_changes_nothing(kind, daring):
 
 
 def test_ctrl_c_comes_after_a_whole_number_of_iterations(monkeypatch, daring):
-  """In a window, and between two of them."""
+  """Files resume inside a window and between windows."""
   game, presses = game_of("leduc"), 0
   solver, plain = pruned(game), pruned(game)
   advance, open_next = Window.advance, Pruned._next_window
@@ -508,7 +508,7 @@ def test_every_form_works_or_is_refused(form, daring):
   assert solver.nash_conv() == pytest.approx(by_dict, abs=1e-9)
 
 
-def test_what_is_refused():
+def test_refusals():
   solver = CFRPlusSolver("kuhn_poker")
   for arguments in ({"rule": "partial"}, {"shortest": 0}, {"shortest": 3001}):
     with pytest.raises(errors.ArgumentError):

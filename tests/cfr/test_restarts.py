@@ -1,4 +1,4 @@
-"""Tentative restarts: they pay, they are rolled back without a trace, and they work on every form of game."""
+"""Tentative restarts: they pay, they are undone without a trace, and they work on every form of game."""
 
 import copy
 import itertools
@@ -71,7 +71,7 @@ def test_leduc_poker_by_open_spiels_own_measure(solved):
 
 @pytest.mark.parametrize("name", ["cfr+", "dcfr"])
 def test_restarts_pay(name):
-  """On a game that is linear at once they get to rounding level."""
+  """A game with immediate linear convergence is solved to rounding level."""
   game = spiel_cfr.compile_game("liars_dice(dice_sides=4)")
   bare = catalogue.make(name, game, 2_000)
   solver = Restarted(bare)
@@ -136,7 +136,7 @@ def test_every_form_inside_a_trial(form, name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["dcfr", "hedge", "adaptive"])
-def test_parts_do_what_the_whole_does(name):
+def test_parts_equal_the_whole(name):
   forms = {form.name: form for form in FORMS}
   runs = [wrapped(name, forms[form].compiled) for form in ("vector form", "parts, 2 threads")]
   for solver in runs:
@@ -146,8 +146,8 @@ def test_parts_do_what_the_whole_does(name):
   assert one.nash_conv() == pytest.approx(other.nash_conv(), abs=1e-9)
 
 
-def test_what_is_taken_back_leaves_no_trace(leduc):
-  """Without schedules, the solver then is where one is that never tried."""
+def test_undone_restarts_leave_no_trace(leduc):
+  """After an undone restart, a solver without schedules equals one that never tried."""
   game = leduc
   solver = Restarted(spiel_cfr.CFRPlusSolver(game), first_attempt=50)
   bare = spiel_cfr.CFRPlusSolver(game)
@@ -191,7 +191,7 @@ def test_a_trial_that_hardly_falls_ends_and_the_next_one_is_far():
   control.schedule(1_050, 1_050)
   assert control.next_check == 3 * 1_050 + 1
   control.check(1_050)
-  # After a restart that has stayed nobody extrapolates.
+  # After a kept restart, trials are not extrapolated.
   falls.num_restarts = 1
   assert falls.decide(1_060, 1.0, 1.1) == restart_rule.GO_ON
 
@@ -199,7 +199,7 @@ def test_a_trial_that_hardly_falls_ends_and_the_next_one_is_far():
 @pytest.mark.parametrize("check", range(4))
 @pytest.mark.parametrize("place", ["_keep", "_check"])
 def test_ctrl_c_in_the_middle_of_a_check(place, check, tmp_path, monkeypatch):
-  """The check comes to its end before KeyboardInterrupt is raised; what is saved then is good and goes on the same."""
+  """The check finishes before KeyboardInterrupt is raised; the saved state is valid and resumes."""
   game = random_games.random_game(5, max_histories=100)
   whole = wrapped("dcfr", game)
   whole.run(END)
@@ -225,7 +225,7 @@ def test_ctrl_c_in_the_middle_of_a_check(place, check, tmp_path, monkeypatch):
 
 
 def test_ctrl_c_inside_a_trial(tmp_path):
-  """The run returns and leaves a checkpoint; runs that resume come to the same bytes."""
+  """The run returns and leaves a checkpoint; resumed runs end with the same bytes."""
   game = random_games.random_game(5, max_histories=100)
 
   def run(folder, interrupts):
@@ -279,7 +279,7 @@ class _NoWayBack(spiel_cfr.RegretMatching):
   resume = None
 
 
-def test_what_cannot_be_restarted_is_refused():
+def test_unsupported_restarts_are_refused():
   with pytest.raises(errors.RestartError, match=r"_NoWayBack can't go on .* kernel `resume`"):
     Restarted(spiel_cfr.FullWidthSolver("kuhn_poker", _NoWayBack()))
   for other in ("kuhn_poker", spiel_cfr.ExternalSamplingSolver("kuhn_poker")):
@@ -317,7 +317,7 @@ def test_the_given_solver_is_left_alone():
 
 @pytest.mark.parametrize("name", ["cfr+", "hedge"])
 def test_going_on_from_the_current_strategies_changes_nothing(name):
-  """What these keep is, but for constants that don't matter, a function of what they play."""
+  """The state of these minimizers is a function of their strategy, up to irrelevant constants."""
   one, other = (catalogue.make(name, "leduc_poker", iterations=100) for _ in range(2))
   one.run(40)
   other.run(20)
@@ -329,7 +329,7 @@ def test_going_on_from_the_current_strategies_changes_nothing(name):
 
 
 def test_regret_matching_goes_on_from_a_strategy():
-  """R = (sum of max(R, 0)) x where it is played, min(R, 0) elsewhere; where nobody plays to, x stays."""
+  """R = (sum of max(R, 0)) x where it is played, min(R, 0) elsewhere; at unreached infosets, x stays."""
   solver = spiel_cfr.CFRSolver("leduc_poker")
   game = solver.compiled_game
   solver.run(20)
@@ -382,8 +382,8 @@ def test_regularized_leaders_would_choose_the_strategy_themselves(regularizer):
 @pytest.mark.parametrize(
   "game", ["leduc_poker", "vector form", "parts, 1 thread", "parts, float32"]
 )
-def test_tapered_averages_are_what_they_say(game):
-  """The sums are added up every four iterations, or every thirty-second part of them."""
+def test_tapered_averages_satisfy_their_definition(game):
+  """The tapered sums are updated every four iterations, or every 1/32 of the iterations."""
   forms = {form.name: form for form in FORMS}
   compiled = spiel_cfr.compile_game(game) if game == "leduc_poker" else forms[game].compiled
   solver = spiel_cfr.FullWidthSolver(
@@ -462,7 +462,7 @@ def test_forged_numbers_are_refused(forged):
 
 
 def test_forged_certificates_are_refused():
-  """Neither strategies that add up to nothing nor others than the certified ones pass for them."""
+  """Forged kept strategies are refused: zero sums, and strategies other than the certified ones."""
   solver = wrapped("dcfr", "kuhn_poker")
   solver.run(INSIDE)
   state = solver.state_dict()

@@ -1,4 +1,4 @@
-"""What a hostile reader of the code found, each as it must be instead."""
+"""Regressions: faults found by a hostile review."""
 
 import dataclasses
 
@@ -54,7 +54,7 @@ def test_averages_may_begin_late_with_weights_of_any_type(make, kind):
 
 @dataclasses.dataclass(frozen=True)
 class _Ending(Schedule):
-  """There are none after iteration 20."""
+  """A schedule that ends at iteration 20."""
 
   def __call__(self, iterations):
     return np.where(iterations <= 20, 0.5, np.nan)
@@ -63,7 +63,7 @@ class _Ending(Schedule):
 @pytest.mark.parametrize("place", ["positive_discount", "negative_discount", "prediction"])
 @pytest.mark.parametrize("restarted", [False, True])
 def test_schedules_that_end_are_named_when_they_do(place, restarted):
-  """Regrets that are NaN would be clipped, and nobody would see it."""
+  """NaN regrets are reported; clipping would hide them."""
   solver = spiel_cfr.FullWidthSolver("kuhn_poker", RegretMatching(**{place: _Ending()}))
   if restarted:
     solver = spiel_cfr.Restarted(solver, first_attempt=25)
@@ -92,14 +92,14 @@ def test_solvers_on_states_have_a_repr():
 
 
 @pytest.mark.parametrize("make", [lambda: spiel_cfr.compile_game(_POKER), _parts])
-def test_what_is_no_sequence_form_is_named(make):
+def test_invalid_sequence_forms_are_named(make):
   game = make()
   for bad in (np.ones(game.end + 8), np.ones(3), np.zeros(game.end), np.full(game.end, np.nan)):
     with pytest.raises(errors.SpielCFRError):
       evaluate.evaluate(game, bad)
 
 
-def test_a_checkpoint_of_another_form_says_what_may_be_wrong(tmp_path):
+def test_a_checkpoint_of_another_form_names_the_likely_cause(tmp_path):
   spiel_cfr.CFRSolver(_parts(dtype="float32")).save(tmp_path / "solver.npz")
   with pytest.raises(errors.CheckpointMismatchError, match="another form"):
     spiel_cfr.CFRSolver(_parts()).restore(tmp_path / "solver.npz")

@@ -1,4 +1,4 @@
-"""Subtrees shared by processes: the same bytes as in one process, however many there are and whoever is killed."""
+"""Shards: the same bytes as in one process, for any number of processes, also if some are killed."""
 
 import concurrent.futures
 import contextlib
@@ -45,7 +45,7 @@ def _game(**options: Any) -> spiel_cfr.poker.PublicGame:
 
 @functools.cache
 def _endgame(**options: Any) -> spiel_cfr.poker.PublicGame:
-  """One with an action filter, and 48 subtrees."""
+  """A game with an action filter and 48 subtrees."""
   endgame = poker_games.random_endgame(3, 12, poker_games.TURN)
   return spiel_cfr.poker.compile_public_game(
     endgame.load(), poker_games.check_or_pot, partitioned=True, **options
@@ -54,7 +54,7 @@ def _endgame(**options: Any) -> spiel_cfr.poker.PublicGame:
 
 @functools.cache
 def _dice(**options: Any) -> spiel_cfr.games.VectorGame:
-  """One with forced moves, whose rows are shorter than vectors."""
+  """A game with forced moves, whose rows are shorter than vectors."""
   return spiel_cfr.games.compile_vector_game(
     "liars_dice(dice_sides=5)", partitioned=True, **options
   )
@@ -104,7 +104,7 @@ def _check_shards(
 @either
 @pytest.mark.parametrize("name", _SOLVERS)
 def test_as_in_one_process(name: str, compiled: Any) -> None:
-  """For one, two and three shards, and for threads; single steps are shared too."""
+  """Shards give the same bytes for one to three shards and for threads, also in single steps."""
   expected = _solved(compiled(), _SOLVERS[name])
   assert _alike(_solved(compiled(num_threads=2), _SOLVERS[name]), expected)
   for num_shards in (1, 2, 3, 100_000) if name == "cfr+" else (3,):
@@ -122,7 +122,7 @@ def test_single_precision(compiled: Any) -> None:
 
 
 def test_several_solvers_at_a_time() -> None:
-  """A process keeps one, and takes another in its place."""
+  """A process keeps one solver at a time, and replaces it by another."""
   game = spiel_cfr.runs.shard(_game(), Here(), 2)
   solvers = [make(game) for make in _SOLVERS.values()]
   for solver in solvers * 2:
@@ -132,7 +132,7 @@ def test_several_solvers_at_a_time() -> None:
 
 
 @either
-def test_what_is_held_stays(compiled: Any) -> None:
+def test_locked_infosets_keep_their_strategy(compiled: Any) -> None:
   solvers = [
     spiel_cfr.CFRPlusSolver(game)
     for game in (compiled(), spiel_cfr.runs.shard(compiled(), Here(), 2))
@@ -153,7 +153,7 @@ def test_what_is_held_stays(compiled: Any) -> None:
 
 @either
 def test_restarts_from_strategies(compiled: Any) -> None:
-  """What is written in this process is what others go on from."""
+  """Shards continue from arrays changed in this process."""
   solvers = [
     _solved(game, iterations=5)
     for game in (compiled(), spiel_cfr.runs.shard(compiled(), Here(), 2))
@@ -208,7 +208,7 @@ class _Torn(Here):
 
 
 @pytest.mark.parametrize("name", ["cfr+", "simultaneous", "adaptive"])
-def test_what_was_begun_is_done_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_begun_work_is_repeated(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
   expected = _solved(_game(), _SOLVERS[name])
   torn = _Torn(monkeypatch)
   monkeypatch.setattr(sharded_subtrees, "_BETWEEN_BARRIERS", 5)
@@ -242,7 +242,7 @@ class _Forgetful(Here):
 def test_processes_that_forget(
   name: str, barrier_every: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-  """Each is given the last barrier, and does again what it has done since."""
+  """A new process gets the last barrier and repeats the updates since."""
   monkeypatch.setattr(sharded_subtrees, "_BETWEEN_BARRIERS", barrier_every)
   executor = _Forgetful()
   game = spiel_cfr.runs.shard(_game(), executor, num_shards=3)
@@ -250,8 +250,8 @@ def test_processes_that_forget(
   assert executor.calls > 60
 
 
-def test_nobody_is_asked_twice_for_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-  """Processes that live are sent reach probabilities only, and hand over at barriers only."""
+def test_shards_are_sent_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+  """Living processes receive only reach probabilities, and send arrays only at barriers."""
   # How many visits, whether there is a barrier after them, and whether they are sent what they are to remember.
   orders: list[tuple[int, bool, bool]] = []
 
@@ -278,7 +278,7 @@ def test_nobody_is_asked_twice_for_the_same(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("iterations", [1, 6])
 def test_executors_that_fail_for_good(iterations: int) -> None:
-  """The iterations that were begun are finished here, and the solver can go on with another executor."""
+  """This process finishes the current iterations; the solver can continue with another executor."""
 
   class Failing(Here):
     works = 11
@@ -312,7 +312,7 @@ def test_executors_that_fail_for_good(iterations: int) -> None:
 
 
 def test_looking_never_fails() -> None:
-  """If processes can't hand over what they remember, this one does again what they have done."""
+  """If processes cannot send their state, this process repeats their updates."""
   executor = _Forgetful()
   solver = _solved(spiel_cfr.runs.shard(_game(), executor, num_shards=2), iterations=12)
 
@@ -324,7 +324,7 @@ def test_looking_never_fails() -> None:
 
 
 def test_barriers_that_fail_in_the_middle_of_a_run() -> None:
-  """This process does again what has been done, and then goes on from where it was."""
+  """This process repeats the updates, and then continues."""
 
   class Keeping(Here):
     refused = 0

@@ -1,4 +1,4 @@
-"""What solvers say of single infosets: regrets are OpenSpiel's own, in any form of game; reach is the owner's."""
+"""Snapshots of infosets: regrets are OpenSpiel's, in any form of game; reach is the owner's."""
 
 import copy
 from typing import Any
@@ -57,7 +57,7 @@ def test_regrets_are_those_of_open_spiel(case: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", quick_if_representative(SOLVERS))
 def test_every_solver_has_snapshots(name: str) -> None:
-  """They say what policies say, and change nothing."""
+  """Snapshots agree with policies, and change nothing."""
   solver = SOLVERS[name]("kuhn_poker")
   solver.run(6)
   before, flat = copy.copy(solver), solver.cumulative_regrets()
@@ -79,7 +79,7 @@ def test_every_solver_has_snapshots(name: str) -> None:
 
 
 def test_regret_matching_plays_its_regrets() -> None:
-  """Also inside of wrappers, after restarts and in windows of pruning."""
+  """Snapshots work inside wrappers, after restarts and in windows of pruning."""
   plain = spiel_cfr.FullWidthSolver("leduc_poker", RegretMatching.discounted())
   restarted = spiel_cfr.Restarted(plain, first_attempt=20)
   pruned = spiel_cfr.Pruned(CFRPlusSolver("liars_dice(dice_sides=3)"), shortest=20)
@@ -93,7 +93,7 @@ def test_regret_matching_plays_its_regrets() -> None:
 
 
 def test_forms_of_games() -> None:
-  """A game in vector form, as a whole and in parts, says what the list of its leaves says."""
+  """Snapshots in vector form, whole and in parts, equal those of the listed game."""
   source = poker_games.UNIVERSAL_POKER[0]
   expected: dict[str, Any] = {}
   for game in (

@@ -1,4 +1,4 @@
-"""What all solvers share: many iterations at once, interruption, arguments; and solving games nobody designed."""
+"""Properties of all solvers: many iterations at once, interruption, arguments, random games."""
 
 import _thread
 import threading
@@ -54,7 +54,7 @@ def test_run_equals_single_steps(name, make):
 
 
 def agrees(ours, theirs, iteration):
-  """Whether policies agree, as far as no tie and no tiny sum of regrets lets rounding decide."""
+  """Whether policies agree, except where ties or tiny sums of regrets let rounding decide."""
   scale = max(map(abs, ours.compiled_game.payoff_range))
   for node in theirs._info_state_nodes.values():
     regrets = node.cumulative_regret.values()
@@ -205,7 +205,7 @@ def test_bad_games(game, error):
 
 
 def test_interface_is_open_spiels():
-  """Research code changes its import and nothing else."""
+  """Research code changes only its import."""
   for _, theirs in SOLVERS.values():
     for name in ("evaluate_and_update_policy", "current_policy", "average_policy"):
       assert callable(getattr(spiel_cfr.FullWidthSolver, name)) and callable(getattr(theirs, name))
@@ -236,7 +236,7 @@ def test_weights_of_the_average_may_be_any_function():
 
 
 class _Remembering(spiel_cfr.RegretMinimizer):
-  """What its constructor is given is in no field."""
+  """A minimizer whose constructor arguments are not fields."""
 
   observe = spiel_cfr.RegretMatching().observe
 

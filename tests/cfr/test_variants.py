@@ -72,7 +72,7 @@ def _projected(y):
 
 
 def _replayed(update):
-  """Makes a rule of an update (memory, t, regrets) -> strategy that is replayed from the start."""
+  """Makes a rule from an update (memory, t, regrets) -> strategy, replayed from the start."""
 
   def rule(utilities):
     memory, strategy = {"R": np.zeros(_ACTIONS)}, np.full(_ACTIONS, 1 / _ACTIONS)
@@ -111,7 +111,7 @@ def _dcfr_plus(alpha, predictive):
 
 
 def _asymmetric(weight, most):
-  """Of the paper's equations, everything summed up anew in each iteration."""
+  """The paper's equations, with all sums computed again in each iteration."""
 
   def rule(utilities):
     strategy, r, memory = (
@@ -384,6 +384,6 @@ print(asked)
 
 
 def test_prepared_solvers_have_compiled_all_that_iterations_need():
-  """In a new process, where nothing else has asked for a kernel."""
+  """A new process compiles only the needed kernels."""
   printed = subprocess.check_output([sys.executable, "-c", _PREPARED], text=True)
   assert printed.strip() == "[]"

@@ -57,7 +57,7 @@ def weight_of(solver, iterations):
 
 
 def price_of(game, probabilities, start):
-  """Returns what a made-up history costs: by how much values at the roots are more than what the policy expects."""
+  """Returns the cost of an invented history: values at the roots minus the policy's expected values."""
   found = policy_values(game, probabilities, policies.sequence_form(game, probabilities))
   return found.regrets_at({"substitute": substitute}.get(start.form, proportional), start.scale)[1]
 
@@ -104,8 +104,8 @@ def test_the_identity_prices_substitutes_exactly(number, weights):
   ],
   [False, True],
 )
-def test_the_identity_bounds_what_forgets(number, minimizer, weights, form, alternating):
-  """Regrets that are rounded up only bound it; so do alternating updates, averaged as the others face them."""
+def test_the_identity_bounds_minimizers_that_forget(number, minimizer, weights, form, alternating):
+  """Rounded-up regrets and alternating updates satisfy the identity as an inequality."""
   if alternating and minimizer.prediction:
     pytest.skip("Only what never steps downhill may alternate for nothing.")
   game = game_of(number)
@@ -127,7 +127,7 @@ def test_the_identity_bounds_what_forgets(number, minimizer, weights, form, alte
 
 
 @pytest.mark.parametrize("number", range(len(GAMES)))
-def test_substitutes_are_what_they_are_said_to_be(number):
+def test_substitutes_satisfy_their_definition(number):
   game = game_of(number)
   probabilities = random_policy(game, 3)
   found = policy_values(game, probabilities, policies.sequence_form(game, probabilities))
@@ -216,7 +216,7 @@ def test_it_pays_for_cfr_in_turn():
 
 
 def test_it_pays_for_cfr_plus():
-  """From CFR's 1,000th average, in less than three quarters of the iterations to three targets."""
+  """From CFR's 1,000th average, three targets take less than three quarters of the iterations."""
   source = TabularCFRSolver(leduc(), alternating_updates=False)
   source.run(1000)
   for target in (1e-2, 2e-3, 5e-4):
@@ -229,7 +229,7 @@ def test_it_pays_for_cfr_plus():
 
 
 def test_from_an_equilibrium():
-  """The root is at no regret at all; the policy counts for many iterations, and stays as good."""
+  """At an equilibrium the root is 0: the policy counts for many iterations, and stays as good."""
   solved = spiel_cfr.solve(leduc(), exploitability=1e-12)
   for name in ("cfr", "cfr+"):
     solver = catalogue.make(name, leduc(), 100)
@@ -276,7 +276,7 @@ def test_the_current_policy_is_the_one_given():
     assert (solver.iteration, solver.warm_iterations, solver.nodes_touched) == (40, 40, 0)
 
 
-def test_what_is_refused_changes_nothing():
+def test_refusals_change_nothing():
   solver = spiel_cfr.CFRPlusSolver("kuhn_poker")
   solver.run(5)
   before = solver.state_dict()

@@ -1,4 +1,4 @@
-"""Solvers on forms of games with operations work, or are refused as the table says: every two of them meet."""
+"""Every pair of a form of game, a solver and an operation works, or is refused as the table says."""
 
 import pathlib
 import re
@@ -31,7 +31,7 @@ def test_cell(cell):
   assert type(info.value) is refusal.error
 
 
-def test_the_page_says_what_the_cells_do():
+def test_the_page_matches_the_cells():
   expected = report.render({cell: cell.expected for cell in _CELLS})
   assert _PAGE.read_text() == expected, "run `make composition`"
 
@@ -46,7 +46,7 @@ def test_no_operation_and_no_kind_of_solver_is_left_to_slow_tests():
 
 
 def test_every_two_meet_in_a_test():
-  """The tests are a small part of the cells, yet no form, solver or operation is left out with any other."""
+  """The tests are a small part of the cells, but cover all pairs."""
   assert set(_QUICK) <= set(_TESTED) <= set(_CELLS)
   assert len(set(_TESTED)) == len(_TESTED) < len(_CELLS) / 6
   assert {pair for cell in _TESTED for pair in cell.pairs} == {

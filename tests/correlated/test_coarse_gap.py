@@ -77,7 +77,7 @@ def test_forms_of_games(form):
 
 
 def test_it_falls_where_nash_conv_of_the_product_does_not():
-  """Shapley's game, a little off its symmetry: play goes round and round, and stays away from the only equilibrium."""
+  """Shapley's game, slightly off its symmetry: play cycles and stays away from the only equilibrium."""
   solver = tracked(
     pyspiel.create_matrix_game(
       [[0.0, 1.1, 0.0], [0, 0, 1], [1, 0, 0]], [[0.0, 0, 1], [1, 0, 0], [0, 1, 0]]

@@ -84,7 +84,7 @@ def test_iterates_are_open_spiels(name, deviations, monkeypatch):
   ],
 )
 def test_iterates_are_those_of_open_spiels_code_with_the_papers_sets(name, deviations, monkeypatch):
-  """And with what is remembered looked up as there."""
+  """Iterates equal OpenSpiel's with its lookup of remembered actions."""
   monkeypatch.setattr(efr, "create_probs_from_index", open_spiel_efr.remembered)
   source = load(name)
   theirs = open_spiel_efr.PaperEFR(source, *correlated.DEVIATIONS[deviations])
@@ -94,7 +94,7 @@ def test_iterates_are_those_of_open_spiels_code_with_the_papers_sets(name, devia
 
 @pytest.mark.parametrize("name", correlated.DEVIATIONS)
 def test_where_open_spiels_sets_are_not_the_papers(name):
-  """As docs/theory/correlated.md has it, deviation by deviation."""
+  """OpenSpiel's sets differ from the paper's as docs/theory/correlated.md says, deviation by deviation."""
   theirs = {
     "blind action": efr.return_blind_action,
     "informed action": efr.return_informed_action,
@@ -138,8 +138,8 @@ def test_blind_counterfactual_deviations_are_cfr():
 
 
 @pytest.mark.parametrize("deviations", correlated.MEASURED)
-def test_what_it_minimizes_vanishes(deviations):
-  """As 1 / sqrt(T) at least: with 16 times the iterations, a quarter, and a margin."""
+def test_minimized_gaps_vanish(deviations):
+  """Gaps fall at least as 1 / sqrt(T): 16 times the iterations give a quarter, with a margin."""
   solver = correlated.EFRSolver(load("unequal actions"), deviations)
   # Behavioural deviations have all others in them.
   all_kinds = tuple(correlated.KINDS)
@@ -159,7 +159,7 @@ def test_what_it_minimizes_vanishes(deviations):
 
 
 def told(rates):
-  """Returns what a solver plays whose only regrets are these, of playing a, the column, instead of b."""
+  """Returns a solver's strategy, given its regrets for playing column a instead of row b."""
   game = pyspiel.create_matrix_game(np.ones((len(rates), 2)), np.eye(len(rates), 2))
   solver = correlated.EFRSolver(pyspiel.convert_to_turn_based(game), "informed action")
   solver.state.regrets[: rates.size] = rates.ravel()
@@ -168,7 +168,7 @@ def told(rates):
 
 
 def test_several_stationary_distributions_are_mixed_as_least_squares_mix_them():
-  """Two that nothing leads away from, one of two actions and one of a single one, and two actions that lead there."""
+  """Two absorbing classes, of two actions and of one, and two actions that lead to them."""
   rates = np.zeros((5, 5))
   rates[0, 1], rates[1, 0], rates[3, 0], rates[3, 4], rates[4, 2] = 0.3, 0.2, 0.1, 0.4, 0.7
   chain = rates / rates.sum()
@@ -207,7 +207,7 @@ def test_checkpoints(tmp_path):
     assert other.gap().gap == solver.gap().gap
 
 
-def test_what_it_refuses(monkeypatch):
+def test_refused_arguments(monkeypatch):
   with pytest.raises(errors.ArgumentError, match="'causal partial sequence'"):
     correlated.EFRSolver("kuhn_poker", "every")
   monkeypatch.setattr(correlated.deviations, "_MOST_REGRETS", 100)
@@ -217,7 +217,7 @@ def test_what_it_refuses(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["", 0, False, []])
 def test_kinds_that_are_none(kind):
-  """They counted as None, which is the strongest gap."""
+  """Empty and false kinds are refused; they counted as None, the strongest gap."""
   solver = spiel_cfr.EFRSolver("kuhn_poker")
   solver.run(1)
   with pytest.raises(errors.ArgumentError, match="kind must be one of"):

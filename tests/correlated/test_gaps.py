@@ -78,7 +78,7 @@ def played(game, mixture, deviations="twice informed partial sequence"):
 
 @pytest.mark.parametrize("name", GAMES)
 @pytest.mark.parametrize("kind", correlated.KINDS)
-def test_gaps_are_what_the_best_deviator_gains(name, kind):
+def test_gaps_equal_the_gain_of_the_best_deviation(name, kind):
   source = GAMES[name]()
   game = spiel_cfr.compile_game(source)
   mixture = mixed(game, 1, 2)
@@ -115,7 +115,7 @@ def test_open_spiel_finds_the_same_coarse_gap(name):
 
 @pytest.mark.parametrize("name", GAMES)
 def test_open_spiel_finds_the_same_normal_form_gap(name):
-  """Where all are told another strategy each time, and where some are told the same."""
+  """Gaps if every profile tells different strategies, and if some strategies repeat."""
   source = GAMES[name]()
   game = spiel_cfr.compile_game(source)
   weights, profiles = zip(*mixed(game, 2, 4), strict=True)
@@ -192,8 +192,8 @@ def test_the_normal_form_gap_is_that_of_the_pure_strategies_that_are_told(seed, 
   assert (more >= np.array(expected.deviation_incentives) - 1e-11).all()
 
 
-def test_who_is_told_a_mixed_strategy_is_told_more():
-  """Matching pennies: three profiles that together are uniform play, in which no player is told anything of use."""
+def test_mixed_strategies_reveal_more():
+  """Matching pennies: three profiles that mix to uniform play, so recommendations carry no information."""
   game = spiel_cfr.compile_game("matrix_mp")
   chances = ((0.6, 0.6), (0.4, 0.6), (0.5, 0.3))
   mixture = correlated.MixturePolicy(
@@ -258,7 +258,7 @@ def test_correlation_plans_say_the_same(name):
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_who_may_do_more_gains_more(name):
+def test_larger_sets_of_deviations_gain_more(name):
   game = spiel_cfr.compile_game(GAMES[name]())
   weights, profiles = zip(*mixed(game, 4, 4), strict=True)
   mixture = correlated.MixturePolicy(game, profiles, weights)
@@ -272,7 +272,7 @@ def test_who_may_do_more_gains_more(name):
 
 
 def test_an_equilibrium_of_one_kind_that_is_none_of_the_next():
-  """Rock, paper, scissors in which both always show the same: who sees what is recommended wins all."""
+  """Rock, paper, scissors with equal recommendations: a player who sees its own wins always."""
   game = spiel_cfr.compile_game("matrix_rps")
   play = correlated.EmpiricalPlay(game)
   for shown in np.eye(3):
@@ -282,7 +282,7 @@ def test_an_equilibrium_of_one_kind_that_is_none_of_the_next():
   assert play.gap().gap == pytest.approx(2.0)
 
 
-def test_what_a_play_does_not_keep():
+def test_gaps_that_play_cannot_measure():
   play = correlated.EmpiricalPlay("kuhn_poker", "blind action")
   with pytest.raises(errors.ArgumentError, match="has played nothing"):
     play.gap()
@@ -356,7 +356,7 @@ def test_the_second_game_of_greenwald_and_sarfati():
 
 
 def test_the_game_of_gibson():
-  """Section 2.2 of his "Regret Minimization in Non-Zero-Sum Games" (2013): a coarse equilibrium that is none else."""
+  """Section 2.2 of his "Regret Minimization in Non-Zero-Sum Games" (2013): an equilibrium that is only coarse."""
   game = spiel_cfr.compile_game(
     pyspiel.create_matrix_game([[1, 0], [0, 2], [-1, 1]], np.zeros((3, 2)))
   )
@@ -368,7 +368,7 @@ def test_the_game_of_gibson():
 
 @pytest.mark.parametrize("weight", [1e308, 1e101, 5e-324, 0.0, -1.0, math.nan, 10**400, None, "1"])
 def test_weights_that_sums_can_not_carry(weight):
-  """Twice 1e308 was a gap of 0."""
+  """Weights that overflow are refused: twice 1e308 gave a gap of 0."""
   play = spiel_cfr.correlated.EmpiricalPlay("kuhn_poker")
   uniform = spiel_cfr.policies.uniform(play.compiled_game)
   with pytest.raises(errors.ArgumentError, match="weight must be weights"):

@@ -1,4 +1,4 @@
-"""The mediator: what it tells, and that a best response in the game with recommendations gains what it says."""
+"""The mediator: its recommendations, and best responses in the game with recommendations."""
 
 import collections
 import copy
@@ -39,7 +39,7 @@ def best_response(game, laws, player, concept):
     return state.child(state.legal_actions()[place]), law, law_told, left, chance
 
   def value(nodes):
-    """Of nodes (state, law, told, left, probability) that the player has come to with the same knowledge."""
+    """Returns the value of nodes (state, law, told, left, probability) with the same information of the player."""
     total, groups = 0.0, collections.defaultdict(list)
     while nodes:
       state, law, now, left, chance = nodes.pop()
@@ -99,7 +99,7 @@ def best_response(game, laws, player, concept):
 @pytest.mark.parametrize("concept", ["EFCE", "EFCCE"])
 @pytest.mark.parametrize("name", ["sheriff", "kuhn"])
 def test_leaving_gains_nothing(name, concept):
-  """Kuhn poker has private cards, where the plan is none that a mediator could draw beforehand."""
+  """Kuhn poker has private cards: a mediator cannot draw the plan beforehand."""
   game = spiel_cfr.compile_game(SHERIFF if name == "sheriff" else "kuhn_poker")
   found = correlated.optimal_equilibrium(game, concept, 1)
   assert found.gains == pytest.approx([0, 0], abs=1e-9)
@@ -122,7 +122,7 @@ def pure_profiles(game, count):
 
 @pytest.mark.parametrize("source", [SHERIFF, "kuhn_poker", 3, 8])
 def test_gains_of_mixtures(source):
-  """Where it pays to obey first and to leave later, too."""
+  """Also where the best deviation obeys first and leaves later."""
   if isinstance(source, int):
     source = random_games.random_game(source, zero_sum=False, max_depth=5, max_histories=40)
   game = spiel_cfr.compile_game(source)
@@ -145,7 +145,7 @@ def test_gains_of_mixtures(source):
         assert gains[player] == pytest.approx(value - expected[player], abs=1e-9)
 
 
-def test_bots_get_what_is_expected():
+def test_mean_returns_of_bots_equal_expected_values():
   game = pyspiel.load_game(SHERIFF)
   found = correlated.optimal_equilibrium(game)
   bots = found.policy.bots(seed=0)
@@ -157,8 +157,8 @@ def test_bots_get_what_is_expected():
   assert [bot.player_id() for bot in bots] == [0, 1]
 
 
-def test_who_moves_at_once_is_told_what_goes_together():
-  """In Shapley's game the best equilibrium is off the diagonal, where somebody always wins."""
+def test_simultaneous_moves_get_joint_recommendations():
+  """In Shapley's game the best equilibrium avoids the diagonal, where both get nothing."""
   game = pyspiel.load_game("matrix_shapleys_game")
   mediator = correlated.optimal_equilibrium(game).policy.mediator(seed=1)
   state, seen = game.new_initial_state(), collections.Counter()
@@ -171,7 +171,7 @@ def test_who_moves_at_once_is_told_what_goes_together():
   assert len(seen) == 6
 
 
-def test_who_leaves_is_told_no_more():
+def test_players_who_leave_get_no_more_advice():
   game = pyspiel.load_game("sheriff(num_rounds=2,max_items=1,max_bribe=1)")
   policy = correlated.MixturePolicy(
     game, [spiel_cfr.policies.uniform(spiel_cfr.compile_game(game))]
@@ -211,7 +211,7 @@ def test_three_players_are_told_one_profile():
   assert 18 < seen[4.0] < 40
 
 
-def test_what_is_no_mixture():
+def test_invalid_mixtures_are_refused():
   uniform = spiel_cfr.policies.uniform(spiel_cfr.compile_game("kuhn_poker"))
   for weights in ([1, 2], [-1], [0], [np.nan], ["a"]):
     with pytest.raises(errors.ArgumentError, match="one for each"):

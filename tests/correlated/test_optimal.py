@@ -75,7 +75,7 @@ def best_by_listing(game, concept, objective):
     }[concept]
     for infoset, sequence in triggers:
       inside = np.ones(len(owner), bool) if infoset is None else below(infoset, owner, above)
-      # What may be played from there on, by whoever comes there.
+      # The possible continuations from there on.
       comes = own[:, 0 if infoset is None else above[infoset]] > 0
       for continuation in np.unique(own[comes] * inside, axis=0):
         gains = np.where(
@@ -132,7 +132,7 @@ def test_against_all_pairs_of_pure_strategies(seed):
 
 
 def test_the_sheriff_s_game():
-  """The three concepts part, and the listing, which knows nothing of relevant pairs, finds the same."""
+  """The three concepts differ, and the listing of all pairs finds the same values."""
   game = spiel_cfr.compile_game(SHERIFF)
   values = []
   for concept in CONCEPTS:
@@ -145,7 +145,7 @@ def test_the_sheriff_s_game():
 
 
 def test_two_rounds_with_the_sheriff():
-  """Bribes are passwords: two items for a bribe of 2, what the sheriff would get by looking, so it does not."""
+  """Bribes are passwords: two items for a bribe of 2, as much as the sheriff would get by inspecting."""
   found = correlated.optimal_equilibrium(
     "sheriff(item_penalty=1.0,item_value=5.0,max_bribe=2,max_items=5,num_rounds=2,sheriff_penalty=1.0)"
   )
@@ -175,12 +175,12 @@ def test_shapley_s_game():
 
 
 def test_battleship():
-  """No ship is lost with probability 5/18: what was found first, so that a change shows."""
+  """No ship is lost with probability 5/18: our own first result, to notice changes."""
   found = correlated.optimal_equilibrium(
     "battleship(board_height=3,board_width=1,ship_sizes=[1],ship_values=[1.0],num_shots=2,allow_repeated_shots=False,"
     "loss_multiplier=2.0)"
   )
-  # Whoever sinks a ship gets 1, and its owner -2: welfare is minus the probability that one is lost.
+  # Sinking a ship gives 1 to the player, and -2 to its owner: welfare is minus the probability that one is lost.
   assert found.value == pytest.approx(-13 / 18)
   assert found.expected_values == pytest.approx([-1 / 9, -11 / 18])
 
@@ -201,7 +201,7 @@ def xor_game():
 def test_private_types_have_a_bound():
   """Clauser, Horne, Shimony and Holt's game: shared randomness wins 3/4 of it.
 
-  Correlation plans know only that nobody learns the other's bit, and win always.
+  Correlation plans only require that no player learns the other's bit, and always win.
   """
   game = spiel_cfr.compile_game(xor_game())
   found = correlated.optimal_equilibrium(game)
@@ -211,7 +211,7 @@ def test_private_types_have_a_bound():
   assert "at most 2" in repr(found)
 
 
-def test_what_has_no_plan():
+def test_games_without_correlation_plans_are_refused():
   """Each refusal says what to do."""
   with pytest.raises(errors.UnsupportedGameError, match="see MixturePolicy"):
     correlated.optimal_equilibrium("kuhn_poker(players=3)")

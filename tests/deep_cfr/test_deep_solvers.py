@@ -1,4 +1,4 @@
-"""Deep solvers: seeds, convergence, states, policies, and what is refused."""
+"""Deep solvers: seeds, convergence, states, policies, refusals."""
 
 import copy
 import dataclasses
@@ -91,7 +91,7 @@ def test_new_networks_for_every_fit() -> None:
 
 @pytest.mark.parametrize("algorithm", [pytest.param("linear", marks=pytest.mark.slow), "pdcfr+"])
 def test_states(algorithm: Any) -> None:
-  """On states the average is that of all networks, and better than what is played at first."""
+  """On states the average is that of all networks, and better than the first strategy."""
   solver = spiel_cfr.DeepCFRSolver(
     "kuhn_poker", algorithm=algorithm, seed=1, num_traversals=60, engine="states", **SMALL
   )
@@ -254,6 +254,6 @@ def test_without_jax_an_error_says_what_to_install(monkeypatch: pytest.MonkeyPat
   network.libraries.cache_clear()
 
 
-def test_nobody_waits_for_jax_who_needs_no_networks() -> None:
+def test_jax_is_imported_only_for_networks() -> None:
   code = "import sys, spiel_cfr; spiel_cfr.DeepCFRSolver; sys.exit('jax' in sys.modules)"
   assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

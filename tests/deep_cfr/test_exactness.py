@@ -1,4 +1,4 @@
-"""Deep CFR with nothing left to learn is what it approximates: samples, memories and averages are exact."""
+"""Deep CFR with exact learners equals tabular CFR: samples, memories and averages are exact."""
 
 import collections
 from typing import Any
@@ -55,7 +55,7 @@ def _counterfactual(compiled: Any, current: Any) -> np.ndarray:
 
 
 class _Outcomes:
-  """Goes through all that can be drawn, in place of `pick`."""
+  """Enumerates all draws, in place of `pick`."""
 
   def __init__(self) -> None:
     self._drawn: list[tuple[int, list[float]]] = []
@@ -130,7 +130,7 @@ def test_expected_samples_on_states_are_the_exact_advantages(
 
 
 class _Tables:
-  """What a solver on states plays now."""
+  """Returns the current strategy of a solver on states."""
 
   def __init__(self, solver: Any) -> None:
     self._solver = solver
@@ -240,7 +240,7 @@ def test_exact_memory_has_the_gradient_of_all_samples(load: Any) -> None:
 
 
 def test_the_loss_is_weighted_masked_and_what_is_fitted() -> None:
-  """Two rows of the same features settle on the weighted mean, and what is masked counts for nothing."""
+  """Two rows with equal features converge to the weighted mean; masked entries do not count."""
   features = np.array([[1, 0], [1, 0], [0, 1]], np.float32)
   targets = np.array([[1.0, 9.0], [0.0, 9.0], [0.5, -1.0]])
   mask = np.array([[True, False], [True, False], [True, True]])

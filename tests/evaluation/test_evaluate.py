@@ -124,7 +124,7 @@ def test_exploitability_needs_two_players_and_constant_sum(name):
 
 
 @pytest.mark.parametrize("player", [-1, 2, 0.5, "first", None])
-def test_best_response_of_nobody(player):
+def test_best_response_of_a_player_without_moves(player):
   compiled = spiel_cfr.compile_game("kuhn_poker")
   with pytest.raises(errors.ArgumentError, match="player"):
     spiel_cfr.best_response(compiled, random_policy(compiled, 0), player)
@@ -155,8 +155,8 @@ def test_value_of_leduc_poker():
     lambda: spiel_cfr.poker.compile_public_game(poker_games.UNIVERSAL_POKER[0], partitioned=True),
   ],
 )
-def test_sums_that_rounding_has_taken_apart_are_worth_what_their_policy_is(make):
-  """As those of a million iterations; what there was too much of at an infoset has counted as a gain, or as a loss."""
+def test_sums_with_rounding_errors_have_the_value_of_their_policy(make):
+  """Sums of a million iterations: excess probability at an infoset counted as a gain or a loss."""
   solver = spiel_cfr.RestartedCFRSolver(make())
   solver.run(3000)
   game, exact = solver.compiled_game, solver.average_sequence_form()

@@ -100,7 +100,7 @@ def test_both_players_matrices_are_one_where_there_are_more_than_eight_types(see
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_matrices_say_what_the_arrays_say(form):
+def test_matrices_equal_the_arrays(form):
   game, rng = form.compiled, np.random.default_rng(0)
   sums = rng.random(game.end)
   probabilities = policies.behavioral_form(game, sums)

@@ -1,4 +1,4 @@
-"""Games that are written as Gambit has them are the same games when OpenSpiel reads them."""
+"""Games written in Gambit's format are the same games when OpenSpiel reads them."""
 
 import re
 from fractions import Fraction
@@ -86,7 +86,7 @@ def test_the_game_is_the_same(tmp_path, name):
 
 @pytest.mark.parametrize("name", GAMES)
 def test_chance_sums_to_one_and_remembers(tmp_path, name):
-  """Else Gambit refuses the file, or says that the game has imperfect recall; `test_gambit` asks it."""
+  """Otherwise Gambit refuses the file or reports imperfect recall; see `test_gambit`."""
   spiel_cfr.exchange.save_efg(GAMES[name](), tmp_path / "game.efg")
   lines = (tmp_path / "game.efg").read_text().splitlines()
   nodes = [re.match(r'c "" (\d+) "" \{ (.*) \} 0$', line) for line in lines if line[0] == "c"]

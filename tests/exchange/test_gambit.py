@@ -113,7 +113,7 @@ def test_equilibria_are_worth_the_same(tmp_path, name):
 @pytest.mark.parametrize(
   "name", ["kuhn_poker", "goofspiel", "odd chances", "3 players", "general-sum"]
 )
-def test_what_gambit_writes_is_read_by_open_spiel(tmp_path, name):
+def test_open_spiel_reads_gambits_files(tmp_path, name):
   compiled = spiel_cfr.compile_game((GAMES | MORE_GAMES)[name](), vector_form=False)
   read = read_by_gambit(compiled, tmp_path / "game.efg")
   read.to_efg(tmp_path / "again.efg")

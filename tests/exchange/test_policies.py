@@ -1,4 +1,4 @@
-"""Policies in tables come back as they were, to OpenSpiel's C++ too, and other files are refused by name."""
+"""Policy tables are read back unchanged, also by OpenSpiel's C++; other files are refused by name."""
 
 import json
 
@@ -37,7 +37,7 @@ def test_open_spiel_reads_tables(tmp_path):
   assert pyspiel.nash_conv(game, theirs) == pytest.approx(solver.nash_conv(), abs=1e-12)
 
 
-def test_what_is_left_out_is_not_played(tmp_path):
+def test_left_out_actions_are_not_played(tmp_path):
   table = {f"{card}{history}": {"1": 1} for card in "012" for history in ("", "b", "p", "pb")}
   (tmp_path / "policy.json").write_text(json.dumps(table))
   read = spiel_cfr.load_policy("kuhn_poker", tmp_path / "policy.json")
@@ -55,7 +55,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_is_no_table(tmp_path, name):
+def test_invalid_tables_are_refused(tmp_path, name):
   path = tmp_path / "policy.json"
   path.write_bytes(BROKEN[name])
   with pytest.raises(errors.FileFormatError, match="is not a table of a policy"):

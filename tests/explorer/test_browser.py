@@ -35,7 +35,7 @@ class Page:
     return self.driver.execute_script(script, *arguments)
 
   def settle(self):
-    """Waits until the page has drawn, and done what follows drawing, twice: the first may have changed something."""
+    """Waits until the page has been drawn twice, since the first drawing may change something."""
     self.driver.execute_async_script(
       "const done = arguments[0], drawn = (then) => requestAnimationFrame(() => setTimeout(then));"
       "drawn(() => drawn(done))"
@@ -66,7 +66,7 @@ class Page:
     return self.run("return document.querySelectorAll(arguments[0]).length", selector)
 
   def click(self, selector, index=0):
-    """Clicks as a mouse does, which fails where something lies above."""
+    """Clicks like a mouse, which fails if another element covers the target."""
     elements = self.driver.find_elements("css selector", selector)
     assert len(elements) > index, selector
     self.run("arguments[0].scrollIntoView({block: 'center'})", elements[index])
@@ -87,7 +87,7 @@ class Page:
     assert self.driver.get_log("browser") == []
 
   def assert_seen(self, selector):
-    """An element can be seen: it is in the window, and nothing lies above its middle."""
+    """Asserts that an element is visible: in the window, with its middle not covered."""
     assert self.run(
       "const element = document.querySelector(arguments[0]), box = element.getBoundingClientRect();"
       "const found = document.elementFromPoint((box.left + box.right) / 2, (box.top + box.bottom) / 2);"
@@ -412,7 +412,7 @@ def test_three_players_and_a_part_of_a_game(window, tmp_path):
 
 
 def test_a_mediator(window, tmp_path):
-  """What the smuggler is told, what it does, and what leaving would be worth."""
+  """Advice to the smuggler, its actions, and the value of leaving."""
   game = "sheriff(item_penalty=1.0,item_value=5.0,max_bribe=1,max_items=2,num_rounds=1,sheriff_penalty=1.0)"
   found = spiel_cfr.correlated.optimal_equilibrium(game)
   page = Page(window, spiel_cfr.explore(found.policy, tmp_path / "page.html").path)
@@ -433,7 +433,7 @@ def test_a_mediator(window, tmp_path):
 
 
 def test_many_infosets(window, tmp_path):
-  """The list draws only what is seen."""
+  """The list draws only visible rows."""
   solver = spiel_cfr.CFRSolver("liars_dice(dice_sides=4)")
   solver.run(1)
   found = spiel_cfr.explore(solver, tmp_path / "page.html")

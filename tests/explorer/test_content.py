@@ -1,4 +1,4 @@
-"""What pages show is what a plain recursion over OpenSpiel's states finds."""
+"""Numbers on pages equal those of a plain recursion over OpenSpiel's states."""
 
 import itertools
 
@@ -28,7 +28,7 @@ def random_policy(compiled, seed):
 
 
 def values_below(state, table):
-  """Returns what the players expect from a state on."""
+  """Returns the players' expected payoffs from a state on."""
   if state.is_terminal():
     return np.array(state.returns())
   moves = (
@@ -105,7 +105,7 @@ def test_infosets(name):
 
 @pytest.mark.parametrize("name", GAMES)
 def test_best_responses(name):
-  """What a best response expects at the first infosets of its owner adds up to its value."""
+  """Best response values at the owner's first infosets add up to the total value."""
   compiled = spiel_cfr.compile_game(GAMES[name]())
   behavioral = random_policy(compiled, 2)
   infosets = describe(compiled, behavioral, **_ALL).infosets
@@ -169,7 +169,7 @@ def test_tree(name):
   assert check(compiled.game.new_initial_state(), 0) == len(tree.mover) == compiled.num_states
 
 
-def test_what_is_likeliest_is_kept():
+def test_the_likeliest_parts_are_kept():
   compiled = spiel_cfr.compile_game("leduc_poker")
   behavioral = random_policy(compiled, 4)
   whole = describe(compiled, behavioral, **_ALL)
@@ -255,7 +255,7 @@ VECTOR_GAMES = {
   ],
 )
 def test_public_states(name):
-  """Hands at public states are worth what their infosets are worth where all histories are listed."""
+  """Values of hands at public states equal those of their infosets in the listed game."""
   game, kept = VECTOR_GAMES[name]()
   compiled = spiel_cfr.poker.compile_public_game(game, kept)
   enumerated = spiel_cfr.compile_game(game, action_filter=kept, vector_form=False)
@@ -363,7 +363,7 @@ TYPED_GAMES = {
 
 @pytest.mark.parametrize("name", TYPED_GAMES)
 def test_types(name):
-  """Types at public states are worth what their infosets are worth where all histories are listed."""
+  """Values of types at public states equal those of their infosets in the listed game."""
   game = TYPED_GAMES[name]()
   compiled = spiel_cfr.games.compile_vector_game(game)
   tree = compiled.tree

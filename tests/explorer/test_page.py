@@ -1,4 +1,4 @@
-"""Pages as files: what is in them, what can't be in them, and what is refused."""
+"""Pages as files: contents, escaping, and refusals."""
 
 import pathlib
 import re
@@ -123,7 +123,7 @@ def test_policies_of_any_kind(tmp_path, solution):
 
 
 def test_below_a_public_state(tmp_path):
-  """What leads there and what follows, with the numbers that the page of the whole game has."""
+  """The page has the path and the subtree, with the numbers of the whole game's page."""
   solver = spiel_cfr.CFRSolver("leduc_poker")
   solver.run(3)
   tree = search.public_states("leduc_poker")
@@ -183,7 +183,7 @@ def test_traces(tmp_path, solution):
   assert explorer_pages.read(path)["header"]["traces"][0]["iterations"][-1] == 8
 
 
-def test_what_makes_no_sense_is_refused(tmp_path, solution):
+def test_invalid_arguments_are_refused(tmp_path, solution):
   path = tmp_path / "page.html"
   with pytest.raises(errors.ArgumentError, match="game="):
     spiel_cfr.explore(solution.policy_dict(), path)

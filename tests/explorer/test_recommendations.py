@@ -1,4 +1,4 @@
-"""Pages of mediators: what players expect who obey, and what the best deviation is worth, against gaps."""
+"""Pages of mediators: values of obeying and of the best deviation, against gaps."""
 
 import explorer_pages
 import numpy as np
@@ -56,7 +56,7 @@ def test_leaving_an_equilibrium_gains_nothing(source):
   assert gains.nash_conv == pytest.approx(0, abs=1e-9)
 
 
-def test_what_the_page_says(tmp_path):
+def test_contents_of_the_page(tmp_path):
   found = correlated.optimal_equilibrium(SHERIFF)
   page = spiel_cfr.explore(found.policy, tmp_path / "page.html")
   content = explorer_pages.read(page.path)
@@ -71,7 +71,7 @@ def test_what_the_page_says(tmp_path):
     told = content["infostates"][row].partition("[told ")[2].partition("]")[0]
     actions = range(begins[row], begins[row] + table["num_actions"][row])
     assert [names[table["move"][a]] for a in actions if table["probability"][a] == 1] == [told]
-    # In an equilibrium nobody expects more of anything else.
+    # In an equilibrium no deviation gains.
     assert table["best_value"][row] == pytest.approx(table["value"][row], abs=1e-3)
   # The sheriff sees a bribe, and not what the smuggler was told.
   labels = [content["labels"][row] for row in obeyed if table["player"][row] == 1]
@@ -81,7 +81,7 @@ def test_what_the_page_says(tmp_path):
     spiel_cfr.explore(found.policy, tmp_path / "page.html", max_nodes=50)
 
 
-def test_whoever_leaves_makes_the_best_of_it(tmp_path):
+def test_leavers_play_best_responses(tmp_path):
   page = spiel_cfr.explore(mixture(SHERIFF), tmp_path / "page.html")
   content = explorer_pages.read(page.path)
   left = ["[left " in name for name in content["infostates"]]

@@ -47,7 +47,7 @@ def divergence(compiled, distance, regularizer, x, z):
 
 
 def prox(compiled, distance, regularizer, utility, center, scale):
-  """Returns what a proximal step of all players plays, in behavioural form, and the sum of the maxima."""
+  """Returns the proximal step of all players in behavioural form, and the sum of the maxima."""
   entropy = regularizer == "entropy"
   with np.errstate(divide="ignore"):
     start = np.where(center > 0, np.log(center), 0.0) if entropy else center
@@ -108,7 +108,7 @@ def test_steps_are_optimal(regularizer, weights, seed):
 
 
 @CONVEX
-def test_without_utilities_nobody_moves(regularizer, weights):
+def test_without_utilities_strategies_do_not_change(regularizer, weights):
   compiled, rng = game(1), np.random.default_rng(2)
   distance = DilatedDistance(compiled, regularizer, weights)
   center = random_strategies(compiled, rng)
@@ -131,7 +131,7 @@ def test_distances_are_strongly_convex(regularizer, weights, seed):
 
 
 def test_small_weights_are_not_enough():
-  """What the weights are for: with the Euclidean distance and a weight of 1 everywhere, the bound fails."""
+  """Purpose of the weights: with the Euclidean distance and weights of 1, the bound fails."""
   compiled, rng = game(0), np.random.default_rng(0)
   distance = DilatedDistance(compiled, "euclidean", "one")
   ratios = []

@@ -1,4 +1,4 @@
-"""First-order methods keep the bounds that are proven of them, and do what their definitions say."""
+"""First-order methods satisfy their proven bounds and their definitions."""
 
 import functools
 import math
@@ -149,7 +149,7 @@ def test_domwu_on_a_matrix_game():
     result = center * np.exp(eta * gradient)
     return result / result.sum()
 
-  # Away from the start, where nobody gains.
+  # Away from the start, where no deviation gains.
   for _ in range(20):
     gradients = payoffs @ points[1], -payoffs.T @ points[0]
     centers = [moved(*pair) for pair in zip(centers, gradients, strict=True)]
@@ -248,7 +248,7 @@ def test_states_that_are_none():
 
 @pytest.mark.parametrize("name", ["point", "cumulative"])
 def test_averages_that_are_no_multiple_of_a_sequence_form(name):
-  """NashConv of such a thing can be negative."""
+  """NashConv of infeasible strategies can be negative."""
   solver = spiel_cfr.first_order.KOMWUSolver("kuhn_poker")
   solver.run(3)
   state = solver.state_dict()

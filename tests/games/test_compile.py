@@ -1,4 +1,4 @@
-"""Compiling: every kind of game comes out right, and games that can't be solved are refused by name."""
+"""Compiling: every kind of game is correct, and unsolvable games are refused by name."""
 
 import dataclasses
 import itertools
@@ -31,7 +31,7 @@ def efg(body):
 
 
 def uniform_values(state):
-  """Returns the players' expected returns when everybody plays uniformly."""
+  """Returns the players' expected returns under uniform play."""
   if state.is_terminal():
     return np.array(state.returns())
   if state.is_chance_node():
@@ -237,7 +237,7 @@ def test_max_nodes_must_be_a_positive_integer(bad):
 
 @pytest.mark.parametrize(("distinct", "most"), [(20_000, 3), (1000, 10)])
 def test_leaves_are_sorted_a_bounded_number_of_times(monkeypatch, distinct, most):
-  """However many there are, and whether most of them are kept or few; and in little room."""
+  """Few sorts suffice for many leaves, whether most of them are distinct or few, in little memory."""
   monkeypatch.setattr(terminal_histories, "_MERGE_EVERY", 16)
   lengths = []
 
@@ -316,7 +316,7 @@ print(peak, num_leaves, sum(map(len, walk.parents)))
   ],
 )
 def test_memory(name, traced, per_infoset):
-  """In a process of its own: threads that other tests have begun ask for memory too."""
+  """A separate process, since threads of other tests use memory too."""
   printed = subprocess.check_output([sys.executable, "-c", _PEAK, name, traced])
   peak, leaves, infosets = map(int, printed.split())
   # A hundredth more, for what does not grow with the game.

@@ -1,4 +1,4 @@
-"""Games whose returns are not what their types say: whoever walks their states names a history that says so."""
+"""Games whose returns contradict their types: every walk names a history that shows it."""
 
 import random
 import re
@@ -48,7 +48,7 @@ DOORS = {
 
 
 def lying(seed, off, total=0.0):
-  """Returns a game that says something else than it does at one end, which chance does not rule out, by `off`."""
+  """Returns a game whose returns differ by `off` from its declared sum at one possible end."""
   game, choose = typed_games.TypedGame(seed, max_depth=3, total=total), random.Random(seed)
   state = game.new_initial_state()
   while not state.is_terminal():
@@ -65,7 +65,7 @@ def check(door, seed, off, total):
   history = re.escape(f"history [{', '.join(map(str, game.lie[0]))}]")
   with pytest.raises(errors.UnsupportedGameError) as caught:
     DOORS[door](game)
-  # The vector form compares deals that nobody tells apart before it looks at sums.
+  # The vector form compares indistinguishable deals before it checks sums.
   if "vector" not in door or "neither player tells apart" not in str(caught.value):
     assert caught.type is errors.InvalidPayoffError
     assert re.search(rf"{history} .*sum to .*GENERAL_SUM", str(caught.value))
@@ -88,7 +88,7 @@ def test_walks_name_any_wrong_sum(door, seed, off, total):
 
 
 class _Loose(typed_games.TypedGame):
-  """A game that names no sum, and bounds that say nothing."""
+  """A game without a declared sum and without bounds."""
 
   def utility_sum(self):
     return None
@@ -110,7 +110,7 @@ def test_a_constant_that_is_not_named():
 
 
 def test_ties_are_as_large_as_payoffs_that_there_are():
-  """With ties of 1e-12 of what the game says that payoffs are, nothing would be learnt."""
+  """Ties of 1e-12 of the declared payoffs would hide all regrets."""
   game = _Loose(0, max_depth=3)
   game.bound = 1e18
   solver = spiel_cfr.ExternalSamplingSolver(game, seed=0)
@@ -120,7 +120,7 @@ def test_ties_are_as_large_as_payoffs_that_there_are():
 
 
 def test_sums_that_are_right():
-  """Whatever is said of it, rounding is no lie; and who says nothing of sums may have any."""
+  """Rounding is accepted, and games without a declared sum may have any."""
   rounded = lying(0, 3e-8)
   assert spiel_cfr.compile_game(rounded).constant_sum is None
   for game in (

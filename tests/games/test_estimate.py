@@ -1,4 +1,4 @@
-"""Sizes are known before the walk, hopeless games are refused in seconds, and what fits is never refused."""
+"""Estimates of size: hopeless games are refused in seconds, and games that fit never."""
 
 import gc
 import math
@@ -72,8 +72,8 @@ def test_hopeless_games_are_refused_at_once(name):
   spiel_cfr.OutcomeSamplingSolver(name, seed=1, engine="states").run(1)
 
 
-def test_what_fits_is_walked(monkeypatch):
-  """No game is refused that has no more states than it may have."""
+def test_small_games_are_walked(monkeypatch):
+  """Games within the limit are never refused."""
   monkeypatch.setattr(game_size, "SECONDS_BEFORE_ESTIMATE", 0.0)
   # The fewer descents, the more an estimate may be off.
   monkeypatch.setattr(game_size, "ESTIMATE_SECONDS", 0.1)
@@ -84,7 +84,7 @@ def test_what_fits_is_walked(monkeypatch):
 
 
 def test_fewest_states_are_certain():
-  """On lopsided games, where most descents see next to nothing and a few far too much, it is still too low."""
+  """The lower bound also holds on lopsided games, where few descents see most of the game."""
   generator = np.random.default_rng(5)
   wrong = 0
   for _ in range(2000):
@@ -103,7 +103,7 @@ def test_thousand_moves_overflow_into_infinity():
 
 
 def test_games_after_one_descent():
-  """However little time there is, there is an answer."""
+  """There is an answer in any time limit."""
   found = spiel_cfr.estimate_size("kuhn_poker", seconds=1e-9)
   assert found.descents == 1
   with pytest.raises(errors.ArgumentError, match="seconds"):

@@ -1,4 +1,4 @@
-"""Iterations that leave out infosets with one action: the same numbers, and every infoset is still there."""
+"""Iterations without forced moves: the same numbers, and all infosets stay in policies."""
 
 import numpy as np
 import pyspiel
@@ -43,7 +43,7 @@ _SOLVERS = {
 
 
 def check_forced(game, sequence_form):
-  """Checks that what is played to is played on from: exactly, where there is no choice."""
+  """Checks that sequence forms continue exactly through forced moves."""
   for tree in game.treeplexes:
     for sequences, infosets in tree.infoset_groups():
       above = sequence_form[tree.parent[infosets]]

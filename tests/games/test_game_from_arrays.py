@@ -1,4 +1,4 @@
-"""Games that users have in sequence form already: the same as if they had been walked."""
+"""Games given as arrays equal games from a walk."""
 
 import copy
 import pickle
@@ -101,7 +101,7 @@ def test_all_that_needs_no_states_works(game, tmp_path):
     lambda game: spiel_cfr.CFRSolver(game).average_policy().state_in,
   ],
 )
-def test_what_needs_states_says_so(use):
+def test_operations_that_need_states_say_so(use):
   made = game_from_arrays(**_PENNIES, name="my pennies")
   with pytest.raises(errors.NoStatesError, match="'my pennies' has none: it was made of arrays"):
     use(made)
@@ -165,7 +165,7 @@ def test_leaves_that_are_listed_twice_add_up_and_players_may_have_no_infoset():
 
 
 class _Form(CompiledGame):
-  """A form of game of somebody else's: no more than `CompiledGame` asks for."""
+  """A user's form of game, with the minimum that `CompiledGame` requires."""
 
   def __init__(self, other):
     super().__init__(other, other.treeplexes)

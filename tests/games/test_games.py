@@ -1,4 +1,4 @@
-"""Both kinds of compiled games are used through one interface: text, copies, pickles, leaves, bounds, gradients."""
+"""The interface of compiled games: text, copies, pickles, leaves, bounds, gradients."""
 
 import copy
 import pickle
@@ -106,7 +106,7 @@ def test_gradients_are_sums_over_leaves(game):
 
 
 @every_kind
-def test_bounds_hold_whatever_is_played(game):
+def test_bounds_hold_for_all_strategies(game):
   rng = np.random.default_rng(0)
   for player, tree in enumerate(game.treeplexes):
     found = game.payoff.infoset_bounds(game.treeplexes, player)

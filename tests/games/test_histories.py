@@ -1,4 +1,4 @@
-"""The tree of histories is that of the game, and is held against what was compiled."""
+"""The tree of histories equals the game's, and matches the compiled arrays."""
 
 import numpy as np
 import poker_games

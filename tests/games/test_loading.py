@@ -1,4 +1,4 @@
-"""What `load_game` takes, what it refuses, and that nothing a string says can end the process."""
+"""Loading games: accepted arguments, refusals, and strings that must not crash the process."""
 
 import concurrent.futures
 import pickle
@@ -20,7 +20,7 @@ _WALKABLE = pyspiel.GameType.Dynamics.SEQUENTIAL
 
 
 def _outcome(string):
-  """The name of the error, or "game" after checking that what came back is ready to be walked."""
+  """Returns the name of the error, or "game" if the result can be walked."""
   try:
     game = load_game(string)
   except errors.SpielCFRError as error:
@@ -464,7 +464,7 @@ def test_any_string_gives_a_game_or_a_named_error(string):
 
 
 def test_games_in_python_are_unpickled_in_a_fresh_process(tmp_path):
-  """Where nothing has registered them before: the pickle of a game around one is OpenSpiel's string."""
+  """A new process registers games in Python first: the pickle of a wrapper game is OpenSpiel's string."""
   view = GameView(load_game("misere(game=python_kuhn_poker())"))
   (tmp_path / "view").write_bytes(pickle.dumps(view))
   code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb')).game)"

@@ -1,4 +1,4 @@
-"""Games without information state strings, and games whose players forget, with infostates of one's own."""
+"""Infostates of your own, for games without information state strings or with imperfect recall."""
 
 import copy
 import pickle
@@ -46,7 +46,7 @@ def test_solved_with_the_players_own_history(name):
   assert set(sampler.average_policy_dict()) <= set(solver.average_policy_dict())
 
 
-def test_nobody_forgets():
+def test_players_have_perfect_recall():
   """Owners of an infoset have seen and done the same; who forgets in OpenSpiel does not."""
   compiled = spiel_cfr.compile_game(FORGETFUL[0], infostate="history")
   first = compiled.infostates[0]
@@ -57,7 +57,7 @@ def test_nobody_forgets():
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "liars_dice(dice_sides=2)"])
 def test_is_as_fine_as_open_spiels_information(name):
-  """Where there are information state strings and players observe all that these tell, the game is the same."""
+  """If players observe everything in their information state strings, the game is the same."""
   game = pyspiel.load_game(name)
   theirs, ours = (spiel_cfr.compile_game(game, infostate=way) for way in (None, "history"))
   solvers = [spiel_cfr.CFRSolver(compiled) for compiled in (theirs, ours)]
@@ -72,7 +72,7 @@ def test_a_function_of_state_and_player():
   asked = set()
 
   def blind(state, player):
-    """What a player knows who sees its card and forgets the bets of the other, but not its own."""
+    """Infostates of a player that remembers its card and its own bets, but not the opponent's."""
     asked.add(player)
     own = [action for mover, action in moves(state) if mover == player]
     return f"{player} {state.history()[player]} {own}"
@@ -110,7 +110,7 @@ def test_bad_arguments(options, message):
     spiel_cfr.compile_game("kuhn_poker", **options)
 
 
-def test_errors_name_what_works():
+def test_errors_name_alternatives():
   with pytest.raises(
     errors.NoInformationStateError, match="function of state and player"
   ) as caught:

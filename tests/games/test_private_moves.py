@@ -1,4 +1,4 @@
-"""Games in private moves form are the games that lists of histories are, and what is none is refused by name."""
+"""The form of private moves equals listed histories, and other games are refused by name."""
 
 import copy
 import functools
@@ -19,7 +19,7 @@ from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games import WorldKeys, compile_private_moves_game
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.private_moves import cores, private_moves_game, size_estimate, worlds
+from spiel_cfr.games.private_moves import cores, size_estimate, worlds
 from spiel_cfr.policies import forms
 
 # How infosets are told apart, where OpenSpiel's strings forget.
@@ -174,7 +174,7 @@ def test_solvers_and_games_are_copied_and_kept(tmp_path):
 
 @pytest.mark.parametrize("observes", ["tensors", "strings", "states"])
 @pytest.mark.parametrize("name", ["Leduc", "abrupt dark hex 2x2"])
-def test_whatever_chooses_actions_is_judged_alike(name, observes):
+def test_all_kinds_of_policies_are_judged_alike(name, observes):
   def answer(seen, legal):
     # A hash of what is seen.
     if observes == "tensors":
@@ -228,7 +228,7 @@ def test_a_flaw_is_refused_by_name(flaw):
     except (errors.PrivateMovesError, errors.ImperfectRecallError) as error:
       refusals.append(str(error))
     else:
-      # The flaw is where nobody comes.
+      # The flaw is at an unreached place.
       _assert_alike(spiel_cfr.compile_game(game, vector_form=False), private)
   assert refusals
   for refusal in refusals:
@@ -238,7 +238,7 @@ def test_a_flaw_is_refused_by_name(flaw):
 
 @pytest.mark.parametrize("flaw", [each for each in private_moves_games.FLAWS if "end" not in each])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_flawed_game_is_refused_or_right_whatever_keys_are_tried(flaw, seed):
+def test_a_flawed_game_is_refused_or_right_with_any_keys(flaw, seed):
   game = PrivateMovesGame(seed, flaw)
   try:
     private = compile_private_moves_game(game)
@@ -247,16 +247,7 @@ def test_a_flawed_game_is_refused_or_right_whatever_keys_are_tried(flaw, seed):
   _assert_alike(spiel_cfr.compile_game(game, vector_form=False), private)
 
 
-@pytest.mark.parametrize(
-  ("name", "is_chosen"),
-  [("phantom_ttt", True), ("backgammon", False), ("kuhn_poker(players=3)", False)],
-)
-def test_the_form_is_chosen_by_how_often_worlds_come_again(name, is_chosen):
-  view = GameView(loading.load_game(name, names_infostates=False))
-  assert private_moves_game.is_chosen_by_default(view) is is_chosen
-
-
-def test_what_does_not_fit_is_refused():
+def test_unsuitable_games_are_refused():
   with pytest.raises(errors.PrivateMovesError, match="3 players"):
     compile_private_moves_game("kuhn_poker(players=3)")
   with pytest.raises(errors.ImperfectRecallError, match='infostate="history"'):

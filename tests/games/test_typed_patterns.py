@@ -26,7 +26,7 @@ LIARS_DICE = "liars_dice(numdice=1,dice_sides=4)"
 
 
 def compile_as(form, game):
-  """Compiles a game with its payoff in the form asked for, not the one that is expected to be faster."""
+  """Compiles a game with its payoff in the given form."""
 
   def build(leaf_sequences, leaf_payoffs, treeplexes, states):
     if form == LeafRows.form:
@@ -150,7 +150,7 @@ def assert_gradients_agree(rows, typed):
     assert np.abs(expected[own]).max() > 0
     for sequences, _ in rows.treeplexes[player].infoset_groups():
       np.testing.assert_allclose(found[sequences], expected[sequences], atol=1e-14 * scale, rtol=0)
-    # Nobody else's sequences are touched.
+    # Sequences of other players do not change.
     others = np.delete(np.arange(rows.end), own)
     assert np.isnan(found[others]).all()
 
@@ -170,7 +170,7 @@ def test_gradients_of_games_without_types(num_players):
 @pytest.mark.parametrize("num_others", [1, 2, 3])
 @pytest.mark.parametrize("longest", [3, 12, 90])
 def test_leaf_rows_are_sums_over_leaves(num_others, longest):
-  """Of rows of all lengths, side by side and alone, of one player after the other."""
+  """Sums over rows of all lengths, side by side and alone, for each player."""
   rng = np.random.default_rng(longest)
   bounds = [(player * 200, (player + 1) * 200) for player in range(num_others + 1)]
   listed = []
@@ -319,7 +319,7 @@ def test_public_states_are_the_classes_of_infosets_that_share_sequences_of_other
 
 
 def num_patterns(compiled):
-  """How many squares of payoffs there are, which is how many patterns if there are two players."""
+  """Number of squares of payoffs; with two players, the number of patterns."""
   return len(compiled.payoff.arrays.patterns) // LANES**2
 
 

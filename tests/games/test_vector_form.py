@@ -1,4 +1,4 @@
-"""Games of private types in vector form are the games that lists of leaves are, and what is none is refused by name."""
+"""Vector form equals the list of leaves, and games of another kind are refused by name."""
 
 import copy
 import functools
@@ -101,7 +101,7 @@ def test_iterates_are_those_of_the_list(game, solver, iterations, partitioned):
 
 @rotated("game,partitioned", _GAMES, [False, True])
 def test_single_precision(game, partitioned):
-  """A number of float32 is 6e-8 of itself off, and regrets are sums of their differences: 1e-4 after 10 iterations."""
+  """float32 rounds to 6e-8, and regrets are sums of differences: an error of 1e-4 after 10 iterations."""
   vector = _vector(game)
   if partitioned and vector.num_infosets < 100:
     return
@@ -310,7 +310,7 @@ def _fail(state: Any, answer: Any) -> Any:
     ),
   ],
 )
-def test_what_games_do_wrong_is_named(method, broken, error, message):
+def test_faults_of_games_are_named(method, broken, error, message):
   # Seed 1 has chance deep down.
   with pytest.raises(error, match=message):
     compile_vector_game(_Broken(1, {method: broken}))
@@ -340,7 +340,7 @@ class _EndlessState(typed_games.TypedState):
 
 
 def test_games_without_end():
-  """They are refused before anything waits for ever."""
+  """Games without end are refused instead of walked for ever."""
   view = spiel_cfr.games.openspiel.game_view.GameView(_Endless(0))
   dealt, states = deals.find_deals(view)
   with pytest.raises(errors.UnsupportedGameError, match="more than 1,000 moves"):
@@ -349,8 +349,8 @@ def test_games_without_end():
     deals.count_nodes(view, states[0], 10**6)
 
 
-def test_deals_that_nobody_tells_apart_are_compared(monkeypatch):
-  """Of large games one deal of each pair of types is walked; random histories find where others differ."""
+def test_indistinguishable_deals_are_compared(monkeypatch):
+  """Large games walk one deal of each pair of types; random histories find differences of the others."""
   dice = compile_vector_game("liars_dice(numdice=2,dice_sides=2)")
   monkeypatch.setattr(vector_game, "MOST_STATES", 0)
   fewer = compile_vector_game("liars_dice(numdice=2,dice_sides=2)")
@@ -365,7 +365,7 @@ def test_deals_that_nobody_tells_apart_are_compared(monkeypatch):
 
 @pytest.mark.parametrize("method", ["returns", "chance_outcomes", "legal_actions"])
 def test_the_walk_compares_deals_too(method, monkeypatch):
-  """What random histories miss, in a few of many places, is found by a deal more in each subtree."""
+  """Rare flaws that random histories miss are found by one more deal in each subtree."""
   spoil = {
     "returns": lambda state, was: [was[0] + 1, was[1] - 1],
     "chance_outcomes": lambda state, was: [(a, 0.25 + k / 2) for k, (a, _) in enumerate(was)],
@@ -577,7 +577,7 @@ def test_other_games_are_named(game):
 )
 @pytest.mark.parametrize("game", ["leduc_poker", "liars_dice(dice_sides=4)"])
 def test_locked_infosets(game, options):
-  """The rest is a best response to what is locked, as in the list of leaves; tests/composition has all else."""
+  """Locking in vector form equals locking in the list of leaves."""
   solvers = []
   for compiled in (compile_vector_game(_vector(game), **options), _listed(game)):
     solver = spiel_cfr.CFRPlusSolver(compiled)

@@ -1,4 +1,4 @@
-"""A view shows every walker the same game, and OpenSpiel's own Python algorithms too."""
+"""A view shows the same game to every walk, and to OpenSpiel's Python algorithms."""
 
 import copy
 import itertools
@@ -39,7 +39,7 @@ def test_a_whole_view_is_the_game_itself():
   assert view.look_up(state) == (state.information_state_string(), state.legal_actions())
 
 
-def test_python_states_may_override_what_is_asked():
+def test_python_states_may_override_methods():
   class Turned(pyspiel.State):
     def legal_actions(self, player=None):
       return [1]

@@ -1,4 +1,4 @@
-"""Random numbers, and what is drawn with them."""
+"""Random numbers and draws."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def test_picks_nothing_impossible() -> None:
   assert pick([9.0, 0.25, 0.75], 1, 2, 0.3) == 1
 
 
-def test_rules_say_with_what_probability_actions_are_explored() -> None:
+def test_rules_have_exploration_probabilities() -> None:
   rules = Rule.EVERY_ACTION, Rule.BY_STRATEGY
   strategy, average = [9.0, 0.1, 0.7, 0.2], np.array([9.0, 2.0, 0.0, 30.0])
   explored = [0.0] * 3

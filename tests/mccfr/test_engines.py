@@ -1,4 +1,4 @@
-"""Both engines compute the same numbers, can be interrupted, and say what is too large for them."""
+"""Both engines compute the same numbers, can be interrupted, and refuse games that are too large."""
 
 import inspect
 import itertools

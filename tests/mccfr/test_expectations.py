@@ -1,4 +1,4 @@
-"""What samples estimate is unbiased: expectations over all that can be drawn are those of the full-width solver."""
+"""Unbiased estimates: expectations over all draws equal the full-width solver's numbers."""
 
 import collections
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from spiel_cfr.regret_minimizers import Hedge
 
 
 class _Outcomes:
-  """Goes through all outcomes of the draws of something random, in place of its random numbers."""
+  """Enumerates all outcomes of a random procedure, in place of its random numbers."""
 
   def __init__(self) -> None:
     self._drawn: list[tuple[int, list[float]]] = []
@@ -30,7 +30,7 @@ class _Outcomes:
     return np.uint64(self._chosen(probabilities[begin : begin + count].tolist()))
 
   def __lt__(self, probability: float) -> bool:
-    """Draws whether something happens."""
+    """Draws a yes or no."""
     return self._chosen([probability, 1 - probability]) == 0
 
   def __ge__(self, probability: float) -> bool:
@@ -115,7 +115,7 @@ def _run(chain: Chain) -> None:
 
 
 def _know_all_infosets(solver: SamplingSolver) -> spiel_cfr.CompiledGame:
-  """Runs a solver on states until it has met every infoset, and can't make the table grow any more."""
+  """Runs a solver on states until it has met every infoset, so that the table no longer grows."""
   compiled = spiel_cfr.compile_game(solver.game)
   for _ in range(2000):
     solver.iteration()

@@ -120,7 +120,7 @@ def test_samples_converge_on_every_form(name: str) -> None:
   assert solver.nash_conv() < 0.2 * start or start < 1e-9
 
 
-def test_a_state_that_samples_never_met_plays_what_the_filter_keeps() -> None:
+def test_unmet_states_play_the_filtered_actions() -> None:
   solver = spiel_cfr.OutcomeSamplingSolver(_cached("filtered", 0), engine="states")
   state = solver.game.new_initial_state().child(0).child(1)
   assert state.legal_actions() == [1, 2]

@@ -1,4 +1,4 @@
-"""What solvers hand out are policies of OpenSpiel, uniform where the samples have never been."""
+"""Sampling solvers return OpenSpiel policies, uniform at infosets that no sample has reached."""
 
 import copy
 from typing import Any

@@ -54,7 +54,7 @@ def test_a_given_seed_leaves_the_global_state_alone():
   assert counters[0] == np.random.default_rng(7).integers(1 << 64, dtype=np.uint64)
 
 
-def test_what_was_drawn_is_saved(tmp_path):
+def test_random_states_are_saved(tmp_path):
   compiled = spiel_cfr.compile_game("kuhn_poker")
   solver = spiel_cfr.ExternalSamplingSolver(compiled)
   solver.run(5)
@@ -77,7 +77,7 @@ def test_what_was_drawn_is_saved(tmp_path):
 
 
 def test_pickles_with_read_only_arrays():
-  """As Ray hands them on."""
+  """Read-only arrays, as from Ray."""
   solver = spiel_cfr.OutcomeSamplingSolver("kuhn_poker", seed=3)
   solver.run(10)
   buffers = []

@@ -129,7 +129,7 @@ def test_iteration_counts_and_iterates() -> None:
 
 
 @pytest.mark.parametrize("engine", ["compiled", "states"])
-def test_snapshots_say_what_infosets_do(engine: Any) -> None:
+def test_snapshots_describe_infosets(engine: Any) -> None:
   options: Any = {"minimizer": RegretMatching.discounted(1.0, 0.5), "seed": 4, "engine": engine}
   solver = spiel_cfr.ExternalSamplingSolver("leduc_poker", **options)
   solver.run(120)

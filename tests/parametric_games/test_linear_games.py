@@ -129,7 +129,7 @@ def test_the_envelope_is_the_difference_of_linear_programs(seed):
 
 @block_kernel
 def take_value(block):
-  """An infoset is worth what its strategy makes; state = utility - value."""
+  """The value of an infoset is that of its strategy; state = utility - value."""
   for i in lanes(block):
     expected_value(block, i)
   for action in range(block.actions):
@@ -140,7 +140,7 @@ def take_value(block):
 
 @pytest.mark.parametrize("seed", [2, 4])
 def test_regrets_of_components_add_up(seed):
-  """For the same play, sum theta_k R_k are the regrets in the game at theta, which is what transfer rests on."""
+  """For the same play, sum theta_k R_k are the regrets in the game at theta, the basis of transfer."""
   game, rng = random_linear_game(seed), np.random.default_rng(0)
   there = [0.3, 1.7]
 
@@ -265,7 +265,7 @@ def test_optimal_bets():
   assert (best.parameters[2:] == [2, 4]).all()
 
 
-def test_what_is_refused():
+def test_refusals():
   with pytest.raises(errors.ArgumentError, match="4 finite numbers"):
     leduc()([2, 4])
   with pytest.raises(errors.ArgumentError, match="finite"):

@@ -1,6 +1,6 @@
 """Endgame files, units and predicted memory.
 
-Nobody but spiel_cfr has a reader of endgame files in Python; OpenSpiel is asked about the games that come of them.
+No other reader of endgame files in Python exists; OpenSpiel checks the resulting games.
 """
 
 import numpy as np

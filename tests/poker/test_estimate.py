@@ -1,4 +1,4 @@
-"""The size and the memory of poker in vector form, told before."""
+"""Estimates of size and memory of poker in vector form."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from spiel_cfr.poker.ranges import endgame
 
 @pytest.mark.parametrize("merge_suits", [False, True])
 @pytest.mark.parametrize("board", ["Td9d6hQc2s", "Td9d6hTc"])
-def test_estimates_are_what_is_compiled(board, merge_suits):
+def test_estimates_equal_compiled_sizes(board, merge_suits):
   made = endgame("AA,KQs", "QQ,A9s", board=board, pot=200, stack=900)
   sizes = poker.bet_sizes("50%, a", "a")
   told = poker.estimate(made, sizes, merge_suits=merge_suits)

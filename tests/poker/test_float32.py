@@ -42,7 +42,7 @@ def test_exploitability_is_that_of_float64(partitioned):
 
 
 def test_averages_lose_nothing():
-  """A total of 1 to which 3e-8 are added is not changed by that in float32; it must be in the long run."""
+  """Adding 3e-8 does not change a float32 total of 1; many additions must."""
   actions, iterations = 2, 20_000
   tree = Tree(
     np.array([[MOST_LANES, MOST_LANES, 1, actions, 0, 0]], np.uint64), np.zeros(1, np.uint32)

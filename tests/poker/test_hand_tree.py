@@ -1,4 +1,4 @@
-"""Public cards that are dealt several times, one deal after the other: the same game as OpenSpiel's, in vector form."""
+"""Several deals of public cards in vector form: the same game as OpenSpiel's."""
 
 import functools
 
@@ -89,7 +89,7 @@ def test_iterates_are_those_of_the_list(name, partitioned):
     assert solver.nash_conv() == pytest.approx(expected, abs=1e-9)
 
 
-def test_what_takes_one_deal_of_public_cards_refuses_several(tmp_path):
+def test_functions_for_one_deal_of_public_cards_refuse_several(tmp_path):
   solver = spiel_cfr.CFRPlusSolver(compile_public_game(_GAMES["one card"]))
   with pytest.raises(errors.UnsupportedGameError, match="several times"):
     spiel_cfr.explore(solver, tmp_path / "page.html")
@@ -203,7 +203,7 @@ def test_suits_that_are_equal_are_one(name, partitioned):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_threads_do_not_change_what_is_merged(dtype):
+def test_threads_do_not_change_the_merge(dtype):
   solvers = []
   for num_threads in (1, 2):
     game = compile_public_game(

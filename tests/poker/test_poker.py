@@ -1,4 +1,4 @@
-"""Poker in vector form is the same game as OpenSpiel's, however it is gone through."""
+"""Poker in vector form is the same game as OpenSpiel's, whole, in parts and in threads."""
 
 import functools
 import itertools
@@ -103,7 +103,7 @@ def test_exploitability_is_that_of_open_spiel(game, partitioned):
 
 @functools.cache
 def _enumerated_endgame(board, num_hands, action_filter):
-  """Shared by those that compare the same endgame's forms with it."""
+  """Shared by the tests that compare forms of this endgame."""
   game = poker_games.random_endgame(1, num_hands, board).load()
   return spiel_cfr.compile_game(game, action_filter=action_filter, vector_form=False)
 
@@ -256,7 +256,7 @@ def test_threads():
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", ["CFR", "averages after", "simultaneous"])
 def test_single_steps_leave_the_same_average(name, dtype):
-  """Parts add to averages ahead of time, but never when somebody could look."""
+  """Parts add to averages early, but averages are complete at every read."""
   game = _compile(_GAMES[2], partitioned=True, dtype=dtype)
   at_once, in_steps = _SOLVERS[name](game), _SOLVERS[name](game)
   at_once.run(9)
@@ -359,7 +359,7 @@ def test_a_wrong_evaluator_is_an_error(monkeypatch):
     compile_public_game(game)
 
 
-def test_what_has_no_vector_form_is_named():
+def test_games_without_vector_form_are_named():
   for game in (
     "leduc_poker(players=3)",
     "leduc_poker(suit_isomorphism=True)",
@@ -425,7 +425,7 @@ def test_action_filters(vector_form):
 
 
 def test_action_filters_that_look_at_private_cards():
-  """A deal's ranks differ, so that such a filter is found out whatever deal the public tree is walked with."""
+  """The ranks of a deal differ, so such a filter is detected for any deal of the walk."""
 
   def by_rank(state, actions):
     rank = int(state.information_state_string().partition("[Private: ")[2][0]) // 2

@@ -1,4 +1,4 @@
-"""A hand can be typed in."""
+"""Ranges and endgames as people type them."""
 
 import doctest
 
@@ -39,7 +39,7 @@ def test_counts(text, count):
 # It asks pyparsing by old names.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_ranges_are_those_of_eval7(text):
-  """Which writes weights in front, 0.5(AKs); of weights after a colon, as solvers write them, it is no reader."""
+  """eval7 writes weights in front, 0.5(AKs); it does not read weights after a colon."""
   eval7 = pytest.importorskip("eval7", reason="eval7 is not installed: pip install .[dev]")
   parts = [part.partition(":") for part in text.split(",")]
   theirs = ",".join(f"{weight or 1}({name})" for name, _, weight in parts)
@@ -62,7 +62,7 @@ def test_hands_and_weights():
   ["", "A", "AKx", "AAs", "AhAh", "A9s+-A2s", "99-A6", "A5s-K2s", "A5s-A2o", "AK:-1", "AK:nan", "AK:x", "1K",
    "AA:0", 5],
 )  # fmt: skip
-def test_what_is_no_range_is_named(text):
+def test_invalid_ranges_are_named(text):
   with pytest.raises(errors.EndgameError, match="range"):
     ranges.parse_range(text)
 
@@ -102,7 +102,7 @@ def test_examples_in_docstrings():
   assert doctest.testmod(ranges).failed == 0
 
 
-def test_an_endgame_says_what_was_passed():
+def test_an_endgame_has_the_given_values():
   """The stack of `endgame`, and hands that share no card with the board."""
   endgame = ranges.endgame("AA,77", "KK", board="7s9h9cTc2d", pot=2000, stack=9000)
   assert (
@@ -119,7 +119,7 @@ def test_an_endgame_says_what_was_passed():
   ],
 )
 def test_weights_whose_products_are_no_numbers(weight):
-  """1e307 was solved, with a value of 0."""
+  """Weights that overflow are refused: 1e307 was solved with a value of 0."""
   board = {"board": "7s9h9cTc2d", "pot": 2000, "stack": 9000}
   with pytest.raises(errors.EndgameError, match="reaches of player 0 must be weights"):
     ranges.endgame(f"AA:{weight}", "KK", **board)

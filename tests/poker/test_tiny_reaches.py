@@ -1,4 +1,4 @@
-"""Hands that next to nobody holds are played as well as others: what is a tie depends on the infoset."""
+"""Hands with tiny reaches are played as well as others: the tolerance for ties depends on the infoset."""
 
 import dataclasses
 
@@ -48,7 +48,7 @@ def test_hands_of_tiny_reach_play_as_in_the_enumerated_game(board, hands, seed):
 
 
 def test_a_hand_of_tiny_reach_is_not_tied():
-  """A game that differs in one hand's reach only is the same game to everybody who does not hold that hand."""
+  """One hand's reach does not change the game of players without that hand."""
   endgame = poker_games.random_endgame(5, 20)
   rare = int(np.flatnonzero(endgame.reaches[0])[0])
   policies = []

@@ -1,4 +1,4 @@
-"""A policy held before the loop does what OpenSpiel's does: it moves with the solver, or waits to be asked for."""
+"""Live policies: like OpenSpiel's, they follow the solver, or update when asked for."""
 
 import copy
 import pickle
@@ -36,7 +36,7 @@ def judged(held):
 
 @pytest.mark.parametrize(("theirs", "ours"), FULL_WIDTH, ids=lambda solver: solver.__name__)
 def test_full_width(theirs, ours):
-  """The current policy moves by itself, the average with each call of `average_policy`, as in OpenSpiel."""
+  """The current policy updates by itself, the average with each call of `average_policy`, as in OpenSpiel."""
   found = []
   for make in (theirs, ours):
     solver = make(pyspiel.load_game("kuhn_poker"))
@@ -57,7 +57,7 @@ def test_full_width(theirs, ours):
 @pytest.mark.parametrize(("theirs", "ours"), MONTE_CARLO, ids=lambda solver: solver.__name__)
 @pytest.mark.parametrize("engine", ["compiled", "states"])
 def test_monte_carlo(theirs, ours, engine):
-  """The average policy moves by itself."""
+  """The average policy updates by itself."""
   for solver in (
     theirs(pyspiel.load_game("kuhn_poker")),
     ours("kuhn_poker", seed=1, engine=engine),
@@ -72,7 +72,7 @@ def test_monte_carlo(theirs, ours, engine):
 
 @pytest.mark.parametrize("engine", ["compiled", "states"])
 def test_copies_stay(engine):
-  """Copies, deep copies and pickles of a policy that moves are policies that don't; nobody else reads our pickles."""
+  """Copies, deep copies and pickles of a live policy are fixed policies."""
   for solver in (
     spiel_cfr.CFRSolver("kuhn_poker"),
     spiel_cfr.ExternalSamplingSolver("kuhn_poker", seed=1, engine=engine),
@@ -89,7 +89,7 @@ def test_copies_stay(engine):
       assert judged(kept) == pytest.approx(before, abs=1e-12)
 
 
-def test_who_loads_a_state_moves_the_policy(tmp_path):
+def test_loading_a_state_updates_the_policy(tmp_path):
   solver = spiel_cfr.CFRSolver("kuhn_poker")
   solver.run(5)
   solver.save(tmp_path / "five.npz")
@@ -120,7 +120,7 @@ def test_after_an_error_a_policy_is_not_taken_for_new():
 
 
 def test_each_solver_has_its_own():
-  """A copied, restarted or unpickled solver does not move the policy of the one that it was made of."""
+  """A copied, reset or unpickled solver does not change the original's policy."""
   solver = spiel_cfr.CFRSolver("kuhn_poker")
   held = solver.current_policy()
   for other in (
@@ -134,7 +134,7 @@ def test_each_solver_has_its_own():
     assert judged(other.current_policy()) != pytest.approx(11 / 12)
 
 
-def test_what_is_written_never_reaches_the_solver():
+def test_writes_never_reach_the_solver():
   solver, untouched = spiel_cfr.CFRSolver("kuhn_poker"), spiel_cfr.CFRSolver("kuhn_poker")
   for _ in range(5):
     solver.current_policy().action_probability_array[:] = np.nan
@@ -147,7 +147,7 @@ def test_what_is_written_never_reaches_the_solver():
 
 
 def test_policies_can_be_assigned():
-  """As in OpenSpiel: another array may be put in."""
+  """Another array may be assigned, as in OpenSpiel."""
   held = spiel_cfr.CFRSolver("kuhn_poker").current_policy()
   held.action_probability_array = np.full_like(held.action_probability_array, 0.25)
   assert held.action_probability_array[0, 0] == 0.25

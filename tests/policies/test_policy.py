@@ -1,4 +1,4 @@
-"""Policies go to OpenSpiel and come back: its own methods work on ours, and ours read all of its kinds."""
+"""Policies to and from OpenSpiel: its methods work on ours, and ours read all of its kinds."""
 
 import copy
 import dataclasses
@@ -99,7 +99,7 @@ def test_every_method(compiled):
   assert not ours.action_probability_array[ours.state_lookup[infostate]].any()
 
 
-def test_copies_of_what_open_spiel_cannot_load_again(capfd):
+def test_copies_of_games_that_open_spiel_cannot_load_again(capfd):
   """Such as a matrix game; OpenSpiel's own copy of one lists all games that it knows on stderr, and fails."""
   game = pyspiel.create_matrix_game([[1, -1], [-1, 1]], [[-1, 1], [1, -1]])
   solution = spiel_cfr.solve(game, progress=False)
@@ -132,7 +132,7 @@ def test_open_spiels_tools_take_it(compiled):
   assert in_cpp.policy_table() == policies.to_pyspiel(compiled, probabilities).policy_table()
 
 
-def test_what_is_changed_stays_with_the_policy():
+def test_changes_stay_with_the_policy():
   solver, twin = spiel_cfr.CFRSolver("kuhn_poker"), spiel_cfr.CFRSolver("kuhn_poker")
   solver.run(8)
   twin.run(4)
@@ -202,8 +202,8 @@ def test_reading_every_kind(compiled):
     np.testing.assert_allclose(policies.from_policy(compiled, kind)[cells], uniform)
 
 
-def test_solvers_and_what_they_found():
-  """Whatever takes a policy takes them too; a bot plays what its solver has found until then."""
+def test_solvers_and_results_as_policies():
+  """Functions of policies take solvers too; a bot plays its solver's current average."""
   solver = spiel_cfr.CFRPlusSolver("kuhn_poker")
   solver.run(3)
   game, wanted = solver.compiled_game, solver.average_probabilities()
@@ -311,7 +311,7 @@ def _without_raises(state, actions):
 
 
 @pytest.mark.parametrize("vector_form", [False, True])
-def test_policies_that_play_what_a_filter_removed_are_named(vector_form):
+def test_policies_with_filtered_actions_are_refused(vector_form):
   compiled = spiel_cfr.compile_game(
     "leduc_poker", action_filter=_without_raises, vector_form=vector_form
   )
@@ -345,7 +345,7 @@ def test_states_that_a_filter_cut_off_are_named():
 
 
 def test_a_table_of_open_spiels_is_copied_once_a_player(monkeypatch):
-  """It is copied by each call, which would make reading it quadratic."""
+  """OpenSpiel copies the table in each call; reading must not be quadratic."""
   game = spiel_cfr.compile_game("leduc_poker")
   solver = pyspiel.CFRSolver(game.game)
   solver.evaluate_and_update_policy()

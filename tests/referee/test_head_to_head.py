@@ -1,4 +1,4 @@
-"""Policies against each other: exactly, and by playing."""
+"""Policies against each other: exactly, and by sampled games."""
 
 import re
 
@@ -72,11 +72,11 @@ def truth(leduc, one, two):
 
 
 def spread(scores):
-  """Returns the variance of what both seats of a deal get together."""
+  """Returns the variance of the total of both seats of a deal."""
   return scores.mean(axis=1).var()
 
 
-def test_sampling_finds_what_is_expected(leduc, policies):
+def test_sampled_means_equal_expected_values(leduc, policies):
   uniform, early, late = policies.values()
   baseline = referee.value_baseline(leduc, late)
   for one, two in ((late, uniform), (late, early)):
@@ -94,7 +94,7 @@ def test_sampling_finds_what_is_expected(leduc, policies):
 
 
 def test_the_exact_baseline_leaves_nothing_to_luck(leduc, policies):
-  """A policy that meets itself, of which every value is known: each game tells what its seat expects."""
+  """A policy against itself with exact baselines: every game has the expected value of its seat."""
   _, early, _ = policies.values()
   baseline = referee.value_baseline(leduc, early)
   match = referee.play_match("leduc_poker", early, early, deals=5, baseline=baseline)
@@ -105,7 +105,7 @@ def test_the_exact_baseline_leaves_nothing_to_luck(leduc, policies):
 
 
 class Mute(pyspiel.Bot):
-  """Passes a policy's actions on, and says nothing."""
+  """A bot that plays a policy without revealing it."""
 
   def __init__(self, bot, moves=None):
     super().__init__()
@@ -125,7 +125,7 @@ class Mute(pyspiel.Bot):
 
 
 def test_bots_that_do_not_tell_their_policies(leduc, policies):
-  """There are no corrections but for chance and for the other; the mean is right all the same."""
+  """Only chance and the other player are corrected; the mean is still right."""
   uniform, _, late = policies.values()
   mute = [Mute(spiel_cfr.PolicyBot(uniform, player, seed=player)) for player in (0, 1)]
   match = referee.play_match(
@@ -137,7 +137,7 @@ def test_bots_that_do_not_tell_their_policies(leduc, policies):
 
 
 def test_deals_are_the_same_in_both_seats_and_with_the_same_seed():
-  """Who always calls wins what the cards decide: so nothing, of a policy against itself with exchanged seats."""
+  """Players who always call win by cards alone, so exchanged seats cancel."""
   always = {
     name: {1: 1.0} for own in spiel_cfr.compile_game("leduc_poker").infostates for name in own
   }
@@ -153,7 +153,7 @@ def test_deals_are_the_same_in_both_seats_and_with_the_same_seed():
 
 
 def ranks_and_bets(state):
-  """What a state of Leduc poker is but for suits, which one of the two games does not have."""
+  """Returns a state of Leduc poker without suits."""
   suits = 1 if state.get_game().get_parameters().get("suit_isomorphism") else 2
   text = state.information_state_string(0)
   public = re.search(r"Public: (\d+)", text)
@@ -204,7 +204,7 @@ def test_wrong_matches(policies):
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "goofspiel(num_cards=3,imp_info=True)"])
 def test_functions_play(name):
-  """State by state they are what they are in batches."""
+  """Probabilities of single states equal those of batches."""
 
   def network(tensors, legal_actions):
     return tensors @ np.sin(np.arange(tensors.shape[1] * legal_actions.shape[1])).reshape(
@@ -224,7 +224,7 @@ def test_functions_play(name):
 
 
 def test_states_of_one_key_share_their_mean():
-  """As often as they are played to: nobody has lost or won yet after one move, so the mean is what is expected."""
+  """Values after one move, weighted by reach, average to the expected value."""
   solver = spiel_cfr.CFRSolver("kuhn_poker")
   solver.run(10)
   baseline = referee.value_baseline("kuhn_poker", solver, key=lambda state: len(state.history()))

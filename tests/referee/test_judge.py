@@ -1,4 +1,4 @@
-"""Whatever chooses actions is judged as OpenSpiel judges it."""
+"""Judgements of policies, agents, bots and networks equal OpenSpiel's."""
 
 import re
 
@@ -28,7 +28,7 @@ def leduc():
 
 
 def network(tensors, legal_actions):
-  """Logits of a network that nobody has trained."""
+  """Logits of an untrained network."""
   weights = np.random.default_rng(tensors.shape[1]).standard_normal(
     (tensors.shape[1], legal_actions.shape[1])
   )
@@ -54,7 +54,7 @@ class NetworkPolicy(open_spiel_policy.Policy):
 
 
 class Tensor:
-  """Quacks like a tensor of PyTorch that is being trained, on a GPU."""
+  """A stand-in for a PyTorch tensor on a GPU that requires gradients."""
 
   def __init__(self, numbers, steps=("detach", "cpu")):
     self._numbers, self._steps = numbers, steps
@@ -92,7 +92,7 @@ def test_openspiel_says_the_same(name):
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_gains_sum_to_what_each_player_would_gain(name):
+def test_gains_of_infosets_sum_to_the_players_gains(name):
   compiled = spiel_cfr.compile_game(name)
   verdict = spiel_cfr.judge(compiled, network, answers="logits")
   gains = verdict.best_response_values - verdict.expected_values
@@ -108,7 +108,7 @@ def test_gains_sum_to_what_each_player_would_gain(name):
 
 
 def test_a_fault_shows_where_it_is_punished():
-  """Who folds a king to a bet guarantees less; that costs nothing unless the other bets with all hands."""
+  """Folding a king to a bet lowers the guarantee, at no cost unless the opponent bets all hands."""
   solved = spiel_cfr.solve_lp("kuhn_poker").policy_dict()
   verdict = spiel_cfr.judge("kuhn_poker", solved | {"2b": {0: 1.0, 1: 0.0}})
   assert verdict.value_gaps == pytest.approx([0, verdict.nash_conv], abs=1e-9)
@@ -120,7 +120,7 @@ def test_a_fault_shows_where_it_is_punished():
 
 @pytest.mark.parametrize("vector_form", [False, True])
 def test_long_infostates_are_told_apart(vector_form):
-  """They are whole; actions have names where a state is at hand."""
+  """Infostates are printed whole; actions have names if a state is known."""
   solver = spiel_cfr.CFRSolver(spiel_cfr.compile_game("leduc_poker", vector_form=vector_form))
   solver.run(5)
   lines = str(spiel_cfr.judge(solver.compiled_game, solver)).splitlines()[-5:]
@@ -206,12 +206,12 @@ def q_learners(name, episodes=200):
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "goofspiel(num_cards=3,imp_info=True)"])
 def test_agents_of_open_spiel(name):
-  """They look infosets up by what their environment has shown them."""
+  """Tabular agents look infosets up by their environment's observations."""
   agents = q_learners(name)
   assert all(len(agent._q_values) > 5 for agent in agents)
   verdict = spiel_cfr.judge(name, agents)
   assert all(agent._prev_info_state is None for agent in agents)
-  # Whoever is asked about what it has not met knows it from now on: nothing has another name than in play.
+  # An agent that is asked about a new infoset stores it, under its name in play.
   infostates = verdict.compiled_game.infostates
   assert [len(agent._q_values) for agent in agents] == list(map(len, infostates))
   with pytest.raises(errors.PolicyError, match="plays as player 1"):
@@ -278,7 +278,7 @@ def test_logits_of_illegal_actions_count_for_nothing(leduc):
 
 
 class Silent(pyspiel.Bot):
-  """Moves, and says nothing."""
+  """A bot that does not reveal its policy."""
 
   def __init__(self):
     super().__init__()

@@ -1,4 +1,4 @@
-"""Lower bounds on NashConv by learned responses: they hold, and are close to the exact number where that is known."""
+"""Lower bounds on NashConv by learned responses: they hold, and are close to the exact number."""
 
 import copy
 import math
@@ -15,7 +15,7 @@ from spiel_cfr.referee import nash_conv_lower_bound
 
 
 def gain(compiled, policy, result):
-  """Returns what the responses gain, exactly."""
+  """Returns the exact gain of the responses."""
   own = spiel_cfr.expected_values(compiled, policy)
   total = 0.0
   for player in result.players:
@@ -116,7 +116,7 @@ def test_nothing_is_learned_of_an_equilibrium():
 
 @pytest.mark.parametrize("player", [None, 0])
 def test_luck_is_shared(player):
-  """Without learning each seat's game is the same game, card by card and draw by draw, and nothing is gained in any."""
+  """Without learning, both games of a seat are equal, draw by draw, and the gain is 0."""
   compiled, policy = trained("leduc_poker", 2)
   result = nash_conv_lower_bound(
     compiled, policy, player=player, episodes=0, evaluation_episodes=50, seed=0
@@ -139,7 +139,7 @@ def test_seeds():
 
 
 class Bot(pyspiel.Bot):
-  """Plays the first action, tells nothing of it, and checks that it is told of everything else."""
+  """Plays the first action without revealing its policy, and checks that it learns of all other moves."""
 
   def __init__(self, player):
     super().__init__()
@@ -161,7 +161,7 @@ class Bot(pyspiel.Bot):
 
 @pytest.mark.parametrize("player", [None, 0])
 def test_bots_that_remember_and_do_not_tell(player):
-  """Who always passes in Kuhn poker loses 1 in each seat; one responder alone has the bots play each other too."""
+  """Always passing in Kuhn poker loses 1 in each seat; with one responder the bots also play each other."""
   game = pyspiel.load_game("kuhn_poker")
   result = nash_conv_lower_bound(
     game, [Bot(0), Bot(1)], player=player, episodes=500, evaluation_episodes=500, seed=1

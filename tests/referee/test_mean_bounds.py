@@ -1,4 +1,4 @@
-"""Bounds of means: they hold as often as they say where a normal distribution would mislead, and they are tight."""
+"""Bounds of means: they hold with their confidence where a normal distribution would mislead, and are tight."""
 
 import numpy as np
 import pytest

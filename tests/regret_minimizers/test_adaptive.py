@@ -15,8 +15,8 @@ def test_random_games_are_solved(seed):
   assert solver.nash_conv() < 1e-5 * np.ptp(game.payoff_range)
 
 
-def test_averages_are_what_the_other_player_has_faced():
-  """Of the strategies of an iteration, the first player's after its update, the last one's before."""
+def test_averages_are_of_strategies_that_the_other_player_faced():
+  """Strategies of an iteration: the first player's after its update, the last player's before."""
   solver = spiel_cfr.AdaptiveOptimisticCFRSolver("leduc_poker", gamma=2.0)
   game, sums = solver.compiled_game, 0.0
   own = slice(game.treeplexes[1].root, None)

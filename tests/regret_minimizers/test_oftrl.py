@@ -72,7 +72,7 @@ def test_step_satisfies_the_optimality_conditions(regularizer, problem):
 
 
 def _rounding(regrets, steps):
-  """What rounding the regrets may do to the scores of each infoset."""
+  """Largest effect of rounded regrets on the scores of each infoset."""
   return 1e-13 + 4e-15 * steps * np.abs(regrets).max(axis=1)
 
 

@@ -1,4 +1,4 @@
-"""A minimizer written in a user's own file is as good as the library's."""
+"""A minimizer in a user's own file works like the library's."""
 
 import dataclasses
 import importlib
@@ -37,7 +37,7 @@ def test_it_plays_like_the_librarys_regret_matching(own_regret_matching, game, a
 
 
 @pytest.mark.parametrize("wrong", [forward_pass, None, 3, len])
-def test_what_is_no_block_kernel_is_refused(wrong):
+def test_other_kernels_are_refused(wrong):
   """Compiled code would read the record of another kernel as a block."""
 
   @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Dynamic thresholding: what is dropped, what that costs against adversaries, and what it makes of a game."""
+"""Dynamic thresholding: dropped actions, regret against adversaries, and whole games."""
 
 import math
 
@@ -46,7 +46,7 @@ def step(regrets, utility, strategy, parameters, steps):
 
 @pytest.mark.parametrize("actions", [1, 2, 3, 7, 50])
 @pytest.mark.parametrize("mass", [0.0, 1e-30, 0.01, 0.3, 5.0])
-def test_what_is_dropped(actions, mass):
+def test_dropped_probabilities(actions, mass):
   rng = np.random.default_rng(actions)
   for spread in (0.1, 3.0, 300.0):
     utility, regrets = rng.normal(size=(2, actions, 1)) * spread
@@ -79,7 +79,7 @@ def adversaries(actions, rounds):
 
 
 def against(adversaries, t, strategies):
-  """The utilities that each of the adversaries makes of what is played against it, shape (actions, adversaries)."""
+  """Returns each adversary's utilities against the strategies, shape (actions, adversaries)."""
   utilities = [each(t, own) for each, own in zip(adversaries.values(), strategies.T, strict=True)]
   return np.stack(utilities, axis=1)
 
@@ -110,7 +110,7 @@ def test_adversaries(actions, threshold):
 
 
 def test_fewer_actions_are_played_in_a_game():
-  """They converge all the same."""
+  """Solvers with thresholds still converge."""
   plain, dropping = (
     spiel_cfr.cfr.HedgeCFRSolver("leduc_poker", rate=30.0, threshold=threshold)
     for threshold in (1.0, 2.0)

@@ -1,4 +1,4 @@
-"""A solver that was kept in a file goes on as if nothing had happened, and a file that is not that is refused."""
+"""A solver from a checkpoint continues exactly, and other files are refused."""
 
 import dataclasses
 import itertools
@@ -88,7 +88,7 @@ class SamplerState:
 
 
 class Sampler(spiel_cfr.Solver):
-  """A solver with randomness, as a user would write one around another."""
+  """A user's randomized solver, a wrapper around another one."""
 
   def __init__(self, game: Any, seed: int, *numbers: float, bits: str = "PCG64") -> None:
     self.compiled_game, self.seed, self.numbers, self.bits = game, seed, numbers, bits
@@ -181,7 +181,7 @@ def test_solvers_and_their_arguments_are_told_apart(leduc: Any, path: pathlib.Pa
   }
 
 
-def test_a_solver_nobody_knows_is_not_made(leduc: Any, path: pathlib.Path) -> None:
+def test_unknown_solvers_are_refused(leduc: Any, path: pathlib.Path) -> None:
   after(spiel_cfr.CFRSolver(leduc), 2).save(path)
   header, arrays = files.read(path, solver_files.KIND, solver_files.FORMAT)
   for solver in (
@@ -275,7 +275,7 @@ def test_foreign_files_are_refused(kuhn: Any, path: pathlib.Path) -> None:
 
 
 class Trap:
-  """Unpickling this would leave a trace."""
+  """Unpickling this object would create a file."""
 
   def __reduce__(self) -> Any:
     return exec, ("from spiel_cfr import errors; errors.trapped = True",)
@@ -362,7 +362,7 @@ def test_resuming_passes_over_damaged_files(kuhn: Any, tmp_path: pathlib.Path) -
 
 
 def test_later_checkpoints_are_not_replaced(kuhn: Any, tmp_path: pathlib.Path) -> None:
-  """Who forgets to resume must not lose what there is, the trace included."""
+  """A forgotten resume must not lose checkpoints or traces."""
   checkpoints = spiel_cfr.Checkpoints(tmp_path / "folder", every=10)
   trace = tmp_path / "trace.csv"
 
@@ -413,7 +413,7 @@ def _start(folder: pathlib.Path, *, resume: bool, threads: int = 1) -> "subproce
 
 
 def _results(folder: pathlib.Path) -> Any:
-  """Everything that a run leaves but for its times."""
+  """Returns the files of a run without times."""
   checkpoints = {path.name: path.read_bytes() for path in folder.glob("*.npz")}
   rows = spiel_cfr.runs.read_trace(f"{folder}.csv").rows
   return checkpoints, [(row.iteration, row.nodes_touched, row.nash_conv) for row in rows]

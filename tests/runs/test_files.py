@@ -1,4 +1,4 @@
-"""Files are replaced, whatever leads to them, and nothing else is."""
+"""Writing replaces regular files, also through links, and nothing else."""
 
 import os
 import pathlib
@@ -90,7 +90,7 @@ with files.replacing(sys.argv[1]) as file:
 """
 
 
-def test_what_killed_writers_leave_is_removed(tmp_path):
+def test_remains_of_killed_writers_are_removed(tmp_path):
   path = tmp_path / "file[1].npz"
   command = [sys.executable, "-c", _KILLED, str(path)]
   pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}

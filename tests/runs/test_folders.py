@@ -1,4 +1,4 @@
-"""Two runs never write into one folder, whoever started them and however they end."""
+"""Two runs never write into one folder."""
 
 import os
 import pathlib
@@ -68,7 +68,7 @@ def test_a_second_process_is_told_at_its_start(kuhn: Any, tmp_path: pathlib.Path
     assert solver.iteration == 0
     assert unfinished.exists()
     process.kill()
-  # Nobody holds it any more, although nobody has let go.
+  # The lock is gone, although it was never released.
   resumed = spiel_cfr.CFRSolver(kuhn)
   # It is of a class that is not known here.
   with pytest.raises(errors.CheckpointMismatchError):
@@ -150,13 +150,13 @@ def test_a_folder_that_is_a_file_is_found_at_the_start(kuhn: Any, tmp_path: path
 
 
 class _Unwritable(Schedule):
-  """A schedule that files have no words for."""
+  """A schedule that a file cannot store."""
 
   def __call__(self, iterations: Any) -> Any:
     return iterations.astype(float)
 
 
-def test_what_cannot_be_saved_is_said_before_the_run(kuhn: Any, tmp_path: pathlib.Path) -> None:
+def test_unsavable_solvers_are_refused_before_the_run(kuhn: Any, tmp_path: pathlib.Path) -> None:
   solver = spiel_cfr.FullWidthSolver(
     kuhn, spiel_cfr.RegretMatching(), averaging=spiel_cfr.Averaging(_Unwritable())
   )

@@ -1,4 +1,4 @@
-"""Numbers that last: strategies stay probability vectors, sums of weights stay finite, and iterations stay fast."""
+"""Long runs: strategies stay probability vectors, sums of weights finite, and iterations fast."""
 
 import statistics
 import time
@@ -90,7 +90,7 @@ def test_long_runs(name: str, game: str, iterations: int) -> None:
 @_EVERY_SOLVER
 @pytest.mark.parametrize("iteration", [pytest.param(10**7, marks=pytest.mark.slow), 10**9])
 def test_late_iterations(name: str, iteration: int) -> None:
-  """What iterations weigh after so many others, without waiting for those.
+  """Weights of late iterations, without running the earlier ones.
 
   Monte Carlo solvers can't jump: what they remember of discounts is a sum over all iterations.
   """

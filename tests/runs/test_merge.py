@@ -1,4 +1,4 @@
-"""The mean of policies is one in sequence form, and no more exploitable than they are."""
+"""The mean of policies in sequence form is at most as exploitable as their mean."""
 
 from typing import Any
 

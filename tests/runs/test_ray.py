@@ -1,4 +1,4 @@
-"""A real Ray on this machine, in a program of its own: workers and nodes that are killed, a head restarted."""
+"""Real Ray processes: killed workers and nodes, a restarted head."""
 
 import os
 import pathlib
@@ -35,7 +35,7 @@ class Killed(spiel_cfr.FullWidthSolver):
 def solve(game):
   solver = spiel_cfr.CFRPlusSolver(game)
   solver.run(100)
-  # Ray hands on arrays in memory that nobody can write to.
+  # Ray passes read-only arrays.
   return game.payoff.arrays.values.flags.owndata, solver.nash_conv()
 
 def start(address=None):
@@ -179,7 +179,7 @@ def expected(game: str, name: str) -> str:
 
 @pytest.mark.slow
 def test_games_go_to_ray_and_back(tmp_path: pathlib.Path) -> None:
-  """Shards too, on two processes, one of which is killed in the middle."""
+  """Shards on two processes, one of which is killed."""
   value = expected("leduc_poker", "cfr+")
   assert results(tmp_path, _SHARED + _SHARDS) == [
     f"False {value}",
@@ -193,13 +193,13 @@ def test_games_go_to_ray_and_back(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.slow
 def test_machines_that_are_lost(tmp_path: pathlib.Path) -> None:
-  """Of three with a core each one is left, which takes in the others' shards."""
+  """Of three nodes one survives, and takes over the others' shards."""
   assert results(tmp_path, _NODES) == ["3 machines True", "1 machine True"]
 
 
 @pytest.mark.slow
 def test_a_sweep_on_ray(tmp_path: pathlib.Path) -> None:
-  """A worker is killed in the middle; then the head is restarted, and only what is new is run."""
+  """A worker is killed; then the head is restarted, and only new combinations run."""
   kuhn, leduc = expected("kuhn_poker", "cfr"), expected("leduc_poker", "cfr")
   assert results(tmp_path, _SWEEPS) == [
     f"kuhn_poker() Killed 100 {kuhn} -",

@@ -1,4 +1,4 @@
-"""Runs stop when they are told to, and what they report is true."""
+"""Runs: stopping rules and reports."""
 
 import io
 import itertools
@@ -45,7 +45,7 @@ def assert_same_as_fresh(solver: spiel_cfr.FullWidthSolver) -> None:
   np.testing.assert_array_equal(solver.current_probabilities(), fresh.current_probabilities())
 
 
-def test_stops_at_an_iteration_and_evaluates_what_it_leaves(leduc: Any) -> None:
+def test_stops_at_an_iteration_and_evaluates_the_final_policy(leduc: Any) -> None:
   solver = spiel_cfr.CFRPlusSolver(leduc)
   result = run(solver, 100)
   assert result.reason == "iterations"
@@ -175,7 +175,7 @@ def test_a_second_ctrl_c_leaves_a_whole_number_of_iterations(name: str) -> None:
   assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_every_second_ctrl_c_waits_for_what_must_be_whole() -> None:
+def test_every_second_ctrl_c_waits_for_critical_sections() -> None:
   seen = []
   with DeferredInterrupt(swallow=True), pytest.raises(KeyboardInterrupt):
     with DeferredInterrupt(whole=True):
@@ -271,7 +271,7 @@ def test_schedules_move_on_and_forget_the_past(schedule: Any, iteration: int) ->
   assert schedule(due - 1) == due
 
 
-def test_slices_sum_to_what_was_asked_for() -> None:
+def test_slices_sum_to_the_request() -> None:
   for iterations in (1, 2, 63, 10**6):
     assert sum(Slices()(iterations)) == iterations
 

@@ -1,4 +1,4 @@
-"""Sweeps: every combination once, what fails apart, and nothing done twice, whoever is killed."""
+"""Sweeps: every combination runs once, failures are rows, also if processes are killed."""
 
 import json
 import math
@@ -93,7 +93,7 @@ def test_tables(kuhn: Any, tmp_path: pathlib.Path) -> None:
     table.solver(table.failed[0], kuhn)
 
 
-def test_what_is_done_is_not_done_again(kuhn: Any, tmp_path: pathlib.Path) -> None:
+def test_finished_work_is_not_repeated(kuhn: Any, tmp_path: pathlib.Path) -> None:
   grid = {"game": [kuhn], "solver": ["cfr", "cfr+"]}
   first = sweep(grid, tmp_path)
   before = files(tmp_path)
@@ -167,7 +167,7 @@ def test_sampling_without_a_seed_is_the_same_every_time(kuhn: Any, tmp_path: pat
     ([], {}, "The grid must be a mapping"),
   ],
 )
-def test_refuses_what_makes_no_sense(
+def test_refuses_invalid_arguments(
   grid: Any, settings: dict[str, Any], message: str, tmp_path: pathlib.Path
 ) -> None:
   if grid is None:
@@ -245,7 +245,7 @@ def start(folder: pathlib.Path, *lives: pathlib.Path) -> "subprocess.Popen[str]"
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
 def test_processes_that_are_killed(kuhn: Any, tmp_path: pathlib.Path) -> None:
-  """One that dies twice goes on from its checkpoints; one that always dies is a row; the others don't notice."""
+  """A run that dies twice continues from checkpoints; one that always dies is a row; others are unaffected."""
   twice, always = tmp_path / "twice", tmp_path / "always"
   twice.write_text("1\n2")
   always.write_text("\n".join("123456789"))

@@ -1,4 +1,4 @@
-"""Traces hold what the run said, survive what happens to files, and tell foreign ones from their own."""
+"""Traces: their contents, damaged files, and foreign files."""
 
 import dataclasses
 import json

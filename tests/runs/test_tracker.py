@@ -1,4 +1,4 @@
-"""A tracker has the snapshots and regrets that the solver had at each evaluation, however the run was interrupted."""
+"""Trackers have the solver's snapshots and regrets at each evaluation, also after interruptions."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def run(solver: Any, iterations: int, tracker: runs.Tracker) -> None:
     lambda game: spiel_cfr.ExternalSamplingSolver(game, seed=1, engine="states"),
   ],
 )
-def test_what_it_notes(make: Any) -> None:
+def test_tracker_contents(make: Any) -> None:
   game = spiel_cfr.compile_game("kuhn_poker")
   tracker = runs.Tracker("^2")
   run(make(game), 8, tracker)
@@ -76,7 +76,7 @@ def test_solvers_without_regrets() -> None:
   assert not tracker.histograms
 
 
-def test_what_it_refuses() -> None:
+def test_refused_arguments() -> None:
   for wrong in ("(", None, 3):
     with pytest.raises(errors.ArgumentError, match="pattern must be a regular expression"):
       runs.Tracker(wrong)  # type: ignore[arg-type]

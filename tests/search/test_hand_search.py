@@ -1,4 +1,4 @@
-"""Rivers over vectors of hands, solved again: the same subgames as in the lists of histories, and as safe."""
+"""Search of rivers over vectors of hands: the same subgames as listed histories, and as safe."""
 
 import functools
 import signal
@@ -126,7 +126,7 @@ def test_a_river_is_the_subgame_of_the_list(name, searcher, gadget):
     assert value(behind, searcher) == pytest.approx(value(wanted, searcher), abs=1e-9)
 
 
-def test_private_states_of_rivers_in_which_nobody_decides():
+def test_private_states_of_rivers_without_decisions():
   game = poker.compile_public_game(_ALL_IN, partitioned=False)
   rivers = RiverTree(game)
   assert {river.players for river in rivers} == {(-1,), (0,)}
@@ -213,7 +213,7 @@ def test_unsafe_search_does_harm_and_safe_search_does_not():
   assert all(found[gadget].after < before - 1e-4 for gadget in ("resolving", "follow"))
 
 
-def test_what_would_do_harm_is_not_kept():
+def test_harmful_solutions_are_not_kept():
   game, _, _, blueprint, _ = solved(_GAMES[0])
   _, steps = resolve_rivers(game, blueprint, gadget="resolving", iterations=10)
   assert all(step.refused > 5 and step.solved == 18 - step.refused > 5 for step in steps)
@@ -221,7 +221,7 @@ def test_what_would_do_harm_is_not_kept():
 
 
 @pytest.mark.parametrize("gadget", ["unsafe", "resolving"])
-def test_hands_and_rivers_that_nobody_plays_to(gadget):
+def test_unreached_hands_and_rivers(gadget):
   game, listed, *_ = solved(_GAMES[0])
   drawn = np.random.default_rng(12).random(len(game.all_action_sequences)) < 0.6
   blueprint = forms.behavioral_form(game, game.from_actions(drawn))
@@ -248,10 +248,10 @@ _FIFTY_TWO = (
 
 
 @pytest.mark.parametrize(("searcher", "gadget"), [(0, "unsafe"), (0, "resolving"), (1, "safe")])
-def test_a_bot_plays_what_is_found_in_its_river(searcher, gadget):
+def test_a_bot_plays_the_solution_of_its_river(searcher, gadget):
   game, blueprint, policy = fifty_two()
   bots = {
-    # Nobody picks among all hands: "safe" becomes "follow".
+    # There is no choice among all hands: "safe" becomes "follow".
     "follow" if gadget == "safe" else gadget: SearchBot(
       policy, searcher, gadget=gadget, iterations=30
     ),
@@ -297,7 +297,7 @@ def fifty_two():
   return game, solver.average_sequence_form(), solver.average_policy()
 
 
-def test_what_is_not_read_in_time_is_not_safe():
+def test_states_not_read_in_time_are_not_safe():
   _, _, policy = fifty_two()
   bot = SearchBot(policy, 0, seconds=1e-6)
   with pytest.warns(search.UnsafeSearchWarning, match="more seconds"):

@@ -32,7 +32,7 @@ def leduc():
 @pytest.mark.parametrize(
   ("name", "decisions", "largest"),
   [
-    # Counted by a program of somebody else, from OpenSpiel's strings.
+    # Counted by another program, from OpenSpiel's strings.
     ("leduc_poker", 186, 30),
     ("liars_dice(dice_sides=4)", 256, 16),
     ("goofspiel(imp_info=True,num_cards=4,points_order=descending)", 78, 56),
@@ -94,7 +94,7 @@ def test_reaches_and_values_are_open_spiels(leduc):
 
 @pytest.mark.parametrize("gadget", list(search.GADGETS))
 @pytest.mark.parametrize("searcher", [0, 1])
-def test_gadgets_are_worth_what_they_must(leduc, gadget, searcher):
+def test_gadgets_have_their_defining_values(leduc, gadget, searcher):
   game, tree, policy = leduc
   state = tree.natural_cut()[3]
   sub = subgame(state, policy, searcher, gadget=gadget)
@@ -156,7 +156,7 @@ def _random_case(seed):
   if seed % 3:
     return game, blueprint(game, (5, 50)[seed % 2])
   drawn = game.from_actions(rng.gamma(0.5, size=len(game.all_action_sequences)) + 1e-9)
-  # A policy with zeros, as of somebody who never goes somewhere.
+  # A policy with zeros, so that some infosets are never reached.
   drawn[drawn < 0.05] = 0.0
   return game, spiel_cfr.policies.CompiledTabularPolicy(game, forms.behavioral_form(game, drawn))
 
@@ -192,7 +192,7 @@ def test_forms_of_games_are_alike(leduc):
   np.testing.assert_allclose(found.probabilities, listed.probabilities, atol=1e-12)
 
 
-def test_what_iterates_is_checked_and_never_does_harm(leduc):
+def test_iterating_solvers_are_checked_and_do_no_harm(leduc):
   game, tree, policy = leduc
   cut = tree.natural_cut()[:5]
   for gadget in ("follow", "safe", "resolving"):
@@ -232,7 +232,7 @@ def test_a_refused_public_state_keeps_the_blueprint(leduc, monkeypatch):
   assert found.exploitability <= found.blueprint_exploitability + 1e-12
 
 
-def test_where_nobody_goes_stays_as_it_was():
+def test_unreached_parts_do_not_change():
   game = spiel_cfr.compile_game("kuhn_poker")
   tree = search.public_states(game)
   always = {
@@ -241,7 +241,7 @@ def test_where_nobody_goes_stays_as_it_was():
     for name in game.infostates[player]
   }
   bet = tree.public_state_of(game.game.new_initial_state().child(0).child(1).child(1))
-  # Nobody comes there, but the king knows what a bet would be worth.
+  # The state is never reached, but the king knows the value of a bet.
   assert all(np.isnan(list(bet.beliefs(always, 0).values())))
   assert bet.private_values(always, 0)["2b"] == 1.5
   found = search.resolve(game, always, continual=False, cut=[bet], player=0)
@@ -251,7 +251,7 @@ def test_where_nobody_goes_stays_as_it_was():
     subgame(bet, always, 0)
 
 
-def test_results_say_what_was_done(leduc):
+def test_results_describe_the_run(leduc):
   game, _, policy = leduc
   found = search.resolve(game, policy, continual=False)
   text = str(found)
@@ -355,7 +355,7 @@ t "" 6 "" { 0 0 }
 
 
 @pytest.mark.parametrize("gadget", _SAFE)
-def test_what_a_player_is_told_and_forgets_is_not_known(gadget):
+def test_forgotten_observations_are_not_known(gadget):
   game = spiel_cfr.compile_game(pyspiel.load_efg_game(TOLD_TOO_MUCH))
   even = spiel_cfr.policies.to_dict(game, forms.uniform(game))
   found = search.resolve(game, even, gadget=gadget)
@@ -415,7 +415,7 @@ def test_bad_arguments_are_named(leduc):
 
 
 @pytest.mark.parametrize("searcher", [0, 1])
-def test_programs_have_one_copy_of_what_the_safe_gadget_has_twice(leduc, searcher):
+def test_programs_need_one_copy_where_the_safe_gadget_has_two(leduc, searcher):
   """They find what gets as much in the whole subgame as the solution of the program that has both, floor included."""
   _, tree, policy = leduc
   before, safe, other = (
@@ -446,7 +446,7 @@ def test_programs_have_one_copy_of_what_the_safe_gadget_has_twice(leduc, searche
     assert sizes[0] == (sizes[1] + 1 + count) / 2
 
 
-def test_programs_see_what_is_hardly_ever_played(leduc):
+def test_programs_see_tiny_probabilities(leduc):
   """HiGHS takes coefficients below 1e-9 for 0: without them the safe strategy, the blueprint's, would seem unsafe."""
   _, tree, policy = leduc
   entries, safe = tree.entries(policy), search.GADGETS["safe"]

@@ -63,7 +63,7 @@ def check_whole(name, iterations):
 
 
 @pytest.mark.parametrize("name", ["kuhn_poker", _GOOFSPIEL.format(3)])
-def test_plays_what_resolve_finds(name):
+def test_plays_the_strategy_of_resolve(name):
   check_whole(name, 5)
 
 
@@ -71,7 +71,7 @@ def test_plays_what_resolve_finds(name):
 @pytest.mark.parametrize(
   "name", [_DICE, "leduc_poker", "liars_dice(numdice=1,dice_sides=4)", _GOOFSPIEL.format(4)]
 )
-def test_plays_what_resolve_finds_in_larger_games(name):
+def test_plays_the_strategy_of_resolve_in_larger_games(name):
   check_whole(name, 10)
 
 
@@ -84,7 +84,7 @@ def test_plays_the_same_at_all_states_of_an_infoset():
       assert known.setdefault(state.information_state_string(), chances) == chances
 
 
-def test_does_not_depend_on_what_it_was_asked_before():
+def test_answers_do_not_depend_on_earlier_questions():
   blueprint, game = blueprint_of(_DICE), pyspiel.load_game(_DICE)
   bot = SearchBot(blueprint, 1)
   for state in list(states_of(game, 1))[-40::8]:

@@ -1,4 +1,4 @@
-"""Search of games in vector form does what it does where histories are listed, and lists none."""
+"""Search in vector form equals search of listed histories, and lists none."""
 
 import functools
 import pickle
@@ -125,7 +125,7 @@ def test_whole_policies_are_searched_as_where_histories_are_listed(name, gadget,
 def test_search_of_random_games_never_does_harm(seed):
   game = compile_vector_game(typed_games.TypedGame(seed, max_depth=4, total=float(seed % 3)))
   drawn = np.random.default_rng(seed).gamma(0.5, size=game.end)
-  # A policy with zeros, as of somebody who never goes somewhere.
+  # A policy with zeros, so that some infosets are never reached.
   drawn[drawn < 0.2] = 0.0
   policy = spiel_cfr.policies.CompiledTabularPolicy(game, forms.behavioral_form(game, drawn))
   better = 0
@@ -243,7 +243,7 @@ def test_subgames_have_no_states_and_are_pickled_with_their_names():
     sub.save("nowhere.npz")
 
 
-def test_what_vector_form_does_not_have_is_named():
+def test_features_missing_in_vector_form_are_named():
   listed, vector, listed_tree, tree, policy = _both("kuhn_poker")
   for gadget in ("safe", "max_margin", "reach_max_margin", search.Gadget("pick", mixed=0.5)):
     with pytest.raises(errors.ArgumentError, match="'follow', 'resolving' or 'unsafe'"):

@@ -86,7 +86,7 @@ def _gradient(game, player, sequence_form):
 
 
 def _plain_players(game, regularizer, delta, gamma):
-  """A player each."""
+  """One player of the transcription per player of the game."""
   bounds = np.split(
     game.loss_bounds, np.cumsum([tree.num_infosets for tree in game.treeplexes])[:-1]
   )
@@ -97,7 +97,7 @@ def _plain_players(game, regularizer, delta, gamma):
 
 
 def _sequence_form(game, players):
-  """What they play."""
+  """Returns the current strategies."""
   behavioral = policies.uniform(game)
   for player in players:
     for own, x in zip(player.sequences, player.x, strict=True):
@@ -139,7 +139,7 @@ def _agrees(game, iterations=30, alternating=False, gamma=1, delta=0.01, **setti
 @pytest.mark.parametrize("alternating", [False, True])
 @pytest.mark.parametrize("regularizer", ["entropy", "euclidean"])
 def test_a_restart_makes_the_strategy_the_center(regularizer, alternating):
-  """From there on it plays in proportion to center * exp(step * (sum + prediction)), with the steps that it has."""
+  """After a restart, play is proportional to center * exp(step * (sum + prediction))."""
   game = spiel_cfr.compile_game("kuhn_poker")
   solver = spiel_cfr.StablePredictiveCFRSolver(
     game, regularizer=regularizer, alternating_updates=alternating, delta=0.01

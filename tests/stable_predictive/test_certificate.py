@@ -1,4 +1,4 @@
-"""The certificate of the paper's steps holds where the theory says so, and not where a constant is wrong."""
+"""The certificate of the paper's steps: it holds, and fails with a wrong constant."""
 
 import dataclasses
 
@@ -147,7 +147,7 @@ def test_a_run_of_no_iterations_promises_nothing():
     ({"horizon": 5}, "Past the horizon"),
   ],
 )
-def test_what_the_theory_does_not_cover_is_said(settings, note):
+def test_cases_beyond_the_theory_are_reported(settings, note):
   solver = _solver(**{"game": "kuhn_poker", **settings})
   solver.run(10)
   found = certificate(solver)

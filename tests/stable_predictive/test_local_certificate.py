@@ -1,4 +1,4 @@
-"""The certificate of adaptive steps holds where the theory says so, and nowhere else."""
+"""The certificate of adaptive steps: it holds as the theory says, and fails with wrong constants."""
 
 import dataclasses
 
@@ -177,7 +177,7 @@ def test_weights_of_the_average_alone_are_noticed():
 
 
 def test_uniform_averages_of_alternating_updates_need_the_loss_of_updates():
-  """What the first player's updates gain or lose is part of the gap, not of the regrets."""
+  """Gains of the first player's updates are part of the gap, not of the regrets."""
   solver = spiel_cfr.StablePredictiveCFRSolver("leduc_poker", alternating_updates=True)
   solver.run(100)
   found = certificate(solver)
@@ -186,7 +186,7 @@ def test_uniform_averages_of_alternating_updates_need_the_loss_of_updates():
   assert gap.ratio == pytest.approx(1.0, abs=1e-9)
 
 
-def test_what_the_theory_does_not_cover_is_said():
+def test_cases_beyond_the_theory_are_reported():
   solver = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker(players=3)")
   solver.run(10)
   found = certificate(solver)

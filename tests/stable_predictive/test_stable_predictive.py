@@ -53,7 +53,7 @@ class _Plain:
         self._descend(below, own / (2 * np.sqrt(n)), loss_norm)
 
   def value(self, sequence, loss):
-    """What a gradient makes of the strategies below a sequence."""
+    """Returns the value of a sequence from a gradient and the strategies below it."""
     return sum(self.x[j] @ self.counterfactual(j, loss) for j in self.children[sequence])
 
   def counterfactual(self, j, loss):
@@ -160,7 +160,7 @@ def test_counterfactual_utilities_never_exceed_their_bounds(game):
 
 
 def test_bounds_of_kuhn_poker():
-  """Whoever holds a card meets each other card with probability 1/6, for 2 chips at most."""
+  """Each pair of cards has probability 1/6, for at most 2 chips."""
   game = spiel_cfr.compile_game("kuhn_poker")
   for player, tree in enumerate(game.treeplexes):
     bounds = counterfactual_bounds(game.payoff.leaves(player), game.treeplexes, player)
@@ -193,7 +193,7 @@ def test_default_kappa_minimizes_the_guarantee(loss_bounds):
   assert steps(500 * 16).kappa_root == pytest.approx(chosen.kappa_root / 2)
 
 
-def test_bounds_of_infosets_are_what_occurs():
+def test_bounds_of_infosets_hold():
   """On Leduc utilities are far from the largest payoff; steps that know that are longer and promise more."""
   game = spiel_cfr.compile_game("leduc_poker")
   local, crude = (

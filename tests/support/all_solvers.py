@@ -1,4 +1,4 @@
-"""Every solver of the catalogue, and some with arguments that the catalogue has not; name -> factory of a game."""
+"""All solvers of the catalogue, and some with other arguments: name -> factory of a game."""
 
 import functools
 from collections.abc import Iterable

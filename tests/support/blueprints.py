@@ -1,4 +1,4 @@
-"""Policies that are not good enough, to be searched."""
+"""Weak policies, as blueprints for search."""
 
 import spiel_cfr
 from spiel_cfr import search
@@ -12,6 +12,6 @@ def blueprint(game, iterations=10):
 
 
 def subgame(state, policy, searcher, gadget=None):
-  """Returns what follows a public state as a game, from the ranges and with the bounds of a policy."""
+  """Returns the subgame of a public state, with the ranges and bounds of a policy."""
   bounds = search.Bounds.from_policy(state, policy, searcher, gadget)
   return search.Subgame(state, state.ranges(policy), bounds).game

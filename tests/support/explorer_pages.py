@@ -1,4 +1,4 @@
-"""Pages of the explorer: read back without a browser, and opened in a real one where there is one."""
+"""Pages of the explorer: read without a browser, or opened in a real one if installed."""
 
 import base64
 import gzip

@@ -1,4 +1,4 @@
-"""What reads input, as functions that take any input of a kind, for the property tests and the fuzzer.
+"""Readers of input as functions that take any input of a kind, for the property tests and the fuzzer.
 
 Each returns whether the input was accepted. Refused, it must be with a `SpielCFRError`; any other exception comes out,
 and is a bug.
@@ -47,7 +47,7 @@ def _accepts(read: Callable[..., Any], *arguments: Any, **settings: Any) -> bool
 
 
 def compiles(game: str) -> bool:
-  """Compiles a game string and solves what comes of it."""
+  """Compiles a game string and solves the game."""
 
   def solve() -> None:
     solver = spiel_cfr.CFRPlusSolver(spiel_cfr.compile_game(game, max_nodes=MAX_NODES))

@@ -1,4 +1,4 @@
-"""What actions are worth at infosets, from the definition: by a walk of OpenSpiel's states, without arrays."""
+"""Values of actions at infosets from the definition, by a walk through OpenSpiel's states."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-r"""Changes files of ours behind a right checksum, and sees whether whoever reads them notices.
+r"""Changes our files behind a right checksum, and checks that readers notice.
 
     python tests/support/mutations.py game 10000
 
@@ -218,7 +218,7 @@ def spoil_text(rng: random.Random, path: pathlib.Path) -> None:
 
 
 class Kind:
-  """Files of a kind, whole, and what is done with one that has been changed."""
+  """Valid files of a kind, and the use of a changed one."""
 
   def __init__(self, folder: pathlib.Path) -> None:
     self.folder = folder
@@ -242,7 +242,7 @@ class Kind:
 
 
 def use_solver(solver: Any) -> None:
-  """Does some of everything that solvers do."""
+  """Uses a solver in many ways."""
   solver.run(3)
   assert math.isfinite(solver.nash_conv())
   for probabilities in (solver.average_probabilities(), solver.current_probabilities()):

@@ -12,7 +12,7 @@ _NOISE = 1e-12
 class ExactEFR(efr.EFRSolver):
   """OpenSpiel's, where rounding decides nothing.
 
-  Weights of deviations begin at 0 in every iteration, also where nobody has played to. Regrets of 1e-17 count as 0, and
+  Weights of deviations begin at 0 in every iteration, also at unreached infosets. Regrets of 1e-17 count as 0, and
   so do probabilities of 1e-17, which least squares leave at actions that are never played.
   """
 
@@ -35,7 +35,7 @@ class ExactEFR(efr.EFRSolver):
 class PaperEFR(ExactEFR):
   """The same with the paper's sets of deviations, given as for `deviations.Deviations`.
 
-  Whoever takes it patches `efr.create_probs_from_index` with `remembered`.
+  Users patch `efr.create_probs_from_index` with `remembered`.
   """
 
   def __init__(self, game, external, internal):

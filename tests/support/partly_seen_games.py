@@ -16,7 +16,7 @@ class PartlySeenGame(pyspiel.Game):
   """A random game, the same for the same arguments."""
 
   def __init__(self, seed: int, *, num_types: tuple[int, int] = (3, 2), depth: int = 4, total=0.0):
-    """Draws the deal; all else is drawn on the way, by seeds."""
+    """Draws the deal; everything else is drawn later, by seeds."""
     self.seed, self.num_types, self.depth, self.total = seed, num_types, depth, total
     self.deal = self.draw(1).dirichlet(np.ones(num_types[0] * num_types[1])).tolist()
     utility = pyspiel.GameType.Utility
@@ -24,11 +24,11 @@ class PartlySeenGame(pyspiel.Game):
     super().__init__(kind, pyspiel.GameInfo(3, _DEALS, 2, -9.0, 9.0, total, depth + 1), {})
 
   def draw(self, *numbers: int) -> np.random.Generator:
-    """Returns random numbers that are always the same for these numbers."""
+    """Returns random numbers determined by the arguments."""
     return np.random.default_rng([self.seed, *numbers])
 
   def __deepcopy__(self, memo):
-    """Returns the game itself: nobody changes it."""
+    """Returns the game itself, which is immutable."""
     return self
 
   def new_initial_state(self):
@@ -37,7 +37,7 @@ class PartlySeenGame(pyspiel.Game):
 
 
 class PartlySeenState(pyspiel.State):
-  """A state: what has happened, and what each has seen of it."""
+  """A state: the moves so far, and each player's observations."""
 
   def __init__(self, game: PartlySeenGame) -> None:
     """Begins before the deal."""
@@ -49,7 +49,7 @@ class PartlySeenState(pyspiel.State):
     self._mover, self._count, self._hidden = int(pyspiel.PlayerId.CHANCE), len(game.deal), False
 
   def current_player(self):
-    """Returns who is to move."""
+    """Returns the player to move."""
     return self._mover
 
   def is_terminal(self):
@@ -68,7 +68,7 @@ class PartlySeenState(pyspiel.State):
     return list(enumerate(chances.tolist()))
 
   def legal_actions(self, player=None):
-    """Returns what can be done."""
+    """Returns the legal actions."""
     if self.is_terminal() or player not in (None, self._mover):
       return []
     return list(range(self._count))
@@ -97,12 +97,12 @@ class PartlySeenState(pyspiel.State):
       self._hidden = self._count == 3 and hidden < 0.5
 
   def information_state_string(self, player=None):
-    """Returns what a player has seen."""
+    """Returns a player's observations."""
     player = self._mover if player is None else player
     return f"{player}: {self._seen[player]}"
 
   def returns(self):
-    """Returns what both get, on any path another number."""
+    """Returns the payoffs, different on every path."""
     if not self.is_terminal():
       return [0.0, 0.0]
     own = float(self._game.draw(3, *[1 + each for each in self._moves]).normal())

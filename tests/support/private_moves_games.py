@@ -55,7 +55,7 @@ class PrivateMovesGame(pyspiel.Game):
     return self._drawn[key] % count
 
   def mover(self, layer: int, core: int) -> int:
-    """Returns who moves at a core."""
+    """Returns the player to move at a core."""
     if layer == self.depth:
       return TERMINAL
     return (0, 1, 0, 1, CHANCE)[self.draw(5, "mover", layer, core)]
@@ -65,16 +65,16 @@ class PrivateMovesGame(pyspiel.Game):
     return PrivateMovesState(self)
 
   def __deepcopy__(self, memo: Any) -> "PrivateMovesGame":
-    """Returns the game itself: nobody changes it."""
+    """Returns the game itself, which is immutable."""
     return self
 
   def num_distinct_actions(self) -> int:
-    """Returns how many actions players have."""
+    """Returns the number of actions."""
     return _MOST_ACTIONS
 
 
 class PrivateMovesState(pyspiel.State):
-  """A state: a core, and what each player has seen of it."""
+  """A state: a core, and each player's observations."""
 
   def __init__(self, game: PrivateMovesGame) -> None:
     """Begins at the first core."""
@@ -88,7 +88,7 @@ class PrivateMovesState(pyspiel.State):
     self._all_failed = 0
 
   def current_player(self) -> int:
-    """Returns who is to move."""
+    """Returns the player to move."""
     return self._game.mover(*self._core)
 
   def is_terminal(self) -> bool:
@@ -143,7 +143,7 @@ class PrivateMovesState(pyspiel.State):
     self._look(player, view)
 
   def _step(self, event: int, mover: int | None) -> None:
-    """Leads to another core; those who have not moved see something of that."""
+    """Moves to another core; the other players observe something of it."""
     for player in (0, 1):
       if player != mover:
         seen = self._game.draw(_VIEWS, "view", player, *self._core, event, self._views[player])
@@ -158,7 +158,7 @@ class PrivateMovesState(pyspiel.State):
     return f"move {action}"
 
   def returns(self) -> list[float]:
-    """Returns what both get, by the last core."""
+    """Returns the payoffs, by the last core."""
     if not self.is_terminal():
       return [0.0, 0.0]
     key: tuple[Any, ...] = ("returns", *self._core)
@@ -168,7 +168,7 @@ class PrivateMovesState(pyspiel.State):
     return [gain, -gain if self._game.zero_sum else float(self._game.draw(9, *key, 1) - 4)]
 
   def observation_string(self, player: int) -> str:
-    """Returns what a player sees."""
+    """Returns a player's observation."""
     return str(self._seen(player))
 
   def information_state_string(self, player: int | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Runs programs as `python FILE` would, but in copies of one process that has already imported what takes long."""
+"""Runs programs like `python FILE`, in copies of a process that has imported the slow modules."""
 
 import functools
 import json
@@ -28,7 +28,7 @@ def run(
     path: its file.
     flags: what it is given.
     cwd: in which folder.
-    typed: what somebody types in.
+    typed: the typed input.
     timeout: after how many seconds it is ended.
     missing: a package that can't be imported, as if it were not installed.
 

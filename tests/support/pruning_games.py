@@ -1,4 +1,4 @@
-"""Games and solvers on which pruning is tested, and the solvers that they are compared with."""
+"""Games and solvers for tests of pruning, and their unpruned counterparts."""
 
 import functools
 
@@ -24,13 +24,13 @@ GAMES = {
 
 
 def names(games, always):
-  """Returns what to parametrize a test with: some of the games always, the others with the slow tests."""
+  """Returns games as parameters of a test: some always, the others in slow tests."""
   return [name if name in always else pytest.param(name, marks=pytest.mark.slow) for name in games]
 
 
 @functools.cache
 def game_of(name):
-  """Compiles it, once."""
+  """Compiles a game, once."""
   return spiel_cfr.compile_game(GAMES[name]())
 
 
@@ -44,7 +44,7 @@ KINDS = {
 
 
 def unpruned(game, kind="cfr+", alternating=True):
-  """The solver of a kind with the averages of solvers that prune: of strategies as the other player faces them."""
+  """Returns an unpruned solver with the averages of pruned ones: strategies as the other player faces them."""
   minimizer, power, _ = KINDS[kind]
   return FullWidthSolver(
     game,
@@ -55,7 +55,7 @@ def unpruned(game, kind="cfr+", alternating=True):
 
 
 def pruned(game, kind="cfr+", alternating=True, shortest=10):
-  """The same, pruned in windows that open soon."""
+  """Returns a pruned solver with early windows."""
   return Pruned(unpruned(game, kind, alternating), KINDS[kind][2], shortest=shortest)
 
 

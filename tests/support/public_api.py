@@ -45,7 +45,7 @@ BAD: dict[str, Any] = {
   "True": True,
   "list": [1],
 }
-# What is a number to nobody.
+# Values that are never numbers.
 NEVER = ("nan", "10^400", "text", "bytes", "True", "list")
 _SECONDS = 60
 
@@ -108,7 +108,7 @@ def methods_with_numbers(cls: type) -> list[str]:
 
 
 def attempt(case: Case, value: Any) -> None:
-  """Makes a call with this value, and uses what it returns."""
+  """Makes a call with a value, and uses the result."""
   with _alarm():
     function, named = call_of(case)
     use(function(**named | {case.parameter: value}))
@@ -159,7 +159,7 @@ def instance(cls: type) -> Any:
 
 
 def rooms() -> list[types.ModuleType]:
-  """Returns what has public names: the top level, the rooms, and the modules that are public as they are."""
+  """Returns the modules with public names: the top level, the rooms, and other public modules."""
   # Those that are imported when they are asked for, too.
   named = [getattr(spiel_cfr, name) for name in dir(spiel_cfr)]
   found = [
@@ -174,7 +174,7 @@ def rooms() -> list[types.ModuleType]:
 
 
 def _public() -> Iterator[tuple[str, Any]]:
-  """Yields everything public once, by the shortest name: that of the top level, or else that in its room."""
+  """Yields every public object once, by its shortest name."""
   seen: set[int] = set()
   for room in rooms():
     prefix = room.__name__.partition(".")[2]
@@ -193,7 +193,7 @@ def _public() -> Iterator[tuple[str, Any]]:
 
 
 def _is_record(cls: type) -> bool:
-  """Returns whether objects only say what the library has found, so that nobody makes them."""
+  """Returns whether a class is a result, which users do not construct."""
   is_plain = dataclasses.is_dataclass(cls) and not hasattr(cls, "__post_init__")
   return (
     (is_plain and not issubclass(cls, spiel_cfr.RegretMinimizer | spiel_cfr.CompiledGame))
@@ -203,7 +203,7 @@ def _is_record(cls: type) -> bool:
 
 
 def _maker(cls: type) -> Any:
-  """Returns the function with which one makes objects of a class, None for its constructor."""
+  """Returns the factory function of a class, None for its constructor."""
   found = re.search(r"Make one with `(\w+)`", cls.__doc__ or "")
   return (
     next(getattr(room, found[1]) for room in rooms() if hasattr(room, found[1])) if found else None
@@ -291,7 +291,7 @@ def _compiled() -> spiel_cfr.CompiledGame:
 
 @functools.cache
 def _public_game() -> Any:
-  """Games stay as they are, and that a deal of each board is as in OpenSpiel need not be checked for every call."""
+  """Games are cached, and their checks of random deals skipped."""
   return spiel_cfr.poker.compile_public_game(**_arguments(spiel_cfr.poker.compile_public_game))
 
 
@@ -394,7 +394,7 @@ _bases: dict[str, Callable[[], Any]] = {
 
 # Of classes whose objects are found rather than made.
 def _ray_executor() -> spiel_cfr.runs.RayExecutor:
-  """One that starts no Ray, and finds one core."""
+  """An executor that does not start Ray, and has one core."""
   executor = spiel_cfr.runs.RayExecutor()
   executor.ray = unittest.mock.MagicMock()
   executor.ray.nodes.return_value = [{"Alive": True, "NodeID": "", "Resources": {"CPU": 1.0}}]
@@ -454,7 +454,7 @@ def _arguments(function: Any) -> dict[str, Any]:
 
 
 def use(result: Any) -> None:
-  """Does with a result what one does with it; it has to work, or be refused by name."""
+  """Uses a result; this must work, or be refused by name."""
   if isinstance(result, spiel_cfr.Solver):
     result.run(2)
     assert math.isfinite(result.nash_conv())
@@ -472,7 +472,7 @@ def use(result: Any) -> None:
 
 @contextlib.contextmanager
 def _alarm() -> Iterator[None]:
-  """Raises where a call takes too long."""
+  """Raises an exception if a call takes too long."""
 
   def late(number: int, frame: Any) -> None:
     raise TimeoutError(f"It takes more than {_SECONDS} seconds.")

@@ -1,4 +1,4 @@
-"""What games written in Python need to say of themselves."""
+"""Types of games written in Python."""
 
 import pyspiel
 

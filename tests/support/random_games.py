@@ -1,4 +1,4 @@
-"""Random extensive-form games with perfect recall, for tests on games that nobody picked by hand.
+"""Random extensive-form games with perfect recall.
 
 A game is grown as a tree, written in Gambit's extensive form file format (Gambit manual, "The
 extensive game (.efg) file format") and loaded by OpenSpiel, so that it takes the same way into a

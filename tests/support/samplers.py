@@ -1,4 +1,4 @@
-"""The Monte Carlo solvers as tests go through them, and small games."""
+"""Monte Carlo solvers for tests, and small games."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -69,7 +69,7 @@ SMALL_GAMES = {
 
 
 def tables(solver: SamplingSolver) -> dict[str, list[list[float]]]:
-  """Returns everything a solver keeps of the infosets that it has changed or met."""
+  """Returns the state of a solver at the infosets that it has met."""
   entries, result = solver._engine.table.entries, {}
   for name, here in _entries(solver):
     result[name] = [

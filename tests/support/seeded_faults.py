@@ -1,4 +1,4 @@
-r"""Plants faults in a copy of the package, one after the other, and sees whether the quick tests find them.
+r"""Plants faults in a copy of the package, one by one, and checks that the quick tests find them.
 
     python tests/support/seeded_faults.py              # all, some minutes each where kernels have to be compiled
     python tests/support/seeded_faults.py discount     # those whose name contains this
@@ -25,7 +25,7 @@ _LONGEST_SECONDS = 1800
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-  """Something that somebody might have written.
+  """A plausible fault.
 
   Attributes:
     name: what is wrong.
@@ -383,7 +383,7 @@ FAULTS = (
 
 
 def missing() -> list[Fault]:
-  """Returns the faults whose text is not in their file exactly once, or whose tests are not there."""
+  """Returns the faults whose text does not occur exactly once in their file, or whose tests are missing."""
   return [
     fault
     for fault in FAULTS

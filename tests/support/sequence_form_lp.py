@@ -1,4 +1,4 @@
-"""The sequence-form linear program, solved by SciPy's HiGHS: what the best strategy against anybody loses.
+"""The sequence-form linear program, solved by SciPy's HiGHS: the value against a best response.
 
 Koller, Megiddo and von Stengel, "Efficient Computation of Equilibria for Extensive Two-Person Games" (1996).
 """
@@ -9,7 +9,7 @@ import scipy.sparse
 
 
 def least_loss(game, player):
-  """Returns how much the other's best response gets at least, over half the sum of all payoffs.
+  """Returns the smallest value of the other's best response, above half the sum of all payoffs.
 
   With x the player's sequence form, A the other's payoffs by (other's sequence, x), and v one number per infoset of the
   other and one at its root: minimize v_root such that at each of the other's sequences

@@ -1,4 +1,4 @@
-"""A window of pruning without compaction: NumPy over the whole game, in which frozen actions are not played."""
+"""Windows of pruning without compaction: NumPy over the whole game, without frozen actions."""
 
 import numpy as np
 

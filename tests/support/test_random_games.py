@@ -1,4 +1,4 @@
-"""The random games are what they claim to be, judged by walking OpenSpiel's states alone."""
+"""Properties of the random games, by walks through OpenSpiel's states alone."""
 
 import collections
 import itertools
@@ -268,7 +268,7 @@ def test_openspiel_python_cfr_refuses_impossible_chance_outcomes() -> None:
 
 @hypothesis.settings(max_examples=50)
 @hypothesis.given(random_games.games(num_players=3, zero_sum=False))
-def test_strategy_fixes_what_it_is_told_to(game: pyspiel.Game) -> None:
+def test_fixed_arguments_of_random_games_are_kept(game: pyspiel.Game) -> None:
   assert game.num_players() == 3
   assert game.get_type().utility == pyspiel.GameType.Utility.GENERAL_SUM
   assert len(_histories(game)) <= 300

@@ -122,7 +122,7 @@ class TypedGame(pyspiel.Game):
     return Node(rng.randrange(2), actions, [self._grow(depth + 1) for _ in actions])
 
   def _spoil(self, flaw: str) -> bool:
-    """Makes the game another one as deep down as it can; returns whether it can."""
+    """Plants a flaw as deep as possible; returns whether that is possible."""
     rng = self._rng
     path = self._longest(self.root, flaw)
     if not path:
@@ -154,11 +154,11 @@ class TypedGame(pyspiel.Game):
     return TypedState(self)
 
   def __deepcopy__(self, memo: Any) -> "TypedGame":
-    """Returns the game itself: nobody changes it."""
+    """Returns the game itself, which is immutable."""
     return self
 
   def num_distinct_actions(self) -> int:
-    """Returns how many actions players have."""
+    """Returns the number of actions."""
     return _MOST_ACTIONS
 
 
@@ -187,7 +187,7 @@ class TypedState(pyspiel.State):
     return self._game.deals[self._left[0]]
 
   def current_player(self) -> int:
-    """Returns who is to move."""
+    """Returns the player to move."""
     if self._dealing:
       return int(pyspiel.PlayerId.CHANCE)
     if self._node.flaw == "who moves depends on a type" and self._deal[0] == 0:
@@ -221,7 +221,7 @@ class TypedState(pyspiel.State):
     return self._node.actions
 
   def legal_actions(self, player: Any = None) -> list[int]:
-    """Returns what can be done."""
+    """Returns the legal actions."""
     if self.is_terminal() or player not in (None, self.current_player()):
       return []
     if self.is_chance_node():
@@ -236,7 +236,7 @@ class TypedState(pyspiel.State):
     node, mover = self._node, self.current_player()
     self._moves += (action,)
     word = f"{mover} does {action}, "
-    # Nobody sees what chance does; or player 0 alone; or who moves.
+    # No player sees the move of chance; or only player 0; or only the player to move.
     seers = {
       "chance is seen by nobody": (),
       "chance is seen by one player": (0,),
@@ -252,12 +252,12 @@ class TypedState(pyspiel.State):
     return str(action)
 
   def information_state_string(self, player: int | None = None) -> str:
-    """Returns what a player knows."""
+    """Returns a player's information state."""
     player = self.current_player() if player is None else player
     return f"Player {player} of type {self._deal[player]}: {self._seen[player]}"
 
   def returns(self) -> list[float]:
-    """Returns payoffs, as random as everything."""
+    """Returns random payoffs."""
     if not self.is_terminal():
       return [0.0, 0.0]
     rng = random.Random(f"{self._game.payoff_seed} {self._payoff_key()}")
@@ -268,7 +268,7 @@ class TypedState(pyspiel.State):
     return returns
 
   def _payoff_key(self) -> Any:
-    """Returns what payoffs depend on."""
+    """Returns the key of the payoffs."""
     return self._left[0], self._moves
 
   def __str__(self) -> str:

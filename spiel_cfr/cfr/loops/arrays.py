@@ -52,8 +52,8 @@ class SolverArrays:
     numbers: the numbers of the current iteration.
     deferred: float64 (players, 2). A 0, and the weight with which the player's strategy must still be added to the
       average in the subtrees.
-    locked: the locked sequences and their probabilities.
-    predict: the minimizer's kernel `predict`.
+    locked: two arrays (locked sequences,). The locked sequences, and their probabilities.
+    predict: `StepKernel`. The minimizer's kernel `predict`; None if it does not predict.
   """
 
   def __init__(

@@ -105,7 +105,7 @@ class Pruned(Solver):
   most 3,000. It is opened if at most half of the leaves are left.
 
   Attributes:
-    compiled_game: the game as arrays.
+    compiled_game: `CompiledGame`. The game as arrays.
     rule: the rule of the constructor.
     shortest: the fewest iterations of a window.
   """

@@ -138,7 +138,7 @@ class Workspace:
     sequence_form: for each player, reach probabilities.
     utility: for each player, utilities.
     prediction: for each player, predicted utilities; empty if there are none.
-    scratch: the workspace of block kernels.
+    scratch: `Scratch`. The workspace of block kernels.
   """
 
   def __init__(
@@ -200,7 +200,7 @@ class PartWalk:
   A game that is not cut is a trunk without subtrees.
 
   Attributes:
-    parts: the parts of the game, the trunk first.
+    parts: list of `Part`. The parts of the game, the trunk first.
     trunk: the workspace of the trunk.
     workspaces: the workspaces of the threads that visit subtrees.
   """

@@ -15,7 +15,7 @@ import spiel_cfr
 from spiel_cfr.abstraction import buckets
 from spiel_cfr.games.sequence_form.treeplex import COUNT, DEPTH
 
-# Four cards of one suit, a bet a round, one public card: the smallest poker with a trunk and subtrees.
+# Four cards of one suit, one bet per round, one public card: the smallest poker with a trunk and subtrees.
 _POKER = (
   "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 2,firstPlayer=1 1,numSuits=1,"
   "numRanks=4,numHoleCards=1,numBoardCards=0 1,raiseSize=2 2,maxRaises=1 1)"
@@ -23,27 +23,27 @@ _POKER = (
 
 
 def never_fold_early(state: Any, actions: Sequence[int]) -> list[int]:
-  """An action filter: nobody folds who may raise."""
+  """Action filter: a player who may raise does not fold."""
   return list(actions[-2:])
 
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-  """A form and a game that has it.
+  """A form of game, and a game of that form.
 
   Attributes:
-    name: of the form.
+    name: the form's name.
     game: the game in words.
-    load: returns the game.
-    options: of `compile_public_game`; None for a game in another form.
-    tree_options: of `compile_vector_game`; None for a game in another form.
-    has_private_moves: whether it is compiled by `compile_private_moves_game`.
-    action_filter: which actions the game keeps, None for all.
-    payoff: what `CompiledGame.payoff.form` must be.
-    tolerance: how far numbers may differ from those of the enumerated game, as a fraction of the range of payoffs.
-    buckets: which infosets play alike in an abstraction, as a function of the compiled game; None for none.
-    is_large: whether its cells take so long that not all are checked every time.
-    num_shards: among how many processes the subtrees are shared; 0 for none.
+    load: loads the game.
+    options: arguments of `compile_public_game`; None for a game in another form.
+    tree_options: arguments of `compile_vector_game`; None for a game in another form.
+    has_private_moves: whether `compile_private_moves_game` compiles the game.
+    action_filter: returns the actions that the game keeps; None for all.
+    payoff: the required `CompiledGame.payoff.form`.
+    tolerance: largest difference from the enumerated game, as a fraction of the range of payoffs.
+    buckets: returns the buckets of an abstraction of the compiled game; None without abstraction.
+    is_large: whether the cells take so long that not all are checked every time.
+    num_shards: number of processes that share the subtrees; 0 for none.
   """
 
   name: str
@@ -69,28 +69,28 @@ class Form:
 
   @property
   def forgets(self) -> bool:
-    """Whether the game is an abstraction in which players forget."""
+    """Whether the game is an abstraction with imperfect recall."""
     return self.buckets is _forgetful
 
   @property
   def loses(self) -> bool:
-    """Whether the game is an abstraction with fewer strategies than there are."""
+    """Whether the game is an abstraction with fewer strategies than the full game."""
     return self.buckets in (_forgetful, _some_hands)
 
   @property
   def is_vector(self) -> bool:
-    """Whether the game is in a form that lists no histories."""
+    """Whether the form does not list histories."""
     in_vectors = self.options is not None or self.tree_options is not None
     return in_vectors or self.has_private_moves
 
   @property
   def is_whole_in_float64(self) -> bool:
-    """Whether solvers take it as a whole, and compute in float64."""
+    """Whether solvers take the game as a whole, in float64."""
     return self.compiled.partition is None and self.compiled.dtype == np.float64
 
   @functools.cached_property
   def open_spiel_game(self) -> Any:
-    """The game that is solved, as OpenSpiel's Python algorithms can walk it."""
+    """The solved game, in a form that OpenSpiel's Python algorithms can walk."""
     if hasattr(self.compiled, "view"):
       return self.compiled.view.open_spiel_game()
     if self.action_filter is None:
@@ -121,7 +121,7 @@ class Form:
 
   @functools.cached_property
   def enumerated(self) -> spiel_cfr.CompiledGame:
-    """The same game with all its histories listed."""
+    """The game with all its histories listed."""
     if not self.is_vector and self.buckets is None:
       return self.compiled
     return spiel_cfr.compile_game(self.load(), action_filter=self.action_filter, vector_form=False)
@@ -150,12 +150,12 @@ def _poker() -> pyspiel.Game:
 
 
 def _suits() -> pyspiel.Game:
-  """Four cards of two suits, a bet a round, one public card."""
+  """Four cards of two suits, one bet per round, one public card."""
   return pyspiel.load_game(_POKER.replace("numSuits=1,numRanks=4", "numSuits=2,numRanks=2"))
 
 
 def _forgetful(game: spiel_cfr.CompiledGame) -> spiel_cfr.abstraction.Buckets:
-  """Players know nothing but what they may do and how often they have acted: imperfect recall."""
+  """Imperfect recall: players know only their legal actions and the number of their past actions."""
   labels = []
   for tree, own in zip(game.treeplexes, game.infosets, strict=True):
     groups = tree.groups.astype(np.int64)
@@ -168,7 +168,7 @@ def _forgetful(game: spiel_cfr.CompiledGame) -> spiel_cfr.abstraction.Buckets:
 
 
 def _some_hands(game: spiel_cfr.poker.PublicGame) -> spiel_cfr.abstraction.HandBuckets:
-  """Every other hand is alike, on every board."""
+  """Two buckets on every board: even hands and odd hands."""
   labels = [
     [np.arange(len(board.hands[player])) % 2 for board in game.tree.boards] for player in (0, 1)
   ]
@@ -176,11 +176,11 @@ def _some_hands(game: spiel_cfr.poker.PublicGame) -> spiel_cfr.abstraction.HandB
 
 
 _DICE = "liar's dice, 1 die of 3 sides"
-_FOUR_CARDS = "poker of four cards, a card of them public"
+_FOUR_CARDS = "poker of four cards, one of them public"
 FORMS = (
   Form(
     "leaf rows",
-    "random, zero-sum, several first infosets a player, up to 4 actions",
+    "random, zero-sum, several first infosets per player, up to 4 actions",
     lambda: random_games.random_game(2, max_histories=100),
     payoff="leaf rows",
   ),
@@ -192,7 +192,7 @@ FORMS = (
   ),
   Form(
     "action filter",
-    f"{_FOUR_CARDS}, where nobody folds who may raise",
+    f"{_FOUR_CARDS}; a player who may raise does not fold",
     _poker,
     action_filter=never_fold_early,
   ),
@@ -208,13 +208,13 @@ FORMS = (
   ),
   Form(
     "symmetries",
-    "poker of four cards of two suits, a card of them public, without them",
+    "poker of four cards of two suits, one of them public, without suits",
     _suits,
     buckets=spiel_cfr.abstraction.lossless,
   ),
   Form(
     "imperfect recall",
-    "poker of four cards of two suits; players know how often they have acted, and their actions",
+    "poker of four cards of two suits; players know only their legal actions and the number of their past actions",
     _suits,
     buckets=_forgetful,
   ),
@@ -223,7 +223,7 @@ FORMS = (
   Form("parts, 2 threads", _FOUR_CARDS, _poker, {"partitioned": True, "num_threads": 2}),
   Form(
     "parts, symmetries",
-    "poker of four cards of two suits, a card of them public, without them",
+    "poker of four cards of two suits, one of them public, without suits",
     _suits,
     {"partitioned": True},
     buckets=spiel_cfr.abstraction.lossless,
@@ -231,7 +231,7 @@ FORMS = (
   ),
   Form(
     "vector form, buckets",
-    f"{_FOUR_CARDS}; every other hand is alike",
+    f"{_FOUR_CARDS}; two buckets of hands",
     _poker,
     {"partitioned": False},
     buckets=_some_hands,

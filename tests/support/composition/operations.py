@@ -1,4 +1,4 @@
-"""What can be done with a solver, and what must then hold."""
+"""Operations on solvers, with the properties that must hold."""
 
 import copy
 import dataclasses
@@ -23,7 +23,7 @@ from spiel_cfr import policies as policy_forms
 from spiel_cfr.deep_cfr.network import LeastSquares
 
 ITERATIONS = 12
-# Rounding of what should be the same number, and of what solvers keep in float32.
+# Rounding of numbers that should be equal, and of numbers that solvers keep in float32.
 _ROUNDING = 1e-12
 _SINGLE = 1e-6
 # Networks are compiled for every shape, which takes seconds a form; tests/deep_cfr has them.
@@ -36,7 +36,7 @@ class Context:
 
   Attributes:
     form: the form of the game.
-    name: of the solver in the catalogue.
+    name: the solver's name in the catalogue.
   """
 
   form: Form
@@ -44,20 +44,20 @@ class Context:
 
   @property
   def arguments(self) -> dict[str, Any]:
-    """What its constructor is given besides the game."""
+    """The constructor's arguments besides the game."""
     cls = catalogue.SOLVERS[self.name].family
     seed = {"seed": 0} if issubclass(cls, spiel_cfr.mccfr.MonteCarloSolver) else {}
     return {**seed, **(_LEARNS_QUICKLY if cls is spiel_cfr.DeepCFRSolver else {})}
 
   def solver(self, iterations: int = 0, game: spiel_cfr.CompiledGame | None = None) -> Any:
-    """Returns a new solver of the form's game, or of another, after so many iterations."""
+    """Returns a new solver of the form's game, or of another game, after some iterations."""
     result = catalogue.make(self.name, game or self.form.compiled, ITERATIONS, **self.arguments)
     if iterations:
       result.run(iterations)
     return result
 
   def close(self, value: float) -> Any:
-    """Returns what equals a number in the game's units."""
+    """Returns an approximation of a number in the game's units, to the form's tolerance."""
     return pytest.approx(value, abs=self.form.tolerance * self.form.scale)
 
 
@@ -78,7 +78,7 @@ def _assert_equal(solver: Solver, other: Solver) -> None:
 
 
 def pieces(context: Context) -> None:
-  """Runs in pieces equal a run at once, bit for bit."""
+  """A run in pieces equals a run at once, bit for bit."""
   whole = context.solver(ITERATIONS)
   solver = context.solver()
   for count in (1, 4, ITERATIONS - 5):
@@ -87,7 +87,7 @@ def pieces(context: Context) -> None:
 
 
 def policies(context: Context) -> None:
-  """Current and average policy are the same in all forms: behavioural, sequence form, dict, OpenSpiel's two classes."""
+  """Current and average policy agree as behavioural form, sequence form, dictionary and OpenSpiel's two classes."""
   for solver in (context.solver(), context.solver(ITERATIONS)):
     for which in ("current", "average"):
       _check_policy(context, solver, which)
@@ -125,7 +125,7 @@ def _check_policy(context: Context, solver: Any, which: str) -> None:
     assert {action: row[action] for action in distribution} == distribution
     assert sum(row) == pytest.approx(1, abs=rounding)
 
-  # What is handed out is the caller's.
+  # The results are copies.
   probabilities[:] = sequence_form[:] = in_python.action_probability_array[:] = np.nan
   assert np.isfinite(getattr(solver, f"{which}_probabilities")()).all()
   assert np.isfinite(getattr(solver, f"{which}_sequence_form")()).all()
@@ -133,7 +133,7 @@ def _check_policy(context: Context, solver: Any, which: str) -> None:
 
 
 def nash_conv(context: Context) -> None:
-  """NashConv is that of the same policy on the enumerated game."""
+  """NashConv equals that of the same policy in the enumerated game."""
   for solver in (context.solver(), context.solver(1), context.solver(ITERATIONS)):
     by_dict = spiel_cfr.nash_conv(context.form.enumerated, solver.average_policy_dict())
     assert solver.nash_conv() == context.close(by_dict)
@@ -144,14 +144,14 @@ def nash_conv(context: Context) -> None:
 
 
 def iterates(context: Context) -> None:
-  """The same solver of the enumerated game has the same policies; not CFR-BR, RTCFR+, nor with bounds on losses."""
+  """Policies equal those of the solver on the enumerated game (not CFR-BR, RTCFR+, or steps from bounds on losses)."""
   game = context.form.enumerated
   solver, expected = context.solver(), context.solver(game=game)
   for _ in range(3):
     solver.run(ITERATIONS // 3)
     expected.run(ITERATIONS // 3)
     for name in ("current_policy_dict", "average_policy_dict"):
-      # In sequence form, because where a player hardly ever plays to, rounding decides.
+      # In sequence form, because rounding decides at infosets with a tiny reach.
       found, wanted = (
         policy_forms.sequence_form(game, policy_forms.from_policy(game, getattr(each, name)()))
         for each in (solver, expected)
@@ -160,7 +160,7 @@ def iterates(context: Context) -> None:
 
 
 def open_spiel(context: Context) -> None:
-  """OpenSpiel's own `nash_conv` of the average policy is the solver's."""
+  """OpenSpiel's `nash_conv` of the average policy equals the solver's."""
   solver = context.solver(ITERATIONS)
   game = context.form.open_spiel_game
   found = exploitability.nash_conv(game, solver.average_policy(), use_cpp_br=False)
@@ -171,7 +171,7 @@ def open_spiel(context: Context) -> None:
 
 
 def files(context: Context) -> None:
-  """A solver that was saved and restored, or loaded, goes on bit for bit."""
+  """A saved solver, restored or loaded, continues bit for bit."""
   whole = context.solver(ITERATIONS)
   stopped = context.solver(5)
   with tempfile.TemporaryDirectory() as folder:
@@ -188,7 +188,7 @@ def files(context: Context) -> None:
 
 
 def copies(context: Context) -> None:
-  """`copy.copy`, `copy.deepcopy` and `pickle` give independent solvers that go on bit for bit."""
+  """`copy.copy`, `copy.deepcopy` and `pickle` give independent solvers that continue bit for bit."""
   whole = context.solver(ITERATIONS)
   for make in (copy.copy, copy.deepcopy, lambda solver: pickle.loads(pickle.dumps(solver))):
     solver, stopped = context.solver(5), context.solver(5)
@@ -206,7 +206,7 @@ def copies(context: Context) -> None:
 
 
 def certificate(context: Context) -> None:
-  """The certificate finds the theory kept, and on the enumerated game says the same."""
+  """All checks of the certificate hold, and it is the same on the enumerated game."""
   solver = context.solver(ITERATIONS)
   found = stable_predictive.certificate(solver)
   assert found.iterations == ITERATIONS
@@ -228,7 +228,7 @@ def certificate(context: Context) -> None:
 
 
 def warm_start(context: Context) -> None:
-  """From a policy it goes on, the same from a file, and with other payoffs; a policy counts the same in all forms."""
+  """Solvers continue from a policy, from a file and with other payoffs; a policy's weight is equal in all forms."""
   game, enumerated = context.form.compiled, context.form.enumerated
   source = catalogue.make("cfr", enumerated, ITERATIONS)
   source.run(5)
@@ -254,7 +254,7 @@ def warm_start(context: Context) -> None:
 
 
 def pruning(context: Context) -> None:
-  """Inside a window, the average is as good as its dict says, and a file goes on bit for bit."""
+  """Inside a window, NashConv is that of the average's dictionary, and a file continues bit for bit."""
   solver = context.solver()
   minimizer, averaging = (solver._pruned[name] for name in ("minimizer", "averaging"))
   inner = spiel_cfr.FullWidthSolver(context.form.compiled, minimizer.minimizer, averaging=averaging)
@@ -283,13 +283,13 @@ def explore(context: Context) -> None:
   values = spiel_cfr.expected_values(enumerated, table)
   assert page["header"]["values"] == [context.close(value) for value in values.tolist()]
   assert page["header"]["nash_conv"] == context.close(spiel_cfr.nash_conv(enumerated, table))
-  # The tree's are found in another way, and rounded.
+  # The tree's values are computed in another way, and rounded.
   shown = page["tree"]["values"][: len(values)]
   np.testing.assert_allclose(shown, values, rtol=1e-3, atol=1e-4 * context.form.scale)
 
 
 def sweep(context: Context) -> None:
-  """A run of a sweep, on the game as processes share it, read-only too, ends with the same bits."""
+  """A run of a sweep ends with the same bits, also on a read-only game shared by processes."""
   whole = context.solver(ITERATIONS)
   buffers: list[pickle.PickleBuffer] = []
   head = pickle.dumps(context.form.compiled, 5, buffer_callback=buffers.append)
@@ -310,13 +310,13 @@ def sweep(context: Context) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Operation:
-  """Something to do with a solver.
+  """An operation on a solver.
 
   Attributes:
-    name: of the operation.
-    check: does it; raises AssertionError if what must hold does not.
-    solvers: the entries of the catalogue that it is for.
-    forms: the forms that it is for.
+    name: the operation's name.
+    check: runs the operation; raises AssertionError if a property does not hold.
+    solvers: returns whether an entry of the catalogue has the operation.
+    forms: returns whether a form has the operation.
   """
 
   name: str
@@ -329,12 +329,12 @@ class Operation:
 
   @property
   def summary(self) -> str:
-    """What must hold, in a sentence."""
+    """The property, as a sentence."""
     assert self.check.__doc__ is not None
     return self.check.__doc__
 
   def applies(self, form: Form, entry: catalogue.Entry) -> bool:
-    """Whether there is such an operation."""
+    """Whether the operation exists for a form and a solver."""
     return self.forms(form) and self.solvers(entry)
 
 
@@ -343,7 +343,7 @@ def _is_stable_predictive(entry: catalogue.Entry) -> bool:
 
 
 def _computes_the_same(form: Form) -> bool:
-  """Whether it is a vector form of the same infosets.
+  """Whether the form is a vector form with the infosets of the enumerated game.
 
   Not in float32, whose rounding decides ties of predicted regrets.
   """
@@ -351,21 +351,21 @@ def _computes_the_same(form: Form) -> bool:
 
 
 def _has_the_same_steps(entry: catalogue.Entry) -> bool:
-  """Whether no bounds on losses enter: of a game in vector form they are others."""
+  """Whether steps do not depend on bounds on losses, which differ in vector form."""
   return not _is_stable_predictive(entry)
 
 
 def _has_the_same_iterates(entry: catalogue.Entry) -> bool:
-  """Whether it has the same steps, and rounding decides nothing.
+  """Whether the solver has the same steps, and rounding decides nothing.
 
-  It does between best responses that are equally good, and where only trembles of 1e-10 lead.
+  Rounding decides between equally good best responses, and at infosets that only trembles of 1e-10 reach.
   """
   decided = spiel_cfr.cfr.CFRBRSolver, spiel_cfr.first_order.RTCFRPlusSolver
   return _has_the_same_steps(entry) and entry.solver not in decided
 
 
 def _starts_warm(entry: catalogue.Entry) -> bool:
-  """Whether it is a full-width solver, and nothing is pruned."""
+  """Whether the solver is a full-width solver without pruning."""
   return issubclass(
     entry.family, spiel_cfr.FullWidthSolver | spiel_cfr.Restarted
   ) and not _is_pruned(entry)

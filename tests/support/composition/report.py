@@ -1,4 +1,4 @@
-"""The table as Markdown."""
+"""The table of compositions as Markdown."""
 
 import collections
 from collections.abc import Iterable, Mapping
@@ -10,17 +10,17 @@ from spiel_cfr import catalogue
 
 _HEAD = """# What works with what
 
-Every solver of `spiel_cfr.catalogue`, on every form of game, with every operation: {num_cells:,} cells, each of which
-works and agrees with the same game with all its histories listed, or raises a named error that says what to do instead.
+This table has every solver of `spiel_cfr.catalogue`, on every form of game, with every operation: {num_cells:,} cells.
+Each cell works and agrees with the game whose histories are all listed, or raises a named error that says what to do.
 
-`make composition` runs all cells and writes this page. `make test-all` runs {num_tested:,} of them, in which every form
-meets every solver, every form every operation and every solver every operation, together with each cell that is refused
-because of all three. `make test` runs {num_quick:,} of these, and compares this page with what all cells should do.
+`make composition` runs all cells and writes this page. `make test-all` runs {num_tested:,} of them: every form with
+every solver, every form with every operation, every solver with every operation, and each cell that is refused because
+of all three. `make test` runs {num_quick:,} of these, and compares this page with the expectations for all cells.
 """
 
 
 def render(found: Mapping[Cell, str]) -> str:
-  """Returns the page for what was found in each cell: that it works, or the name of an error."""
+  """Returns the page for the outcomes of cells: "works", or the name of an error."""
   head = _HEAD.format(
     num_cells=len(found), num_tested=len(covering_cells()), num_quick=len(selected_cells())
   )
@@ -41,7 +41,7 @@ def _forms() -> list[str]:
 
 
 def _operations(found: Mapping[Cell, str]) -> list[str]:
-  """How many solvers an operation works with, on each form."""
+  """Returns the table of operations: the number of solvers with which each works, on each form."""
   outcomes = collections.defaultdict(list)
   for cell, outcome in found.items():
     outcomes[cell.operation.name, cell.form.name].append(outcome)
@@ -58,7 +58,7 @@ def _operations(found: Mapping[Cell, str]) -> list[str]:
   return [
     "## Operations",
     "",
-    "With how many solvers each works, of those that have it.",
+    "The number of solvers with which an operation works, of those that have it.",
     "",
     *_table(["operation", *map(str, FORMS)], rows),
   ]
@@ -75,14 +75,14 @@ def _solvers(found: Mapping[Cell, str]) -> list[str]:
   return [
     "## Solvers",
     "",
-    "`yes` where every operation works; otherwise the number of the refusal below.",
+    "`yes` if every operation works; otherwise the refused operations, with the number of the refusal below.",
     "",
     *_table(["solver", *map(str, FORMS)], rows),
   ]
 
 
 def _in_words(found: Mapping[Cell, str]) -> str:
-  """Says of the operations of a solver on a form which are refused."""
+  """Returns the refused operations of a solver on a form, in words."""
   refused = {
     cell.operation.name: _number(cell, outcome)
     for cell, outcome in found.items()
@@ -97,7 +97,7 @@ def _in_words(found: Mapping[Cell, str]) -> str:
 
 
 def _number(cell: Cell, outcome: str) -> str:
-  """The number of the refusal, or what came instead."""
+  """Returns the number of the refusal, or the unexpected outcome."""
   if cell.refusal is not None and outcome == cell.refusal.error.__name__:
     return str(1 + REFUSALS.index(cell.refusal))
   return outcome
@@ -105,8 +105,8 @@ def _number(cell: Cell, outcome: str) -> str:
 
 def _refusals() -> list[str]:
   lines = [
-    f"{number}. `{refusal.error.__name__}`: {refusal.why} The message names what to do: "
-    f"`{refusal.advice}`."
+    f"{number}. `{refusal.error.__name__}`: {refusal.why} The message says what to do: "
+    f'"{refusal.advice}".'
     for number, refusal in enumerate(REFUSALS, 1)
   ]
-  return ["## What is refused", "", *lines, ""]
+  return ["## Refusals", "", *lines, ""]

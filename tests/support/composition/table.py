@@ -1,4 +1,4 @@
-"""Every cell of the table, and which of them are refused."""
+"""Cells of the table of compositions, and the refusals among them."""
 
 import collections
 import dataclasses
@@ -22,7 +22,7 @@ WORKS = "works"
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-  """A form of game, a solver, an operation."""
+  """A form of game, a solver and an operation."""
 
   form: Form
   solver: str
@@ -33,7 +33,7 @@ class Cell:
 
   @property
   def pairs(self) -> tuple[tuple[object, object], ...]:
-    """Every two of its form, its solver and its operation."""
+    """All pairs among form, solver and operation."""
     return (
       (self.form, self.solver),
       (self.form, self.operation),
@@ -42,23 +42,23 @@ class Cell:
 
   @functools.cached_property
   def refusal(self) -> "Refusal | None":
-    """Why the cell is refused, None if it is to work."""
+    """The refusal of the cell; None if the cell works."""
     return next((refusal for refusal in REFUSALS if refusal.cells(self)), None)
 
   @property
   def expected(self) -> str:
-    """What `found` is to return."""
+    """The expected result of `found`."""
     return WORKS if self.refusal is None else self.refusal.error.__name__
 
   def check(self) -> None:
-    """Raises what the operation raises, and AssertionError if something does not hold."""
+    """Runs the operation; raises its errors, and AssertionError if a property does not hold."""
     self.operation.check(Context(self.form, self.solver))
 
   def found(self) -> str:
-    """Returns that the cell works, or the name of the error that refuses it.
+    """Returns "works", or the name of the error that refuses the cell.
 
     Raises:
-      Exception: neither is so.
+      Exception: the cell neither works nor is refused.
     """
     try:
       self.check()
@@ -74,13 +74,13 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Refusal:
-  """Cells that are refused.
+  """Cells that are refused for one reason.
 
   Attributes:
-    error: what is raised, this class and no other.
-    why: a sentence.
-    advice: what the message says to do instead; a part of it.
-    cells: which cells are.
+    error: the class of the exception, exactly.
+    why: the reason, as a sentence.
+    advice: the part of the message that says what to do instead.
+    cells: returns whether a cell is refused.
   """
 
   error: type[errors.SpielCFRError]
@@ -90,7 +90,7 @@ class Refusal:
 
 
 def _steps_from_errors(cell: Cell) -> bool:
-  """Whether it is stable-predictive CFR with adaptive steps."""
+  """Whether the solver is stable-predictive CFR with adaptive steps."""
   entry = catalogue.SOLVERS[cell.solver]
   is_adaptive = "steps" not in entry.arguments
   return entry.solver is spiel_cfr.StablePredictiveCFRSolver and is_adaptive
@@ -112,7 +112,7 @@ def _is_first_order(cell: Cell) -> bool:
   return issubclass(catalogue.SOLVERS[cell.solver].family, GradientSolver)
 
 
-# Tests are collected by what is refused, so nothing is compiled for that.
+# Refusals are needed when tests are collected, so they must not compile games.
 
 
 @functools.cache
@@ -130,12 +130,12 @@ def _has_saddle_points(form: Form) -> bool:
   )
 
 
-# What is not named here works.
+# All other cells work.
 REFUSALS: tuple[Refusal, ...] = (
   Refusal(
     errors.PruningError,
-    "What one of three players faces is no sum of strategies; of an abstraction nothing can be left out, and in vector "
-    "form nothing is.",
+    "Pruning needs two players, the full game and listed leaves: it excludes three players, abstractions and vector "
+    "form.",
     "take no pruning",
     lambda cell: (
       _is_pruned(cell)
@@ -146,7 +146,7 @@ REFUSALS: tuple[Refusal, ...] = (
   ),
   Refusal(
     errors.WarmStartError,
-    "Adaptive steps come from the errors of predictions, and a policy does not tell which its solver made.",
+    "Adaptive steps depend on the errors of past predictions, which a policy does not contain.",
     "kernel `resume`",
     lambda cell: (
       cell.operation.name == "warm start, transfer"
@@ -156,7 +156,7 @@ REFUSALS: tuple[Refusal, ...] = (
   ),
   Refusal(
     errors.NotFiniteError,
-    "The policy counts for more iterations than the horizon, past which weights grow beyond what float32 holds.",
+    "The policy counts for more iterations than the horizon; beyond it, weights overflow float32.",
     "Take a smaller power",
     lambda cell: (
       cell.operation.name == "warm start, transfer"
@@ -166,8 +166,8 @@ REFUSALS: tuple[Refusal, ...] = (
   ),
   Refusal(
     errors.NoStatesError,
-    "These solvers need the states of the game. Another process makes them of the game's string, and these games were "
-    "read from a text.",
+    "These solvers need the states of the game. Another process creates them from the game's string, but these games "
+    "were read from a text.",
     "Use what compile_game returns, in its own process",
     lambda cell: (
       cell.operation.name == "sweep"
@@ -178,13 +178,13 @@ REFUSALS: tuple[Refusal, ...] = (
   ),
   Refusal(
     errors.UnsupportedGameError,
-    "Excessive gaps and mirror prox are methods for saddle points, which only constant-sum games of two players have.",
+    "Excessive gaps and mirror prox are saddle-point methods, for two-player constant-sum games only.",
     "Take a solver that minimizes regret",
     lambda cell: _is_for_saddle_points(cell) and not _has_saddle_points(cell.form),
   ),
   Refusal(
     errors.AbstractionError,
-    "First-order methods take steps over convex sets of strategies, which players who forget don't have.",
+    "First-order methods need convex sets of strategies; with imperfect recall they are not convex.",
     "buckets that remember the player's own actions",
     lambda cell: cell.form.forgets and _is_first_order(cell),
   ),
@@ -196,13 +196,13 @@ REFUSALS: tuple[Refusal, ...] = (
   ),
   Refusal(
     errors.PolicyError,
-    "A policy that plays infosets of a bucket in different ways is none of the abstraction.",
+    "A policy that differs within a bucket is not a policy of the abstraction.",
     "Read it for the full game",
     lambda cell: cell.form.loses and cell.operation.name == "warm start, transfer",
   ),
   Refusal(
     errors.AbstractionError,
-    "Full averages are weighted by the one way in which a player comes to an infoset; shared infosets have several.",
+    "Full averages are weighted by the only way to an infoset; shared infosets have several ways.",
     "AverageType.SIMPLE",
     lambda cell: cell.form.forgets and cell.solver == "external_sampling_full",
   ),
@@ -216,7 +216,7 @@ REFUSALS: tuple[Refusal, ...] = (
 
 
 def cells() -> Iterator[Cell]:
-  """Returns every cell that there is."""
+  """Yields all cells."""
   for form in FORMS:
     for solver, entry in catalogue.SOLVERS.items():
       for operation in OPERATIONS:
@@ -224,7 +224,7 @@ def cells() -> Iterator[Cell]:
           yield Cell(form, solver, operation)
 
 
-# One solver of each kind, see `kind`: with it, every form of game meets every kernel and every way to average.
+# One solver of each kind, see `kind`: these combine every form of game with every kernel and every average.
 REPRESENTATIVES = (
   "cfr",
   "cfr+",
@@ -232,7 +232,7 @@ REPRESENTATIVES = (
   "apcfr+",
   "cfr_br",
   "hedge",
-  # One more of a kind, so that every form meets every operation, see `selected_cells`.
+  # Further solvers of a kind, so that every form meets every operation, see `selected_cells`.
   "pcfr+",
   "hedge_threshold",
   "restarted",
@@ -252,7 +252,7 @@ REPRESENTATIVES = (
 
 
 def kind(solver: Solver) -> object:
-  """Returns what solvers share that have the same code: a class or, of full-width solvers, a minimizer's kernel."""
+  """Returns a key that is equal for solvers with the same code: a class, or a full-width solver's minimizer kernel."""
   if isinstance(solver, spiel_cfr.FullWidthSolver):
     if solver._opponents == "best_response":
       return solver._opponents
@@ -263,9 +263,9 @@ def kind(solver: Solver) -> object:
 def selected_cells() -> set[Cell]:
   """Returns the cells that are quick tests: about two hundred.
 
-  They are every representative on every other form, pruned ones, which have operations of their own, on all, and every
-  other solver on one form. Of the operations that there are for a form and a solver, it is the one that the form has
-  had least of, so that all of them are met on every form.
+  Every representative meets every second form; pruned solvers, which have their own operations, meet all forms; every
+  other solver meets one form. Of the operations of a form and a solver, the least used one of that form is taken, so
+  that each form meets every operation.
   """
   groups = {
     key: list(group)
@@ -279,7 +279,7 @@ def selected_cells() -> set[Cell]:
     if (place + number) % 2 == 0 or name == "cfr+_pruned"
   ]
   chosen += [(FORMS[number % len(FORMS)], name) for number, name in enumerate(others)]
-  # Of what few solvers have, none may be left over.
+  # Operations of few solvers come first, so that none is left over.
   rare = collections.Counter(cell.operation for group in groups.values() for cell in group)
   used: collections.Counter[tuple[Form, Operation]] = collections.Counter()
   result = set()
@@ -295,10 +295,10 @@ def selected_cells() -> set[Cell]:
 def covering_cells() -> list[Cell]:
   """Returns the cells that are tests, about a thousand: the quick ones, and slow ones that complete them.
 
-  Every form meets every solver, every form every operation, and every solver every operation, wherever there is such a
-  cell. The cell of a form and a solver has the operation that the solver has had least of. An error that depends on all
-  three is found only by the full product, which `make composition` runs; cells that are refused because of all three
-  are known, and are all tests.
+  Every form meets every solver, every form every operation, and every solver every operation, if such a cell exists.
+  The cell of a form and a solver has the operation least used by that solver. Only the full product of
+  `make composition` finds an error that depends on all three. Cells refused because of all three are known, and are all
+  tests.
   """
   every = list(cells())
   quick = selected_cells()
@@ -307,7 +307,7 @@ def covering_cells() -> list[Cell]:
   by_form_and_solver = collections.defaultdict(list)
   for cell in every:
     by_form_and_solver[cell.form, cell.solver].append(cell)
-  # What only some forms have comes first: other forms can't make up for it.
+  # Operations of few forms come first: other forms cannot replace these.
   forms_of = collections.Counter((cell.solver, cell.operation) for cell in every)
   for pair, group in by_form_and_solver.items():
     if not met[pair]:
