@@ -136,9 +136,8 @@ class Solver(abc.ABC):
 
   def probabilities_in(self, game: CompiledGame) -> Float64s | None:
     """Returns the average policy as `open_spiel.HasArray` describes; None for another game."""
-    return (
-      self.average_probabilities() if open_spiel.is_same_game(game, self.compiled_game) else None
-    )
+    is_same = open_spiel.is_same_game(game, self.compiled_game)
+    return self.average_probabilities() if is_same else None
 
   @in_turn
   def current_sequence_form(self) -> Float64s:
@@ -250,13 +249,9 @@ class Solver(abc.ABC):
       ArgumentError: `pattern` is no regular expression.
     """
     search = arguments.pattern(pattern, "pattern").search
+    named = enumerate(self.infostates())
     return self._look_at(
-      [
-        (player, infostate)
-        for player, infostates in enumerate(self.infostates())
-        for infostate in infostates
-        if search(infostate)
-      ]
+      [(player, name) for player, names in named for name in names if search(name)]
     )
 
   def _look_at(self, infosets: Iterable[tuple[int, str]]) -> list[Snapshot]:

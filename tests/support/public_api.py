@@ -380,6 +380,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "deals": lambda: 3,
   "blueprint": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
   "public_state": lambda: instance(spiel_cfr.search.PublicState),
+  "ranges": lambda: np.ones((2, 3)),
   "searcher": lambda: 0,
   "front": lambda: "pick",
   "number": lambda: 1,
