@@ -173,7 +173,7 @@ def hand_buckets(game: PublicGame, labels: Sequence[Any]) -> HandBuckets:
       bucket = _checked(array, len(board.hands[player]))
       if number:
         # Players remember the bucket before.
-        above = own[board.parent][game.tree.lanes(player, board.parent, number)]
+        above = own[board.parent][game.tree.infoset_places(player, board.parent, number)]
         bucket = above * (1 + int(bucket.max(initial=0))) + bucket
       own.append(number_in_order(bucket))
     made.append(own)

@@ -61,7 +61,7 @@ def hand_equities(
   else:
     won, mass = np.zeros((2, len(tree.boards[0].hands[player]), groups.shape[1]))
     for number in later:
-      own, other = (tree.lanes(owner, 0, number) for owner in (player, 1 - player))
+      own, other = (tree.infoset_places(owner, 0, number) for owner in (player, 1 - player))
       there = _won(tree, player, number, groups[other])
       won[own] += there[0]
       mass[own] += there[1]
@@ -106,7 +106,7 @@ def next_histograms(game: PublicGame, player: int, labels: Sequence[npt.ArrayLik
   for number, own in zip(later, given, strict=True):
     others = np.ones((len(tree.boards[number].hands[1 - player]), 1))
     mass = _won(tree, player, number, others)[1][:, 0]
-    np.add.at(result, (tree.lanes(player, 0, number), own), mass)
+    np.add.at(result, (tree.infoset_places(player, 0, number), own), mass)
   total: Float64s = result.sum(axis=1, keepdims=True)
   result = np.divide(result, total, out=np.full(result.shape, 1 / clusters), where=total > 0)
   return result

@@ -103,7 +103,7 @@ class _PlayedBoard:
   def add_to(self, first_board: "_PlayedBoard") -> None:
     """Adds this board's values to the first board's chance nodes, and its wins to the first board's equities."""
     tree, board = self.tree, self.tree.boards[self.number]
-    lanes = [tree.lanes(player, 0, self.number) for player in PLAYERS]
+    lanes = [tree.infoset_places(player, 0, self.number) for player in PLAYERS]
     for place, index in enumerate(first_board.nodes):
       if tree.nodes[index].kind is Kind.CHANCE:
         child = self.place[tree.nodes[index].children[0]]

@@ -25,13 +25,13 @@ class PokerTerminals(Payoff):
   `PayoffArrays` has these meanings here; `showdown_kernels` names the columns:
 
       runs       the table of boards: counts of hands, places of their tables, and the range of terminals of each board
-      rows       tables of hands: descriptions, lanes, and first hands of each strength, see `HandTables`
-      others     for each terminal: player 0's row, player 1's row, and the places of both players' lanes in `rows`
+      rows       tables of hands: descriptions, infoset places, and first hands of each strength, see `HandTables`
+      others     for each terminal: both players' rows, and the beginnings of their infoset places in `rows`
       values     the reaches of hands
       patterns   the payoff of each terminal, times the probability of its board
 
   Terminals are sorted by board, folds first, and filled up to whole vectors. A hand's sequence at a terminal is the
-  player's row plus the hand's lane.
+  player's row plus the place of the hand's infoset.
 
   Bounds are those of the whole game. They count no showdown as a tie, and payoffs on different rivers do not cancel, so
   that sums over hands suffice.
@@ -78,11 +78,13 @@ class PokerTerminals(Payoff):
     kinds = tree.terminal_kind[terminals]
     all_apart = np.array([tree.boards[number].tells_all_apart for number in boards], bool)
     in_order = (before == kinds).all(axis=0) & all_apart[line]
-    lanes = np.where(in_order, kernels.IN_ORDER, tables.lanes[[[0], [1]], kinds, levels[before]])
+    places_of_infosets = np.where(
+      in_order, kernels.IN_ORDER, tables.infoset_places[[[0], [1]], kinds, levels[before]]
+    )
     firsts = [owner.row(layout, edges[owner.player]) for owner in numberings]
     chances = np.array([tree.boards[number].probability for number in boards], np.float64)
     worth = tree.payoff[terminals] * chances[line] / tree.deal.total
-    # Four groups for each board: folds before showdowns, lanes in order before others. Each is filled up to whole
+    # Four groups for each board: folds before showdowns, places in order before others. Each is filled up to whole
     # vectors with copies of its last terminal that pay nothing.
     group = 4 * line + 2 * ~tree.is_fold[terminals] + ~in_order
     order = np.argsort(group, kind="stable")
@@ -104,7 +106,9 @@ class PokerTerminals(Payoff):
       players=NO_PLAYERS,
       runs=table,
       rows=tables.rows,
-      others=np.ascontiguousarray(np.concatenate([firsts, lanes])[:, chosen], np.uint32),
+      others=np.ascontiguousarray(
+        np.concatenate([firsts, places_of_infosets])[:, chosen], np.uint32
+      ),
       values=tables.reaches,
       patterns=np.where(place < count, worth[chosen], 0.0),
     )

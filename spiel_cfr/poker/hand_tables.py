@@ -18,24 +18,26 @@ class HandTables:
   """The hands of all boards.
 
   Attributes:
-    rows: uint32 (elements,). Descriptions of hands, lanes, and first hands of each strength, end to end.
+    rows: uint32 (elements,). Descriptions of hands, infoset places, and first hands of each strength, end to end.
     reaches: float64 (elements,). The reaches of the hands of each board and player, end to end.
     boards: uint64 (boards, 8). The columns of the kernels' table of boards before `FIRST_FOLD`.
-    lanes: int64 (players, boards, levels + 1). The place in `rows` of the lanes of a board's hands: in column 0 of the
-      empty sequence, in column 1 + l of rows of level l.
+    infoset_places: int64 (players, boards, levels + 1). Where `rows` has the infoset places of a
+      board's hands: in column 0 for the empty sequence, in column 1 + l for rows of level l.
   """
 
   def __init__(
-    self, deal: Deal, boards: list[Board], lanes: Callable[[int, int, int], Int64s]
+    self, deal: Deal, boards: list[Board], places_of: Callable[[int, int, int], Int64s]
   ) -> None:
-    """Writes the tables; `lanes` is `PublicTree.lanes`."""
+    """Writes the tables; `places_of` is `PublicTree.infoset_places`."""
     self._rows: list[npt.NDArray[Any]] = []
     self._length = 0
     reaches: list[Float64s] = []
     most = max(len(hands) for board in boards for hands in board.hands)
     levels = 1 + max(board.level for board in boards)
     self.boards: Uint64s = np.zeros((len(boards), 8), np.uint64)
-    self.lanes = np.full((len(PLAYERS), len(boards), 1 + levels), self._add(np.zeros(most)))
+    self.infoset_places = np.full(
+      (len(PLAYERS), len(boards), 1 + levels), self._add(np.zeros(most))
+    )
     num_reaches = 0
     for number, board in enumerate(boards):
       places = []
@@ -44,8 +46,8 @@ class HandTables:
         while boards[ancestors[-1]].parent != ancestors[-1]:
           ancestors.append(boards[ancestors[-1]].parent)
         for before in ancestors:
-          place = self._add(lanes(player, before, number))
-          self.lanes[player, number, 1 + boards[before].level] = place
+          place = self._add(places_of(player, before, number))
+          self.infoset_places[player, number, 1 + boards[before].level] = place
         places.append(num_reaches)
         # Kernels read whole vectors.
         reaches += [board.reaches[player], np.zeros(MOST_LANES)]
@@ -81,13 +83,13 @@ class HandTables:
 def _describe_hands(player: int, deal: Deal, board: Board) -> Int64s:
   """Returns the descriptions of a player's hands for `terminal_gradient`, shape (HAND_LINES, hands)."""
   own, other = board.hands[player], board.hands[1 - player]
-  lanes = np.full(len(deal.hands), len(other))
+  same_hand = np.full(len(deal.hands), len(other))
   if deal.hand_size == 2:
     # Subtracting the totals of both cards subtracts the same hand twice, so it is added again.
-    lanes[other] = np.arange(len(other))
+    same_hand[other] = np.arange(len(other))
     low, high = deal.hands[own].T
-    return np.stack([low, high, low, high, lanes[own]])
+    return np.stack([low, high, low, high, same_hand[own]])
   # With one card, the second place of additions is never read, and the second place of reads is never written.
   card = deal.hands[own, 0]
   unread, unwritten = np.full((2, len(own)), [[deal.num_cards], [deal.num_cards + 1]])
-  return np.stack([card, unread, card, unwritten, lanes[own]])
+  return np.stack([card, unread, card, unwritten, same_hand[own]])

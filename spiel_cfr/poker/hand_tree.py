@@ -99,7 +99,7 @@ class HandTree(PublicTree):
   @functools.cached_property
   def tables(self) -> HandTables:
     """The hands of all boards in the form that kernels read."""
-    return HandTables(self.deal, self.boards, self.lanes)
+    return HandTables(self.deal, self.boards, self.infoset_places)
 
   def check_one_deal(self, what: str) -> None:
     """Raises UnsupportedGameError if public cards are dealt more than once, or a board stands for others."""
@@ -137,18 +137,18 @@ class HandTree(PublicTree):
   def first_deals(self, view: GameView, player: int) -> Iterator[tuple[Any, Int64s]]:
     found: dict[tuple[str, ...], Int64s] = {}
     for number, board in enumerate(self.boards):
-      for lane, hand in enumerate(board.hands[player].tolist()):
+      for place, hand in enumerate(board.hands[player].tolist()):
         deal = tuple(map(str, first_deal(self.deal, board, player, hand)))
-        lanes = found.setdefault(deal, np.full(len(self.boards), IMPOSSIBLE))
-        lanes[number], above = lane, board.parent
-        while lanes[above] == IMPOSSIBLE:
-          lanes[above], above = NOT_FIRST, self.boards[above].parent
+        places = found.setdefault(deal, np.full(len(self.boards), IMPOSSIBLE))
+        places[number], above = place, board.parent
+        while places[above] == IMPOSSIBLE:
+          places[above], above = NOT_FIRST, self.boards[above].parent
     root = view.new_initial_state()
-    for deal, lanes in sorted(found.items(), key=lambda item: item[0]):
+    for deal, places in sorted(found.items(), key=lambda item: item[0]):
       state = root.clone()
       for action in deal:
         state.apply_action(int(action))
-      yield state, lanes
+      yield state, places
 
   def saved(self) -> files.Arrays:
     names = "player kind first_edge action child terminal_board payoff is_fold"

@@ -35,7 +35,7 @@ BOARD_COLUMNS = 12
 # has the largest number of hands and the number of places of cards.
 FIRST_BOARD = 2
 ROOT, END, MOST_HANDS, CARD_PLACES = range(4)
-# Stands for the lanes 0, 1, 2 and so on. Of the terminals of a vector, all have this or none.
+# Stands for the infoset places 0, 1, 2 and so on. Of the terminals of a vector, all have this or none.
 IN_ORDER = np.uint32(0xFFFFFFFF)
 # Lines of a description of hands: the two places of its cards where totals are added, the two where totals are read,
 # and the same hand among the opponent's.
@@ -110,9 +110,9 @@ def gather_reaches(
     return
   for k in range(lanes):
     row = np.uint64(others[player, terminal + k])
-    lane = np.uint64(others[2 + player, terminal + k])
+    place = np.uint64(others[2 + player, terminal + k])
     for j in range(hands.length):
-      reach[j * lanes + k] = values[hands.weights + j] * sequence_form[row + rows[lane + j]]
+      reach[j * lanes + k] = values[hands.weights + j] * sequence_form[row + rows[place + j]]
 
 
 @inlined
@@ -135,10 +135,10 @@ def scatter_values(
     return
   for k in range(lanes):
     row = np.uint64(others[player, terminal + k])
-    lane = np.uint64(others[2 + player, terminal + k])
+    place = np.uint64(others[2 + player, terminal + k])
     for i in range(hands.length):
       weight = payoff[k] * values[hands.weights + i]
-      utility[row + rows[lane + i]] += weight * value[i * lanes + k]
+      utility[row + rows[place + i]] += weight * value[i * lanes + k]
 
 
 @inlined

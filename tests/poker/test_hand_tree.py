@@ -113,8 +113,10 @@ def test_hands_are_found_on_all_boards_before():
   last = len(tree.boards) - 1
   hands = tree.types[last][0]
   for before in (last, tree.boards[last].parent, 0):
-    np.testing.assert_array_equal(tree.types[before][0][tree.lanes(0, before, last)], hands)
-  assert not tree.lanes(0, -1, last).any()
+    np.testing.assert_array_equal(
+      tree.types[before][0][tree.infoset_places(0, before, last)], hands
+    )
+  assert not tree.infoset_places(0, -1, last).any()
 
 
 def test_names_keep_the_order_of_streets():

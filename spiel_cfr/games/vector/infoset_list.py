@@ -32,26 +32,26 @@ def list_infosets(layout: Layout, view: GameView, player: int) -> Infosets:
     below.sort(key=lambda move: list(map(str, move[0])))
     return int(tree.player[node]), below, {tree.moves(edge)[0] for edge in edges}
 
-  def visit(state: Any, node: int, lanes: list[int]) -> None:
+  def visit(state: Any, node: int, place_by_kind: list[int]) -> None:
     mover, below, actions = moves(node)
-    below = [move for move in below if lanes[kinds[move[1]]] != IMPOSSIBLE]
+    below = [move for move in below if place_by_kind[kinds[move[1]]] != IMPOSSIBLE]
     if mover < 0:
       # The outcomes of chance may depend on the deal.
       actions = {move[0][0] for move in below}
     if state.current_player() != mover or not actions.issubset(state.legal_actions()):
       raise another_game(state)
-    if mover == player and lanes[kinds[node]] >= 0:
+    if mover == player and place_by_kind[kinds[node]] >= 0:
       names.append(view.infostate(state))
       nodes.append(node)
-      places.append(lanes[kinds[node]])
+      places.append(place_by_kind[kinds[node]])
     for (first, *others), child in below:
       after = state.child(first)
       for action in others:
         after.apply_action(action)
-      visit(after, child, lanes)
+      visit(after, child, place_by_kind)
 
-  for state, lanes in tree.first_deals(view, player):
-    visit(state, 0, lanes.tolist())
+  for state, place_by_kind in tree.first_deals(view, player):
+    visit(state, 0, place_by_kind.tolist())
   own, place = np.array(nodes, np.int64), np.array(places, np.int64)
   counts = tree.num_actions[own].astype(np.int64)
   return Infosets(

@@ -89,7 +89,7 @@ class Layout:
   def sequences(self, node: int) -> Int64s:
     """Returns the sequences of a decision, int64 (actions, types of its player)."""
     player, kind = int(self.tree.player[node]), int(self.tree.kind[node])
-    return np.asarray(self.row_starts(node)[:, None] + self.tree.lanes(player, kind, kind))
+    return np.asarray(self.row_starts(node)[:, None] + self.tree.infoset_places(player, kind, kind))
 
   def row_starts(self, node: int) -> Int64s:
     """Returns the first sequence of each action of a decision, int64 (actions,)."""
@@ -109,8 +109,8 @@ class Layout:
 
   def sequences_before(self, player: int, edge: Any, kind: Any) -> Int64s:
     """Returns a player's sequences at an edge for the types of a later kind, int64 (types,)."""
-    lanes = self.tree.lanes(player, int(self.row_kind(edge)), int(kind))
-    return np.asarray(self.row(player, edge) + lanes)
+    places = self.tree.infoset_places(player, int(self.row_kind(edge)), int(kind))
+    return np.asarray(self.row(player, edge) + places)
 
   def at_infosets(self, player: int, of_types: Sequence[Float64s]) -> Float64s:
     """Sums numbers of types over each infoset of a player, in layout order.
@@ -140,8 +140,8 @@ class Layout:
     groups = np.split(order, np.cumsum(np.bincount(which.reshape(-1)))[:-1])
     for (player, kind), edges in zip(cases.T.tolist(), groups, strict=True):
       if player >= 0:
-        lanes = tree.lanes(player, kind, kind)
-        result[np.ix_(edges, tree.types[kind][player])] = self.row(player, edges)[:, None] + lanes
+        places = tree.infoset_places(player, kind, kind)
+        result[np.ix_(edges, tree.types[kind][player])] = self.row(player, edges)[:, None] + places
     return result
 
   def _depth(self, player: int, nodes: Int64s) -> Int64s:

@@ -140,13 +140,13 @@ def parents(layout: Layout, above: Above, numbering: Numbering) -> Uint32s:
   edges, kind = above.nodes[player, nodes], tree.kind[nodes]
   widths = tree.width[player, kind]
   pairs, which = np.unique(np.stack([layout.row_kind(edges), kind]), axis=1, return_inverse=True)
-  lanes = [np.zeros(0, np.int64)]
+  places = [np.zeros(0, np.int64)]
   for before, after in pairs.T.tolist():
-    lanes.append(tree.lanes(player, before, after)[tree.members(player, after)])
-  lengths = np.array([len(own) for own in lanes[1:]], np.int64)
+    places.append(tree.infoset_places(player, before, after)[tree.members(player, after)])
+  lengths = np.array([len(own) for own in places[1:]], np.int64)
   starts = (np.cumsum(lengths) - lengths)[which.reshape(-1)]
-  lane = np.concatenate(lanes)[concatenated_ranges(starts, widths)]
-  return np.asarray(np.repeat(numbering.row(layout, edges), widths) + lane, np.uint32)
+  place = np.concatenate(places)[concatenated_ranges(starts, widths)]
+  return np.asarray(np.repeat(numbering.row(layout, edges), widths) + place, np.uint32)
 
 
 def _by_part(part: Integers, num_parts: int) -> list[Int64s]:

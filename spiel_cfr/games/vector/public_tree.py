@@ -5,8 +5,8 @@ public. A history is a node of the public tree and a pair of types. The player w
 for each of its types, or for each class of types that play alike.
 
 Public chance moves, such as cards on the table, change which types are possible. Nodes with the same possible types, at
-the same probabilities, have the same *kind*. `lanes` maps the types of a kind to their places at any node above, after
-any number of chance moves.
+the same probabilities, have the same *kind*. `infoset_places` maps the types of a kind to their infosets at any node
+above, after any number of chance moves.
 
 Two modules build public trees: `typed_walk` for OpenSpiel's games of this form, `poker.hand_tree` for hold'em. Each
 describes terminals in its own way, for its own payoff.
@@ -76,7 +76,7 @@ class PublicTree(abc.ABC):
   @property
   @abc.abstractmethod
   def types(self) -> list[tuple[Int64s, Int64s]]:
-    """For each kind and player, the numbers of the possible types, in the order of `lanes`."""
+    """For each kind and player, the numbers of the possible types, in the order of `infoset_places`."""
 
   @property
   @abc.abstractmethod
@@ -113,7 +113,7 @@ class PublicTree(abc.ABC):
       [[1 + int(own[player].max(initial=-1)) for own in self.classes] for player in PLAYERS]
     )
 
-  def lanes(self, player: int, before: int, after: int) -> Int64s:
+  def infoset_places(self, player: int, before: int, after: int) -> Int64s:
     """Maps the types of a kind to the places of their infosets at nodes of an earlier kind, or of the same.
 
     Args:
@@ -125,19 +125,19 @@ class PublicTree(abc.ABC):
       int64 (types of the later kind,).
     """
     key = player, before, after
-    if key not in self._known_lanes:
+    if key not in self._known_places:
       later = self.types[after][player]
-      lanes = np.zeros(len(later), np.int64)
+      result = np.zeros(len(later), np.int64)
       if before >= 0:
         earlier = self.types[before][player]
         order = np.argsort(earlier)
         places = order[np.searchsorted(earlier, later, sorter=order)]
-        lanes = self.classes[before][player][places]
-      self._known_lanes[key] = lanes
-    return self._known_lanes[key]
+        result = self.classes[before][player][places]
+      self._known_places[key] = result
+    return self._known_places[key]
 
   @functools.cached_property
-  def _known_lanes(self) -> dict[tuple[int, int, int], Int64s]:
+  def _known_places(self) -> dict[tuple[int, int, int], Int64s]:
     return {}
 
   def members(self, player: int, kind: int) -> Int64s:

@@ -70,20 +70,20 @@ class TypedTree(PublicTree):
   def first_deals(self, view: GameView, player: int) -> Iterator[tuple[Any, Int64s]]:
     """Yields deals, see `PublicTree`; they are already in the order of histories."""
     types = self.deals.types[player]
-    lanes = np.where(self.weights >= 0, NOT_FIRST, IMPOSSIBLE)
-    for kind, own in enumerate(lanes):
+    places = np.where(self.weights >= 0, NOT_FIRST, IMPOSSIBLE)
+    for kind, own in enumerate(places):
       alive = np.flatnonzero(own != IMPOSSIBLE)
       _, first = np.unique(types[alive], return_index=True)
       # `types` is ascending, as `first` is.
       own[alive[first]] = np.arange(len(self.types[kind][player]))
-    for deal in np.flatnonzero((lanes >= 0).any(axis=0)).tolist():
+    for deal in np.flatnonzero((places >= 0).any(axis=0)).tolist():
       path = self.deals.paths[deal]
       state = view.new_initial_state()
       for action in path[path >= 0].tolist():
         if not state.is_chance_node() or action not in state.legal_actions():
           raise another_game(state)
         state.apply_action(action)
-      yield state, lanes[:, deal]
+      yield state, places[:, deal]
 
   def saved(self) -> files.Arrays:
     """Returns the arrays of the tree in a file."""
