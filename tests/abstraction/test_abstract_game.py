@@ -340,7 +340,7 @@ def test_predictions_need_buckets_of_one_depth():
   solver.run(20)
   mixed = solver.current_policy_dict()
   assert list(mixed[first].values()) == list(mixed[deep].values())
-  with pytest.raises(errors.AbstractionError, match="number of own actions"):
+  with pytest.raises(errors.AbstractionError, match="own actions into the names"):
     spiel_cfr.StablePredictiveCFRSolver(small)
 
 
