@@ -68,7 +68,7 @@ def test_fractions_are_rounded_up_and_infinity_is_never(kuhn: Any, tmp_path: Any
   assert len(checkpoints.paths()) == 1
   result = run(spiel_cfr.CFRSolver(kuhn), seconds=0.05, evaluate_at=lambda i: math.inf)
   assert result.reason == "seconds"
-  with pytest.raises(errors.ArgumentError, match="nothing would stop"):
+  with pytest.raises(errors.ArgumentError, match="would never stop"):
     run(spiel_cfr.CFRSolver(kuhn), target_nash_conv=0.1, evaluate_at=lambda i: math.inf)
 
 

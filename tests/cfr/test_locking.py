@@ -209,7 +209,7 @@ def test_mistakes():
     ({"0": {0: 0.7}}, None, "sum to 1"),
     ({"0": {0: 1.0}}, ["1"], "no probabilities"),
     ({"0": {0: 1.0}}, [3], "no infostate 3"),
-    (solver.average_policy(), None, "Say which"),
+    (solver.average_policy(), None, "Give the infostates"),
   ):
     with pytest.raises(errors.PolicyError, match=words):
       solver.lock(part, names)

@@ -255,5 +255,5 @@ def test_averages_that_are_no_multiple_of_a_sequence_form(name):
   solver.load_state_dict(state)
   wrong = state[name].copy()
   wrong[np.flatnonzero(wrong)[-1]] *= 2
-  with pytest.raises(errors.CheckpointMismatchError, match="to their end"):
+  with pytest.raises(errors.CheckpointMismatchError, match="sum to that of the sequence above"):
     solver.load_state_dict(state | {name: wrong})

@@ -188,7 +188,7 @@ def test_regrets_that_cannot_be_transferred():
   bets = linear_game("kuhn_poker", kuhn_bets)
   game, plus = bets([1.0]), spiel_cfr.CFRPlusSolver(bets([1.0]))
   plus.run(3)
-  with pytest.raises(errors.WarmStartError, match="only CFR can"):
+  with pytest.raises(errors.WarmStartError, match="only CFR that was run from scratch can"):
     spiel_cfr.cfr.transfer(plus, game, rule="regrets")
   warm = spiel_cfr.CFRSolver(game)
   warm.warm_start(plus)

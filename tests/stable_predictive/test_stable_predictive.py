@@ -273,8 +273,8 @@ def test_steps_as_a_factor_multiply_the_papers():
   [
     ({"steps": "paper"}, "give horizon="),
     ({"steps": 100.0}, "give horizon="),
-    ({"horizon": 9}, "need neither horizon nor kappa"),
-    ({"kappa": 0.1}, "need neither horizon nor kappa"),
+    ({"horizon": 9}, "take neither horizon nor kappa"),
+    ({"kappa": 0.1}, "take neither horizon nor kappa"),
     ({"horizon": 9, "steps": "paper", "delta": 0.1}, "delta"),
     ({"delta": 0.0}, "delta"),
     ({"delta": float("inf")}, "delta"),
