@@ -107,9 +107,10 @@ def compile_game(
     # The traceback would keep everything found so far in memory.
     error.with_traceback(None)
     memory.give_back()
-    if vector_form is False or not private_moves_game.is_chosen_by_default(view):
+    max_worlds = min(max_nodes, private_moves_game.DEFAULT_MAX_WORLDS)
+    if vector_form is False or not private_moves_game.is_chosen_by_default(view, max_worlds):
       raise error from None
-    return _in_private_moves_form(view, max_nodes, max_bytes, progress, error)
+    return _in_private_moves_form(view, max_worlds, max_nodes, max_bytes, progress, error)
 
 
 def _listed(view: GameView, max_nodes: int, max_bytes: int, progress: bool) -> EnumeratedGame:
@@ -137,6 +138,7 @@ def _listed(view: GameView, max_nodes: int, max_bytes: int, progress: bool) -> E
 
 def _in_private_moves_form(
   view: GameView,
+  max_worlds: int,
   max_nodes: int,
   max_bytes: int,
   progress: bool,
@@ -144,7 +146,6 @@ def _in_private_moves_form(
 ) -> private_moves_game.PrivateMovesGame:
   """Compiles in private moves form; raises `too_large` if the game does not fit it, or gains little."""
   try:
-    max_worlds = min(max_nodes, private_moves_game.DEFAULT_MAX_WORLDS)
     compiled = private_moves_game.compile_view(
       view, max_worlds, max_bytes, progress, max_core_histories=max_nodes
     )

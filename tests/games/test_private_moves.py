@@ -19,7 +19,13 @@ from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games import WorldKeys, compile_private_moves_game
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.private_moves import cores, size_estimate, worlds
+from spiel_cfr.games.private_moves import (
+  core_histories,
+  cores,
+  private_moves_game,
+  size_estimate,
+  worlds,
+)
 from spiel_cfr.policies import forms
 
 # How infosets are told apart, where OpenSpiel's strings forget.
@@ -198,12 +204,42 @@ def test_compile_game_chooses_the_form_where_histories_are_too_many():
   found = spiel_cfr.compile_game(game, infostate="history", max_nodes=2_000)
   assert isinstance(found, spiel_cfr.games.PrivateMovesGame)
   assert found.num_states == 104_229
-  # There are 1,797 worlds.
-  with pytest.raises(errors.GameTooLargeError, match="max_nodes=1,000") as caught:
-    spiel_cfr.compile_game(game, infostate="history", max_nodes=1_000)
-  assert "1,000 worlds" in str(caught.value.__cause__)
   with pytest.raises(errors.GameTooLargeError):
     spiel_cfr.compile_game(game, infostate="history", max_nodes=2_000, vector_form=False)
+
+
+@pytest.mark.parametrize(
+  "game",
+  [
+    # There are 1,797 worlds.
+    pytest.param("dark_hex(num_rows=2,num_cols=3)", id="too many worlds"),
+    pytest.param("nim", id="perfect information"),
+    pytest.param("python_block_dominoes", id="a game in Python"),
+  ],
+)
+def test_compile_game_does_not_try_the_form_in_vain(game, monkeypatch):
+  def fail(*_, **__):
+    raise AssertionError
+
+  monkeypatch.setattr(private_moves_game, "compile_view", fail)
+  with pytest.raises(errors.GameTooLargeError, match="1,000"):
+    spiel_cfr.compile_game(game, infostate="history", max_nodes=1_000)
+
+
+def test_core_histories_have_a_limit(monkeypatch):
+  """The form is for games with more histories than core histories."""
+  game = spiel_cfr.games.compile_private_moves_game("kuhn_poker")
+  monkeypatch.setattr(core_histories, "_WORK", 1)
+  for limit, is_refused in [(game.num_core_histories, False), (game.num_core_histories - 1, True)]:
+    view = GameView(loading.load_game("kuhn_poker"))
+    compiled = functools.partial(
+      private_moves_game.compile_view, view, 1_000, 10**9, False, max_core_histories=limit
+    )
+    if is_refused:
+      with pytest.raises(errors.GameTooLargeError, match=f"more than {limit} core histories"):
+        compiled()
+    else:
+      assert compiled().num_core_histories == limit
 
 
 _REFUSALS = {

@@ -153,8 +153,11 @@ class PrivateMovesGame(CompiledGame):
     return f"{self.num_states:,} states, {super().size} in private moves form"
 
 
-def is_chosen_by_default(view: GameView) -> bool:
-  """Returns whether `compile_game` should try the form: whether random histories soon meet the same worlds again."""
+def is_chosen_by_default(view: GameView, max_worlds: int) -> bool:
+  """Returns whether `compile_game` should try the form: whether random histories soon meet the same worlds again.
+
+  For a game in Python, a failed trial takes minutes; such games are for `compile_private_moves_game` alone.
+  """
   kind = view.game.get_type()
   if view.num_players != 2 or not kind.provides_observation_string:
     return False
@@ -165,6 +168,8 @@ def is_chosen_by_default(view: GameView) -> bool:
   met: collections.Counter[Any] = collections.Counter()
   try:
     state = view.new_initial_state()
+    if type(state).__module__ != pyspiel.__name__:
+      return False
     for _ in range(_SAMPLED_STATES):
       if state.is_terminal():
         state = view.new_initial_state()
@@ -177,7 +182,7 @@ def is_chosen_by_default(view: GameView) -> bool:
       state.apply_action(choice.choice(moves))
   except pyspiel.SpielError:
     return False
-  return estimate_classes(met) < DEFAULT_MAX_WORLDS
+  return estimate_classes(met) < max_worlds
 
 
 @typed
