@@ -19,7 +19,7 @@ from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games import WorldKeys, compile_private_moves_game
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.private_moves import cores, size_estimate, worlds
+from spiel_cfr.games.private_moves import cores, private_moves_game, size_estimate, worlds
 from spiel_cfr.policies import forms
 
 # How infosets are told apart, where OpenSpiel's strings forget.
@@ -245,6 +245,15 @@ def test_a_flawed_game_is_refused_or_right_with_any_keys(flaw, seed):
   except errors.UnsupportedGameError:
     return
   _assert_alike(spiel_cfr.compile_game(game, vector_form=False), private)
+
+
+@pytest.mark.parametrize(
+  ("name", "is_chosen"),
+  [("phantom_ttt", True), ("backgammon", False), ("kuhn_poker(players=3)", False)],
+)
+def test_the_form_is_chosen_by_how_often_worlds_come_again(name, is_chosen):
+  view = GameView(loading.load_game(name, names_infostates=False))
+  assert private_moves_game.is_chosen_by_default(view) is is_chosen
 
 
 def test_unsuitable_games_are_refused():
