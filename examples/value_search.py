@@ -8,11 +8,12 @@ states that were solved. Then a bot searches with the network at the leaves of i
 values: the difference is what the network's error costs. Every decision of both players is measured exactly.
 """
 
+from results import NAMED_GAMES, markdown, start
+
 import sys
 import time
 
 from absl import flags
-from results import NAMED_GAMES, markdown, start
 
 import spiel_cfr
 from spiel_cfr import search
