@@ -1,7 +1,7 @@
 """Bounds on best responses in vector form: floating-point values widened by a bound on their rounding errors.
 
-Every value is a sum of products. Let u = 2^-53 be the unit roundoff, and g(K) = K u / (1 - K u). If each product
-passes at most K roundings, the error is at most g(K) times the sum of the absolute values of the products.
+Every value is a sum of products, each of which passes at most K roundings. Let u = 2^-53 be the unit roundoff, and
+g(K) = K u / (1 - K u). The error is at most g(K) times the sum of the absolute values of the products.
 docs/theory/certificates.md has the proof and the counts.
 """
 

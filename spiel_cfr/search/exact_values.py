@@ -21,7 +21,7 @@ class ExactValues(abc.ABC):
   """Values by best responses in all that follows; a function of public states and ranges, see `LeafValues`.
 
   Attributes:
-    tree: all public states of the game, where those of a part are found again.
+    tree: `SearchTree`. All public states of the game, where those of a part are found again.
   """
 
   def __init__(self, game: AnyGame | SearchTree) -> None:

@@ -47,12 +47,12 @@ class HistoryTree:
     length: int64 (nodes,). The number of moves before.
     infostate_numbers: int64 (nodes, 2). The number of each player's information state string; `NONE` where chance moves
       or the game has ended.
-    infostates: the (player, information state string) of each such number.
+    infostates: list. The (player, information state string) of each such number.
     entry: int64 (nodes,). The entry of the last move; `NONE` if chance made it.
     last: int64 (2, nodes). The entry of each player's last action, `NONE` before the first.
     chance: float64 (nodes,). The product of chance's probabilities, those of the first histories included.
     payoff: float64 (nodes,). Player 0's payoff at a terminal history, less half of what the players' returns sum to.
-    levels: the histories by number of moves, those without the first histories of the walk.
+    levels: for each level, int64 (histories,). The histories by number of moves, without the first ones of the walk.
     probabilities: float64 (3, first histories). The probabilities that chance and each player play to them.
   """
 

@@ -1,10 +1,10 @@
 """Listed histories as pairs of rows: the private states of both players at each public state, and where games end.
 
 Two histories of the same length belong to one public state if a player can't tell them apart, or if a chain of such
-pairs joins them; and if two histories below them do. So all that follows a public state is a subgame: no infoset is
-partly in it. Public states are the nodes of a tree of their own, as in Burch, Johanson and Bowling, "Solving Imperfect
-Information Games Using Decomposition" (2014), and Kovařík, Schmid, Burch, Bowling and Lisý, "Rethinking Formal Models
-of Partially Observable Multiagent Decision Making" (2022).
+pairs joins them; and if two histories below them do. So the histories below a public state are a subgame: no infoset is
+partly in it. Public states are the nodes of a tree. Sources: Burch, Johanson and Bowling, "Solving Imperfect
+Information Games Using Decomposition" (2014); Kovařík, Schmid, Burch, Bowling and Lisý, "Rethinking Formal Models of
+Partially Observable Multiagent Decision Making" (2022).
 """
 
 import functools
@@ -39,13 +39,13 @@ class ListedRows:
   Attributes:
     histories: the histories.
     state_of: int64 (histories,). The public state of each history, `NONE` of terminal ones.
-    histories_of: of each public state, int64 (its histories,), in order.
+    histories_of: for each state, int64 (histories,). The histories of each public state, in order.
     above: int64 (public states,). The public state before the last move, `NONE` of the first.
     movers: int64 (pairs,) each. Pairs of a public state and a player who may be to move there, -1 for chance.
     row_of: int64 (2, histories). Each player's row at each history.
-    forests: by player, its rows.
-    first_reach: by player, the probability that it plays to the first rows.
-    ends: pairs of rows where the game ends.
+    forests: a pair of `PrivateForest`. The rows of each player.
+    first_reach: a pair of arrays. The probability of each player to play to its first rows.
+    ends: `Ends`. The pairs of rows where the game ends.
   """
 
   def __init__(self, histories: HistoryTree) -> None:

@@ -26,7 +26,7 @@ class ListedTree(ForestTree):
   Attributes:
     game: the compiled game; absent where a bot has walked the histories below some states.
     histories: its histories as arrays.
-    listed: the public states of the histories, and both players' private states.
+    listed: `ListedRows`. The public states of the histories, and both players' private states.
   """
 
   picks = True

@@ -72,7 +72,7 @@ class _Choice:
   """The opponent's choice in front: predictive regret matching+ between going on and taking the limit.
 
   Attributes:
-    player: the opponent.
+    player: int. The opponent.
   """
 
   def __init__(self, front: Front) -> None:
@@ -222,10 +222,10 @@ class Lookahead:
 
   Attributes:
     root: the public state.
-    leaves: the public states where it stops.
+    leaves: tuple of `PublicState`. The public states where it stops.
     counts: int64 (leaves, 2). The number of private states of each player at the leaves.
     chances: float64 (leaves, width, width). Chance's probability of each pair of private states at the leaves.
-    sides: each player's sequences.
+    sides: a pair of `Side`. The sequences of each player.
   """
 
   def __init__(self, root: PublicState, depth: int) -> None:

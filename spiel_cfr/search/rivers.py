@@ -42,8 +42,8 @@ class RiverTree(SearchTree):
   """All rivers of a poker game in vector form.
 
   Attributes:
-    game: the compiled game.
-    places: of each river, its board and its first node.
+    game: `CompiledGame`. The whole game.
+    places: list. The board and the first node of each river.
     betting: by first node, the public tree of the betting.
   """
 
@@ -188,8 +188,8 @@ class RiverGame:
   """A river as a game, perhaps with a choice of one player in front.
 
   Attributes:
-    game: the game.
-    scale: the probability of all its pairs of hands together, which are dealt with probability 1 in it.
+    game: `CompiledGame`. The game of the river.
+    scale: float. The probability in the whole game of all its pairs of hands.
   """
 
   def __init__(

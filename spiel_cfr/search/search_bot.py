@@ -39,11 +39,11 @@ class SearchBot(DrawingBot):
       bot = SearchBot(blueprint, player=0)
       pyspiel.evaluate_bots(state, [bot, other], seed)
 
-  It follows what is common knowledge as play goes on. From its first decision from which no more than `max_histories`
-  histories follow, it solves each of its public states again, on what its last solution plays there and on what a best
-  response to that gets; before, it plays the blueprint. Actions that the blueprint does not know, others' and its own,
-  are part of what it solves: where the opponent can do something to which the blueprint has no answer, the bound is
-  what it had before. A solution is found once, kept for later games, and depends on nothing but what the player knows.
+  The bot follows common knowledge during play. It plays the blueprint until at most `max_histories` histories follow a
+  decision of its own. From then on it solves each of its public states again, with ranges of its last solution and
+  bounds of a best response to it. Subgames include actions that the blueprint does not know, of both players. If the
+  blueprint has no answer to an action, the bound is the one before that action. A solution is found once and kept for
+  later games; it depends only on the player's information.
 
   A game that fits is walked when the bot is made from a blueprint that knows its game, otherwise by `restart_at`, or at
   the first decision. A list of two bots, one for each player, is a policy for whatever takes one.
@@ -205,7 +205,7 @@ class SearchBot(DrawingBot):
     self._found_of_hands.clear()
 
   def _walk(self, game: "_Game") -> None:
-    """Walks a game, if it fits, before anybody waits for a decision."""
+    """Walks a game that fits before its first decision."""
     self._game = game
     if not game.has_many_hands and self._leaf_values is None:
       self._begin(game, game.root, math.inf)
@@ -333,9 +333,9 @@ class _Game:
   """The game that a bot plays.
 
   Attributes:
-    names: OpenSpiel's strings for it, with simultaneous moves and without.
+    names: set of strings. OpenSpiel's strings for it, with simultaneous moves and without.
     view: how it is walked.
-    has_many_hands: whether it is poker over vectors of hands.
+    has_many_hands: bool. True for poker over vectors of hands.
     root: its first public state.
   """
 

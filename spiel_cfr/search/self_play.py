@@ -1,7 +1,7 @@
 """Training data for values of public states: play with search, from ranges that are reached and from random ones.
 
-The loop of ReBeL (Brown, Bakhtin, Lerer and Gong 2020): a public state is solved down to its leaves with the values so
-far, its values are an example, and play goes on at one of the leaves with the ranges of a random iteration.
+The loop is that of ReBeL (Brown, Bakhtin, Lerer and Gong 2020). A public state is solved down to its leaves with the
+values so far. Its values are an example. Play continues at one of the leaves, with the ranges of a random iteration.
 """
 
 from collections.abc import Sequence

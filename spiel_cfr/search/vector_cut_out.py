@@ -1,9 +1,9 @@
 """Subgames of a game in vector form, with a gadget in front, as games in vector form: cut out of its public tree.
 
-What chance and the searcher do on the way is inside the matrices at terminals, and what the opponent may take instead
-of playing on is one more terminal: so solvers, evaluation and linear programs take them as any other game. Subgames
-that do not follow each other can be one game, in which chance says which of them it is; a solver that iterates changes
-each as if it were alone.
+The matrices at terminals include the moves of chance and of the searcher on the way. The opponent's alternative to
+playing on is one more terminal. So solvers, evaluation and linear programs treat a subgame as any other game. Subgames
+that do not follow each other can be one game, in which chance chooses among them; an iterating solver changes each as
+if it were alone.
 
 Where the opponent follows with some probability (`Gadget.mixed`), each of its types is there twice: one that chooses,
 and one whose offer is worse than any outcome of the game, so that it always goes on.

@@ -24,10 +24,10 @@ class VectorRows:
     chances: float64 (kinds, types of player 0, types of player 1). Chance's probability of each pair of types and of
       all its moves on the way.
     payoffs: float64 (matrices, types of player 0, types of player 1). Player 0's payoffs times chance's probability.
-    forests: by player, its rows.
+    forests: a pair of `PrivateForest`. The rows of each player.
     first_row: by player, int64 (nodes,). The row of its first type at each node.
     first_end: by player, int64 (edges,). The same where an edge ends the game; `NONE` of other edges.
-    largest_payoff: the largest absolute payoff.
+    largest_payoff: float. The largest absolute payoff.
   """
 
   def __init__(self, game: VectorGame) -> None:

@@ -28,7 +28,7 @@ class VectorTree(ForestTree):
 
   Attributes:
     game: the compiled game.
-    nodes: the nodes of the public tree, and both players' types there.
+    nodes: `VectorRows`. The nodes of the public tree, and both players' types there.
   """
 
   game: VectorGame

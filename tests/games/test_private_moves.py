@@ -283,6 +283,15 @@ def test_a_flawed_game_is_refused_or_right_with_any_keys(flaw, seed):
   _assert_alike(spiel_cfr.compile_game(game, vector_form=False), private)
 
 
+@pytest.mark.parametrize(
+  ("name", "is_chosen"),
+  [("phantom_ttt", True), ("backgammon", False), ("kuhn_poker(players=3)", False)],
+)
+def test_the_form_is_chosen_by_how_often_worlds_come_again(name, is_chosen):
+  view = GameView(loading.load_game(name, names_infostates=False))
+  assert private_moves_game.is_chosen_by_default(view, max_worlds=2_000_000) is is_chosen
+
+
 def test_unsuitable_games_are_refused():
   with pytest.raises(errors.PrivateMovesError, match="3 players"):
     compile_private_moves_game("kuhn_poker(players=3)")
