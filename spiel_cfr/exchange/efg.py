@@ -51,12 +51,12 @@ class _Names:
         f"The infostate {infostate!r} is not in the compiled game. Compile it again with its action filter."
       )
     actions = self._view.legal_actions(state)
-    known = self._labels.get((player, infostate))
-    if known is None:
+    words = self._labels.get((player, infostate))
+    if words is None:
       words = {action: word(state, player, action) for action in actions}
-      known = self._labels[player, infostate] = distinct(words)
-    ordered = self._in_order(known, 0)
-    labels = " ".join(_quoted(known[action]) for action in ordered)
+      words = self._labels[player, infostate] = distinct(words)
+    ordered = self._in_order(words, 0)
+    labels = " ".join(_quoted(words[action]) for action in ordered)
     return f'p "" {player + 1} {number} {_quoted(infostate)} {{ {labels} }} 0', ordered
 
   def chance(self, state: Any) -> tuple[str, list[int]]:

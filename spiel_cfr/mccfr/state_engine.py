@@ -119,7 +119,7 @@ class StateEngine:
       GameTooLargeError: the samples meet more than `max_infosets` infosets.
       InconsistentInfosetError: two states of an infoset have different legal actions.
       InvalidPayoffError: see `ReturnsCheck`.
-      GameError: a history has no end; or see `GameView`.
+      GameError: a history has no end, or a state fails a check of `GameView`.
     """
     num_players = self.view.num_players
     for row in rows:
@@ -207,8 +207,8 @@ class StateEngine:
       kind, entry = mover, self._entry(state, mover, moves, sequences[mover])
       is_kept = (self._sampler.own if mover == player else self._sampler.others) in _SEVERAL
       if mover == averaged:
-        here = slice(entry, entry + len(moves))
-        self._averages.append((here, self.table.entries.cumulative[here].tobytes()))
+        part = slice(entry, entry + len(moves))
+        self._averages.append((part, self.table.entries.cumulative[part].tobytes()))
     self._reserve(node)
     self._histories.nodes[node] = kind, entry, end, len(moves)
     self._workspace.position[LISTED] = node

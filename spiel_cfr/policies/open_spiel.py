@@ -77,7 +77,7 @@ def is_same_game(game: CompiledGame, other: CompiledGame) -> bool:
 
 
 def check_game(game: CompiledGame | pyspiel.Game, *policies: AnyPolicy) -> None:
-  """Checks that solvers, and policies that know which game they are for, are for this one, in whatever form.
+  """Checks that solvers and policies with a compiled game are for this game, in any form.
 
   OpenSpiel's policies and mappings have infostate strings only, and pass.
 
@@ -85,16 +85,16 @@ def check_game(game: CompiledGame | pyspiel.Game, *policies: AnyPolicy) -> None:
     PolicyError: a solver or policy is for another game.
   """
   for policy in policies:
-    known = getattr(policy, "compiled_game", None)
-    if isinstance(known, CompiledGame) and not _have_one_source(game, known):
+    other = getattr(policy, "compiled_game", None)
+    if isinstance(other, CompiledGame) and not _have_one_source(game, other):
       raise errors.PolicyError(
-        f"{arguments.shortened(policy)} is for another game, {known.name}, not for {getattr(game, 'name', game)}. To "
-        "read it by its infostate strings all the same, give a dictionary of it, such as average_policy_dict()."
+        f"{arguments.shortened(policy)} is for another game, {other.name}, not for {getattr(game, 'name', game)}. To "
+        "read it by its infostate strings nevertheless, give a dictionary of it, such as average_policy_dict()."
       )
 
 
 def _have_one_source(*games: CompiledGame | pyspiel.Game) -> bool:
-  # As strings, games with names only; as parameters, defaults are spelled out.
+  """Returns True if all games, compiled or not, are of the same OpenSpiel game."""
   games = tuple(each.original if isinstance(each, CompiledGame) else each for each in games)
   if (
     len({each.game_string if isinstance(each, CompiledGame) else str(each) for each in games}) == 1
@@ -104,6 +104,7 @@ def _have_one_source(*games: CompiledGame | pyspiel.Game) -> bool:
     sources = [each.game if isinstance(each, CompiledGame) else each for each in games]
   except errors.NoStatesError:
     return False
+  # Strings of equal games differ if one of them leaves out default parameters.
   return len({(each.get_type().short_name, str(each.get_parameters())) for each in sources}) == 1
 
 

@@ -176,14 +176,14 @@ def player_to_move(state: Any, player_id: int | None = None) -> int:
   """Returns the player to move at a state: `player_id` if all players move at once.
 
   Raises:
-    PolicyError: no player is to move, or not `player_id`.
+    PolicyError: no player is to move, `player_id` is not to move, or all players move and `player_id` is None.
+    ArgumentError: all players move, and `player_id` is not a player.
   """
   player = answers.current_player(state)
   if state.is_simultaneous_node():
     if player_id is None:
       raise errors.PolicyError(
-        f"At the history [{state.history_str()}] all players move at once: give the player as "
-        f"player_id."
+        f"At the history [{state.history_str()}] all players move at once: give the player as player_id."
       )
     return arguments.integer(player_id, "player_id", 0, state.num_players() - 1)
   if player < 0 or player_id not in (None, player):
