@@ -9,7 +9,7 @@ an action comes: see docs/theory/ours_and_theirs.md.
         add actions, see `refined_actions`
         start the solver of the new game warm, or with transferred regrets
 
-It saves memory, not time: docs/abstraction.md has the numbers.
+It saves memory, and rarely time: docs/refinement.md has the numbers.
 """
 
 import dataclasses
