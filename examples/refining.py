@@ -110,7 +110,7 @@ def table_of_rules() -> str:
     for label, solver, rule in _RULES:
       found = spiel_cfr.abstraction.solve_refining(
         game,
-        spiel_cfr.abstraction.first_and_last if rule else all_actions,
+        None if rule else all_actions,
         solver=solver,
         iterations=_ITERATIONS.value,
         rule=rule or "policy",

@@ -12,7 +12,7 @@ from spiel_cfr.abstraction.hand_buckets import HandBuckets, hand_buckets
 from spiel_cfr.abstraction.hand_features import equity_histograms, hand_equities, next_histograms
 from spiel_cfr.abstraction.least_exploitable_strategies import LeastExploitable, least_exploitable
 from spiel_cfr.abstraction.lossless_symmetries import lossless, lossless_abstraction
-from spiel_cfr.abstraction.refining import Refined, first_and_last, solve_refining
+from spiel_cfr.abstraction.refining import Refined, solve_refining
 
 __all__ = [
   "Buckets",
@@ -22,7 +22,6 @@ __all__ = [
   "abstract",
   "cluster",
   "equity_histograms",
-  "first_and_last",
   "hand_buckets",
   "hand_equities",
   "k_means",

@@ -6,7 +6,7 @@ infoset keeps at least one action.
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -196,8 +196,9 @@ def _infosets_above(game: CompiledGame, leaves: Uint32s) -> Bools:
 
 def _kept_by(action_filter: ActionFilter, state: Any, actions: list[int]) -> Bools:
   """Returns True at the actions that a filter keeps, shape (actions,); raises ArgumentError if there are none."""
-  found = list(action_filter(state, list(actions)))
-  result = np.array([action in found for action in actions])
+  found: Any = action_filter(state, list(actions))
+  kept = list(found) if isinstance(found, Iterable) else []
+  result = np.array([action in kept for action in actions])
   if not result.any():
     where = f"At infoset {state!r}"
     if not isinstance(state, str):

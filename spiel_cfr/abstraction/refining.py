@@ -9,7 +9,7 @@ an action comes: see docs/theory/ours_and_theirs.md.
         add actions, see `refined_actions`
         start the solver of the new game warm, or with transferred regrets
 
-It saves memory, not time: docs/abstraction.md has the numbers.
+It saves memory, and rarely time: docs/refinement.md has the numbers.
 """
 
 import dataclasses
@@ -91,15 +91,9 @@ class Refined(SolvedPolicy):
     return f"<Refined: NashConv {self.nash_conv:z.6g} with {sizes}>"
 
 
-def first_and_last(state: Any, actions: list[int]) -> list[int]:
-  """Keeps the first and the last legal action of each infoset: an action filter."""
-  every = list(actions)
-  return every[:1] + every[-1:]
-
-
 def solve_refining(
   game: AnyGame,
-  start: ActionFilter = first_and_last,
+  start: ActionFilter | None = None,
   target: float | None = None,
   *,
   solver: str | None = None,
@@ -138,7 +132,7 @@ def solve_refining(
     target = arguments.real_number(target, "target", 0.0)
   iterations = arguments.positive_integer(iterations, "iterations")
   arguments.one_of(rule, "rule", tuple(_SOLVERS))
-  if not callable(start):
+  if start is not None and not callable(start):
     raise errors.ArgumentError(f"Begin with an action filter, not with {start!r}.")
   game = compile_game(game)
   if not game.is_two_player_constant_sum:
@@ -148,7 +142,8 @@ def solve_refining(
     )
   if target is None:
     target = _SHARE_OF_RANGE * (game.payoff_range[1] - game.payoff_range[0])
-  made, name = RefinedActions.filtered(game, start), solver or _SOLVERS[rule]
+  made = RefinedActions.filtered(game, start or _first_and_last)
+  name = _SOLVERS[rule] if solver is None else solver
   running = _solver(name, made.small, iterations, rule)
   history: list[Stage] = []
   best, least, done, since, leaves = forms.uniform(game), math.inf, 0, 0, 0
@@ -176,6 +171,11 @@ def solve_refining(
         _transfer(running, made, after, refined, probabilities)
       made, running = refined, after
   return Refined(game, best, least, made.small, tuple(history))
+
+
+def _first_and_last(state: Any, actions: list[int]) -> list[int]:
+  """Keeps the first and the last action: an action filter."""
+  return [actions[0], actions[-1]]
 
 
 def _transfer(

@@ -130,7 +130,7 @@ def test_random_games_are_solved(seed):
   settings = {"max_histories": 200, "max_actions": 4, "chance_root": seed % 2 == 0}
   game = spiel_cfr.compile_game(random_games.random_game(seed, **settings))
   target = 0.03 * max(map(abs, game.payoff_range))
-  for start in (spiel_cfr.abstraction.first_and_last, lambda state, actions: actions[:1]):
+  for start in (None, lambda state, actions: actions[:1]):
     found = spiel_cfr.abstraction.solve_refining(game, start, target)
     assert found.nash_conv <= target
     judged = exploitability.nash_conv(game.game, found.policy)
@@ -196,8 +196,11 @@ def test_invalid_arguments_are_refused():
     refine(game, call_only, 0.1, rule="regrets", solver="cfr+")
   with pytest.raises(errors.ArgumentError, match="Begin with"):
     refine(game, 3, 0.1)
-  with pytest.raises(errors.ArgumentError, match="none of the game's"):
-    refine(game, lambda state, actions: [], 0.1)
+  with pytest.raises(errors.ArgumentError, match="There is no solver"):
+    refine(game, call_only, 0.1, solver=[])
+  for nothing in ([], None):
+    with pytest.raises(errors.ArgumentError, match="none of the game's"):
+      refine(game, lambda state, actions, answer=nothing: answer, 0.1)
   with pytest.raises(errors.ArgumentError, match="full-width"):
     refine(game, call_only, 0.1, solver="external_sampling")
   with pytest.raises(errors.WarmStartError):
