@@ -77,7 +77,7 @@ def is_same_game(game: CompiledGame, other: CompiledGame) -> bool:
 
 
 def check_game(game: CompiledGame | pyspiel.Game, *policies: AnyPolicy) -> None:
-  """Checks that solvers, and policies that know which game they are for, are for this one, in whatever form.
+  """Checks that solvers and policies with a compiled game are for this game, in any form.
 
   OpenSpiel's policies and mappings have infostate strings only, and pass.
 
@@ -89,21 +89,20 @@ def check_game(game: CompiledGame | pyspiel.Game, *policies: AnyPolicy) -> None:
     if isinstance(known, CompiledGame) and not _have_one_source(game, known):
       raise errors.PolicyError(
         f"{arguments.shortened(policy)} is for another game, {known.name}, not for {getattr(game, 'name', game)}. To "
-        "read it by its infostate strings all the same, give a dictionary of it, such as average_policy_dict()."
+        "read it by its infostate strings nevertheless, give a dictionary of it, such as average_policy_dict()."
       )
 
 
 def _have_one_source(*games: CompiledGame | pyspiel.Game) -> bool:
-  # As strings, games with names only; as parameters, defaults are spelled out.
-  games = tuple(each.original if isinstance(each, CompiledGame) else each for each in games)
-  if (
-    len({each.game_string if isinstance(each, CompiledGame) else str(each) for each in games}) == 1
-  ):
+  """Returns True if two games, compiled or not, are the same OpenSpiel game."""
+  originals = [each.original if isinstance(each, CompiledGame) else each for each in games]
+  if len({getattr(each, "game_string", str(each)) for each in originals}) == 1:
     return True
   try:
-    sources = [each.game if isinstance(each, CompiledGame) else each for each in games]
+    sources = [each.game if isinstance(each, CompiledGame) else each for each in originals]
   except errors.NoStatesError:
     return False
+  # Strings of equal games differ if one of them leaves out default parameters.
   return len({(each.get_type().short_name, str(each.get_parameters())) for each in sources}) == 1
 
 

@@ -183,7 +183,7 @@ def player_to_move(state: Any, player_id: int | None = None) -> int:
     if player_id is None:
       raise errors.PolicyError(
         f"At the history [{state.history_str()}] all players move at once: give the player as "
-        f"player_id."
+        "player_id."
       )
     return arguments.integer(player_id, "player_id", 0, state.num_players() - 1)
   if player < 0 or player_id not in (None, player):

@@ -104,8 +104,8 @@ class Seats:
     def choose(state: Any, mover: int) -> int:
       self.states += 1
       if mover == CHANCE:
-        drawn, chances = zip(*view.chance_outcomes(state), strict=True)
-        return int(drawn[pick(chances, 0, len(chances), luck(mover))])
+        outcomes, chances = zip(*view.chance_outcomes(state), strict=True)
+        return int(outcomes[pick(chances, 0, len(chances), luck(mover))])
       infostate, legal = view.infostate(state), view.legal_actions(state)
       place = respond(infostate, legal) if mover == player else None
       if place is not None:
