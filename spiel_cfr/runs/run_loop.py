@@ -231,7 +231,7 @@ def _check_arguments(solver: Any, traces: Any, checkpoints: Any) -> list[Trace]:
     raise errors.ArgumentError(
       f"run takes a solver, such as CFRPlusSolver(game), not {shortened(solver)}; solve takes a game."
     )
-  is_series = isinstance(traces, Iterable) and getattr(traces, "ndim", 1)
+  is_series = isinstance(traces, Iterable) and getattr(traces, "ndim", 1) != 0
   listed = list(traces) if is_series else None
   if listed is None or not all(isinstance(trace, Trace) for trace in listed):
     raise errors.ArgumentError(
