@@ -93,6 +93,7 @@ def owner_of(names: Sequence[Sequence[str]], infostate: str, player: int | None)
   Raises:
     ArgumentError: no player has one, or several have.
   """
+  arguments.of_type(infostate, "infostate", str)
   if player is not None:
     player = arguments.integer(player, "player", 0, len(names) - 1)
   owners = [

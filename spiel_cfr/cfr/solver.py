@@ -13,7 +13,6 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, require
 from spiel_cfr._util import arguments
-from spiel_cfr._util.doors import typed
 from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr import solver_files
 from spiel_cfr.cfr.off_path import Unreached, completed
@@ -159,7 +158,6 @@ class Solver(abc.ABC):
     return self._hand_out("current", self.current_probabilities, self._version)
 
   @in_turn
-  @typed
   def average_policy(self, unreached: Unreached = "uniform") -> Any:
     """Returns the average policy, which in two-player zero-sum games converges to a Nash equilibrium.
 
@@ -173,7 +171,7 @@ class Solver(abc.ABC):
     Raises:
       ArgumentError: `unreached` is neither of the two.
     """
-    if unreached == "uniform":
+    if isinstance(unreached, str) and unreached == "uniform":
       return self._hand_out("average", self.average_probabilities)
     probabilities = completed(self.compiled_game, self.average_sequence_form(), unreached)
     return CompiledTabularPolicy(self.compiled_game, probabilities)
@@ -228,7 +226,6 @@ class Solver(abc.ABC):
     return None
 
   @in_turn
-  @typed
   def snapshot(self, infostate: str, player: int | None = None) -> Snapshot:
     """Returns the cumulative regrets, the current and the average strategy, and the reach of an infoset.
 

@@ -203,7 +203,7 @@ def measure(
   """
   measured = MEASURED[table.deviations]
   kind = measured[0] if kind is None else kind
-  arguments.one_of(kind, "kind", tuple(KINDS))
+  arguments.one_of(kind, "kind", (*KINDS, *NORMAL_FORMS))
   if kind in NORMAL_FORMS:
     raise errors.ArgumentError(
       f"{play!r} stores sums, and the {kind} gap needs the strategies. Take MixturePolicy(game, "

@@ -14,7 +14,6 @@ from open_spiel.python import policy as open_spiel_policy
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, require
 from spiel_cfr._util import arguments
-from spiel_cfr._util.doors import typed
 from spiel_cfr.cfr.iteration_schedule import check_weights
 from spiel_cfr.cfr.off_path import Unreached
 from spiel_cfr.cfr.snapshot import Snapshot
@@ -62,7 +61,6 @@ class SamplingSolver(MonteCarloSolver):
 
   _runtime: _Run
 
-  @typed
   def __init__(
     self,
     game: AnyGame,
@@ -97,6 +95,7 @@ class SamplingSolver(MonteCarloSolver):
         filter, and read from a file.
       ArgumentError: an argument is invalid.
     """
+    arguments.of_type(sampler, "sampler", Sampler)
     self._max_infosets = arguments.positive_integer(max_infosets, "max_infosets")
     self._weights = as_weights(average_weights, "average_weights")
     self.minimizer = check_minimizer(RegretMatching() if minimizer is None else minimizer)

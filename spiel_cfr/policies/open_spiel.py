@@ -94,14 +94,12 @@ def check_game(game: CompiledGame | pyspiel.Game, *policies: AnyPolicy) -> None:
 
 
 def _have_one_source(*games: CompiledGame | pyspiel.Game) -> bool:
-  """Returns True if all games, compiled or not, are of the same OpenSpiel game."""
-  games = tuple(each.original if isinstance(each, CompiledGame) else each for each in games)
-  if (
-    len({each.game_string if isinstance(each, CompiledGame) else str(each) for each in games}) == 1
-  ):
+  """Returns True if two games, compiled or not, are the same OpenSpiel game."""
+  originals = [each.original if isinstance(each, CompiledGame) else each for each in games]
+  if len({getattr(each, "game_string", str(each)) for each in originals}) == 1:
     return True
   try:
-    sources = [each.game if isinstance(each, CompiledGame) else each for each in games]
+    sources = [each.game if isinstance(each, CompiledGame) else each for each in originals]
   except errors.NoStatesError:
     return False
   # Strings of equal games differ if one of them leaves out default parameters.

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
-from spiel_cfr._util.doors import typed
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr.solver import Solver
@@ -101,7 +100,6 @@ class StoppingRules:
     return max((target for target in targets if target is not None), default=-math.inf)
 
 
-@typed
 def run(
   solver: Solver,
   iterations: int | None = None,
@@ -150,6 +148,11 @@ def run(
     KeyboardInterrupt: Ctrl-C was pressed a second time before the run ended.
   """
   traces = _check_arguments(solver, traces, checkpoints)
+  arguments.of_type(progress, "progress", int)
+  if not (stop_when is None or callable(stop_when)):
+    raise errors.ArgumentError(
+      f"stop_when must be a function of the rows so far, not {arguments.shortened(stop_when)}."
+    )
   rules = StoppingRules(iterations, target_nash_conv, target_exploitability, seconds)
   if target_exploitability is not None:
     evaluate.check_two_player_constant_sum(solver.compiled_game)
@@ -228,7 +231,8 @@ def _check_arguments(solver: Any, traces: Any, checkpoints: Any) -> list[Trace]:
     raise errors.ArgumentError(
       f"run takes a solver, such as CFRPlusSolver(game), not {shortened(solver)}; solve takes a game."
     )
-  listed = list(traces) if isinstance(traces, Iterable) else None
+  is_series = isinstance(traces, Iterable) and getattr(traces, "ndim", 1) != 0
+  listed = list(traces) if is_series else None
   if listed is None or not all(isinstance(trace, Trace) for trace in listed):
     raise errors.ArgumentError(
       f"traces must be a list of traces, such as [runs.TraceFile('trace.csv')], not {shortened(traces)}."
