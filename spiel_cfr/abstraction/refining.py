@@ -21,6 +21,7 @@ from typing import Any, Literal
 from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.abstraction.refined_actions import RefinedActions
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr import FullWidthSolver
@@ -91,6 +92,7 @@ class Refined(SolvedPolicy):
     return f"<Refined: NashConv {self.nash_conv:z.6g} with {sizes}>"
 
 
+@typed
 def first_and_last(state: Any, actions: list[int]) -> list[int]:
   """Keeps the first and the last legal action of each infoset: an action filter."""
   every = list(actions)
@@ -138,6 +140,8 @@ def solve_refining(
     target = arguments.real_number(target, "target", 0.0)
   iterations = arguments.positive_integer(iterations, "iterations")
   arguments.one_of(rule, "rule", tuple(_SOLVERS))
+  if solver is not None:
+    arguments.of_type(solver, "solver", str)
   if not callable(start):
     raise errors.ArgumentError(f"Begin with an action filter, not with {start!r}.")
   game = compile_game(game)

@@ -177,6 +177,7 @@ class SamplingSolver(MonteCarloSolver):
     """Memory of the table, without the names of infosets."""
     return self._engine.table.num_bytes
 
+  @typed
   def average_policy(self, unreached: Unreached = "uniform") -> open_spiel_policy.Policy:
     """Returns the average policy, uniform at infosets never sampled. As in OpenSpiel, it changes as the solver runs.
 

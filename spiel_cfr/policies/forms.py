@@ -65,6 +65,8 @@ def behavioral_form(
     NotFiniteError: a sum is NaN or infinite.
   """
   check_length(compiled, sums, "sums")
+  if otherwise is not None:
+    check_length(compiled, otherwise, "otherwise")
   result = np.zeros(compiled.end)
   for treeplex in compiled.treeplexes:
     for sequences, _ in treeplex.infoset_groups():

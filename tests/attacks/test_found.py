@@ -111,7 +111,7 @@ def test_games_of_the_atlas_are_asked_for_by_their_strings():
 def test_searches_say_what_their_arguments_must_be():
   state = search.public_states(targets.kuhn()).natural_cut()[0]
   for name in ("bounds", "leaf_values"):
-    with pytest.raises(errors.ArgumentError, match=f"{name} must be of type"):
+    with pytest.raises(errors.ArgumentError, match=f"{name} must be"):
       search.Subgame(state, np.ones((2, 3)), **{name: 3})
   with pytest.raises(errors.ArgumentError, match="checkpoint must be a path"):
     search.resolve(targets.kuhn(), spiel_cfr.CFRSolver(targets.kuhn()), checkpoint=[])

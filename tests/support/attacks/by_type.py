@@ -122,9 +122,8 @@ def _with_foreign(target: Target, make: Callable[[], Any]) -> str:
   meets = known_game and "rule" not in named and isinstance(plain, OF_A_GAME)
   # Another game for a policy of this one.
   others = [each for name, each in named.items() if name != target.case.parameter]
-  meets |= isinstance(value, spiel_cfr.CompiledGame) and any(
-    isinstance(each, OF_A_GAME) for each in others
-  )
+  is_game = isinstance(value, spiel_cfr.CompiledGame) and target.case.parameter == "game"
+  meets |= is_game and any(isinstance(each, OF_A_GAME) for each in others)
   if not meets:
     return ""
   return f"accepted, and made {_shown(used(function(**named | {target.case.parameter: value})))}"
@@ -204,7 +203,7 @@ def same(one: Any, other: Any) -> bool:
     return len(one) == len(other) and all(map(same, one, other))
   if isinstance(one, Mapping):
     return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-  return type(one) is type(other)
+  return type(one) is type(other) or one == other
 
 
 def fits(value: Any, hint: Any) -> bool:
