@@ -1,8 +1,10 @@
 """What attacks have found stays mended."""
 
+import copy
 import hashlib
 import json
 import pathlib
+import pickle
 import sys
 
 import numpy as np
@@ -121,3 +123,22 @@ def test_labels_of_hands_are_lists():
   game = poker.compile_public_game("leduc_poker")
   with pytest.raises(errors.ArgumentError, match="labels must be a list for each"):
     spiel_cfr.abstraction.hand_buckets(game, 10**400)
+
+
+@pytest.mark.parametrize(
+  "how", [copy.copy, copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))]
+)
+def test_exact_values_can_be_copied(how):
+  values = search.SolvedValues(targets.kuhn())
+  states = values.tree.natural_cut()
+  ranges = np.ones((len(states), 2, 3))
+  np.testing.assert_array_equal(how(values)(states, ranges), values(states, ranges))
+
+
+def test_players_are_numbers_of_any_kind():
+  state = search.public_states(targets.kuhn()).natural_cut()[0]
+  solver = spiel_cfr.CFRSolver(targets.kuhn())
+  for player in (0, 1):
+    found = [search.Bounds.from_policy(state, solver, kind(player)) for kind in (int, np.uint8)]
+    np.testing.assert_array_equal(found[0].limits, found[1].limits)
+    assert type(found[1].searcher) is int
