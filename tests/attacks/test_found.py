@@ -119,6 +119,12 @@ def test_searches_say_what_their_arguments_must_be():
     search.resolve(targets.kuhn(), spiel_cfr.CFRSolver(targets.kuhn()), checkpoint=[])
 
 
+@pytest.mark.parametrize("points", [b"x", "", None, [[10**400]], [[1.0], [1.0, 2.0]]])
+def test_points_are_tables(points):
+  with pytest.raises(errors.ArgumentError, match="points must be"):
+    spiel_cfr.abstraction.k_means(points, 2)
+
+
 def test_labels_of_hands_are_lists():
   game = poker.compile_public_game("leduc_poker")
   with pytest.raises(errors.ArgumentError, match="labels must be a list for each"):
