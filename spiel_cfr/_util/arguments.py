@@ -98,7 +98,7 @@ def precision(value: Any) -> np.dtype[Any]:
   """Returns float64 or float32 as a NumPy type, given in any form; raises ArgumentError for other types."""
   try:
     known = value is not None and np.dtype(value) in (np.float32, np.float64)
-  except TypeError:
+  except (TypeError, ValueError):
     known = False
   if not known:
     raise errors.ArgumentError(f"dtype must be float64 or float32, not {shortened(value)}.")

@@ -110,12 +110,12 @@ def k_means(
   size = arguments.positive_integer(size, "size")
   if not isinstance(seed, np.random.Generator):
     seed = arguments.integer(seed, "seed", 0)
-  table = np.asarray(points, np.float64)
+  table = _numbers(points, "points")
   if table.ndim != 2 or not len(table) or not np.isfinite(table).all():
     raise errors.ArgumentError("points must be a table of finite numbers, one row for each point.")
   distinct, which = np.unique(table, axis=0, return_inverse=True)
   if ground is not None:
-    embedding = _embed(np.asarray(ground, np.float64), table.shape[1])
+    embedding = _embed(_numbers(ground, "ground"), table.shape[1])
     distinct, table = distinct @ embedding, table @ embedding
   if len(distinct) > size:
     with warnings.catch_warnings():
@@ -128,6 +128,15 @@ def k_means(
     which = nearest[which.reshape(-1)]
   result: Int64s = np.unique(which, return_inverse=True)[1].reshape(-1)
   return result
+
+
+def _numbers(value: npt.ArrayLike, name: str) -> Float64s:
+  try:
+    return np.asarray(value, np.float64)
+  except (OverflowError, TypeError, ValueError):
+    raise errors.ArgumentError(
+      f"{name} must be a table of numbers, not {arguments.shortened(value)}."
+    ) from None
 
 
 def _embed(ground: Float64s, columns: int) -> Float64s:

@@ -93,6 +93,7 @@ def next_histograms(game: PublicGame, player: int, labels: Sequence[npt.ArrayLik
     raise errors.UnsupportedGameError(
       f"No public cards are dealt in {game}, so that hands do not change; hand_equities compares them."
     )
+  arguments.of_type(labels, "labels", Sequence)
   given = [np.asarray(own) for own in labels]
   sizes = [tree.boards[number].hands[player].shape for number in later]
   if [own.shape for own in given] != sizes or any(

@@ -132,6 +132,8 @@ def solve_refining(
     target = arguments.real_number(target, "target", 0.0)
   iterations = arguments.positive_integer(iterations, "iterations")
   arguments.one_of(rule, "rule", tuple(_SOLVERS))
+  if solver is not None:
+    arguments.of_type(solver, "solver", str)
   if start is not None and not callable(start):
     raise errors.ArgumentError(f"Begin with an action filter, not with {start!r}.")
   game = compile_game(game)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from fractions import Fraction
 
+from spiel_cfr._util import arguments
 from spiel_cfr._util.doors import typed
 from spiel_cfr.atlas.entries import Entry
 from spiel_cfr.certificates import Interval
@@ -41,7 +42,10 @@ To cite a number, name the game's string, the version of OpenSpiel ({version}) a
 @typed
 def page(entries: Iterable[Entry], version: str) -> str:
   """Returns the text of docs/atlas.md; `version` is OpenSpiel's."""
+  arguments.of_type(version, "version", str)
   listed = list(entries)
+  for entry in listed:
+    arguments.of_type(entry, "each of entries", Entry)
   lines = [_HEAD.replace("{version}", version).rstrip("\n"), *map(_row, listed)]
   notes = [note for entry in listed for note in _notes(entry)]
   return "\n".join([*lines, "", "## Facts and published values", "", *notes, ""])

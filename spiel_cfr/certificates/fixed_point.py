@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spiel_cfr._util import arguments
 from spiel_cfr._util.doors import typed
 
 Integers = npt.NDArray[Any]
@@ -51,6 +52,7 @@ class Interval(NamedTuple):
     """Returns bounds on a sum."""
     low, high = Fraction(0), Fraction(0)
     for each in intervals:
+      arguments.of_type(each, "each of intervals", Interval)
       low, high = low + each.low, high + each.high
     return cls(low, high)
 

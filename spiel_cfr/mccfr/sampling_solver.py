@@ -14,6 +14,7 @@ from open_spiel.python import policy as open_spiel_policy
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, require
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.cfr.iteration_schedule import check_weights
 from spiel_cfr.cfr.off_path import Unreached
 from spiel_cfr.cfr.snapshot import Snapshot
@@ -176,6 +177,7 @@ class SamplingSolver(MonteCarloSolver):
     """Memory of the table, without the names of infosets."""
     return self._engine.table.num_bytes
 
+  @typed
   def average_policy(self, unreached: Unreached = "uniform") -> open_spiel_policy.Policy:
     """Returns the average policy, uniform at infosets never sampled. As in OpenSpiel, it changes as the solver runs.
 

@@ -29,10 +29,10 @@ def check_finite(numbers: npt.NDArray[Any]) -> None:
 
 def check_length(compiled: CompiledGame, numbers: npt.NDArray[Any], name: str) -> None:
   """Raises ArgumentError if an array has fewer numbers than the game has sequences."""
-  if np.ndim(numbers) == 0 or len(numbers) < compiled.end:
+  length = len(numbers) if np.iterable(numbers) else 0
+  if length < compiled.end:
     raise errors.ArgumentError(
-      f"{name} must have {compiled.end} numbers, one for each sequence of {compiled.name}, not the shape "
-      f"{np.shape(numbers)}."
+      f"{name} must have {compiled.end} numbers, one for each sequence of {compiled.name}, not {length}."
     )
 
 
@@ -65,6 +65,8 @@ def behavioral_form(
     NotFiniteError: a sum is NaN or infinite.
   """
   check_length(compiled, sums, "sums")
+  if otherwise is not None:
+    check_length(compiled, otherwise, "otherwise")
   result = np.zeros(compiled.end)
   for treeplex in compiled.treeplexes:
     for sequences, _ in treeplex.infoset_groups():

@@ -97,6 +97,7 @@ class RayExecutor(concurrent.futures.Executor):
     if not self.ray.is_initialized():
       self.ray.init(include_dashboard=False, log_to_driver=False)
 
+  @typed
   def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
     """Waits for the tasks, or cancels them, which interrupts running ones. Ray itself goes on."""
     self._closed = True

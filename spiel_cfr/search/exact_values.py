@@ -3,6 +3,7 @@
 import abc
 import weakref
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,14 @@ class ExactValues(abc.ABC):
       GameError: see `compile_game`.
     """
     self.tree = game if isinstance(game, SearchTree) else list_histories(game)
+    self._numbers = weakref.WeakKeyDictionary[SearchTree, dict[int, int]]()
+
+  def __getstate__(self) -> dict[str, Any]:
+    # Numbers that were found are found again.
+    return {name: value for name, value in self.__dict__.items() if name != "_numbers"}
+
+  def __setstate__(self, attributes: dict[str, Any]) -> None:
+    self.__dict__.update(attributes)
     self._numbers = weakref.WeakKeyDictionary[SearchTree, dict[int, int]]()
 
   @abc.abstractmethod

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
+from spiel_cfr._util.doors import typed
 from spiel_cfr.evaluation.linear_program import solve_lp
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies.open_spiel import AnyPolicy
@@ -53,9 +54,13 @@ class Bounds:
     Raises:
       ArgumentError: there is no such player.
     """
-    arguments.integer(self.searcher, "searcher", 0, 1)
+    searcher = arguments.integer(self.searcher, "searcher", 0, 1)
+    object.__setattr__(self, "searcher", searcher)
+    if self.gadget is not None:
+      find_gadget(self.gadget, picks=True)
 
   @classmethod
+  @typed
   def from_policy(
     cls,
     public_state: PublicState,
@@ -78,7 +83,7 @@ class Bounds:
       PolicyError: the policy does not know the game's infosets.
     """
     tree, number = public_state.tree, public_state.number
-    arguments.integer(searcher, "searcher", 0, 1)
+    searcher = arguments.integer(searcher, "searcher", 0, 1)
     blueprint = tree.blueprint(tree.entries(policy), searcher)
     gifts: npt.ArrayLike = 0.0
     # Without a gadget, the solver chooses it, and so whether gifts count.

@@ -1,8 +1,10 @@
 """What attacks have found stays mended."""
 
+import copy
 import hashlib
 import json
 import pathlib
+import pickle
 import sys
 
 import numpy as np
@@ -111,13 +113,38 @@ def test_games_of_the_atlas_are_asked_for_by_their_strings():
 def test_searches_say_what_their_arguments_must_be():
   state = search.public_states(targets.kuhn()).natural_cut()[0]
   for name in ("bounds", "leaf_values"):
-    with pytest.raises(errors.ArgumentError, match=f"{name} must be of type"):
+    with pytest.raises(errors.ArgumentError, match=f"{name} must be"):
       search.Subgame(state, np.ones((2, 3)), **{name: 3})
   with pytest.raises(errors.ArgumentError, match="checkpoint must be a path"):
     search.resolve(targets.kuhn(), spiel_cfr.CFRSolver(targets.kuhn()), checkpoint=[])
+
+
+@pytest.mark.parametrize("points", [b"x", "", None, [[10**400]], [[1.0], [1.0, 2.0]]])
+def test_points_are_tables(points):
+  with pytest.raises(errors.ArgumentError, match="points must be"):
+    spiel_cfr.abstraction.k_means(points, 2)
 
 
 def test_labels_of_hands_are_lists():
   game = poker.compile_public_game("leduc_poker")
   with pytest.raises(errors.ArgumentError, match="labels must be a list for each"):
     spiel_cfr.abstraction.hand_buckets(game, 10**400)
+
+
+@pytest.mark.parametrize(
+  "how", [copy.copy, copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))]
+)
+def test_exact_values_can_be_copied(how):
+  values = search.SolvedValues(targets.kuhn())
+  states = values.tree.natural_cut()
+  ranges = np.ones((len(states), 2, 3))
+  np.testing.assert_array_equal(how(values)(states, ranges), values(states, ranges))
+
+
+def test_players_are_numbers_of_any_kind():
+  state = search.public_states(targets.kuhn()).natural_cut()[0]
+  solver = spiel_cfr.CFRSolver(targets.kuhn())
+  for player in (0, 1):
+    found = [search.Bounds.from_policy(state, solver, kind(player)) for kind in (int, np.uint8)]
+    np.testing.assert_array_equal(found[0].limits, found[1].limits)
+    assert type(found[1].searcher) is int

@@ -65,6 +65,7 @@ def game_from_arrays(
     ArgumentError: an argument is not as described; the message says which one, and where.
     InvalidPayoffError: a payoff is NaN or infinite.
   """
+  arguments.of_type(name, "name", str)
   num_players = len(parents) if isinstance(parents, list | tuple | np.ndarray) else 0
   if num_players < 2:
     raise errors.ArgumentError(

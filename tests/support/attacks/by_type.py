@@ -101,7 +101,7 @@ def attacks(rng: np.random.Generator) -> Iterator[Attack]:
       yield _attack(target, name, functools.partial(_with_hostile, target, HOSTILE[name]))
 
 
-def _attack(target: Target, name: str, strike: Callable[[], str]) -> Attack:
+def _attack(target: Target, name: str, strike: Callable[[], str | None]) -> Attack:
   return Attack(target.room, f"{target.case.name} = {name}", strike)
 
 
@@ -114,7 +114,7 @@ def _with_hostile(target: Target, make: Callable[[], Any]) -> str:
   return odd(result)
 
 
-def _with_foreign(target: Target, make: Callable[[], Any]) -> str:
+def _with_foreign(target: Target, make: Callable[[], Any]) -> str | None:
   function, named = target.call()
   plain, value = named.get(target.case.parameter), make()
   holder = getattr(function, "__self__", None)
@@ -122,22 +122,21 @@ def _with_foreign(target: Target, make: Callable[[], Any]) -> str:
   meets = known_game and "rule" not in named and isinstance(plain, OF_A_GAME)
   # Another game for a policy of this one.
   others = [each for name, each in named.items() if name != target.case.parameter]
-  meets |= isinstance(value, spiel_cfr.CompiledGame) and any(
-    isinstance(each, OF_A_GAME) for each in others
-  )
+  is_game = isinstance(value, spiel_cfr.CompiledGame) and target.case.parameter == "game"
+  meets |= is_game and any(isinstance(each, OF_A_GAME) for each in others)
   if not meets:
-    return ""
+    return None
   return f"accepted, and made {_shown(used(function(**named | {target.case.parameter: value})))}"
 
 
-def _with_twins(target: Target) -> str:
+def _with_twins(target: Target) -> str | None:
   """Compares what a plain argument makes with what others make that mean the same."""
   function, named = target.call()
   if target.case.parameter not in named:
-    return ""
+    return None
   twins = list(_twins(named[target.case.parameter]))
   if not twins:
-    return ""
+    return None
   np.random.seed(0)  # noqa: NPY002
   plain = used(function(**named))
   for twin in twins:
@@ -204,7 +203,7 @@ def same(one: Any, other: Any) -> bool:
     return len(one) == len(other) and all(map(same, one, other))
   if isinstance(one, Mapping):
     return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-  return type(one) is type(other)
+  return type(one) is type(other) or one == other
 
 
 def fits(value: Any, hint: Any) -> bool:

@@ -128,7 +128,8 @@ def attacks(rng: np.random.Generator) -> Iterator[Attack]:
     yield Attack(kind.room, f"{name}, an archive", functools.partial(_read_code, name, True))
     for other in KINDS:
       # What loads a solver loads all.
-      if name != other and (name, kind.room) != ("solver to be loaded", KINDS[other].room):
+      loads = "solver to be loaded" in (name, other) and kind.room == KINDS[other].room
+      if name != other and not loads:
         yield Attack(kind.room, f"{name}, a {other}", functools.partial(_read_other, name, other))
   while True:
     for name, kind in KINDS.items():

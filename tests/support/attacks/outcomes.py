@@ -31,12 +31,12 @@ class Attack(NamedTuple):
   Attributes:
     room: the part of the library that it is about.
     name: the call in words.
-    strike: makes the call; returns what is wrong with its result, nothing if it is right.
+    strike: makes the call; returns the fault of its result, "" if it is right, None if there is nothing to attack.
   """
 
   room: str
   name: str
-  strike: Callable[[], str]
+  strike: Callable[[], str | None]
 
 
 class Outcome(NamedTuple):
@@ -63,7 +63,9 @@ def outcomes(attacks: Sequence[Attack], seconds: float) -> Iterator[Outcome]:
         _strike_all(attacks[done:], folder, writer, end)
       os.close(writer)
       while select.select([lines], [], [], _WALL_SECONDS)[0] and (line := lines.readline()):
-        yield Outcome(*attacks[done][:2], *json.loads(line))
+        verdict, why = json.loads(line)
+        if verdict in VERDICTS:
+          yield Outcome(*attacks[done][:2], verdict, why)
         done += 1
       os.kill(child, signal.SIGKILL)
       status = os.waitpid(child, 0)[1]
@@ -95,7 +97,7 @@ def _late(number: int, frame: Any) -> None:
 
 
 def judge(attack: Attack) -> tuple[str, str]:
-  """Strikes, and returns a verdict and why."""
+  """Strikes, and returns a verdict and why; no verdict if there was nothing to attack."""
   np.random.seed(0)  # noqa: NPY002 - the state that solvers draw their seeds from
   try:
     with warnings.catch_warnings():
@@ -109,7 +111,7 @@ def judge(attack: Attack) -> tuple[str, str]:
         wrong = attack.strike()
       finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
-    return ("wrong", wrong) if wrong else ("right", "")
+    return ("wrong", wrong) if wrong else ("" if wrong is None else "right", "")
   except _Late:
     return "wrong", f"it takes more than {_SECONDS:g} seconds"
   except BaseException as error:

@@ -110,7 +110,7 @@ def _play(factor: float) -> list[float]:
 
 def _subgame(factor: float) -> list[float]:
   state = search.public_states(kuhn()).natural_cut()[0]
-  ranges_of = [factor * np.arange(1.0, 4.0), np.arange(3.0, 0.0, -1.0)]
+  ranges_of = [factor * np.array([0.25, 0.5, 1.0]), np.arange(3.0, 0.0, -1.0)]
   # The range of one player scales the values of the other.
   return search.Subgame(state, ranges_of).solve().values[1].tolist()
 

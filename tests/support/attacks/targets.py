@@ -15,12 +15,23 @@ from spiel_cfr.policies.open_spiel import HasAveragePolicy
 
 # What solvers and games call of the classes that one derives from, with numbers that were checked before.
 _CALLED_BY_US = {
-  *("begin_warm", "check", "discounts", "initial_infoset_state", "lock_as", "only", "parameters"),
+  *(
+    "PublicState",
+    "no_values",
+    "begin_warm",
+    "check",
+    "discounts",
+    "initial_infoset_state",
+    "lock_as",
+    "only",
+    "parameters",
+  ),
   *("per_sequence", "warm_action_state"),
   *(
     "parameter_rows",
     "probabilities_in",
     "scale",
+    "follows",
     "shares",
     "submit",
     "to_original",
@@ -72,8 +83,9 @@ def targets() -> Iterator[Target]:
   """Yields every parameter of everything public, in a fixed order."""
   for name, owner, function, signed in public_api.callables():
     known = inspect.signature(inspect.unwrap(signed)).parameters
-    is_schedule = name.endswith(".__call__") and name.startswith("regret_minimizers")
-    if name.rpartition(".")[2] in _CALLED_BY_US or is_schedule:
+    # Schedules and values of public states.
+    is_ours = name.endswith(".__call__") and name.startswith(("regret_minimizers", "search"))
+    if name.rpartition(".")[2] in _CALLED_BY_US or is_ours:
       continue
     for parameter, hint in public_api.hints_of(signed).items():
       kind = known[parameter].kind if parameter in known else inspect.Parameter.KEYWORD_ONLY
@@ -135,10 +147,6 @@ def _cut() -> Any:
   return spiel_cfr.search.public_states(kuhn()).natural_cut()
 
 
-def _ranges(holder: Any) -> Any:
-  return [(np.ones(3), np.ones(3)) for _ in _cut()]
-
-
 def _entry() -> Any:
   return spiel_cfr.atlas.find("kuhn_poker")
 
@@ -191,9 +199,6 @@ _PLAIN: dict[str, dict[str, Callable[[Any], Any]]] = {
   "exploitation.SafeExploiter.observe": {"history": lambda holder: [0, 1, 0, 0]},
   "poker.parse_range": {"text": lambda holder: "AA,KK:0.5"},
   "referee.head_to_head": {"policies": lambda holder: {"one": solver(), "other": solver("cfr")}},
-  "search.SolvedValues": {"states": lambda holder: _cut()},
-  "search.SolvedValues.values": {"ranges": _ranges},
-  "search.ValueNetwork.values": {"ranges": _ranges},
   "search.Subgame": {
     "public_state": lambda holder: _cut()[0],
     "ranges": lambda holder: np.ones((2, 3)),
