@@ -202,8 +202,8 @@ def test_bad_arguments_are_named():
     "Examples": lambda: search.learn_values([1]),
     "a function": lambda: search.SearchBot(None, 0, leaf_values=3),
     "SearchBot": lambda: search.played_policy("kuhn_poker", solver),
-    "Give a blueprint": lambda: search.SearchBot(None, 0),
-    "Give a blueprint,": lambda: search.SearchBot(solver, 0, leaf_values=search.no_values),
+    "is no policy: give": lambda: search.SearchBot(None, 0),
+    "there are leaf_values": lambda: search.SearchBot(solver, 0, leaf_values=search.no_values),
     "leave seconds": lambda: search.SearchBot(None, 0, leaf_values=search.no_values, seconds=1.0),
     "with leaf values": lambda: search.SearchBot(
       None, 0, leaf_values=search.no_values, gadget="safe"
