@@ -104,7 +104,7 @@ def played(
   print(f"{label}, {iterations} iterations: {found:z.4f} in {seconds:z.0f} s", flush=True)
   return {
     f"{label}, {iterations} iterations": f"{found:z.4f}",
-    "seconds to play": f"{seconds:z.0f}",
+    f"seconds, {label}": f"{seconds:z.0f}",
   }
 
 
