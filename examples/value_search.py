@@ -26,14 +26,14 @@ _MORE_GAMES = {
 }
 _GAMES = flags.DEFINE_list("games", ["leduc", "liars_dice_4"], "names of games")
 _DEPTH = flags.DEFINE_integer("depth", 2, "the moves of a subgame", 1)
-_ROUNDS = flags.DEFINE_integer("rounds", 12, "how often the network learns; 0 leaves it out", 0)
+_ROUNDS = flags.DEFINE_integer("rounds", 10, "how often the network learns; 0 leaves it out", 0)
 _PLAYS = flags.DEFINE_integer("plays", 50, "plays a round", 1)
-_BATCH = flags.DEFINE_integer("batch", 64, "ranges at each public state", 1)
-_STEPS = flags.DEFINE_integer("steps", 5000, "steps of each fit", 1)
-_LAYERS = flags.DEFINE_list("layers", ["256", "128"], "units of the network's layers")
+_BATCH = flags.DEFINE_integer("batch", 32, "ranges at each public state", 1)
+_STEPS = flags.DEFINE_integer("steps", 3000, "steps of each fit", 1)
+_LAYERS = flags.DEFINE_list("layers", ["128", "64"], "units of the network's layers")
 _LEARNING = flags.DEFINE_integer("learning", 64, "iterations of a subgame in self-play", 1)
-_PLAYING = flags.DEFINE_integer("playing", 1024, "iterations of a subgame that is played", 1)
-_EXACT = flags.DEFINE_integer("exact", 256, "iterations with exact values; 0 leaves them out", 0)
+_PLAYING = flags.DEFINE_integer("playing", 512, "iterations of a subgame that is played", 1)
+_EXACT = flags.DEFINE_integer("exact", 64, "iterations with exact values; 0 leaves them out", 0)
 _GADGET = flags.DEFINE_string("gadget", "follow", "the gadget in front of subgames")
 # Rounds whose examples the network learns from: earlier ones have values of worse networks.
 _RECENT = 4
@@ -104,7 +104,7 @@ def played(
   print(f"{label}, {iterations} iterations: {found:z.4f} in {seconds:z.0f} s", flush=True)
   return {
     f"{label}, {iterations} iterations": f"{found:z.4f}",
-    "seconds to play": f"{seconds:z.0f}",
+    f"seconds, {label}": f"{seconds:z.0f}",
   }
 
 

@@ -7,6 +7,7 @@ average values that it had there. So no blueprint is needed, and the game is wal
 
 import numpy as np
 
+from spiel_cfr import errors
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.search.gadgets import GADGETS, Gadget
 from spiel_cfr.search.lookahead import Front, LeafValues
@@ -55,14 +56,23 @@ class BeliefSearch:
     return sum(12 * len(each.tree.histories.parent) for each in self._solved)
 
   def policy(self, history: list[int]) -> list[tuple[int, float]]:
-    """Returns the strategy at a decision of the player's, after the subgames on the way have been solved."""
+    """Returns the strategy at a decision of the player's, after the subgames on the way have been solved.
+
+    Raises:
+      ArgumentError: the game has no such history.
+    """
     segment = self._first
     while True:
       histories = segment.tree.histories
       node = histories.path(history)[-1]
-      if histories.length[node] == len(history) and histories.infoset[node] >= 0:
+      # The walk ends at decisions without an infoset.
+      if histories.mover[node] < 0 or histories.infoset[node] >= 0:
         break
       segment = self._below(segment, int(segment.tree.listed.state_of[node]))
+    if histories.length[node] < len(history):
+      raise errors.ArgumentError(
+        f"{histories.view.game} has no history {history}: its action {history[histories.length[node]]} is not listed."
+      )
     begin = int(histories.first_entry[histories.infoset[node]])
     span = slice(begin, begin + int(histories.num_actions[histories.infoset[node]]))
     entries = segment.lookahead.sides[self._player].entries

@@ -92,7 +92,10 @@ class SearchBot(DrawingBot):
       UnsupportedGameError: see `get_policy`; of a blueprint that knows its game.
     """
     if (blueprint is None) != (leaf_values is not None):
-      raise errors.ArgumentError("Give a blueprint, or leaf_values and None for the blueprint.")
+      given = "no policy" if blueprint is None else "a policy, and there are leaf_values"
+      raise errors.ArgumentError(
+        f"The blueprint is {given}: give a blueprint, or None and leaf_values."
+      )
     if leaf_values is not None and (seconds is not None or solver != _SOLVER):
       raise errors.ArgumentError(
         "With leaf_values the bot does iterations of PCFR+: leave seconds and solver out."

@@ -4,7 +4,7 @@ The loop is that of ReBeL (Brown, Bakhtin, Lerer and Gong 2020). A public state 
 values so far. Its values are an example. Play continues at one of the leaves, with the ranges of a random iteration.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -76,42 +76,53 @@ def self_play(
   rng = np.random.default_rng(arguments.integer(seed, "seed", 0))
   view = game.original.view if isinstance(game, CompiledGame) else GameView(load_game(game))
   check_view(view)
-  carried = (batch + 1) // 2
   root = Segment(view, [view.new_initial_state()], None, depth, max_histories)
-  states: list[PublicState] = []
-  solved: list[tuple[Pair, Pair]] = []
-  for _ in range(plays):
-    segment, ranges = root, (np.ones((1, carried)), np.ones((1, carried)))
-    leaf: int | None = None
-    while True:
-      moments = rng.integers(1, iterations + 1, ranges[0].shape[1])
-      lookahead = segment.lookahead
-      found = lookahead.solve(ranges, leaf_values, iterations, moments=moments)
-      if segment is not root:
-        states += [lookahead.root] * batch
-        solved.append((ranges, found.values))
-      leaf = _next_leaf(lookahead, ranges, found, exploration, rng)
-      if leaf is None:
-        break
-      segment = segment.below(leaf)
-      own, other = (
-        np.concatenate(
-          [
-            found.drawn_ranges[leaf, player, :count, :carried],
-            _random_ranges(count, batch - carried, rng),
-          ],
-          axis=1,
-        )
-        for player, count in enumerate(lookahead.counts[leaf].tolist())
-      )
-      ranges = own, other
-  width = max((len(own) for pair, _ in solved for own in pair), default=1)
-  tables = [np.zeros((len(states), 2, width)) for _ in range(2)]
-  for place, both in enumerate(solved):
+  solved = [
+    each
+    for _ in range(plays)
+    for each in _play(root, leaf_values, batch, iterations, exploration, rng)
+  ]
+  states = [state for state, _, _ in solved for _ in range(batch)]
+  width = max((len(own) for _, ranges, _ in solved for own in ranges), default=1)
+  tables = np.zeros((2, len(states), 2, width))
+  for place, (_, *both) in enumerate(solved):
     for table, pair in zip(tables, both, strict=True):
       for player, own in enumerate(pair):
         table[place * batch : (place + 1) * batch, player, : len(own)] = own.T
-  return Examples(states, *tables)
+  return Examples(states, tables[0], tables[1])
+
+
+def _play(
+  root: Segment,
+  leaf_values: LeafValues,
+  batch: int,
+  iterations: int,
+  exploration: float,
+  rng: np.random.Generator,
+) -> Iterator[tuple[PublicState, Pair, Pair]]:
+  """Yields the public states of one play below the first one, their ranges and their values, in columns."""
+  reached = (batch + 1) // 2
+  segment, ranges = root, (np.ones((1, reached)), np.ones((1, reached)))
+  while True:
+    lookahead = segment.lookahead
+    moments = rng.integers(1, iterations + 1, ranges[0].shape[1])
+    found = lookahead.solve(ranges, leaf_values, iterations, moments=moments)
+    if segment is not root:
+      yield lookahead.root, ranges, found.values
+    leaf = _next_leaf(lookahead, ranges, found, exploration, rng)
+    if leaf is None:
+      return
+    segment = segment.below(leaf)
+    first, second = (
+      np.hstack(
+        [
+          found.drawn_ranges[leaf, player, :count, :reached],
+          _random_ranges(count, batch - reached, rng),
+        ]
+      )
+      for player, count in enumerate(lookahead.counts[leaf].tolist())
+    )
+    ranges = first, second
 
 
 def _next_leaf(

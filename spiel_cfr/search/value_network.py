@@ -75,7 +75,8 @@ class _Encoder:
       ArgumentError: one has more private states than an example had.
       UnsupportedGameError: the game has no information state tensors.
     """
-    if self._latest is None or self._latest[0] is not states:
+    # A lookahead asks for the same tuple in each iteration.
+    if self._latest is None or self._latest[0] is not states or not isinstance(states, tuple):
       found = [
         self._known.setdefault(each.tree, {}).get(each.number) or self._look_at(each)
         for each in states
@@ -95,6 +96,12 @@ class _Encoder:
     chances = np.zeros((self.width, self.width))
     np.add.at(chances, (first, second), chance)
     histories = list(state.states())
+    game = histories[0].get_game()
+    if not game.get_type().provides_information_state_tensor:
+      raise errors.UnsupportedGameError(
+        f"{game} has no information state tensors, from which networks learn values: give leaf_values a function of "
+        "your own."
+      )
     means = [
       np.mean([information_state_tensor(each, player) for each in histories], axis=0)
       for player in (0, 1)

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pyspiel
 import pytest
-from partly_seen_games import PartlySeenGame
+from typed_games import TypedGame
 
 import spiel_cfr
 from spiel_cfr import errors, search
@@ -75,6 +75,8 @@ def test_the_game_is_walked_only_as_far_as_it_is_played(monkeypatch):
       assert answer is None or sum(chance for _, chance in answer) == pytest.approx(1.0)
       state.apply_action(state.legal_actions()[1 if len(state.legal_actions()) > 1 else 0])
   assert sizes and max(sizes) < 5000
+  with pytest.raises(errors.ArgumentError, match="has no history"):
+    bot._beliefs.policy([0, 0, 99])
   with pytest.raises(errors.GameTooLargeError):
     search.SearchBot(None, 0, leaf_values=search.no_values, max_histories=100).get_policy(
       game.new_initial_state().child(0).child(0)
@@ -142,25 +144,24 @@ def test_networks_learn_nothing_of_padding():
     def outputs(self, parameters, features, num_outputs):
       return np.zeros((len(features), num_outputs))
 
-  game = PartlySeenGame(1, num_types=(3, 2), depth=4)
-  tree = search.public_states(game)
-  states = tree.natural_cut()
+  tree = search.public_states(
+    spiel_cfr.compile_game("goofspiel(imp_info=True,num_cards=3,points_order=descending)")
+  )
+  states = tree.decisions(0)[1] + tree.decisions(1)[1]
   counts = np.array([tree.num_private_states(state.number) for state in states])
   assert len(np.unique(counts)) > 1
   ranges = np.zeros((len(states), 2, counts.max()))
   ranges[np.arange(counts.max()) < counts[:, :, None]] = 1.0
-  values = search.SolvedValues(tree)(states, ranges)
+  values = np.concatenate(
+    [
+      search.SolvedValues(tree)([state], own[None])
+      for state, own in zip(states, ranges, strict=True)
+    ]
+  )
   examples = search.Examples(
     [*states] * 10, np.tile(ranges, (10, 1, 1)), np.tile(values, (10, 1, 1))
   )
-  monkey = pytest.MonkeyPatch()
-  with monkey.context() as patched:
-    # The game has no tensors.
-    patched.setattr(
-      "spiel_cfr.search.value_network.information_state_tensor",
-      lambda state, player: np.array([len(state.history()), player], np.float32),
-    )
-    found = search.learn_values([examples], network=Zeros())
+  found = search.learn_values([examples], network=Zeros())
   # Nine tenths are learned.
   assert 0.8 * counts.sum() * 10 < Zeros.rows.mask.sum() < counts.sum() * 10
   # Scaled by the root of their mean square over private states alone.
@@ -202,8 +203,8 @@ def test_bad_arguments_are_named():
     "Examples": lambda: search.learn_values([1]),
     "a function": lambda: search.SearchBot(None, 0, leaf_values=3),
     "SearchBot": lambda: search.played_policy("kuhn_poker", solver),
-    "Give a blueprint": lambda: search.SearchBot(None, 0),
-    "Give a blueprint,": lambda: search.SearchBot(solver, 0, leaf_values=search.no_values),
+    "is no policy: give": lambda: search.SearchBot(None, 0),
+    "there are leaf_values": lambda: search.SearchBot(solver, 0, leaf_values=search.no_values),
     "leave seconds": lambda: search.SearchBot(None, 0, leaf_values=search.no_values, seconds=1.0),
     "with leaf values": lambda: search.SearchBot(
       None, 0, leaf_values=search.no_values, gadget="safe"
@@ -217,6 +218,9 @@ def test_bad_arguments_are_named():
   leduc = search.public_states("leduc_poker").natural_cut()[:1]
   with pytest.raises(errors.ArgumentError, match="private states, and no example"):
     learned(leduc, np.ones((1, 2, 6)))
+  no_tensors = search.public_states(spiel_cfr.compile_game(TypedGame(3), vector_form=True))[:1]
+  with pytest.raises(errors.UnsupportedGameError, match="no information state tensors"):
+    search.learn_values([search.Examples(no_tensors, *np.ones((2, 1, 2, 10)))])
   for game in ("kuhn_poker(players=3)", "matrix_pd"):
     with pytest.raises(errors.UnsupportedGameError):
       search.self_play(game)

@@ -380,7 +380,10 @@ _bases: dict[str, Callable[[], Any]] = {
   "deals": lambda: 3,
   "blueprint": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
   "public_state": lambda: instance(spiel_cfr.search.PublicState),
-  "ranges": lambda: np.ones((2, 3)),
+  # Of the public state above.
+  "ranges": lambda: [
+    np.ones(count) for count in _bases["tree"]().num_private_states(_bases["number"]())
+  ],
   "searcher": lambda: 0,
   "front": lambda: "pick",
   "number": lambda: 1,
