@@ -232,7 +232,7 @@ class Watch:
       # The bound is wrong with probability `_RISK` at most, and small games have ended before this check.
       if self._estimate.fewest_states > self._max_nodes:
         raise errors.GameTooLargeError(
-          f"The game is far too large to compile: about {self._estimate}. It may have "
+          f"The game is far too large to compile: by an estimate, {self._estimate}. The limit is "
           f"max_nodes={self._max_nodes:,} states. {ADVICE}"
         )
     self._bar.update(num_states - self._bar.n)
