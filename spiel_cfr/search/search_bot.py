@@ -11,6 +11,7 @@ from spiel_cfr import catalogue, errors
 from spiel_cfr._util import arguments
 from spiel_cfr.bots import DrawingBot
 from spiel_cfr.games.openspiel import answers, loading
+from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker.deal import public_moves
 from spiel_cfr.poker.public_game import has_many_hands
@@ -153,7 +154,9 @@ class SearchBot(DrawingBot):
       UnsupportedGameError: the game is not a constant-sum game of two players, or infosets span lengths.
     """
     deadline = time.perf_counter() + self._seconds
-    if not answers.legal_actions(state, self._player):
+    # In games of simultaneous moves, players have actions at chance nodes too.
+    is_decision = answers.current_player(state) not in (CHANCE, TERMINAL)
+    if not is_decision or not answers.legal_actions(state, self._player):
       return []
     game = self._game_of(state)
     own = game.view.own_state(state, self._player)
