@@ -137,7 +137,8 @@ def resolve(
   tree.check_search(solver, has_cut=cut is not None, has_checkpoint=checkpoint is not None)
   if checkpoint is not None:
     checkpoint = arguments.path(checkpoint, "checkpoint")
-  solver = solver or ("lp" if tree.picks else _ITERATES)
+  if solver is None:
+    solver = "lp" if tree.picks else _ITERATES
   arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
   solves = SubgameSolver(solver, iterations)
   chosen = find_gadget(gadget, picks=tree.picks, iterates=not solves.is_program)

@@ -214,7 +214,8 @@ class Subgame:
     tree = self._tree
     if self._leaf_values is not None:
       return self._solve_to_leaves(self._leaf_values, iterations)
-    solver = solver or ("lp" if tree.picks else "dcfr")
+    if solver is None:
+      solver = "lp" if tree.picks else "dcfr"
     arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
     solves = SubgameSolver(solver, iterations)
     gadget, limits = self._gadget(iterates=not solves.is_program)

@@ -115,6 +115,11 @@ def test_searches_say_what_their_arguments_must_be():
   for name in ("bounds", "leaf_values"):
     with pytest.raises(errors.ArgumentError, match=f"{name} must be"):
       search.Subgame(state, np.ones((2, 3)), **{name: 3})
+  for solver in (0, "", False):
+    with pytest.raises(errors.ArgumentError, match="solver must be one of"):
+      search.resolve(targets.kuhn(), spiel_cfr.CFRSolver(targets.kuhn()), solver=solver)
+    with pytest.raises(errors.ArgumentError, match="solver must be one of"):
+      search.Subgame(state, np.ones((2, 3))).solve(solver)
   with pytest.raises(errors.ArgumentError, match="checkpoint must be a path"):
     search.resolve(targets.kuhn(), spiel_cfr.CFRSolver(targets.kuhn()), checkpoint=[])
 

@@ -18,6 +18,8 @@ from spiel_cfr.poker import ranges
 
 _FACTORS = (5e-324, 1e-310, 1e-200, 1e-100, 1e-12, 3.0, 1e12, 1e100, 1e200, 1e300, 1e307, 1e308)
 _BOARD = "7s9h9cTc2d"
+# The relative distance of a float from the rational that it stands for in a certificate.
+_CLOSE = Fraction(1, 1 << 48)
 
 
 def attacks(rng: np.random.Generator) -> Iterator[Attack]:
@@ -68,8 +70,9 @@ def _nash_conv(factor: float) -> list[float]:
 def _certificate(factor: float) -> list[float]:
   game = spiel_cfr.compile_game(_game(factor))
   low, high = spiel_cfr.certify(game, policies.to_dict(game, policies.uniform(game))).nash_conv
-  # Uniform play leaves half of the factor.
-  return [factor if low <= Fraction(factor) / 2 <= high else -factor]
+  # Uniform play leaves half of the factor. A float stands for a rational beside it.
+  half = Fraction(factor) / 2
+  return [factor if low <= half * (1 + _CLOSE) and half * (1 - _CLOSE) <= high else -factor]
 
 
 def _cfr(factor: float) -> list[float]:
