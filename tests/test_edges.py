@@ -1024,7 +1024,11 @@ _DOORS: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("bad", [1e308, _ARRAY, object(), 10**400, b"x"], ids=repr)
+@pytest.mark.parametrize(
+  "bad",
+  [1e308, _ARRAY, object(), 10**400, b"x"],
+  ids=["number", "array", "object", "integer", "bytes"],
+)
 @pytest.mark.parametrize("door", _DOORS)
 def test_arguments_of_another_kind(door: str, bad: Any, tmp_path: Any, monkeypatch: Any) -> None:
   monkeypatch.chdir(tmp_path)
