@@ -47,7 +47,7 @@ _STATE = pyspiel.load_game("kuhn_poker").new_initial_state()
     {"path": 3, "numbers": [0.5], "state": _STATE},
     {"flag": 1, "several": (1, 2), "table": "all", "function": len, "name": "neither"},
   ],
-  ids=str,
+  ids=["state", "any", "flag", "path", "table"],
 )
 def test_what_may_be_passes(arguments):
   assert _door(**arguments) == arguments.get("name", "one")
