@@ -245,6 +245,7 @@ def _check_terminals(view: GameView, num_deals: int, max_terminals: int) -> None
   estimate = estimate_view(view, ESTIMATE_SECONDS)
   if estimate.fewest_terminals > num_deals * max_terminals:
     raise errors.GameTooLargeError(
-      f"The game is far too large to compile: by an estimate, {estimate}. The limit of its public tree is max_nodes={max_terminals:,} "
+      f"The game is far too large to compile: by an estimate, {estimate}. "
+      f"The limit of its public tree is max_nodes={max_terminals:,} "
       f"terminals. {ADVICE}"
     )
