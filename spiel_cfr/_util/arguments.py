@@ -143,6 +143,21 @@ def weights(value: Any, name: str) -> Float64s:
   return result
 
 
+def numbers(value: Any, name: str, least: int) -> npt.NDArray[Any]:
+  """Returns `value` as an array of numbers with at least `least` elements, and no copy of an array.
+
+  Raises:
+    ArgumentError: `value` is anything else.
+  """
+  try:
+    result = np.asarray(value)
+  except (TypeError, ValueError):
+    result = np.zeros(())
+  if result.dtype.kind not in "fiu" or result.ndim != 1 or len(result) < least:
+    raise errors.ArgumentError(f"{name} must be {least} numbers, not {shortened(value)}.")
+  return result
+
+
 def path(value: Any, name: str) -> pathlib.Path:
   """Returns `value` as a path.
 

@@ -153,3 +153,14 @@ def test_players_are_numbers_of_any_kind():
     found = [search.Bounds.from_policy(state, solver, kind(player)) for kind in (int, np.uint8)]
     np.testing.assert_array_equal(found[0].limits, found[1].limits)
     assert type(found[1].searcher) is int
+
+
+@pytest.mark.parametrize("bad", [None, 3, "x", np.ones((2, 2)), np.zeros(1), [[]]], ids=str)
+def test_arrays_of_policies_are_checked(bad):
+  game = spiel_cfr.compile_game("kuhn_poker")
+  for convert in (game.to_actions, game.from_actions):
+    with pytest.raises(errors.ArgumentError, match=r"must be \d+ numbers"):
+      convert(bad)
+  for form in (game, spiel_cfr.games.compile_private_moves_game("kuhn_poker")):
+    with pytest.raises(errors.ArgumentError, match="of type slice"):
+      form.tensors_of(0, bad)

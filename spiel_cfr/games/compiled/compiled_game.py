@@ -160,13 +160,13 @@ class CompiledGame(abc.ABC):
   def to_actions(self, probabilities: Float64s) -> Float64s:
     """Converts behavioural form to the probability of each entry; entries with the same sequence share it."""
     entries = self.all_action_sequences
-    result: Float64s = probabilities[entries]
-    return (
-      result if self._map is None else result / abstraction_map.count_alike(entries, self._shape[1])
-    )
+    probabilities = arguments.numbers(probabilities, "probabilities", self.end)
+    alike = 1 if self._map is None else abstraction_map.count_alike(entries, self._shape[1])
+    return probabilities[entries] / alike
 
   def from_actions(self, entries: Float64s) -> Float64s:
     """Converts probabilities of all entries to behavioural form; of infosets that play alike, the first one counts."""
+    entries = arguments.numbers(entries, "entries", len(self.all_action_sequences))
     cells = slice(None) if self._map is None else abstraction_map.first_cells(*self._shape)
     result = np.zeros(self.end)
     np.add.at(result, self.all_action_sequences[cells], entries[cells])
@@ -246,6 +246,7 @@ class CompiledGame(abc.ABC):
 
   def tensors_of(self, player: int, infosets: slice) -> Float32s:
     """Returns the `information_state_tensors` of some of a player's infosets."""
+    arguments.of_type(infosets, "infosets", slice)
     player = arguments.integer(player, "player", 0, self.num_players - 1)
     return self.information_state_tensors[self.infoset_rows(player)][infosets]
 

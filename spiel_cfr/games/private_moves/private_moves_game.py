@@ -131,6 +131,7 @@ class PrivateMovesGame(CompiledGame):
       FeaturesError: the game has no tensors.
     """
     player = arguments.integer(player, "player", 0, 1)
+    arguments.of_type(infosets, "infosets", slice)
     size = tensor_size(self.view, "Take strings or states.")
     states = self.first_states(player)[infosets]
     rows = [state.information_state_tensor(player) for state in states]
