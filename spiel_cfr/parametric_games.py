@@ -129,6 +129,7 @@ class LinearGame:
     Args:
       sequence_form: the policy, shape (sequences,).
     """
+    sequence_form = arguments.numbers(sequence_form, "sequence_form", self.base.end)
     reach = np.prod([sequence_form[sequences] for sequences in self._leaf_sequences], axis=0)
     result: Float64s = np.einsum("l,klp->kp", reach, self._leaf_payoffs)
     return result

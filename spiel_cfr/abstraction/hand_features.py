@@ -50,7 +50,9 @@ def hand_equities(
   player = arguments.integer(player, "player", 0, 1)
   board = arguments.integer(board, "board", 0, len(tree.boards) - 1)
   others = tree.boards[board].hands[1 - player]
-  which = np.zeros(len(others), np.int64) if clusters is None else np.asarray(clusters)
+  which = np.zeros(len(others), np.int64)
+  if clusters is not None:
+    which = arguments.numbers(clusters, "clusters", len(others))
   if which.shape != others.shape or which.dtype.kind not in "iu":
     raise errors.ArgumentError(f"clusters must be {len(others)} integers, one for each hand.")
   which = np.unique(which, return_inverse=True)[1]

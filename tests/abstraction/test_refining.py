@@ -196,7 +196,7 @@ def test_invalid_arguments_are_refused():
     refine(game, call_only, 0.1, rule="regrets", solver="cfr+")
   with pytest.raises(errors.ArgumentError, match="Begin with"):
     refine(game, 3, 0.1)
-  with pytest.raises(errors.ArgumentError, match="There is no solver"):
+  with pytest.raises(errors.ArgumentError, match="solver must be of type str"):
     refine(game, call_only, 0.1, solver=[])
   for nothing in ([], None):
     with pytest.raises(errors.ArgumentError, match="none of the game's"):

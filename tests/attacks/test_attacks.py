@@ -18,7 +18,7 @@ from spiel_cfr import errors
 
 # What is left: methods of compiled games that take arrays in the order of their layout as they are, and NumPy's words
 # where a flag is an array.
-_LEFT = re.compile("truth value of an array")
+_LEFT = re.compile("truth value of an (empty )?array")
 
 
 @pytest.mark.slow
