@@ -42,7 +42,6 @@ _ELSEWHERE = {
   "pandas",
   "read_csv",
   "x1000",
-  "_Form",
   "ROOM",
 }
 _WORD = re.compile(r"[A-Za-z_]\w+")

@@ -1,12 +1,12 @@
 """CFR, CFR+, and the full-width solver, of which they and all variants are configurations.
 
 At every infoset a regret minimizer chooses the strategy of the next iteration from counterfactual utilities. The solver
-computes the utilities and averages the strategies. docs/concepts.md has CFR+ on the same arrays in 15 lines of NumPy.
+computes the utilities and averages the strategies. docs/concepts.md has CFR+ on the same arrays in NumPy.
 
 From `CFRPlusSolver(game).run(1)` to the line that adds a regret:
 
     cfr.cfr                              `CFRPlusSolver`, `FullWidthSolver._iterate`: the configuration, and the loop
-    cfr.loops.loop                       `WholeLoop.advance`, `Loop.update`: an iteration as a list of steps
+    cfr.loops.loop                       `WholeLoop.advance`, `Loop.update_chain`: an iteration as a list of steps
     games.sequence_form.tree_passes      `backward_pass`, `forward_pass`: steps that go through a player's infosets
     regret_minimizers.regret_matching    `regret_matching_plus`: regrets and the next strategy at an infoset
 
@@ -140,7 +140,7 @@ class FullWidthSolver(FullWidthStarts):
 
   def evaluate_and_update_policy(self) -> None:
     """Runs one iteration: every player evaluates the current policies and updates its own."""
-    self._iterate(1)
+    self._advance(1)
 
   def constructor_arguments(self) -> dict[str, Any]:
     """Returns the arguments of the constructor besides the game, by name."""

@@ -21,9 +21,8 @@ import numpy as np
 from spiel_cfr._numba.arrays import AnyFloats, Uint32s, Uint64s
 from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.simd import full, load, store, width
-from spiel_cfr._numba.steps import step
 from spiel_cfr._numba.transposes import add_columns, load_columns
-from spiel_cfr.games.payoffs.payoff import Gradient, PayoffArrays
+from spiel_cfr.games.payoffs.payoff import Gradient, PayoffArrays, gradient_kernel
 
 # Columns of the table of boards, one line for each board. For each player (the constant plus the player): its number of
 # hands, and the places of their descriptions in `rows` and of their reaches in `values`.
@@ -223,7 +222,7 @@ def settle(
     settle_showdowns(rows, own, other, num_levels, reach, held, value)
 
 
-@step(Gradient)
+@gradient_kernel
 def terminal_gradient(record: Gradient) -> None:
   """Sums the terminals of every board, a vector of them at a time; see `PokerTerminals`."""
   player, arrays = record.player, record.arrays

@@ -21,7 +21,7 @@ from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.history_list import NONE, TERMINAL, HistoryList, Move, in_order
 from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE, inconsistent_actions
 
-_ADVICE = " Raise the limit (max_nodes, of bots max_histories), or the time."
+_ADVICE = " Raise max_histories, or the time."
 # Trees of whole games, walked once for all who hold them at a time.
 _HELD: "weakref.WeakKeyDictionary[GameView, weakref.ref[HistoryTree]]"
 _HELD = weakref.WeakKeyDictionary()

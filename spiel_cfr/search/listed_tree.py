@@ -24,7 +24,7 @@ class ListedTree(ForestTree):
   """All public states of a game whose histories are listed. Make one with `public_states`.
 
   Attributes:
-    game: the compiled game; absent where a bot has walked the histories below some states.
+    game: the compiled game. A tree of a part of the game, as leaf values get it, has none and raises.
     histories: its histories as arrays.
     listed: `ListedRows`. The public states of the histories, and both players' private states.
   """
@@ -34,11 +34,19 @@ class ListedTree(ForestTree):
   def __init__(self, game: CompiledGame | None, histories: HistoryTree) -> None:
     """Finds the public states of histories."""
     self.histories, self.listed = histories, ListedRows(histories)
-    if game is not None:
-      self.game = game
+    self._game = game
     self.above, self.forests = self.listed.above, self.listed.forests
     self.first_reach, self.first_length = self.listed.first_reach, int(histories.length[0])
     self.largest_payoff = float(np.abs(histories.payoff).max())
+
+  @property
+  def game(self) -> CompiledGame:  # type: ignore[override]
+    if self._game is None:
+      raise errors.UnsupportedGameError(
+        "This public state is in a part of the game, which was walked from its root on and has no compiled game. Use "
+        "search.public_states(game) for public states with values, beliefs and subgames."
+      )
+    return self._game
 
   def rows(self, number: int, player: int) -> Int64s:
     return self.listed.rows(number, player)
@@ -113,6 +121,6 @@ class ListedTree(ForestTree):
     sizes = np.array([len(own) for own in self.listed.histories_of])
     alone = " (common knowledge splits nothing)" if len(self) == len(self.histories.levels) else ""
     return (
-      f"<ListedTree of {self.game.name}: {len(self):,} public states{alone}, the largest of "
+      f"<ListedTree of {self.histories.view.game}: {len(self):,} public states{alone}, the largest of "
       f"{int(sizes.max()):,} histories>"
     )

@@ -172,7 +172,7 @@ def certify(solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps) -> C
   gap = evaluate.evaluate(game, solver.average_sequence_form()).nash_conv
   notes = _limits_of_theory(solver, constants)
   guarantee = bound = None
-  if solver.iteration and not any("gap" in note for note in notes):
+  if solver.iteration and not notes:
     guarantee, bound, limits = _gap_bounds(solver, constants, players, notes)
     tiny = rounding * players[0].scale / players[0].weights
     for name, limit in limits.items():

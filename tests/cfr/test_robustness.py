@@ -103,3 +103,14 @@ def test_a_checkpoint_of_another_form_names_the_likely_cause(tmp_path):
   spiel_cfr.CFRSolver(_parts(dtype="float32")).save(tmp_path / "solver.npz")
   with pytest.raises(errors.CheckpointMismatchError, match="another form"):
     spiel_cfr.CFRSolver(_parts()).restore(tmp_path / "solver.npz")
+
+
+@pytest.mark.parametrize(
+  "step", [lambda solver: solver.run(1), lambda solver: solver.evaluate_and_update_policy()]
+)
+def test_each_way_to_iterate_finds_numbers_that_are_not_finite(step):
+  solver = spiel_cfr.CFRSolver("kuhn_poker")
+  solver.run(1)
+  solver.state.strategy[:] = np.nan
+  with pytest.raises(errors.NotFiniteError):
+    step(solver)

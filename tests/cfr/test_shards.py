@@ -376,7 +376,7 @@ class _Kept(RegretMatching):
 def test_refusals() -> None:
   with pytest.raises(errors.UnsupportedGameError, match=r"kuhn_poker.*compile_vector_game"):
     spiel_cfr.runs.shard(spiel_cfr.compile_game("kuhn_poker"), Here())
-  with pytest.raises(errors.ArgumentError, match="compiled"):
+  with pytest.raises(errors.ArgumentError, match="CompiledGame"):
     spiel_cfr.runs.shard("leduc_poker", Here())  # type: ignore[arg-type]
   with pytest.raises(errors.ArgumentError, match="num_shards"):
     spiel_cfr.runs.shard(_game(), Here(), 0)

@@ -10,7 +10,6 @@ import random_games
 import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.games import game_from_arrays
-from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.walk import enumerate_game
@@ -162,30 +161,3 @@ def test_leaves_that_are_listed_twice_add_up_and_players_may_have_no_infoset():
   assert solver.average_policy_dict() == {
     "0:0": {0: pytest.approx(1, abs=0.01), 1: pytest.approx(0, abs=0.01)}
   }
-
-
-class _Form(CompiledGame):
-  """A user's form of game, with the minimum that `CompiledGame` requires."""
-
-  def __init__(self, other):
-    super().__init__(other, other.treeplexes)
-    self._other = other
-
-  payoff = property(lambda self: self._other.payoff)
-  infosets = property(lambda self: self._other.infosets)
-  digest = property(lambda self: self._other.digest + "0")
-
-
-def test_a_new_form_has_little_to_say():
-  other = spiel_cfr.compile_game("kuhn_poker")
-  game = _Form(other)
-  assert repr(game) == "<_Form kuhn_poker(): 6 + 6 infosets>"
-  for solver in (spiel_cfr.CFRPlusSolver, spiel_cfr.RestartedCFRSolver, spiel_cfr.DCFRSolver):
-    found, expected = solver(game), solver(other)
-    found.run(30)
-    expected.run(30)
-    assert found.nash_conv() == pytest.approx(expected.nash_conv(), abs=1e-9)
-    assert found.average_policy().action_probability_array.shape == (12, 2)
-  for use in (lambda: game.view, lambda: game.save("x.npz")):
-    with pytest.raises(errors.UnsupportedGameError):
-      use()

@@ -50,7 +50,7 @@ class _NoRegretMatching(RegretMinimizer):
       lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", minimizer=ThresholdedHedge()),
       "ThresholdedHedge.*need Hedge",
     ),
-    (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", minimizer="rm+"), "RegretMinimizer"),  # type: ignore[arg-type]
+    (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", minimizer="rm+"), "need Hedge"),  # type: ignore[arg-type]
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", seed=-1), "seed"),
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker", seed=1.5), "seed"),  # type: ignore[arg-type]
     (lambda: spiel_cfr.ExternalSamplingSolver("kuhn_poker").run(0), "iterations"),

@@ -247,3 +247,14 @@ def test_bad_arguments_are_named():
     search.SolvedValues(tree)(leduc.natural_cut()[:1], np.ones((1, 2, 6)))
   with pytest.raises(errors.PolicyError):
     search.ResponseValues(tree, {"nonsense": {0: 1.0}})
+
+
+def test_public_states_of_a_part_of_the_game_say_what_they_lack():
+  found = search.self_play("leduc_poker", plays=1, batch=1, iterations=1)
+  state = found.public_states[0]
+  assert "leduc_poker" in repr(state.tree)
+  policy = spiel_cfr.CFRSolver("leduc_poker")
+  subgame = search.Subgame(state, [np.ones(6)] * 2)
+  for use in (lambda: state.value(policy), lambda: subgame.solve("lp")):
+    with pytest.raises(errors.UnsupportedGameError, match="part of the game"):
+      use()

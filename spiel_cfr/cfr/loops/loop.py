@@ -11,8 +11,8 @@ In each iteration the players update in turn, or all at once. The update of a pl
                       sequence_form[s] = the product of strategy on the way to s
                       cumulative[s] += weight * sequence_form[s]
 
-`Loop.update` is this list, with the steps that some minimizers and averages need besides. `WholeLoop` runs it many
-times in one call of compiled code. `parts_loop` has the loop of games that are cut into a trunk and subtrees.
+`Loop.update_chain` is this list, with the steps that some minimizers and averages need besides. `WholeLoop` runs it
+many times in one call of compiled code. `parts_loop` has the loop of games that are cut into a trunk and subtrees.
 """
 
 import abc
@@ -84,7 +84,7 @@ class Loop(abc.ABC):
         compiled.
     """
 
-  def update(self, players: Players) -> Chain:
+  def update_chain(self, players: Players) -> Chain:
     """Returns the steps in which players update at the same time in part 0, the whole game or its trunk.
 
     For CFR+, these are the gradient, the backward pass, the forward pass, and the sum of weights.
@@ -96,11 +96,11 @@ class Loop(abc.ABC):
     for visit in visits:
       steps += [arrays.walk.gradient(visit), *sum_gradients(arrays, visit)]
     for visit in visits:
-      steps += [*self.choose(visit), *sum_values(arrays, visit), *self._average(visit)]
+      steps += [*self.choose_steps(visit), *sum_values(arrays, visit), *self._average(visit)]
     self._chains[players] = Chain(steps)
     return self._chains[players]
 
-  def choose(self, visit: Visit) -> list[Step]:
+  def choose_steps(self, visit: Visit) -> list[Step]:
     """Returns the steps in which a player observes its gradient in a part and chooses its next strategy there.
 
     For CFR+ on a whole game, this is one backward pass.
@@ -108,23 +108,23 @@ class Loop(abc.ABC):
     walk, predict = self.arrays.walk, self.arrays.predict
     steps = [walk.copy_to_prediction(visit)] if predict is not None else []
     steps += walk.collect(visit)
-    steps.append(self._backward_pass(visit, self._minimizer.observe, visit.utility))
+    steps.append(self._backward_step(visit, self._minimizer.observe, visit.utility))
     if predict is not None:
-      steps.append(self._backward_pass(visit, predict, visit.prediction))
+      steps.append(self._backward_step(visit, predict, visit.prediction))
     return [*steps, *walk.leave(visit), *self.arrays.restore_locked_in(visit)]
 
-  def _backward_pass(self, visit: Visit, kernel: StepKernel, utility: AnyFloats) -> Step:
+  def _backward_step(self, visit: Visit, kernel: StepKernel, utility: AnyFloats) -> Step:
     """Returns the backward pass of utilities, or of predicted utilities."""
     shared = self._game.shared_infosets
     if shared is None:
-      return backward_pass.on(self.backward(visit, kernel, utility), self._game.dtype)
+      return backward_pass.on(self.backward_arguments(visit, kernel, utility), self._game.dtype)
     observes = utility is visit.utility
     pooled = utility if observes else self._pooled
-    arguments = self.backward(visit, kernel, pooled)
+    arguments = self.backward_arguments(visit, kernel, pooled)
     record = SharedBackward(arguments, shared, visit.player, utility, pooled)
     return (observe_shared if observes else predict_shared).on(record)
 
-  def backward(self, visit: Visit, kernel: StepKernel, utility: AnyFloats) -> Backward:
+  def backward_arguments(self, visit: Visit, kernel: StepKernel, utility: AnyFloats) -> Backward:
     """Returns the arguments of a backward pass."""
     arrays, game = self.arrays, self._game
     block = Block(
@@ -147,12 +147,12 @@ class Loop(abc.ABC):
     """Returns the steps that compute a player's sequence form in part 0 and add it to the average."""
     arrays, averaging = self.arrays, self._averaging
     if averaging.rule is not None:
-      without_sums = self.forward(visit, np.zeros(2))
+      without_sums = self.forward_step(visit, np.zeros(2))
       return add_by_rule(arrays, visit, averaging.rule, averaging.counted, without_sums)
-    forward = self.forward(visit, arrays.numbers.weights[visit.player])
+    forward = self.forward_step(visit, arrays.numbers.weights[visit.player])
     return [forward, sum_weights(arrays, visit.player)]
 
-  def forward(self, visit: Visit, weights: Float64s) -> Step:
+  def forward_step(self, visit: Visit, weights: Float64s) -> Step:
     """Returns the forward pass; `weights` are those of the sequence form before and after the update."""
     arrays = self.arrays
     record = Forward(
@@ -166,7 +166,7 @@ class Loop(abc.ABC):
     )
     return forward_pass.on(record, self._game.dtype)
 
-  def taper(self) -> Chain:
+  def taper_chain(self) -> Chain:
     """Returns the steps that add to tapered sums at the end of an iteration."""
     if "taper" not in self._chains:
       self._chains["taper"] = Chain(taper(self.arrays))
@@ -186,7 +186,7 @@ class Loop(abc.ABC):
 
   def count(self) -> None:
     """Ends an iteration: adds to tapered sums, if an addition is due, and counts it."""
-    self.taper().run()
+    self.taper_chain().run()
     self.arrays.state.counts[0] += np.uint64(1)
 
   @abc.abstractmethod
@@ -205,14 +205,14 @@ class WholeLoop(Loop):
   def advance(self, updates: tuple[Players, ...], rows: Float64s) -> None:
     self.set_numbers(rows[0] if len(rows) else np.zeros(rows.shape[1]))
     if updates not in self._chains:
-      steps = [step for players in updates for step in self.update(players).steps]
-      self._chains[updates] = Chain([*steps, *self.taper().steps])
+      steps = [step for players in updates for step in self.update_chain(players).steps]
+      self._chains[updates] = Chain([*steps, *self.taper_chain().steps])
     self._chains[updates].repeat(rows, self.arrays.numbers.row, self.arrays.state.counts)
     self._forced.run()
 
   def update_player(self, player: int, row: Float64s) -> None:
     self.set_numbers(row)
-    self.update((player,)).run()
+    self.update_chain((player,)).run()
 
   def gather(self) -> None:
     self._forced.run()

@@ -106,14 +106,14 @@ class PartsLoop(Loop):
     self.arrays.deferred[:, 1] = 1.0
     for players in updates:
       self.subtree(1, self.arrays.walk.workspaces[0], players)
-      self.update(players)
-    self.taper()
+      self.update_chain(players)
+    self.taper_chain()
     self.arrays.deferred[:] = 0.0
 
   def _update(self, players: Players) -> None:
     self._subtrees.visit(players)
     self.arrays.deferred[:] = 0.0
-    self.update(players).run()
+    self.update_chain(players).run()
 
   def _complete_averages(self) -> None:
     """Adds deferred strategies to the averages of subtrees, in a visit without updates."""
@@ -145,11 +145,11 @@ class PartsLoop(Loop):
     for visit in visits:
       if due[visit.player]:
         steps += walk.enter(visit)
-        steps.append(self.forward(visit, self.arrays.deferred[visit.player]))
+        steps.append(self.forward_step(visit, self.arrays.deferred[visit.player]))
       elif any(player != visit.player for player in players):
         steps += walk.reach(visit, self.arrays.strategy(visit))
     steps += [walk.gradient(visits[player]) for player in players]
     for player in players:
-      steps += self.choose(visits[player])
+      steps += self.choose_steps(visits[player])
     self._chains[key] = Chain(steps)
     return self._chains[key]

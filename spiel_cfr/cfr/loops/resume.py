@@ -40,7 +40,7 @@ def resume_from(
   for number, part in enumerate(arrays.parts):
     for visit, tree in zip(arrays.walk.visits(number), part.every_infoset, strict=True):
       visit.workspace.scratch.value[:] = 0.0
-      record = loop.backward(visit, kernel, visit.utility)
+      record = loop.backward_arguments(visit, kernel, visit.utility)
       block = record.block._replace(parameters=parameters)
       Chain([backward_pass.on(record._replace(tree=tree, block=block), game.dtype)]).run()
   arrays.reach()

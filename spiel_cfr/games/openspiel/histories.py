@@ -91,7 +91,7 @@ def compile_histories(
       )
     return first, moves
 
-  found = HistoryList(view, max_nodes, decide)
+  found = HistoryList(view, max_nodes, decide, advice=f" The limit is max_nodes={max_nodes:,}.")
   found.add(view.new_initial_state())
   columns, chances = found.columns(), np.array(found.chances)
   parent, place, mover = columns["parent"][1:], columns["move"][1:], columns["mover"]

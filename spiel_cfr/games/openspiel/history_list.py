@@ -96,7 +96,7 @@ class HistoryList:
       if node >= check_at:
         if node >= self._max_nodes or time.perf_counter() > self._deadline:
           raise errors.GameTooLargeError(
-            f"{view.game} has more than max_nodes={self._max_nodes:,} histories, or than can be listed in time."
+            f"{view.game} has more than {self._max_nodes:,} histories, or than can be listed in time."
             f"{self._advice}"
           )
         check_at = min(self._max_nodes, node + _BETWEEN_CHECKS)

@@ -90,6 +90,10 @@ class LeafRows(Payoff):
     """The kernel for the number of players."""
     return two_player_leaf_rows if len(self.arrays.others) == 1 else several_player_leaf_rows
 
+  @property
+  def num_leaves(self) -> int:
+    return int(self.arrays.players[0, column.LEAVES])
+
   @classmethod
   def build(
     cls, leaf_sequences: Uint32s, leaf_payoffs: Float64s, treeplexes: Sequence[Treeplex]

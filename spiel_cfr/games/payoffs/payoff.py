@@ -91,6 +91,11 @@ class Gradient(NamedTuple):
   utility: Line
 
 
+def gradient_kernel(function: Any) -> StepKernel:
+  """Decorator that compiles a function of a `Gradient`, for float64 and for float32."""
+  return StepKernel(function, Gradient)
+
+
 class Payoff(abc.ABC):
   """The payoffs of all players.
 
@@ -99,7 +104,7 @@ class Payoff(abc.ABC):
 
   Attributes:
     form: str. The name of the form.
-    gradient: StepKernel of a `Gradient`. The kernel that computes gradients.
+    gradient: StepKernel. The kernel that computes gradients, made by `gradient_kernel`.
     arrays: PayoffArrays. The arrays of that kernel.
   """
 
@@ -131,7 +136,7 @@ class Payoff(abc.ABC):
   @property
   def num_leaves(self) -> int:
     """Number of leaves with a payoff for player 0."""
-    return int(self.arrays.players[0, column.LEAVES])
+    return len(self.leaves(0).values)
 
   @property
   def num_bytes(self) -> int:

@@ -21,7 +21,7 @@ from spiel_cfr._numba.simd import (
 from spiel_cfr._numba.simd import width as lanes_of
 from spiel_cfr._numba.steps import step
 from spiel_cfr.games.payoffs import payoff_columns as column
-from spiel_cfr.games.payoffs.payoff import Gradient, PayoffArrays
+from spiel_cfr.games.payoffs.payoff import Gradient, PayoffArrays, gradient_kernel
 
 _ZERO, _ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN, _EIGHT = (
   np.uint64(number) for number in range(9)
@@ -105,7 +105,7 @@ def _sum_alike(
     store_first(utility, np.uint64(arrays.rows[row]), total, types_)
 
 
-@step(Gradient)
+@gradient_kernel
 def two_player_gradient(record: Gradient) -> None:
   """Multiplies patterns by the opponent's strategy, for a vector of the player's types at a time.
 

@@ -83,6 +83,10 @@ class TypedPatterns(Payoff):
     two_players = len(arrays.players) == 2
     self.gradient = two_player_gradient if two_players else several_player_gradient
 
+  @property
+  def num_leaves(self) -> int:
+    return int(self.arrays.players[0, column.LEAVES])
+
   @classmethod
   def build(
     cls, tensors: LeafTensors, leaf_payoffs: Float64s, treeplexes: Sequence[Treeplex]
