@@ -115,6 +115,7 @@ class Rectangles(Payoff):
 
   def __init__(self, rows: tuple[Rows, Rows], payoffs: Float64s) -> None:
     """Takes the rows, and each player's payoff of each pair of sequences, shape (2, rectangles)."""
+    # The kernel reads the rows and `values`; the tables of other forms stay empty.
     none = np.zeros(0, np.uint32)
     super().__init__(
       PayoffArrays(NO_PLAYERS, NO_PLAYERS, none, none.reshape(0, 0), payoffs.ravel())
