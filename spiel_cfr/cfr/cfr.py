@@ -1,7 +1,7 @@
 """CFR, CFR+, and the full-width solver, of which they and all variants are configurations.
 
 At every infoset a regret minimizer chooses the strategy of the next iteration from counterfactual utilities. The solver
-computes the utilities and averages the strategies. docs/concepts.md has CFR+ on the same arrays in NumPy.
+computes the utilities and averages the strategies. docs/arrays.md has CFR+ on the same arrays in NumPy.
 
 From `CFRPlusSolver(game).run(1)` to the line that adds a regret:
 

@@ -7,7 +7,7 @@ and Sandholm (2010).
 
 A *group* is all infosets of the player with the same depth, the number of the player's infosets above, and the same
 number of actions. A group of N infosets with m actions stores its sequences as m rows of N: `[group][action][infoset]`.
-Operations on an infoset thus become operations on whole rows. Rows are padded to whole vectors. docs/concepts.md draws
+Operations on an infoset thus become operations on whole rows. Rows are padded to whole vectors. docs/arrays.md draws
 the numbers of Kuhn poker.
 """
 

@@ -87,7 +87,7 @@ def pieces(context: Context) -> None:
 
 
 def policies(context: Context) -> None:
-  """Current and average policy agree as behavioural form, sequence form, dictionary and OpenSpiel's two classes."""
+  """Current and average policy agree as behavioral form, sequence form, dictionary and OpenSpiel's two classes."""
   for solver in (context.solver(), context.solver(ITERATIONS)):
     for which in ("current", "average"):
       _check_policy(context, solver, which)
