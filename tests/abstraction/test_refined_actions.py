@@ -9,6 +9,7 @@ import random_games
 
 import spiel_cfr
 from spiel_cfr import errors
+from spiel_cfr.abstraction import refining
 from spiel_cfr.abstraction.refined_actions import RefinedActions
 from spiel_cfr.cfr.regret_transfer import largest_factor
 from spiel_cfr.policies import forms
@@ -252,6 +253,36 @@ def test_the_discount_is_the_largest_within_the_bound():
     for rows, _ in tree.infoset_groups()
   ]
   assert np.concatenate(shares).max() == pytest.approx(1.0, rel=1e-12)
+
+
+def test_a_run_keeps_as_many_past_iterations_as_the_bound_allows(monkeypatch):
+  allowed, begins, begin = [], [], spiel_cfr.FullWidthSolver.begin_with_regrets
+
+  def factor(game, regrets, iterations):
+    allowed.append((largest_factor(game, regrets, iterations), regrets, iterations))
+    return allowed[-1][0]
+
+  def recorded(solver, regrets, average, iterations):
+    begins.append((regrets, iterations))
+    begin(solver, regrets, average, iterations)
+
+  monkeypatch.setattr(refining, "largest_factor", factor)
+  monkeypatch.setattr(spiel_cfr.FullWidthSolver, "begin_with_regrets", recorded)
+  refining.solve_refining(
+    "kuhn_poker", lambda state, actions: actions[:1], 0.0, iterations=400, rule="regrets"
+  )
+  assert len(begins) == len(allowed) > 0
+  assert min(share for share, _, _ in allowed) < 1.0
+  for (share, regrets, iterations), (kept_regrets, kept) in zip(allowed, begins, strict=True):
+    assert kept <= max(1.0, share * iterations) < kept + 1
+    assert np.allclose(kept_regrets, kept / iterations * regrets, atol=1e-12)
+
+
+def test_actions_that_are_worth_most_for_their_size_come_first():
+  made = RefinedActions.filtered(load("kuhn_poker"), lambda state, actions: actions[:1])
+  worth, cost = np.array([2.0, 3.0, 0.0, 3.0, 2.0]), np.array([1.0, 1.0, 1.0, 2.0, 4.0])
+  # Per sequence they are worth 2, 3, 0, 1.5 and .5; the first, second and fourth have 8 of 10.
+  assert made._chosen(worth, cost).tolist() == [True, True, False, True, False]
 
 
 def test_forms_that_cannot_leave_out_actions_are_refused():
