@@ -750,7 +750,7 @@ def test_flop(tmp_path):
   printed = run("flop", *turn, "--iterations=20", "--target=0", f"--checkpoint={checkpoint}")
   assert re.search(r"49 boards, .* about \d MB", printed)
   assert re.search(r"20 iterations, .* s: exploitability \d\d?\.\d{3} % of the pot", printed)
-  assert re.search(r"OOP +check +bet 100 +bet 900\nall hands ", printed)
+  assert re.search(r"OOP +check +bet 100 +all-in\nall hands ", printed)
   printed = run("flop", *turn, "--iterations=40", f"--checkpoint={checkpoint}")
   assert "resumed after 20 iterations" in printed
   assert "40 iterations" in printed
