@@ -537,7 +537,7 @@ def test_libratus_endgames(tmp_path, monkeypatch):
   command = [
     "libratus_endgames",
     f"--subgame_folder={files}",
-    "--stack=1600",
+    "--starting_stack=1600",
     "--iterations=150",
     "--methods=cfr,oftrl",
     "--factors=1,1000",

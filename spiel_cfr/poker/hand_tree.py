@@ -169,10 +169,10 @@ class _BoardOrder(NamedTuple):
     num_following: int64 (boards,). The number of boards to which the next deal leads from each board.
     begin: int64 (boards,). The place in `following` of the first board after each board.
     following: int64 (boards - 1,). The boards after each board, one list behind the other.
-    below: int64 (boards, levels + 1). In the column of the next level, the last board to which the next deal leads from
-      each board; -1 in all other columns.
-    ancestors: int64 (boards, levels + 1). The board of each level from which each board was dealt, itself included; -1
-      at later levels.
+    below: int64 (boards, levels + 1). In column l, the last board of level l that is dealt directly from each board; -1
+      if there is none.
+    ancestors: int64 (boards, levels + 1). In column l, the board of level l from which each board was dealt, or the
+      board itself; -1 if there is none.
   """
 
   num_following: Int64s
