@@ -316,7 +316,7 @@ def dense_cfr_plus(game: spiel_cfr.poker.PublicGame) -> Step:
   for kind, matrix in ((Kind.FOLD, fold), (Kind.SHOWDOWN, showdown)):
     nodes = tree.on_board(0, kind)
     above = [
-      [game.layout.sequences_above(player, tree.place(0, node))[0] for node in nodes]
+      [game.layout.sequences_above(player, tree.node_at(0, node))[0] for node in nodes]
       for player in (0, 1)
     ]
     payoffs = np.array([tree.nodes[node].payoff for node in nodes])

@@ -24,22 +24,27 @@ from spiel_cfr.poker.betting_tree import Kind
 from spiel_cfr.policies import forms
 
 _BOARD = flags.DEFINE_string("board", "Td9d6h", "three to five public cards")
-_OOP = flags.DEFINE_string("oop", "66+,A8s+", "range of the player who acts first")
-_IP = flags.DEFINE_string("ip", "QQ-22", "range of the player who acts second")
+_OOP = flags.DEFINE_string("oop", "66+,A8s+", "range of the player who acts first on each street")
+_IP = flags.DEFINE_string("ip", "QQ-22", "range of the other player")
 _POT = flags.DEFINE_integer("pot", 200, "chips in the pot", lower_bound=2)
-_STACK = flags.DEFINE_integer("stack", 900, "chips that each player has left", lower_bound=1)
+_STACK = flags.DEFINE_integer("stack", 900, "chips that each player has behind", lower_bound=1)
 _BETS = flags.DEFINE_string("bets", "50%,a", "sizes of first bets on a street, see poker.bet_sizes")
 _RAISES = flags.DEFINE_string("raises", "a", "sizes of raises")
 _DONK = flags.DEFINE_string("donk", None, "sizes of donk bets; by default those of other bets")
 _ADD_ALL_IN = flags.DEFINE_float(
-  "add_all_in", 0.0, "add all-in if it is at most this many pots", 0.0
+  "add_all_in", 0.0, "also offer all-in where it is at most X times the pot", 0.0
 )
 _FORCE_ALL_IN = flags.DEFINE_float(
-  "force_all_in", 0.0, "make a bet all-in if at most this many pots would be left", 0.0
+  "force_all_in",
+  0.0,
+  "replace a bet by all-in if the stack left behind is at most X times the pot after a call",
+  0.0,
 )
-_MERGE = flags.DEFINE_float("merge", 0.0, "merge bet sizes that are this close", 0.0)
+_MERGE = flags.DEFINE_float("merge", 0.0, "merging threshold (0.1 is typical)", 0.0)
 _TARGET = flags.DEFINE_float("target", 0.5, "exploitability to reach, in percent of the pot", 0.0)
-_ITERATIONS = flags.DEFINE_integer("iterations", 1000, "most iterations", lower_bound=1)
+_ITERATIONS = flags.DEFINE_integer(
+  "iterations", 1000, "maximum number of iterations", lower_bound=1
+)
 _THREADS = flags.DEFINE_integer("threads", 1, "threads that share the subtrees", lower_bound=1)
 _MERGE_SUITS = flags.DEFINE_bool("merge_suits", True, "merge equivalent suits")
 _CHECKPOINT = flags.DEFINE_string("checkpoint", None, "file of the solver's state, to resume from")
@@ -118,7 +123,7 @@ def report(solver: Any) -> None:
       continue
     board = tree.boards[0]
     hands, reaches = deal.hands[board.hands[node.player]], board.reaches[node.player]
-    chances = played[game.layout.sequences(tree.place(0, number))]
+    chances = played[game.layout.sequences(tree.node_at(0, number))]
     actions = [word(action) for action in node.actions]
     print(f"\n{name:18}" + "".join(f"{action:>10}" for action in actions))
     classes = np.array([hand_class(hand) for hand in hands.tolist()])
@@ -129,8 +134,9 @@ def report(solver: Any) -> None:
 
 
 def word(action: int) -> str:
-  """Returns the name of an action, with the chips that a bet puts in on the flop."""
-  return {0: "fold", 1: "check"}.get(action, f"bet {action - _POT.value // 2}")
+  """Returns the name of an action, with the chips that a bet puts in on the first street."""
+  chips = action - _POT.value // 2
+  return {0: "fold", 1: "check"}.get(action, "all-in" if chips == _STACK.value else f"bet {chips}")
 
 
 def hand_class(hand: list[int]) -> str:

@@ -52,7 +52,9 @@ _METHODS = flags.DEFINE_list(
 _REGULARIZERS = flags.DEFINE_list(
   "regularizer", ["entropy"], "regularizers of OFTRL: entropy, euclidean, or both"
 )
-_STACK = flags.DEFINE_integer("stack", 20_000, "chips of each player at the beginning of the match")
+_STARTING_STACK = flags.DEFINE_integer(
+  "starting_stack", 20_000, "chips of each player at the start of the hand"
+)
 _BIG_BLIND = flags.DEFINE_integer("big_blind", 100, "chips of the big blind")
 _FLOAT32 = flags.DEFINE_bool("float32", False, "compute in float32, in half the time and memory")
 _THREADS = flags.DEFINE_integer("threads", 1, "threads that share the rivers of turn endgames")
@@ -180,7 +182,9 @@ def endgames() -> dict[str, spiel_cfr.poker.Endgame]:
     endgame, name = results.river_endgame()
     return {name: endgame}
   return {
-    path.stem: spiel_cfr.load_endgame(path, stack=_STACK.value, big_blind=_BIG_BLIND.value)
+    path.stem: spiel_cfr.load_endgame(
+      path, starting_stack=_STARTING_STACK.value, big_blind=_BIG_BLIND.value
+    )
     for path in paths
   }
 

@@ -537,7 +537,7 @@ def test_libratus_endgames(tmp_path, monkeypatch):
   command = [
     "libratus_endgames",
     f"--subgame_folder={files}",
-    "--stack=1600",
+    "--starting_stack=1600",
     "--iterations=150",
     "--methods=cfr,oftrl",
     "--factors=1,1000",
@@ -750,7 +750,7 @@ def test_flop(tmp_path):
   printed = run("flop", *turn, "--iterations=20", "--target=0", f"--checkpoint={checkpoint}")
   assert re.search(r"49 boards, .* about \d MB", printed)
   assert re.search(r"20 iterations, .* s: exploitability \d\d?\.\d{3} % of the pot", printed)
-  assert re.search(r"OOP +check +bet 100 +bet 900\nall hands ", printed)
+  assert re.search(r"OOP +check +bet 100 +all-in\nall hands ", printed)
   printed = run("flop", *turn, "--iterations=40", f"--checkpoint={checkpoint}")
   assert "resumed after 20 iterations" in printed
   assert "40 iterations" in printed

@@ -122,7 +122,7 @@ class PokerSubsets:
     units = 0
     for index, node in enumerate(whole.tree.nodes):
       if node.kind is Kind.DECISION:
-        places = whole.tree.number[:, index]
+        places = whole.tree.node_of[:, index]
         rows = [whole.layout.sequences(place) for place in places[places >= 0].tolist()]
         self._sequences[index] = np.hstack(rows)
         self.unit[self._sequences[index]] = units + np.arange(len(node.actions))[:, None]
@@ -138,7 +138,7 @@ class PokerSubsets:
       board = tree.boards[number]
       state = self.whole.view.new_initial_state()
       deal = first_deal(tree.deal, board, node.player, int(board.hands[node.player][0]))
-      for action in (*deal, *tree.actions_above(int(tree.number[number, index]))):
+      for action in (*deal, *tree.actions_above(int(tree.node_of[number, index]))):
         state.apply_action(action)
       kept[rows] = _kept_by(action_filter, state, list(node.actions))[:, None]
     return kept

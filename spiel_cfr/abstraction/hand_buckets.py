@@ -1,9 +1,9 @@
 """Hand buckets: poker in vector form in which hands of a bucket play alike.
 
 Boards that differ only by suits may be one. A board that stands for others counts as often as there are such boards.
-Hands of a bucket share an infoset, see `Board.classes`. Players remember the buckets that they have been in: after a
-deal of public cards, hands stay together only if they were in one bucket before. Recall is therefore perfect. Every
-solver takes the game, and iterations take less time than those of the whole game.
+Hands of a bucket share an infoset, see `Board.infoset_of_hand`. Players remember the buckets that they have been in:
+after a deal of public cards, hands stay together only if they were in one bucket before. Recall is therefore perfect.
+Every solver takes the game, and iterations take less time than those of the whole game.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ class HandBuckets:
   Attributes:
     stands_for: int64 (boards,). The number of the board that stands for each; its own number if none does.
     labels: for each player and each board, int64 (hands,). The infoset of each hand at the decisions of the board that
-      stands for its board, see `Board.classes`.
+      stands for its board, see `Board.infoset_of_hand`.
     is_lossless: bool. As of `Buckets`.
   """
 
@@ -81,7 +81,7 @@ def merge_hands(full: PublicGame, buckets: HandBuckets) -> PublicGame:
     dataclasses.replace(
       before.boards[number],
       probability=before.boards[number].probability * count,
-      classes=(buckets.labels[0][number], buckets.labels[1][number]),
+      infoset_of_hand=(buckets.labels[0][number], buckets.labels[1][number]),
       parent=int(np.searchsorted(numbers, buckets.stands_for[before.boards[number].parent])),
     )
     for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
@@ -95,8 +95,8 @@ def merge_hands(full: PublicGame, buckets: HandBuckets) -> PublicGame:
     for player in PLAYERS:
       classes = buckets.labels[player][number]
       for node in before.decisions(player, number):
-        own = full.layout.sequences(int(before.number[number, node]))
-        first = layout.row_starts(int(tree.number[board, node]))
+        own = full.layout.sequences(int(before.node_of[number, node]))
+        first = layout.row_starts(int(tree.node_of[board, node]))
         sequences[own], copies[own] = first[:, None] + classes, 1
   made = AbstractionMap(sequences, copies, buckets.is_lossless)
   return PublicGame(full.view, tree, full.dtype, full.num_threads, full, made)
@@ -107,7 +107,7 @@ def equal_hands(tree: HandTree) -> tuple[Int64s, tuple[list[Int64s], list[Int64s
 
   Returns:
     For each board, the number of the board that stands for it; and for each player and each board, the classes of its
-    hands there, as in `Board.classes`.
+    hands there, as in `Board.infoset_of_hand`.
   """
   found = symmetries(tree.deal)
   number_of = {board.cards: number for number, board in enumerate(tree.boards)}

@@ -46,7 +46,7 @@ def hand_equities(
     ArgumentError: `player` or `board` does not exist, or there is not a label for each hand.
   """
   tree = check_whole_public_game(game).tree
-  tree.check_one_deal("No features of hands")
+  tree.require_one_deal("No features of hands")
   player = arguments.integer(player, "player", 0, 1)
   board = arguments.integer(board, "board", 0, len(tree.boards) - 1)
   others = tree.boards[board].hands[1 - player]
@@ -88,7 +88,7 @@ def next_histograms(game: PublicGame, player: int, labels: Sequence[npt.ArrayLik
     ArgumentError: `player` does not exist, or there is not a label for each hand.
   """
   tree = check_whole_public_game(game).tree
-  tree.check_one_deal("No features of hands")
+  tree.require_one_deal("No features of hands")
   player = arguments.integer(player, "player", 0, 1)
   later = range(1, len(tree.boards))
   if not later:

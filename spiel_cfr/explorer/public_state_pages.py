@@ -71,7 +71,9 @@ class _PlayedBoard:
     self.ranges = []
     for player in PLAYERS:
       weights = tree.deal.reaches[player, board.hands[player]]
-      rows = [game.layout.sequences_above(player, tree.place(number, node)) for node in self.nodes]
+      rows = [
+        game.layout.sequences_above(player, tree.node_at(number, node)) for node in self.nodes
+      ]
       self.ranges.append(np.stack([sequence_form[row] * weights for row in rows]))
     opponents = self.ranges[1] @ self.disjoint[1]
     self.mass = np.asarray((self.ranges[0] * opponents).sum(axis=1))
@@ -95,7 +97,7 @@ class _PlayedBoard:
       if node.kind is Kind.DECISION:
         children = [self.place[child] for child in node.children]
         played = self._behavioral[
-          self.game.layout.sequences(tree.place(self.number, self.nodes[place]))
+          self.game.layout.sequences(tree.node_at(self.number, self.nodes[place]))
         ]
         self.sums[node.player][place] = (played * self.sums[node.player][children]).sum(axis=0)
         self.sums[1 - node.player][place] = self.sums[1 - node.player][children].sum(axis=0)
@@ -154,7 +156,7 @@ def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> Co
     max_infosets: the most hands of all public states on the page; the likeliest states are shown.
   """
   tree = game.tree
-  tree.check_one_deal("No page of ranges")
+  tree.require_one_deal("No page of ranges")
   sequence_form = forms.sequence_form(game, behavioral)
   responses = evaluate.evaluate(game, sequence_form, responses=True).best_responses
 
@@ -238,7 +240,7 @@ def _state(
     none = np.zeros((0, 0))
     return PublicState(names, ranges, [], none, none, none > 0)
   order = namer.order(number, node)
-  sequences = board.game.layout.sequences(tree.place(number, node))[order]
+  sequences = board.game.layout.sequences(tree.node_at(number, node))[order]
   return PublicState(
     board=names,
     ranges=ranges,
@@ -329,7 +331,7 @@ class _Namer:
       decision, board = tree.nodes[node], tree.boards[number]
       state = view.new_initial_state()
       dealt = first_deal(tree.deal, board, decision.player, int(board.hands[decision.player][0]))
-      for action in (*dealt, *tree.actions_above(int(tree.number[number, node]))):
+      for action in (*dealt, *tree.actions_above(int(tree.node_of[number, node]))):
         state.apply_action(action)
       names = [
         number_name(self.names, self._moves.name(state, action)) for action in decision.actions

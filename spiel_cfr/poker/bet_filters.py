@@ -12,11 +12,11 @@ _FOLD, _CALL, _POT, _ALL_IN, _HALF_POT = range(5)
 def few_bets(state: Any, actions: list[int]) -> list[int]:
   """Keeps the bets of Farina et al. (2019) at states of `universal_poker(..., bettingAbstraction=fchpa)`.
 
-  The first bet of a round is half the pot, the pot or all-in. Later ones are the pot or all-in. Players do not fold
+  The first bet on a street is half the pot, the pot or all-in. Later ones are the pot or all-in. Players do not fold
   when there is nothing to call.
   """
   removed = set()
-  # The betting of this round: c is a check or call, r a bet or raise.
+  # The betting of this street: c is a check or call, r a bet or raise.
   betting = state.information_state_string().rpartition("[Sequences: ")[2].rpartition("|")[2]
   if "r" in betting:
     removed.add(_HALF_POT)

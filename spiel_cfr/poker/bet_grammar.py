@@ -2,11 +2,11 @@
 
 The notation is that of desktop-postflop and similar solvers:
 
-    70%       of the pot after a call
-    2.5x      times the previous bet; raises only
-    100c      chips; in raises, in addition to the previous bet
+    70%       raise by 70 percent of the pot after a call
+    2.5x      raise to 2.5 times the previous bet; raises only
+    100c      raise by 100 chips
     20c3r     20c, for up to three raises a street; raises only
-    e, 2e     geometric: the same share of the pot on this and all later streets, or on two, is all-in on the last
+    e, 2e     geometric: the pot fraction that, bet on every remaining street (2e: over two), ends all-in
     2e200%    2e, but at most twice the pot
     a         all-in
 
@@ -23,7 +23,8 @@ from typing import Any, TypeAlias
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
 
-# The sizes of both players, or of the player who acts first on a street (OOP) and of the other (IP).
+# A text for both players, or a pair of texts: for the player who acts first on the street (OOP from the flop on), and
+# for the other (IP).
 Sizes: TypeAlias = str | tuple[str, str]
 # The sizes on every street, or for each street.
 SizesByStreet: TypeAlias = Sizes | Mapping[str, Sizes]
@@ -51,48 +52,49 @@ class Size:
 
   Attributes:
     kind: str. "pot", "times", "chips", "geometric" or "all-in".
-    number: float. The share of the pot, the factor, the chips, or the number of streets, 0 for all that are left.
-    limit: float. For "chips" the largest number of raises, for "geometric" the largest share of the pot.
+    value: float. By kind: the fraction of the pot, the factor, the chips, or the number of streets (0 for all that are
+      left).
+    limit: float. For "chips" the largest number of raises, for "geometric" the largest fraction of the pot.
   """
 
   kind: str
-  number: float = 0.0
+  value: float = 0.0
   limit: float = math.inf
 
 
 @dataclasses.dataclass(frozen=True)
 class Betting:
-  """The chips at a decision. Amounts are those of a player on this street.
+  """The chips at a decision. Bets are a player's total chips put in on this street ("raise to").
 
   Attributes:
-    pot: int. The pot after a call.
-    before: int. The last bet, 0 if there is none.
-    smallest: int. The smallest legal bet or raise.
-    largest: int. All-in.
-    num_bets: int. The number of bets on this street.
+    pot_after_call: int. The pot after a call.
+    to_match: int. The bet to call, as such a total; 0 if there is none.
+    smallest: int. The smallest legal bet or raise, as such a total.
+    largest: int. All-in, as such a total.
+    num_bets: int. The number of bets and raises on this street so far.
     streets_left: int. The number of streets, this one included.
   """
 
-  pot: int
-  before: int
+  pot_after_call: int
+  to_match: int
   smallest: int
   largest: int
   num_bets: int
   streets_left: int
 
   def amount(self, size: Size) -> int | None:
-    """Returns the amount of a size; None if the size is not allowed here."""
+    """Returns a size as the player's total on this street; None if the size is not allowed here."""
     if size.kind == "pot":
-      return self.before + _rounded(self.pot * size.number)
+      return self.to_match + _rounded(self.pot_after_call * size.value)
     if size.kind == "times":
-      return _rounded(self.before * size.number)
+      return _rounded(self.to_match * size.value)
     if size.kind == "chips":
-      return self.before + int(size.number) if self.num_bets <= size.limit else None
+      return self.to_match + int(size.value) if self.num_bets <= size.limit else None
     if size.kind == "geometric":
-      streets = max((size.number or self.streets_left) - max(self.num_bets - 1, 0), 1)
-      behind = self.largest - self.before
-      share = ((2 * behind / self.pot + 1) ** (1 / streets) - 1) / 2
-      return self.before + _rounded(self.pot * min(share, size.limit))
+      streets = max((size.value or self.streets_left) - max(self.num_bets - 1, 0), 1)
+      behind = self.largest - self.to_match
+      share = ((2 * behind / self.pot_after_call + 1) ** (1 / streets) - 1) / 2
+      return self.to_match + _rounded(self.pot_after_call * min(share, size.limit))
     return self.largest
 
 
@@ -105,9 +107,9 @@ class BetSizes:
   """An action filter for `universal_poker(betting=nolimit,bettingAbstraction=fullgame)`. Make one with `bet_sizes`.
 
   Attributes:
-    bets: dict from streets to the sizes of OOP and of IP. First bets.
-    raises: dict from streets to the sizes of OOP and of IP. Later bets.
-    donk: dict from streets to the sizes of OOP and of IP. Donk bets; on other streets they are as other bets.
+    bets: dict from streets to the sizes of the player who acts first and of the other. First bets.
+    raises: dict from streets to the sizes of the player who acts first and of the other. Raises.
+    donk: dict from streets to the sizes of OOP and of IP. Donk bets. A street that is not in it has those of `bets`.
     add_all_in: float. As of `bet_sizes`.
     force_all_in: float. As of `bet_sizes`.
     merge: float. As of `bet_sizes`.
@@ -146,15 +148,15 @@ class BetSizes:
     blinds = map(int, parameters["blind"].split())
     start = (raised[-1] if raised else max(blinds)) if earlier else 0
     betting = Betting(
-      pot=int(pot),
-      before=int(pot) // 2 - start,
+      pot_after_call=int(pot),
+      to_match=int(pot) // 2 - start,
       smallest=next(action for action in actions if action > _CALL) - start,
       largest=actions[-1] - start,
       num_bets=sum(move[0] == "r" for move in now),
       streets_left=parameters["numRounds"] - len(earlier),
     )
     street, position = STREETS[len(earlier)], len(now) % 2
-    sizes = (self.raises if betting.before else self.bets)[street][position]
+    sizes = (self.raises if betting.to_match else self.bets)[street][position]
     last = earlier[-1] if earlier else []
     # A donk bet: the player who acts first has called the last bet of the previous street.
     if not now and street in self.donk and len(last) % 2 and len(last) > last.count("c"):
@@ -164,12 +166,12 @@ class BetSizes:
   def _amounts(self, betting: Betting, sizes: Sequence[Size]) -> list[int]:
     """Returns the amounts of bets or raises."""
     wanted = [amount for size in sizes if (amount := betting.amount(size)) is not None]
-    if betting.largest <= betting.before + _rounded(betting.pot * self.add_all_in):
+    if betting.largest <= betting.to_match + _rounded(betting.pot_after_call * self.add_all_in):
       wanted.append(betting.largest)
     found = set()
     for amount in wanted:
       clipped = min(max(amount, betting.smallest), betting.largest)
-      pot = betting.pot + 2 * (clipped - betting.before)
+      pot = betting.pot_after_call + 2 * (clipped - betting.to_match)
       found.add(
         betting.largest
         if betting.largest <= clipped + _rounded(pot * self.force_all_in)
@@ -178,7 +180,7 @@ class BetSizes:
     result: list[int] = []
     above = math.inf
     for amount in sorted(found, reverse=True):
-      share = (amount - betting.before) / betting.pot
+      share = (amount - betting.to_match) / betting.pot_after_call
       if share < (above - self.merge) / (1 + self.merge) * (1 - _ROUNDING):
         result.append(amount)
         above = share
@@ -199,17 +201,18 @@ def bet_sizes(
       poker.bet_sizes("33%, 75%, e, a", raises="2.5x, a", add_all_in=1.5, force_all_in=0.15, merge=0.1)
       poker.bet_sizes({"flop": "50%", "turn": ("75%", "60%, a"), "river": "a"})
 
-  Sizes are a text for both players on all streets. They may also be a pair of texts, for OOP, who acts first on a
-  street, and for IP. A dictionary from streets to these gives different sizes for each street; streets that it leaves
-  out have no bets.
+  Sizes are a text for both players on all streets. They may also be a pair of texts: for the player who acts first on
+  the street (OOP from the flop on), and for the other (IP). A dictionary from streets to these gives different sizes
+  for each street; streets that it leaves out have no bets.
 
   Args:
     bets: the first bets of a street.
-    raises: later bets.
-    donk: first bets of OOP on a street if it called the last bet of the previous street; by default, as other bets.
-    add_all_in: all-in is added if it is at most this multiple of the pot.
-    force_all_in: a bet becomes all-in if the remaining chips are at most this multiple of the pot after a call.
-    merge: a bet of Y times the pot is left out if (1 + X) / (1 + Y) < 1 + merge. X is the next larger kept bet.
+    raises: the raises of a street.
+    donk: the first bets of OOP on a street after it called the last bet of the previous street; by default, `bets`.
+    add_all_in: also offer all-in where it is at most this many times the pot.
+    force_all_in: replace a bet by all-in if the stack left behind is at most this many times the pot after a call.
+    merge: leave out a bet of Y times the pot if (1 + X) / (1 + Y) < 1 + merge, where X is the next larger kept bet.
+      0.1 is typical.
 
   Raises:
     ArgumentError: a text is no list of sizes, and the message says which part; or a number is negative.

@@ -151,10 +151,13 @@ class _Walk:
 
 
 def _decided_pair(view: GameView, deal: Deal) -> tuple[Any, Any]:
-  """Returns the states after a deal and after the swapped one, whose showdown is no tie unless all showdowns are.
+  """Returns the states after a deal of two hands and after the same deal with the hands swapped.
+
+  One of the hands wins at showdown. If both players always play the board, so that every showdown is a tie, any deal is
+  returned.
 
   Raises:
-    UnsupportedGameError: no such deal was found, though showdowns may differ.
+    UnsupportedGameError: all deals that were tried are ties, though another deal may have a winner.
   """
   root = view.new_initial_state()
   rng = np.random.default_rng(0)
@@ -170,7 +173,7 @@ def _decided_pair(view: GameView, deal: Deal) -> tuple[Any, Any]:
     trial = pair[0].clone()
     board = list(deal.board)
     while not trial.is_terminal():
-      # Action 1, which is to call, to check, or in Kuhn poker to bet, leads to a showdown in all games here.
+      # Action 1 is a call or check, in Kuhn poker a bet. It leads to a showdown in all games here.
       action = 1
       if trial.is_chance_node():
         action = trial.legal_actions()[0]
@@ -181,7 +184,7 @@ def _decided_pair(view: GameView, deal: Deal) -> tuple[Any, Any]:
   strengths = cards.hand_strengths(deal.hands, deal.board, deal.num_suits)
   if pair is None or len(board) > len(deal.board) or np.ptp(strengths) > 0:
     raise errors.UnsupportedGameError("No two hands of the game have a showdown that is no tie.")
-  # Both players play the board, and showdowns are folds at which no player pays.
+  # Both players play the board. `_terminal` then takes a showdown, which pays 0, for a fold.
   return pair
 
 
@@ -311,30 +314,31 @@ def _winners(deal: Deal, pairs: Int64s, boards: Sequence[Sequence[int]]) -> Int6
   return np.asarray(np.sign(strengths[0] - strengths[1]))
 
 
-def nodes_below(nodes: Sequence[BettingNode], start: int) -> list[BettingNode]:
-  """Returns a node and all that follow it as a public tree; no public cards may be dealt below it."""
+def betting_subtree(nodes: Sequence[BettingNode], start: int) -> list[BettingNode]:
+  """Returns a node and all nodes below it as betting of its own; no public cards may be dealt below it."""
   end = start
   while nodes[end].children:
     end = max(nodes[end].children)
   below = nodes[start : end + 1]
-  return [moved(node, 0, [-start, -start], (None, None), start) for node in below]
+  return [renumbered(node, 0, [-start, -start], (None, None), start) for node in below]
 
 
-def moved(
+def renumbered(
   node: BettingNode,
   level: int,
   shifts: Sequence[int],
   first: tuple[tuple[int, int] | None, ...],
   start: int = 0,
 ) -> BettingNode:
-  """Returns a copy of a node for another public tree.
+  """Returns a copy of a node with the numbers that nodes have in another public tree.
 
   Args:
     node: the node.
     level: its level in the other tree.
-    shifts: the number that is added to each player's decisions, in `last` and `children`.
-    first: each player's last decision before the moved nodes.
-    start: decisions with lower numbers are not in the other tree.
+    shifts: for each player, the number to add to the numbers of its decisions in `last`. The shift of the player to
+      move is added to the numbers in `children`.
+    first: each player's last decision in the other tree, in front of all renumbered nodes.
+    start: the first node of the other tree. `first` replaces decisions in `last` with lower numbers.
   """
   last = tuple(
     before if acted is None or acted[0] < start else (acted[0] + shift, acted[1])

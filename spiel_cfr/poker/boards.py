@@ -1,7 +1,7 @@
 """Boards: public cards, with the private hands that are possible there, their strengths and their infosets.
 
-Hands that play alike share an infoset: a hand's *class* is the number of its infoset on the board. Terminals know
-hands, treeplexes know classes.
+Hands that play alike share an infoset. `Board.infoset_of_hand` numbers the infosets of a board. Payoffs at terminals
+are computed by hand, strategies by infoset.
 """
 
 import dataclasses
@@ -34,8 +34,8 @@ class Board:
     probability: float. Chance's probability of the board, given hands that share no card with it.
     hands: for each player, int64 (hands,). The rows of `Deal.hands`.
     strengths: for each player, int64 (hands,), ascending. The strength of each hand; all 0 if there is no showdown.
-    classes: for each player, int64 (hands,). The class of each hand, from 0 without gaps, in order of the first hand of
-      each.
+    infoset_of_hand: for each player, int64 (hands,). The infoset of each hand, numbered from 0 on this board in the
+      order of the first hands.
     reaches: for each player, float64 (hands,). The weight of each hand.
     parent: int. The number of the board before the last deal of public cards; its own number at the beginning.
     copies: int. The number of boards that it stands for; `probability` is that of all of them.
@@ -46,15 +46,15 @@ class Board:
   probability: float
   hands: tuple[Int64s, Int64s]
   strengths: tuple[Int64s, Int64s]
-  classes: tuple[Int64s, Int64s]
+  infoset_of_hand: tuple[Int64s, Int64s]
   reaches: tuple[Float64s, Float64s]
   parent: int = 0
   copies: int = 1
 
   @property
-  def tells_all_apart(self) -> bool:
+  def infoset_per_hand(self) -> bool:
     """True if each hand has an infoset of its own."""
-    return all(own.max(initial=-1) == len(own) - 1 for own in self.classes)
+    return all(own.max(initial=-1) == len(own) - 1 for own in self.infoset_of_hand)
 
 
 def list_boards(deal: Deal, nodes: list[BettingNode], *, merged: bool = False) -> list[Board]:
@@ -114,7 +114,7 @@ def _hands(
 ) -> tuple[
   tuple[Int64s, Int64s], tuple[Int64s, Int64s], tuple[Int64s, Int64s], tuple[Float64s, Float64s]
 ]:
-  """Returns hands, strengths, classes and reaches of a board; no hands if no pair of hands fits it."""
+  """Returns hands, strengths, infosets and reaches of a board; no hands if no pair of hands fits it."""
   possible = (deal.reaches > 0) & ~np.isin(deal.hands, public).any(axis=1)
   found = []
   for player in (0, 1):
@@ -126,12 +126,12 @@ def _hands(
       strength = cards.hand_strengths(deal.hands[own], public, deal.num_suits)
     order = np.argsort(strength, kind="stable")
     own = own[order]
-    # Equivalent hands have the same set of images, so the first image identifies their class.
+    # Equivalent hands have the same set of images, so the first image identifies their infoset.
     least = np.min([symmetry.hands[own] for symmetry in fixed], axis=0)
     found.append((own, strength[order], number_in_order(least), deal.reaches[player, own]))
   first, second = found
-  hands, strengths, classes, reaches = zip(first, second, strict=True)
-  return hands, strengths, classes, reaches
+  hands, strengths, infosets, reaches = zip(first, second, strict=True)
+  return hands, strengths, infosets, reaches
 
 
 class HandPairs(NamedTuple):

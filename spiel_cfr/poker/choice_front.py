@@ -10,7 +10,7 @@ import dataclasses
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
-from spiel_cfr.poker.betting_tree import BettingNode, Kind, moved
+from spiel_cfr.poker.betting_tree import BettingNode, Kind, renumbered
 from spiel_cfr.poker.hand_tree import TERMINALS, HandTree, hand_tree
 
 # The actions of the choice, which is node 0, and the number of nodes in front of the game.
@@ -44,14 +44,14 @@ def with_choice(
     BettingNode(Kind.DECISION, 0, (), player, (TAKE, GO_ON), children=[1, FRONT]),
     BettingNode(Kind.FOLD, _TAKEN, (), payoff=largest * (1 - 2 * player), last=taken),
   ]
-  nodes += [moved(node, 0, [FRONT, FRONT], goes_on) for node in tree.nodes]
+  nodes += [renumbered(node, 0, [FRONT, FRONT], goes_on) for node in tree.nodes]
   free = np.ones_like(offers) if dealt is None else 1.0 - dealt
   weights = [(0, free), (_TAKEN, free * offers / (largest or 1.0))]
   if dealt is not None:
     weights.append((_DEALT, dealt))
     shifts = [FRONT + count * (owner == player) for owner in (0, 1)]
     nodes += [
-      moved(node, _DEALT, shifts, (None, None))
+      renumbered(node, _DEALT, shifts, (None, None))
       if node.kind in TERMINALS or node.player == player
       else _ABSENT
       for node in tree.nodes

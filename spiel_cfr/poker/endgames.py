@@ -2,7 +2,7 @@
 
 The format is that of github.com/Sandholm-Lab/LibratusEndgames, with one line for each key. `-round` is 3 for the turn
 and 4 for the river (here also 2 for the flop), `-board` has the cards, and `-pot` the chips, half of them from each
-player. `-reach` has 1,326 weights of the hands of the player who acts first in the round, then 1,326 of the other.
+player. `-reach` has 1,326 weights of the hands of the player who acts first on the street, then 1,326 of the other.
 Hands are in lexicographic order of cards, ranks ascending, suits spades, hearts, diamonds, clubs.
 """
 
@@ -33,7 +33,8 @@ class Endgame:
     board: str. The public cards, as in `"7s9h9cTc2d"`: three on the flop, four on the turn, five on the river.
     pot: int. The chips in the pot, half of them from each player.
     reaches: float64 (2, 1326). The weights of hands, in the order of the file.
-    stack: int. The chips of each player when the match began, those in the pot included.
+    stack: int. The chips of each player at the start of the hand: half of the pot plus the chips behind. (`stack` of
+      `ranges.endgame` is the chips behind alone.)
     big_blind: int. The chips of the big blind, the unit of `milli_big_blinds`.
   """
 
@@ -124,11 +125,11 @@ class Endgame:
     )
 
   def load(self) -> pyspiel.Game:
-    """Returns the endgame as a game of OpenSpiel. Player 0 acts first in the round."""
+    """Returns the endgame as a game of OpenSpiel. Player 0 acts first on each street (OOP)."""
     return pyspiel.load_game(self.game_string())
 
   def milli_big_blinds(self, chips: float) -> float:
-    """Converts chips a game to thousandths of a big blind a game (mbb/g)."""
+    """Converts chips per hand to thousandths of `big_blind` per hand (mbb/g)."""
     return 1000 * arguments.real_number(chips, "chips") / self.big_blind
 
   def save(self, path: str | os.PathLike[str]) -> None:
@@ -145,13 +146,14 @@ class Endgame:
 
 
 def load_endgame(
-  path: str | os.PathLike[str], *, stack: int = 20_000, big_blind: int = 100
+  path: str | os.PathLike[str], *, starting_stack: int = 20_000, big_blind: int = 100
 ) -> Endgame:
   """Reads an endgame file.
 
   Args:
     path: the file.
-    stack: chips of each player when the match began; the file does not contain them.
+    starting_stack: chips of each player at the start of the hand, half of the pot included; `Endgame.stack`. The file
+      does not contain them. Chips behind, as `stack` of `ranges.endgame`, are half of the pot less.
     big_blind: chips of the big blind.
 
   Raises:
@@ -186,7 +188,7 @@ def load_endgame(
       board=fields["board"],
       pot=int(pot),
       reaches=reaches.reshape(2, -1) if reaches.size == 2 * NUM_HANDS else reaches,
-      stack=stack,
+      stack=starting_stack,
       big_blind=big_blind,
     )
     if int(fields["round"]) != endgame.round:

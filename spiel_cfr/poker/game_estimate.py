@@ -39,7 +39,7 @@ class GameEstimate:
   def __str__(self) -> str:
     return (
       f"{self.num_boards:,} boards, {self.num_states:,} public states, {self.num_infosets:,} infosets, "
-      f"{self.num_sequences:,} actions of them; about {self.num_bytes / 1e6:z,.0f} MB"
+      f"{self.num_sequences:,} infoset actions; about {self.num_bytes / 1e6:z,.0f} MB"
     )
 
   def check_memory(self) -> None:
@@ -57,20 +57,20 @@ def estimate_boards(
 ) -> GameEstimate:
   """Returns the size of a game, given its betting and its boards."""
   levels = 1 + max(board.level for board in boards)
-  # For each level: boards, hands on them, and classes of hands of each player.
+  # For each level: boards, hands on them, and infosets of each player at one decision.
   on_level = np.bincount([board.level for board in boards], minlength=levels)
   hands, states = np.zeros((2, levels), np.int64)
-  classes, decisions, actions = np.zeros((3, len(PLAYERS), levels), np.int64)
+  num_infosets, decisions, actions = np.zeros((3, len(PLAYERS), levels), np.int64)
   for board in boards:
     for player in PLAYERS:
       hands[board.level] += len(board.hands[player])
-      classes[player, board.level] += 1 + board.classes[player].max(initial=-1)
+      num_infosets[player, board.level] += 1 + board.infoset_of_hand[player].max(initial=-1)
   for node in nodes:
     states[node.level] += 1
     if node.kind is Kind.DECISION:
       decisions[node.player, node.level] += 1
       actions[node.player, node.level] += len(node.actions)
-  infosets, sequences = int((classes * decisions).sum()), int((classes * actions).sum())
+  infosets, sequences = int((num_infosets * decisions).sum()), int((num_infosets * actions).sum())
   num_states = int((on_level * states).sum())
   num_bytes = (
     np.dtype(dtype).itemsize * _LINES * sequences

@@ -30,11 +30,12 @@ class PokerTerminals(Payoff):
       values     the reaches of hands
       patterns   the payoff of each terminal, times the probability of its board
 
-  Terminals are sorted by board, folds first, and filled up to whole vectors. A hand's sequence at a terminal is the
-  player's row plus the place of the hand's infoset.
+  Terminals are sorted by board, folds before showdowns. Each group is padded to whole vectors of `MOST_LANES`
+  terminals. A hand's sequence at a terminal is the player's row plus the place of the hand's infoset.
 
-  Bounds are those of the whole game. They count no showdown as a tie, and payoffs on different rivers do not cancel, so
-  that sums over hands suffice.
+  Bounds (`infoset_bounds`, `infoset_scales`, `sensitivity`) are upper bounds for the whole game, even if the object has
+  only some of its terminals. They take the absolute payoff of each pair of hands: a tie counts as a win, and a loss on
+  one river is not set against a win on another. Sums over hands are then enough.
   """
 
   form = "poker terminals"
@@ -76,7 +77,7 @@ class PokerTerminals(Payoff):
     before = np.stack([layout.row_kind(own) for own in edges])
     levels = 1 + np.array([*(board.level for board in tree.boards), -1])
     kinds = tree.terminal_kind[terminals]
-    all_apart = np.array([tree.boards[number].tells_all_apart for number in boards], bool)
+    all_apart = np.array([tree.boards[number].infoset_per_hand for number in boards], bool)
     in_order = (before == kinds).all(axis=0) & all_apart[line]
     places_of_infosets = np.where(
       in_order, kernels.IN_ORDER, tables.infoset_places[[[0], [1]], kinds, levels[before]]
@@ -187,7 +188,7 @@ class PokerTerminals(Payoff):
       masses = [self._mass(owner, number, 1) for owner in (0, 1)]
       squares = self._mass(player, number, 2).sum()
       for node in tree.on_board(number, *TERMINALS):
-        terminal = -1 - int(tree.number[number, node])
+        terminal = -1 - int(tree.node_of[number, node])
         payoff = abs(tree.payoff[terminal]) * board.probability
         edges = tree.above.terminals[:, terminal]
         for owner, edge in enumerate(edges):
@@ -200,7 +201,7 @@ class PokerTerminals(Payoff):
         frobenius[node] = math.hypot(before, norm) if apart else before + norm
     row_sum, column_sum = (float(totals.max()) for totals in sums)
     norm = math.sqrt(row_sum * column_sum)
-    if all(board.tells_all_apart for board in tree.boards):
+    if all(board.infoset_per_hand for board in tree.boards):
       norm = min(norm, math.hypot(*frobenius.values()))
     return norm
 

@@ -1,8 +1,8 @@
 """The public tree of hold'em: the betting of `betting_tree` on each board, with hands as types.
 
-A *board* is a set of public cards; its number is a kind of the tree. The betting between two deals of public cards is
-the same on all boards, so a public state is a board and a node of the betting. An edge of a chance node leads to a
-board, whose number is its action.
+A *board* is a set of public cards. Its number is the `PublicTree.kind` of its nodes. The betting between two deals of
+public cards is the same on all boards, so a public state is a pair of a board and a betting node. An edge of a chance
+node leads to a board, whose number is the edge's action.
 """
 
 import dataclasses
@@ -44,7 +44,8 @@ class HandTree(PublicTree):
     terminal_board: int32 (terminals,). The number of each terminal's board.
     payoff: float64 (terminals,). The payoff of player 0 at a fold, of the winner at a showdown.
     is_fold: bool (terminals,). Whether a terminal is a fold.
-    number: int32 (boards, betting nodes). The node of each public state; -1 - k for terminal k, `ABSENT` for none.
+    node_of: int32 (boards, betting nodes). The tree's node at each betting node on each board: -1 - k for terminal k,
+      `ABSENT` if the betting node is not on the board.
     deal: Deal. The cards and hands.
     nodes: list of BettingNode. The betting.
     boards: list of Board. All boards, the one at the beginning first.
@@ -54,7 +55,7 @@ class HandTree(PublicTree):
   terminal_board: Int32s
   payoff: Float64s
   is_fold: Bools
-  number: Int32s
+  node_of: Int32s
   deal: Deal
   nodes: list[BettingNode]
   boards: list[Board]
@@ -66,8 +67,8 @@ class HandTree(PublicTree):
 
   @functools.cached_property
   def classes(self) -> list[tuple[Int64s, Int64s]]:
-    """`Board.classes` of each board."""
-    return [board.classes for board in self.boards]
+    """`Board.infoset_of_hand` of each board."""
+    return [board.infoset_of_hand for board in self.boards]
 
   @property
   def above(self) -> Above:
@@ -89,11 +90,11 @@ class HandTree(PublicTree):
   @property
   def is_merged(self) -> bool:
     """True if a board stands for others, or several hands share an infoset."""
-    return any(board.copies > 1 or not board.tells_all_apart for board in self.boards)
+    return any(board.copies > 1 or not board.infoset_per_hand for board in self.boards)
 
   @property
   def largest_payoff(self) -> float:
-    """The largest amount that a player can win or lose."""
+    """The largest payoff of a terminal, in chips, won or lost."""
     return float(np.abs(self.payoff).max())
 
   @functools.cached_property
@@ -101,7 +102,7 @@ class HandTree(PublicTree):
     """The hands of all boards in the form that kernels read."""
     return HandTables(self.deal, self.boards, self.infoset_places)
 
-  def check_one_deal(self, what: str) -> None:
+  def require_one_deal(self, what: str) -> None:
     """Raises UnsupportedGameError if public cards are dealt more than once, or a board stands for others."""
     if self.boards[-1].level > 1 or self.is_merged:
       raise errors.UnsupportedGameError(
@@ -109,9 +110,9 @@ class HandTree(PublicTree):
         "begins on the turn or the river."
       )
 
-  def place(self, board: int, node: int) -> int:
-    """Returns the node of a public state, or -1 - k for terminal k, as `Layout.sequences_above` takes it."""
-    return int(self.number[board, node])
+  def node_at(self, board: int, node: int) -> int:
+    """Returns the tree's node at a betting node on a board, or -1 - k for terminal k."""
+    return int(self.node_of[board, node])
 
   def decisions(self, player: int, board: int) -> list[int]:
     """Returns the betting nodes at which a player decides on a board."""
@@ -165,30 +166,32 @@ class _BoardOrder(NamedTuple):
   """The boards before and after each board.
 
   Attributes:
-    num_following: int64 (boards,). The number of boards right after each.
-    begin: int64 (boards,). The first of these in `following`.
-    following: int64 (boards - 1,). The boards right after each board, end to end.
-    below: int64 (boards, levels + 1). A board of the next level right after each board; -1 in all other columns.
-    way: int64 (boards, levels + 1). The board of each level on the way to each board, itself included; otherwise -1.
+    num_following: int64 (boards,). The number of boards to which the next deal leads from each board.
+    begin: int64 (boards,). The place in `following` of the first board after each board.
+    following: int64 (boards - 1,). The boards after each board, one list behind the other.
+    below: int64 (boards, levels + 1). In column l, the last board of level l that is dealt directly from each board; -1
+      if there is none.
+    ancestors: int64 (boards, levels + 1). In column l, the board of level l from which each board was dealt, or the
+      board itself; -1 if there is none.
   """
 
   num_following: Int64s
   begin: Int64s
   following: Int64s
   below: Int64s
-  way: Int64s
+  ancestors: Int64s
 
 
 def _order_boards(level: Int64s, parent: Int64s) -> _BoardOrder:
   """Returns the order of boards, given the level and the parent of each."""
   count = np.bincount(parent[1:], minlength=len(parent))
-  below, way = np.full((2, len(parent), 2 + level.max()), -1)
+  below, ancestors = np.full((2, len(parent), 2 + level.max()), -1)
   below[parent[1:], level[1:]] = np.arange(1, len(parent))
   for board, before in enumerate(parent.tolist()):
-    way[board] = way[before]
-    way[board, level[board]] = board
+    ancestors[board] = ancestors[before]
+    ancestors[board, level[board]] = board
   following = 1 + np.argsort(parent[1:], kind="stable")
-  return _BoardOrder(count, np.cumsum(count) - count, following, below, way)
+  return _BoardOrder(count, np.cumsum(count) - count, following, below, ancestors)
 
 
 def hand_tree(deal: Deal, nodes: list[BettingNode], boards: list[Board]) -> HandTree:
@@ -197,8 +200,8 @@ def hand_tree(deal: Deal, nodes: list[BettingNode], boards: list[Board]) -> Hand
   is_end = np.array([node.kind in TERMINALS for node in nodes])
   is_there = level[:, None] == [node.level for node in nodes]
   inner, end = is_there & ~is_end, is_there & is_end
-  number = np.full(is_there.shape, ABSENT, np.int32)
-  number[inner], number[end] = np.arange(inner.sum()), -1 - np.arange(end.sum())
+  node_of = np.full(is_there.shape, ABSENT, np.int32)
+  node_of[inner], node_of[end] = np.arange(inner.sum()), -1 - np.arange(end.sum())
   order = _order_boards(level, parent)
   is_chance = np.array([node.kind is Kind.CHANCE for node in nodes])
   num_children = [len(node.children) for node in nodes]
@@ -211,26 +214,26 @@ def hand_tree(deal: Deal, nodes: list[BettingNode], boards: list[Board]) -> Hand
     here = np.flatnonzero(is_there[:, index])
     if not len(here):
       continue
-    own = number[here, index]
+    own = node_of[here, index]
     for player, last in enumerate(node.last):
       if last is not None:
-        acted = first[order.way[here, nodes[last[0]].level], last[0]] + last[1]
+        acted = first[order.ancestors[here, nodes[last[0]].level], last[0]] + last[1]
         above[int(is_end[index])][player, np.where(own < 0, -1 - own, own)] = acted
     if is_chance[index] and len(here):
       edges = concatenated_ranges(first[here, index], order.num_following[here])
       after = order.following[concatenated_ranges(order.begin[here], order.num_following[here])]
       action[edges] = after
-      child[edges] = number[after, node.children[0]]
+      child[edges] = node_of[after, node.children[0]]
     for place, (move, target) in enumerate(zip(node.actions, node.children, strict=False)):
       edges = first[here, index] + place
       action[edges] = move
       there = here if nodes[target].level == node.level else order.below[here, nodes[target].level]
-      child[edges] = np.where(there < 0, ABSENT, number[there, target])
-  board_of, node_of = np.nonzero(inner)
+      child[edges] = np.where(there < 0, ABSENT, node_of[there, target])
+  board_of, betting_node = np.nonzero(inner)
   terminal_board, terminal_node = np.nonzero(end)
   players = [node.player if node.kind is Kind.DECISION else CHANCE for node in nodes]
   return HandTree(
-    player=np.array(players, np.int8)[node_of],
+    player=np.array(players, np.int8)[betting_node],
     kind=board_of.astype(np.int32),
     first_edge=np.append(0, np.cumsum(num_edges)),
     action=action,
@@ -239,7 +242,7 @@ def hand_tree(deal: Deal, nodes: list[BettingNode], boards: list[Board]) -> Hand
     terminal_board=terminal_board.astype(np.int32),
     payoff=np.array([node.payoff for node in nodes])[terminal_node],
     is_fold=np.array([node.kind is Kind.FOLD for node in nodes])[terminal_node],
-    number=number,
+    node_of=node_of,
     deal=deal,
     nodes=nodes,
     boards=boards,

@@ -134,8 +134,8 @@ def compile_public_game(
   """Compiles a poker game in vector form, without listing deals.
 
   Args:
-    game: `kuhn_poker`, `leduc_poker` or `universal_poker` with two players, or such a game's string. An endgame is part
-      of hold'em with every size of bet, for filters such as `bet_sizes`.
+    game: `kuhn_poker`, `leduc_poker` or `universal_poker` with two players, or such a game's string; or an `Endgame`.
+      The game of an `Endgame` is hold'em with every size of bet as an action, for filters such as `bet_sizes`.
     action_filter: called with a state and its legal actions; returns those to keep. It sees the states of an arbitrary
       deal, and must not look at private cards.
     partitioned: whether solvers visit the subtrees after each deal of public cards one at a time, which takes little

@@ -73,11 +73,11 @@ def endgame(
   """Returns an endgame of two ranges; `.load()` makes it a game of OpenSpiel.
 
   Args:
-    first: the range of the player who acts first in the round.
-    second: the range of the other player.
+    first: the range of the player who acts first on the street (OOP).
+    second: the range of the other player (IP).
     board: three to five cards, as in `"7s9h9cTc"`: the flop, the turn or the river.
     pot: chips in the pot, half of them from each player.
-    stack: chips that each player has left.
+    stack: chips that each player has behind (the effective stack); `Endgame.stack` is these and half of the pot.
     big_blind: chips of the big blind, the unit of `Endgame.milli_big_blinds`.
 
   Raises:

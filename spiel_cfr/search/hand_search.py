@@ -112,7 +112,7 @@ class HandSearch:
     actions = self._nodes[at].actions
     if not len(here):
       return [(action, 1 / len(actions)) for action in actions]
-    sequences = game.layout.sequences(game.tree.place(0, at))[:, here[0]]
+    sequences = game.layout.sequences(game.tree.node_at(0, at))[:, here[0]]
     return list(zip(actions, self._entries[sequences].tolist(), strict=True))
 
   def _read(
@@ -135,7 +135,7 @@ class HandSearch:
           if known is None or time.perf_counter() > deadline:
             return None
           chances = distribution(known, nodes[at].actions, "On a river the blueprint")
-          result[game.layout.sequences(game.tree.place(0, at))[:, place]] = chances
+          result[game.layout.sequences(game.tree.node_at(0, at))[:, place]] = chances
         moves = zip(nodes[at].actions, nodes[at].children, chances, strict=True)
         for action, child, chance in moves:
           if chance > 0 and nodes[child].kind not in TERMINALS:

@@ -21,7 +21,7 @@ from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.parts import PayoffBuilder
 from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
-from spiel_cfr.poker.betting_tree import Kind, nodes_below
+from spiel_cfr.poker.betting_tree import Kind, betting_subtree
 from spiel_cfr.poker.choice_front import FRONT, GO_ON, with_choice
 from spiel_cfr.poker.hand_payoff import PokerTerminals
 from spiel_cfr.poker.hand_tree import TERMINALS, HandTree, hand_tree
@@ -66,7 +66,7 @@ class RiverTree(SearchTree):
       raise errors.ArgumentError(
         "No public cards are dealt here, and what follows the last ones is what is solved again: solve the game itself."
       )
-    self.betting = {first: nodes_below(nodes, first) for _, first in self.places}
+    self.betting = {first: betting_subtree(nodes, first) for _, first in self.places}
     self.above = np.full(len(self.places), NONE)
     self.largest_payoff = max(game.payoff_range)
 
@@ -98,7 +98,7 @@ class RiverTree(SearchTree):
     game, (board, first) = self.game, self.places[number]
     deal, hands = game.tree.deal, game.tree.boards[board].hands
     own, others = (deal.hands[hands[each]] for each in (player, 1 - player))
-    moves, result = game.tree.actions_above(game.tree.place(board, first)), []
+    moves, result = game.tree.actions_above(game.tree.node_at(board, first)), []
     for hand in own.tolist():
       other = next(each for each in others.tolist() if not {*hand} & {*each})
       state = game.game.new_initial_state()
@@ -237,9 +237,9 @@ class RiverGame:
     here, there = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for number, node in enumerate(self._nodes):
       if node.player == player:
-        place = self.game.tree.place(0, self._first + number)
+        place = self.game.tree.node_at(0, self._first + number)
         here.append(self.game.layout.sequences(place)[:, own].ravel())
-        place = whole.tree.place(self._board, self._first_of_whole + number)
+        place = whole.tree.node_at(self._board, self._first_of_whole + number)
         there.append(whole.layout.sequences(place)[:, own].ravel())
     return np.concatenate(here), np.concatenate(there)
 
@@ -300,7 +300,7 @@ class RiverBlueprint(Blueprint):
 
   def _above(self) -> list[Float64s]:
     """Returns the strategies above all rivers, on which their ranges depend."""
-    begins = self.tree.game.layout.begins
+    begins = self.tree.game.layout.first_sequences
     return [self.entries[own[0] : own[1]] for own in begins]
 
   @functools.cached_property
@@ -320,7 +320,7 @@ class RiverBlueprint(Blueprint):
     if number in self._begins:
       return self._begins[number]
     game = self.tree.game
-    place = game.tree.place(*self.tree.places[number])
+    place = game.tree.node_at(*self.tree.places[number])
     first, second = (
       self._sequence_form[game.layout.sequences_above(player, place)] for player in PLAYERS
     )

@@ -156,7 +156,7 @@ def _same_buckets_by_name(vector, listed, made):
     for number, labels in enumerate(made.labels[player]):
       for node in vector.tree.decisions(player, number):
         for first, label in zip(
-          vector.layout.sequences(vector.tree.place(number, node))[0].tolist(),
+          vector.layout.sequences(vector.tree.node_at(number, node))[0].tolist(),
           labels.tolist(),
           strict=True,
         ):

@@ -298,7 +298,9 @@ def test_public_states(name):
       continue
     total = 0.0
     order = namer.order(number, place)
-    for lane, first in enumerate(compiled.layout.sequences(tree.place(number, place))[0].tolist()):
+    for lane, first in enumerate(
+      compiled.layout.sequences(tree.node_at(number, place))[0].tolist()
+    ):
       infostate = names[mover][first]
       chances, values = wanted[infostate]
       seen.add(infostate)

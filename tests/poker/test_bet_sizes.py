@@ -171,7 +171,9 @@ def test_policies_of_endgames_in_hold_em():
 
 
 def test_chips_round_as_people_do():
-  betting = Betting(pot=5, before=0, smallest=1, largest=100, num_bets=0, streets_left=1)
+  betting = Betting(
+    pot_after_call=5, to_match=0, smallest=1, largest=100, num_bets=0, streets_left=1
+  )
   assert betting.amount(Size("pot", 0.5)) == 3
 
 

@@ -183,7 +183,7 @@ def _same_play(merged, whole, iterations=20):
   for node in merged.tree.on_board(0, Kind.DECISION):
     found, expected = (
       forms.behavioral_form(solver.compiled_game, own)[
-        solver.compiled_game.layout.sequences(solver.compiled_game.tree.place(0, node))
+        solver.compiled_game.layout.sequences(solver.compiled_game.tree.node_at(0, node))
       ]
       for solver, own in zip(solvers, sums, strict=True)
     )

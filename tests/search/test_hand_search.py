@@ -79,7 +79,7 @@ def rivers_of(game, blueprint, searcher, gadget):
       for other in deal.hands[second].tolist()
       if not {*own} & {*other}
     )
-    place = game.tree.place(*tree.places[river.number])
+    place = game.tree.node_at(*tree.places[river.number])
     for action in (*deal.actions(*pair), *game.tree.actions_above(place)):
       state.apply_action(action)
     yield river, start, state
@@ -278,7 +278,7 @@ def test_a_bot_plays_the_solution_of_its_river(searcher, gadget):
       hands = int(hands_there[place]), 51
       for action in (*hands[:: 1 - 2 * searcher], 1, 1, 20, *nodes[first].path[3:]):
         state.apply_action(action)
-      decision = game.tree.place(board, begin + first)
+      decision = game.tree.node_at(board, begin + first)
       sequences = game.layout.sequences(decision)[:, place]
       chances = wanted[sequences].tolist()
       with warnings.catch_warnings(record=True) as heard:

@@ -1,8 +1,10 @@
 """Layout of a public tree: the numbers of its sequences and infosets.
 
-The infosets of a node, one for each type or class of types, are consecutive. So are the sequences of each of its
-actions, a *row*: `[part][group][action][node][type]`. A part is the trunk of the tree or some subtrees below it, which
-solvers may visit one by one.
+A *row* is the sequences of one action at one node, one sequence for each type (or class of types that share an
+infoset). A player's sequences are ordered `[part][group][action][node][type]`. A *part* is the trunk of the tree or
+some subtrees below it; solvers may visit parts one by one. A *group* is the nodes of a part with equally many actions
+and equally many own moves above. The rows of all nodes of a group for one action are padded together to a multiple of
+`MOST_LANES` = 16 sequences. The infosets of a node are consecutive, too.
 
 In Kuhn poker, player 0's empty sequence is 0. At the root, with a jack, queen or king, its sequences are 16 to 18 to
 pass and 32 to 34 to bet. After its pass and player 1's bet they are 48 to 50 and 64 to 66.
@@ -48,7 +50,8 @@ class Layout:
     roots: list of int. Each player's empty sequence, then the end of all sequences.
     groups: for each player, uint64 (groups, 6). As of `Treeplex`, part by part.
     group_ends: for each player, int64 (parts,). The end of each part's groups.
-    begins: int64 (players, parts + 1). The first sequence of each part; of the trunk, the empty one.
+    first_sequences: int64 (players, parts + 1). The first sequence of each part, then the end. The trunk's first
+      sequence is the empty sequence.
     first_infosets: int64 (players, parts + 1). The first infoset of each part.
   """
 
@@ -60,7 +63,7 @@ class Layout:
     )
     self.num_parts = 1 + max(int(own.max(initial=0)) for own in self.cut)
     self.first, self.stride, self.infoset = np.zeros((3, tree.num_nodes), np.uint32)
-    self.begins, self.first_infosets = np.zeros((2, 2, self.num_parts + 1), np.int64)
+    self.first_sequences, self.first_infosets = np.zeros((2, 2, self.num_parts + 1), np.int64)
     self.roots = [0]
     self.groups: list[Uint64s] = []
     self.group_ends: list[Int64s] = []
@@ -187,8 +190,8 @@ class Layout:
     self.group_ends.append(ends)
     # Kernels read and write whole vectors, so another player's sequences must not follow immediately.
     end = begin + int(lengths.sum())
-    self.begins[player] = np.append(begins, end)[np.append(0, ends)]
-    self.begins[player, 0] = self.roots[player]
+    self.first_sequences[player] = np.append(begins, end)[np.append(0, ends)]
+    self.first_sequences[player, 0] = self.roots[player]
     num_infosets += int(counts.sum())
     self.first_infosets[player] = np.append(infosets, num_infosets)[np.append(0, ends)]
     self.roots.append(end + MOST_LANES)

@@ -91,7 +91,7 @@ class Parts:
     )
     sequences, infosets = (
       [slice(*ends[player, number : number + 2].tolist()) for player in PLAYERS]
-      for ends in (layout.begins, layout.first_infosets)
+      for ends in (layout.first_sequences, layout.first_infosets)
     )
     return Part(
       sequences=(sequences[0], sequences[1]),
@@ -104,7 +104,7 @@ class Parts:
 
   def _number(self, player: int, part: int) -> Numbering:
     layout = self._layout
-    begin, end = layout.begins[player, part : part + 2].tolist()
+    begin, end = layout.first_sequences[player, part : part + 2].tolist()
     nodes, edges = self._nodes[part], np.zeros(0, np.int64)
     nodes = nodes[layout.tree.player[nodes] == player]
     if part:

@@ -193,7 +193,7 @@ class PublicTreeGame(CompiledGame):
     if self.num_threads is None:
       # Regrets, strategy, sequence form, average, utilities.
       return size * sequences * (4 + action_lines) + tree
-    largest = int(np.diff(self.layout.begins, axis=1).max())
+    largest = int(np.diff(self.layout.first_sequences, axis=1).max())
     workspaces = size * largest * self.num_threads * 4
     return size * sequences * (2 + action_lines) + tree + workspaces
 
