@@ -337,7 +337,7 @@ FAULTS = (
     _EVALUATION,
   ),
   Fault(
-    "scores go to the other player",
+    "losses go to the other player",
     _EVALUATE,
     "evaluation.best_response_values[::-1] - compiled.constant_sum / 2",
     "evaluation.best_response_values - compiled.constant_sum / 2",
