@@ -56,8 +56,8 @@ class Solution(SolvedPolicy, Evaluated):
     solver: the solver, which can go on.
     why: the reason for this solver, in words.
     rows: the evaluations during the run.
-    correlated_gap: the distance of the sequence of all iterates from a correlated equilibrium; None for solvers that
-      guarantee none.
+    correlated_gap: the distance of the sequence of all iterates from a correlated equilibrium; None for a Nash
+      equilibrium, or if the distance is unknown.
   """
 
   compiled_game: CompiledGame

@@ -142,8 +142,8 @@ class DeepCFRSolver(MonteCarloSolver):
       reinitialize_advantage_networks: True starts every fit of "linear" from new parameters, as in the paper, and needs
         many more steps. False starts from the parameters of the previous iteration.
       sampler: "external" explores all actions of the updating player. "outcome" explores one: with probability 0.6
-        drawn uniformly, otherwise from the current strategy. It learns more slowly, but is affordable if a player has many
-        decisions in a row.
+        drawn uniformly, otherwise from the current strategy. It learns more slowly, but is affordable if a player has
+        many decisions in a row.
       network: the approximator of advantages; None makes an `MLP` of `advantage_network_layers`.
       features: the input of the network: "tensor" for OpenSpiel's information state tensor, "one_hot", or a function of
         a state and the player to move.

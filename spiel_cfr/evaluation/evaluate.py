@@ -187,8 +187,8 @@ class Evaluated:
   def value_bounds(self) -> tuple[float, float]:
     """Lower and upper bounds of the value of the game to player 0.
 
-    The lower bound is the payoff that its policy guarantees. The upper bound is the payoff of its best response to the
-    policy of player 1.
+    The lower bound is the payoff that player 0's policy guarantees. The upper bound is the payoff of player 0's best
+    response to the policy of player 1.
 
     Raises:
       UnsupportedGameError: the game is not a constant-sum game of two players.
