@@ -313,7 +313,7 @@ class Restarted(Solver):
 
 @recorded
 def RestartedCFRSolver(game: AnyGame) -> Restarted:
-  """CFR that converges linearly in the end, for constant-sum games of two players. It has no parameters.
+  """CFR that converges linearly near the solution, for constant-sum games of two players. It has no parameters.
 
   With r^t the regrets of iteration t, at every infoset
 
