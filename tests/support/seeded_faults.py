@@ -210,8 +210,8 @@ FAULTS = (
   Fault(
     "alternating updates face the strategies of the iteration before",
     _ITERATIONS,
-    "      steps = [step for players in updates for step in self.update(players).steps]",
-    "      steps = self.update(tuple(self.arrays.walk.players)).steps",
+    "      steps = [step for players in updates for step in self.update_chain(players).steps]",
+    "      steps = self.update_chain(tuple(self.arrays.walk.players)).steps",
     _OPEN_SPIEL,
   ),
   Fault(
