@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 else:
 
   def __getattr__(name: str) -> Any:
-    """Imports a room, or a name of `late_imports`."""
+    """Imports a package, or a name of `late_imports`."""
     if not name.startswith("_") and importlib.util.find_spec(f"spiel_cfr.{name}"):
       with DeferredInterrupt():
         return importlib.import_module(f"spiel_cfr.{name}")

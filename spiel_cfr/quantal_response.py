@@ -1,6 +1,6 @@
 """Logit quantal response equilibria in agent form: all players err, and costlier errors are rarer.
 
-Let sigma be the players' behavioural strategies, and Q(I, a) the expected payoff to the owner of infoset I of action a,
+Let sigma be the players' behavioral strategies, and Q(I, a) the expected payoff to the owner of infoset I of action a,
 given that I is reached, with sigma everywhere else (also in the owner's later moves). Then
 
     sigma(I, a)  is proportional to  exp(rationality Q(I, a))
@@ -59,7 +59,7 @@ class BranchPoint(NamedTuple):
 
   Attributes:
     rationality: the rationality per unit of payoff.
-    probabilities: float64 (sequences,). The strategies in behavioural form.
+    probabilities: float64 (sequences,). The strategies in behavioral form.
   """
 
   rationality: float
@@ -87,7 +87,7 @@ class QuantalResponse(SolvedPolicy):
 
   @functools.cached_property
   def probabilities(self) -> Float64s:
-    """The strategies in behavioural form, shape (sequences,)."""
+    """The strategies in behavioral form, shape (sequences,)."""
     return self.path[-1].probabilities
 
   @functools.cached_property
@@ -134,7 +134,7 @@ def solve_qre(
   if compiled.original is not compiled:
     raise errors.AbstractionError(
       f"{compiled} is an abstraction. The frequency of errors depends on the number of actions, so an abstraction has "
-      "another equilibrium: take the game itself, `.original`."
+      "another equilibrium: use the game itself, `.original`."
     )
   agents = _AgentForm(compiled, max_nodes)
   target = rationality * agents.unit
@@ -174,7 +174,7 @@ def solve_qre(
       if length < _SHORTEST_STEP * (1.0 + point[-1]):
         raise errors.NoSolutionError(
           f"The principal branch of {compiled} can't be followed beyond rationality {point[-1] / agents.unit:z.6g}, on "
-          f"the way to {rationality:z.6g}: float64 can't distinguish its points there. Take a smaller rationality."
+          f"the way to {rationality:z.6g}: float64 can't distinguish its points there. Use a smaller rationality."
         )
   path = [
     BranchPoint(float(point[-1] / agents.unit), agents.sequences(np.exp(point[:-1])))

@@ -56,7 +56,8 @@ class Solution(SolvedPolicy, Evaluated):
     solver: the solver, which can go on.
     why: the reason for this solver, in words.
     rows: the evaluations during the run.
-    correlated_gap: for a solver that tends to a correlated equilibrium, the distance of its play from one; else None.
+    correlated_gap: the distance of the sequence of all iterates from a correlated equilibrium; None for a Nash
+      equilibrium, or if the distance is unknown.
   """
 
   compiled_game: CompiledGame
@@ -75,8 +76,8 @@ class Solution(SolvedPolicy, Evaluated):
   def equilibrium(self) -> str:
     """The kind of equilibrium, in words.
 
-    The policy is a Nash equilibrium up to `nash_conv`. For a correlated equilibrium, the whole play is one up to
-    `correlated_gap`.
+    The policy is a Nash equilibrium up to `nash_conv`. If `correlated_gap` is given, the sequence of all iterates is a
+    correlated equilibrium up to it; the average policy need not be one.
     """
     if self.correlated_gap is None:
       return "Nash equilibrium"
@@ -96,7 +97,7 @@ class Solution(SolvedPolicy, Evaluated):
       return f"exploitability {self.exploitability:z.2e}"
     if self.correlated_gap is not None:
       return f"{self.equilibrium} to {self.correlated_gap.gap:z.2e}"
-    return f"{self.equilibrium} to NashConv {self.nash_conv:z.2e}"
+    return f"NashConv {self.nash_conv:z.2e}"
 
   def __repr__(self) -> str:
     return (
@@ -147,17 +148,16 @@ def choose_solver(game: AnyGame) -> tuple[str, str]:
   game = compile_game(game)
   if game.is_two_player_constant_sum:
     return "restarted", (
-      "for constant-sum games of two players, whatever their size; it certifies each player's strategy by itself, and "
-      "converges linearly in the end"
+      "for constant-sum games of two players of any size; it certifies each player's strategy separately, and "
+      "converges linearly near the solution"
     )
-  promise = (
-    "nothing is promised ('efr' would be promised a correlated equilibrium); it returns the best policies that it has "
-    "met"
+  guarantee = (
+    "no solver guarantees a Nash equilibrium here (`efr` guarantees a correlated one); this one"
   )
   if game.num_players == 2:
-    return "restarted", f"for two players whose returns do not sum to a constant {promise}"
+    return "restarted", f"{guarantee} returns the best policies it met"
   return "restarted_adaptive", (
-    f"for more than two players {promise}, which did best on three players' Kuhn and Leduc poker"
+    f"{guarantee} did best on three-player Kuhn and Leduc poker, and returns the best policies it met"
   )
 
 
@@ -183,8 +183,8 @@ def solve(
 
   Args:
     game: a compiled game, or an argument of `compile_game`.
-    exploitability: the target, in the game's units: stop when the exploitability of the policy is at most this. In
-      other games than constant-sum games of two players, stop when NashConv is at most twice this.
+    exploitability: the target, in the game's units: stop when the exploitability of the policy is at most this. If
+      exploitability is undefined (more players or general sums), stop when NashConv is at most twice this.
     relative: whether the target is a share of the range of payoffs.
     seconds: the limit of time, including the compilation of the game.
     iterations: the limit of iterations; None for no limit.
@@ -197,6 +197,10 @@ def solve(
     checkpoints: see `run`.
     max_nodes: the most states that the game may have, see `compile_game`.
     progress: whether to write progress to standard error, see `run`.
+
+  Returns:
+    The policy, its certified values, the solver, and the reason to stop. For an abstraction, the policy is for the full
+    game.
 
   Raises:
     ArgumentError: a number is invalid, the name of the solver is unknown, or the solver is of another game.
@@ -294,10 +298,10 @@ def _continued(rows: Sequence[Row], last: Row) -> list[Row]:
 
 def _better(game: CompiledGame, first: Float64s, second: Float64s) -> Float64s:
   """Returns each player's better strategy of two policies in sequence form, in a constant-sum game of two players."""
-  scores = [evaluate.scores(game, evaluate.evaluate(game, policy)) for policy in (first, second)]
+  losses = [evaluate.losses(game, evaluate.evaluate(game, policy)) for policy in (first, second)]
   result = first.copy()
   for player, tree in enumerate(game.treeplexes):
-    if scores[1][player] < scores[0][player]:
+    if losses[1][player] < losses[0][player]:
       result[tree.root : tree.end] = second[tree.root : tree.end]
   return result
 

@@ -62,7 +62,7 @@ def test_every_form(form):
   expected = spiel_cfr.nash_conv(form.enumerated, solution.policy_dict())
   assert solution.nash_conv == pytest.approx(expected, abs=form.tolerance * form.scale)
   if not form.enumerated.is_two_player_constant_sum:
-    assert "nothing is promised" in str(solution)
+    assert "no solver guarantees a Nash equilibrium" in str(solution)
     assert "NashConv" in repr(solution)
     for name in ("exploitability", "value", "value_bounds"):
       with pytest.raises(errors.UnsupportedGameError):
@@ -130,9 +130,9 @@ def test_each_players_better_strategy():
   tree = game.treeplexes[0]
   mixed[tree.root : tree.end] = uniform[tree.root : tree.end]
   better = solving._better(game, mixed, one.average_sequence_form())
-  scores = evaluate.scores(game, evaluate.evaluate(game, better))
+  losses = evaluate.losses(game, evaluate.evaluate(game, better))
   for each in (mixed, one.average_sequence_form()):
-    assert (scores <= evaluate.scores(game, evaluate.evaluate(game, each))).all()
+    assert (losses <= evaluate.losses(game, evaluate.evaluate(game, each))).all()
 
 
 def test_a_target_relative_to_payoffs():
@@ -179,7 +179,8 @@ def test_the_kind_of_equilibrium_is_named():
   # Of the play, not of the product of averages.
   assert f"value      {solution.correlated_gap.expected_values[0]:.6g}, " in str(solution)
   solution = spiel_cfr.solve("kuhn_poker(players=3)", iterations=10)
-  assert f"Nash equilibrium to NashConv {solution.nash_conv:.2e}" in str(solution)
+  assert solution.equilibrium == "Nash equilibrium"
+  assert f"certified  NashConv {solution.nash_conv:.2e}" in str(solution)
   solver = spiel_cfr.EFRSolver("kuhn_poker(players=3)", "behavioural")
   solution = spiel_cfr.solve(solver.compiled_game, solver=solver, seconds=0.0)
   # Nothing has been played yet, and there is a policy all the same.

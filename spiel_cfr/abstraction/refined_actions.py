@@ -67,7 +67,7 @@ class RefinedActions:
     return cls(subsets, subsets.filtered(action_filter))
 
   def to_whole(self, sequence_form: Float64s) -> Float64s:
-    """Returns a sequence form, or a sum of them, of the smaller game as behavioural form of the whole game.
+    """Returns a sequence form, or a sum of them, of the smaller game as behavioral form of the whole game.
 
     Infosets of the whole game that nothing stands for play all kept actions alike.
     """
@@ -97,7 +97,7 @@ class RefinedActions:
 
     Args:
       regrets: shape (actions of the smaller game,). Cumulative regrets, as `cumulative_regrets` returns them.
-      probabilities: shape (sequences,). The average policy in behavioural form, from `to_whole`.
+      probabilities: shape (sequences,). The average policy in behavioral form, from `to_whole`.
       iterations: T.
     """
     here, there = self._same

@@ -140,7 +140,7 @@ def solve_refining(
   if not game.is_two_player_constant_sum:
     raise errors.UnsupportedGameError(
       f"{game} is not a game of two players with a constant sum, and NashConv of other games need not reach a target. "
-      "Take solve or run."
+      "Use solve or run."
     )
   if target is None:
     target = _SHARE_OF_RANGE * (game.payoff_range[1] - game.payoff_range[0])
@@ -220,6 +220,6 @@ def _solver(name: str, game: CompiledGame, iterations: int, rule: Rule) -> FullW
   if rule == "regrets" and (not plain or result.alternating_updates):
     raise errors.ArgumentError(
       f"rule='regrets' is for 'cfr_simultaneous', not {name!r}: regrets of the past are known exactly only where all "
-      "players update at once and all iterations weigh the same. Take rule='policy'."
+      "players update at once and all iterations weigh the same. Use rule='policy'."
     )
   return result

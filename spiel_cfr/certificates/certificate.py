@@ -28,7 +28,7 @@ class Certificate:
 
   Attributes:
     compiled_game: `CompiledGame`. The game.
-    probabilities: float64 (sequences,). The policy in behavioural form. Each float is taken as an exact dyadic
+    probabilities: float64 (sequences,). The policy in behavioral form. Each float is taken as an exact dyadic
       rational; the policy divides them by their exact sum at each infoset.
     expected_values: one `Interval` a player. Bounds on its expected payoff.
     best_response_values: one `Interval` a player. Bounds on the value of its best response to the others.

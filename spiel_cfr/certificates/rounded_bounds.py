@@ -49,7 +49,7 @@ def rounded_bounds(compiled: CompiledGame, probabilities: Float64s) -> PolicyBou
 
   Args:
     compiled: the game.
-    probabilities: the policy in behavioural form, shape (sequences,).
+    probabilities: the policy in behavioral form, shape (sequences,).
 
   Raises:
     UnsupportedGameError: the game is not in vector form, or computes in float32.

@@ -20,7 +20,7 @@ Counted = Literal["before", "after", "faced"]
 
 
 class Average(NamedTuple):
-  """The argument of an average kernel: one player's average, and its strategy in one iteration.
+  """Argument record of an average kernel: one player's average, and its strategy in one iteration.
 
   Attributes:
     sums: shape (sequences,). The average, or a multiple of it; 0 before the first iteration. The kernel updates it.
@@ -98,7 +98,7 @@ class Averaging:
     if self.tapered or self.correlated or self.counted == "faced":
       raise errors.ArgumentError(
         f"An average by the rule {self.rule} can't be tapered or correlated, and counts strategies 'before' or 'after' "
-        "the update. Restarts taper averages; take a solver without them."
+        "the update. Restarts taper averages; use a solver without them."
       )
 
   def check(self, game: CompiledGame, alternating: bool) -> None:
@@ -119,10 +119,10 @@ class Averaging:
     if alternating or self.counted == "after":
       raise errors.ArgumentError(
         "With alternating updates, the strategies that players average are never played at the same time, and their "
-        "play has no correlation. Take alternating_updates=False and counted='before'."
+        "play has no correlation. Use alternating_updates=False and counted='before'."
       )
     if not game.is_exact:
       raise errors.AbstractionError(
-        f"{game} does not determine the gains of deviations in the full game. Take correlated=True with the full game, "
+        f"{game} does not determine the gains of deviations in the full game. Use correlated=True with the full game, "
         "or with a lossless abstraction of it."
       )

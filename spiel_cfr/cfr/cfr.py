@@ -1,9 +1,10 @@
-"""CFR, CFR+, and the full-width solver, of which they and all variants are configurations.
+"""CFR, CFR+ and their variants: all are configurations of `FullWidthSolver`.
 
-At every infoset a regret minimizer chooses the strategy of the next iteration from counterfactual utilities. The solver
-computes the utilities and averages the strategies. docs/arrays.md has CFR+ on the same arrays in NumPy.
+A full-width solver goes through the whole game in every iteration. At every infoset a regret minimizer chooses the next
+strategy from counterfactual utilities. The solver computes the utilities and averages the strategies. docs/arrays.md
+has CFR+ on the same arrays in NumPy.
 
-From `CFRPlusSolver(game).run(1)` to the line that adds a regret:
+To follow the code from `CFRPlusSolver(game).run(1)` to the line that adds a regret, read in this order:
 
     cfr.cfr                              `CFRPlusSolver`, `FullWidthSolver._iterate`: the configuration, and the loop
     cfr.loops.loop                       `WholeLoop.advance`, `Loop.update_chain`: an iteration as a list of steps
@@ -57,7 +58,7 @@ class FullWidthSolver(FullWidthStarts):
     alternating_updates: whether a player sees the new strategies of the players before it.
     averaging: the weights of strategies in the average.
     precision: the relative rounding error of the numbers in the state.
-    theory: the theory of the minimizer's step sizes, if the function that made the solver has one.
+    theory: the step sizes of stable-predictive CFR, which its certificate reads; None for other solvers.
   """
 
   theory: object = None
@@ -84,9 +85,9 @@ class FullWidthSolver(FullWidthStarts):
 
     Raises:
       GameError: see `compile_game`.
-      ArgumentError: `minimizer` or `averaging` has another type; or correlated sums are asked for with alternating
-        updates.
-      AbstractionError: correlated sums are asked for in an abstraction that is not lossless.
+      ArgumentError: `minimizer` or `averaging` has another type; or `averaging.correlated` is set, but updates
+        alternate.
+      AbstractionError: `averaging.correlated` is set, but the game is an abstraction that loses information.
       InvalidPayoffError: the payoffs are too large or too small to compute with.
     """
     arguments.of_type(minimizer, "minimizer", RegretMinimizer)
@@ -135,11 +136,15 @@ class FullWidthSolver(FullWidthStarts):
         advance_against_best_responses(self.compiled_game, loop, numbers)
 
   def prepare(self) -> None:
+    """Compiles the kernels of an iteration and of NashConv, or loads them from disk."""
     self._iterate(0)
     self.nash_conv()
 
   def evaluate_and_update_policy(self) -> None:
-    """Runs one iteration: every player evaluates the current policies and updates its own."""
+    """Runs one iteration: each player evaluates its actions against the others' policies and updates its own.
+
+    By default the players do so one after the other; with simultaneous updates, all at once.
+    """
     self._advance(1)
 
   def constructor_arguments(self) -> dict[str, Any]:
@@ -203,7 +208,7 @@ class FullWidthSolver(FullWidthStarts):
     return forms.behavioral_form(self.compiled_game, self.sums())
 
   def average_sequence_form(self) -> Float64s:
-    # Without the behavioural form in between.
+    # Without the behavioral form in between.
     return forms.normalized(self.compiled_game, self.sums())
 
   def nash_conv(self) -> float:

@@ -80,7 +80,7 @@ class GradientSolver(Solver, Generic[S]):
     if compiled.shared_infosets is not None:
       raise errors.AbstractionError(
         f"In {compiled} infosets are shared (imperfect recall), so its strategies are no convex set, which "
-        f"{type(self).__name__} needs for its steps. Take buckets that remember the player's own actions, or CFRSolver."
+        f"{type(self).__name__} needs for its steps. Use buckets that remember the player's own actions, or CFRSolver."
       )
     check_payoffs(compiled.game_string, compiled.payoff_range)
     self._players = range(compiled.num_players)
@@ -149,7 +149,7 @@ class GradientSolver(Solver, Generic[S]):
       if not np.isfinite(roots).all():
         raise errors.NotFiniteError(
           f"After {self.iteration:,} iterations of {type(self).__name__} the players' values are {roots.tolist()}: "
-          "steps or payoffs were too large for floating-point numbers. Take smaller steps."
+          "steps or payoffs were too large for floating-point numbers. Use smaller steps."
         )
 
   @property
@@ -177,5 +177,5 @@ class GradientSolver(Solver, Generic[S]):
     return forms.behavioral_form(self.compiled_game, self.state.sums())
 
   def average_sequence_form(self) -> Float64s:
-    # Without the behavioural form in between.
+    # Without the behavioral form in between.
     return forms.normalized(self.compiled_game, self.state.sums())

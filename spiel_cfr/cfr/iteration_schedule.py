@@ -141,5 +141,5 @@ def check_weights(weights: Float64s, count: int, total: float, most: float = 1e3
   if not total + more <= most or math.isnan(least):
     raise errors.NotFiniteError(
       f"The weights of the average sum to {total:zg}, and those of the next {count:,} iterations to up to {more:zg}, "
-      "too much for floating-point numbers. Take a smaller power, such as gamma=2; or stop: the average is still right."
+      "too much for floating-point numbers. Use a smaller power, such as gamma=2; or stop: the average is still right."
     )

@@ -27,18 +27,18 @@ def part_to_lock(
   """
   if game.shared_infosets is not None:
     raise errors.LockError(
-      f"In {game} infosets are shared (imperfect recall), and one can't be locked without the others. Take buckets "
+      f"In {game} infosets are shared (imperfect recall), and one can't be locked without the others. Use buckets "
       "that remember the player's own actions, or the full game."
     )
   if against_best_responses:
     raise errors.LockError(
-      f"{solver} can't lock a policy, since its best responses would ignore the lock. Take CFRPlusSolver."
+      f"{solver} can't lock a policy, since its best responses would ignore the lock. Use CFRPlusSolver."
     )
   return locked_part(game, policy, infostates)
 
 
 def with_locked(game: CompiledGame, state: FullWidthState, probabilities: Float64s) -> Float64s:
-  """Returns a copy of a behavioural form with the locked strategies of a solver's state."""
+  """Returns a copy of a behavioral form with the locked strategies of a solver's state."""
   result = np.array(probabilities)
   locked = locked_sequences(game, state.locked)
   result[locked] = state.strategy[locked]

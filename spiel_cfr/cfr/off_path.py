@@ -26,7 +26,7 @@ _WORSE, _ROUNDING = 1.5, 1e-12
 
 
 def completed(compiled: CompiledGame, sequence_form: Float64s, unreached: Unreached) -> Float64s:
-  """Returns a policy that is sensible at all infosets, in behavioural form of shape (sequences,).
+  """Returns a policy that is sensible at all infosets, in behavioral form of shape (sequences,).
 
   "uniform" plays uniformly where the owner's reach is 0, as in OpenSpiel. "best_response" first removes dust: actions
   whose reach is at most a threshold, relative to the player's largest reach, get probability 0. Where the owner's reach
@@ -42,7 +42,7 @@ def completed(compiled: CompiledGame, sequence_form: Float64s, unreached: Unreac
   if unreached != "uniform" and compiled.shared_infosets is not None:
     raise errors.AbstractionError(
       f"In {compiled} infosets are shared (imperfect recall), and the best action at one need not be best at others. "
-      "Take unreached='uniform', or buckets that remember the player's own actions."
+      "Use unreached='uniform', or buckets that remember the player's own actions."
     )
   if unreached == "uniform":
     return forms.behavioral_form(compiled, sequence_form)
@@ -57,7 +57,7 @@ def completed(compiled: CompiledGame, sequence_form: Float64s, unreached: Unreac
 
 
 def without_dust(compiled: CompiledGame, sequence_form: Float64s, threshold: float) -> Float64s:
-  """Returns a policy in behavioural form in which sequences of a reach up to `threshold` have reach 0.
+  """Returns a policy in behavioral form in which sequences of a reach up to `threshold` have reach 0.
 
   Args:
     compiled: the game.
@@ -72,7 +72,7 @@ def without_dust(compiled: CompiledGame, sequence_form: Float64s, threshold: flo
 
 
 def _best_where_unreached(compiled: CompiledGame, policy: Float64s) -> Float64s:
-  """Returns a policy, in behavioural form, with best responses where the owner's reach is 0."""
+  """Returns a policy, in behavioral form, with best responses where the owner's reach is 0."""
   free = unreached_sequences(compiled, forms.sequence_form(compiled, policy))
   trembling = (1 - _TREMBLES) * policy + _TREMBLES * forms.uniform(compiled)
   reach = forms.sequence_form(compiled, trembling)

@@ -1,4 +1,4 @@
-"""Regret transfer: CFR in a game with other payoffs, from the regrets of the same play there.
+"""Regret transfer: CFR in a game with other payoffs, from regrets of the same strategies under these payoffs.
 
 Brown and Sandholm, "Regret Transfer and Parameter Optimization" (2014). The regrets R of T iterations are discounted:
 w R counts for w T iterations, with w the largest number up to 1 for which at every infoset j
@@ -38,7 +38,7 @@ class Repeatable(Protocol):
     """Returns how the solver was made, as JSON has it."""
 
   def current_probabilities(self) -> Float64s:
-    """Returns the current policy in behavioural form."""
+    """Returns the current policy in behavioral form."""
 
   def average_sequence_form(self) -> Float64s:
     """Returns the average policy in sequence form."""
@@ -58,7 +58,7 @@ def transfer_regrets(solver: Repeatable, game: CompiledGame, iterations: int | N
   plain = solver.minimizer == RegretMatching() and solver.averaging == Averaging()
   if not plain or not solver.iteration or solver.warm_iterations:
     raise errors.WarmStartError(
-      f"{solver!r} can't transfer its regrets: only CFR that was run from scratch can, such as CFRSolver(game). Take "
+      f"{solver!r} can't transfer its regrets: only CFR that was run from scratch can, such as CFRSolver(game). Use "
       "rule='policy'."
     )
   regrets = repeated_regrets(solver, game)
@@ -97,7 +97,7 @@ def repeated_regrets(solver: Repeatable, game: CompiledGame) -> Float64s:
         result[rows] += utility[rows] - (played[rows] * utility[rows]).sum(axis=0)
   if not np.array_equal(again.current_probabilities(), solver.current_probabilities()):
     raise errors.WarmStartError(
-      f"{solver!r} has other strategies than its iterations from scratch: it was changed or locked. Take rule='policy'."
+      f"{solver!r} has other strategies than its iterations from scratch: it was changed or locked. Use rule='policy'."
     )
   return result
 

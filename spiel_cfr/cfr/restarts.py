@@ -46,8 +46,8 @@ class RestartedState:
     solver: the state of the inner solver, which is restarted.
     saved: the state of the inner solver at the start of the current trial; undefined outside trials.
     best: shape (sequences,). The best strategies so far in sequence form.
-    scores: float64 (players,). The share of each player's best strategy in NashConv.
-    trial_scores: float64 (players,). The share of the best strategies of the current trial.
+    scores: float64 (players,). The loss of each player's best strategy, see `evaluate.losses`.
+    trial_scores: float64 (players,). The losses of the best strategies of the current trial.
     control: the state of the rule.
   """
 
@@ -220,7 +220,7 @@ class Restarted(Solver):
 
   def _keep(self, candidate: AnyFloats, best: AnyFloats | None, best_scores: Float64s) -> Float64s:
     """Returns each player's share in the NashConv of a candidate; copies better strategies to `best`, if given."""
-    scores = evaluate.scores(self.compiled_game, evaluate.evaluate(self.compiled_game, candidate))
+    scores = evaluate.losses(self.compiled_game, evaluate.evaluate(self.compiled_game, candidate))
     for player, treeplex in enumerate(self.compiled_game.treeplexes):
       if scores[player] < best_scores[player]:
         sequences = slice(treeplex.root, treeplex.end)
@@ -306,14 +306,14 @@ class Restarted(Solver):
     # Averages have accumulated the rounding errors of all iterations.
     tolerance = 100 * math.sqrt(self._runtime.solver.precision)
     forms.check_sequence_form(game, best, tolerance)
-    found = evaluate.scores(game, evaluate.evaluate(game, best))
+    found = evaluate.losses(game, evaluate.evaluate(game, best))
     scale = max(map(abs, game.payoff_range))
     require(np.abs(found - scores) <= tolerance * scale, "the best strategies are that good")
 
 
 @recorded
 def RestartedCFRSolver(game: AnyGame) -> Restarted:
-  """CFR that converges linearly in the end, for constant-sum games of two players. It has no parameters.
+  """CFR that converges linearly near the solution, for constant-sum games of two players. It has no parameters.
 
   With r^t the regrets of iteration t, at every infoset
 

@@ -54,8 +54,8 @@ def snapshots(
   Args:
     game: the game.
     infosets: the player and infostate of each.
-    current: the current policy in behavioural form, shape (sequences,).
-    average: the average policy in behavioural form, shape (sequences,).
+    current: the current policy in behavioral form, shape (sequences,).
+    average: the average policy in behavioral form, shape (sequences,).
     regrets: cumulative regrets of every entry of `CompiledGame.actions`, or None.
     iteration: the number of iterations done.
     nodes_touched: the number of nodes visited.

@@ -101,11 +101,16 @@ class Solver(abc.ABC):
     self._advance(1)
 
   def run(self, iterations: int) -> None:
-    """Runs iterations. Ctrl-C raises KeyboardInterrupt after a whole iteration.
+    """Runs this many more iterations; `spiel_cfr.run` counts from the solver's first iteration instead.
+
+    Ctrl-C raises KeyboardInterrupt after a whole iteration.
+
+    Args:
+      iterations: the number of iterations to add to those done.
 
     Raises:
       ArgumentError: `iterations` is not a positive integer.
-      NotFiniteError: a number has become NaN or infinite; or it would, and the solver stays as it was.
+      NotFiniteError: a number became NaN or infinite. If this is detected before an update, the solver is unchanged.
     """
     for count in self._slices(arguments.positive_integer(iterations, "iterations")):
       self._advance(count)
@@ -126,12 +131,12 @@ class Solver(abc.ABC):
   @in_turn
   @abc.abstractmethod
   def current_probabilities(self) -> Float64s:
-    """Returns a copy of the current policy in behavioural form, shape (sequences,)."""
+    """Returns a copy of the current policy in behavioral form, shape (sequences,)."""
 
   @in_turn
   @abc.abstractmethod
   def average_probabilities(self) -> Float64s:
-    """Returns the average policy in behavioural form, shape (sequences,); uniform at infosets never reached."""
+    """Returns the average policy in behavioral form, shape (sequences,); uniform at infosets never reached."""
 
   def probabilities_in(self, game: CompiledGame) -> Float64s | None:
     """Returns the average policy as `open_spiel.HasArray` describes; None for another game."""
@@ -282,8 +287,8 @@ class Solver(abc.ABC):
     """Keeps a part of the policy fixed (node locking).
 
     The average tends to an equilibrium of the game in which the strategies of these infosets are given. NashConv still
-    counts the gain of their owner by other strategies. Predictions ignore locks, which keeps the guarantees: they hold
-    for any prediction.
+    counts what the owner could gain by changing locked strategies. Predictions ignore locks; the guarantees hold for
+    any prediction, so they are unaffected.
 
     Args:
       policy: the policy to lock: anything that `policies.from_policy` reads, or a mapping from infostates.
@@ -295,7 +300,7 @@ class Solver(abc.ABC):
       PolicyError: an infostate is unknown, or has no distribution.
     """
     raise errors.LockError(
-      f"{self!r} can't lock a policy. Take a full-width solver, such as CFRPlusSolver."
+      f"{self!r} can't lock a policy. Use a full-width solver, such as CFRPlusSolver."
     )
 
   def __repr__(self) -> str:
@@ -366,7 +371,7 @@ class Solver(abc.ABC):
 
   @in_turn
   def save(self, path: str | os.PathLike[str]) -> None:
-    """Writes a checkpoint. A solver that is restored from it goes on with the same bits as if it had never stopped.
+    """Writes a checkpoint. A solver that is restored from it continues bit for bit as if it had never stopped.
 
     If the process dies, the file is complete or absent. The same solver in the same state makes the same bytes.
 

@@ -1,4 +1,4 @@
-"""Substitute regrets: the regrets of a solver as if it had played a known policy for T iterations.
+"""Regrets of a warm start from a policy, as if a solver had played it for T iterations: theory and kernels.
 
 Brown and Sandholm, "Strategy-Based Warm Starting for Regret Minimization in Games" (2016). Against the policy xbar the
 counterfactual utilities u are carried up from values v(j) that are chosen freely. The regrets T (u - v) must meet two
@@ -104,7 +104,7 @@ class PolicyValues(NamedTuple):
 
   Attributes:
     game: the game.
-    probabilities: float64 (sequences,). The policy in behavioural form.
+    probabilities: float64 (sequences,). The policy in behavioral form.
     sequence_form: float64 (sequences,). The policy in sequence form.
     gradient: float64 (sequences,). The value of each sequence against the policy.
     expected: the sum of the players' expected payoffs.

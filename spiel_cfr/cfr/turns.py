@@ -1,8 +1,8 @@
-"""Turns of threads that use the same solver.
+"""Lock for threads that share a solver: at most one of them, whose turn it is, reads or writes the state.
 
-Methods that read or write the state are turns, see `in_turn`. So is each slice of iterations: a thread that asks a
-solver which runs in another thread waits for about a tenth of a second, or for one iteration. It sees the state after a
-whole number of iterations. A turn may take turns inside, as callbacks in the middle of a run do.
+Methods that read or write the state wait for their turn, see `in_turn`. So does each slice of iterations: a thread that
+asks a solver which runs in another thread waits for about a tenth of a second, or for one iteration. It sees the state
+after a whole number of iterations. A thread may take further turns inside its own, as callbacks in a run do.
 """
 
 import functools
@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Turns:
-  """The locks that threads wait for.
+  """The lock of a solver, with a queue of one thread.
 
   Attributes:
     queue: held by the next thread. Without it, a run would hardly ever let another thread in between two slices.

@@ -1,6 +1,7 @@
-"""Warm starts: a full-width solver goes on from a policy as if it had found it itself.
+"""Warm start of a full-width solver from a policy: checks, plan, new state, and transfer to other payoffs.
 
-`cfr.substitute_regrets` has the theory, and `regret_minimizers.regret_minimizer` the methods that a minimizer needs.
+`cfr.substitute_regrets` computes the regrets, `cfr.regret_transfer` those of `transfer(..., rule="regrets")`.
+`regret_minimizers.regret_minimizer` lists the methods that a minimizer needs.
 """
 
 import math
@@ -66,7 +67,7 @@ class Transferable(Protocol):
 
 
 def read_policy(game: CompiledGame, policy: Any) -> Float64s:
-  """Returns a policy in behavioural form, given in that form or as anything that `policies.from_policy` reads.
+  """Returns a policy in behavioral form, given in that form or as anything that `policies.from_policy` reads.
 
   Raises:
     PolicyError: `policy` is no policy, or a policy for another game.
@@ -74,12 +75,12 @@ def read_policy(game: CompiledGame, policy: Any) -> Float64s:
   if isinstance(policy, np.ndarray):
     if policy.shape != (game.end,):
       raise errors.PolicyError(
-        f"A policy of this game in behavioural form has the shape ({game.end},), not {policy.shape}."
+        f"A policy of this game in behavioral form has the shape ({game.end},), not {policy.shape}."
       )
     try:
       forms.check_behavioral_form(game, policy)
     except (TypeError, ValueError) as error:
-      raise errors.PolicyError(f"The array is no policy in behavioural form: {error}.") from None
+      raise errors.PolicyError(f"The array is no policy in behavioral form: {error}.") from None
     return np.array(policy, np.float64)
   return open_spiel.from_policy(game, policy)
 
@@ -94,7 +95,7 @@ def plan(
 
   Args:
     solver: the solver, which stays as it is.
-    policy: anything that `policies.from_policy` reads; or an array in behavioural form, as `average_probabilities`
+    policy: anything that `policies.from_policy` reads; or an array in behavioral form, as `average_probabilities`
       returns it.
     iterations: T, the number of iterations that the policy counts for. By default, about the number that a solver needs
       for a policy of this quality: 0.03 / c* for CFR with simultaneous updates; the square root of that for all others,
@@ -139,8 +140,8 @@ def _supported(minimizer: RegretMinimizer, form: WarmForm | None) -> WarmForm:
   forms, name = minimizer.warm_forms, type(minimizer).__name__
   if not forms or (form is not None and form not in forms):
     raise errors.WarmStartError(
-      f"{name} can't start warm{f' in the form {form!r}' if forms else ''}, but in {forms or 'none'}. Take form=None; "
-      "or give it a kernel `resume` or `warm_forms`, see spiel_cfr.regret_minimizers.regret_minimizer; or take a "
+      f"{name} can't start warm{f' in the form {form!r}' if forms else ''}, but in {forms or 'none'}. Use form=None; "
+      "or give it a kernel `resume` or `warm_forms`, see spiel_cfr.regret_minimizers.regret_minimizer; or use a "
       "solver with another minimizer, such as CFRSolver."
     )
   return form or forms[0]
@@ -186,7 +187,7 @@ def transfer(
     game: a compiled game with the same infosets, or an argument of `compile_game`.
     iterations: the number of iterations that the policy counts for, see `plan`.
     form: see `plan`.
-    keep_average: whether the policy enters the average, with the weight of these iterations. Take False if the policy
+    keep_average: whether the policy enters the average, with the weight of these iterations. Use False if the policy
       is worse than the result you want.
     rule: "policy" for a warm start from the average policy; or, for CFR, "regrets" for the discounted regrets of the
       same play with the new payoffs, see `regret_transfer`. "regrets" takes no `form` and keeps the average.

@@ -163,7 +163,7 @@ class MixturePolicy(CorrelatedPolicy):
 
     Args:
       game: a compiled game, or an argument of `compile_game`.
-      profiles: policies of all players. Each is an array in behavioural form, shape (sequences,), such as
+      profiles: policies of all players. Each is an array in behavioral form, shape (sequences,), such as
         `solver.current_probabilities()`, or anything that `policies.from_policy` reads.
       weights: one a profile, proportional to its probability; None for equal weights.
 

@@ -98,7 +98,7 @@ class RelevantPairs:
       )
     if game.shared_infosets is not None:
       raise errors.AbstractionError(
-        f"In {game} infosets are shared (imperfect recall), and correlation plans need perfect recall. Take the full "
+        f"In {game} infosets are shared (imperfect recall), and correlation plans need perfect recall. Use the full "
         "game, compiled_game.original."
       )
     self.game = game

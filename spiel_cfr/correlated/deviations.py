@@ -173,7 +173,7 @@ def make_memories(game: CompiledGame, name: str) -> Memories:
 def _check_size(game: CompiledGame, name: str, count: float) -> None:
   if count > _MOST_REGRETS:
     raise errors.GameTooLargeError(
-      f"The {name} deviations of {game} have more than {_MOST_REGRETS:,} regrets. Take a smaller set, such as "
+      f"The {name} deviations of {game} have more than {_MOST_REGRETS:,} regrets. Use a smaller set, such as "
       "'blind partial sequence'."
     )
 

@@ -28,7 +28,7 @@ class EFRState(AveragedState):
   """State of an `EFRSolver`.
 
   Attributes:
-    strategy: float64 (sequences,). The current strategy in behavioural form.
+    strategy: float64 (sequences,). The current strategy in behavioral form.
     regrets: float64 (regrets,). The cumulative regrets, in the layout of `deviations.Memories`.
     reach: float64 (nodes,). The probability of each node of `deviations.Memories`.
     play_values: float64 (players,). The sum of each player's expected payoffs.
@@ -105,7 +105,7 @@ class EFRSolver(GradientSolver[EFRState]):
     return values
 
   def current_probabilities(self) -> Float64s:
-    """Returns the current policy in behavioural form, shape (sequences,)."""
+    """Returns the current policy in behavioral form, shape (sequences,)."""
     return self.state.strategy.copy()
 
   @in_turn

@@ -42,7 +42,7 @@ def normal_form_gap(
 
   Args:
     game: the game.
-    profiles: strategy profiles in behavioural form, each of shape (sequences,).
+    profiles: strategy profiles in behavioral form, each of shape (sequences,).
     shares: the probability of each profile, shape (profiles,).
     kind: "normal-form" for pure strategies, "mixed normal-form" for mixed ones.
 

@@ -262,7 +262,7 @@ def _solve_program(
   )
   if found.status != 0:
     raise errors.NoSolutionError(
-      f"HiGHS did not solve the program: {found.message} Scale the payoffs, or take a smaller game."
+      f"HiGHS did not solve the program: {found.message} Scale the payoffs, or use a smaller game."
     )
   # Rounding leaves negative numbers near 0.
   plan: Float64s = np.maximum(found.x[: len(pairs)], 0.0)

@@ -54,7 +54,7 @@ class RegretUpdate(NamedTuple):
     groups: uint64 (groups, 6). See `treeplex.Treeplex`.
     memories: `Memories`. The layout of the regrets.
     reach: float64 (nodes,). The probability of each node.
-    strategy: float64 (sequences,). The current strategy in behavioural form.
+    strategy: float64 (sequences,). The current strategy in behavioral form.
     utility: float64 (sequences,). The counterfactual values.
     regrets: float64 (regrets,). The cumulative regrets.
     weight: float. The weight of the iteration.
@@ -226,7 +226,7 @@ class StrategyChoice(NamedTuple):
     memories: `Memories`. The layout of the regrets.
     ties: float64 (infosets,). Regrets up to this value count as 0.
     regrets: float64 (regrets,). The cumulative regrets.
-    strategy: float64 (sequences,). The strategy in behavioural form, overwritten if `learns`.
+    strategy: float64 (sequences,). The strategy in behavioral form, overwritten if `learns`.
     reach: float64 (nodes,). The probability of each node, overwritten.
     learns: bool. True to choose a new strategy, False to compute `reach` only.
   """
@@ -299,7 +299,7 @@ class DeviationRegrets:
     """
     if game.shared_infosets is not None:
       raise errors.AbstractionError(
-        f"In {game} infosets are shared (imperfect recall), so players forget earlier recommendations. Take the full "
+        f"In {game} infosets are shared (imperfect recall), so players forget earlier recommendations. Use the full "
         "game."
       )
     self.game, self.deviations = game, deviations

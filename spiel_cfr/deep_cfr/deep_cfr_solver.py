@@ -1,4 +1,7 @@
-"""Deep CFR and bootstrapped variants: networks are fitted to samples of fixed strategies; averages are exact.
+"""Deep CFR and bootstrapped variants.
+
+In an iteration, strategies are fixed while samples are drawn; then networks are fitted. The average policy is computed
+exactly, not learned.
 
 - Deep CFR: Brown, Lerer, Gross and Sandholm, "Deep Counterfactual Regret Minimization" (2019).
 - Average of all networks: Steinberger, "Single Deep Counterfactual Regret Minimization" (2019).
@@ -82,16 +85,16 @@ class DeepCFRSolver(MonteCarloSolver):
       solver.run(100)
       solver.average_policy()
 
-  In each iteration, each player in turn makes `num_traversals` traversals under fixed strategies. The player's networks
-  are then fitted to the samples r of advantages, and regret matching gives the player's next strategy.
+  In iteration t, each player in turn makes `num_traversals` traversals under fixed strategies. The player's networks
+  are then fitted to the samples r_t of advantages, and regret matching gives the player's next strategy.
 
   - "linear", Deep CFR: a network is fitted to all samples so far. Samples and strategies of iteration t have weight t.
-  - "dcfr+", DCFR+: a network A is fitted to its own previous outputs and the samples r of iteration t:
+  - "dcfr+", DCFR+: in iteration t, the network A_t is fitted to the outputs of A_{t-1} and the samples r_t:
 
-        max(A before, 0) (t - 1)^alpha / ((t - 1)^alpha + c) + r,   alpha = 2, c = 1.5.
+        max(A_{t-1}, 0) (t - 1)^alpha / ((t - 1)^alpha + c) + r_t,   alpha = 2, c = 1.5.
 
-  - "pdcfr+", PDCFR+: A is fitted as in DCFR+, with alpha = 2.3 and c = 1. A second network P is fitted to r, and regret
-    matching takes max(A, 0) t^alpha / (t^alpha + c) + P.
+  - "pdcfr+", PDCFR+: A_t is fitted as in DCFR+, with alpha = 2.3 and c = 1. A second network P_t is fitted to r_t.
+    Regret matching uses max(A_t, 0) t^alpha / (t^alpha + c) + P_t.
 
   In DCFR+ and PDCFR+, iteration t has weight t^2 in the average.
 
@@ -138,13 +141,14 @@ class DeepCFRSolver(MonteCarloSolver):
       advantage_network_train_steps: the number of training steps in a fit.
       reinitialize_advantage_networks: True starts every fit of "linear" from new parameters, as in the paper, and needs
         many more steps. False starts from the parameters of the previous iteration.
-      sampler: "external" explores all actions of the updating player. "outcome" explores one, drawn uniformly with
-        probability 0.6: it learns more slowly, but is affordable if a player has many decisions in a row.
+      sampler: "external" explores all actions of the updating player. "outcome" explores one: with probability 0.6
+        drawn uniformly, otherwise from the current strategy. It learns more slowly, but is affordable if a player has
+        many decisions in a row.
       network: the approximator of advantages; None makes an `MLP` of `advantage_network_layers`.
       features: the input of the network: "tensor" for OpenSpiel's information state tensor, "one_hot", or a function of
         a state and the player to move.
-      greedy: the strategy if no advantage is positive: True plays the action of the largest, as in the paper; False
-        plays uniformly.
+      greedy: the strategy at infosets where no advantage is positive: True plays the action with the largest advantage,
+        as in the paper; False plays uniformly.
       seed: see `SamplingSolver`.
       engine: "compiled" or "states"; see `SamplingSolver`.
       max_nodes: the most histories of a game that is compiled.
@@ -158,7 +162,7 @@ class DeepCFRSolver(MonteCarloSolver):
     """
     if isinstance(game, CompiledGame) and game.original is not game:
       raise errors.AbstractionError(
-        "Networks take features of OpenSpiel's infosets, and an abstraction merges several of them. Take its "
+        "Networks take features of OpenSpiel's infosets, and an abstraction merges several of them. Use its "
         "`original`, and give merged infosets similar `features`."
       )
     arguments.one_of(algorithm, "algorithm", get_args(Algorithm))
@@ -251,7 +255,7 @@ class DeepCFRSolver(MonteCarloSolver):
       rows = self._sample(player, iteration)
       self._learn(player, rows, iteration)
       if isinstance(samples, ExactSamples):
-        samples.set_strategy(player, self._chances(player, rows.features, rows.mask, iteration))
+        samples.set_strategy(player, self._strategies(player, rows.features, rows.mask, iteration))
     if isinstance(samples, ExactSamples):
       samples.average(float(self._average_weights(np.array([iteration]))[0]))
     else:
@@ -277,7 +281,7 @@ class DeepCFRSolver(MonteCarloSolver):
       rows, count = padded(features), len(features)
       legal = np.zeros((len(rows), mask.shape[1]), bool)
       legal[:count], legal[count:, 0] = mask, True
-      return self._chances(mover, rows, legal, done)[:count]
+      return self._strategies(mover, rows, legal, done)[:count]
 
     return samples.sample(player, self._num_traversals, weight, forgets, strategies)
 
@@ -299,7 +303,7 @@ class DeepCFRSolver(MonteCarloSolver):
     power = (iteration - 1.0) ** alpha
     return power / (power + constant)
 
-  def _chances(self, player: int, features: Float32s, mask: Bools, iteration: int) -> Float64s:
+  def _strategies(self, player: int, features: Float32s, mask: Bools, iteration: int) -> Float64s:
     """Returns a player's strategy after this number of iterations, shape (rows, actions)."""
     learner = self._runtime.learner
     networks = range(learner.parameters.shape[1])

@@ -53,7 +53,7 @@ class Learner:
     fitted = self._network.fitted(start, rows._replace(targets=rows.targets / scale), training)
     if not np.isfinite(fitted).all():
       raise errors.NotFiniteError(
-        f"A network's parameters have become NaN or infinite in iteration {iteration:,}: take a smaller learning_rate."
+        f"A network's parameters have become NaN or infinite in iteration {iteration:,}: use a smaller learning_rate."
       )
     self.parameters[player, number], self.scales[player, number] = fitted, scale
 

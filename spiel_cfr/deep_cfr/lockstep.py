@@ -84,7 +84,7 @@ class LockStep:
     """Begins with empty reservoirs of this capacity; raises FeaturesError if features are one-hot."""
     if not encoder.size:
       raise errors.FeaturesError(
-        'features="one_hot" needs a compiled game, and this one is sampled by its states: take features="tensor" or a '
+        'features="one_hot" needs a compiled game, and this one is sampled by its states: use features="tensor" or a '
         "function."
       )
     self._view, self._encoder, self._sampler = view, encoder, sampler

@@ -2,7 +2,9 @@
 
 Names and definitions are those of OpenSpiel's `exploitability` module; NashConv is from Lanctot et al., "A Unified
 Game-Theoretic Approach to Multiagent Reinforcement Learning" (2017). All values are expected payoffs in the game's
-units, and exact for any number of players. A best response costs one gradient and one backward pass.
+units, and exact for any number of players. A best response costs one gradient and one backward pass: the gradient of
+the expected payoff in the sequence form, computed without automatic differentiation, and a pass from the leaves to the
+root.
 """
 
 import dataclasses
@@ -106,7 +108,7 @@ def nash_conv(
 
 
 def exploitability(game: AnyGame, policies: open_spiel.AnyPolicy) -> float:
-  """Returns NashConv / 2: the loss of the policy to its worst opponent, averaged over both seats.
+  """Returns NashConv / 2: the gain of a best response to the policy, averaged over the two players.
 
   Raises:
     UnsupportedGameError: the game is not a constant-sum game of two players; use `nash_conv`.
@@ -140,11 +142,11 @@ def best_response(game: AnyGame, policies: open_spiel.AnyPolicy, player: int) ->
 
 
 def check_two_player_constant_sum(compiled: CompiledGame) -> None:
-  """Raises UnsupportedGameError for a game that need not have a value, so that exploitability is undefined."""
+  """Raises UnsupportedGameError for a game that is not a constant-sum game of two players."""
   if not compiled.is_two_player_constant_sum:
     raise errors.UnsupportedGameError(
-      f"{compiled.name} is not a constant-sum game of two players. Other games need not have a value, which a linear "
-      "program could find, and their exploitability is not defined. Use nash_conv, and solve."
+      f"{compiled.name} is not a constant-sum game of two players. Other games need not have a value, so their "
+      "exploitability is undefined. Use nash_conv instead; `solve` accepts such games."
     )
 
 
@@ -183,7 +185,10 @@ class Evaluated:
 
   @property
   def value_bounds(self) -> tuple[float, float]:
-    """Bounds of the value of the game to player 0: what its policy guarantees, and its best response to the other's.
+    """Lower and upper bounds of the value of the game to player 0.
+
+    The lower bound is the payoff that player 0's policy guarantees. The upper bound is the payoff of player 0's best
+    response to the policy of player 1.
 
     Raises:
       UnsupportedGameError: the game is not a constant-sum game of two players.
@@ -198,7 +203,7 @@ class Evaluation(Evaluated):
   """The result of `evaluate`, see `Evaluated`.
 
   Attributes:
-    best_responses: float64 (sequences,). The best responses in behavioural form; empty without `responses`.
+    best_responses: float64 (sequences,). The best responses in behavioral form; empty without `responses`.
   """
 
   compiled_game: CompiledGame
@@ -220,7 +225,7 @@ def evaluate(
 
   Args:
     compiled: the game.
-    sequence_form: shape (sequences,), float64 or float32; a positive multiple for each player will do.
+    sequence_form: shape (sequences,), float64 or float32. The policy, or a positive multiple of each player's part.
     responses: whether to return the best responses too.
 
   Raises:
@@ -237,9 +242,9 @@ def evaluate(
       "A sequence form, or a sum of sequence forms, must be positive at the root of each player."
     )
   found = aligned_zeros(compiled.end) if responses else None
-  # In the sums of a long run, the actions at an infoset do not quite sum to the sequence above, because of rounding.
-  # After a million iterations best responses gain about 1e-12 of the payoffs from that, which may matter for a NashConv
-  # below this number.
+  # In the sums of a long run, rounding makes the actions at an infoset differ slightly in sum from the sequence above.
+  # After a million iterations best responses gain about 1e-12 of the payoffs from that. Below `close`, NashConv is
+  # therefore computed again from normalized strategies.
   lowest, highest = compiled.payoff_range
   close = 0.01 * math.sqrt(np.finfo(compiled.dtype).eps) * (highest - lowest)
   # An evaluator serves one call at a time, and calls may come from several threads.
@@ -268,11 +273,11 @@ def original_nash_conv(compiled: CompiledGame, sequence_form: npt.NDArray[Any]) 
   return evaluate(compiled.original, compiled.to_original(sequence_form)).nash_conv
 
 
-def scores(compiled: CompiledGame, evaluation: Evaluation) -> Float64s:
-  """Returns a score of each player's strategy, the smaller the better, shape (players,); their sum is NashConv.
+def losses(compiled: CompiledGame, evaluation: Evaluation) -> Float64s:
+  """Returns the loss of each player's strategy, shape (players,). Losses sum to NashConv.
 
-  In constant-sum games of two players the score is the value of the opponent's best response, which does not depend on
-  the other strategy. In other games all players have the same share of NashConv.
+  In constant-sum games of two players the loss is the value of the opponent's best response minus half of the constant
+  sum, which does not depend on the other strategy. In other games all players have the same share of NashConv.
   """
   if compiled.is_two_player_constant_sum and compiled.constant_sum is not None:
     result: Float64s = evaluation.best_response_values[::-1] - compiled.constant_sum / 2

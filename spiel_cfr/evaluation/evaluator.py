@@ -43,7 +43,7 @@ class Evaluator:
     Args:
       sequence_form: shape (sequences,).
       totals: the divisor of each player's sequence form.
-      responses: shape (sequences,). Filled with the best responses in behavioural form; None if they are not needed.
+      responses: shape (sequences,). Filled with the best responses in behavioral form; None if they are not needed.
       normalizes: whether the actions of an infoset are scaled to sum to the sequence above.
 
     Returns:

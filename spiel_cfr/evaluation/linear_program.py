@@ -91,7 +91,7 @@ def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
   evaluate.check_two_player_constant_sum(compiled)
   if compiled.shared_infosets is not None:
     raise errors.AbstractionError(
-      f"In {compiled} infosets are shared (imperfect recall), which a linear program can't express. Take buckets that "
+      f"In {compiled} infosets are shared (imperfect recall), which a linear program can't express. Use buckets that "
       "remember the player's own actions, or CFRSolver."
     )
   check_payoffs(compiled.name, compiled.payoff_range)
@@ -157,6 +157,6 @@ def solve_program(
   )
   if found.status != 0:
     raise errors.NoSolutionError(
-      f"HiGHS has not solved the program: {found.message} Scale the payoffs, or take another method or `solve`."
+      f"HiGHS has not solved the program: {found.message} Scale the payoffs, or use another method or `solve`."
     )
   return found

@@ -170,7 +170,7 @@ def describe(
   max_nodes: int,
   below: Any = None,
 ) -> Content:
-  """Returns the content of a page of a policy in behavioural form, shape (sequences,); see `explore`."""
+  """Returns the content of a page of a policy in behavioral form, shape (sequences,); see `explore`."""
   if isinstance(compiled, PublicGame):
     if below is not None:
       raise errors.ArgumentError(
@@ -197,7 +197,7 @@ def describe(
 
 
 def _read(policies: Any, game: AnyGame | None, which: Which) -> tuple[CompiledGame, Float64s, str]:
-  """Returns the game, the policy in behavioural form, and a description of the policy."""
+  """Returns the game, the policy in behavioral form, and a description of the policy."""
   if isinstance(policies, Solver):
     if game is not None:
       open_spiel.check_game(compile_game(game), policies)

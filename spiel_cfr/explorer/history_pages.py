@@ -51,7 +51,7 @@ def describe(
 
   Args:
     compiled: the game.
-    behavioral: the policy in behavioural form, shape (sequences,).
+    behavioral: the policy in behavioral form, shape (sequences,).
     max_nodes: the most histories of the game.
     max_infosets: the most infosets on the page; the likeliest are shown.
     max_histories: the most histories on the page; the likeliest are shown.

@@ -152,7 +152,7 @@ def describe(game: PublicGame, behavioral: Float64s, *, max_infosets: int) -> Co
 
   Args:
     game: the game.
-    behavioral: the policy in behavioural form, shape (sequences,).
+    behavioral: the policy in behavioral form, shape (sequences,).
     max_infosets: the most hands of all public states on the page; the likeliest states are shown.
   """
   tree = game.tree

@@ -145,7 +145,7 @@ def with_mediator(policy: CorrelatedPolicy, max_nodes: int) -> tuple[CompiledGam
     max_nodes: the most histories of the game with its mediator.
 
   Returns:
-    The game, and the policy in behavioural form, shape (sequences,).
+    The game, and the policy in behavioral form, shape (sequences,).
 
   Raises:
     GameTooLargeError: the game with its mediator has more than `max_nodes` histories.
@@ -177,7 +177,7 @@ def with_mediator(policy: CorrelatedPolicy, max_nodes: int) -> tuple[CompiledGam
   recommended = np.repeat(numbers, np.concatenate(compiled.num_actions))
 
   def obey(of_deviators: Float64s) -> Float64s:
-    """Returns the policy that obeys, and plays `of_deviators` after a deviation; both in behavioural form."""
+    """Returns the policy that obeys, and plays `of_deviators` after a deviation; both in behavioral form."""
     obeys = recommended == np.concatenate(compiled.actions)
     return compiled.from_actions(
       np.where(recommended < 0, compiled.to_actions(of_deviators), obeys)

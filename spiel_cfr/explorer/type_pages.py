@@ -150,7 +150,7 @@ def describe(
 
   Args:
     game: the game.
-    behavioral: the policy in behavioural form, shape (sequences,).
+    behavioral: the policy in behavioral form, shape (sequences,).
     max_infosets: the most types of all public states on the page; the likeliest states are shown.
     max_nodes: the most public states of the game.
 

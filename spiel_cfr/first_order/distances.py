@@ -129,7 +129,7 @@ class Step(NamedTuple):
 
   Attributes:
     point: float64 (sequences,). The argmax in sequence form.
-    center: float64 (sequences,). The argmax as z of the next steps: behavioural probabilities or their logarithms.
+    center: float64 (sequences,). The argmax as z of the next steps: behavioral probabilities or their logarithms.
     values: float64 (players,). The maximum of each player.
   """
 

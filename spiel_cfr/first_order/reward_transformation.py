@@ -36,7 +36,7 @@ class RTCFRPlusState(GradientState):
   """The state of RTCFR+: `point` is q.
 
   Attributes:
-    strategy: float64 (sequences,). q in behavioural form.
+    strategy: float64 (sequences,). q in behavioral form.
     regrets: float64 (1, sequences). The cumulative regrets of regret matching+.
     reference: float64 (sequences,). q_ref.
     trembles: the probability of playing at random.

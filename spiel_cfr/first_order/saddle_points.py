@@ -30,7 +30,7 @@ def payoff_sum(game: CompiledGame, solver: str) -> PayoffSum:
   if game.constant_sum is None or not game.is_two_player_constant_sum:
     raise errors.UnsupportedGameError(
       f"{solver} finds saddle points, which only constant-sum games of two players have; "
-      f"{game.name} is not one. Take a solver that minimizes regret, such as CFRPlusSolver or "
+      f"{game.name} is not one. Use a solver that minimizes regret, such as CFRPlusSolver or "
       "OptimisticMirrorDescentSolver."
     )
   return PayoffSum(game.constant_sum, _ROUNDING * (game.payoff_range[1] - game.payoff_range[0]))

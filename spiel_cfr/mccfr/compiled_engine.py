@@ -57,7 +57,7 @@ class CompiledEngine:
     if compiled.shared_infosets is not None and sampler.average_type == AverageType.FULL.value:
       raise errors.AbstractionError(
         f"{compiled} has shared infosets, and full averages need a unique sequence to each infoset. "
-        "Take another average_type, such as AverageType.SIMPLE."
+        "Use another average_type, such as AverageType.SIMPLE."
       )
     self.compiled_game, self.sampler = compiled, sampler
     self.histories, self._depth = compile_histories(

@@ -68,7 +68,7 @@ def sampled_snapshots(
 
 
 def sampled_probabilities(compiled: CompiledGame, engine: Engine, source: Source) -> Float64s:
-  """Returns a policy in behavioural form, shape (sequences,); uniform at infosets not met."""
+  """Returns a policy in behavioral form, shape (sequences,); uniform at infosets not met."""
   entries = in_action_order(compiled, engine, getattr(engine.table.entries, source))
   return forms.behavioral_form(compiled, compiled.from_actions(entries))
 

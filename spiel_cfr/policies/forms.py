@@ -1,6 +1,6 @@
-"""Behavioural form and sequence form of a policy: arrays over the sequences of all players.
+"""Behavioral form and sequence form of a policy: arrays over the sequences of all players.
 
-In behavioural form, a sequence has the probability of its last action at its infoset. In sequence form, it has the
+In behavioral form, a sequence has the probability of its last action at its infoset. In sequence form, it has the
 product of its owner's probabilities along the sequence. Padding is 0.
 """
 
@@ -23,7 +23,7 @@ def check_finite(numbers: npt.NDArray[Any]) -> None:
   if not np.isfinite(numbers).all():
     raise errors.NotFiniteError(
       "The policy has become NaN or infinite: payoffs, weights or steps are too large for floating-point numbers. "
-      "Scale the payoffs, or take smaller weights or steps."
+      "Scale the payoffs, or use smaller weights or steps."
     )
 
 
@@ -38,7 +38,7 @@ def check_length(compiled: CompiledGame, numbers: npt.NDArray[Any], name: str) -
 
 @typed
 def uniform(compiled: CompiledGame, result: AnyFloats | None = None) -> AnyFloats:
-  """Returns the uniform policy in behavioural form, shape (sequences,), in a new aligned array or in zeros `result`."""
+  """Returns the uniform policy in behavioral form, shape (sequences,), in a new aligned array or in zeros `result`."""
   result = aligned_zeros(compiled.end) if result is None else result
   for treeplex in compiled.treeplexes:
     for sequences, _ in treeplex.infoset_groups():
@@ -55,10 +55,10 @@ def behavioral_form(
   Args:
     compiled: the game.
     sums: shape (sequences,), at least 0.
-    otherwise: behavioural form of the strategy at infosets whose sums are all 0; None for the uniform one.
+    otherwise: behavioral form of the strategy at infosets whose sums are all 0; None for the uniform one.
 
   Returns:
-    Behavioural form, shape (sequences,).
+    Behavioral form, shape (sequences,).
 
   Raises:
     ArgumentError: `sums` is too short.
@@ -81,7 +81,7 @@ def behavioral_form(
 
 @typed
 def sequence_form(compiled: CompiledGame, probabilities: Float64s) -> Float64s:
-  """Returns the sequence form of a policy in behavioural form, both of shape (sequences,). The result is aligned.
+  """Returns the sequence form of a policy in behavioral form, both of shape (sequences,). The result is aligned.
 
   Raises:
     ArgumentError: `probabilities` are too short.

@@ -27,7 +27,7 @@ def locked_part(
     infostates: the infosets; None for all keys of a mapping.
 
   Returns:
-    A mask, uint8 (infosets,) in layout order: 1 at these infosets. And the policy in behavioural form, shape
+    A mask, uint8 (infosets,) in layout order: 1 at these infosets. And the policy in behavioral form, shape
     (sequences,), which is defined at these infosets only.
 
   Raises:

@@ -1,4 +1,4 @@
-"""Conversion between behavioural form and OpenSpiel's policies."""
+"""Conversion between behavioral form and OpenSpiel's policies."""
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,12 +33,12 @@ class HasArray(Protocol):
   """Protocol of this library's solvers and results, which have their policy as an array."""
 
   def probabilities_in(self, game: CompiledGame) -> Float64s | None:
-    """Returns the policy in behavioural form, shape (sequences,); None if it is of another compiled game."""
+    """Returns the policy in behavioral form, shape (sequences,); None if it is of another compiled game."""
 
 
 @typed
 def to_dict(compiled: CompiledGame, probabilities: Float64s) -> PolicyDict:
-  """Returns a behavioural form as infostate -> action -> probability.
+  """Returns a behavioral form as infostate -> action -> probability.
 
   Raises:
     PolicyError: two players share an information state string.
@@ -55,7 +55,7 @@ def to_dict(compiled: CompiledGame, probabilities: Float64s) -> PolicyDict:
 
 @typed
 def to_pyspiel(compiled: CompiledGame, probabilities: Float64s) -> pyspiel.TabularPolicy:
-  """Returns a behavioural form as OpenSpiel's C++ tabular policy.
+  """Returns a behavioral form as OpenSpiel's C++ tabular policy.
 
   Raises:
     PolicyError: two players share an information state string.
@@ -116,7 +116,7 @@ def policy_of(given: Any) -> Any:
 
 @typed
 def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
-  """Reads any policy into behavioural form.
+  """Reads any policy into behavioral form.
 
   Args:
     compiled: the game.
@@ -130,7 +130,7 @@ def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
       - a list or tuple of these, one a player, each for its player's infosets.
 
   Returns:
-    Behavioural form, shape (sequences,).
+    Behavioral form, shape (sequences,).
 
   Raises:
     PolicyError: the policy is for another game, see `check_game`. Or it has no probabilities for an infoset, or these
@@ -167,7 +167,7 @@ def one_per_player(policy: AnyPolicy, num_players: int) -> Sequence[AnyPolicy]:
 
 
 def from_entries(compiled: CompiledGame, entries: Float64s) -> Float64s:
-  """Returns the behavioural form of the probabilities of all actions of all infosets, in order of discovery.
+  """Returns the behavioral form of the probabilities of all actions of all infosets, in order of discovery.
 
   Raises:
     PolicyError: they are no distributions, or differ at merged infosets.

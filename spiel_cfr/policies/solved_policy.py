@@ -21,7 +21,7 @@ class SolvedPolicy:
 
   @functools.cached_property
   def probabilities(self) -> Float64s:
-    """The policy in behavioural form, shape (sequences,); uniform at infosets that its owner does not reach."""
+    """The policy in behavioral form, shape (sequences,); uniform at infosets that its owner does not reach."""
     return forms.behavioral_form(self.compiled_game, self.sequence_form)
 
   @functools.cached_property
@@ -30,7 +30,7 @@ class SolvedPolicy:
     return CompiledTabularPolicy(self.compiled_game, self.probabilities)
 
   def probabilities_in(self, game: CompiledGame) -> Float64s | None:
-    """Returns the policy in behavioural form if it is of this game, see `open_spiel.HasArray`."""
+    """Returns the policy in behavioral form if it is of this game, see `open_spiel.HasArray`."""
     return self.probabilities if open_spiel.is_same_game(game, self.compiled_game) else None
 
   def policy_dict(self) -> open_spiel.PolicyDict:

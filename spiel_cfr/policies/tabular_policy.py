@@ -20,7 +20,7 @@ class LivePolicy(NamedTuple):
   """A policy that changes as its solver runs, like those of OpenSpiel's solvers.
 
   Attributes:
-    probabilities: function. It returns the current policy in behavioural form, shape (sequences,).
+    probabilities: function. It returns the current policy in behavioral form, shape (sequences,).
     version: function. Its result changes whenever the policy may have changed. None if only `refresh` updates it.
   """
 
@@ -45,7 +45,7 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
 
     Args:
       compiled: the game.
-      probabilities: behavioural form, shape (sequences,), which is copied; or the live policy of a solver.
+      probabilities: behavioral form, shape (sequences,), which is copied; or the live policy of a solver.
 
     Raises:
       PolicyError: two players share an information state string.
@@ -75,7 +75,7 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     return self._compiled
 
   def _fill(self, probabilities: Float64s) -> None:
-    """Writes a behavioural form into the array of OpenSpiel's shape; illegal actions get 0."""
+    """Writes a behavioral form into the array of OpenSpiel's shape; illegal actions get 0."""
     self._array[:] = 0.0
     self._array[self._compiled.action_cells] = self._compiled.to_actions(probabilities)
 

@@ -1,4 +1,4 @@
-"""Conversion of functions, agents, bots and solvers to policies in behavioural form."""
+"""Conversion of functions, agents, bots and solvers to policies in behavioral form."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -38,7 +38,7 @@ def read_anything(
   answers: Answers = "probabilities",
   batch_size: int = 4096,
 ) -> Float64s:
-  """Returns the behavioural form of an argument of `judge`, shape (sequences,); see there for errors."""
+  """Returns the behavioral form of an argument of `judge`, shape (sequences,); see there for errors."""
   arguments.one_of(observes, "observes", get_args(Observes))
   arguments.one_of(answers, "answers", get_args(Answers))
   batch_size = arguments.positive_integer(batch_size, "batch_size")

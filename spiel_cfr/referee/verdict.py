@@ -46,7 +46,7 @@ class Verdict(Evaluated):
 
   Attributes:
     compiled_game: `CompiledGame`. The game.
-    probabilities: float64 (sequences,). The policy in behavioural form.
+    probabilities: float64 (sequences,). The policy in behavioral form.
     expected_values: float64 (players,). The expected payoff of each player if all play the policy.
     best_response_values: float64 (players,). The value of each player's best response to the others.
     value: float. The value of the game for player 0; None if it is unknown, or the game has none.
@@ -64,7 +64,7 @@ class Verdict(Evaluated):
     return CompiledTabularPolicy(self.compiled_game, self.probabilities)
 
   def probabilities_in(self, game: CompiledGame) -> Float64s | None:
-    """Returns the policy in behavioural form if it is of this game, see `open_spiel.HasArray`."""
+    """Returns the policy in behavioral form if it is of this game, see `open_spiel.HasArray`."""
     return self.probabilities if open_spiel.is_same_game(game, self.compiled_game) else None
 
   @property

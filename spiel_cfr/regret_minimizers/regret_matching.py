@@ -5,16 +5,18 @@ Let r = utility - value be the regrets of an iteration, and R the cumulative reg
     R = max(R, 0) * positive_discount + min(R, 0) * negative_discount + r,    then, in regret matching+,  R = max(R, 0)
     strategy proportional to max(next_discount * R + prediction * r, 0), uniform where that is 0
 
-The four numbers may depend on the iteration. Any mixture of them is a minimizer. The ones with a name are
+The four numbers may depend on the iteration. Any mixture of them is a minimizer. Named members of the family:
 
 - regret matching: Hart and Mas-Colell, "A Simple Adaptive Procedure Leading to Correlated Equilibrium" (2000).
 - regret matching+: Tammelin, "Solving Large Imperfect Information Games Using CFR+" (2014).
-- of DCFR: Brown and Sandholm, "Solving Imperfect-Information Games via Discounted Regret Minimization" (2019).
-- of PCFR+: Farina, Kroer and Sandholm, "Faster Game Solving via Predictive Blackwell Approachability" (2021).
-- of SAPCFR+: Meng et al., "Faster Game Solving via Asymmetry of Step Sizes" (2025).
-- of DCFR+ and PDCFR+: Xu et al., "Minimizing Weighted Counterfactual Regret with Optimistic Online Mirror Descent"
-  (2024).
-- of HS-DCFR: Zhang, McAleer and Sandholm, "Faster Game Solving via Hyperparameter Schedules" (2024).
+- the minimizer of DCFR: Brown and Sandholm, "Solving Imperfect-Information Games via Discounted Regret Minimization"
+  (2019).
+- the minimizer of PCFR+: Farina, Kroer and Sandholm, "Faster Game Solving via Predictive Blackwell Approachability"
+  (2021).
+- the minimizer of SAPCFR+: Meng et al., "Faster Game Solving via Asymmetry of Step Sizes" (2025).
+- the minimizers of DCFR+ and PDCFR+: Xu et al., "Minimizing Weighted Counterfactual Regret with Optimistic Online
+  Mirror Descent" (2024).
+- the minimizer of HS-DCFR: Zhang, McAleer and Sandholm, "Faster Game Solving via Hyperparameter Schedules" (2024).
 """
 
 import dataclasses
@@ -122,10 +124,13 @@ class RegretMatching(RegretMinimizer):
   Attributes:
     positive_discount: number or schedule, not negative. The factor of positive cumulative regrets, before the regrets
       of the iteration are added.
-    negative_discount: number or schedule. The factor of negative cumulative regrets.
-    forgets_negative: whether negative cumulative regrets become 0 after each iteration, as in CFR+.
+    negative_discount: number or schedule, not negative. The factor of negative cumulative regrets, before the regrets
+      of the iteration are added. With 0, negative regrets still enter one prediction, before they are forgotten.
+    forgets_negative: whether negative cumulative regrets become 0 as soon as the regrets of the iteration are added, as
+      in CFR+. Without predictions, it plays the same strategies as `negative_discount=0`.
     next_discount: number or schedule, not negative. The factor of cumulative regrets in the next strategy.
-    prediction: number or schedule, not negative. The weight of the last regrets in the next strategy.
+    prediction: number or schedule, not negative. The weight of the prediction, the last iteration's regrets, in the
+      next strategy; 0 for no prediction.
   """
 
   positive_discount: Numbers = 1.0
@@ -142,7 +147,7 @@ class RegretMatching(RegretMinimizer):
 
   @property
   def observe(self) -> StepKernel:
-    """The fastest kernel for these numbers."""
+    """A property that returns a kernel: the fastest kernel for these numbers."""
     if not self._is_plain or (self.positive_discount, self.negative_discount) != (1.0, 1.0):
       return weighted_regret_matching
     return regret_matching_plus if self.forgets_negative else regret_matching
@@ -162,13 +167,16 @@ class RegretMatching(RegretMinimizer):
 
   @property
   def warm_forms(self) -> tuple[WarmForm, ...]:
-    """Both forms. Substitute regrets come first for a minimizer that remembers all regrets."""
+    """Both warm-start forms, the preferred first: "substitute" if all regrets are kept, otherwise "proportional"."""
     discounts = (self.positive_discount, self.negative_discount)
     remembers = discounts == (1.0, 1.0) and not self.forgets_negative
     return ("substitute", "proportional") if remembers else ("proportional", "substitute")
 
   def warm_action_state(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
-    """Returns the regrets times the discounted number of iterations, by the discount of their sign."""
+    """Returns cumulative regrets after iterations with the same regrets: regrets times the discounted iterations.
+
+    The discounts of positive and negative regrets apply to them, as if every iteration had added the same regrets.
+    """
     arguments.positive_integer(iterations, "iterations")
     positive = discounted_sum(self.positive_discount, iterations)
     negative = 0.0 if self.forgets_negative else discounted_sum(self.negative_discount, iterations)

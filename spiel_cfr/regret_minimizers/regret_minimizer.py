@@ -55,7 +55,7 @@ class RegretMinimizer(abc.ABC):
   @property
   @abc.abstractmethod
   def observe(self) -> StepKernel:
-    """The kernel that sees the utilities of an iteration, see the docstring of the module."""
+    """A property that returns the kernel that sees the utilities of an iteration, see the docstring of the module."""
 
   @property
   def predict(self) -> StepKernel | None:
@@ -161,7 +161,7 @@ def resumption(minimizer: RegretMinimizer) -> StepKernel:
   if minimizer.resume is None:
     raise errors.RestartError(
       f"{type(minimizer).__name__} can't go on from a given strategy, so no solver with it can be restarted. Give it a "
-      "kernel `resume`, see spiel_cfr.regret_minimizers.regret_minimizer, or take a solver with another minimizer."
+      "kernel `resume`, see spiel_cfr.regret_minimizers.regret_minimizer, or use a solver with another minimizer."
     )
   return minimizer.resume
 

@@ -77,7 +77,7 @@ class RayExecutor(concurrent.futures.Executor):
     )
     if count > len(cores):
       raise errors.ShardError(
-        f"Ray has {len(cores):,} cores, and each of {count:,} shards takes one. Take fewer shards, or start Ray with "
+        f"Ray has {len(cores):,} cores, and each of {count:,} shards takes one. Use fewer shards, or start Ray with "
         "more cores."
       )
     # An actor that requests a core would wait for ever once cores are lost. For an actor that requests nothing, not

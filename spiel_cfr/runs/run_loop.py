@@ -114,7 +114,10 @@ def run(
   checkpoints: Checkpoints | None = None,
   progress: bool = True,
 ) -> RunResult:
-  """Runs a solver until a stopping rule applies or Ctrl-C is pressed. Its policies are usable in any case.
+  """Runs a solver until iteration `iterations` in total, another stopping rule, or Ctrl-C.
+
+  `iterations` counts from the solver's first iteration: `run(solver, 5)` only evaluates a solver that has done 20;
+  `solver.run(5)` runs five more. The solver's policies are usable however the run ends.
 
       result = run(CFRPlusSolver("leduc_poker"), 10_000, target_exploitability=1e-4)
       print(result.reason, result.last.exploitability)

@@ -124,7 +124,7 @@ def certificate(solver: Solver) -> Certificate:
   if solver.compiled_game.shared_infosets is not None:
     raise errors.AbstractionError(
       f"In {solver.compiled_game} infosets are shared (imperfect recall), and the theorems that certificates check "
-      "are about perfect recall. Take buckets that remember the player's own actions."
+      "are about perfect recall. Use buckets that remember the player's own actions."
     )
   if solver.state.locked.any():
     raise errors.LockError(

@@ -46,9 +46,9 @@ class Iteration(NamedTuple):
 
   Attributes:
     t: the iteration.
-    old: the policy of the iteration in behavioural form.
-    new: the policy of the next iteration in behavioural form.
-    faced: the policy that the player faces in its update, in behavioural form.
+    old: the policy of the iteration in behavioral form.
+    new: the policy of the next iteration in behavioral form.
+    faced: the policy that the player faces in its update, in behavioral form.
     faced_sequence_form: the policy that the player faces, in sequence form.
   """
 

@@ -316,5 +316,5 @@ def test_an_array_is_a_policy():
     each.run(5)
   assert np.array_equal(solver.average_probabilities(), other.average_probabilities())
   for wrong in (probabilities[:-1], 2 * probabilities, np.full_like(probabilities, np.nan)):
-    with pytest.raises(errors.PolicyError, match="behavioural form"):
+    with pytest.raises(errors.PolicyError, match="behavioral form"):
       solver.warm_start(wrong)

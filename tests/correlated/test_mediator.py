@@ -219,7 +219,7 @@ def test_invalid_mixtures_are_refused():
   with pytest.raises(errors.ArgumentError, match="no profiles"):
     correlated.MixturePolicy("kuhn_poker", [])
   for profile in (uniform[:5], 2 * uniform):
-    with pytest.raises(errors.PolicyError, match="behavioural form"):
+    with pytest.raises(errors.PolicyError, match="behavioral form"):
       correlated.MixturePolicy("kuhn_poker", [profile])
   with pytest.raises(errors.PolicyError, match="no probabilities"):
     correlated.MixturePolicy("kuhn_poker", [{}])

@@ -136,7 +136,7 @@ class _Tables:
     self._solver = solver
 
   def strategies(self, player: int, features: Any, mask: Any) -> Any:
-    return self._solver._chances(player, features, mask, int(self._solver.iteration))
+    return self._solver._strategies(player, features, mask, int(self._solver.iteration))
 
 
 def _decisions(state: Any) -> Any:

@@ -202,7 +202,7 @@ def test_any_number_of_players(name):
 @pytest.mark.parametrize("players", [2, 3])
 def test_saddle_points_only(solver, players):
   source = random_games.random_game(3, players, zero_sum=players == 3, max_histories=60)
-  with pytest.raises(errors.UnsupportedGameError, match="Take a solver that minimizes regret"):
+  with pytest.raises(errors.UnsupportedGameError, match="Use a solver that minimizes regret"):
     solver(source)
 
 

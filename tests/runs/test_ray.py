@@ -187,7 +187,7 @@ def test_games_go_to_ray_and_back(tmp_path: pathlib.Path) -> None:
     "0 results are kept",
     "closed",
     "True True True",
-    "Ray has 2 cores, and each of 3 shards takes one. Take fewer shards, or start Ray with more.",
+    "Ray has 2 cores, and each of 3 shards takes one. Use fewer shards, or start Ray with more.",
   ]
 
 

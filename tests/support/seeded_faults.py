@@ -210,8 +210,8 @@ FAULTS = (
   Fault(
     "alternating updates face the strategies of the iteration before",
     _ITERATIONS,
-    "      steps = [step for players in updates for step in self.update(players).steps]",
-    "      steps = self.update(tuple(self.arrays.walk.players)).steps",
+    "      steps = [step for players in updates for step in self.update_chain(players).steps]",
+    "      steps = self.update_chain(tuple(self.arrays.walk.players)).steps",
     _OPEN_SPIEL,
   ),
   Fault(
@@ -337,7 +337,7 @@ FAULTS = (
     _EVALUATION,
   ),
   Fault(
-    "scores go to the other player",
+    "losses go to the other player",
     _EVALUATE,
     "evaluation.best_response_values[::-1] - compiled.constant_sum / 2",
     "evaluation.best_response_values - compiled.constant_sum / 2",

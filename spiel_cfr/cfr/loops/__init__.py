@@ -28,7 +28,7 @@ def make_loop(game: CompiledGame, minimizer: RegretMinimizer, averaging: Averagi
   if shared is not None and minimizer.predict is not None and spans_depths(shared, game.groups):
     raise errors.AbstractionError(
       f"{minimizer} predicts utilities from the deepest infosets up, which needs buckets of infosets of equal depth; "
-      "this game has others. Take a solver without predictions, such as DCFRSolver, or put the number of the player's "
+      "this game has others. Use a solver without predictions, such as DCFRSolver, or put the number of the player's "
       "own actions into the names of the buckets."
     )
   if partition is None:

@@ -113,7 +113,7 @@ class SolverArrays:
     self.state.strategy[sequences] = probabilities
 
   def set_strategy(self, probabilities: Float64s) -> None:
-    """Makes a behavioural form, shape (sequences,), the current policy; locked sequences stay."""
+    """Makes a behavioral form, shape (sequences,), the current policy; locked sequences stay."""
     self.state.strategy[:] = probabilities
     self.restore_locked()
     self.reach()

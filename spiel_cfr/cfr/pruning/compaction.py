@@ -78,7 +78,7 @@ class PrunableGame:
     elif not isinstance(game, EnumeratedGame):
       why = "lists no leaves, as in vector form. Compile it with vector_form=False"
     if why or not isinstance(game, EnumeratedGame):
-      raise errors.PruningError(f"{game.name} {why}, or take no pruning.")
+      raise errors.PruningError(f"{game.name} {why}, or use no pruning.")
     self.game, deciding = game, game.decisions
     self._payoff, self._tree = deciding.payoff, Tree(deciding.groups, deciding.parent)
     parent = deciding.parent.astype(np.int64)

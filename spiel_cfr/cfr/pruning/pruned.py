@@ -379,10 +379,10 @@ def _noted(solver: FullWidthSolver, rule: Rule) -> Noted:
     raise errors.PruningError(
       f"{minimizer} with {averaging} can't be pruned by the rule {rule!r}. Pruning is sound with CFR, and Hedge with a "
       'threshold, by either rule, and with CFR+ by "best_response"; with plain averages, whose weights are those of '
-      "regrets. Take Pruned(CFRPlusSolver(game)), or take no pruning."
+      "regrets. Use Pruned(CFRPlusSolver(game)), or use no pruning."
     )
   if solver.state.locked.any():
     raise errors.LockError(
-      f"{solver!r} has a locked policy, which can't be pruned. Take no pruning."
+      f"{solver!r} has a locked policy, which can't be pruned. Use no pruning."
     )
   return Noted(minimizer, weights)

@@ -158,14 +158,14 @@ class CompiledGame(abc.ABC):
     return sequence_form if self._map is None else self._map.to_original(sequence_form)
 
   def to_actions(self, probabilities: Float64s) -> Float64s:
-    """Converts behavioural form to the probability of each entry; entries with the same sequence share it."""
+    """Converts behavioral form to the probability of each entry; entries with the same sequence share it."""
     entries = self.all_action_sequences
     probabilities = arguments.numbers(probabilities, "probabilities", self.end)
     alike = 1 if self._map is None else abstraction_map.count_alike(entries, self._shape[1])
     return probabilities[entries] / alike
 
   def from_actions(self, entries: Float64s) -> Float64s:
-    """Converts probabilities of all entries to behavioural form; of infosets that play alike, the first one counts."""
+    """Converts probabilities of all entries to behavioral form; of infosets that play alike, the first one counts."""
     entries = arguments.numbers(entries, "entries", len(self.all_action_sequences))
     cells = slice(None) if self._map is None else abstraction_map.first_cells(*self._shape)
     result = np.zeros(self.end)

@@ -132,7 +132,7 @@ class PrivateMovesGame(CompiledGame):
     """
     player = arguments.integer(player, "player", 0, 1)
     arguments.of_type(infosets, "infosets", slice)
-    size = tensor_size(self.view, "Take strings or states.")
+    size = tensor_size(self.view, "Use strings or states.")
     states = self.first_states(player)[infosets]
     rows = [state.information_state_tensor(player) for state in states]
     return np.array(rows, np.float32).reshape(len(rows), size)

@@ -36,7 +36,7 @@ class Reach(NamedTuple):
 
 @step(Reach)
 def reach_pass(record: Reach) -> None:
-  """Converts behavioural strategies to sequence form; the probability of each root is given."""
+  """Converts behavioral strategies to sequence form; the probability of each root is given."""
   groups, parent, reach = record.tree.groups, record.tree.parent, record.reach
   strategy, sequence_form = record.strategy, record.sequence_form
   for group in range(np.uint64(groups.shape[0])):
@@ -53,7 +53,7 @@ def reach_pass(record: Reach) -> None:
 
 @step(Reach)
 def adopt_pass(record: Reach) -> None:
-  """Converts sequence form to behavioural strategies. Infosets with reach probability 0 keep their strategy."""
+  """Converts sequence form to behavioral strategies. Infosets with reach probability 0 keep their strategy."""
   groups, parent = record.tree.groups, record.tree.parent
   strategy, sequence_form = record.strategy, record.sequence_form
   for group in range(np.uint64(groups.shape[0])):
@@ -67,7 +67,7 @@ def adopt_pass(record: Reach) -> None:
 
 
 def reach(tree: Tree, strategy: AnyFloats, sequence_form: AnyFloats, scratch: Scratch) -> Step:
-  """Returns the step that converts behavioural strategies to sequence form; both have shape (sequences,)."""
+  """Returns the step that converts behavioral strategies to sequence form; both have shape (sequences,)."""
   return reach_pass.on(Reach(tree, strategy, sequence_form, scratch.value), strategy.dtype)
 
 

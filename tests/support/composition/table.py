@@ -157,7 +157,7 @@ REFUSALS: tuple[Refusal, ...] = (
   Refusal(
     errors.NotFiniteError,
     "The policy counts for more iterations than the horizon; beyond it, weights overflow float32.",
-    "Take a smaller power",
+    "Use a smaller power",
     lambda cell: (
       cell.operation.name == "warm start, transfer"
       and "float32" in cell.form.name
@@ -179,7 +179,7 @@ REFUSALS: tuple[Refusal, ...] = (
   Refusal(
     errors.UnsupportedGameError,
     "Excessive gaps and mirror prox are saddle-point methods, for two-player constant-sum games only.",
-    "Take a solver that minimizes regret",
+    "Use a solver that minimizes regret",
     lambda cell: _is_for_saddle_points(cell) and not _has_saddle_points(cell.form),
   ),
   Refusal(
@@ -191,7 +191,7 @@ REFUSALS: tuple[Refusal, ...] = (
   Refusal(
     errors.AbstractionError,
     "Networks take features of OpenSpiel's infosets, and an abstraction merges several of them.",
-    "Take its `original`",
+    "Use its `original`",
     lambda cell: cell.form.buckets is not None and cell.solver.startswith("deep"),
   ),
   Refusal(
