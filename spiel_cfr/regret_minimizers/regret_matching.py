@@ -56,7 +56,7 @@ from spiel_cfr.regret_minimizers.schedules import (
 
 @block_kernel
 def regret_matching(block: Block) -> None:
-  """Regret += utility - value;  strategy = max(regret, 0) / sum of max(regret, 0). Up to `tie`, a regret counts as 0."""
+  """Regret += utility - value;  strategy = max(regret, 0) / sum of max(regret, 0). Up to `tie`, regrets count as 0."""
   regret, zero = block.action_state[0], full(0.0)
   for i in lanes(block):
     value, tie, total = expected_value(block, i), tolerance(block, i), zero

@@ -155,7 +155,7 @@ def test_below_a_public_state(tmp_path):
   for below, message in (
     ([], "would be empty"),
     (3, "below must be"),
-    (search.public_states("kuhn_poker").natural_cut()[0], "not in leduc"),
+    (search.public_states("kuhn_poker").natural_cut()[0], "not of leduc"),
   ):
     with pytest.raises(errors.ArgumentError, match=message):
       spiel_cfr.explore(solver, tmp_path / "none.html", below=below)

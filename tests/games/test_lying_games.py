@@ -204,5 +204,5 @@ def test_states_of_other_games(name: str) -> None:
     lambda: mediator.recommend(state, 0),
     lambda: search.public_states("kuhn_poker").public_state_of(state),
   ):
-    with pytest.raises(errors.ArgumentError, match="is none of"):
+    with pytest.raises(errors.ArgumentError, match=", not of"):
       ask()

@@ -221,7 +221,7 @@ class GameView:
     game = answers.game_of(state)
     mine, simultaneous = _kind(self.game), self.game.get_parameters().get("game", {})
     if _kind(game) not in (mine, (simultaneous.get("name"), self.num_players)):
-      raise errors.ArgumentError(f"The state of {game} is none of {self.game}.")
+      raise errors.ArgumentError(f"The state is one of {game}, not of {self.game}.")
 
   def own_state(self, state: Any, player: int) -> Any:
     """Returns the state of this view's own game that corresponds to a state of `look_up`; see `check_state`."""
