@@ -243,7 +243,7 @@ def test_bad_arguments_are_named():
   with pytest.raises(errors.ArgumentError, match="with leaf values"):
     search.Subgame(tree[0], ones, bounds, lambda _, ranges: ranges)
   leduc = search.public_states("leduc_poker")
-  with pytest.raises(errors.ArgumentError, match="is none of"):
+  with pytest.raises(errors.ArgumentError, match=", not of"):
     search.SolvedValues(tree)(leduc.natural_cut()[:1], np.ones((1, 2, 6)))
   with pytest.raises(errors.PolicyError):
     search.ResponseValues(tree, {"nonsense": {0: 1.0}})
