@@ -41,6 +41,7 @@ class ListedTree(ForestTree):
 
   @property
   def game(self) -> CompiledGame:  # type: ignore[override]
+    """The compiled game; raises UnsupportedGameError for a part of a game."""
     if self._game is None:
       raise errors.UnsupportedGameError(
         "This public state is in a part of the game, which was walked from its root on and has no compiled game. Use "
