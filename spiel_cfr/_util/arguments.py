@@ -144,7 +144,7 @@ def weights(value: Any, name: str) -> Float64s:
 
 
 def numbers(value: Any, name: str, least: int) -> npt.NDArray[Any]:
-  """Returns `value` as an array of numbers with at least `least` elements, and no copy of an array.
+  """Returns `value` as an array of numbers or of booleans with at least `least` elements, without a copy of an array.
 
   Raises:
     ArgumentError: `value` is anything else.
@@ -153,7 +153,7 @@ def numbers(value: Any, name: str, least: int) -> npt.NDArray[Any]:
     result = np.asarray(value)
   except (TypeError, ValueError):
     result = np.zeros(())
-  if result.dtype.kind not in "fiu" or result.ndim != 1 or len(result) < least:
+  if result.dtype.kind not in "fiub" or result.ndim != 1 or len(result) < least:
     raise errors.ArgumentError(f"{name} must be {least} numbers, not {shortened(value)}.")
   return result
 
