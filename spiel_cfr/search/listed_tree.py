@@ -1,4 +1,4 @@
-"""Public states of listed histories as a tree for search."""
+"""The tree of public states for games whose histories are listed."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,11 +21,11 @@ from spiel_cfr.search.search_tree import PublicState
 
 
 class ListedTree(ForestTree):
-  """All public states of a game whose histories are listed. Make one with `public_states`.
+  """All public states of a game whose histories are listed; `public_states` makes one.
 
   Attributes:
-    game: the compiled game. A tree of a part of the game, as leaf values get it, has none and raises.
-    histories: its histories as arrays.
+    game: the compiled game. A tree of a part of the game, as in bots and leaf values, has none and raises an error.
+    histories: the histories as arrays.
     listed: `ListedRows`. The public states of the histories, and both players' private states.
   """
 
@@ -94,10 +94,10 @@ class ListedTree(ForestTree):
     return f"{len(nodes):,} histories such as [{history}], {known} private states"
 
   def public_state_of(self, state: Any) -> PublicState:
-    """Returns the public state of one of OpenSpiel's states.
+    """Returns the public state of a state of OpenSpiel.
 
     Raises:
-      ArgumentError: the state is terminal, or none of this game.
+      ArgumentError: the state is terminal, or does not belong to this game.
     """
     histories = self.histories
     own = self.game.view.own_state(state, max(0, answers.current_player(state)))
