@@ -66,8 +66,8 @@ KINDS: Mapping[str, tuple[int, int]] = FrozenMapping(
 # The kinds whose gaps need the profiles.
 NORMAL_FORMS = NORMAL_FORM, MIXED_NORMAL_FORM = "normal-form", "mixed normal-form"
 _BLIND = ("extensive-form coarse", "coarse", "agent-form coarse", "blind counterfactual")
-# For each set of deviations, the kinds of gap that its regrets determine, strongest first. If all regrets are 0, these
-# gaps are 0.
+# For each set of deviations, the kinds of gap that its regrets determine; the first is the default. If all regrets are
+# 0, these gaps are 0.
 MEASURED: Mapping[str, tuple[str, ...]] = FrozenMapping(
   {
     "blind action": ("agent-form coarse",),
@@ -133,8 +133,8 @@ def _best_gains(
       max(sum over b of following(b), gain of the last memory)                         before it sees b
       sum over b of  max(following(b), max over a of s(last, b, a) + triggered(b, a))  after it sees b
 
-  A deviator who may return to following gains at least 0. If it may return after an internal deviation, it also gains at
-  least the best internal deviation here.
+  A deviator who may return to following gains at least 0. If it may return after an internal deviation, it also gains
+  at least what the best internal deviation here gains.
   """
   sizes = np.repeat(*game.groups[:, [ACTIONS, COUNT]].astype(np.int64).T).tolist()
   shapes = list(zip(np.diff(memories.begin).tolist(), sizes, strict=True))
