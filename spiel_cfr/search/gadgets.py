@@ -51,7 +51,7 @@ class Gadget:
     arguments.real_number(self.mixed, "mixed", 0.0, math.nextafter(1.0, 0.0))
     if self.front == "deal" and (self.reach or self.mixed):
       raise errors.ArgumentError(
-        "Where chance deals J there is no bound: reach and mixed are for the fronts 'choice' and 'pick'."
+        "The front 'deal' has no bound: reach and mixed are for the fronts 'choice' and 'pick'."
       )
 
   @property

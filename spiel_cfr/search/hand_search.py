@@ -84,8 +84,8 @@ class HandSearch:
     else:
       if gadget.is_safe:
         warnings.warn(
-          "A river is solved by the gadget 'unsafe', which promises nothing: the blueprint does not answer everywhere "
-          "in it, or not in half of the time. Give a blueprint that has all rivers, or more seconds.",
+          "A river is solved with the gadget 'unsafe', without any guarantee, because the blueprint lacks a decision "
+          "there or was not read in half of the time. Give a blueprint that has all rivers, or more seconds.",
           UnsafeSearchWarning,
           stacklevel=2,
         )

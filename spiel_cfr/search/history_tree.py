@@ -92,7 +92,7 @@ class HistoryTree:
     if not found.infosets:
       raise errors.UnsupportedGameError(
         f"Search is for games in which players decide; in {view.game} none does after "
-        f"[{roots[0].history_str()}]. solve_lp(game).value is what players get."
+        f"[{roots[0].history_str()}]. solve_lp(game).value is the value of the game."
       )
     columns = listed.columns()
     self.parent, self.action, self.mover = columns["parent"], columns["action"], columns["mover"]
@@ -312,8 +312,8 @@ class HistoryTree:
         number = int(infoset[int(np.flatnonzero(wrong)[0])])
         owner, name = int(self.owner[number]), self.infostate(number)
         raise errors.UnsupportedGameError(
-          f"Player {owner} comes to infostate {name!r} {what}, so that histories have no public states. Search needs "
-          'perfect recall, of how many moves there were too; compile_game(..., infostate="history") often has it.'
+          f"Player {owner} comes to infostate {name!r} {what}. Search needs perfect recall, including the number of "
+          'moves. compile_game(..., infostate="history") often provides it.'
         )
 
 

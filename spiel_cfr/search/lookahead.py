@@ -369,7 +369,7 @@ class Lookahead:
     result = np.moveaxis(result.reshape(ranges.shape[3], *ranges.shape[:3]), 0, 3)
     result = np.where(self._is_private[..., None], result, 0.0)
     if not np.isfinite(result).all():
-      raise errors.ArgumentError("leaf_values must return finite numbers, and returns others.")
+      raise errors.ArgumentError("leaf_values returned numbers that are not finite.")
     return result
 
 
@@ -390,8 +390,8 @@ def _region(tree: ForestTree, root: int, depth: int) -> tuple[Int64s, list[int]]
         goes_on.append(number)
       elif min(own) < 0:
         raise errors.UnsupportedGameError(
-          f"At {PublicState(tree, number)!r} chance or a player is to move, so that no search can stop there: give no "
-          "leaf_values, or another depth."
+          f"At {PublicState(tree, number)!r} either chance or a player may be to move, so search cannot stop there. "
+          "Give another depth, or no leaf_values."
         )
       else:
         leaves.append(number)

@@ -62,7 +62,7 @@ def list_histories(game: AnyGame, max_histories: int = DEFAULT_MAX_HISTORIES) ->
   found = tree_of(compiled.view, limit)
   if [*map(list, compiled.infostates)] != found.names:
     raise errors.InconsistentInfosetError(
-      f"{compiled} has other infosets than its states have now; compile it again. Files do not keep action filters."
+      f"{compiled} has other infosets than its OpenSpiel states. Compile it again: files do not keep action filters."
     )
   return ListedTree(compiled, found)
 
@@ -70,8 +70,8 @@ def list_histories(game: AnyGame, max_histories: int = DEFAULT_MAX_HISTORIES) ->
 def _check_kind(compiled: CompiledGame) -> None:
   if not compiled.is_two_player_constant_sum:
     raise errors.UnsupportedGameError(
-      f"Search is for constant-sum games of two players; {compiled.name} is not one. With more players, or "
-      "other sums, no search is safe."
+      f"Search is for constant-sum games of two players; {compiled.name} is not one. No search is safe with more "
+      "players or with returns that do not sum to a constant."
     )
 
 
@@ -87,7 +87,7 @@ def check_cut(game: AnyGame, cut: Any) -> list[PublicState]:
       f"cut must be a list of public states, each a PublicState, not {arguments.shortened(cut)}."
     )
   if not cut:
-    raise errors.ArgumentError(f"The cut of {game} has no public state: name a cut that has some.")
+    raise errors.ArgumentError(f"The cut of {game} is empty: it must contain a public state.")
   wanted, tree = compile_game(game).original, cut[0].tree
   for state in cut:
     own_game = state.tree.game
@@ -106,6 +106,6 @@ def check_cut(game: AnyGame, cut: Any) -> list[PublicState]:
   marked[[state.number for state in cut]] = True
   if len(tree.first_of(marked)) < len(cut):
     raise errors.ArgumentError(
-      "The public states of a cut are not below each other, and named once."
+      "The public states of a cut must be distinct, and not below each other."
     )
   return list(cut)

@@ -233,7 +233,7 @@ class _Checkpoint:
     try:
       if header["run"] != self._run:
         raise errors.CheckpointMismatchError(
-          f"{self._path} is of another game or blueprint, or of other arguments. Give another file, or delete it."
+          f"{self._path} belongs to another game or blueprint, or to other arguments. Give another file, or delete it."
         )
       entries, steps = arrays["entries"], [Step(*step) for step in header["steps"]]
       require_array(entries, "entries", np.float64, len(self._start))

@@ -64,7 +64,7 @@ class RiverTree(SearchTree):
     self.places = [(0, 0)] if is_river else [(board, first) for first in firsts for board in boards]
     if not self.places:
       raise errors.ArgumentError(
-        "No public cards are dealt here, and what follows the last ones is what is solved again: solve the game itself."
+        "No public cards are dealt in this game, so it has no river to re-solve: solve the game itself."
       )
     self.betting = {first: betting_subtree(nodes, first) for _, first in self.places}
     self.above = np.full(len(self.places), NONE)
@@ -109,18 +109,19 @@ class RiverTree(SearchTree):
 
   def as_forest(self) -> Any:
     raise errors.UnsupportedGameError(
-      "Over vectors of hands no histories are listed, and no search stops at a river: ask for private states, beliefs "
-      "and values."
+      "Over vectors of hands no histories are listed, and search cannot stop at a river. Use private_states, beliefs "
+      "and private_values."
     )
 
   def check_search(self, solver: str | None, *, has_cut: bool, has_checkpoint: bool) -> None:
     if has_cut or has_checkpoint:
       raise errors.ArgumentError(
-        "Over vectors of hands rivers are the cut, and there are no checkpoints."
+        "Over vectors of hands, the cut is always all rivers, and checkpoints are not supported: leave out cut and "
+        "checkpoint."
       )
     if solver == "lp":
       raise errors.ArgumentError(
-        "Programs would have a pair of hands a row: name a full-width solver."
+        "Over vectors of hands, linear programs would be too large: name a full-width solver."
       )
 
   def described(self, number: int) -> str:
@@ -267,7 +268,7 @@ class _Subgame(PublicTreeGame):
   def view(self) -> GameView:
     """Raises NoStatesError."""
     raise errors.NoStatesError(
-      "A river that is solved again has no states, which solvers need that sample: give a full-width solver."
+      "The game of a river has no OpenSpiel states, which sampling solvers need: name a full-width solver."
     )
 
   def _builder(self, layout: Layout, above: Int32s) -> PayoffBuilder:

@@ -96,11 +96,11 @@ class SearchBot(DrawingBot):
     if (blueprint is None) != (leaf_values is not None):
       given = "no policy" if blueprint is None else "a policy, and there are leaf_values"
       raise errors.ArgumentError(
-        f"The blueprint is {given}: give a blueprint, or None and leaf_values."
+        f"The blueprint is {given}: give either a blueprint, or None with leaf_values."
       )
     if leaf_values is not None and (seconds is not None or solver != _SOLVER):
       raise errors.ArgumentError(
-        "With leaf_values the bot does iterations of PCFR+: leave seconds and solver out."
+        "With leaf_values, the bot always runs iterations of PCFR+: leave out seconds and solver."
       )
     super().__init__({} if blueprint is None else blueprint, player, seed=seed)
     arguments.integer(player, "player", 0, 1)

@@ -95,8 +95,7 @@ class StateAbove:
         }
       if len(states) + len(moves) > limit:
         raise errors.GameTooLargeError(
-          f"In {view.game} there are more than {limit:,} histories that may be played, for all that is common "
-          "knowledge. Raise max_histories."
+          f"A public state of {view.game} contains more than {limit:,} histories. Raise max_histories."
         )
       for action, chance in moves.items():
         child = view.child(state, action)

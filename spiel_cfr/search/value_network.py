@@ -180,7 +180,7 @@ def learn_values(
     arguments.of_type(each, "examples[...]", Examples)
   states = [state for each in examples for state in each.public_states]
   if not states:
-    raise errors.ArgumentError("examples must have a public state at least.")
+    raise errors.ArgumentError("examples must contain at least one public state.")
   width = max(each.ranges.shape[2] for each in examples)
   learned = network if isinstance(network, ValueNetwork) else None
   encoder = learned._encoder if learned else _Encoder(width)
