@@ -88,10 +88,10 @@ class ListedTree(ForestTree):
     return np.bincount(places[player], chance * weights[places[1 - player]]).astype(np.float64)
 
   def described(self, number: int) -> str:
-    known = " x ".join(str(len(self.names(number, player))) for player in (0, 1))
+    counts = " x ".join(str(len(self.names(number, player))) for player in (0, 1))
     nodes = self.listed.histories_of[number]
     history = " ".join(map(str, self.histories.history(int(nodes[0]))))
-    return f"{len(nodes):,} histories such as [{history}], {known} private states"
+    return f"{len(nodes):,} histories such as [{history}], {counts} private states"
 
   def public_state_of(self, state: Any) -> PublicState:
     """Returns the public state of a state of OpenSpiel.

@@ -147,12 +147,12 @@ class VectorRows:
     counts = np.bincount(matrix, minlength=len(self.payoffs))
     return np.split(edges[order], np.cumsum(counts)[:-1])
 
-  def states(self, number: int, chosen: Any = slice(None)) -> list[Any]:
+  def states(self, number: int, deals: Any = slice(None)) -> list[Any]:
     """Returns OpenSpiel's states at a node, one for each possible deal, or for a choice of these deals."""
     game = self.game
     alive = game.tree.weights[game.tree.kind[number]] >= 0
     result = []
-    for path in game.tree.deals.paths[alive][chosen]:
+    for path in game.tree.deals.paths[alive][deals]:
       result.append(game.view.new_initial_state())
       for action in [*path[path >= 0].tolist(), *game.tree.actions_above(number)]:
         result[-1].apply_action(action)

@@ -81,9 +81,9 @@ class VectorTree(ForestTree):
     return np.asarray(reach[self.nodes.types(number)[player]])
 
   def described(self, number: int) -> str:
-    known = " x ".join(map(str, self.num_private_states(number)))
+    counts = " x ".join(map(str, self.num_private_states(number)))
     moves = " ".join(map(str, self.game.tree.actions_above(number)))
-    return f"[{moves}] after the deal, {known} types"
+    return f"[{moves}] after the deal, {counts} types"
 
   def public_state_of(self, state: Any) -> PublicState:
     """Returns the public state of a state of OpenSpiel.
