@@ -32,8 +32,8 @@ class Gadget:
     front: the opponent's move before the subgame. "deal": no move; chance deals J by w and r. "choice": chance deals J
       by w, and the opponent takes the bound or plays on. "pick": the opponent picks J and pays the bound.
     reach: True for the bound v(J) + g(J), False for v(J).
-    mixed: how much of play the opponent enters as its blueprint does. With "pick", J is dealt by w and r in this part
-      of all plays. With "choice", the opponent has to play on at J with probability `mixed` times r(J) / max r.
+    mixed: the part of play that enters J as the opponent's blueprint does. With "pick", J is dealt by w and r in this
+      part of all plays. With "choice", the opponent has to play on at J with probability `mixed` times r(J) / max r.
   """
 
   front: str

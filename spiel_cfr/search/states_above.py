@@ -95,7 +95,7 @@ class StateAbove:
         }
       if len(states) + len(moves) > limit:
         raise errors.GameTooLargeError(
-          f"A public state of {view.game} contains more than {limit:,} histories. Raise max_histories."
+          f"One move after a public state of {view.game} there are more than {limit:,} histories. Raise max_histories."
         )
       for action, chance in moves.items():
         child = view.child(state, action)
