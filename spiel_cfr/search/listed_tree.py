@@ -24,7 +24,6 @@ class ListedTree(ForestTree):
   """All public states of a game whose histories are listed; `public_states` makes one.
 
   Attributes:
-    game: the compiled game. A tree of a part of the game, as in bots and leaf values, has none and raises an error.
     histories: the histories as arrays.
     listed: `ListedRows`. The public states of the histories, and both players' private states.
   """
@@ -41,11 +40,11 @@ class ListedTree(ForestTree):
 
   @property
   def game(self) -> CompiledGame:  # type: ignore[override]
-    """The compiled game; raises UnsupportedGameError for a part of a game."""
+    """The compiled game; raises UnsupportedGameError in a tree of a part of the game."""
     if self._game is None:
       raise errors.UnsupportedGameError(
-        "This public state is in a part of the game, which was walked from its root on and has no compiled game. Use "
-        "search.public_states(game) for public states with values, beliefs and subgames."
+        "This public state belongs to a part of the game that a bot or self_play has walked, without a compiled game. "
+        "Use search.public_states(game) for public states with values, beliefs and subgames."
       )
     return self._game
 

@@ -369,7 +369,7 @@ class Lookahead:
     result = np.moveaxis(result.reshape(ranges.shape[3], *ranges.shape[:3]), 0, 3)
     result = np.where(self._is_private[..., None], result, 0.0)
     if not np.isfinite(result).all():
-      raise errors.ArgumentError("leaf_values returned numbers that are not finite.")
+      raise errors.ArgumentError("leaf_values must return finite numbers, without NaN or infinity.")
     return result
 
 

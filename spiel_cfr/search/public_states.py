@@ -87,7 +87,9 @@ def check_cut(game: AnyGame, cut: Any) -> list[PublicState]:
       f"cut must be a list of public states, each a PublicState, not {arguments.shortened(cut)}."
     )
   if not cut:
-    raise errors.ArgumentError(f"The cut of {game} is empty: it must contain a public state.")
+    raise errors.ArgumentError(
+      f"The cut of {game} has no public state. A cut must contain at least one."
+    )
   wanted, tree = compile_game(game).original, cut[0].tree
   for state in cut:
     own_game = state.tree.game
