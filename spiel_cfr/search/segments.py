@@ -21,8 +21,8 @@ def check_view(view: GameView) -> None:
     )
   if view.declared_sum is None or view.game.get_type().short_name == "efg_game":
     raise errors.UnsupportedGameError(
-      "Bots search only games whose type declares a constant sum, and in which players who are not to move know what "
-      f"they are told. {view.game} is not such a game, or does not say so. Compile it and call resolve."
+      "Bots search only games whose type says that returns sum to a constant, and in which players who are not to move "
+      f"know what they are told. {view.game} is not such a game, or does not say so. Compile it and call resolve."
     )
 
 
