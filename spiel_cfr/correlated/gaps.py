@@ -14,9 +14,10 @@ infoset that a player reaches, it recommends an action drawn from the player's s
 
 The gap is the sum over players of the best deviator's gain: 0 in an equilibrium of that kind. OpenSpiel computes the
 first five kinds and the last from lists of profiles: `cce_dist`, `EFCCEDist`, `EFCEDist`, `AFCCEDist`, `AFCEDist` and
-`ce_dist`. Here only the two normal-form kinds need the profiles (`MixturePolicy.gap`). The gain of the others is a sum
-of regrets, so sums of regrets by memory determine it; docs/theory/correlated.md has the proof. Each set in `DEVIATIONS`
-whose deviators follow again has a gap of its name.
+`ce_dist`. Here only the two normal-form kinds need the profiles (`MixturePolicy.gap`). A *memory* is the information
+that a deviator has, at an infoset, of earlier recommendations. The gain of the other kinds of deviators is a sum of
+regrets. Summed regrets of each memory therefore determine the gain; docs/theory/correlated.md has the proof. If the
+deviators of a set in `DEVIATIONS` follow again, there is a gap with the name of the set.
 """
 
 from collections.abc import Mapping
@@ -41,10 +42,10 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COUNT
 from spiel_cfr.policies import open_spiel
 
-# Begin of a deviation: before the game; at an infoset, before or after the recommendation there.
+# Where a deviation begins: before the game, or at an infoset, before or after the recommendation there.
 _BEFORE_GAME, _UNSEEN, _SEEN = range(3)
-# Its end, where the deviator follows again: never; after an external deviation; after an external or internal one;
-# after its first action; at any time, with all recommendations seen.
+# Where a deviation ends, so that the deviator follows again: never; after an external deviation; after an external or
+# internal deviation; after its first action; or at any time, if the deviator sees all recommendations.
 _NEVER, _AFTER_EXTERNAL, _AFTER_ANY, _AFTER_FIRST, _ANY_TIME = range(5)
 KINDS: Mapping[str, tuple[int, int]] = FrozenMapping(
   {
@@ -65,8 +66,8 @@ KINDS: Mapping[str, tuple[int, int]] = FrozenMapping(
 # The kinds whose gaps need the profiles.
 NORMAL_FORMS = NORMAL_FORM, MIXED_NORMAL_FORM = "normal-form", "mixed normal-form"
 _BLIND = ("extensive-form coarse", "coarse", "agent-form coarse", "blind counterfactual")
-# Set of deviations -> kinds whose gaps its regrets determine. The gaps are 0 if the regrets are; the first is the
-# strongest kind.
+# For each set of deviations, the kinds of gap that its regrets determine; the first is the default. If all regrets are
+# 0, these gaps are 0.
 MEASURED: Mapping[str, tuple[str, ...]] = FrozenMapping(
   {
     "blind action": ("agent-form coarse",),
@@ -126,12 +127,14 @@ def _best_gains(
       max over a of  r(m, a) + sum over b of s(m, b, a) + deviating(m, a)
       sum over b of  max over a of  s(m, b, a) + recalling(m, b, a)           if it sees all recommendations
 
-  A player who has followed so far gains what its first memory gains. If it may begin to deviate here, it gains
+  A player who has followed so far gains as much as the first memory of the infoset. If it may begin to deviate here, it
+  gains
 
       max(sum over b of following(b), gain of the last memory)                         before it sees b
       sum over b of  max(following(b), max over a of s(last, b, a) + triggered(b, a))  after it sees b
 
-  Deviators who may follow again gain at least 0; if also after an internal deviation, at least its best gain here.
+  A deviator who may return to following gains at least 0. If it may return after an internal deviation, it also gains
+  at least what the best internal deviation here gains.
   """
   sizes = np.repeat(*game.groups[:, [ACTIONS, COUNT]].astype(np.int64).T).tolist()
   shapes = list(zip(np.diff(memories.begin).tolist(), sizes, strict=True))

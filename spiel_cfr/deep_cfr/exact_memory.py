@@ -22,7 +22,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.infoset_features import Float32s
 from spiel_cfr.mccfr.compiled_engine import CompiledEngine
 from spiel_cfr.mccfr.infoset_table import Entries
-from spiel_cfr.mccfr.traversal import Workspace, begin_traversal, traverse, valued
+from spiel_cfr.mccfr.traversal import Workspace, begin_traversal, num_visited, traverse
 from spiel_cfr.mccfr.updates import FullAverage, average_all
 
 
@@ -51,7 +51,7 @@ def collect(record: Collect) -> None:
   A sample is v(h, a) - v(h), without the weight that corrects for the player's own exploration.
   """
   entries, workspace, weight = record.entries, record.workspace, record.numbers[0]
-  for i in range(valued(workspace)):
+  for i in range(num_visited(workspace)):
     begin = np.uint64(workspace.reached[i])
     end = begin + np.uint64(entries.touched[begin])
     entries.touched[begin] = 0

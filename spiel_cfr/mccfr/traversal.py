@@ -60,8 +60,8 @@ WEIGHT, AVERAGE = range(2)
 _NODE, _ACTION, _END = range(3)
 # Sentinels in place of a node: the traversal is over; no child is left.
 OVER, _NONE = np.uint64(0xFFFF_FFFF_FFFF_FFFF), np.uint64(0xFFFF_FFFF_FFFF_FFFE)
-# Indices of an iteration's numbers: its averaging weight, and the sums of the logarithms of the discounts on positive
-# and negative regrets so far, those of the iteration included.
+# Indices of an iteration's numbers: its averaging weight, and the summed log-discounts on positive and on negative
+# regrets, up to and including this iteration.
 AVERAGE_WEIGHT, POSITIVE, NEGATIVE = range(3)
 
 
@@ -70,15 +70,15 @@ class Workspace(NamedTuple):
 
   Attributes:
     position: uint64 (5,). `NODE`: the next history, or `OVER`. `DEPTH`: the number of frames. `REACHED`: the number of
-      infosets valued. `LISTED`: the only history that a traversal with `waits` may enter. `START`: the position of the
-      random numbers at the beginning of the iteration.
+      infosets visited for the updating player. `LISTED`: the only history that a traversal with `waits` may enter.
+      `START`: the position of the random numbers at the beginning of the iteration.
     frames: uint64 (depth, 3). The node of each open decision, the action under way, and the end of the actions to
       explore.
     weights: float64 (depth + 1, 2). The sample weights in regrets, `WEIGHT`, and in averages, `AVERAGE`, of each open
       decision; the last row in use is that of the next history.
     explored: float64 (depth, actions). The probability that an action is explored.
     values: float64 (depth, actions). The values v(h, a) of the open decisions.
-    reached: uint32 (infosets,). The infosets valued, as the entry of their action 0.
+    reached: uint32 (infosets,). For each infoset visited for the updating player, the entry of its action 0.
   """
 
   position: Counts
@@ -243,7 +243,7 @@ def next_child(record: Traversal, depth: int) -> Any:
   node, action = workspace.frames[frame, _NODE], workspace.frames[frame, _ACTION]
   end, explored = workspace.frames[frame, _END], workspace.explored[frame]
   if rule_of(record, node) == _BY_AVERAGE:
-    # Certain actions use no random number.
+    # Actions explored with probability 1 draw no random number.
     while action < end and explored[action] < 1.0 and next_uniform(counters) >= explored[action]:
       action += _ONE
     workspace.frames[frame, _ACTION] = action
@@ -303,6 +303,6 @@ def close_decision(record: Traversal, depth: int) -> float:
 
 
 @inlined
-def valued(workspace: Workspace) -> Any:
-  """Returns the number of infosets that a finished traversal has valued; 0 if it is unfinished."""
+def num_visited(workspace: Workspace) -> Any:
+  """Returns the number of infosets that a finished traversal has visited for the updating player; 0 if unfinished."""
   return workspace.position[REACHED] if workspace.position[NODE] == OVER else _ZERO

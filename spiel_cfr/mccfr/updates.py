@@ -19,7 +19,7 @@ from spiel_cfr.mccfr.traversal import (
   POSITIVE,
   Traversal,
   Workspace,
-  valued,
+  num_visited,
 )
 from spiel_cfr.regret_minimizers.oftrl import Hedge
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
@@ -53,7 +53,7 @@ def discount_regrets(record: Update) -> None:
   """Multiplies regrets by all discounts since the last visit to their infoset."""
   entries, numbers, reached = record.entries, record.numbers, record.workspace.reached
   regret, caught_up = entries.regret, entries.caught_up
-  for i in range(valued(record.workspace)):
+  for i in range(num_visited(record.workspace)):
     begin = np.uint64(reached[i])
     of_positive = np.exp(numbers[POSITIVE] - caught_up[0, begin])
     of_negative = np.exp(numbers[NEGATIVE] - caught_up[1, begin])
@@ -67,7 +67,7 @@ def match_sampled_regrets(record: Update) -> None:
   """Adds the estimates to the regrets, sets estimates to 0, and plays in proportion to positive regrets."""
   entries, reached = record.entries, record.workspace.reached
   regret, strategy, increment = entries.regret, entries.strategy, entries.increment
-  for i in range(valued(record.workspace)):
+  for i in range(num_visited(record.workspace)):
     begin = np.uint64(reached[i])
     end = begin + np.uint64(entries.touched[begin])
     entries.touched[begin] = 0
@@ -108,7 +108,7 @@ def exponentiate_regrets(record: HedgeUpdate) -> None:
   entries, reached = record.entries, record.workspace.reached
   regret, strategy, increment = entries.regret, entries.strategy, entries.increment
   iteration = record.counters[ITERATIONS] + 1.0
-  for i in range(valued(record.workspace)):
+  for i in range(num_visited(record.workspace)):
     begin = np.uint64(reached[i])
     actions = np.uint64(entries.touched[begin])
     end = begin + actions

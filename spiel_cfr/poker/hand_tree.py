@@ -22,7 +22,7 @@ from spiel_cfr.games.vector.public_tree import (
   NO_EDGE,
   NOT_FIRST,
   PLAYERS,
-  Above,
+  LastEdges,
   PublicTree,
 )
 from spiel_cfr.poker.betting_tree import BettingNode, Kind
@@ -40,7 +40,7 @@ class HandTree(PublicTree):
   """The public tree of a poker game. Make one with `hand_tree`.
 
   Attributes:
-    edges_above: Above. `PublicTree.above`.
+    edges_above: LastEdges. `PublicTree.above`.
     terminal_board: int32 (terminals,). The number of each terminal's board.
     payoff: float64 (terminals,). The payoff of player 0 at a fold, of the winner at a showdown.
     is_fold: bool (terminals,). Whether a terminal is a fold.
@@ -51,7 +51,7 @@ class HandTree(PublicTree):
     boards: list of Board. All boards, the one at the beginning first.
   """
 
-  edges_above: Above
+  edges_above: LastEdges
   terminal_board: Int32s
   payoff: Float64s
   is_fold: Bools
@@ -71,7 +71,7 @@ class HandTree(PublicTree):
     return [board.infoset_of_hand for board in self.boards]
 
   @property
-  def above(self) -> Above:
+  def above(self) -> LastEdges:
     """The last edge of each player, from `hand_tree`.
 
     The betting of a gadget has nodes without an edge above, at which `PublicTree.above` would not arrive.
@@ -209,7 +209,7 @@ def hand_tree(deal: Deal, nodes: list[BettingNode], boards: list[Board]) -> Hand
   first = np.zeros(is_there.shape, np.int64)
   first[inner] = np.cumsum(num_edges) - num_edges
   action, child = np.full((2, num_edges.sum()), ABSENT, np.int32)
-  above = Above(*(np.full((2, kind.sum()), NO_EDGE, np.int32) for kind in (inner, end)))
+  above = LastEdges(*(np.full((2, kind.sum()), NO_EDGE, np.int32) for kind in (inner, end)))
   for index, node in enumerate(nodes):
     here = np.flatnonzero(is_there[:, index])
     if not len(here):

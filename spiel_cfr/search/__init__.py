@@ -1,4 +1,4 @@
-"""Subgames solved again: public states, gadgets that make it safe, whole policies searched everywhere and measured."""
+"""Search by re-solving subgames: public states, gadgets that make it safe, exact evaluation of whole policies, bots."""
 
 from spiel_cfr.search.exact_values import ResponseValues, SolvedValues
 from spiel_cfr.search.gadgets import GADGETS, Gadget

@@ -1,8 +1,9 @@
-"""Continual re-solving with values: ranges and limits of a public state are carried on from one subgame to the next.
+"""Continual re-solving with leaf values: each subgame takes its ranges and limits from the subgame above it.
 
-DeepStack, Moravčík et al. (2017). The first subgame begins with the game. Each later one begins at a leaf of the one
-before: with the average ranges of both players there, and with a gadget in front, where the opponent's limits are the
-average values that it had there. So no blueprint is needed, and the game is walked only as far as it is played.
+The method is that of DeepStack (Moravčík et al. 2017). The first subgame begins at the root of the game. Each later one
+begins at a leaf of the previous subgame, with the average ranges of both players at that leaf. A gadget in front limits
+the opponent to the average values that it had at the leaf. The search needs no blueprint, and walks the game only as
+far as it is played.
 """
 
 import numpy as np
@@ -15,7 +16,7 @@ from spiel_cfr.search.segments import Segment
 
 
 class BeliefSearch:
-  """One player's search from the first move on, each subgame solved once."""
+  """One player's search from the root of the game on; each subgame is solved once."""
 
   def __init__(
     self,
@@ -32,11 +33,11 @@ class BeliefSearch:
     Args:
       view: the game.
       player: the player who searches.
-      leaf_values: the values at leaves.
-      depth: see `Lookahead`.
+      leaf_values: the values of private states at the leaves.
+      depth: the number of moves of a subgame, see `Lookahead`.
       iterations: the number of iterations of PCFR+ in each subgame.
-      max_histories: the most histories of a subgame, down to its leaves.
-      gadget: the gadget in front of all subgames but the first, "deal" or "choice".
+      max_histories: the largest number of histories of a subgame, down to its leaves.
+      gadget: the gadget in front of all subgames except the first, with the front "deal" or "choice".
 
     Raises:
       GameTooLargeError: a subgame has more histories.
@@ -47,16 +48,16 @@ class BeliefSearch:
     self._first = Segment(view, [view.new_initial_state()], None, depth, max_histories)
     root = np.ones((1, 1))
     found = self._first.lookahead.solve((root, root), leaf_values, iterations)
-    # By segment: its solution.
+    # By segment: the solution of its subgame.
     self._solved = {self._first: found}
 
   @property
   def size(self) -> int:
-    """The approximate count of numbers that are kept."""
+    """The approximate count of numbers that the object keeps."""
     return sum(12 * len(each.tree.histories.parent) for each in self._solved)
 
   def policy(self, history: list[int]) -> list[tuple[int, float]]:
-    """Returns the strategy at a decision of the player's, after the subgames on the way have been solved.
+    """Returns the strategy at a decision of the player, after solving the subgames on the way.
 
     Raises:
       ArgumentError: the game has no such history.
@@ -65,7 +66,7 @@ class BeliefSearch:
     while True:
       histories = segment.tree.histories
       node = histories.path(history)[-1]
-      # The walk ends at decisions without an infoset.
+      # Decisions at leaves, where the walk ends, have no infoset.
       if histories.mover[node] < 0 or histories.infoset[node] >= 0:
         break
       segment = self._below(segment, int(segment.tree.listed.state_of[node]))
@@ -82,7 +83,7 @@ class BeliefSearch:
     return list(zip(legal.tolist(), chances[span].tolist(), strict=True))
 
   def _below(self, above: Segment, number: int) -> Segment:
-    """Returns the segment below a leaf, by its number, after it has been solved."""
+    """Returns the segment below a leaf, after solving it; `number` is the leaf's index as a public state."""
     leaf = [each.number for each in above.lookahead.leaves].index(number)
     segment = above.below(leaf)
     if segment not in self._solved:

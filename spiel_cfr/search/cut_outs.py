@@ -1,4 +1,4 @@
-"""Subgames: their beginnings, the games that any solver takes, and how these are solved."""
+"""Subgames: their beginnings, their form as games that any solver accepts, and their solvers."""
 
 import dataclasses
 import itertools
@@ -16,31 +16,31 @@ from spiel_cfr.evaluation.linear_program import Method, solve_program
 from spiel_cfr.evaluation.sequence_form_matrices import constraint_matrix, payoff_matrix, sequences
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
-# HiGHS takes coefficients below the first number for 0. Where payoffs times probabilities are so small, strategies that
-# are safe would seem unsafe, or the other way around: such programs are solved with payoffs times the second number.
+# HiGHS treats coefficients below _DROPPED as 0. If payoffs times probabilities are that small, safe strategies could
+# seem unsafe, and unsafe ones safe. The payoffs of these programs are therefore multiplied by _LARGER.
 _DROPPED, _LARGER = 1e-9, 1e4
-# What rounding leaves of a strategy that is not played is less.
+# Probabilities below this are rounding errors: the player does not play to the infoset.
 _PLAYED = 1e-9
 
 
-# An array over the private states of each player, or one over those of all public states.
+# By player, an array over its private states: at one public state, or at all of them.
 Pair: TypeAlias = tuple[Float64s, Float64s]
 
 
 @dataclasses.dataclass(frozen=True)
 class Start:
-  """The beginning of a subgame, which the searcher solves again.
+  """The beginning of a subgame that is re-solved for the searcher.
 
-  J numbers the opponent's private states; w and r are those of `gadgets`.
+  J is an index of the opponent's private states. `gadgets` explains w and r.
 
   Attributes:
-    number: the public state.
-    searcher: the player who is solved again.
-    weights: by player, float64 (private states,). A pair of private states has the probability of chance times both
-      weights, which sums to 1 over all pairs.
-    w: float64 (J,). w of each J, in the scale of the weights; 0 of private states that are left out.
+    number: the index of the public state.
+    searcher: the player whose strategy is re-solved.
+    weights: by player, float64 (private states,). The weight of a pair of private states is chance's probability times
+      both players' weights. The weights of all pairs sum to 1.
+    w: float64 (J,). w of each J, in the scale of the weights; 0 at private states that are left out.
     r: float64 (J,). r of each J.
-    bound: float64 (J,). The most that the opponent may expect at each J.
+    bound: float64 (J,). The largest expected payoff that the opponent may have at each J.
   """
 
   number: int
@@ -52,15 +52,15 @@ class Start:
 
 
 class Bonus(NamedTuple):
-  """A part of what the searcher gets behind each of the opponent's picks that it gets in addition.
+  """An additional payoff to the searcher for each of the opponent's picks, as a part of the pick's payoff.
 
-  Programs of search so prefer, among safe strategies, one that is good where the opponent is likely to be.
+  With the bonus, a linear program chooses among safe strategies one that is good where the opponent is likely to be.
 
   Attributes:
     picks: int64 (J,). The opponent's sequences that pick J.
-    weights: float64 (J,). The part of each.
-    infosets: int64 (subgames,). The positions of the infosets in which the opponent picks. None may be worth less than
-      0 to the searcher, so that no margin is negative.
+    weights: float64 (J,). The bonus at J as a part of the searcher's payoff behind the pick of J.
+    infosets: int64 (subgames,). The positions of the infosets in which the opponent picks. The program constrains the
+      searcher's value at each of them to be at least 0, so that no margin is negative.
   """
 
   picks: Int64s
@@ -70,15 +70,15 @@ class Bonus(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class CutOut:
-  """Subgames as one game, and where its actions are in the whole.
+  """One or more subgames as one game, with the positions of its actions in the whole game.
 
   Attributes:
-    game: the game. Its player numbers are those of the whole.
-    searcher: the player who is solved again.
-    here: by player, int64 (actions,). The sequences of `game` that are actions of the whole.
-    there: by player, int64 (actions,). The entries of these actions in the whole.
-    subgame: int64 (actions of the searcher,). The place of each one's subgame among those that were cut out.
-    bonus: what a linear program has in place of a copy of the opponent's infosets; None if it has nothing.
+    game: the game. Its player numbers are those of the whole game.
+    searcher: the player whose strategy is re-solved.
+    here: by player, int64 (actions,). The sequences of `game` that are actions of the whole game.
+    there: by player, int64 (actions,). The entries of these actions in the whole game.
+    subgame: int64 (actions of the searcher,). The position of each action's subgame in the list of subgames.
+    bonus: the bonus of a linear program, which replaces a copy of the opponent's infosets; None without a bonus.
   """
 
   game: CompiledGame
@@ -89,7 +89,10 @@ class CutOut:
   bonus: Bonus | None = None
 
   def write(self, solution: Float64s, entries: Float64s, player: int) -> None:
-    """Writes a player's solution, in sequence form, to entries of the whole, wherever the player plays to."""
+    """Writes a player's solution, in sequence form, to the entries of the whole game.
+
+    Entries at infosets to which the player does not play keep their values.
+    """
     totals = np.zeros(self.game.end)
     for block, _ in self.game.treeplexes[player].infoset_groups():
       totals[block] = solution[block].sum(axis=0)
@@ -106,12 +109,12 @@ class CutOut:
 
 @dataclasses.dataclass(frozen=True)
 class SubgameSolver:
-  """The solver of subgames.
+  """A solver of subgames and its limits.
 
   Attributes:
     name: "lp" for a linear program, or a name in `catalogue.SOLVERS`.
-    iterations: the most iterations of a solver that iterates.
-    deadline: the time, by `time.perf_counter`, at which it stops before that.
+    iterations: the largest number of iterations of an iterative solver.
+    deadline: the time, by `time.perf_counter`, at which an iterative solver stops early.
   """
 
   name: str
@@ -119,29 +122,29 @@ class SubgameSolver:
   deadline: float = math.inf
 
   @property
-  def is_program(self) -> bool:
-    """True if subgames are solved exactly, by a linear program."""
+  def is_linear_program(self) -> bool:
+    """True if a linear program solves the subgames exactly."""
     return self.name == "lp"
 
   def solve(self, cut: CutOut) -> Float64s:
     """Returns the searcher's strategy in sequence form, shape (sequences of the subgame,).
 
     Raises:
-      NoSolutionError: a linear program was not solved.
+      NoSolutionError: the linear program could not be solved.
     """
-    if self.is_program:
+    if self.is_linear_program:
       return maximin_strategy(cut)
     return self.average(cut.game)
 
   def average(self, game: CompiledGame) -> Float64s:
-    """Returns the average strategies of a solver that iterates, in sequence form."""
-    solving = catalogue.make(self.name, game, self.iterations)
+    """Returns both players' average strategies of an iterative solver, in sequence form."""
+    solver = catalogue.make(self.name, game, self.iterations)
     for count in self._slices():
-      solving.run(count)
-    return solving.average_sequence_form()
+      solver.run(count)
+    return solver.average_sequence_form()
 
   def _slices(self) -> Iterator[int]:
-    """Yields numbers of iterations, each to be done in a tenth of the time that is left; one at least."""
+    """Yields numbers of iterations, at least 1; each is meant to take a tenth of the remaining time."""
     left = self.iterations
     count = 1 if self.deadline < math.inf else left
     while left > 0:
@@ -156,15 +159,15 @@ class SubgameSolver:
 
 
 def maximin_strategy(cut: CutOut) -> Float64s:
-  """Returns the searcher's strategy that gets as much as can be for certain, and the bonus; by a linear program.
+  """Returns the searcher's strategy that maximizes its guaranteed payoff plus the bonus, by a linear program.
 
-  For the program see `evaluation.linear_program`.
+  `evaluation.linear_program` describes the program.
 
   Returns:
-    Sequence form, shape (sequences,), 0 at the other player's sequences; rounding may leave it a bit off.
+    Sequence form, shape (sequences,), 0 at the other player's sequences, exact up to rounding.
 
   Raises:
-    NoSolutionError: HiGHS gives up, or no strategy leaves as much.
+    NoSolutionError: HiGHS fails, or no strategy satisfies the constraints of the bonus.
   """
   game, player = cut.game, cut.searcher
   payoffs = payoff_matrix(game, player) / (max(map(abs, game.payoff_range)) or 1.0)
@@ -173,7 +176,8 @@ def maximin_strategy(cut: CutOut) -> Float64s:
   if cut.bonus is not None:
     columns, weights = sequences(game, 1 - player), np.zeros(payoffs.shape[1])
     weights[np.searchsorted(columns, cut.bonus.picks)] = cut.bonus.weights
-    # A sequence is worth its payoffs and the infosets below it: all that goes to the column of the empty sequence.
+    # The value of a pick is its payoffs plus the values of the infosets below it. The bonus adds both to the column of
+    # the empty sequence.
     below = theirs.minimum(0.0) @ weights
     first = scipy.sparse.csr_matrix(([1.0], ([0], [0])), (1, len(weights)))
     theirs = theirs + scipy.sparse.csr_matrix(below[:, None]) @ first

@@ -1,4 +1,4 @@
-"""Exact values of public states, as leaf values of a subgame: by linear programs, or by best responses to a policy."""
+"""Exact leaf values: counterfactual values of public states, by linear programs or by best responses to a policy."""
 
 import abc
 import weakref
@@ -19,10 +19,12 @@ from spiel_cfr.search.search_tree import PublicState, SearchTree
 
 
 class ExactValues(abc.ABC):
-  """Values by best responses in all that follows; a function of public states and ranges, see `LeafValues`.
+  """Counterfactual values by best responses in the rest of the game, as a function of public states and ranges.
+
+  `LeafValues` describes the function.
 
   Attributes:
-    tree: `SearchTree`. All public states of the game, where those of a part are found again.
+    tree: `SearchTree`. All public states of the game. Public states of other trees are looked up here.
   """
 
   def __init__(self, game: AnyGame | SearchTree) -> None:
@@ -37,7 +39,7 @@ class ExactValues(abc.ABC):
     self._numbers = weakref.WeakKeyDictionary[SearchTree, dict[int, int]]()
 
   def __getstate__(self) -> dict[str, Any]:
-    # Numbers that were found are found again.
+    # Copies look the indices up again.
     return {name: value for name, value in self.__dict__.items() if name != "_numbers"}
 
   def __setstate__(self, attributes: dict[str, Any]) -> None:
@@ -46,21 +48,25 @@ class ExactValues(abc.ABC):
 
   @abc.abstractmethod
   def _played(self, ranges: dict[int, Pair]) -> Float64s:
-    """Returns the policy to which both players respond, by entries; `ranges` are those of each public state."""
-
-  def __call__(self, public_states: Sequence[PublicState], ranges: Float64s) -> Float64s:
-    """Returns counterfactual values of private states, also of those that their player never plays to.
+    """Returns the policy to which both players respond, shape (entries,).
 
     Args:
-      public_states: public states, none below another; each may come more than once.
+      ranges: by the index of a public state, both players' ranges.
+    """
+
+  def __call__(self, public_states: Sequence[PublicState], ranges: Float64s) -> Float64s:
+    """Returns counterfactual values of private states, including those to which their player never plays.
+
+    Args:
+      public_states: public states, none below another. A public state may occur several times.
       ranges: float64 (public states, 2, private states). Both players' ranges.
 
     Returns:
       An array of the shape of `ranges`.
 
     Raises:
-      ArgumentError: a public state is none of this game.
-      NoSolutionError: a linear program was not solved.
+      ArgumentError: a public state does not belong to this game.
+      NoSolutionError: a linear program could not be solved.
     """
     result = np.zeros_like(ranges)
     for places in _without_repetition(public_states):
@@ -78,7 +84,7 @@ class ExactValues(abc.ABC):
     return result
 
   def _number(self, state: PublicState) -> int:
-    """Returns the number of a public state in the whole game."""
+    """Returns the index of a public state in the tree of the whole game."""
     if state.tree is self.tree:
       return state.number
     numbers = self._numbers.setdefault(state.tree, {})
@@ -91,7 +97,7 @@ class ExactValues(abc.ABC):
 
 
 class SolvedValues(ExactValues):
-  """Values of an equilibrium of what follows, by a linear program: exact, and slow beside a network."""
+  """Values of an equilibrium of the rest of the game, by a linear program: exact, and slower than a network."""
 
   def _played(self, ranges: dict[int, Pair]) -> Float64s:
     tree, unsafe, played = self.tree, GADGETS["unsafe"], self.tree.uniform()
@@ -108,10 +114,10 @@ class SolvedValues(ExactValues):
 
 
 class ResponseValues(ExactValues):
-  """Values of best responses to a policy: the most that each player gets if the other one plays it."""
+  """Values of best responses to a policy: the largest that each player can get if the other plays the policy."""
 
   def __init__(self, game: AnyGame | SearchTree, policy: AnyPolicy) -> None:
-    """Takes the public states of a game, or lists its histories; and a policy of both players.
+    """Takes the public states of a game, or lists its histories, and a policy of both players.
 
     Raises:
       PolicyError: the policy does not know the game's infosets.
@@ -125,7 +131,7 @@ class ResponseValues(ExactValues):
 
 
 def _without_repetition(states: Sequence[PublicState]) -> Iterator[list[int]]:
-  """Yields the places of public states that follow each other and are all different."""
+  """Yields runs of positions; the public states at the positions of one run are all different."""
   seen, places = set[PublicState](), list[int]()
   for place, state in enumerate(states):
     if state in seen:

@@ -1,7 +1,7 @@
-"""Public trees that know all private states of both players: policies, values and gifts, for every form of game.
+"""Public trees that list all private states of both players, with policies, values and gifts for every form of game.
 
-Two things are left to the form: where chance pairs the players' private states, and what pairs of them get where the
-game ends. Both are linear in the other player's reach probabilities.
+Each form of game implements two computations: how chance pairs the players' private states, and the payoffs of such
+pairs where the game ends. Both are linear in the other player's reach probabilities.
 """
 
 import abc
@@ -17,17 +17,17 @@ from spiel_cfr.search.cut_outs import Pair
 from spiel_cfr.search.private_forest import NONE, PrivateForest, Values
 from spiel_cfr.search.search_tree import Blueprint, Pairs, PublicState, SearchTree
 
-# Players 0 and 1, and chance, as bits.
+# Bits of a mover: 1 and 2 for players 0 and 1, 4 for chance.
 _BOTH, _CHANCE = 3, 4
 
 
 class ForestTree(SearchTree):
-  """All public states of a game, and both players' private states at each.
+  """All public states of a game, and both players' private states at each; `private_forest` explains rows.
 
   Attributes:
-    forests: by player, its private states.
+    forests: by player, the forest of its private states.
     first_length: the number of moves before the first public state.
-    first_reach: by player, the probability that it plays to the first rows.
+    first_reach: by player, the probability that the player plays to its first rows.
   """
 
   forests: tuple[PrivateForest, PrivateForest]
@@ -36,41 +36,54 @@ class ForestTree(SearchTree):
 
   @abc.abstractmethod
   def rows(self, number: int, player: int) -> Int64s:
-    """Returns the rows of a player's private states at a public state."""
+    """Returns the rows of a player's private states at a public state, given its index."""
 
   @abc.abstractmethod
   def counterfactual_reach_of_rows(self, player: int, reach: Float64s) -> Float64s:
-    """Returns the probability that chance and the other player, by its `reach`, come to each of a player's rows.
+    """Returns the probability that chance and the other player lead to each of a player's rows; shape (rows,).
 
-    Where the game ends it is 0, unless blueprints may have `Play.barred`.
+    Rows where the game ends may have 0, unless the form of game supports `Play.barred`.
+
+    Args:
+      player: the player.
+      reach: float64 (the other player's rows,). The probability that the other player plays to each of its rows.
     """
 
   @abc.abstractmethod
   def ends(self, player: int, reach: Float64s) -> Float64s:
-    """Returns a player's counterfactual values where the game ends, by the other player's `reach`; shape (rows,)."""
+    """Returns a player's counterfactual values where the game ends, for the other player's `reach`; shape (rows,)."""
 
   @abc.abstractmethod
   def end_pairs(self, numbers: Int64s) -> tuple[Int64s, Int64s, Float64s]:
-    """Returns where the game ends right after some public states: each player's row, and player 0's payoff.
+    """Returns the pairs of rows where the game ends right after some public states, and player 0's payoffs there.
 
-    Payoffs are less half of what the players' returns sum to, times chance's probability.
+    A payoff is the player's return less half of the constant to which returns sum, times chance's probability.
+
+    Args:
+      numbers: int64 (public states,). The indices of the public states.
     """
 
   @abc.abstractmethod
   def public_state_of(self, state: Any) -> PublicState:
-    """Returns the public state of one of OpenSpiel's states; raises ArgumentError if there is none."""
+    """Returns the public state of a state of OpenSpiel; raises ArgumentError if the state belongs to none."""
 
   @abc.abstractmethod
   def states(self, number: int) -> Iterable[Any]:
-    """Returns OpenSpiel's states of the histories of a public state."""
+    """Returns OpenSpiel's states of the histories in a public state."""
 
   @abc.abstractmethod
   def pairs(self, number: int) -> tuple[Int64s, Int64s, Float64s]:
-    """Returns each history of a public state: the place of each player's private state, and chance's probability."""
+    """Returns three arrays over the histories of a public state.
+
+    The arrays are the position of player 0's private state, that of player 1's, and chance's probability.
+    """
 
   @abc.abstractmethod
   def movers(self) -> tuple[Int64s, Int64s]:
-    """Returns pairs of a public state and a player who may be to move there, or chance, ascending; as two arrays."""
+    """Returns the pairs of a public state's index and a player who may be to move there, ascending, as two arrays.
+
+    Chance is -1.
+    """
 
   def as_forest(self) -> Self:
     return self
@@ -88,7 +101,7 @@ class ForestTree(SearchTree):
     numbers, movers = self.movers()
     moves = np.zeros(len(self), np.int64)
     np.bitwise_or.at(moves, numbers, 1 << (movers % 3))
-    # By public state: the players that have moved above it, and whether chance has moved after one of them.
+    # By public state: the bits of the players who have moved above it, and whether chance has moved after one of them.
     acted, after = [0] * len(self), [False] * len(self)
     for number, (above, bits) in enumerate(
       zip(self.above.tolist(), moves[self.above].tolist(), strict=True)
@@ -111,7 +124,7 @@ class ForestTree(SearchTree):
     return len(self.rows(number, 0)), len(self.rows(number, 1))
 
   def reach(self, entries: Float64s, begins: Pairs | None = None) -> Pair:
-    """Returns the probability that each player plays to each of its rows; `begins` as of `blueprint`."""
+    """Returns the probability that each player plays to each of its rows; `begins` as in `blueprint`."""
     result = []
     for player, forest in enumerate(self.forests):
       given = np.full(len(forest.above), np.nan)
@@ -128,16 +141,16 @@ class ForestTree(SearchTree):
 
 
 class Play(NamedTuple):
-  """Play of a blueprint, and the opponent whose values count.
+  """How a blueprint is played, and how the opponent responds.
 
   Attributes:
     reach: by player, float64 (rows,). The probability that the player plays to each row.
-    begins: ranges with which play comes to some public states.
+    begins: by the index of a public state, ranges that replace those of the policy.
     barred: bool (entries,), or None. Actions of the opponent to which the policy has no answer. The opponent's best
-      response leaves them out. Below such an action, the opponent expects at each private state what it expected at the
-      infoset of the action.
-    gifts_from: the number of moves from which on gifts count.
-    responds: whether the opponent plays a best response; otherwise it plays the policy.
+      response leaves them out. Below such an action, the opponent's expected payoff at each private state is that at
+      the infoset of the action.
+    gifts_from: the number of moves after which gifts count.
+    responds: True if the opponent plays a best response, False if it plays the policy.
   """
 
   reach: Pair
@@ -151,7 +164,7 @@ class ForestBlueprint(Blueprint):
   """A policy of both players over private states, see `Blueprint`.
 
   Attributes:
-    play: how it is played.
+    play: reach probabilities, and how the opponent responds.
   """
 
   tree: ForestTree
@@ -171,7 +184,7 @@ class ForestBlueprint(Blueprint):
     return ForestBlueprint(self.tree, entries, self.searcher, play)
 
   def with_gifts_from(self, length: int) -> "ForestBlueprint":
-    """Returns the same, where gifts count from another number of moves on."""
+    """Returns the same blueprint, with gifts that count only after a number of moves."""
     result = copy.copy(self)
     result.play = self.play._replace(gifts_from=length)
     result.__dict__.pop("_gifts", None)
@@ -183,7 +196,7 @@ class ForestBlueprint(Blueprint):
 
   @functools.cached_property
   def w(self) -> Float64s:
-    """The probability w of each of the opponent's rows, shape (rows,)."""
+    """The weight w of each of the opponent's rows, shape (rows,)."""
     return self.tree.counterfactual_reach_of_rows(1 - self.searcher, self.play.reach[self.searcher])
 
   @functools.cached_property
@@ -195,12 +208,12 @@ class ForestBlueprint(Blueprint):
     return found if play.barred is None else self._without_answers(found, play.barred)
 
   def _without_answers(self, found: Values, barred: Bools) -> Values:
-    """Returns values in which expectations below a barred action are those of the action's infoset."""
+    """Returns values in which the expected payoff below a barred action is that at the action's infoset."""
     forest = self._forest
     best = forest.per_infoset(np.where(barred, -np.inf, found.entries), np.maximum)
     w = self.w[forest.deciding]
     mean = np.divide(best, w, out=np.zeros_like(best), where=w > 0)
-    # An entry `NONE` is the last one.
+    # The index `NONE` selects the last element.
     mean = forest.down(np.append(np.where(barred, mean, np.nan), np.nan)[forest.entry])
     rows = np.where(np.isnan(mean), found.rows, mean * self.w)
     moved = forest.entry >= 0
@@ -227,12 +240,13 @@ class ForestBlueprint(Blueprint):
   def _gifts(self) -> Float64s:
     """The opponent's gifts on the way to each of its rows, per unit of w; shape (rows,)."""
     forest, (rows, entries) = self._forest, self.counterfactual_values
-    chosen = forest.deciding
+    rows_of_entries = forest.deciding
     moves = max(0, self.play.gifts_from - self.tree.first_length)
     late = forest.begins[min(moves, len(forest.levels) + 1)]
-    counts = (chosen >= late) & (self.w[chosen] > 0)
-    lost = np.maximum(rows[chosen] - entries, 0.0)
-    return forest.sums(np.divide(lost, self.w[chosen], out=np.zeros_like(lost), where=counts))
+    w = self.w[rows_of_entries]
+    counts = (rows_of_entries >= late) & (w > 0)
+    lost = np.maximum(rows[rows_of_entries] - entries, 0.0)
+    return forest.sums(np.divide(lost, w, out=np.zeros_like(lost), where=counts))
 
   def is_open(self, number: int) -> bool:
     if self.play.barred is None:

@@ -1,16 +1,16 @@
-"""Gadgets: the part in front of a subgame that makes solving it again safe, and the promise of each.
+"""Gadgets: the part in front of a subgame that makes re-solving safe, and the guarantee of each.
 
-Below a public state the searcher is solved again, the opponent is free, and chance deals the histories there. A gadget
-decides how the opponent comes to each of its private states J. With
+In a subgame, the searcher's strategy is re-solved and the opponent's strategy is free. Chance deals the histories of
+the public state. A gadget determines how the opponent comes to each of its private states J. The notation:
 
-    w(h)   chance's probability of a history h, times the searcher's probability of playing there
-    r(J)   the probability that the opponent plays to J in the blueprint
-    v(J)   the opponent's expected payoff at J by a best response to the blueprint, a mean over h in J by w
-    C'(J)  the same against the searcher's new strategy
-    g(J)   the opponent's gifts on the way to J: the sum of v(I) - v(I, a) over its actions a before
-    margin the bound v(J), or v(J) + g(J), less C'(J)
+    w(h)   chance's probability of a history h, times the searcher's probability of playing to h
+    r(J)   the probability with which the opponent's blueprint plays to J
+    v(J)   the opponent's expected payoff at J by a best response to the blueprint: the mean over h in J, weighted by w
+    C'(J)  the opponent's expected payoff at J by a best response to the searcher's new strategy
+    g(J)   the opponent's gifts on the way to J: the sum of v(I) - v(I, a) over its earlier actions a at infosets I
+    margin the bound v(J), or v(J) + g(J), minus C'(J)
 
-a searcher with margins of at least 0 is at most as exploitable as the blueprint.
+If all margins are at least 0, the searcher's new strategy is at most as exploitable as its blueprint.
 """
 
 import dataclasses
@@ -26,14 +26,14 @@ from spiel_cfr._util import arguments
 
 @dataclasses.dataclass(frozen=True)
 class Gadget:
-  """A gadget; `GADGETS` has those with names.
+  """A gadget; `GADGETS` contains the named ones.
 
   Attributes:
-    front: the opponent's move before the subgame. "deal": none, chance deals J by w and r; "choice": chance deals J by
-      w, and the opponent takes the bound or goes on; "pick": the opponent picks J, and pays the bound.
-    reach: whether the bound is v(J) + g(J) instead of v(J).
-    mixed: the part of the game in which J is dealt as the blueprint's opponent comes there. In "pick" it is a part of
-      all play; in "choice", times r(J) / max r, a part of the play at J.
+    front: the opponent's move before the subgame. "deal": no move; chance deals J by w and r. "choice": chance deals J
+      by w, and the opponent takes the bound or plays on. "pick": the opponent picks J and pays the bound.
+    reach: True for the bound v(J) + g(J), False for v(J).
+    mixed: the part of play that enters J as the opponent's blueprint does. With "pick", J is dealt by w and r in this
+      part of all plays. With "choice", the opponent has to play on at J with probability `mixed` times r(J) / max r.
   """
 
   front: str
@@ -44,29 +44,30 @@ class Gadget:
     """Checks the arguments.
 
     Raises:
-      ArgumentError: there is no such front, `mixed` is not in [0, 1), or there is no bound for `reach` and `mixed`.
+      ArgumentError: there is no such front, `mixed` is not in [0, 1), or `reach` or `mixed` is set for the front
+        "deal".
     """
     arguments.one_of(self.front, "front", ["deal", "choice", "pick"])
     arguments.real_number(self.mixed, "mixed", 0.0, math.nextafter(1.0, 0.0))
     if self.front == "deal" and (self.reach or self.mixed):
       raise errors.ArgumentError(
-        "Where chance deals J there is no bound: reach and mixed are for the fronts 'choice' and 'pick'."
+        "The front 'deal' has no bound: reach and mixed are for the fronts 'choice' and 'pick'."
       )
 
   @property
   def is_safe(self) -> bool:
-    """True if the gadget keeps margins from being negative."""
+    """True if the opponent has bounds in this gadget."""
     return self.front != "deal"
 
   def shares(self, w: Float64s, r: Float64s) -> Float64s:
-    """Returns the factor of w in each way in which the opponent comes to J: after its move in front, then dealt.
+    """Returns the factor of w(J) for each way in which the opponent comes to J: first by its own move, then dealt.
 
     Args:
       w: float64 (J,). w of each J.
       r: float64 (J,). r of each J.
 
     Returns:
-      Shape (ways, J), with a second way if `mixed` is above 0. Where the opponent picks J, factors are divided by w.
+      Shape (ways, J). The second way exists if `mixed` is above 0. With the front "pick", factors are divided by w.
     """
     if self.front == "pick":
       weights = w * r if (w * r).sum() > 0 else w
@@ -78,34 +79,40 @@ class Gadget:
     return np.array(factors[: 2 if self.mixed else 1])
 
   def follows(self, r: Float64s) -> Float64s:
-    """Returns the probability with which the opponent of the front "choice" goes on without a choice, at each J."""
+    """Returns the probability with which the opponent has to play on at each J, in the front "choice"."""
     return self.mixed * r / max(float(r.max()), 1e-300)
 
 
 GADGETS: dict[str, Gadget] = {
-  # Promises nothing: the opponent need not come to J as the blueprint's does. Ganzfried and Sandholm (2015).
+  # No guarantee: the opponent need not play to J as its blueprint does. Ganzfried and Sandholm (2015).
   "unsafe": Gadget("deal"),
-  # Never more exploitable than the blueprint. Burch, Johanson and Bowling (2014). The blueprint is one of its
-  # solutions, and nothing prefers a better one.
+  # Never more exploitable than the blueprint. The blueprint itself is a solution, and the gadget does not prefer better
+  # ones. Burch, Johanson and Bowling (2014).
   "resolving": Gadget("choice"),
-  # As above, and the smallest margin is as large as can be. Moravčík, Schmid, Ha, Hladík and Gaukrodger (2016).
+  # As "resolving", and the smallest margin is maximal. Moravčík, Schmid, Ha, Hladík and Gaukrodger (2016).
   "max_margin": Gadget("pick"),
-  # As above, by the larger bound; all subgames of a cut together may use all of g. Brown and Sandholm (2017).
+  # As "max_margin", with the larger bound. Each subgame of a cut may use all of g. Brown and Sandholm (2017).
   "reach_max_margin": Gadget("pick", reach=True),
-  # A tenth of the smallest margin plus nine tenths of their mean, by w r, is as large as can be. Safe in a linear
-  # program only, which adds that no margin is negative: an equilibrium of the game may trade one for a better mean.
+  # Maximizes a tenth of the smallest margin plus nine tenths of the mean margin, weighted by w r. Safe only with a
+  # linear program, which adds the constraint that no margin is negative. An equilibrium of the gadget as a game may
+  # accept a negative margin for a better mean.
   "safe": Gadget("pick", reach=True, mixed=0.9),
-  # The resolving gadget, whose opponent goes on at J with probability 0.1 r(J) / max r or more: so the solution counts
-  # wherever the blueprint goes. Nearly safe, and margins are checked. For solvers that iterate.
+  # "resolving", except that the opponent plays on at J with probability at least 0.1 r(J) / max r. The solver therefore
+  # optimizes wherever the blueprint goes. For iterative solvers: safe up to their error, so margins are checked.
   "follow": Gadget("choice", mixed=0.1),
 }
 
 
 def find_gadget(gadget: Any, *, picks: bool = True, iterates: bool = False) -> Gadget:
-  """Returns a gadget by its name, or as it is; for None "safe", and "follow" for solvers that iterate or without picks.
+  """Returns the gadget with a name, or the gadget itself.
+
+  Args:
+    gadget: a name in `GADGETS`, a `Gadget`, or None. None is "safe", or "follow" if `iterates` or not `picks`.
+    picks: whether the opponent can pick a private state.
+    iterates: whether the solver is iterative.
 
   Raises:
-    ArgumentError: there is no gadget of that name, or the opponent can't pick.
+    ArgumentError: there is no such gadget, or the opponent cannot pick.
   """
   if gadget is None:
     gadget = "safe" if picks and not iterates else "follow"

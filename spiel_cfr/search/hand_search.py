@@ -1,4 +1,4 @@
-"""A search in poker with many hands: a last round of betting in vector form, from the ranges that lead there."""
+"""Search on a river of hold'em: the last round of betting in vector form, from the ranges that lead to it."""
 
 import time
 import warnings
@@ -21,21 +21,22 @@ from spiel_cfr.search.rivers import RiverTree
 from spiel_cfr.search.search_step import search_step
 from spiel_cfr.search.states_above import LookUp
 
-# Random deals of a subgame that are played in OpenSpiel, to check its vector form.
+# The number of random deals that are played in OpenSpiel, to check the vector form of a subgame.
 _CHECKED_DEALS = 200
 
 
 class UnsafeSearchWarning(UserWarning):
-  """A subgame was solved without bounds, since the blueprint has none to give."""
+  """Warning that a subgame was solved without bounds, because the blueprint provides none."""
 
 
 class HandSearch:
-  """The betting after the last public card, solved once, from the first decision on.
+  """The betting after the last public card, solved once with its full betting tree.
 
-  Hands are dealt by ranges: what the blueprint has played with each until there. All that players can do is part of it,
-  so that what is played later need not be solved again. With a safe gadget the opponent's range does not matter. That
-  needs the blueprint in all of the round, wherever the searcher plays to; where it does not answer, or not in time, the
-  round is solved from both ranges, as by the gadget "unsafe", which promises nothing.
+  The range of each player has the probability with which its blueprint plays each hand to the river. The subgame
+  contains all bets, so later decisions on the river need no further search. With a safe gadget, the solution does not
+  depend on the opponent's range. A safe gadget needs the blueprint wherever the searcher plays to on the river. If the
+  blueprint does not answer everywhere, or not in time, the river is solved from both ranges, as with the gadget
+  "unsafe".
 
   Attributes:
     gadget: the gadget that was used.
@@ -51,19 +52,19 @@ class HandSearch:
     searcher: int,
     gadget: Gadget,
   ) -> None:
-    """Solves it.
+    """Solves the river.
 
     Args:
       view: the game.
       path: the moves after the hands were dealt, down to the last public card.
-      dealt: the public cards among them.
-      look_up: the blueprint.
-      solver: the solver; half of the time until its deadline may go into reading the blueprint.
+      dealt: the public cards among these moves.
+      look_up: returns the blueprint's probabilities at a state.
+      solver: the solver. Reading the blueprint may take half of the time until its deadline.
       searcher: the player who plays the solution.
-      gadget: one in which the opponent does not pick.
+      gadget: a gadget in which the opponent does not pick.
 
     Raises:
-      PolicyError: the blueprint answers with what is no distribution.
+      PolicyError: an answer of the blueprint is not a distribution.
       GameTooLargeError: the betting has too many public states.
       UnsupportedGameError: see `poker.compile_public_game`.
     """
@@ -83,8 +84,8 @@ class HandSearch:
     else:
       if gadget.is_safe:
         warnings.warn(
-          "A river is solved by the gadget 'unsafe', which promises nothing: the blueprint does not answer everywhere "
-          "in it, or not in half of the time. Give a blueprint that has all rivers, or more seconds.",
+          "A river is solved with the gadget 'unsafe', without any guarantee, because the blueprint lacks a decision "
+          "there or was not read in half of the time. Give a blueprint that has all rivers, or more seconds.",
           UnsafeSearchWarning,
           stacklevel=2,
         )
@@ -98,11 +99,11 @@ class HandSearch:
 
   @property
   def size(self) -> int:
-    """The count of numbers that are kept."""
+    """The count of numbers that the object keeps."""
     return len(self._entries)
 
   def policy(self, state: Any) -> list[tuple[int, float]]:
-    """Returns the strategy at a decision of the searcher's; uniform for a hand that does not play to it."""
+    """Returns the strategy at a decision of the searcher; uniform for a hand that does not play to the river."""
     deal, history = self._deal, state.history()
     at = 0
     for action in history[deal.num_private_moves + len(deal.path) :]:
@@ -118,7 +119,7 @@ class HandSearch:
   def _read(
     self, view: GameView, look_up: LookUp, searcher: int, deadline: float
   ) -> Float64s | None:
-    """Returns the searcher's blueprint in behavioural form, None if it does not answer in time."""
+    """Returns the searcher's blueprint in behavioural form; None if the blueprint does not answer in time."""
     nodes, game = self._nodes, self._tree.game
     result = self._tree.uniform()
     begins = _begins(self._deal, searcher)
@@ -131,10 +132,10 @@ class HandSearch:
         at, state = stack.pop()
         chances = [1.0] * len(nodes[at].actions)
         if nodes[at].player == searcher:
-          known = look_up(state, searcher)
-          if known is None or time.perf_counter() > deadline:
+          strategy = look_up(state, searcher)
+          if strategy is None or time.perf_counter() > deadline:
             return None
-          chances = distribution(known, nodes[at].actions, "On a river the blueprint")
+          chances = distribution(strategy, nodes[at].actions, "On a river the blueprint")
           result[game.layout.sequences(game.tree.node_at(0, at))[:, place]] = chances
         moves = zip(nodes[at].actions, nodes[at].children, chances, strict=True)
         for action, child, chance in moves:
@@ -143,22 +144,22 @@ class HandSearch:
     return result
 
   def _ranges(self, view: GameView, look_up: LookUp) -> Pair:
-    """Returns both players' ranges over the hands of the board, by the blueprint along the path."""
+    """Returns both players' ranges over the hands on the board, by the blueprint along the path."""
     deal = self._deal
     weights, hands = deal.reaches.copy(), self._tree.game.tree.boards[0].hands
     for player in (0, 1) if deal.path else ():
       for hand, actions in _begins(deal, player).items():
         state = view.new_initial_state()
-        for number, action in enumerate(actions):
-          if number >= deal.num_private_moves and state.current_player() == player:
-            known = look_up(state, player)
-            if known is not None:
-              weights[player, hand] *= known.get(action, 0.0)
+        for place, action in enumerate(actions):
+          if place >= deal.num_private_moves and state.current_player() == player:
+            strategy = look_up(state, player)
+            if strategy is not None:
+              weights[player, hand] *= strategy.get(action, 0.0)
           state.apply_action(action)
       if not weights[player] @ deal.compatible_mass(deal.reaches[1 - player]) > 0:
-        # The blueprint never plays this.
+        # The blueprint never plays to this river.
         weights[player] = deal.reaches[player]
-    # Their likely hands may share a card.
+    # Each pair of hands in the two ranges may share a card.
     if not weights[0] @ deal.compatible_mass(weights[1]) > 0:
       weights = deal.reaches
     first, second = (
@@ -168,7 +169,7 @@ class HandSearch:
 
 
 def _begins(deal: Deal, player: int) -> dict[int, list[int]]:
-  """Returns, for each hand of a player's, the actions that lead to where the subgame begins, whatever the other has."""
+  """Returns, for each hand of a player, the actions that lead to the river with some hand of the other player."""
   has = np.zeros((len(deal.hands), deal.num_cards), np.float32)
   np.put_along_axis(has, deal.hands, 1, axis=1)
   others = (has @ has.T == 0) & (deal.reaches[1 - player] > 0)

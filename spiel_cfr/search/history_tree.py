@@ -1,8 +1,8 @@
 """All histories below some states as arrays, with each player's private state at each history.
 
-A sequence form has no histories, and a compiled game has no information states of a player who is not to move. One walk
-asks OpenSpiel's states for both. It explores actions as `games.openspiel.walk` does, so that the infosets of a whole
-game have the numbers, and its actions the entries, that the compiled game has.
+A sequence form has no histories. A compiled game has no information states of a player who is not to move. One walk
+through OpenSpiel's states finds both. The walk explores actions in the order of `games.openspiel.walk`. For a whole
+game, infosets and entries therefore have the indices of the compiled game.
 """
 
 import array
@@ -22,38 +22,39 @@ from spiel_cfr.games.openspiel.history_list import NONE, TERMINAL, HistoryList, 
 from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE, inconsistent_actions
 
 _ADVICE = " Raise max_histories, or the time."
-# Trees of whole games, walked once for all who hold them at a time.
+# Trees of whole games, shared by all objects that hold them at one time.
 _HELD: "weakref.WeakKeyDictionary[GameView, weakref.ref[HistoryTree]]"
 _HELD = weakref.WeakKeyDictionary()
 
 
 class HistoryTree:
-  """The histories of a two-player game from some states on, in preorder: a subtree is a slice.
+  """The histories of a two-player game below some states, in preorder: a subtree is a slice.
 
-  Entries number the actions of all infosets, player 0's first, those of an infoset in the order of its legal actions.
+  An *entry* is the index of an action of an infoset. Player 0's entries come first. The entries of an infoset are in
+  the order of its legal actions.
 
   Attributes:
     view: the game.
-    names: of each player, the information state strings of its infosets, in order of discovery.
-    actions: of each player, the legal actions, infoset by infoset.
-    num_actions: int64 (infosets,), of all players.
+    names: by player, the information state strings of its infosets, in order of discovery.
+    actions: by player, the legal actions, infoset by infoset.
+    num_actions: int64 (infosets,). The number of actions of each infoset of both players.
     owner: int64 (infosets,). The player to move at each infoset.
     first_entry: int64 (infosets,). The entry of each infoset's first action.
     parent: int64 (nodes,). The history before the last move; `NONE` at the first histories of the walk.
     end: int64 (nodes,). One past the last history of the subtree.
-    action: int64 (nodes,). The last move, as OpenSpiel numbers it.
+    action: int64 (nodes,). The last move as an action of OpenSpiel.
     mover: int64 (nodes,). The player to move, `CHANCE` or `TERMINAL`.
     infoset: int64 (nodes,). The infoset of each history; `NONE` at chance and terminal nodes, and where the walk ends.
-    length: int64 (nodes,). The number of moves before.
-    infostate_numbers: int64 (nodes, 2). The number of each player's information state string; `NONE` where chance moves
-      or the game has ended.
-    infostates: list. The (player, information state string) of each such number.
-    entry: int64 (nodes,). The entry of the last move; `NONE` if chance made it.
-    last: int64 (2, nodes). The entry of each player's last action, `NONE` before the first.
-    chance: float64 (nodes,). The product of chance's probabilities, those of the first histories included.
-    payoff: float64 (nodes,). Player 0's payoff at a terminal history, less half of what the players' returns sum to.
-    levels: for each level, int64 (histories,). The histories by number of moves, without the first ones of the walk.
-    probabilities: float64 (3, first histories). The probabilities that chance and each player play to them.
+    length: int64 (nodes,). The number of moves before each history.
+    infostate_numbers: int64 (nodes, 2). The index in `infostates` of each player's information state; `NONE` at chance
+      and terminal nodes.
+    infostates: list. Pairs of a player and an information state string.
+    entry: int64 (nodes,). The entry of the last move; `NONE` if chance made the move.
+    last: int64 (2, nodes). The entry of each player's last action; `NONE` before its first action.
+    chance: float64 (nodes,). The product of chance's probabilities, including those of the first histories.
+    payoff: float64 (nodes,). Player 0's payoff at a terminal history, less half of the constant to which returns sum.
+    levels: for each length, int64 (histories,). The histories after that number of moves, without those of the roots.
+    probabilities: float64 (3, first histories). The probabilities with which chance and each player play to them.
   """
 
   def __init__(
@@ -69,16 +70,18 @@ class HistoryTree:
 
     Args:
       view: the game.
-      roots: states of it, all after the same number of moves.
-      max_nodes: the most histories.
-      probabilities: float64 (3, roots). The probabilities that chance and each player play to the roots; 1 by default.
-      deadline: the time at which the walk gives up, by `time.perf_counter`.
-      depth: the walk ends at decisions so many moves after the first decision, or more; None to walk all.
+      roots: states of the game, all after the same number of moves.
+      max_nodes: the largest number of histories.
+      probabilities: float64 (3, roots). The probabilities with which chance and each player play to the roots; 1 by
+        default.
+      deadline: the time, by `time.perf_counter`, at which the walk gives up.
+      depth: the walk ends at decisions that come at least this many moves after the first decision. None walks all.
 
     Raises:
-      GameTooLargeError: there are more histories than `max_nodes`, or than can be walked until the deadline.
-      UnsupportedGameError: returns do not sum to a constant, infosets span numbers of moves, a player forgets, the
-        player who is not to move is told nothing, no player decides; or what `games.openspiel.walk` refuses.
+      GameTooLargeError: there are more histories than `max_nodes`, or more than can be walked until the deadline.
+      UnsupportedGameError: returns do not sum to a constant; an infoset is reached after different numbers of moves; a
+        player forgets; the player who is not to move has no information state; no player decides; or
+        `games.openspiel.walk` refuses the game.
     """
     self.view = view
     self._first_histories = [root.history() for root in roots]
@@ -89,7 +92,7 @@ class HistoryTree:
     if not found.infosets:
       raise errors.UnsupportedGameError(
         f"Search is for games in which players decide; in {view.game} none does after "
-        f"[{roots[0].history_str()}]. solve_lp(game).value is what players get."
+        f"[{roots[0].history_str()}]. solve_lp(game).value is the value of the game."
       )
     columns = listed.columns()
     self.parent, self.action, self.mover = columns["parent"], columns["action"], columns["mover"]
@@ -97,7 +100,7 @@ class HistoryTree:
     self.infostate_numbers = np.full((len(self.mover), 2), NONE)
     self.infostate_numbers[self.mover >= 0] = np.array(found.pairs, np.int64).reshape(-1, 2)
     self.infostates = list(found.numbers)
-    # Infosets were numbered as they were met; now come player 0's, then player 1's.
+    # The walk orders infosets by discovery. Here, player 0's infosets come first.
     owners, names = zip(*(self.infostates[number] for number in found.infosets), strict=True)
     owner = np.array(owners, np.int64)
     order = np.argsort(owner, kind="stable")
@@ -128,22 +131,22 @@ class HistoryTree:
 
   @property
   def num_entries(self) -> int:
-    """How many actions all infosets have."""
+    """The number of entries of both players."""
     return int(self.num_actions.sum())
 
   @functools.cached_property
   def infoset_of_entry(self) -> Int64s:
-    """Shape (entries,)."""
+    """The infoset of each entry, shape (entries,)."""
     return np.repeat(np.arange(len(self.num_actions)), self.num_actions)
 
   @functools.cached_property
   def terminals(self) -> Int64s:
-    """The terminal histories."""
+    """The indices of the terminal histories."""
     return np.flatnonzero(self.mover == TERMINAL)
 
   @functools.cached_property
   def _information(self) -> Int64s:
-    """A number for each player's last information state string and last action together; shape (2, nodes)."""
+    """An index of each player's last information state string and last action together; shape (2, nodes)."""
     result = self.infostate_numbers.T.copy()
     for level in self.levels:
       above, own = self.parent[level], self.infostate_numbers[level].T
@@ -152,38 +155,44 @@ class HistoryTree:
     return numbers
 
   def number_private_states(self) -> tuple[Int64s, Int64s]:
-    """Returns the number of each player's private state at each history, `NONE` of terminal ones; shape (nodes,) each.
+    """Returns the index of each player's private state at each history; `NONE` at terminal histories.
 
-    Histories of a public state that a player can't tell apart, now or later, are one private state. The player knows
-    its last information state string and its last action. Information that it gets while it is not to move, and that
-    its own later infosets do not have, does not count.
+    Both arrays have shape (nodes,). A private state is a set of histories of a public state that a player cannot tell
+    apart, there or later. The player remembers its last information state string and its last action. Information that
+    the player has while it is not to move does not count, unless its later infosets contain that information.
     """
     first, second = (self.joined([own]) for own in self._information)
     return first, second
 
   def information(self, player: int, node: int) -> str:
-    """Returns a player's last information state string at a history."""
+    """Returns a player's last information state string at a history, given the index of the history."""
     name: str = self.infostates[int(self._information[player, node]) % len(self.infostates)][1]
     return name
 
   def number_public_states(self) -> Int64s:
-    """Returns the public state of each history, `NONE` of terminal ones; parents have smaller numbers."""
-    # Information of both players, wherever one of them decides; it may be more than they remember.
+    """Returns the index of the public state of each history, shape (nodes,); `NONE` at terminal histories.
+
+    Parents have smaller indices than their children.
+    """
+    # Information states of both players at all decisions. They may contain more than the players remember.
     decides = self.mover >= 0
     return self.joined([np.where(decides, own, NONE) for own in self._information])
 
   def joined(self, keys: Sequence[Int64s]) -> Int64s:
-    """Joins histories of one length: those with equal keys, and those above joined ones; from the deepest up.
+    """Joins histories of one length into groups, from the deepest histories up.
+
+    Two histories are joined if one of their keys is equal, or if histories below them are joined.
 
     Args:
-      keys: int64 (nodes,) each, `NONE` where a history has none.
+      keys: int64 (nodes,) each, `NONE` where a history has no key.
 
     Returns:
-      A number a history, the same for joined ones, `NONE` of terminal ones; ascending by length, then by first history.
+      int64 (nodes,). The index of each history's group; `NONE` at terminal histories. Groups are ordered by length,
+      then by their first history.
     """
     result = np.full(len(self.parent), NONE)
     count = 0
-    # Histories of this length, and the numbers of what comes after them.
+    # Histories of this length, and the groups of their children.
     below = np.zeros(0, np.int64), np.zeros(0, np.int64)
     for level in [*reversed(self.levels), self._roots]:
       nodes = np.sort(level[self.mover[level] != TERMINAL])
@@ -210,13 +219,13 @@ class HistoryTree:
     return result
 
   def infostate(self, infoset: int) -> str:
-    """Returns the name of an infoset."""
+    """Returns the information state string of an infoset."""
     own, begin = int(self.owner[infoset]), len(self.names[0])
     name: str = self.names[own][infoset - begin * own]
     return name
 
   def history(self, node: int) -> list[int]:
-    """Returns the moves that lead to a history."""
+    """Returns the moves that lead to a history, given its index."""
     moves: list[int] = []
     while self.parent[node] >= 0:
       moves.append(int(self.action[node]))
@@ -225,14 +234,14 @@ class HistoryTree:
     return first + moves[::-1]
 
   def state(self, node: int) -> Any:
-    """Returns OpenSpiel's state of a history."""
+    """Returns OpenSpiel's state of a history, given its index."""
     state = self.view.new_initial_state()
     for action in self.history(node):
       state.apply_action(action)
     return state
 
   def path(self, history: Sequence[int]) -> list[int]:
-    """Returns the listed histories on the way of some moves, from the first of the walk down, or none."""
+    """Returns the listed histories along some moves, from a root of the walk down; empty if no root is on the way."""
     before = len(self._first_histories[0])
     first = list(history[:before])
     if first not in self._first_histories:
@@ -272,8 +281,8 @@ class HistoryTree:
     for level in self.levels:
       above = self.parent[level]
       result[:, level] = result[:, above]
-      mine = self.mover[above] >= 0
-      result[self.mover[above[mine]], level[mine]] = self.entry[level[mine]]
+      by_player = self.mover[above] >= 0
+      result[self.mover[above[by_player]], level[by_player]] = self.entry[level[by_player]]
     return result
 
   def _payoffs(self, returns: Sequence[Sequence[float]]) -> Float64s:
@@ -290,7 +299,7 @@ class HistoryTree:
     return result
 
   def _check_recall(self) -> None:
-    """Refuses infosets that their owner reaches in several ways, or after several numbers of moves."""
+    """Refuses infosets that are reached by different own actions, or after different numbers of moves."""
     nodes = np.flatnonzero(self.infoset >= 0)
     infoset = self.infoset[nodes]
     first = np.full(len(self.owner), len(self.parent))
@@ -303,18 +312,19 @@ class HistoryTree:
         number = int(infoset[int(np.flatnonzero(wrong)[0])])
         owner, name = int(self.owner[number]), self.infostate(number)
         raise errors.UnsupportedGameError(
-          f"Player {owner} comes to infostate {name!r} {what}, so that histories have no public states. Search needs "
-          'perfect recall, of how many moves there were too; compile_game(..., infostate="history") often has it.'
+          f"Player {owner} comes to infostate {name!r} {what}. Search needs perfect recall, including the number of "
+          'moves. compile_game(..., infostate="history") often provides it.'
         )
 
 
 class _Infostates:
-  """Information states of both players, and infosets, numbered as a walk meets them.
+  """Information states of both players, and infosets, with indices in the order of discovery.
 
   Attributes:
-    numbers: the number of each (player, information state string).
-    pairs: the numbers of both players at each history where a player is to move, one after the other.
-    infosets: by that number, each infoset's own number, legal actions, and moves as they are explored.
+    numbers: the index of each pair of a player and an information state string.
+    pairs: array of int64. The indices of both players' information states at each decision, one after the other.
+    infosets: by the index of an information state: the infoset's own index, its legal actions, and its moves in the
+      order in which they are explored.
   """
 
   def __init__(self, view: GameView, depth: int | None) -> None:
@@ -344,7 +354,7 @@ class _Infostates:
 
 
 def tree_of(view: GameView, max_nodes: int, deadline: float = math.inf) -> HistoryTree:
-  """Returns all histories of a game; arguments and errors are those of `HistoryTree`."""
+  """Returns all histories of a game. Arguments and errors are those of `HistoryTree`."""
   held = _HELD.get(view)
   found = None if held is None else held()
   if found is None or len(found.parent) > max_nodes:
@@ -354,9 +364,14 @@ def tree_of(view: GameView, max_nodes: int, deadline: float = math.inf) -> Histo
 
 
 def connected(count: int, things: Int64s, keys: Int64s) -> Int64s:
-  """Numbers things from 0 on so that those have one number that share a key, or that a chain of such pairs joins.
+  """Returns the connected component of each thing, counted from 0.
 
-  Things and keys are int64 (pairs,): a thing, and a key that it has.
+  Things that share a key are connected.
+
+  Args:
+    count: the number of things.
+    things: int64 (pairs,). A thing.
+    keys: int64 (pairs,). A key of that thing.
   """
   _, columns = np.unique(keys, return_inverse=True)
   size = count + int(columns.max(initial=-1)) + 1

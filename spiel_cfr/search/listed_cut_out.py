@@ -1,9 +1,10 @@
-"""Subgames of listed histories, with a gadget in front, as games of arrays: cut out without another walk.
+"""Subgames of listed histories, with a gadget in front, as games of arrays. Cutting one out needs no walk.
 
-The game has the searcher's infosets once. It has the opponent's once for each way to enter them, a *copy*: after the
-gadget's choice, and where chance deals J. A leaf is a pair of last sequences; the opponent's is one of a copy.
+The searcher's infosets occur once in the game. The opponent's infosets occur once for each way to enter them, as a
+*copy*: after the gadget's choice, and where chance deals J. A leaf is a pair of last sequences; the opponent's sequence
+belongs to one copy.
 
-Kuhn poker after player 0's pass, solved again by player 1, in front "pick" with mixed=0.9:
+Example: Kuhn poker after player 0's pass, re-solved for player 1, with the front "pick" and mixed=0.9:
 
     opponent's infosets    pick: where to be      J = 0, 1, 2: sequences 1, 2, 3, each pays its bound
                            0pb, 1pb, 2pb          below sequences 1, 2, 3: sequences 4 to 9
@@ -30,13 +31,13 @@ from spiel_cfr.search.private_forest import NONE
 
 
 class Roots(NamedTuple):
-  """The beginnings of subgames. J numbers the opponent's private states there, subgame by subgame.
+  """The beginnings of subgames. J is an index of the opponent's private states there, subgame by subgame.
 
   Attributes:
-    subgame: int64 (J,). The subgame of each J.
+    subgame: int64 (J,). The position of each J's subgame.
     row: int64 (J,). The row of each J.
     w: float64 (J,). w of each J.
-    bound: float64 (J,). The most that the opponent may expect at each J.
+    bound: float64 (J,). The largest expected payoff that the opponent may have at each J.
     shares: float64 (ways, J). See `Gadget.shares`.
   """
 
@@ -48,17 +49,17 @@ class Roots(NamedTuple):
 
 
 def _roots(tree: ListedRows, starts: Sequence[Start], gadget: Gadget) -> Roots:
-  """Returns the beginnings of subgames, without private states of the opponent that are left out."""
+  """Returns the beginnings of subgames, without the opponent's private states that `Start.w` leaves out."""
   parts = []
-  for number, start in enumerate(starts):
-    kept = start.w > 0
+  for place, start in enumerate(starts):
+    is_included = start.w > 0
     parts.append(
       (
-        np.full(np.count_nonzero(kept), number),
-        tree.rows(start.number, 1 - start.searcher)[kept],
-        start.w[kept],
-        start.bound[kept],
-        gadget.shares(start.w, start.r)[:, kept],
+        np.full(np.count_nonzero(is_included), place),
+        tree.rows(start.number, 1 - start.searcher)[is_included],
+        start.w[is_included],
+        start.bound[is_included],
+        gadget.shares(start.w, start.r)[:, is_included],
       )
     )
   return Roots(*(np.concatenate(own, axis=-1) for own in zip(*parts, strict=True)))
@@ -69,8 +70,8 @@ class _Ends(NamedTuple):
 
   Attributes:
     rows: int64 (2, ends). The row of each player.
-    payoffs: float64 (ends,). The searcher's payoffs times chance's probability.
-    weights: float64 (ends,). The product of both players' weights at the beginning; above 0.
+    payoffs: float64 (ends,). The searcher's payoff times chance's probability.
+    weights: float64 (ends,). The product of both players' weights at the beginning of the subgame; above 0.
   """
 
   rows: Int64s
@@ -105,8 +106,9 @@ def cut_out(
   Args:
     tree: the whole game.
     starts: the beginnings of the subgames.
-    gadget: the gadget in front of each.
-    program: whether a linear program is to solve it, which has the dealt copy of "pick" as a bonus, not as infosets.
+    gadget: the gadget in front of each subgame.
+    program: whether a linear program will solve the game. For "pick", the program then has a bonus in place of the
+      infosets of the dealt copy.
   """
   searcher, players = starts[0].searcher, (0, 1)
   opponent, numbers = 1 - searcher, np.array([start.number for start in starts])
@@ -128,14 +130,15 @@ def cut_out(
   opponent_side, opponent_last, values = _leaves(
     tree, opponent, front, opponent_infosets, ends, place[tops[opponent]]
   )
-  # Leaves of the gadget come first. Then come all ends, for each copy.
+  # Leaves of the gadget come first. The ends of the subgames follow, once for each copy.
   pairs = np.stack([np.zeros_like(opponent_last), opponent_last])
   pairs[0, len(front.values) :] = np.resize(searcher_last, len(values) - len(front.values))
   game = _game(tree.histories, searcher, searcher_side, opponent_side, pairs, values)
   subgame = np.zeros(len(tops[searcher]), np.int64)
   for number, start in enumerate(starts):
     subgame[tree.rows(start.number, searcher)] = number
-  # The opponent's actions are those of the whole if its only copy has no choice before it.
+  # With the front "deal", the opponent has one copy, without a choice before it, so its actions are those of the whole
+  # game.
   counted = len(opponent_infosets.entries) if gadget.front == "deal" else 0
   actions = np.split(game.all_action_sequences, [len(game.actions[0])])
   here = actions[searcher], actions[opponent][:counted]
@@ -158,16 +161,16 @@ def _leaves(
   ends: _Ends,
   place: Int64s,
 ) -> tuple["_Side", Int64s, Float64s]:
-  """Returns the opponent's infosets, its last sequence at each leaf, and the searcher's payoffs there.
+  """Returns the opponent's infosets, its last sequence at each leaf, and the searcher's payoffs at the leaves.
 
-  Leaves of the gadget come first. Then come all ends, for each copy.
+  Leaves of the gadget come first. The ends of the subgames follow, once for each copy.
 
   Args:
     tree: the whole game.
     opponent: the opponent.
-    front: its moves before the subgames.
-    infosets: its infosets below.
-    ends: where the game ends.
+    front: the opponent's moves before the subgames.
+    infosets: the opponent's infosets in the subgames.
+    ends: the pairs of rows where the game ends.
     place: int64 (rows,). The J of each of the opponent's rows.
   """
   side = _Side(front.names, front.counts)
@@ -188,7 +191,10 @@ def _game(
   pairs: Int64s,
   values: Float64s,
 ) -> EnumeratedGame:
-  """Returns the game of two sides, pairs of last sequences, the searcher's first, and its payoffs there."""
+  """Returns the game of two sides.
+
+  `pairs` has the last sequences at each leaf, the searcher's first. `values` has the searcher's payoffs.
+  """
   sides = (searcher_side, opponent_side)[:: 1 - 2 * searcher]
   leaves, which = distinct_columns(list(pairs[:: 1 - 2 * searcher]))
   payoffs = (1 - 2 * searcher) * np.bincount(which, values, leaves.shape[1])
@@ -218,10 +224,10 @@ def _game(
 
 
 class _Side:
-  """A player's infosets of a subgame, in the order of their sequences."""
+  """A player's infosets in a subgame, in the order of their sequences."""
 
   def __init__(self, names: list[str], counts: Int64s) -> None:
-    """Begins with infosets that nothing is above."""
+    """Begins with infosets that have no sequence above them."""
     self.names, self.counts = list(names), [counts]
     self.actions, self.parents = (
       [concatenated_ranges(np.zeros_like(counts), counts)],
@@ -229,7 +235,13 @@ class _Side:
     )
 
   def add_infosets(self, infosets: "_Infosets", label: str, otherwise: Any) -> int:
-    """Adds a copy of infosets of the whole, `otherwise` the sequence above the first; returns its first sequence."""
+    """Adds a copy of infosets of the whole game, and returns the first sequence of the copy.
+
+    Args:
+      infosets: the infosets.
+      label: the beginning of their names.
+      otherwise: the sequence above infosets that have no infoset of the copy above them.
+    """
     start = 1 + sum(int(each.sum()) for each in self.counts)
     self.names += infosets.names(label)
     self.counts.append(infosets.counts)
@@ -239,19 +251,19 @@ class _Side:
 
 
 class _Infosets:
-  """A player's infosets among those of the whole, ascending.
+  """A player's infosets in the subgames, in ascending order.
 
   Attributes:
-    infosets: int64 (infosets,). Their numbers there.
-    rows: int64 (infosets,). The row of each.
-    counts: int64 (infosets,). The number of actions of each.
-    entries: int64 (actions,). Their entries in the whole.
-    actions: int64 (actions,). The actions, as OpenSpiel numbers them.
-    entry_above: int64 (infosets,). The owner's last entry before each.
+    infosets: int64 (infosets,). Their indices in the whole game.
+    rows: int64 (infosets,). The row of each infoset.
+    counts: int64 (infosets,). The number of actions of each infoset.
+    entries: int64 (actions,). The entries of the actions in the whole game.
+    actions: int64 (actions,). The actions of OpenSpiel.
+    entry_above: int64 (infosets,). The player's last entry before each infoset.
   """
 
   def __init__(self, tree: ListedRows, player: int, tops: Int64s, ends: Int64s) -> None:
-    """Finds the infosets from the beginnings of subgames down to the rows where the game ends.
+    """Finds the infosets from the beginnings of the subgames down to the rows where the game ends.
 
     Args:
       tree: the whole game.
@@ -273,11 +285,17 @@ class _Infosets:
     self._before = np.cumsum(self.counts) - self.counts
 
   def names(self, label: str) -> list[str]:
-    """Returns their names, with something before each."""
+    """Returns the names of the infosets, with a label before each."""
     return [label + self._histories.infostate(infoset) for infoset in self.infosets.tolist()]
 
   def sequences(self, entry: Int64s, otherwise: Any, start: int = 1) -> Int64s:
-    """Returns the sequences of entries of the whole, the first infoset's action 0 being `start`; others' otherwise."""
+    """Returns the sequence in the subgame of each entry of the whole game.
+
+    Args:
+      entry: int64 array. Entries of the whole game.
+      otherwise: the sequence of entries outside the subgame.
+      start: the sequence of the first infoset's first action.
+    """
     result = np.broadcast_to(np.asarray(otherwise, np.int64), entry.shape).copy()
     if len(self.infosets):
       infoset = self._histories.infoset_of_entry[entry]
@@ -292,8 +310,8 @@ class _Copy(NamedTuple):
   """One way in which the opponent enters its infosets.
 
   Attributes:
-    label: the first words of their names.
-    entry: int64 (J,). The sequence by which it enters each J.
+    label: the beginning of the infosets' names.
+    entry: int64 (J,). The sequence by which the opponent enters each J.
     factor: float64 (J,). The factor of all weights at each J.
   """
 
@@ -306,15 +324,15 @@ class _Front:
   """The opponent's moves before the subgames.
 
   Attributes:
-    names: of its infosets.
-    counts: int64 (infosets,). The number of actions of each.
+    names: the names of the gadget's infosets.
+    counts: int64 (infosets,). The number of actions of each of these infosets.
     sequences: int64 (leaves,). The opponent's sequences at the gadget's own leaves.
-    values: float64 (leaves,). The searcher's payoffs there.
-    copies: the copies of the opponent's infosets below.
+    values: float64 (leaves,). The searcher's payoffs at these leaves.
+    copies: the copies of the opponent's infosets in the subgames.
   """
 
   def __init__(self, roots: Roots, gadget: Gadget, names: list[str], program: bool) -> None:
-    """Takes the beginnings of the subgames, and the names of all J."""
+    """Takes the beginnings of the subgames, the gadget, and the names of all J."""
     number, ways = len(roots.w), list(roots.shares)
     group, empty = np.arange(number), np.zeros(number, np.int64)
     enters, pays = empty, [share * roots.w * roots.bound for share in ways]
@@ -339,7 +357,7 @@ class _Front:
     self.copies += [_Copy("dealt: ", empty, share) for share in ways[1:]]
 
   def bonus_in(self, game: EnumeratedGame, opponent: int) -> Bonus | None:
-    """Returns the bonus of a linear program, None if there is none."""
+    """Returns the bonus of a linear program; None without a bonus."""
     if self._bonus is None:
       return None
     infosets = game.infosets[opponent].position[: len(self.counts)].astype(np.int64)

@@ -1,10 +1,10 @@
-"""Listed histories as pairs of rows: the private states of both players at each public state, and where games end.
+"""Listed histories as pairs of rows: both players' private states at each public state, and where the game ends.
 
-Two histories of the same length belong to one public state if a player can't tell them apart, or if a chain of such
-pairs joins them; and if two histories below them do. So the histories below a public state are a subgame: no infoset is
-partly in it. Public states are the nodes of a tree. Sources: Burch, Johanson and Bowling, "Solving Imperfect
-Information Games Using Decomposition" (2014); Kovařík, Schmid, Burch, Bowling and Lisý, "Rethinking Formal Models of
-Partially Observable Multiagent Decision Making" (2022).
+Two histories of the same length are in the same public state if some player cannot tell them apart, if histories below
+them are in one public state, or if a chain of such pairs connects them. No infoset is partly in the histories below a
+public state, so they form a subgame. Public states are the nodes of a tree. Sources: Burch, Johanson and Bowling,
+"Solving Imperfect Information Games Using Decomposition" (2014); Kovařík, Schmid, Burch, Bowling and Lisý, "Rethinking
+Formal Models of Partially Observable Multiagent Decision Making" (2022).
 """
 
 import functools
@@ -24,8 +24,9 @@ class Ends(NamedTuple):
 
   Attributes:
     rows: int64 (2, ends). The row of each player.
-    payoffs: float64 (ends,). Player 0's payoff, less half of what returns sum to, times chance's probability.
-    places: int64 (public states + 1,). The first end of each public state's place in preorder.
+    payoffs: float64 (ends,). Player 0's payoff, less half of the constant to which returns sum, times chance's
+      probability.
+    places: int64 (public states + 1,). The first end after the public state at each position in preorder.
   """
 
   rows: Int64s
@@ -34,17 +35,17 @@ class Ends(NamedTuple):
 
 
 class ListedRows:
-  """The public states of listed histories, and each player's rows there; for rows see `private_forest`.
+  """The public states of listed histories, and each player's rows there; `private_forest` explains rows.
 
   Attributes:
     histories: the histories.
-    state_of: int64 (histories,). The public state of each history, `NONE` of terminal ones.
+    state_of: int64 (histories,). The index of each history's public state; `NONE` at terminal histories.
     histories_of: for each state, int64 (histories,). The histories of each public state, in order.
-    above: int64 (public states,). The public state before the last move, `NONE` of the first.
-    movers: int64 (pairs,) each. Pairs of a public state and a player who may be to move there, -1 for chance.
+    above: int64 (public states,). The index of the public state before the last move; `NONE` at the first.
+    movers: int64 (pairs,) each. Pairs of a public state's index and a player who may be to move there; chance is -1.
     row_of: int64 (2, histories). Each player's row at each history.
     forests: a pair of `PrivateForest`. The rows of each player.
-    first_reach: a pair of arrays. The probability of each player to play to its first rows.
+    first_reach: a pair of arrays. The probability that each player plays to its first rows.
     ends: `Ends`. The pairs of rows where the game ends.
   """
 
@@ -62,7 +63,7 @@ class ListedRows:
     self.movers = movers // 3, movers % 3 - 1
     private = histories.number_private_states()
     self.row_of = np.stack([self._number_rows(player, private[player]) for player in (0, 1)])
-    # By player, the first history of each row; and the first row, and the number of rows, of each public state.
+    # By player: the first history of each row. By player and public state: the first row, and the count of rows.
     self._firsts = [np.unique(rows, return_index=True)[1] for rows in self.row_of]
     self._spans = [self._span(player) for player in (0, 1)]
     self.forests = self._forest(0), self._forest(1)
@@ -72,16 +73,16 @@ class ListedRows:
     self.ends = self._ends()
 
   def _number_rows(self, player: int, private: Int64s) -> Int64s:
-    """Returns a player's row at each history, given the numbers of its private states."""
+    """Returns a player's row at each history, given the index of its private state at each history."""
     histories = self.histories
     goes_on = histories.mover != TERMINAL
     ends = histories.terminals
     keys = np.zeros(len(private), np.int64)
-    # By public state, and so by length, then by private state. Rows where the game ends come after these.
+    # Rows are ordered by length, public state and private state. Of each length, rows where the game ends come last.
     keys[goes_on] = self.state_of[goes_on] * (1 + private.max()) + private[goes_on]
     numbers = np.unique(keys[goes_on], return_inverse=True)[1]
     keys[goes_on] = numbers
-    # What is known at the end: the row before, and the player's own last move.
+    # Where the game ends, a player remembers its row before the last move, and the move if it made it.
     above = histories.parent[ends]
     own = np.where(histories.mover[above] == player, histories.entry[ends], NONE)
     keys[ends] = keys[above] * (histories.num_entries + 1) + 1 + own
@@ -119,14 +120,14 @@ class ListedRows:
     return result
 
   def _number_preorder(self) -> None:
-    """Numbers public states so that those of a subgame follow each other."""
+    """Finds an order of public states in which those of a subgame are consecutive."""
     count, above = len(self.above), self.above.tolist()
     self._sizes = np.ones(count, np.int64)
     for number in range(count - 1, -1, -1):
       if above[number] != NONE:
         self._sizes[above[number]] += self._sizes[number]
     sizes, places = self._sizes.tolist(), [0] * count
-    # The next free place below each public state; the last is that of the first public states.
+    # The next free position below each public state. The last element is for public states without a parent.
     free = [0] * (count + 1)
     for number in range(count):
       places[number] = free[above[number]]
@@ -146,12 +147,12 @@ class ListedRows:
     return Ends(pairs[1:], payoffs.astype(np.float64), places)
 
   def below(self, number: int) -> Int64s:
-    """Returns the public states of a subgame."""
+    """Returns the indices of the public states in the subgame of a public state."""
     begin = int(self._places[number])
     return self._preorder[begin : begin + int(self._sizes[number])]
 
   def ends_below(self, number: int) -> slice:
-    """Returns the places of the ends of a subgame in `ends`."""
+    """Returns the positions in `ends` of the ends in the subgame of a public state."""
     begin = int(self._places[number])
     places = self.ends.places
     return slice(int(places[begin]), int(places[begin + int(self._sizes[number])]))
@@ -174,7 +175,7 @@ class ListedRows:
     return concatenated_ranges(starts[numbers], counts[numbers])
 
   def infosets(self, rows: Int64s, player: int) -> tuple[Int64s, Int64s]:
-    """Returns the infosets where a player decides at rows, ascending, and the row of each."""
+    """Returns the infosets where a player decides among some rows, ascending, and the row of each."""
     infosets = self._infoset_of_row[player][rows]
     decides = np.flatnonzero(infosets != NONE)
     order = decides[np.argsort(infosets[decides])]
@@ -194,7 +195,7 @@ class ListedRows:
     return self.histories.information(player, int(self._firsts[player][row]))
 
   def places(self, number: int) -> tuple[Int64s, Int64s]:
-    """Returns the place of each player's private state at each history of a public state."""
+    """Returns the position of each player's private state at each history of a public state."""
     nodes = self.histories_of[number]
     first, second = (
       self.row_of[player, nodes] - self._spans[player][0][number] for player in (0, 1)

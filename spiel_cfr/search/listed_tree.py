@@ -1,4 +1,4 @@
-"""Public states of listed histories as a tree for search."""
+"""The tree of public states for games whose histories are listed."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,11 +21,10 @@ from spiel_cfr.search.search_tree import PublicState
 
 
 class ListedTree(ForestTree):
-  """All public states of a game whose histories are listed. Make one with `public_states`.
+  """All public states of a game whose histories are listed; `public_states` makes one.
 
   Attributes:
-    game: the compiled game. A tree of a part of the game, as leaf values get it, has none and raises.
-    histories: its histories as arrays.
+    histories: the histories as arrays.
     listed: `ListedRows`. The public states of the histories, and both players' private states.
   """
 
@@ -41,11 +40,11 @@ class ListedTree(ForestTree):
 
   @property
   def game(self) -> CompiledGame:  # type: ignore[override]
-    """The compiled game; raises UnsupportedGameError for a part of a game."""
+    """The compiled game; raises UnsupportedGameError in a tree of a part of the game."""
     if self._game is None:
       raise errors.UnsupportedGameError(
-        "This public state is in a part of the game, which was walked from its root on and has no compiled game. Use "
-        "search.public_states(game) for public states with values, beliefs and subgames."
+        "This public state belongs to a part of the game that a bot or self_play has walked, without a compiled game. "
+        "Use search.public_states(game) for public states with values, beliefs and subgames."
       )
     return self._game
 
@@ -88,16 +87,16 @@ class ListedTree(ForestTree):
     return np.bincount(places[player], chance * weights[places[1 - player]]).astype(np.float64)
 
   def described(self, number: int) -> str:
-    known = " x ".join(str(len(self.names(number, player))) for player in (0, 1))
+    counts = " x ".join(str(len(self.names(number, player))) for player in (0, 1))
     nodes = self.listed.histories_of[number]
     history = " ".join(map(str, self.histories.history(int(nodes[0]))))
-    return f"{len(nodes):,} histories such as [{history}], {known} private states"
+    return f"{len(nodes):,} histories such as [{history}], {counts} private states"
 
   def public_state_of(self, state: Any) -> PublicState:
-    """Returns the public state of one of OpenSpiel's states.
+    """Returns the public state of a state of OpenSpiel.
 
     Raises:
-      ArgumentError: the state is terminal, or none of this game.
+      ArgumentError: the state is terminal, or does not belong to this game.
     """
     histories = self.histories
     own = self.game.view.own_state(state, max(0, answers.current_player(state)))

@@ -1,4 +1,4 @@
-"""A player's search below one public state: continual, each decision solved again on what the last solution plays."""
+"""Continual re-solving below one public state, for one player: each decision starts from the latest solution."""
 
 import itertools
 import time
@@ -20,21 +20,27 @@ from spiel_cfr.search.private_forest import NONE
 from spiel_cfr.search.search_step import search_step
 from spiel_cfr.search.states_above import LookUp
 
-# (sequences of a program, deadline) -> the gadget and the solver of a subgame.
+# (number of sequences of the linear program, deadline) -> the gadget and the solver of a subgame.
 Choose: TypeAlias = Callable[[int, float], tuple[Gadget, SubgameSolver]]
 
 
 class LocalSearch:
-  """All that follows a public state, and the solutions there so far, each found once."""
+  """The subgame below a public state, and the solutions found in it; each is found once."""
 
   def __init__(
     self, histories: HistoryTree, policy: AnyPolicy, look_up: LookUp, searcher: int
   ) -> None:
-    """Reads the blueprint: a policy, and how to ask it.
+    """Reads the blueprint.
+
+    Args:
+      histories: the histories of the subgame.
+      policy: the blueprint.
+      look_up: returns the blueprint's probabilities at a state.
+      searcher: the player who searches.
 
     Raises:
-      PolicyError: it has no probabilities for an infoset of the searcher's to which it plays, whatever the opponent
-        does.
+      PolicyError: the blueprint has no probabilities at an infoset of the searcher, to which the searcher plays
+        whatever the opponent does.
     """
     self._tree, self._searcher = ListedTree(None, histories), searcher
     self._decides = set(self._tree.deciding(searcher).tolist())
@@ -42,50 +48,50 @@ class LocalSearch:
     start = time.perf_counter()
     barred = _barred(self._tree, entries, unknown, searcher)
     play = Play(self._tree.reach(entries), barred=barred)
-    # By public state that has been solved, what is played from there on; by `NONE` the blueprint.
+    # By the index of a public state: the policy after that state was re-solved. `NONE` has the first blueprint.
     self._solved = {NONE: ForestBlueprint(self._tree, entries, searcher, play)}
     _ = self._solved[NONE].counterfactual_values
     self._reserve = 2 * (time.perf_counter() - start)
 
   @property
   def size(self) -> int:
-    """The approximate count of numbers that are kept."""
+    """The approximate count of numbers that the object keeps."""
     histories = self._tree.histories
     # Both players' ranges, and the opponent's values, gifts and probabilities.
     rows = 3 * sum(len(forest.above) for forest in self._tree.forests)
     return 12 * len(histories.parent) + len(self._solved) * (2 * histories.num_entries + rows)
 
   def policy(self, history: list[int], choose: Choose, deadline: float) -> list[tuple[int, float]]:
-    """Returns the strategy at a decision of the searcher's, after all before it on the path have been solved again.
+    """Returns the strategy at a decision of the searcher, after re-solving its earlier decisions on the path.
 
     Args:
-      history: the moves that lead there.
-      choose: chooses the gadget and the solver of a subgame. The gadget is "follow" where the blueprint has no answer
-        to an action of the opponent's.
-      deadline: the time, by `time.perf_counter`, at which all are to be solved.
+      history: the moves that lead to the decision.
+      choose: chooses the gadget and the solver of a subgame. If the blueprint has no answer to an action of the
+        opponent, "follow" replaces the chosen gadget.
+      deadline: the time, by `time.perf_counter`, by which all these decisions should be re-solved.
     """
     histories, last = self._tree.histories, NONE
     path = histories.path(history)
-    numbers = [int(self._tree.listed.state_of[node]) for node in path]
-    pending = [each for each in numbers if each in self._decides and each not in self._solved]
-    for number in numbers:
-      if number in pending:
+    indices = [int(self._tree.listed.state_of[node]) for node in path]
+    pending = [each for each in indices if each in self._decides and each not in self._solved]
+    for index in indices:
+      if index in pending:
         before, now = self._solved[last], time.perf_counter()
-        until = now + (deadline - now) / (len(pending) - pending.index(number)) - self._reserve
-        gadget, solver = choose(self._num_sequences(number), until)
-        if before.is_open(number):
+        until = now + (deadline - now) / (len(pending) - pending.index(index)) - self._reserve
+        gadget, solver = choose(self._num_sequences(index), until)
+        if before.is_open(index):
           gadget = GADGETS["follow"]
-        after, step = search_step(before, [self._tree[number]], gadget, solver)
-        # Earlier gifts were given against what the opponent could expect then.
-        self._solved[number] = after.with_gifts_from(step.length)
-      if number in self._solved:
-        last = number
+        after, step = search_step(before, [self._tree[index]], gadget, solver)
+        # Earlier gifts were measured against values of an earlier policy, so they do not count.
+        self._solved[index] = after.with_gifts_from(step.length)
+      if index in self._solved:
+        last = index
     span = _entries_of(histories, int(histories.infoset[path[-1]]))
     legal = np.concatenate(histories.actions)[span]
     return list(zip(legal.tolist(), self._solved[last].entries[span].tolist(), strict=True))
 
   def _num_sequences(self, number: int) -> int:
-    """Returns how many sequences the program of a subgame has, a gadget's included."""
+    """Returns the number of sequences in the linear program of a subgame, the gadget's included."""
     tree, result = self._tree.listed, 0
     for player in (0, 1):
       infosets, _ = tree.infosets(tree.rows_of(tree.below(number), player), player)
@@ -96,7 +102,10 @@ class LocalSearch:
 def _blueprint(
   histories: HistoryTree, policy: AnyPolicy, look_up: LookUp
 ) -> tuple[Float64s, Bools]:
-  """Returns a policy as probabilities of entries, and the infosets for which it has none; there it is uniform."""
+  """Returns a policy as probabilities of entries, and whether each infoset is unknown to the policy.
+
+  Unknown infosets have uniform probabilities.
+  """
   legal, above = np.concatenate(histories.actions), histories.infoset_of_entry
   entries, unknown = 1 / histories.num_actions[above], np.zeros(len(histories.owner), bool)
   if isinstance(policy, CompiledTabularPolicy) and not policy.compiled_game.view.names_infostates:
@@ -104,7 +113,7 @@ def _blueprint(
     rows = np.array([policy.state_lookup.get(name, NONE) for name in names])
     unknown = rows == NONE
     table: Float64s = policy.action_probability_array
-    # It may be for a game with fewer actions.
+    # The table may belong to a game with fewer actions.
     most = table.shape[1] - 1
     chances = np.where(legal > most, 0.0, table[rows[above], np.minimum(legal, most)])
     entries = np.where(unknown[above], entries, chances)
@@ -112,17 +121,19 @@ def _blueprint(
     nodes = np.flatnonzero(histories.mover >= 0)
     infosets, firsts = np.unique(histories.infoset[nodes], return_index=True)
     for infoset, node in zip(infosets.tolist(), nodes[firsts].tolist(), strict=True):
-      known = look_up(histories.state(node), int(histories.owner[infoset]))
-      unknown[infoset] = known is None
-      if known is not None:
+      strategy = look_up(histories.state(node), int(histories.owner[infoset]))
+      unknown[infoset] = strategy is None
+      if strategy is not None:
         span = _entries_of(histories, infoset)
-        entries[span] = [known.get(action, 0.0) for action in legal[span].tolist()]
+        entries[span] = [strategy.get(action, 0.0) for action in legal[span].tolist()]
   off = np.abs(np.add.reduceat(entries, histories.first_entry) - 1)
   bad = ~(off < 1e-9) | (np.minimum.reduceat(entries, histories.first_entry) < 0)
   for infoset in np.flatnonzero(bad).tolist():
     span = _entries_of(histories, infoset)
-    known = dict(zip(legal[span].tolist(), entries[span].tolist(), strict=True))
-    distribution(known, list(known), f"At infostate {histories.infostate(infoset)!r} the blueprint")
+    strategy = dict(zip(legal[span].tolist(), entries[span].tolist(), strict=True))
+    distribution(
+      strategy, list(strategy), f"At infostate {histories.infostate(infoset)!r} the blueprint"
+    )
   return entries, unknown
 
 
@@ -132,7 +143,7 @@ def _entries_of(histories: HistoryTree, infoset: int) -> slice:
 
 
 def _barred(tree: ListedTree, entries: Float64s, unknown: Bools, searcher: int) -> Bools | None:
-  """Returns the opponent's actions after which a blueprint does not know what to play; None if there are none."""
+  """Returns the opponent's actions to which the blueprint has no answer; None if it answers all."""
   histories, listed, forest = tree.histories, tree.listed, tree.forests[1 - searcher]
   reached = histories.chance * tree.reach(entries)[searcher][listed.row_of[searcher]] > 0
   asked = np.flatnonzero((histories.mover == searcher) & unknown[histories.infoset] & reached)

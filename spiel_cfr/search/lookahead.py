@@ -1,9 +1,10 @@
-"""Subgames of limited depth: sequences of both players from a public state down to its leaves, solved by PCFR+.
+"""Subgames of limited depth: both players' sequences from a public state down to its leaves, solved by PCFR+.
 
-Leaves are public states. A function says what the private states there are worth, by the ranges of both players. PCFR+
-(Farina, Kroer and Sandholm 2021) asks it in each iteration, with the ranges of that iteration: CFR-D of Burch, Johanson
-and Bowling, "Solving Imperfect Information Games Using Decomposition" (2014); DeepStack, Moravčík et al. (2017); ReBeL,
-Brown et al. (2020). Many pairs of ranges are solved at once, a column each.
+Leaves are public states. A function maps both players' ranges there to the values of the private states. PCFR+ (Farina,
+Kroer and Sandholm 2021) calls the function in each iteration, with the ranges of that iteration. Calling it in each
+iteration follows CFR-D of Burch, Johanson and Bowling, "Solving Imperfect Information Games Using Decomposition"
+(2014), DeepStack, Moravčík et al. (2017), and ReBeL, Brown et al. (2020). One run solves many pairs of ranges, one for
+each column.
 """
 
 import itertools
@@ -22,13 +23,13 @@ from spiel_cfr.search.forest_tree import ForestTree
 from spiel_cfr.search.private_forest import NONE
 from spiel_cfr.search.search_tree import PublicState
 
-# (public states, float64 (public states, 2, private states): both players' ranges, 0 behind the last private state) ->
-# counterfactual values of the private states in an array of the same shape; the numbers behind the last do not count.
+# (public states, ranges) -> counterfactual values. Ranges and values are float64 (public states, 2, private states).
+# Beyond a player's last private state, ranges are 0, and values are ignored.
 LeafValues: TypeAlias = Callable[[Sequence[PublicState], Float64s], npt.ArrayLike]
 
 
 def check_leaf_values(leaf_values: Any) -> None:
-  """Raises ArgumentError if leaf values are no function."""
+  """Raises ArgumentError if leaf values are not a function."""
   if not callable(leaf_values):
     raise errors.ArgumentError(
       "leaf_values must be a function of public states and ranges, not "
@@ -37,12 +38,12 @@ def check_leaf_values(leaf_values: Any) -> None:
 
 
 class Front(NamedTuple):
-  """The gadget in front of a subgame: at each private state the opponent goes on or takes its limit.
+  """The gadget in front of a subgame: at each private state, the opponent plays on or takes its limit.
 
   Attributes:
-    searcher: the player who is solved again.
-    limits: float64 (the opponent's private states, columns). Its counterfactual values if it takes the limit.
-    follows: float64 (the opponent's private states, columns). The probability with which it goes on without a choice.
+    searcher: the player whose strategy is re-solved.
+    limits: float64 (the opponent's private states, columns). The opponent's counterfactual value if it takes the limit.
+    follows: float64 (the opponent's private states, columns). The probability with which the opponent has to play on.
   """
 
   searcher: int
@@ -51,7 +52,7 @@ class Front(NamedTuple):
 
 
 class Found(NamedTuple):
-  """The solution of a subgame of limited depth, a column for each pair of ranges.
+  """The solution of a subgame of limited depth, with a column for each pair of ranges.
 
   Attributes:
     strategies: by player, float64 (actions, columns). The average strategies, in the order of `Side.entries`.
@@ -69,14 +70,14 @@ class Found(NamedTuple):
 
 
 class _Choice:
-  """The opponent's choice in front: predictive regret matching+ between going on and taking the limit.
+  """The opponent's choice in front of the subgame, by predictive regret matching+: to play on or to take the limit.
 
   Attributes:
     player: int. The opponent.
   """
 
   def __init__(self, front: Front) -> None:
-    """Begins without regrets."""
+    """Begins with regrets of 0."""
     self.player, self._front = 1 - front.searcher, front
     self._regrets, self._predicted = np.zeros((2, 2, *front.limits.shape))
     self._goes_on = np.zeros_like(front.limits)
@@ -89,7 +90,7 @@ class _Choice:
     return self._front.follows + (1 - self._front.follows) * self._goes_on
 
   def update(self, values: Float64s) -> None:
-    """Takes the counterfactual values of going on."""
+    """Updates the regrets with the counterfactual values of playing on."""
     limits = self._front.limits
     mean = self._goes_on * values + (1 - self._goes_on) * limits
     self._predicted = np.stack([values - mean, limits - mean])
@@ -100,12 +101,12 @@ class Level(NamedTuple):
   """A player's infosets after one number of moves.
 
   Attributes:
-    begin: the first of their actions.
-    end: one past the last of their actions.
-    starts: int64 (infosets,). The place of each one's first action among these.
-    owner: int64 (actions,). The place of each action's infoset among these.
+    begin: the first sequence of their actions.
+    end: one past the last sequence of their actions.
+    starts: int64 (infosets,). The position of each infoset's first action among these sequences.
+    owner: int64 (actions,). The position of each action's infoset in the level.
     parent: int64 (infosets,). The sequence before each infoset.
-    gather: float64 (sequences, infosets), sparse. Sums numbers of infosets at the sequences before them.
+    gather: float64 (sequences, infosets), sparse. It adds each infoset's value to the sequence before the infoset.
   """
 
   begin: int
@@ -117,24 +118,24 @@ class Level(NamedTuple):
 
 
 class Side:
-  """A player's sequences: its private states at the public state, then its actions below, parents first.
+  """A player's sequences: its private states at the public state, then the actions of its infosets, parents first.
 
   Attributes:
     entries: int64 (actions,). The entries of the actions in the tree.
     num_roots: the number of private states at the public state.
     size: the number of sequences.
     levels: the infosets.
-    sequence: int64 (rows,). The last sequence before each row of the tree; `NONE` outside.
+    sequence: int64 (rows,). The last sequence before each row of the tree; `NONE` outside the subgame.
   """
 
   def __init__(self, tree: ForestTree, player: int, inside: Int64s, ends: Sequence[Int64s]) -> None:
-    """Numbers the sequences.
+    """Orders the sequences.
 
     Args:
       tree: the public states.
       player: the player.
-      inside: int64 (public states,). The public states above the leaves, the first of all first.
-      ends: int64 arrays. The player's rows at leaves, and where the game ends.
+      inside: int64 (public states,). The indices of the public states above the leaves, in order; the root is first.
+      ends: int64 arrays. The player's rows where the game ends, and at leaves.
     """
     forest, roots = tree.forests[player], tree.rows(int(inside[0]), player)
     rows = np.concatenate([tree.rows(number, player) for number in inside.tolist()])
@@ -146,17 +147,17 @@ class Side:
     order = np.argsort(deciding, kind="stable")
     self.entries, deciding = entries[order], deciding[order]
     self.num_roots, self.size = len(roots), len(roots) + len(entries)
-    number = np.full(forest.num_entries, NONE)
-    number[self.entries] = len(roots) + np.arange(len(entries))
+    sequence_of_entry = np.full(forest.num_entries, NONE)
+    sequence_of_entry[self.entries] = len(roots) + np.arange(len(entries))
     self.sequence = np.full(len(is_inside), NONE)
     self.sequence[roots] = np.arange(len(roots))
-    known = np.unique(np.concatenate([rows, *ends]))
+    reached = np.unique(np.concatenate([rows, *ends]))
     for begin, end in itertools.pairwise(forest.begins):
-      level = known[slice(*np.searchsorted(known, [begin, end]))]
+      level = reached[slice(*np.searchsorted(reached, [begin, end]))]
       level = level[self.sequence[level] == NONE]
       entry = forest.entry[level]
       before = self.sequence[forest.above[level]]
-      self.sequence[level] = np.where(entry >= 0, number[entry], before)
+      self.sequence[level] = np.where(entry >= 0, sequence_of_entry[entry], before)
     cuts = len(roots) + np.searchsorted(deciding, forest.begins)
     self.levels = [
       self._level(int(begin), int(end), deciding[begin - len(roots) : end - len(roots)])
@@ -172,9 +173,10 @@ class Side:
     return Level(begin, end, starts, owner, parent, gather)
 
   def strategy(self, numbers: Float64s) -> Float64s:
-    """Returns numbers of actions as probabilities; uniform where all of an infoset are 0. Shape (sequences, columns).
+    """Returns numbers of actions as probabilities, uniform where an infoset has only zeros; shape (sequences, columns).
 
-    The numbers have that shape, too. Rows of private states stay as they are.
+    Args:
+      numbers: float64 (sequences, columns). Rows of private states are returned unchanged.
     """
     result = numbers.copy()
     for level in self.levels:
@@ -204,8 +206,8 @@ class Side:
     """Returns the regrets of an iteration, shape (sequences, columns), 0 at private states.
 
     Args:
-      utilities: float64 (sequences, columns). The utilities of the sequences, without those of later actions, which are
-        added.
+      utilities: float64 (sequences, columns). The utility of each sequence without the player's later actions. The
+        method adds the later actions in place.
       strategy: float64 (sequences, columns). The strategy of the iteration.
     """
     result = np.zeros_like(utilities)
@@ -218,22 +220,24 @@ class Side:
 
 
 class Lookahead:
-  """What follows a public state, down to its leaves.
+  """The subgame from a public state down to its leaves.
 
   Attributes:
     root: the public state.
-    leaves: tuple of `PublicState`. The public states where it stops.
+    leaves: tuple of `PublicState`. The public states where the subgame stops.
     counts: int64 (leaves, 2). The number of private states of each player at the leaves.
     chances: float64 (leaves, width, width). Chance's probability of each pair of private states at the leaves.
     sides: a pair of `Side`. The sequences of each player.
   """
 
   def __init__(self, root: PublicState, depth: int) -> None:
-    """Finds the leaves: the first decisions after a number of moves, chance's included, from the first decision on.
+    """Finds the leaves: the first decisions that come at least `depth` moves after the first decision.
+
+    Moves of chance count.
 
     Raises:
-      UnsupportedGameError: histories are not listed over vectors of hands; or a player and chance may be to move at the
-        same public state.
+      UnsupportedGameError: the game is over vectors of hands, where histories are not listed; or both a player and
+        chance may be to move at one public state.
     """
     self._tree = tree = root.tree.as_forest()
     self.root = root
@@ -253,11 +257,11 @@ class Lookahead:
     places = first.sequence[ends[0]], second.sequence[ends[1]]
     self._payoffs = scipy.sparse.csr_matrix((payoffs, places), (first.size, second.size))
     self._payoffs_of_second = self._payoffs.T.tocsr()
-    # The leaves, as often as there are columns.
+    # By the number of columns: the leaves, repeated for each column.
     self._states: dict[int, tuple[PublicState, ...]] = {}
     shape = len(leaves), 2, int(self.counts.max(initial=1))
     self._is_private = np.arange(shape[2]) < self.counts[:, :, None]
-    # The sequence before each private state at the leaves; the last row of `Side.reach` where there is none.
+    # The sequence before each private state at the leaves. Beyond the last private state, the last row of `Side.reach`.
     self._before = np.empty(shape, np.int64)
     self._gather: list[Any] = []
     for player, side in enumerate(self.sides):
@@ -282,18 +286,19 @@ class Lookahead:
   ) -> Found:
     """Solves the subgame for pairs of ranges.
 
-    Players are updated at the same time: the proof asks for values of what both play.
+    Both players are updated at the same time, because the proof of convergence needs leaf values for the strategies
+    that both play in the iteration.
 
     Args:
       ranges: by player, float64 (private states, columns). The ranges, in the order of `private_states`.
       leaf_values: the values at the leaves.
       iterations: the number of iterations.
-      front: the gadget in front.
+      front: the gadget in front; None without a gadget.
       moments: int64 (columns,). The iteration of each column whose ranges at leaves are `drawn_ranges`; by default the
         last.
 
     Raises:
-      ArgumentError: `leaf_values` returns another shape than it is to, or numbers that are not finite.
+      ArgumentError: `leaf_values` returns an array of a wrong shape, or numbers that are not finite.
     """
     columns = ranges[0].shape[1]
     first, sizes = list(ranges), [(side.size, columns) for side in self.sides]
@@ -346,7 +351,7 @@ class Lookahead:
     )
 
   def _worth(self, leaf_values: LeafValues, ranges: Float64s) -> Float64s:
-    """Returns the values at the leaves, shape (leaves, 2, width, columns), 0 where there is no private state."""
+    """Returns the values at the leaves, shape (leaves, 2, width, columns), 0 beyond the last private state."""
     if not self.leaves:
       return ranges
     asked = np.moveaxis(ranges, 3, 0).reshape(-1, *ranges.shape[1:3])
@@ -364,12 +369,12 @@ class Lookahead:
     result = np.moveaxis(result.reshape(ranges.shape[3], *ranges.shape[:3]), 0, 3)
     result = np.where(self._is_private[..., None], result, 0.0)
     if not np.isfinite(result).all():
-      raise errors.ArgumentError("leaf_values must return finite numbers, and returns others.")
+      raise errors.ArgumentError("leaf_values must return finite numbers, without NaN or infinity.")
     return result
 
 
 def _region(tree: ForestTree, root: int, depth: int) -> tuple[Int64s, list[int]]:
-  """Returns the public states above the leaves, the first of all first, and the leaves."""
+  """Returns the indices of the public states above the leaves, the root first, and those of the leaves."""
   inside, leaves, level = list[int](), list[int](), np.array([root])
   end = NONE
   while len(level):
@@ -385,8 +390,8 @@ def _region(tree: ForestTree, root: int, depth: int) -> tuple[Int64s, list[int]]
         goes_on.append(number)
       elif min(own) < 0:
         raise errors.UnsupportedGameError(
-          f"At {PublicState(tree, number)!r} chance or a player is to move, so that no search can stop there: give no "
-          "leaf_values, or another depth."
+          f"At {PublicState(tree, number)!r} either chance or a player may be to move, so search cannot stop there. "
+          "Give another depth, or no leaf_values."
         )
       else:
         leaves.append(number)

@@ -1,4 +1,4 @@
-"""The whole policy that a bot plays: every decision of both players, for exact evaluation."""
+"""The complete policy that a bot plays, at every decision of both players, for exact evaluation."""
 
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiling import AnyGame, compile_game
@@ -8,16 +8,16 @@ from spiel_cfr.search.search_bot import SearchBot
 
 
 def played_policy(game: AnyGame, bot: SearchBot) -> CompiledTabularPolicy:
-  """Returns what a bot plays as either player, asked once at each infoset.
+  """Returns the policy that a bot plays as either player; the bot is asked once at each infoset.
 
       spiel_cfr.exploitability(game, played_policy(game, bot))
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
-    bot: a bot as one of the players; its twin plays as the other.
+    game: a compiled game, or anything that `compile_game` accepts.
+    bot: a bot for one of the players; its twin plays for the other.
 
   Raises:
-    ArgumentError: `bot` is none.
+    ArgumentError: `bot` is not a `SearchBot`.
     UnsupportedGameError: see `SearchBot.get_policy`.
     GameTooLargeError: see `SearchBot.get_policy`.
     PolicyError: see `SearchBot.get_policy`.

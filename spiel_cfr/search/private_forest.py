@@ -1,8 +1,8 @@
-"""One player's private states at all public states, as a forest: reach probabilities go down it, values go up.
+"""One player's private states at all public states, as a forest: reach probabilities go down it, and values go up.
 
-A *row* is a private state at a public state, or what the player knows where the game ends. Rows are numbered by the
-number of moves before them. In a game with perfect recall the row before the last move, and the player's own action
-in that move, are the same for all histories of a row. So all that search asks of a player's strategy is in these rows,
+A *row* is the index of a private state at a public state, or of what the player remembers where the game ends. Rows are
+ordered by the number of moves before them. With perfect recall, all histories of a row have the same row before the
+last move, and the same action of the player in that move. Search therefore needs a player's strategy only by rows,
 whatever the form of the game.
 """
 
@@ -23,11 +23,11 @@ class Level(NamedTuple):
     before: the first row of the level above.
     begin: the first row.
     end: one past the last row.
-    passing: int64 (rows,). The rows to which the player has not moved last.
-    moved: int64 (rows,). The rows to which it has moved last.
-    place: int64 (rows,). The place of the entry of each of `moved` in `entries`.
-    entries: int64 (entries,). The entries of these moves, those of an infoset together.
-    starts: int64 (infosets,). The place of each infoset's first entry.
+    passing: int64 (rows,). The rows before which the player did not make the last move.
+    moved: int64 (rows,). The rows before which the player made the last move.
+    place: int64 (rows,). The position in `entries` of the entry of each of the rows in `moved`.
+    entries: int64 (entries,). The entries of these moves; those of an infoset are consecutive.
+    starts: int64 (infosets,). The position of each infoset's first entry.
     counts: int64 (infosets,). The number of entries of each infoset.
     deciding: int64 (infosets,). The row of each infoset.
   """
@@ -48,8 +48,8 @@ class Values(NamedTuple):
   """Counterfactual values of one player.
 
   Attributes:
-    rows: float64 (rows,).
-    entries: float64 (entries,). Of the player's actions; 0 of the other player's.
+    rows: float64 (rows,). The value of each row.
+    entries: float64 (entries,). The value of each of the player's actions; 0 at the other player's actions.
   """
 
   rows: Float64s
@@ -60,15 +60,15 @@ class PrivateForest:
   """The private states of one player.
 
   Attributes:
-    above: int64 (rows,). The row before the last move; `NONE` of the first rows.
-    entry: int64 (rows,). The player's entry of the last move; `NONE` if the player did not make it.
+    above: int64 (rows,). The row before the last move; `NONE` at the first rows.
+    entry: int64 (rows,). The player's entry of the last move; `NONE` if the player did not make that move.
     begins: int64 (levels + 1,). The first row after each number of moves, then the number of rows.
     num_entries: the number of entries of both players.
     levels: the rows by number of moves, without the first rows.
   """
 
   def __init__(self, above: Int64s, entry: Int64s, begins: Int64s, num_entries: int) -> None:
-    """Takes rows; the arguments are the attributes."""
+    """Makes the forest from the attributes with these names."""
     self.above, self.entry, self.begins, self.num_entries = above, entry, begins, num_entries
     cuts = begins.tolist()
     self.levels = [self._level(*three) for three in zip(cuts, cuts[1:], cuts[2:], strict=False)]
@@ -98,14 +98,18 @@ class PrivateForest:
 
   @functools.cached_property
   def last(self) -> Int64s:
-    """The player's last entry on the way to each row, `NONE` before the first; shape (rows,)."""
+    """The player's last entry on the way to each row, shape (rows,); `NONE` before its first action."""
     result = self.entry.copy()
     for level in self.levels:
       result[level.passing] = result[self.above[level.passing]]
     return result
 
   def down(self, numbers: Float64s) -> Float64s:
-    """Returns numbers of shape (rows,) after each number has replaced all those below it; NaN is no number."""
+    """Returns an array over rows in which each number has replaced all values below it.
+
+    Args:
+      numbers: float64 (rows,). NaN at rows without a number.
+    """
     result = numbers.copy()
     for level in self.levels:
       rows = slice(level.begin, level.end)
@@ -114,7 +118,7 @@ class PrivateForest:
     return result
 
   def tops(self, rows: Int64s) -> Int64s:
-    """Returns the one of some rows that each row is below, or is; `NONE` of others; shape (rows,)."""
+    """Returns, of some rows, the one that each row is or is below; `NONE` if there is none; shape (rows,)."""
     result = np.full(len(self.above), NONE)
     result[rows] = rows
     first = int(np.searchsorted(self.begins, rows.min(), side="right")) - 1
@@ -124,7 +128,11 @@ class PrivateForest:
     return result
 
   def sums(self, numbers: Float64s) -> Float64s:
-    """Returns the sum of numbers of the player's entries, shape (entries,), on the way to each row; shape (rows,)."""
+    """Returns sums over the player's entries on the way to each row, shape (rows,).
+
+    Args:
+      numbers: float64 (entries,). The number of each entry.
+    """
     result = np.append(numbers, 0.0)[self.entry]
     for level in self.levels:
       rows = slice(level.begin, level.end)
@@ -135,10 +143,11 @@ class PrivateForest:
     """Returns the probability that the player plays to each row, shape (rows,).
 
     Args:
-      entries: the policy, shape (entries,).
-      given: float64 (rows,). Probabilities of the first rows and others that are known; NaN elsewhere.
+      entries: float64 (entries,). The policy.
+      given: float64 (rows,). The probabilities of the first rows, and of other rows whose probabilities are prescribed;
+        NaN elsewhere.
     """
-    # An entry `NONE` is the last one.
+    # The index `NONE` selects the last element.
     made, result = np.append(entries, 1.0)[self.entry], given.copy()
     for level in self.levels:
       rows = slice(level.begin, level.end)
@@ -156,9 +165,9 @@ class PrivateForest:
     """Returns the player's counterfactual values.
 
     Args:
-      ends: float64 (rows,). Counterfactual values where the game ends; 0 elsewhere.
-      entries: the player's policy, shape (entries,); None for a best response.
-      barred: bool (entries,). Actions that a best response leaves out.
+      ends: float64 (rows,). The counterfactual values where the game ends; 0 elsewhere.
+      entries: float64 (entries,). The player's policy; None for a best response.
+      barred: bool (entries,). Actions that a best response leaves out; None for no actions.
     """
     result, utilities = ends.copy(), np.zeros(self.num_entries)
     for level in reversed(self.levels):
@@ -182,7 +191,12 @@ class PrivateForest:
     return Values(result, utilities)
 
   def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:
-    """Returns numbers of entries, reduced over each infoset of the player and given to all its entries; 0 elsewhere."""
+    """Returns the reduction of an array over each infoset of the player, repeated for each entry; 0 at other entries.
+
+    Args:
+      numbers: float64 (entries,). The array.
+      reduce: the reduction, such as `numpy.add`.
+    """
     result = np.zeros(self.num_entries)
     for level in self.levels:
       if len(level.entries):
@@ -192,7 +206,7 @@ class PrivateForest:
 
   @functools.cached_property
   def deciding(self) -> Int64s:
-    """The row where each entry is chosen, `NONE` of the other player's entries; shape (entries,)."""
+    """The row of each entry's infoset, shape (entries,); `NONE` at the other player's entries."""
     result = np.full(self.num_entries, NONE)
     moved = self.entry >= 0
     result[self.entry[moved]] = self.above[moved]

@@ -1,4 +1,4 @@
-"""Public states of a game, of either form, and checks of the cuts that users name."""
+"""Public states of a game in any form, and checks of cuts that users pass."""
 
 from typing import Any
 
@@ -27,18 +27,20 @@ def public_states(game: AnyGame, *, max_histories: int = DEFAULT_MAX_HISTORIES) 
       tree = public_states("leduc_poker")
       tree.public_state_of(state).private_states(0)
 
-  A game that common knowledge does not split has one public state a length; its `repr` says so. In vector form public
-  states are the nodes of the public tree, in poker over vectors of hands the rivers, and no histories are listed.
+  If common knowledge does not split a game, there is one public state for each number of moves, and the tree's `repr`
+  says so. Two forms of games do not list histories. In vector form, public states are the nodes of the public tree. In
+  poker over vectors of hands, they are the rivers.
 
   Args:
-    game: a compiled game, or what `compile_game` takes; of an abstraction, the original. If it is not in vector form,
-      it is walked once.
-    max_histories: how many histories it may have then.
+    game: a compiled game, or anything that `compile_game` accepts. For an abstraction, the original game is used. A
+      game that is not in vector form is walked once.
+    max_histories: the largest number of histories in that walk.
 
   Raises:
-    UnsupportedGameError: the game is not a constant-sum game of two players, or infosets span lengths.
-    GameTooLargeError: there are more histories.
-    InconsistentInfosetError: the game was compiled with an action filter that a file has not kept.
+    UnsupportedGameError: the game is not a constant-sum game of two players, or an infoset is reached after different
+      numbers of moves.
+    GameTooLargeError: the game has more histories.
+    InconsistentInfosetError: the game was compiled with an action filter, which files do not keep.
     ArgumentError: `max_histories` is not a positive integer, or no public cards are dealt.
     GameError: see `compile_game`.
   """
@@ -53,14 +55,14 @@ def public_states(game: AnyGame, *, max_histories: int = DEFAULT_MAX_HISTORIES) 
 
 
 def list_histories(game: AnyGame, max_histories: int = DEFAULT_MAX_HISTORIES) -> ListedTree:
-  """Returns the tree of a game's public states by listing its histories, whatever form it is compiled to."""
+  """Returns the tree of a game's public states by listing its histories, whatever its compiled form."""
   limit = arguments.positive_integer(max_histories, "max_histories")
   compiled = compile_game(game).original
   _check_kind(compiled)
   found = tree_of(compiled.view, limit)
   if [*map(list, compiled.infostates)] != found.names:
     raise errors.InconsistentInfosetError(
-      f"{compiled} has other infosets than its states have now; compile it again. Files do not keep action filters."
+      f"{compiled} has other infosets than its OpenSpiel states. Compile it again: files do not keep action filters."
     )
   return ListedTree(compiled, found)
 
@@ -68,16 +70,16 @@ def list_histories(game: AnyGame, max_histories: int = DEFAULT_MAX_HISTORIES) ->
 def _check_kind(compiled: CompiledGame) -> None:
   if not compiled.is_two_player_constant_sum:
     raise errors.UnsupportedGameError(
-      f"Search is for constant-sum games of two players; {compiled.name} is not one. With more players, or "
-      "other sums, no search is safe."
+      f"Search is for constant-sum games of two players; {compiled.name} is not one. No search is safe with more "
+      "players or with returns that do not sum to a constant."
     )
 
 
 def check_cut(game: AnyGame, cut: Any) -> list[PublicState]:
-  """Returns a cut as it is.
+  """Returns a cut as a list.
 
   Raises:
-    ArgumentError: the public states are of another game, or one is below another; or there are none.
+    ArgumentError: the cut is empty, a public state belongs to another game, or one is below another.
     GameError: see `compile_game`.
   """
   if not isinstance(cut, list | tuple) or not all(isinstance(each, PublicState) for each in cut):
@@ -85,25 +87,27 @@ def check_cut(game: AnyGame, cut: Any) -> list[PublicState]:
       f"cut must be a list of public states, each a PublicState, not {arguments.shortened(cut)}."
     )
   if not cut:
-    raise errors.ArgumentError(f"The cut of {game} has no public state: name a cut that has some.")
+    raise errors.ArgumentError(
+      f"The cut of {game} has no public state. A cut must contain at least one."
+    )
   wanted, tree = compile_game(game).original, cut[0].tree
   for state in cut:
-    its = state.tree.game
-    # Trees of several forms number a game's public states differently.
+    own_game = state.tree.game
+    # Indices of public states differ between the forms of trees.
     alike = type(state.tree) is type(tree)
-    if its.digest != wanted.digest or not alike:
+    if own_game.digest != wanted.digest or not alike:
       problem = f"not of {wanted.name}"
-      if its.name == wanted.name:
+      if own_game.name == wanted.name:
         problem = (
           "compiled otherwise" if alike else "in a tree of another form than the first of the cut"
         )
       raise errors.ArgumentError(
-        f"{state!r} is a public state of {its.name}, {problem}: call public_states on this compiled game."
+        f"{state!r} is a public state of {own_game.name}, {problem}: call public_states on this compiled game."
       )
   marked = np.zeros(len(tree), bool)
   marked[[state.number for state in cut]] = True
   if len(tree.first_of(marked)) < len(cut):
     raise errors.ArgumentError(
-      "The public states of a cut are not below each other, and named once."
+      "The public states of a cut must be distinct, and not below each other."
     )
   return list(cut)

@@ -1,4 +1,4 @@
-"""A whole policy whose subgames have been solved again, measured exactly."""
+"""Continual re-solving of a whole policy, measured exactly."""
 
 import dataclasses
 import hashlib
@@ -24,22 +24,23 @@ from spiel_cfr.search.search_step import Step, search_step
 from spiel_cfr.search.search_tree import Blueprint, PublicState, SearchTree
 
 _KIND, _FORMAT = "checkpoint of a search", 2
-# The solver where the opponent can't pick, as in vector form.
-_ITERATES = "dcfr"
+# The default in forms where the opponent cannot pick a private state, such as vector form.
+_DEFAULT_ITERATIVE_SOLVER = "dcfr"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Resolved(SolvedPolicy):
-  """A policy whose subgames were solved again.
+  """A policy with re-solved subgames.
 
   Attributes:
     compiled_game: the game as arrays.
     sequence_form: float64 (sequences,). The policy in sequence form.
-    probabilities: float64 (sequences,). The policy in behavioural form; the blueprint where nothing was solved again.
+    probabilities: float64 (sequences,). The policy in behavioural form. Infosets that were not re-solved have the
+      blueprint's strategy.
     blueprint_exploitability: exploitability of the blueprint.
     exploitability: exploitability of the policy.
     steps: the steps of the search, in order.
-    is_complete: False after Ctrl-C: the public states after it keep the blueprint.
+    is_complete: False if Ctrl-C ended the search. Public states of the missing steps have the blueprint's strategy.
   """
 
   compiled_game: CompiledGame
@@ -89,44 +90,45 @@ def resolve(
   max_histories: int = DEFAULT_MAX_HISTORIES,
   checkpoint: str | os.PathLike[str] | None = None,
 ) -> Resolved:
-  """Solves a policy's subgames again, as a player that searches would while it plays, everywhere at once.
+  """Re-solves the subgames of a policy, as a searching player would at every decision.
 
       print(resolve("leduc_poker", blueprint))
 
-  With a safe gadget the policy is never more exploitable than the blueprint, but for rounding. Margins are checked by
-  an exact best response to what the solver returns: public states where one is negative keep what they had, unless
-  the opponent gets more of the whole by that.
+  With a safe gadget, the result is never more exploitable than the blueprint, up to rounding. Margins are checked by an
+  exact best response to the solver's strategy. A public state with a negative margin keeps its old strategy, unless
+  that would give the opponent more in the whole game.
 
-  Of a game in vector form no histories are listed, and a solver that iterates solves many subgames at once. Of poker
-  over vectors of hands it is the rivers, what follows the last public cards, that are solved again.
+  A game in vector form does not list histories; there, an iterative solver re-solves many subgames at once. In hold'em
+  over vectors of hands, only the rivers are re-solved.
 
   Args:
-    game: a compiled game, or what `compile_game` takes.
-    blueprint: a policy of both players, anything that `policies.from_policy` reads; of large games a solver, or what
-      `solve` or this function has found, for which no infoset has to be named.
-    gadget: one of `GADGETS`, see there what each promises, or a `Gadget`. By default "safe" for linear programs, and
-      "follow" for solvers that iterate. In vector form "follow", "resolving" or "unsafe".
-    player: who searches; None for both, each against the blueprint.
-    continual: whether all decisions of the searcher are solved again, from the cut down, each on what the last solution
-      plays in all of its subgame; otherwise, only those of the cut.
-    cut: public states, none below another; by default the first decisions of all if `continual`, otherwise
-      `natural_cut()` of `public_states(game)`.
-    solver: "lp" for linear programs, exact and fast up to some thousand sequences; or a name in `catalogue.SOLVERS`. By
-      default "lp", in vector form "dcfr".
-    iterations: how many a solver that is no program does in each subgame.
-    max_histories: how many histories the game may have, if it is not in vector form.
-    checkpoint: a file that is written after each step; if it is there, from which to go on, to the same bits.
+    game: a compiled game, or anything that `compile_game` accepts.
+    blueprint: a policy of both players, in any form that `policies.from_policy` accepts. For large games, pass a
+      solver or the result of `solve` or `resolve`, because these are read without infoset names.
+    gadget: a name in `GADGETS`, which lists the guarantees, or a `Gadget`. The default is "safe" for linear programs
+      and "follow" for iterative solvers. In vector form: "follow", "resolving" or "unsafe".
+    player: the searcher; None for both players, each of whom searches against the blueprint.
+    continual: True re-solves every decision of the searcher from the cut downwards, each from the latest solution.
+      False re-solves only the public states of the cut.
+    cut: public states, none below another. If `continual`, None re-solves all decisions of the game. Otherwise the
+      default is `natural_cut()` of `public_states(game)`.
+    solver: "lp" for linear programs, which are exact, and fast up to a few thousand sequences; or a name in
+      `catalogue.SOLVERS`. The default is "lp", in vector form "dcfr".
+    iterations: the number of iterations in each subgame; ignored for solver="lp".
+    max_histories: the largest number of histories of a game that is not in vector form.
+    checkpoint: a file that is written after each step. If the file exists, the search is resumed bit for bit.
 
   Returns:
-    The policy. After Ctrl-C, one whose later steps are missing.
+    The new policy. After Ctrl-C, the policy with the steps finished so far.
 
   Raises:
-    UnsupportedGameError: the game is not a constant-sum game of two players, or infosets span lengths.
+    UnsupportedGameError: the game is not a constant-sum game of two players, or an infoset is reached after different
+      numbers of moves.
     PolicyError: the blueprint does not know the game's infosets.
     ArgumentError: an argument is not as above.
-    CheckpointMismatchError: the file is of another game, blueprint, or other arguments.
-    FileFormatError: the file is damaged, or no checkpoint.
-    OSError: the file can't be read or written.
+    CheckpointMismatchError: the file belongs to another game or blueprint, or to other arguments.
+    FileFormatError: the file is damaged, or is not a checkpoint.
+    OSError: the file cannot be read or written.
     GameError: see `compile_game`.
   """
   arguments.positive_integer(iterations, "iterations")
@@ -138,50 +140,50 @@ def resolve(
   if checkpoint is not None:
     checkpoint = arguments.path(checkpoint, "checkpoint")
   if solver is None:
-    solver = "lp" if tree.picks else _ITERATES
+    solver = "lp" if tree.picks else _DEFAULT_ITERATIVE_SOLVER
   arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
-  solves = SubgameSolver(solver, iterations)
-  chosen = find_gadget(gadget, picks=tree.picks, iterates=not solves.is_program)
+  subgame_solver = SubgameSolver(solver, iterations)
+  front = find_gadget(gadget, picks=tree.picks, iterates=not subgame_solver.is_linear_program)
   start = tree.entries(blueprint)
   todo = [
     (searcher, level)
     for searcher in searchers
     for level in _levels(tree, searcher, continual, states)
   ]
-  kept = _Checkpoint(checkpoint, tree, start, todo, (repr(chosen), solver, iterations))
-  result, steps = kept.read()
+  saved = _Checkpoint(checkpoint, tree, start, todo, (repr(front), solver, iterations))
+  result, steps = saved.read()
   latest: Blueprint | None = None
   with DeferredInterrupt(swallow=True) as interrupt:
     for searcher, level in todo[len(steps) :]:
       if interrupt.requested:
         break
-      mine = tree.owned(searcher)
+      is_searchers = tree.owned(searcher)
       if latest is None or latest.searcher != searcher:
-        latest = tree.blueprint(np.where(mine, result, start), searcher)
+        latest = tree.blueprint(np.where(is_searchers, result, start), searcher)
       latest, step = search_step(
         latest,
         level,
-        chosen,
-        solves,
+        front,
+        subgame_solver,
         keeps_gains=tree.trades_margins,
-        # A checkpoint has whole steps.
+        # A checkpoint contains only whole steps.
         stop=lambda: checkpoint is None and interrupt.requested,
       )
       steps.append(step)
-      result[mine] = latest.entries[mine]
-      kept.write(result, steps)
+      result[is_searchers] = latest.entries[is_searchers]
+      saved.write(result, steps)
     is_complete = len(steps) == len(todo) and not interrupt.requested
-  return resolved(tree, start, result, steps, is_complete)
+  return _measured(tree, start, result, steps, is_complete)
 
 
-def resolved(
+def _measured(
   tree: SearchTree,
   blueprint: Float64s,
   entries: Float64s,
   steps: Sequence[Step],
-  is_complete: bool = True,
+  is_complete: bool,
 ) -> Resolved:
-  """Returns a policy with its exploitability and that of a blueprint, both as probabilities of entries."""
+  """Returns a policy with its exploitability and that of the blueprint; both policies have shape (entries,)."""
   game, policies = tree.game, [tree.behavioral_form(each) for each in (blueprint, entries)]
   before, after = (forms.sequence_form(game, each) for each in policies)
   first, second = (evaluate.evaluate(game, each).nash_conv / 2 for each in (before, after))
@@ -191,23 +193,23 @@ def resolved(
 def _levels(
   tree: SearchTree, searcher: int, continual: bool, cut: Sequence[PublicState] | None
 ) -> Iterable[list[PublicState]]:
-  """Returns the public states that are solved again, those that are independent of each other together."""
+  """Returns the public states that each step re-solves; none of a step's states is below another."""
   if not continual:
-    chosen = list(cut or tree.natural_cut())
-    return [chosen] if chosen else []
+    states = list(cut or tree.natural_cut())
+    return [states] if states else []
   levels = tree.decisions(searcher)
   if cut is None:
     return levels
   below = {state.number for state in cut}
-  for number in range(len(tree)):
-    if tree.above[number] in below:
-      below.add(number)
-  kept = ([state for state in level if state.number in below] for level in levels)
-  return [level for level in kept if level]
+  for index in range(len(tree)):
+    if tree.above[index] in below:
+      below.add(index)
+  inside = ([state for state in level if state.number in below] for level in levels)
+  return [level for level in inside if level]
 
 
 class _Checkpoint:
-  """A file of what `resolve` has done so far, if there is to be one."""
+  """The progress of one run of `resolve`, in a file if there is a path."""
 
   def __init__(
     self,
@@ -217,21 +219,21 @@ class _Checkpoint:
     todo: Sequence[tuple[int, Sequence[PublicState]]],
     options: tuple[object, ...],
   ) -> None:
-    """Notes of what run it is."""
+    """Identifies the run by its game, blueprint, public states and options."""
     self._path, self._start = path, start
-    numbers = [(searcher, [state.number for state in states]) for searcher, states in todo]
-    text = repr((tree.game.digest, numbers, options)).encode() + start.tobytes()
+    indices = [(searcher, [state.number for state in states]) for searcher, states in todo]
+    text = repr((tree.game.digest, indices, options)).encode() + start.tobytes()
     self._run = hashlib.sha256(text).hexdigest()
 
   def read(self) -> tuple[Float64s, list[Step]]:
-    """Returns what is played and the steps done: those of the file, or the blueprint and none."""
+    """Returns the policy and the finished steps in the file. Without a file, the blueprint and no steps."""
     if self._path is None or not os.path.exists(self._path):
       return self._start.copy(), []
     header, arrays = files.read(self._path, _KIND, _FORMAT)
     try:
       if header["run"] != self._run:
         raise errors.CheckpointMismatchError(
-          f"{self._path} is of another game or blueprint, or of other arguments. Give another file, or delete it."
+          f"{self._path} belongs to another game or blueprint, or to other arguments. Give another file, or delete it."
         )
       entries, steps = arrays["entries"], [Step(*step) for step in header["steps"]]
       require_array(entries, "entries", np.float64, len(self._start))
@@ -242,7 +244,7 @@ class _Checkpoint:
     return entries, steps
 
   def write(self, entries: Float64s, steps: Sequence[Step]) -> None:
-    """Keeps what is played now."""
+    """Saves the policy and the finished steps."""
     if self._path is not None:
       header = {"run": self._run, "steps": [dataclasses.astuple(step) for step in steps]}
       files.write(self._path, _KIND, _FORMAT, header, {"entries": entries})

@@ -1,7 +1,7 @@
-"""Public states over vectors of hands: the rivers of a poker game, each with the betting after its last public cards.
+"""Public states over vectors of hands: the rivers of a poker game, each with the betting after its last public card.
 
-A river is the public state after the last public cards are dealt. Its private states are the hands on its board. Its
-subgame is a poker game in vector form, whose first node may be the opponent's choice.
+A river is the public state after the last public card. Its private states are the hands that its board allows. Its
+subgame is a poker game in vector form, in which the opponent's choice may come first.
 """
 
 import dataclasses
@@ -32,10 +32,10 @@ from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.private_forest import NONE
 from spiel_cfr.search.search_tree import Blueprint, Pairs, PublicState, SearchTree
 
-# The part of the pot that the opponent may get above its bounds, in the mean over its hands by w.
+# The part of the pot by which the opponent may exceed its bounds, on average over its hands, weighted by w.
 _TOLERANCE = 1e-3
-# Sequences of rivers that are kept as games.
-_KEPT = 10_000_000
+# The largest number of sequences in the rivers that a blueprint keeps as games.
+_MOST_KEPT_SEQUENCES = 10_000_000
 
 
 class RiverTree(SearchTree):
@@ -51,20 +51,20 @@ class RiverTree(SearchTree):
   trades_margins = False
 
   def __init__(self, game: PublicGame, *, is_river: bool = False) -> None:
-    """Finds the rivers of a game; or takes a game that is a river itself.
+    """Finds the rivers of a game, or takes a game that is itself a river.
 
     Raises:
       ArgumentError: no public cards are dealt.
     """
     self.game, nodes = game, game.tree.nodes
     last = game.tree.boards[-1].level
-    boards = [number for number, board in enumerate(game.tree.boards) if board.level == last]
+    boards = [index for index, board in enumerate(game.tree.boards) if board.level == last]
     firsts = [node.children[0] for node in nodes if node.kind is Kind.CHANCE]
     firsts = [first for first in firsts if nodes[first].level == last]
     self.places = [(0, 0)] if is_river else [(board, first) for first in firsts for board in boards]
     if not self.places:
       raise errors.ArgumentError(
-        "No public cards are dealt here, and what follows the last ones is what is solved again: solve the game itself."
+        "No public cards are dealt in this game, so it has no river to re-solve: solve the game itself."
       )
     self.betting = {first: betting_subtree(nodes, first) for _, first in self.places}
     self.above = np.full(len(self.places), NONE)
@@ -83,7 +83,7 @@ class RiverTree(SearchTree):
     return np.array(deciding, np.int64)
 
   def decisions(self, player: int) -> list[list[PublicState]]:
-    """Returns the rivers where a player decides something, all together."""
+    """Returns one list of all rivers where a player has a decision."""
     deciding = [self[number] for number in self.deciding(player).tolist()]
     return [deciding] if deciding else []
 
@@ -109,18 +109,19 @@ class RiverTree(SearchTree):
 
   def as_forest(self) -> Any:
     raise errors.UnsupportedGameError(
-      "Over vectors of hands no histories are listed, and no search stops at a river: ask for private states, beliefs "
-      "and values."
+      "Over vectors of hands no histories are listed, and search cannot stop at a river. Use private_states, beliefs "
+      "and private_values."
     )
 
   def check_search(self, solver: str | None, *, has_cut: bool, has_checkpoint: bool) -> None:
     if has_cut or has_checkpoint:
       raise errors.ArgumentError(
-        "Over vectors of hands rivers are the cut, and there are no checkpoints."
+        "Over vectors of hands, the cut is always all rivers, and checkpoints are not supported: leave out cut and "
+        "checkpoint."
       )
     if solver == "lp":
       raise errors.ArgumentError(
-        "Programs would have a pair of hands a row: name a full-width solver."
+        "Over vectors of hands, linear programs would be too large: name a full-width solver."
       )
 
   def described(self, number: int) -> str:
@@ -145,7 +146,7 @@ class RiverTree(SearchTree):
     deal, board = self.game.tree.deal, self.game.tree.boards[self.places[number][0]]
     of_hands = np.zeros(len(deal.hands))
     of_hands[board.hands[1 - player]] = board.reaches[1 - player] * weights
-    # Counted in integers, the opponents of a hand with none come out at exactly 0.
+    # Integer counts are exactly 0 for a hand that is compatible with no hand of the other player.
     some = deal.compatible_mass((of_hands > 0).astype(np.int64)) > 0
     reach = np.where(some, deal.compatible_mass(of_hands), 0.0)[board.hands[player]]
     return np.asarray(reach * board.reaches[player] * board.probability / deal.total)
@@ -165,13 +166,13 @@ class RiverTree(SearchTree):
     river = RiverGame(self, start.number, start.weights, front, start.bound, dealt)
     none = np.zeros(0, np.int64), np.zeros(0, np.int64)
     first, second = (none if player == front else river.places(player) for player in PLAYERS)
-    mine = (first, second)[start.searcher][0]
+    searchers_actions = (first, second)[start.searcher][0]
     return CutOut(
       river.game,
       start.searcher,
       (first[0], second[0]),
       (first[1], second[1]),
-      np.zeros(len(mine), np.int64),
+      np.zeros(len(searchers_actions), np.int64),
     )
 
   def is_harmful(self, start: Start, margins: Float64s) -> bool:
@@ -185,11 +186,11 @@ class RiverTree(SearchTree):
 
 
 class RiverGame:
-  """A river as a game, perhaps with a choice of one player in front.
+  """A river as a game. A choice of one player may come first.
 
   Attributes:
     game: `CompiledGame`. The game of the river.
-    scale: float. The probability in the whole game of all its pairs of hands.
+    scale: float. The total weight of the river's pairs of hands in the whole game.
   """
 
   def __init__(
@@ -201,15 +202,15 @@ class RiverGame:
     offers: Float64s | None = None,
     dealt: Float64s | None = None,
   ) -> None:
-    """Cuts the river out.
+    """Makes the game of a river.
 
     Args:
       rivers: all rivers.
-      number: the river.
+      number: the index of the river.
       weights: by player, float64 (hands,). The factors of the probabilities of hands.
-      front: the player who takes an offer or goes on; None if there is no choice.
-      offers: float64 (hands,). The chooser's payoff with each hand if it takes that; 0 by default.
-      dealt: float64 (hands,). The part of each hand that has no choice and goes on; 0 by default.
+      front: the player who takes an offer or plays on; None without a choice.
+      offers: float64 (hands,). That player's payoff with each hand if it takes the offer; 0 by default.
+      dealt: float64 (hands,). The part of each hand that has no choice and plays on; 0 by default.
     """
     self._rivers, tree = rivers, rivers.game.tree
     self._board, self._first_of_whole = rivers.places[number]
@@ -232,7 +233,10 @@ class RiverGame:
     self.game = _Subgame(rivers.game, behind)
 
   def places(self, player: int) -> tuple[Int64s, Int64s]:
-    """Returns the sequences of a player's actions here, and in the whole; of hands with positive probability."""
+    """Returns the sequences of a player's actions in the river, and those of the same actions in the whole game.
+
+    Hands with probability 0 are left out.
+    """
     whole, own = self._rivers.game, self._alive[player]
     here, there = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for number, node in enumerate(self._nodes):
@@ -245,13 +249,13 @@ class RiverGame:
 
 
 class _Subgame(PublicTreeGame):
-  """A river as a game. It has no states: those of the whole game begin elsewhere."""
+  """A river as a compiled game. It has no OpenSpiel states, because those of the whole game begin at the root."""
 
   tree: HandTree
   _skips_forced = False
 
   def __init__(self, whole: PublicGame, tree: HandTree) -> None:
-    """Takes the public tree of a river of a game."""
+    """Takes the whole game and the public tree of the river."""
     facts = dataclasses.replace(
       whole.facts,
       payoff_range=(-tree.largest_payoff, tree.largest_payoff),
@@ -264,7 +268,7 @@ class _Subgame(PublicTreeGame):
   def view(self) -> GameView:
     """Raises NoStatesError."""
     raise errors.NoStatesError(
-      "A river that is solved again has no states, which solvers need that sample: give a full-width solver."
+      "The game of a river has no OpenSpiel states, which sampling solvers need: name a full-width solver."
     )
 
   def _builder(self, layout: Layout, above: Int32s) -> PayoffBuilder:
@@ -279,11 +283,11 @@ class RiverBlueprint(Blueprint):
   def __init__(
     self, tree: RiverTree, entries: Float64s, searcher: int, begins: Pairs | None = None
   ) -> None:
-    """Takes a policy in behavioural form; `begins` are ranges with which play comes to some rivers."""
+    """Takes a policy in behavioural form; `begins` has ranges that replace those of the policy at some rivers."""
     self.tree, self.entries, self.searcher, self._begins = tree, entries, searcher, begins or {}
     self._responds = True
     self._latest: dict[int, tuple[RiverGame, Float64s]] = {}
-    # Rivers as games, for other strategies in them, too.
+    # By the index of a river: its game, shared by blueprints that have the same ranges there.
     self._games: dict[int, RiverGame] = {}
 
   def expected(self, player: int) -> "RiverBlueprint":
@@ -299,7 +303,7 @@ class RiverBlueprint(Blueprint):
     return result
 
   def _above(self) -> list[Float64s]:
-    """Returns the strategies above all rivers, on which their ranges depend."""
+    """Returns the strategies above all rivers, which determine the ranges at the rivers."""
     begins = self.tree.game.layout.first_sequences
     return [self.entries[own[0] : own[1]] for own in begins]
 
@@ -309,7 +313,7 @@ class RiverBlueprint(Blueprint):
 
   @functools.cached_property
   def opponent_gets(self) -> float:
-    """The opponent's value in the whole game; in the rivers with ranges, if there are some."""
+    """The opponent's value in the whole game; if `begins` has ranges, its value in those rivers."""
     if self._begins:
       return float(sum(self.values(number).sum() for number in self._begins))
     return float(
@@ -327,13 +331,13 @@ class RiverBlueprint(Blueprint):
     return first, second
 
   def _evaluated(self, number: int) -> tuple[RiverGame, Float64s]:
-    """Returns a river with a choice of the opponent in front, and the opponent's utilities of all its sequences."""
+    """Returns a river behind a choice of the opponent, and the opponent's utility of each sequence in it."""
     if number not in self._latest:
       opponent, ranges = 1 - self.searcher, self.ranges(number)
       ones = np.ones_like(ranges[opponent])
       weights = (ones, ranges[1]) if opponent == 0 else (ranges[0], ones)
       river = self._games.get(number) or RiverGame(self.tree, number, weights, opponent)
-      if (1 + len(self._games)) * river.game.end <= _KEPT:
+      if (1 + len(self._games)) * river.game.end <= _MOST_KEPT_SEQUENCES:
         self._games[number] = river
       strategies = np.asarray(forms.uniform(river.game))
       for player in PLAYERS:
@@ -344,7 +348,7 @@ class RiverBlueprint(Blueprint):
         backward_pass(river.game, take_best, utilities)
       else:
         backward_pass(river.game, expect, utilities, strategy=strategies)
-      # Only the last river is kept: what follows of it is asked for next.
+      # Only the values of the latest river are kept, because callers ask for one river after another.
       self._latest = {number: (river, utilities)}
     return self._latest[number]
 
@@ -366,7 +370,7 @@ class RiverBlueprint(Blueprint):
     return result
 
   def gifts(self, number: int) -> Float64s:
-    """Raises ArgumentError: gifts are not known over vectors of hands."""
+    """Raises ArgumentError: gifts are not computed over vectors of hands."""
     raise errors.ArgumentError(
       "Over vectors of hands bounds are v(J), without gifts: give the gadget 'unsafe', 'resolving' or 'follow', or a "
       "Gadget('choice', mixed=...)."

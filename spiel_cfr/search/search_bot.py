@@ -1,4 +1,4 @@
-"""A bot that searches: at each of its decisions it solves what follows again, and plays that."""
+"""A bot that re-solves the rest of the game at each of its decisions."""
 
 import copy
 import math
@@ -26,33 +26,34 @@ from spiel_cfr.search.lookahead import LeafValues, check_leaf_values
 from spiel_cfr.search.segments import check_view
 from spiel_cfr.search.states_above import StateAbove
 
-# The most sequences of a linear program, the gadget's included; larger subgames take iterations.
+# The largest number of sequences of a linear program, the gadget's included. Larger subgames use iterations.
 _LP_SEQUENCES = 5000
 _ITERATIONS, _MOST_ITERATIONS, _ITERATIONS_TO_LEAVES = 1000, 1 << 30, 200
 _SOLVER = "dcfr"
-# How many numbers are kept from one game to the next.
+# The largest count of numbers that solutions keep from one game to the next.
 _KEPT = 50_000_000
 
 
 class SearchBot(DrawingBot):
-  """Plays a blueprint, better: continual re-solving, for games that need not be compiled as a whole.
+  """Bot that improves a blueprint by continual re-solving, for games that need not be compiled.
 
       bot = SearchBot(blueprint, player=0)
       pyspiel.evaluate_bots(state, [bot, other], seed)
 
-  The bot follows common knowledge during play. It plays the blueprint until at most `max_histories` histories follow a
-  decision of its own. From then on it solves each of its public states again, with ranges of its last solution and
-  bounds of a best response to it. Subgames include actions that the blueprint does not know, of both players. If the
-  blueprint has no answer to an action, the bound is the one before that action. A solution is found once and kept for
-  later games; it depends only on the player's information.
+  The bot follows the public state during play. It plays the blueprint until at most `max_histories` histories follow
+  one of its decisions. From then on, it re-solves each of its public states. Ranges come from its latest solution, and
+  bounds from a best response to that solution. Subgames include actions of both players that the blueprint does not
+  know. After an action to which the blueprint has no answer, the bound is the opponent's value before the action. The
+  bot finds each solution once and keeps it for later games. Solutions depend only on the player's information.
 
-  A game that fits is walked when the bot is made from a blueprint that knows its game, otherwise by `restart_at`, or at
-  the first decision. A list of two bots, one for each player, is a policy for whatever takes one.
+  A game that fits is walked when the bot is made, if the blueprint knows its game. Otherwise it is walked by
+  `restart_at`, or at the first decision. A list of two bots, one for each player, is a policy for every function that
+  accepts one.
 
       SearchBot(None, player=0, leaf_values=network)
 
-  Without a blueprint the bot solves subgames of some moves, with values at their leaves, from the first move on; it
-  walks the game only as far as it is played.
+  Without a blueprint, the bot solves subgames of limited depth with values at their leaves, from the first move on. It
+  then walks the game only as far as it is played.
   """
 
   def __init__(
@@ -72,34 +73,34 @@ class SearchBot(DrawingBot):
     """Makes the bot.
 
     Args:
-      blueprint: a policy of both players, anything that `PolicyBot` plays, as it is when the bot is made. It may lack
-        infosets that come after actions that it does not know. None with `leaf_values`.
-      player: as whom it plays.
+      blueprint: a policy of both players, in any form that `PolicyBot` accepts; later changes to it have no effect. It
+        may lack infosets after actions that it does not know. None with `leaf_values`.
+      player: the player for whom the bot plays.
       leaf_values: the values of private states at the leaves of subgames, see `LeafValues`.
-      depth: with these, the number of moves of a subgame, see `Subgame`.
-      seconds: how long it may think at a decision; a walk that has not been done before it is part of that. What it
-        plays then depends on the machine.
-      iterations: how many iterations of `solver` it does in each subgame at most. With neither, it solves linear
-        programs, and takes 1,000 iterations where those would be large. With `leaf_values` it does 200 by default.
-      gadget: one of `GADGETS`, or a `Gadget`; by default "safe" for linear programs, "follow" for iterations. Where
-        the blueprint has no answer to something that the opponent can do, "follow" too. On rivers of hold'em, and with
-        `leaf_values`, the opponent can't pick.
+      depth: with `leaf_values`, the number of moves of a subgame, see `Subgame`.
+      seconds: the time for a decision, including a first walk of the game. The bot's moves then depend on the machine.
+      iterations: the largest number of iterations of `solver` in each subgame; 200 by default with `leaf_values`.
+        Without `seconds` and `iterations`, the bot solves linear programs. Where a program would be large, it runs
+        1,000 iterations instead.
+      gadget: a name in `GADGETS`, or a `Gadget`. The default is "safe" for linear programs and "follow" for iterations.
+        If the blueprint has no answer to a possible action of the opponent, the gadget is "follow". On rivers of
+        hold'em and with `leaf_values`, the opponent cannot pick a private state.
       solver: a name in `catalogue.SOLVERS`, for iterations.
-      max_histories: how many histories a subgame may have.
-      seed: of its draws.
+      max_histories: the largest number of histories of a subgame.
+      seed: the seed of the bot's random draws.
 
     Raises:
       ArgumentError: an argument is not as above.
-      UnsupportedGameError: see `get_policy`; of a blueprint that knows its game.
+      UnsupportedGameError: see `get_policy`; only if the blueprint knows its game.
     """
     if (blueprint is None) != (leaf_values is not None):
       given = "no policy" if blueprint is None else "a policy, and there are leaf_values"
       raise errors.ArgumentError(
-        f"The blueprint is {given}: give a blueprint, or None and leaf_values."
+        f"The blueprint is {given}: give either a blueprint, or None with leaf_values."
       )
     if leaf_values is not None and (seconds is not None or solver != _SOLVER):
       raise errors.ArgumentError(
-        "With leaf_values the bot does iterations of PCFR+: leave seconds and solver out."
+        "With leaf_values, the bot always runs iterations of PCFR+: leave seconds and solver out."
       )
     super().__init__({} if blueprint is None else blueprint, player, seed=seed)
     arguments.integer(player, "player", 0, 1)
@@ -120,7 +121,7 @@ class SearchBot(DrawingBot):
     self._solver = solver
     self._limit = arguments.positive_integer(max_histories, "max_histories")
     self._game: _Game | None = None
-    # By where they begin; or why there are none.
+    # By the public state where a search begins: the search, or the error that prevents it.
     self._found: dict[StateAbove, LocalSearch | errors.SpielCFRError] = {}
     self._found_of_hands: dict[tuple[int, ...], HandSearch | errors.GameError] = {}
     compiled = getattr(self._policy, "compiled_game", None)
@@ -129,13 +130,13 @@ class SearchBot(DrawingBot):
       self._walk(self._take_up(view if view.is_whole else GameView(view.game)))
 
   def restart(self) -> None:
-    """Forgets what would take too much memory."""
+    """Discards all solutions if they take too much memory."""
     found = [*self._found.values(), *self._found_of_hands.values(), *filter(None, [self._beliefs])]
     if sum(each.size for each in found if not isinstance(each, Exception)) > _KEPT:
       self._forget()
 
   def restart_at(self, state: Any) -> None:
-    """Does the same, and walks the game of a state if it fits.
+    """Does what `restart` does, then walks the game of a state if it fits.
 
     Raises:
       UnsupportedGameError: see `get_policy`.
@@ -144,17 +145,19 @@ class SearchBot(DrawingBot):
     self._walk(self._game_of(state))
 
   def get_policy(self, state: Any) -> list[tuple[int, float]]:
-    """Returns (action, probability) of each legal action, of which there are none where it is not to move.
+    """Returns (action, probability) for each legal action; empty where the player is not to move.
 
-    It thinks, unless it has been here before; about decisions before this one too, if it was not asked there.
+    The bot searches, unless it already has a solution here. It also searches at earlier decisions of the history at
+    which it was not asked.
 
     Raises:
-      GameTooLargeError: more than `max_histories` follow, and the blueprint has no probabilities.
-      PolicyError: the blueprint lacks an infoset that it plays to.
-      UnsupportedGameError: the game is not a constant-sum game of two players, or infosets span lengths.
+      GameTooLargeError: more than `max_histories` histories follow, and the blueprint has no probabilities.
+      PolicyError: the blueprint lacks an infoset to which it plays.
+      UnsupportedGameError: the game is not a constant-sum game of two players, or an infoset is reached after different
+        numbers of moves.
     """
     deadline = time.perf_counter() + self._seconds
-    # In games of simultaneous moves, players have actions at chance nodes too.
+    # In games with simultaneous moves, players also have legal actions at chance nodes.
     is_decision = answers.current_player(state) not in (CHANCE, TERMINAL)
     if not is_decision or not answers.legal_actions(state, self._player):
       return []
@@ -183,7 +186,7 @@ class SearchBot(DrawingBot):
     return self._beliefs
 
   def _look_up(self, state: Any, player: int) -> dict[int, float] | None:
-    """Returns what the blueprint says of a player's actions, None where it says nothing."""
+    """Returns the blueprint's probabilities of a player's actions; None if the blueprint has none."""
     try:
       return self._ask(state, player) or None
     except (errors.PolicyError, KeyError):
@@ -198,7 +201,7 @@ class SearchBot(DrawingBot):
     return self._game
 
   def _take_up(self, view: GameView) -> "_Game":
-    """Returns a game, after forgetting any other."""
+    """Returns the game of a view, after discarding the solutions of any other game."""
     if self._game is not None and str(view.game) in self._game.names:
       return self._game
     check_view(view)
@@ -211,20 +214,20 @@ class SearchBot(DrawingBot):
     self._found_of_hands.clear()
 
   def _walk(self, game: "_Game") -> None:
-    """Walks a game that fits before its first decision."""
+    """Walks the game, if it fits, before the bot's first decision."""
     self._game = game
     if not game.has_many_hands and self._leaf_values is None:
       self._begin(game, game.root, math.inf)
 
   def _of_hands(self, view: GameView, state: Any, deadline: float) -> list[tuple[int, float]]:
-    """Returns what is played in poker with many hands."""
+    """Returns the strategy at a decision in poker with many hands."""
     problem = "public cards are still to be dealt"
     moves = public_moves(view, state)
     if moves is not None:
       key = tuple(moves[0])
       if key not in self._found_of_hands:
         solver = SubgameSolver(self._solver, self._most_iterations, deadline)
-        # There is no infoset in which the opponent could pick among all hands.
+        # A game over vectors of hands has no infoset in which the opponent could pick a hand.
         gadget = self._gadget or GADGETS["follow"]
         if gadget.front == "pick":
           gadget = GADGETS["follow"]
@@ -244,7 +247,7 @@ class SearchBot(DrawingBot):
       raise errors.GameTooLargeError(f"{error} It can't be searched: {problem}.") from None
 
   def _search_of(self, game: "_Game", state: Any, deadline: float) -> LocalSearch | None:
-    """Returns the search that a decision belongs to; None where the blueprint is played."""
+    """Returns the search that covers a decision; None where the bot plays the blueprint."""
     found = self._begin(game, game.root, deadline)
     if isinstance(found, LocalSearch):
       return found
@@ -268,13 +271,13 @@ class SearchBot(DrawingBot):
   def _first_search(
     self, game: "_Game", above: list[StateAbove], at: Any, deadline: float
   ) -> LocalSearch | None:
-    """Returns the search below a decision; None where the blueprint is played there.
+    """Returns the search below a decision; None where the bot plays the blueprint.
 
     Args:
       game: the game.
-      above: the public states since the last decision of the bot's, that of this decision included.
+      above: the public states since the bot's previous decision, including that of this decision.
       at: the state of this decision.
-      deadline: the time at which the bot has to answer.
+      deadline: the time by which the bot has to answer.
 
     Raises:
       SpielCFRError: the blueprint does not know the decision, and no search fits below any of these public states.
@@ -284,7 +287,7 @@ class SearchBot(DrawingBot):
       return found
     if self._look_up(at, self._player) is not None:
       return None
-    # The blueprint has no bounds after an action that it does not know. Public states before the action have some.
+    # The blueprint gives no bounds after an action that it does not know. It does at public states before that action.
     for earlier in reversed(above[:-1]):
       found = self._begin(game, earlier, deadline)
       if isinstance(found, LocalSearch):
@@ -294,7 +297,7 @@ class SearchBot(DrawingBot):
   def _begin(
     self, game: "_Game", start: StateAbove, deadline: float
   ) -> LocalSearch | errors.SpielCFRError:
-    """Returns the search below a public state, or why there is none."""
+    """Returns the search below a public state, or the error that prevents it."""
     if start in self._found:
       return self._found[start]
     now = time.perf_counter()
@@ -308,7 +311,7 @@ class SearchBot(DrawingBot):
       found = LocalSearch(tree, self._policy, self._look_up, self._player)
     except errors.GameTooLargeError as error:
       if time.perf_counter() > until:
-        # There may be more time at another decision.
+        # The error is not kept, since another decision may have more time.
         return error
       found = error
     except errors.PolicyError as error:
@@ -321,10 +324,10 @@ class SearchBot(DrawingBot):
     solver = SubgameSolver(self._solver, self._most_iterations, deadline)
     if self._uses_programs and num_sequences <= _LP_SEQUENCES:
       solver = SubgameSolver("lp")
-    return self._gadget or find_gadget(None, iterates=not solver.is_program), solver
+    return self._gadget or find_gadget(None, iterates=not solver.is_linear_program), solver
 
   def twin(self) -> "SearchBot":
-    """Returns the same bot as the other player, with nothing solved yet."""
+    """Returns a bot with the same arguments for the other player, without solutions."""
     result = copy.copy(self)
     result._player, result._game, result._beliefs = 1 - self._player, None, None
     result._found, result._found_of_hands = {}, {}
@@ -339,10 +342,10 @@ class _Game:
   """The game that a bot plays.
 
   Attributes:
-    names: set of strings. OpenSpiel's strings for it, with simultaneous moves and without.
-    view: how it is walked.
+    names: set of strings. OpenSpiel's strings of the game, with simultaneous moves and with turns.
+    view: the view of the game for walks.
     has_many_hands: bool. True for poker over vectors of hands.
-    root: its first public state.
+    root: the first public state.
   """
 
   def __init__(self, view: GameView) -> None:

@@ -1,4 +1,4 @@
-"""One step of a search: public states are solved again, and only what is safe is kept."""
+"""One step of a search: it re-solves public states and keeps the new strategies that are safe."""
 
 import dataclasses
 import math
@@ -17,19 +17,21 @@ AnyBlueprint = TypeVar("AnyBlueprint", bound=Blueprint)
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-  """Public states that one player has solved again together.
+  """The result of re-solving some public states together, for one player.
 
   Attributes:
     player: the searcher.
     length: the smallest number of moves before one of the public states.
-    max_length: the largest number of moves before one of them; cuts may have several lengths.
-    solved: the number of public states with a new strategy.
-    unreached: the number of public states that the searcher never plays to, which keep their strategy.
-    refused: the number of public states that keep it because a margin was negative or a program was not solved.
-    smallest_margin: the least loss of the opponent at any of its private states, per unit of w; NaN without bounds.
-    before: the opponent's value of a best response before this step.
-    after: the same after it.
-    seconds: the time it took.
+    max_length: the largest number of moves before one of the public states; the states of a cut may differ in length.
+    solved: the number of public states that have a new strategy.
+    unreached: the number of public states that the searcher never plays to. They keep their old strategy.
+    refused: the number of public states that keep their old strategy because a margin was negative or a linear program
+      could not be solved.
+    smallest_margin: the smallest amount, per unit of w, by which the opponent stays below its bound, over all its
+      private states; NaN without bounds.
+    before: the value of the opponent's best response in the whole game, before the step.
+    after: the value of the opponent's best response in the whole game, after the step.
+    seconds: the duration of the step.
   """
 
   player: int
@@ -45,7 +47,7 @@ class Step:
 
 
 class _Solved(NamedTuple):
-  """A subgame that has a solution: its beginning, and the searcher's entries in it."""
+  """The beginning of a subgame that has a new solution, and the searcher's entries in the subgame."""
 
   start: Start
   entries: Int64s
@@ -60,19 +62,19 @@ def search_step(
   keeps_gains: bool = False,
   stop: Callable[[], bool] = lambda: False,
 ) -> tuple[AnyBlueprint, Step]:
-  """Solves public states again, none of which is below another, and keeps what is safe.
+  """Re-solves public states, none of which is below another, and keeps the new strategies that are safe.
 
   Args:
     before: the blueprint.
     states: the public states.
-    gadget: the gadget in front of subgames.
-    solver: the solver of subgames.
-    keeps_gains: whether these are all the public states that are solved again now, so that solutions with negative
-      margins may stay if the opponent gets less of the whole game with them than without.
-    stop: asked before each public state; if it says so, the rest keep their strategy.
+    gadget: the gadget in front of the subgames.
+    solver: the solver of the subgames.
+    keeps_gains: whether a step may keep strategies with negative margins if the opponent gets less in the whole game
+      with them than without. It requires that the step re-solves all public states that are re-solved at that time.
+    stop: called before each public state. If it returns True, the remaining public states keep their strategy.
 
   Returns:
-    The blueprint that plays the new strategies, and what was done.
+    The blueprint that plays the new strategies, and a summary of the step.
   """
   begin, tree, unreached = time.perf_counter(), before.tree, 0
 
@@ -89,32 +91,32 @@ def search_step(
 
   solved: list[_Solved] = []
   played, unsolved = before.entries.copy(), 0
-  for batch in tree.batches(starts(), alone=solver.is_program):
-    cut = tree.cut_out(batch, gadget, program=solver.is_program)
+  for batch in tree.batches(starts(), alone=solver.is_linear_program):
+    cut = tree.cut_out(batch, gadget, program=solver.is_linear_program)
     try:
       cut.write(solver.solve(cut), played, before.searcher)
     except errors.NoSolutionError:
       unsolved += len(batch)
     else:
       solved += map(_Solved, batch, cut.entries_by_subgame(len(batch)))
-  # Where an action of the opponent has no answer yet, its value may exceed the bounds: margins may be negative, and
-  # nothing is refused.
+  # If the blueprint has no answer to an action of the opponent, the opponent's value may exceed the bounds. Margins may
+  # then be negative, and the step refuses no strategy.
   is_open = any(before.is_open(state.number) for state in states)
   after = before.playing(played, answered=is_open)
-  kept, margins = len(solved), list[Float64s]()
+  num_solved, margins = len(solved), list[Float64s]()
   if gadget.is_safe:
     margins = [after.margins(each.start) for each in solved]
     if not is_open:
       after, margins = _accepted(before, after, solved, margins, keeps_gains)
-    kept = len(margins)
+    num_solved = len(margins)
   return after, step_between(
     before,
     after,
     states,
     begin,
-    solved=kept,
+    solved=num_solved,
     unreached=unreached,
-    refused=unsolved + len(solved) - kept,
+    refused=unsolved + len(solved) - num_solved,
     margins=margins,
   )
 
@@ -130,7 +132,7 @@ def step_between(
   refused: int = 0,
   margins: Sequence[Float64s] = (),
 ) -> Step:
-  """Returns the step from one blueprint to another, which began at a time of `time.perf_counter`."""
+  """Returns the summary of a step that leads from one blueprint to another; `begin` is by `time.perf_counter`."""
   lengths = [state.length for state in states]
   return Step(
     player=before.searcher,
@@ -153,7 +155,7 @@ def _accepted(
   margins: list[Float64s],
   keeps_gains: bool,
 ) -> tuple[AnyBlueprint, list[Float64s]]:
-  """Returns the blueprint that keeps what is safe, and the margins of the public states that have a new strategy."""
+  """Returns the blueprint without harmful new strategies, and the margins of the public states that have a new one."""
   tree = before.tree
   harms = [tree.is_harmful(each.start, own) for each, own in zip(solved, margins, strict=True)]
   if any(harms):
@@ -165,6 +167,7 @@ def _accepted(
     if not (keeps_gains and after.opponent_gets < safest.opponent_gets):
       after, margins = safest, [own for own, harm in zip(margins, harms, strict=True) if not harm]
   if after.opponent_gets > before.opponent_gets + TOLERANCE * tree.largest_payoff:
-    # Not seen in any game so far; whatever a game says of its players' information, search does no harm.
+    # This has not happened in any game so far. The check makes search harmless even if a game misstates its players'
+    # information.
     return before, []
   return after, margins

@@ -1,13 +1,13 @@
-"""The interface of a public tree, on which all of search is written.
+"""The interface of public trees, used by all of search.
 
-At a public state each player has a list of private states. Arrays over them are
+At a public state, each player has a list of private states. Two kinds of arrays over private states occur:
 
     ranges                  the probability that the player plays to each private state
-    counterfactual values   payoffs times the probability that chance and the other player come there
+    counterfactual values   expected payoffs, times the probability that chance and the other player lead there
 
-Payoffs are those of the game less half of what the players' returns sum to, so that one player gets what the other one
-loses. A policy is an array over *entries*, the actions of all infosets: `ListedTree` numbers them in the order of
-OpenSpiel, the other trees have the sequences of the compiled game.
+Payoffs are those of the game, less half of the constant to which returns sum. One player's payoff is thus the other
+player's loss. A policy is an array over *entries*, the actions of all infosets. `ListedTree` orders entries as
+OpenSpiel does; in the other trees, entries are the sequences of the compiled game.
 """
 
 import abc
@@ -25,35 +25,35 @@ from spiel_cfr.search.cut_outs import CutOut, Pair, Start
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.private_forest import NONE
 
-# Private states this much less likely than the likeliest are left out: bounds are divided by their probability.
+# Private states are left out if their probability is below this part of the largest one: bounds are divided by it.
 _UNLIKELY = 1e-12
-# A margin may be below 0 by this part of the largest payoff: the error of linear programs.
+# Margins may be negative by this part of the largest payoff, the error of linear programs.
 TOLERANCE = 1e-9
 
-# Pairs for some public states, by their numbers.
+# By the index of a public state: an array for each player.
 Pairs: TypeAlias = Mapping[int, Pair]
 
 
 class PublicState:
-  """All that is common knowledge at a point of the game.
+  """A public state: a set of histories, of which both players know that it contains the true history.
 
   Attributes:
     tree: all public states of the game.
-    number: its place in `tree`, parents first.
+    number: its index in `tree`. Parents have smaller indices than their children.
   """
 
   def __init__(self, tree: "SearchTree", number: int) -> None:
-    """Looks at a public state of a tree.
+    """Returns a view of one public state of a tree.
 
     Raises:
-      ArgumentError: there is no such one.
+      ArgumentError: the tree has no public state with this index.
     """
     self.tree = tree
     self.number = arguments.integer(number, "number", 0, len(tree) - 1)
 
   @property
   def length(self) -> int:
-    """The number of moves before it, chance's included."""
+    """The number of moves before the public state, chance's included."""
     return self.tree.length(self.number)
 
   @property
@@ -63,7 +63,7 @@ class PublicState:
 
   @property
   def parent(self) -> Self | None:
-    """The public state before the last move; None of the first."""
+    """The public state before the last move; None at the root."""
     above = int(self.tree.above[self.number])
     return None if above == NONE else type(self)(self.tree, above)
 
@@ -74,14 +74,14 @@ class PublicState:
     return tuple(type(self)(self.tree, number) for number in below.tolist())
 
   def private_states(self, player: int) -> list[str]:
-    """Returns a player's private states here, by their information state strings; empty where chance moves."""
+    """Returns the information state strings of a player's private states here; empty where chance moves."""
     return self.tree.names(self.number, arguments.integer(player, "player", 0, 1))
 
   def states(self) -> Iterator[Any]:
-    """Yields OpenSpiel's states of its histories.
+    """Yields OpenSpiel's states of the histories in the public state.
 
     Raises:
-      UnsupportedGameError: histories are not listed over vectors of hands.
+      UnsupportedGameError: the game is over vectors of hands, where histories are not listed.
     """
     yield from self.tree.as_forest().states(self.number)
 
@@ -89,35 +89,39 @@ class PublicState:
     """Returns the probability of each history under a policy of both players, in the order of `states`.
 
     Raises:
-      UnsupportedGameError: histories are not listed over vectors of hands.
+      UnsupportedGameError: the game is over vectors of hands, where histories are not listed.
     """
     first, second, chance = self.tree.as_forest().pairs(self.number)
     ranges = self.ranges(policy)
     return np.asarray(chance * ranges[0][first] * ranges[1][second])
 
   def ranges(self, policy: AnyPolicy) -> Pair:
-    """Returns the probability that each player plays to each of its private states, as `Subgame` takes them."""
+    """Returns the probability that each player plays to each of its private states, as `Subgame` accepts them."""
     return self.tree.blueprint(self.tree.entries(policy), 0).ranges(self.number)
 
   def beliefs(self, policy: AnyPolicy, player: int) -> dict[str, float]:
-    """Returns how likely each private state of a player's is under a policy of both, given that play has come here.
+    """Returns the probability of each private state of a player under a policy of both, given this public state.
 
-    In poker, its range. NaN where the policy never comes here.
+    In poker, this is the player's range of hands. NaN if the policy never reaches the public state.
     """
     own, reach, _ = self._facts(policy, player)
     likely = own * reach
     return self._by_name(player, likely / (likely.sum() or np.nan))
 
   def private_values(self, policy: AnyPolicy, player: int) -> dict[str, float]:
-    """Returns what a player expects under a policy of both at each of its private states, even if it avoids them.
+    """Returns a player's expected payoff at each of its private states, under a policy of both players.
 
-    NaN where chance and the other player never let it happen.
+    The value is defined even if the player itself never plays to the private state. NaN if chance and the other player
+    never lead there.
     """
     _, reach, values = self._facts(policy, player)
     return self._by_name(player, self._half + values / np.where(reach > 0, reach, np.nan))
 
   def value(self, policy: AnyPolicy, player: int = 0) -> float:
-    """Returns what a player expects under a policy, given that this public state is reached; NaN where it never is."""
+    """Returns a player's expected payoff under a policy, given this public state.
+
+    NaN if the policy never reaches the public state.
+    """
     own, reach, values = self._facts(policy, player)
     return self._half + float(own @ values / (own @ reach or np.nan))
 
@@ -126,7 +130,7 @@ class PublicState:
     return (self.tree.game.constant_sum or 0.0) / 2
 
   def _facts(self, policy: AnyPolicy, player: int) -> tuple[Float64s, Float64s, Float64s]:
-    """Returns a player's range, its probability by chance and the other player, and its counterfactual values."""
+    """Returns a player's range, counterfactual reach probabilities and counterfactual values at the public state."""
     arguments.integer(player, "player", 0, 1)
     blueprint = self.tree.blueprint(self.tree.entries(policy), 1 - player).expected(player)
     ranges = blueprint.ranges(self.number)
@@ -150,12 +154,12 @@ class PublicState:
 
 
 class Blueprint(abc.ABC):
-  """A policy of both players before a search step: ranges, and the opponent's values of a best response.
+  """A policy of both players before a search step: ranges, and the opponent's best response values.
 
   Attributes:
     tree: the public states.
     entries: float64 (entries,). The policy.
-    searcher: the player who is going to be solved again.
+    searcher: the player whose strategy will be re-solved.
   """
 
   tree: "SearchTree"
@@ -164,48 +168,48 @@ class Blueprint(abc.ABC):
 
   @abc.abstractmethod
   def expected(self, player: int) -> Self:
-    """Returns the same policy with the values of a player that plays the policy too, as opponent of the searcher."""
+    """Returns the policy with a player as the opponent, with expected values instead of best response values."""
 
   @property
   @abc.abstractmethod
   def opponent_gets(self) -> float:
-    """The opponent's value in the whole game."""
+    """The value of the opponent's best response in the whole game."""
 
   @abc.abstractmethod
   def action_values(self) -> Float64s:
-    """Returns the opponent's counterfactual values of its actions, 0 of the searcher's; shape (entries,)."""
+    """Returns the opponent's counterfactual values of its actions, 0 at the searcher's; shape (entries,)."""
 
   @abc.abstractmethod
   def playing(self, entries: Float64s, *, answered: bool = False) -> Self:
-    """Returns the blueprint of another policy; `answered` if it has an answer to all of the opponent's actions."""
+    """Returns the blueprint of another policy; `answered` if it has an answer to all actions of the opponent."""
 
   @abc.abstractmethod
   def ranges(self, number: int) -> Pair:
-    """Returns both players' ranges at a public state."""
+    """Returns both players' ranges at a public state, given its index."""
 
   @abc.abstractmethod
   def values(self, number: int) -> Float64s:
-    """Returns the opponent's counterfactual values at a public state, shape (J,)."""
+    """Returns the opponent's counterfactual values at a public state, given its index; shape (J,)."""
 
   @abc.abstractmethod
   def gifts(self, number: int) -> Float64s:
-    """Returns g: what the opponent has given away on the way to each J, per unit of w; shape (J,)."""
+    """Returns g: the value that the opponent has lost on its way to each J, per unit of w; shape (J,)."""
 
   def is_open(self, number: int) -> bool:
-    """Returns whether an action of the opponent's below or above a public state has no answer in the policy."""
+    """Returns whether the policy has no answer to an action of the opponent above or below a public state."""
     return False
 
   def expectations(self, number: int) -> Float64s:
-    """Returns v: the opponent's expected payoff at each J, 0 where w is; shape (J,)."""
+    """Returns v at a public state: the opponent's expected payoff at each J, 0 where w is 0; shape (J,)."""
     reach = self.tree.counterfactual_reach(
       number, 1 - self.searcher, self.ranges(number)[self.searcher]
     )
     means = np.divide(self.values(number), reach, out=np.zeros(len(reach)), where=reach > 0)
-    # Sums that are rounded, divided by a tiny probability, can be anything.
+    # A rounded sum, divided by a tiny probability, can have any value.
     return np.asarray(np.clip(means, -self.tree.largest_payoff, self.tree.largest_payoff))
 
   def start(self, number: int, gadget: Gadget) -> Start | None:
-    """Returns the beginning of the subgame at a public state; None if it has probability 0."""
+    """Returns the beginning of the subgame at a public state; None if its probability is 0."""
     ranges = self.ranges(number)
     bound = np.zeros(len(ranges[1 - self.searcher]))
     if gadget.is_safe:
@@ -215,7 +219,7 @@ class Blueprint(abc.ABC):
     return self.tree.start(number, ranges, self.searcher, gadget, bound)
 
   def margins(self, start: Start) -> Float64s:
-    """Returns bounds less what the opponent expects, at each J with w above 0."""
+    """Returns the bound minus the opponent's expected payoff, at each J with w above 0."""
     return (start.bound - self.expectations(start.number))[start.w > 0]
 
 
@@ -224,10 +228,10 @@ class SearchTree(Sequence[PublicState]):
 
   Attributes:
     game: the compiled game.
-    above: int64 (public states,). The public state before the last move, `NONE` of the first.
+    above: int64 (public states,). The index of the public state before the last move; `NONE` at the root.
     largest_payoff: the largest absolute payoff.
     picks: whether the opponent can pick its private state in front of a subgame.
-    trades_margins: whether a step may keep negative margins if the opponent gets less of the whole game with them.
+    trades_margins: whether a step may keep negative margins if the opponent gets less in the whole game with them.
   """
 
   game: CompiledGame
@@ -246,7 +250,7 @@ class SearchTree(Sequence[PublicState]):
 
   @abc.abstractmethod
   def length(self, number: int) -> int:
-    """Returns the number of moves before a public state."""
+    """Returns the number of moves before a public state, given its index."""
 
   @abc.abstractmethod
   def players(self, number: int) -> tuple[int, ...]:
@@ -254,29 +258,32 @@ class SearchTree(Sequence[PublicState]):
 
   @abc.abstractmethod
   def names(self, number: int, player: int) -> list[str]:
-    """Returns a player's private states at a public state, by their information state strings."""
+    """Returns the information state strings of a player's private states at a public state."""
 
   @abc.abstractmethod
   def as_forest(self) -> Any:
-    """Returns the tree, which is a `ForestTree`; raises UnsupportedGameError over vectors of hands."""
+    """Returns the tree itself, a `ForestTree`; raises UnsupportedGameError over vectors of hands."""
 
   def check_search(self, solver: str | None, *, has_cut: bool, has_checkpoint: bool) -> None:
-    """Raises ArgumentError if the form refuses arguments of `resolve`."""
+    """Raises ArgumentError if this form of game does not support the arguments of `resolve`."""
 
   @abc.abstractmethod
   def described(self, number: int) -> str:
-    """Returns a public state in words."""
+    """Returns a description of a public state for its `repr`."""
 
   @abc.abstractmethod
   def natural_cut(self) -> list[PublicState]:
-    """Returns where play first goes on after chance has moved again, or else after both have moved."""
+    """Returns the first public states after chance has moved in the course of play.
+
+    If chance moves only before the players do, returns the first public states after both players have moved.
+    """
 
   @abc.abstractmethod
   def deciding(self, player: int) -> Int64s:
-    """Returns the numbers of the public states where a player may be to move."""
+    """Returns the indices of the public states where a player may be to move."""
 
   def entries(self, policy: AnyPolicy) -> Float64s:
-    """Returns a policy as the array of probabilities of actions that search changes, shape (entries,).
+    """Returns a policy as probabilities of actions, shape (entries,).
 
     Raises:
       PolicyError: the policy is not one for this game.
@@ -284,12 +291,12 @@ class SearchTree(Sequence[PublicState]):
     return from_policy(self.game, policy)
 
   def behavioral_form(self, entries: Float64s) -> Float64s:
-    """Returns entries in behavioural form."""
+    """Returns entries in the behavioural form of the compiled game."""
     return entries
 
   @abc.abstractmethod
   def owned(self, player: int) -> Bools:
-    """Returns which entries are a player's, shape (entries,)."""
+    """Returns whether each entry belongs to a player, shape (entries,)."""
 
   def uniform(self) -> Float64s:
     """Returns the uniform policy, shape (entries,)."""
@@ -298,15 +305,15 @@ class SearchTree(Sequence[PublicState]):
 
   @abc.abstractmethod
   def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:
-    """Returns numbers of shape (entries,), reduced over the actions of each infoset and given to each of them."""
+    """Returns an array over entries, reduced over the actions of each infoset and repeated for each action."""
 
   @abc.abstractmethod
   def num_private_states(self, number: int) -> tuple[int, int]:
-    """Returns how many private states each player has at a public state."""
+    """Returns the count of each player's private states at a public state."""
 
   @abc.abstractmethod
   def counterfactual_reach(self, number: int, player: int, weights: Float64s) -> Float64s:
-    """Returns, for a player's private states, chance's probability times weights of the other player's, summed."""
+    """Returns the probability that chance and the other player's range lead to each of a player's private states."""
 
   @abc.abstractmethod
   def blueprint(self, entries: Float64s, searcher: int, begins: Pairs | None = None) -> Blueprint:
@@ -314,28 +321,28 @@ class SearchTree(Sequence[PublicState]):
 
     Args:
       entries: the policy of both players, shape (entries,).
-      searcher: the player who is going to be solved again.
-      begins: ranges with which play comes to some public states, in place of the policy's.
+      searcher: the player whose strategy will be re-solved.
+      begins: ranges at some public states, which replace the ranges of the policy there.
     """
 
   @abc.abstractmethod
   def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
-    """Returns subgames, none of which follows another, as one game; `program` if a linear program is to solve it."""
+    """Returns subgames, none below another, as one game; `program` if a linear program will solve the game."""
 
   def normalized(self, sums: Float64s, otherwise: Float64s) -> Float64s:
-    """Returns sums of shape (entries,) as probabilities at each infoset; `otherwise` where all of an infoset are 0."""
+    """Returns sums, shape (entries,), as probabilities at each infoset; `otherwise` where an infoset has only zeros."""
     totals = self.per_infoset(sums, np.add)
     return np.where(totals > 0, sums / np.where(totals > 0, totals, 1.0), otherwise)
 
   def decisions(self, player: int) -> list[list[PublicState]]:
-    """Returns the public states where a player may be to move, by the number of moves before."""
+    """Returns the public states where a player may be to move, a list for each number of moves before them."""
     levels: dict[int, list[PublicState]] = {}
     for number in self.deciding(arguments.integer(player, "player", 0, 1)).tolist():
       levels.setdefault(self.length(number), []).append(self[number])
     return [levels[length] for length in sorted(levels)]
 
   def first_of(self, marked: Bools) -> list[PublicState]:
-    """Returns the first public state on each path that is marked, shape (public states,)."""
+    """Returns the first marked public state on each path from the root; `marked` has shape (public states,)."""
     passed: set[int] = set()
     result = []
     for number, (above, is_marked) in enumerate(
@@ -350,31 +357,31 @@ class SearchTree(Sequence[PublicState]):
   def start(
     self, number: int, ranges: Pair, searcher: int, gadget: Gadget, bound: Float64s
   ) -> Start | None:
-    """Returns the beginning of a subgame from ranges; None if it has probability 0."""
+    """Returns the beginning of a subgame, given ranges and the opponent's bounds; None if its probability is 0."""
     own, other = (
       np.where(each > _UNLIKELY * each.max(), each, 0.0) for each in _facing(ranges, searcher)
     )
-    theirs = np.ones_like(other) if gadget.is_safe else other
+    opponents = np.ones_like(other) if gadget.is_safe else other
     w = self.counterfactual_reach(number, 1 - searcher, own)
-    reach = w * theirs
-    kept = reach > _UNLIKELY * reach.max()
-    if not kept.any():
+    reach = w * opponents
+    is_likely = reach > _UNLIKELY * reach.max()
+    if not is_likely.any():
       return None
-    total = reach[kept].sum()
-    weights = _facing((own / total, np.where(kept, theirs, 0.0)), searcher)
-    w = np.where(kept, w / total, 0.0)
+    total = reach[is_likely].sum()
+    weights = _facing((own / total, np.where(is_likely, opponents, 0.0)), searcher)
+    w = np.where(is_likely, w / total, 0.0)
     return Start(number, searcher, weights, w, ranges[1 - searcher], bound)
 
   def batches(self, starts: Iterable[Start], *, alone: bool) -> Iterator[list[Start]]:
-    """Yields subgames that are solved as one game; each `alone` for linear programs."""
+    """Yields subgames that are solved as one game; with `alone`, for linear programs, one subgame at a time."""
     for start in starts:
       yield [start]
 
   def is_harmful(self, start: Start, margins: Float64s) -> bool:
-    """Returns whether margins are too negative for the new strategy to be kept."""
+    """Returns whether a new strategy must be rejected because of its margins."""
     return bool(margins.min() < -TOLERANCE * self.largest_payoff)
 
 
 def _facing(pair: Pair, searcher: int) -> Pair:
-  """Returns a pair with the searcher's array first; or back."""
+  """Returns a pair with the searcher's array first. Applied twice, it returns the original order."""
   return pair if searcher == 0 else pair[::-1]

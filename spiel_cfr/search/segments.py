@@ -1,4 +1,4 @@
-"""A game walked piece by piece: from a public state down to the leaves of a lookahead, and on from there when asked."""
+"""A game walked in segments: each begins at a public state and ends at the leaves of a lookahead."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,15 +14,15 @@ from spiel_cfr.search.lookahead import Lookahead
 
 
 def check_view(view: GameView) -> None:
-  """Raises UnsupportedGameError if a game can't be searched piece by piece."""
+  """Raises UnsupportedGameError if a game cannot be searched in segments."""
   if view.num_players != 2:
     raise errors.UnsupportedGameError(
       f"Search is for constant-sum games of two players; {view.game} has {view.num_players}."
     )
   if view.declared_sum is None or view.game.get_type().short_name == "efg_game":
     raise errors.UnsupportedGameError(
-      "Bots search where returns sum to a constant by the game's type, and where players who are not to move know "
-      f"what they are told; {view.game} says nothing of the one, or of the other. Compile it and call resolve."
+      "Bots search only games whose type says that returns sum to a constant, and in which players who are not to move "
+      f"know what they are told. {view.game} is not such a game, or does not say so. Compile it and call resolve."
     )
 
 
@@ -30,7 +30,7 @@ class Segment:
   """The histories from a public state down to the leaves of its lookahead.
 
   Attributes:
-    tree: their public states; the first one is 0.
+    tree: the public states of these histories; the first public state has index 0.
     lookahead: the sequences of both players.
   """
 
@@ -46,13 +46,13 @@ class Segment:
 
     Args:
       view: the game.
-      states: OpenSpiel's states of the public state.
+      states: OpenSpiel's states in the public state.
       probabilities: float64 (3, states), see `HistoryTree`; 1 by default.
-      depth: see `Lookahead`.
-      max_histories: the most histories.
+      depth: the number of moves of the segment, see `Lookahead`.
+      max_histories: the largest number of histories.
 
     Raises:
-      GameTooLargeError: there are more histories.
+      GameTooLargeError: the segment has more histories.
       UnsupportedGameError: see `HistoryTree` and `Lookahead`.
     """
     self._more = view, depth, max_histories
@@ -62,7 +62,7 @@ class Segment:
     self._below: dict[int, Segment] = {}
 
   def below(self, leaf: int) -> "Segment":
-    """Returns the segment below a leaf, by its place; walked once."""
+    """Returns the segment below a leaf, given the leaf's position; each segment is walked once."""
     if leaf not in self._below:
       view, depth, max_histories = self._more
       nodes = self.tree.listed.histories_of[self.lookahead.leaves[leaf].number]

@@ -1,7 +1,8 @@
-"""Training data for values of public states: play with search, from ranges that are reached and from random ones.
+"""Training data for leaf values: public states, solved during play from the ranges of play and from random ranges.
 
 The loop is that of ReBeL (Brown, Bakhtin, Lerer and Gong 2020). A public state is solved down to its leaves with the
-values so far. Its values are an example. Play continues at one of the leaves, with the ranges of a random iteration.
+current leaf values. Its solution is an example. Play continues at one of the leaves, with the ranges of a random
+iteration.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,12 +21,12 @@ from spiel_cfr.search.search_tree import PublicState
 from spiel_cfr.search.segments import Segment, check_view
 from spiel_cfr.search.value_network import Examples
 
-# The probability that a private state is part of a random range.
+# The probability that a private state has a positive probability in a random range.
 _LIKELY = 0.85
 
 
 def no_values(public_states: Sequence[PublicState], ranges: Float64s) -> Float64s:
-  """Returns 0 for each private state: values before anything has been learned."""
+  """Returns 0 for each private state: leaf values before training."""
   return np.zeros_like(ranges)
 
 
@@ -41,25 +42,24 @@ def self_play(
   max_histories: int = 50_000,
   seed: int = 0,
 ) -> Examples:
-  """Plays with search, and returns the values of all public states where a subgame was solved.
+  """Plays with search, and returns the solutions of all public states that were solved.
 
       network = learn_values([self_play("leduc_poker")])
       for seed in range(10):
         network = learn_values([self_play("leduc_poker", network, seed=seed)], network=network)
 
-  At each public state a batch of ranges is solved at once: half of them are those with which play comes there, half are
-  random.
+  At each public state, a batch of ranges is solved at once. Half of them are ranges of play, half are random.
 
   Args:
-    game: a compiled game, or what `compile_game` takes. It is walked as far as it is played.
+    game: a compiled game, or anything that `compile_game` accepts. It is walked only as far as it is played.
     leaf_values: the values at leaves; 0 by default.
     depth: the number of moves of a subgame, see `Subgame`.
     plays: the number of plays.
     batch: the number of ranges at each public state.
     iterations: the number of iterations of PCFR+ in each subgame.
-    exploration: the probability that play goes on at any leaf, not where players go.
-    max_histories: the most histories of a subgame.
-    seed: of ranges and play.
+    exploration: the probability that the next leaf is drawn uniformly, not by the players' strategies.
+    max_histories: the largest number of histories of a subgame.
+    seed: the seed of ranges and play.
 
   Raises:
     UnsupportedGameError: the game is not a constant-sum game of two players, or see `Subgame`.
@@ -100,7 +100,7 @@ def _play(
   exploration: float,
   rng: np.random.Generator,
 ) -> Iterator[tuple[PublicState, Pair, Pair]]:
-  """Yields the public states of one play below the first one, their ranges and their values, in columns."""
+  """Yields the public states of one play, without the root; with each, ranges and values in columns."""
   reached = (batch + 1) // 2
   segment, ranges = root, (np.ones((1, reached)), np.ones((1, reached)))
   while True:
@@ -128,7 +128,7 @@ def _play(
 def _next_leaf(
   lookahead: Lookahead, ranges: Pair, found: Found, exploration: float, rng: np.random.Generator
 ) -> int | None:
-  """Returns the place of the leaf at which play goes on with the first ranges; None if the game ends before."""
+  """Returns the position of the leaf at which play goes on with the first ranges; None if the game ends before."""
   count = len(lookahead.leaves)
   if not count:
     return None
@@ -138,12 +138,12 @@ def _next_leaf(
     return int(rng.integers(count))
   own, other = found.drawn_ranges[:, 0, :, 0], found.drawn_ranges[:, 1, :, 0]
   likely = np.einsum("li,lij,lj->l", own, lookahead.chances, other) / total
-  chosen = int(np.searchsorted(np.cumsum(likely), rng.random()))
-  return chosen if chosen < count else None
+  leaf = int(np.searchsorted(np.cumsum(likely), rng.random()))
+  return leaf if leaf < count else None
 
 
 def _random_ranges(count: int, columns: int, rng: np.random.Generator) -> Float64s:
-  """Returns random ranges, even or nearly pure, of private states in rows; some of them are 0."""
+  """Returns random ranges, from even to nearly pure, with private states in rows; some private states have 0."""
   drawn = rng.random((count, columns)) ** np.exp(rng.uniform(-2.0, 2.0, columns))
-  kept = drawn * (rng.random((count, columns)) < _LIKELY)
-  return np.where(kept.any(axis=0), kept, drawn)
+  thinned = drawn * (rng.random((count, columns)) < _LIKELY)
+  return np.where(thinned.any(axis=0), thinned, drawn)

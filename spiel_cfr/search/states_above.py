@@ -1,4 +1,4 @@
-"""Public states from the root on, one after the other, of a game that is too large to be walked as a whole."""
+"""Public states from the root down, found one after another in a game that is too large to be walked."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -11,19 +11,20 @@ from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.search.history_tree import connected
 
-# (state, the player who is to move) -> probabilities of actions; None where the blueprint has none.
+# (state, the player to move) -> probabilities of actions; None where the blueprint has none.
 LookUp: TypeAlias = Callable[[Any, int], dict[int, float] | None]
 
 
 class StateAbove:
   """A public state above all searches, where both players play the blueprint.
 
-  Histories that a player can't tell apart belong to one public state. Histories at chance nodes do, too, if the next
-  histories do. `public_states` finds the same public states in games with perfect recall.
+  Two histories belong to one public state if a player cannot tell them apart. Two histories at chance nodes belong to
+  one public state if histories after them do. In games with perfect recall, `public_states` finds the same public
+  states.
 
   Attributes:
-    states: OpenSpiel's states, none terminal.
-    probabilities: float64 (3, states). The probabilities that chance and each player play to each state.
+    states: OpenSpiel's states, none of which is terminal.
+    probabilities: float64 (3, states). The probabilities with which chance and each player play to each state.
   """
 
   def __init__(self, states: list[Any], probabilities: Float64s) -> None:
@@ -34,10 +35,10 @@ class StateAbove:
   def child(
     self, history: tuple[int, ...], view: GameView, look_up: LookUp, limit: int
   ) -> "StateAbove":
-    """Returns the public state of a history one move longer.
+    """Returns the public state of a history that is one move longer.
 
     Raises:
-      GameTooLargeError: there are more histories of that length, here, than the limit.
+      GameTooLargeError: more histories than the limit are one move longer.
     """
     if self._children is None:
       try:
@@ -57,13 +58,13 @@ class StateAbove:
       for player in (0, 1) if view.mover(state) >= 0 else ():
         joined.append((place, keys.setdefault((player, view.named(state, player)), len(keys))))
     if any(view.mover(state) == CHANCE for state in together.states):
-      # Chance nodes have no information states: the states below say which of them belong together.
+      # Chance nodes have no information states. Histories below them determine which chance nodes belong together.
       try:
         after = together._split(view, look_up, limit)
       except errors.GameTooLargeError:
         return [together]
-      for number, child in enumerate(after):
-        key = keys.setdefault((-1, number), len(keys))
+      for place, child in enumerate(after):
+        key = keys.setdefault((-1, place), len(keys))
         joined += {(together._places[history[:-1]], key) for history in child._places}
     groups = connected(len(together.states), *np.array(joined, np.int64).reshape(-1, 2).T)
     result = []
@@ -78,7 +79,7 @@ class StateAbove:
     return result
 
   def _moved(self, view: GameView, look_up: LookUp, limit: int) -> "StateAbove":
-    """Returns all histories one move longer."""
+    """Returns all histories that are one move longer, as one object."""
     states: list[Any] = []
     columns: list[Float64s] = []
     for state, before in zip(self.states, self.probabilities.T, strict=True):
@@ -87,13 +88,14 @@ class StateAbove:
         moves = dict(view.chance_outcomes(state))
       else:
         legal = view.legal_actions(state)
-        known = look_up(state, mover)
+        strategy = look_up(state, mover)
         even = 1 / len(legal)
-        moves = {action: even if known is None else known.get(action, 0.0) for action in legal}
+        moves = {
+          action: even if strategy is None else strategy.get(action, 0.0) for action in legal
+        }
       if len(states) + len(moves) > limit:
         raise errors.GameTooLargeError(
-          f"In {view.game} there are more than {limit:,} histories that may be played, for all that is common "
-          "knowledge. Raise max_histories."
+          f"One move after a public state of {view.game} there are more than {limit:,} histories. Raise max_histories."
         )
       for action, chance in moves.items():
         child = view.child(state, action)

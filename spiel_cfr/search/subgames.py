@@ -1,12 +1,13 @@
-"""Subgames from ranges: a public belief state as a game, its strategies, and the values of its private states.
+"""Subgames from ranges: a public belief state as a game, its solution, and the values of its private states.
 
     state = public_states("leduc_poker").natural_cut()[0]
     ranges = [np.ones(len(state.private_states(player))) for player in range(2)]
     solution = Subgame(state, ranges).solve()
     solution.values  # of each private state of both players
 
-Ranges are how likely each player plays to its private states; chance's probabilities come from the game. All that
-follows depends on them and on nothing else above (DeepStack, Moravčík et al. 2017; ReBeL, Brown et al. 2020).
+A range has the probability with which its player plays to each of its private states. Chance's probabilities come from
+the game. The subgame depends on the part of the game above it only through the two ranges (DeepStack, Moravčík et al.
+2017; ReBeL, Brown et al. 2020).
 """
 
 import dataclasses
@@ -31,16 +32,16 @@ from spiel_cfr.search.search_tree import PublicState
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Bounds:
-  """The most that a searcher's opponent may get in a subgame, which makes solving it again safe.
+  """Upper bounds on the opponent's counterfactual values in a subgame, which make re-solving safe.
 
   Attributes:
-    searcher: the player who is solved again.
-    limits: float64 (the opponent's private states,). The largest counterfactual values, such as those of
-      `Solution.values`, in the scale of the searcher's range.
-    gifts: float64 (the opponent's private states,). An increase of the limits for gadgets whose `reach` is true; 0 by
+    searcher: the player whose strategy is re-solved.
+    limits: float64 (the opponent's private states,). The largest counterfactual values that the opponent may have, in
+      the scale of the searcher's range. `Solution.values` of an earlier solution are an example.
+    gifts: float64 (the opponent's private states,). Amounts added to the limits by gadgets whose `reach` is true; 0 by
       default.
-    gadget: one of `GADGETS`, or a `Gadget`; by default "safe" for a linear program, "follow" for a solver that iterates
-      and in vector form.
+    gadget: a name in `GADGETS`, or a `Gadget`. The default is "safe" for a linear program, and "follow" for an
+      iterative solver and in vector form.
   """
 
   searcher: int
@@ -49,10 +50,10 @@ class Bounds:
   gifts: npt.ArrayLike = 0.0
 
   def __post_init__(self) -> None:
-    """Checks the player.
+    """Checks the arguments.
 
     Raises:
-      ArgumentError: there is no such player.
+      ArgumentError: there is no such player or gadget.
     """
     searcher = arguments.integer(self.searcher, "searcher", 0, 1)
     object.__setattr__(self, "searcher", searcher)
@@ -70,13 +71,13 @@ class Bounds:
   ) -> "Bounds":
     """Returns the opponent's counterfactual values by a best response to a policy: v(J) times the probability of J.
 
-    The gifts g(J) are in the same scale.
+    The gifts are g(J) times the probability of J. That probability is the product of chance's and the searcher's.
 
     Args:
       public_state: one of `public_states(game)`.
       policy: a policy of both players.
-      searcher: the player who is solved again.
-      gadget: see above.
+      searcher: the player whose strategy is re-solved.
+      gadget: a name in `GADGETS`, or a `Gadget`.
 
     Raises:
       ArgumentError: there is no such player or gadget.
@@ -86,7 +87,7 @@ class Bounds:
     searcher = arguments.integer(searcher, "searcher", 0, 1)
     blueprint = tree.blueprint(tree.entries(policy), searcher)
     gifts: npt.ArrayLike = 0.0
-    # Without a gadget, the solver chooses it, and so whether gifts count.
+    # If gadget is None, the solver determines the gadget, and the gadget determines whether gifts count.
     if find_gadget(gadget, picks=tree.picks).reach:
       own = blueprint.ranges(number)[searcher]
       gifts = blueprint.gifts(number) * tree.counterfactual_reach(number, 1 - searcher, own)
@@ -98,11 +99,12 @@ class Solution:
   """The solution of a subgame.
 
   Attributes:
-    strategies: float64 (sequences,). Behavioural form of the whole game, uniform where a player does not play to; NaN
-      outside of the subgame, and with bounds at the opponent's infosets.
-    values: by player, float64 (private states,). What each private state expects, times the probability that chance
-      and the other player's range come there; less half of what the players' returns sum to. Each player plays a best
-      response to the other's strategy; with bounds, the searcher plays its strategy.
+    strategies: float64 (sequences,). Behavioural form of the whole game. It is uniform at infosets to which their owner
+      does not play, and NaN outside the subgame. With bounds, it is also NaN at the opponent's infosets.
+    values: by player, float64 (private states,). The counterfactual value of each private state: the expected payoff,
+      less half of the constant to which returns sum, times the probability that chance and the other player's range
+      lead there. Each player plays a best response to the other's strategy. With bounds, the searcher plays its own
+      strategy.
   """
 
   strategies: Float64s
@@ -110,7 +112,7 @@ class Solution:
 
 
 class Subgame:
-  """All that follows a public state, from ranges of both players."""
+  """The rest of the game after a public state, with given ranges of both players."""
 
   def __init__(
     self,
@@ -125,14 +127,14 @@ class Subgame:
 
     Args:
       public_state: one of `public_states(game)`.
-      ranges: of each player, float64 (private states,), in the order of `private_states`: how likely it plays to each.
-        They need not sum to 1, and may have zeros. Where chance moves, as at the first public state, a player has the
-        private states of the move before.
-      bounds: what the opponent of one player may get at most; without, both players are solved.
-      leaf_values: the values of private states at the leaves, where the subgame stops, see `LeafValues`; without, it
-        goes on to the end.
-      depth: the number of moves, chance's included, from the first decision on. Leaves are the first decisions after
-        these.
+      ranges: by player, float64 (private states,), in the order of `private_states`. The probability with which the
+        player plays to each private state. The numbers need not sum to 1, and zeros are allowed. Where chance moves, as
+        at the first public state, the private states are those before chance's move.
+      bounds: the opponent's bounds; None solves the subgame for both players.
+      leaf_values: the values of private states at the leaves, where the subgame stops, see `LeafValues`. With None, the
+        subgame continues to the end of the game.
+      depth: the number of moves from the first decision to the leaves, chance's included. Leaves are the first
+        decisions after at least that many moves.
 
     Raises:
       ArgumentError: an argument is not as above, or no pair of private states has a positive probability.
@@ -167,7 +169,7 @@ class Subgame:
     self._begin(*self._gadget(iterates=False))
 
   def _gadget(self, iterates: bool) -> tuple[Gadget, Float64s]:
-    """Returns the gadget, by default one that suits a linear program or a solver that iterates, and its limits."""
+    """Returns the gadget and its limits; the default gadget depends on whether the solver is iterative."""
     bounds = self._bounds
     if bounds is None:
       return GADGETS["unsafe"], np.zeros(len(self.ranges[1 - self._searcher]))
@@ -177,7 +179,7 @@ class Subgame:
     return gadget, limits + np.asarray(bounds.gifts, np.float64) if gadget.reach else limits
 
   def _begin(self, gadget: Gadget, limits: Float64s) -> Start:
-    """Returns the beginning of the subgame."""
+    """Returns the beginning of the subgame for a gadget and its limits."""
     tree, number, searcher = self._tree, self.public_state.number, self._searcher
     reach = tree.counterfactual_reach(number, 1 - searcher, self.ranges[searcher])
     bound = np.divide(limits, reach, out=np.zeros_like(reach), where=reach > 0)
@@ -190,10 +192,10 @@ class Subgame:
 
   @functools.cached_property
   def game(self) -> CompiledGame:
-    """The subgame as a game, with its gadget in front, as a linear program takes it; for any solver and evaluation.
+    """The subgame as a game for any solver or evaluation, behind the gadget that a linear program uses.
 
-    Player numbers are those of the whole game. Infosets have the names that they have there, but for those of the
-    gadget, and the opponent's below it. Returns sum to 0.
+    Player numbers are those of the whole game. Infosets have their names in the whole game, except those of the gadget
+    and the opponent's infosets below it. Returns sum to 0.
     """
     gadget, limits = self._gadget(iterates=False)
     return self._tree.cut_out([self._begin(gadget, limits)], gadget).game
@@ -202,13 +204,13 @@ class Subgame:
     """Solves the subgame.
 
     Args:
-      solver: "lp" for a linear program, or a name in `catalogue.SOLVERS`; by default "lp" for listed histories, "dcfr"
-        in vector form. With leaf values it is PCFR+.
-      iterations: the number of iterations of a solver that iterates.
+      solver: "lp" for a linear program, or a name in `catalogue.SOLVERS`. The default is "lp" for listed histories and
+        "dcfr" in vector form. With leaf values, the solver is always PCFR+.
+      iterations: the number of iterations of an iterative solver.
 
     Raises:
       ArgumentError: an argument is not as above.
-      NoSolutionError: a linear program was not solved.
+      NoSolutionError: the linear program could not be solved.
     """
     arguments.positive_integer(iterations, "iterations")
     tree = self._tree
@@ -217,13 +219,14 @@ class Subgame:
     if solver is None:
       solver = "lp" if tree.picks else "dcfr"
     arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
-    solves = SubgameSolver(solver, iterations)
-    gadget, limits = self._gadget(iterates=not solves.is_program)
+    subgame_solver = SubgameSolver(solver, iterations)
+    is_program = subgame_solver.is_linear_program
+    gadget, limits = self._gadget(iterates=not is_program)
     start = self._begin(gadget, limits)
     with_bounds = gadget.is_safe
-    cut = tree.cut_out([start], gadget, program=solves.is_program and with_bounds)
-    both = solves.is_program and not with_bounds
-    found = solve_lp(cut.game).sequence_form if both else solves.solve(cut)
+    cut = tree.cut_out([start], gadget, program=is_program and with_bounds)
+    solves_both = is_program and not with_bounds
+    found = solve_lp(cut.game).sequence_form if solves_both else subgame_solver.solve(cut)
     strategies, uniform = np.full(len(tree.owned(0)), np.nan), tree.uniform()
     for player in (self._searcher,) if with_bounds else (0, 1):
       strategies[cut.there[player]] = uniform[cut.there[player]]
@@ -232,7 +235,7 @@ class Subgame:
     return Solution(tree.behavioral_form(strategies), values)
 
   def _solve_to_leaves(self, leaf_values: LeafValues, iterations: int) -> Solution:
-    """Returns the solution of what is above the leaves; values are averages of all iterations."""
+    """Returns the solution of the subgame above the leaves; its values are averages over all iterations."""
     lookahead, front, searcher = Lookahead(self.public_state, self._depth), None, self._searcher
     gadget, limits = self._gadget(iterates=True)
     if gadget.is_safe:
@@ -247,7 +250,7 @@ class Subgame:
     return Solution(self._tree.behavioral_form(strategies), values)
 
   def _values(self, strategies: Float64s, with_bounds: bool) -> Pair:
-    """Returns the values of both players' private states; with bounds only the searcher has a strategy."""
+    """Returns the counterfactual values of both players; with bounds, only the searcher has a strategy."""
     tree, number, begins = (
       self._tree,
       self.public_state.number,
@@ -260,15 +263,15 @@ class Subgame:
       searcher = self._searcher
       utilities = faced[searcher].action_values()
       response = (utilities == tree.per_infoset(utilities, np.maximum)).astype(np.float64)
-      mine = tree.owned(searcher)
-      both = np.where(mine, played, tree.normalized(response, tree.uniform()))
-      expected = tree.blueprint(both, 1 - searcher, begins).expected(searcher)
+      is_searchers = tree.owned(searcher)
+      policy = np.where(is_searchers, played, tree.normalized(response, tree.uniform()))
+      expected = tree.blueprint(policy, 1 - searcher, begins).expected(searcher)
       values[searcher] = expected.values(number)
     return values[0], values[1]
 
 
 def _checked(state: PublicState, ranges: Sequence[npt.ArrayLike]) -> Pair:
-  """Returns ranges as arrays."""
+  """Returns ranges as arrays, or raises ArgumentError."""
   counts = state.tree.num_private_states(state.number)
   try:
     found = [np.asarray(own, np.float64) for own in ranges]

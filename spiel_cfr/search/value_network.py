@@ -1,8 +1,9 @@
-"""Networks that learn values of public states from examples, as leaf values of a subgame.
+"""Networks that learn leaf values from solved public states.
 
-The inputs are the means of both players' information state tensors over the histories of a public state, and both
-ranges. The outputs are what each private state expects, per unit of the probability that chance and the other player's
-range come there. They are shifted so that the players' expectations sum to 0 (DeepStack, Moravčík et al. 2017).
+The inputs are both ranges, and the means of both players' information state tensors over the histories of a public
+state. The outputs are the expected payoffs of private states: counterfactual values per unit of the probability that
+chance and the other player's range lead there. The outputs are shifted so that the two players' payoffs sum to 0
+(DeepStack, Moravčík et al. 2017).
 """
 
 import weakref
@@ -19,17 +20,17 @@ from spiel_cfr.deep_cfr.network import MLP, Approximator, Array, Rows, Training
 from spiel_cfr.games.openspiel.infoset_features import information_state_tensor
 from spiel_cfr.search.search_tree import PublicState, SearchTree
 
-# The part of all examples that measures a network's error and that it does not learn from.
+# The part of the examples that is not used for training, but measures the error of the network.
 _MEASURED = 0.1
 _LEARNING_RATE, _BATCH_SIZE = 1e-3, 256
 
 
 class Examples(NamedTuple):
-  """Solved public states, to learn values from.
+  """Solved public states, as training data.
 
   Attributes:
     public_states: the public state of each example.
-    ranges: float64 (examples, 2, private states). Both players' ranges, 0 behind the last private state.
+    ranges: float64 (examples, 2, private states). Both players' ranges, 0 beyond the last private state.
     values: float64 (examples, 2, private states). The counterfactual values of the private states.
   """
 
@@ -39,10 +40,10 @@ class Examples(NamedTuple):
 
 
 class _Facts(NamedTuple):
-  """Numbers of public states that do not depend on ranges.
+  """Arrays of public states that do not depend on ranges.
 
   Attributes:
-    tensors: float32 (public states, numbers). The means of information state tensors.
+    tensors: float32 (public states, inputs). The means of information state tensors.
     chances: float64 (public states, width, width). Chance's probability of each pair of private states.
   """
 
@@ -50,42 +51,42 @@ class _Facts(NamedTuple):
   chances: Float64s
 
   def reach(self, ranges: Float64s) -> Float64s:
-    """Returns the probability that chance and the other player come to each private state, in the shape of ranges."""
+    """Returns the probability that chance and the other player lead to each private state, in the shape of ranges."""
     first = np.einsum("nij,nj->ni", self.chances, ranges[:, 1])
     second = np.einsum("nij,ni->nj", self.chances, ranges[:, 0])
     return np.stack([first, second], axis=1)
 
 
 class _Encoder:
-  """Public states as numbers, each looked at once.
+  """Conversion of public states to arrays; each public state is converted once.
 
   Attributes:
-    width: the most private states of a player.
+    width: the largest number of private states of a player.
   """
 
   def __init__(self, width: int) -> None:
     self.width = width
-    self._known = weakref.WeakKeyDictionary[SearchTree, dict[int, tuple[Array, Float64s]]]()
+    self._converted = weakref.WeakKeyDictionary[SearchTree, dict[int, tuple[Array, Float64s]]]()
     self._latest: tuple[Sequence[PublicState], _Facts] | None = None
 
   def __call__(self, states: Sequence[PublicState]) -> _Facts:
-    """Returns the numbers of public states.
+    """Returns the arrays of public states.
 
     Raises:
-      ArgumentError: one has more private states than an example had.
+      ArgumentError: a public state has more private states than any example.
       UnsupportedGameError: the game has no information state tensors.
     """
-    # A lookahead asks for the same tuple in each iteration.
+    # A lookahead passes the same tuple in each iteration.
     if self._latest is None or self._latest[0] is not states or not isinstance(states, tuple):
       found = [
-        self._known.setdefault(each.tree, {}).get(each.number) or self._look_at(each)
+        self._converted.setdefault(each.tree, {}).get(each.number) or self._convert(each)
         for each in states
       ]
       tensors, chances = zip(*found, strict=True)
       self._latest = states, _Facts(np.array(tensors), np.array(chances))
     return self._latest[1]
 
-  def _look_at(self, state: PublicState) -> tuple[Array, Float64s]:
+  def _convert(self, state: PublicState) -> tuple[Array, Float64s]:
     first, second, chance = state.tree.as_forest().pairs(state.number)
     most = 1 + int(max(first.max(), second.max()))
     if most > self.width:
@@ -107,11 +108,11 @@ class _Encoder:
       for player in (0, 1)
     ]
     result = np.concatenate(means).astype(np.float32), chances
-    self._known[state.tree][state.number] = result
+    self._converted[state.tree][state.number] = result
     return result
 
   def __getstate__(self) -> dict[str, int]:
-    """Leaves public states out of pickles and copies."""
+    """Leaves the converted public states out of pickles and copies."""
     return {"width": self.width}
 
   def __setstate__(self, state: dict[str, int]) -> None:
@@ -119,11 +120,11 @@ class _Encoder:
 
 
 class ValueNetwork:
-  """Values of private states by a network; a function of public states and ranges. Make one with `learn_values`.
+  """Leaf values by a network, as a function of public states and ranges; `learn_values` makes one.
 
   Attributes:
-    error: the root of the mean square error of what private states expect, in examples that the network has not learned
-      from, in the game's units.
+    error: the root mean square error of the expected payoffs of private states, on examples that were not used for
+      training, in the game's units.
   """
 
   def __init__(
@@ -146,7 +147,7 @@ class ValueNetwork:
     reach = facts.reach(own)
     found = self._network.outputs(self._parameters, _features(facts, own), 2 * width)
     values = reach * self._scale * found.reshape(own.shape)
-    # Payoffs sum to 0.
+    # Shift the values so that the players' payoffs sum to 0.
     total = (own[:, 0] * reach[:, 0]).sum(axis=1)
     surplus = (own * values).sum(axis=(1, 2)) / np.where(total > 0, 2 * total, 1.0)
     return _resized(values - surplus[:, None, None] * reach, ranges.shape[2])
@@ -160,13 +161,13 @@ def learn_values(
   steps: int = 10_000,
   seed: int = 0,
 ) -> ValueNetwork:
-  """Fits a network to values of public states.
+  """Trains a network on values of public states.
 
   Args:
     examples: results of `self_play`.
-    network: an approximator, `deep_cfr.MLP((128, 128))` by default; or values that were learned, to go on from.
-    steps: the number of steps of the fit.
-    seed: of first parameters, of the fit and of the examples that measure the error.
+    network: an approximator, `deep_cfr.MLP((128, 128))` by default; or a `ValueNetwork`, whose training continues.
+    steps: the number of training steps.
+    seed: the seed of the first parameters, of the training, and of the choice of examples that measure the error.
 
   Raises:
     MissingPackageError: JAX and optax are not installed.
@@ -179,7 +180,7 @@ def learn_values(
     arguments.of_type(each, "examples[...]", Examples)
   states = [state for each in examples for state in each.public_states]
   if not states:
-    raise errors.ArgumentError("examples must have a public state at least.")
+    raise errors.ArgumentError("examples must contain at least one public state.")
   width = max(each.ranges.shape[2] for each in examples)
   learned = network if isinstance(network, ValueNetwork) else None
   encoder = learned._encoder if learned else _Encoder(width)
@@ -192,17 +193,18 @@ def learn_values(
   wanted = np.divide(values, reach, out=np.zeros_like(values), where=reach > 0)
   wanted, counts = wanted.reshape(len(wanted), -1), (reach > 0).reshape(len(wanted), -1)
   if learned is None:
-    chosen = network if isinstance(network, Approximator) else MLP((128, 128))
-    parameters = chosen.fresh((seed, 0), features.shape[1], wanted.shape[1])
+    approximator = network if isinstance(network, Approximator) else MLP((128, 128))
+    parameters = approximator.fresh((seed, 0), features.shape[1], wanted.shape[1])
     scale = float(np.sqrt((wanted[counts] ** 2).mean())) if counts.any() else 1.0
   else:
-    chosen, parameters, scale = learned._network, learned._parameters, learned._scale
+    approximator, parameters, scale = learned._network, learned._parameters, learned._scale
   scale = scale or 1.0
   order = np.random.default_rng(seed).permutation(len(states))
   measured, rest = np.split(order, [max(1, int(_MEASURED * len(order)))])
   rows = Rows(features[rest], wanted[rest] / scale, counts[rest], np.ones(len(rest)))
   fit = Training(steps, _LEARNING_RATE, min(_BATCH_SIZE, len(rest)), (seed, 1))
-  result = ValueNetwork(encoder, chosen, chosen.fitted(parameters, rows, fit), scale, 0.0)
+  fitted = approximator.fitted(parameters, rows, fit)
+  result = ValueNetwork(encoder, approximator, fitted, scale, 0.0)
   found = result([states[each] for each in measured], ranges[measured])
   missed = (found - values[measured])[reach[measured] > 0] / reach[measured][reach[measured] > 0]
   result.error = float(np.sqrt((missed**2).mean())) if len(missed) else 0.0
@@ -210,15 +212,15 @@ def learn_values(
 
 
 def _features(facts: _Facts, ranges: Float64s) -> Array:
-  """Returns the inputs of a network: tensors, and each player's range, which sums to 1."""
+  """Returns the inputs of a network: tensors, and each player's range, normalized to sum 1."""
   totals = ranges.sum(axis=2, keepdims=True)
   likely = ranges / np.where(totals > 0, totals, 1.0)
   return np.concatenate([facts.tensors, likely.reshape(len(likely), -1).astype(np.float32)], axis=1)
 
 
 def _resized(numbers: Float64s, width: int) -> Float64s:
-  """Returns numbers of private states, shape (public states, 2, private states), with `width` columns."""
+  """Returns an array over public states, players and private states with `width` columns of private states."""
   result = np.zeros((*numbers.shape[:2], width))
-  kept = min(width, numbers.shape[2])
-  result[:, :, :kept] = numbers[:, :, :kept]
+  common = min(width, numbers.shape[2])
+  result[:, :, :common] = numbers[:, :, :common]
   return result

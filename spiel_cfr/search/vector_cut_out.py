@@ -1,12 +1,12 @@
 """Subgames of a game in vector form, with a gadget in front, as games in vector form: cut out of its public tree.
 
-The matrices at terminals include the moves of chance and of the searcher on the way. The opponent's alternative to
-playing on is one more terminal. So solvers, evaluation and linear programs treat a subgame as any other game. Subgames
-that do not follow each other can be one game, in which chance chooses among them; an iterating solver changes each as
-if it were alone.
+Chance's and the searcher's probabilities of playing to the subgame are factors of the matrices at terminals. The
+opponent's alternative to playing on is one more terminal. Solvers, evaluation and linear programs therefore treat a
+subgame as any other game. Subgames that are not below each other can form one game, in which chance chooses among them.
+An iterative solver changes the strategy of each as if it were alone.
 
-Where the opponent follows with some probability (`Gadget.mixed`), each of its types is there twice: one that chooses,
-and one whose offer is worse than any outcome of the game, so that it always goes on.
+If the opponent sometimes has to play on (`Gadget.mixed`), each of its types occurs twice. One of the two chooses. The
+other has an offer that is worse than any outcome of the game, so it always plays on.
 """
 
 import functools
@@ -31,24 +31,25 @@ from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.private_forest import NONE
 from spiel_cfr.search.vector_rows import VectorRows
 
-# What those lose who must not take what is offered, in units of the largest payoff.
+# The loss of a type that takes its offer although it has to play on, in units of the largest payoff.
 _PENALTY = 3.0
 
 
 class VectorSubgame(PublicTreeGame):
-  """Subgames, none of which follows another, as one game."""
+  """Subgames, none of which is below another, as one game."""
 
   tree: TypedTree
-  # It has no states.
+  # The game has no OpenSpiel states.
   view = CompiledGame.view
 
   def __init__(self, tree: TypedTree, public: VectorRows, nodes: Int64s) -> None:
-    """Takes a public tree.
+    """Makes the game of a public tree.
 
     Args:
-      tree: a node for chance, one for the choice in each subgame if there is one, then nodes of the whole.
-      public: the nodes of the whole.
-      nodes: int64 (nodes,). The numbers there of the last nodes of `tree`, ascending.
+      tree: the public tree: chance's node, a node for the choice in each subgame if there is one, then nodes of the
+        whole game.
+      public: the nodes of the whole game.
+      nodes: int64 (nodes,). The indices in the whole game of the last nodes of `tree`, ascending.
     """
     facts = GameFacts(
       game_string=f"subgame of {public.game.game_string}",
@@ -77,25 +78,33 @@ class VectorSubgame(PublicTreeGame):
     return as_scale(loss_bounds(self.tree, self.layout))
 
   def places(self, player: int) -> tuple[Int64s, Int64s, Int64s]:
-    """Returns a player's actions: their sequences here and in the whole, and their nodes as places in `nodes`."""
+    """Returns a player's actions as three arrays.
+
+    The arrays are their sequences in the subgames, those in the whole game, and the positions of their nodes in
+    `nodes`.
+    """
     whole, own, end = self._public.game.tree, self.tree, self.end
-    mine = np.flatnonzero(whole.player[self._nodes] == player)
-    counts = whole.num_actions[self._nodes[mine]].astype(np.int64)
-    here = self.layout.cells(end)[concatenated_ranges(own.first_edge[self._added + mine], counts)]
-    there = self._public.cells[concatenated_ranges(whole.first_edge[self._nodes[mine]], counts)]
+    own_nodes = np.flatnonzero(whole.player[self._nodes] == player)
+    counts = whole.num_actions[self._nodes[own_nodes]].astype(np.int64)
+    here = self.layout.cells(end)[
+      concatenated_ranges(own.first_edge[self._added + own_nodes], counts)
+    ]
+    there = self._public.cells[
+      concatenated_ranges(whole.first_edge[self._nodes[own_nodes]], counts)
+    ]
     here = here[:, : there.shape[1]]
     alive = here < end
-    return here[alive], there[alive], np.repeat(np.repeat(mine, counts), alive.sum(axis=1))
+    return here[alive], there[alive], np.repeat(np.repeat(own_nodes, counts), alive.sum(axis=1))
 
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:
-    """Each player's infosets, named as in the whole; the gadget's have names with a colon."""
+    """Each player's infosets, named as in the whole game; the gadget's names contain a colon."""
     return tuple(map(self._named, PLAYERS))
 
   def _named(self, player: int) -> Infosets:
     public, whole, layout = self._public, self._public.game, self.layout
-    known = whole.infosets[player]
-    by_position = dict(zip(known.position.tolist(), known.infostates, strict=True))
+    infosets = whole.infosets[player]
+    by_position = dict(zip(infosets.position.tolist(), infosets.infostates, strict=True))
     begin = int(whole.layout.first_infosets[player, 0])
     width = whole.tree.deals.num_types[player]
     own = np.flatnonzero(self.tree.player == player)
@@ -130,12 +139,12 @@ class VectorSubgame(PublicTreeGame):
 
 
 class _TypePairs(NamedTuple):
-  """Pairs of a type of the searcher and a type of the opponent. Each way of the opponent has its types once.
+  """Pairs of a type of the searcher and a type of the opponent; the opponent's types occur once for each way.
 
   Attributes:
-    searcher: the player who is solved again.
+    searcher: the player whose strategy is re-solved.
     factors: float64 (subgames, searcher's types, ways x opponent's types). The factors of chance's probabilities.
-    bounds: float64 (subgames, opponent's types). The bounds of the opponent.
+    bounds: float64 (subgames, opponent's types). The opponent's bounds.
   """
 
   searcher: int
@@ -148,25 +157,25 @@ class _TypePairs(NamedTuple):
     return int(self.factors.shape[2] // self.bounds.shape[1])
 
   def turned(self, squares: Any) -> Any:
-    """Turns squares of players 0 and 1 into squares of searcher and opponent, or back."""
+    """Returns matrices of players 0 and 1 as matrices of searcher and opponent, or back."""
     return squares.swapaxes(1, 2) if self.searcher else squares
 
   def weighed(self, squares: Float64s, subgames: Int64s) -> Float64s:
-    """Returns squares of players 0 and 1, of some subgames, times the factors; by searcher and opponent."""
+    """Returns matrices of players 0 and 1 in some subgames, times the factors, by searcher and opponent."""
     return np.asarray(np.tile(self.turned(squares), self.ways) * self.factors[subgames])
 
 
 class _Part(NamedTuple):
-  """The part of a public tree that subgames play to.
+  """The part of the public tree to which some pair of types in the subgames plays.
 
   Attributes:
-    nodes: int64 (nodes,). The nodes in the whole, ascending.
-    subgame: int64 (nodes,). The subgame of each node.
-    kind: int64 (nodes,). The place of each node's weights.
+    nodes: int64 (nodes,). The indices of the nodes in the whole game, ascending.
+    subgame: int64 (nodes,). The position of each node's subgame.
+    kind: int64 (nodes,). The position in `weights` of each node's weights.
     weights: float64 (kinds, searcher's types, opponent's types). The probabilities of pairs, or `RULED_OUT`.
-    edges: int64 (edges,). The edges in the whole.
-    owner: int64 (edges,). The place of the node above each edge.
-    child: int64 (edges,). The place of the node below each edge; `NONE` where the game ends.
+    edges: int64 (edges,). The indices of the edges in the whole game.
+    owner: int64 (edges,). The position in `nodes` of the node above each edge.
+    child: int64 (edges,). The position in `nodes` of the node below each edge; `NONE` where the game ends.
   """
 
   nodes: Int64s
@@ -179,12 +188,12 @@ class _Part(NamedTuple):
 
 
 def cut_out(public: VectorRows, starts: Sequence[Start], gadget: Gadget) -> CutOut:
-  """Returns the subgames below some nodes, none of which follows another, as one game.
+  """Returns the subgames below some nodes, none of which is below another, as one game.
 
   Args:
-    public: the nodes of the whole.
-    starts: the beginning of each subgame.
-    gadget: the gadget in front of each.
+    public: the nodes of the whole game.
+    starts: the beginnings of the subgames.
+    gadget: the gadget in front of each subgame.
   """
   searcher, begins = starts[0].searcher, np.array([start.number for start in starts])
   pairs = _pair_weights(public, starts, gadget)
@@ -196,7 +205,7 @@ def cut_out(public: VectorRows, starts: Sequence[Start], gadget: Gadget) -> CutO
   game = VectorSubgame(_tree(public, begins, pairs, part, front, largest), public, part.nodes)
   places = [game.places(player) for player in PLAYERS]
   (first_here, first_there, _), (second_here, second_there, _) = (
-    # The opponent's strategy below a choice is none of the whole.
+    # The opponent's strategy below a choice is not one of the whole game.
     [numbers[:0] for numbers in found] if gadget.is_safe and player != searcher else found
     for player, found in enumerate(places)
   )
@@ -215,7 +224,7 @@ def _pair_weights(public: VectorRows, starts: Sequence[Start], gadget: Gadget) -
   opponent = 1 - searcher
 
   def all_types(player: int, numbers: Iterable[Float64s]) -> Float64s:
-    """Returns numbers of a player's private states in each subgame, shape (subgames, types)."""
+    """Returns arrays over a player's private states in each subgame as one array, shape (subgames, types)."""
     return np.array(
       [public.spread(start.number, player, own) for start, own in zip(starts, numbers, strict=True)]
     )
@@ -232,7 +241,7 @@ def _pair_weights(public: VectorRows, starts: Sequence[Start], gadget: Gadget) -
 
 
 def _reached_part(public: VectorRows, begins: Int64s, pairs: _TypePairs) -> _Part:
-  """Returns the part of the whole below some nodes that chance plays to with some pair of types."""
+  """Returns the nodes and edges below some nodes that have a positive probability for some pair of types."""
   whole, subgame = public.game.tree, _inside(public, begins)
   nodes = np.flatnonzero(subgame >= 0)
   cases, kind = _distinct_pairs(subgame[nodes], whole.kind[nodes])
@@ -248,12 +257,13 @@ def _reached_part(public: VectorRows, begins: Int64s, pairs: _TypePairs) -> _Par
     np.repeat(np.arange(len(nodes)), counts),
   )
   child = np.where(whole.child[edges] >= 0, place[np.maximum(whole.child[edges], 0)], NONE)
-  kept = (whole.child[edges] < 0) | (child >= 0)
-  return _Part(nodes, subgame[nodes], kind, weights[reached], edges[kept], owner[kept], child[kept])
+  possible = (whole.child[edges] < 0) | (child >= 0)
+  edges, owner, child = edges[possible], owner[possible], child[possible]
+  return _Part(nodes, subgame[nodes], kind, weights[reached], edges, owner, child)
 
 
 def _offers(public: VectorRows, begins: Int64s, pairs: _TypePairs, penalty: float) -> Float64s:
-  """Returns player 0's payoffs where the opponent takes the bound; dealt types pay the penalty for that.
+  """Returns player 0's payoffs where the opponent takes its bound; dealt types pay the penalty there.
 
   Shape (subgames, searcher's types, ways x opponent's types).
   """
@@ -271,7 +281,7 @@ def _tree(
   front: Float64s,
   largest: float,
 ) -> TypedTree:
-  """Returns chance's node, the opponent's choices if there are payoffs in front, and the part of the whole."""
+  """Returns chance's node, the opponent's choices if `front` has payoffs, and the part of the whole game, as a tree."""
   whole, number, offers = public.game.tree, len(begins), len(front)
   ends = part.child < 0
   cases, matrix = _distinct_pairs(
@@ -279,7 +289,7 @@ def _tree(
   )
   payoffs = np.concatenate([front, pairs.weighed(public.payoffs[cases[1]], cases[0])])
   payoffs = pairs.turned(payoffs)
-  # Chance's node comes first, then a choice for each offer. Terminals are numbered from the offers on, too.
+  # Chance's node comes first, then a choice for each offer. The terminals of the offers also come first.
   begins_here = np.searchsorted(part.nodes, begins)
   tops, choices = 1 + offers + begins_here, np.zeros(0, np.int64)
   if offers:
@@ -310,7 +320,7 @@ def _tree(
 
 
 def _inside(public: VectorRows, begins: Int64s) -> Int64s:
-  """Returns below which of some nodes each node is, -1 for none."""
+  """Returns the position, in a list of nodes, of the one that each node is or is below; -1 if there is none."""
   result = np.full(len(public.above), -1)
   result[begins] = np.arange(len(begins))
   for nodes in list(public.game.tree.levels())[1:]:
@@ -320,6 +330,6 @@ def _inside(public: VectorRows, begins: Int64s) -> Int64s:
 
 
 def _distinct_pairs(first: Integers, second: Integers) -> tuple[Int64s, Int64s]:
-  """Returns the different pairs of two arrays, shape (2, pairs), and which each is."""
+  """Returns the distinct pairs of two arrays, shape (2, pairs), and the position of each element's pair."""
   pairs, which = np.unique(np.stack([first, second]), axis=1, return_inverse=True)
   return pairs.astype(np.int64), which.reshape(-1)

@@ -1,6 +1,6 @@
-"""Games in vector form as rows of private states: a row for each type at each node of the public tree and at each end.
+"""Games in vector form as rows of private states: one for each type at each node and at each end of the public tree.
 
-No histories are listed. A counterfactual value of one player's type is a sum over the types of the other player.
+Histories are not listed. The counterfactual value of a type is a sum over the types of the other player.
 """
 
 import functools
@@ -18,15 +18,16 @@ class VectorRows:
 
   Attributes:
     game: the compiled game.
-    above: int64 (nodes,). The node before the last move, `NONE` of the first.
+    above: int64 (nodes,). The node before the last move; `NONE` at the first.
     depth: int64 (nodes,). The number of moves after the deal.
     cells: int64 (edges, types). See `Layout.cells`.
-    chances: float64 (kinds, types of player 0, types of player 1). Chance's probability of each pair of types and of
-      all its moves on the way.
+    chances: float64 (kinds, types of player 0, types of player 1). Chance's probability of each pair of types, times
+      the probabilities of chance's later moves.
     payoffs: float64 (matrices, types of player 0, types of player 1). Player 0's payoffs times chance's probability.
     forests: a pair of `PrivateForest`. The rows of each player.
-    first_row: by player, int64 (nodes,). The row of its first type at each node.
-    first_end: by player, int64 (edges,). The same where an edge ends the game; `NONE` of other edges.
+    first_row: by player, int64 (nodes,). The row of the player's first type at each node.
+    first_end: by player, int64 (edges,). The row of the player's first type where an edge ends the game; `NONE` at
+      other edges.
     largest_payoff: float. The largest absolute payoff.
   """
 
@@ -51,7 +52,7 @@ class VectorRows:
     self.forests = self._forest(0), self._forest(1)
 
   def _number_rows(self) -> None:
-    """Numbers nodes and ends by the number of moves before; each has a row for each type."""
+    """Orders nodes and ends by the number of moves before them; each has one row for each type."""
     tree = self.game.tree
     edge_of_end = np.flatnonzero(tree.child < 0)
     depth = np.concatenate([self.depth, 1 + self.depth[tree.node_of_edge[edge_of_end]]])
@@ -75,8 +76,8 @@ class VectorRows:
     above = np.full((int(self._begins[-1]), count), NONE)
     entry = np.full_like(above, NONE)
     above[rows // count] = self.first_row[player][tree.node_of_edge][:, None] + types
-    mine = tree.player[tree.node_of_edge] == player
-    entry[rows[mine] // count] = self.cells[mine, :count]
+    is_own = tree.player[tree.node_of_edge] == player
+    entry[rows[is_own] // count] = self.cells[is_own, :count]
     return PrivateForest(above.ravel(), entry.ravel(), self._begins * count, self.game.end)
 
   @functools.cached_property
@@ -94,34 +95,34 @@ class VectorRows:
     return tree.types[int(tree.kind[number])]
 
   def spread(self, number: int, player: int, numbers: Float64s) -> Float64s:
-    """Returns numbers of a player's private states as numbers of all its types, 0 of those that are ruled out."""
+    """Returns an array over a player's private states at a node as one over all its types, 0 at impossible types."""
     result = np.zeros(self.game.tree.deals.num_types[player])
     result[self.types(number)[player]] = numbers
     return result
 
   def counterfactual_reach_of_rows(self, player: int, reach: Float64s) -> Float64s:
-    """Returns the probability that chance and the other player come to each row of a player's; 0 of ends."""
+    """Returns the probability that chance and the other player lead to each of a player's rows; 0 at ends."""
     tree = self.game.tree
     own, other = (np.arange(tree.deals.num_types[each]) for each in (player, 1 - player))
     result = np.zeros(len(self.forests[player].above))
     for kind, chances in enumerate(self.chances):
       nodes = np.flatnonzero(tree.kind == kind)
-      theirs = reach[self.first_row[1 - player][nodes, None] + other]
-      result[self.first_row[player][nodes, None] + own] = theirs @ (
+      others_reach = reach[self.first_row[1 - player][nodes, None] + other]
+      result[self.first_row[player][nodes, None] + own] = others_reach @ (
         chances if player else chances.T
       )
     return result
 
   def ends(self, player: int, reach: Float64s) -> Float64s:
-    """Returns a player's counterfactual values at ends, by the other player's `reach`; shape (rows,)."""
+    """Returns a player's counterfactual values at ends, for the other player's `reach`; shape (rows,)."""
     tree = self.game.tree
     own, other = (np.arange(tree.deals.num_types[each]) for each in (player, 1 - player))
     result = np.zeros(len(self.forests[player].above))
-    for number, payoffs in enumerate(self.payoffs):
-      edges = self._ends_by_matrix[number]
-      theirs = reach[self.first_end[1 - player][edges, None] + other]
+    for matrix, payoffs in enumerate(self.payoffs):
+      edges = self._ends_by_matrix[matrix]
+      others_reach = reach[self.first_end[1 - player][edges, None] + other]
       gets = -payoffs if player else payoffs.T
-      result[self.first_end[player][edges, None] + own] = theirs @ gets
+      result[self.first_end[player][edges, None] + own] = others_reach @ gets
     return result
 
   def ends_at(self, numbers: Int64s) -> tuple[Int64s, Int64s, Float64s]:
@@ -138,7 +139,7 @@ class VectorRows:
 
   @functools.cached_property
   def _ends_by_matrix(self) -> list[Int64s]:
-    """The edges that end the game with each matrix of payoffs."""
+    """The edges that end the game, by matrix of payoffs."""
     tree = self.game.tree
     edges = np.flatnonzero(tree.child < 0)
     matrix = tree.matrix[-1 - tree.child[edges]]
@@ -146,12 +147,12 @@ class VectorRows:
     counts = np.bincount(matrix, minlength=len(self.payoffs))
     return np.split(edges[order], np.cumsum(counts)[:-1])
 
-  def states(self, number: int, chosen: Any = slice(None)) -> list[Any]:
-    """Returns OpenSpiel's states at a node, one for each deal that is possible, or for some of these."""
+  def states(self, number: int, deals: Any = slice(None)) -> list[Any]:
+    """Returns OpenSpiel's states at a node, one for each possible deal, or for a choice of these deals."""
     game = self.game
     alive = game.tree.weights[game.tree.kind[number]] >= 0
     result = []
-    for path in game.tree.deals.paths[alive][chosen]:
+    for path in game.tree.deals.paths[alive][deals]:
       result.append(game.view.new_initial_state())
       for action in [*path[path >= 0].tolist(), *game.tree.actions_above(number)]:
         result[-1].apply_action(action)

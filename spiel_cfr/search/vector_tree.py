@@ -1,4 +1,4 @@
-"""The public tree of a game in vector form as a tree for search: public states are its nodes."""
+"""The tree of public states for games in vector form: public states are the nodes of the public tree."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,12 +19,12 @@ from spiel_cfr.search.search_tree import PublicState
 from spiel_cfr.search.vector_cut_out import cut_out
 from spiel_cfr.search.vector_rows import VectorRows
 
-# Numbers in the matrices of subgames that are solved as one game.
+# The largest number of matrix elements in subgames that are solved as one game.
 _MOST_NUMBERS = 4_000_000
 
 
 class VectorTree(ForestTree):
-  """All public states of a game in vector form, parents first. Make one with `public_states`.
+  """All public states of a game in vector form, parents first; `public_states` makes one.
 
   Attributes:
     game: the compiled game.
@@ -81,15 +81,15 @@ class VectorTree(ForestTree):
     return np.asarray(reach[self.nodes.types(number)[player]])
 
   def described(self, number: int) -> str:
-    known = " x ".join(map(str, self.num_private_states(number)))
+    counts = " x ".join(map(str, self.num_private_states(number)))
     moves = " ".join(map(str, self.game.tree.actions_above(number)))
-    return f"[{moves}] after the deal, {known} types"
+    return f"[{moves}] after the deal, {counts} types"
 
   def public_state_of(self, state: Any) -> PublicState:
-    """Returns the public state of one of OpenSpiel's states.
+    """Returns the public state of a state of OpenSpiel.
 
     Raises:
-      ArgumentError: the state is terminal, or none of this game.
+      ArgumentError: the state is terminal, or does not belong to this game.
     """
     tree = self.game.tree
     state = self.game.view.own_state(state, max(0, answers.current_player(state)))
@@ -123,7 +123,7 @@ class VectorTree(ForestTree):
     batch: list[Start] = []
     numbers = 0
     for start in starts:
-      # At most a square for each terminal and player, the opponent's types twice.
+      # An upper bound: one matrix for each terminal and player, with the opponent's types twice.
       more = (
         int(self.nodes.num_ends[start.number]) * 4 * len(start.weights[0]) * len(start.weights[1])
       )

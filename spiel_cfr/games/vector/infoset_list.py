@@ -9,7 +9,7 @@ from spiel_cfr._numba.arrays import concatenated_ranges
 from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.vector.layout import Layout
-from spiel_cfr.games.vector.public_tree import IMPOSSIBLE, another_game
+from spiel_cfr.games.vector.public_tree import IMPOSSIBLE, wrong_game_error
 
 
 def list_infosets(layout: Layout, view: GameView, player: int) -> Infosets:
@@ -39,7 +39,7 @@ def list_infosets(layout: Layout, view: GameView, player: int) -> Infosets:
       # The outcomes of chance may depend on the deal.
       actions = {move[0][0] for move in below}
     if state.current_player() != mover or not actions.issubset(state.legal_actions()):
-      raise another_game(state)
+      raise wrong_game_error(state)
     if mover == player and place_by_kind[kinds[node]] >= 0:
       names.append(view.infostate(state))
       nodes.append(node)

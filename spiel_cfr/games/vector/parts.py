@@ -11,7 +11,7 @@ from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.tree_passes import Tree
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, FIRST_INFOSET, FIRST_SEQUENCE
 from spiel_cfr.games.vector.layout import Layout
-from spiel_cfr.games.vector.public_tree import PLAYERS, Above
+from spiel_cfr.games.vector.public_tree import PLAYERS, LastEdges
 
 
 class Numbering(NamedTuple):
@@ -133,7 +133,7 @@ def whole_numbering(layout: Layout, player: int) -> Numbering:
   return Numbering(player, None, nodes, 0, layout.roots[player + 1], none, none, none)
 
 
-def parents(layout: Layout, above: Above, numbering: Numbering) -> Uint32s:
+def parents(layout: Layout, above: LastEdges, numbering: Numbering) -> Uint32s:
   """Returns the sequence above each infoset of a part, in layout order."""
   tree, player = layout.tree, numbering.player
   nodes = numbering.nodes[np.argsort(layout.infoset[numbering.nodes])]
@@ -142,7 +142,7 @@ def parents(layout: Layout, above: Above, numbering: Numbering) -> Uint32s:
   pairs, which = np.unique(np.stack([layout.row_kind(edges), kind]), axis=1, return_inverse=True)
   places = [np.zeros(0, np.int64)]
   for before, after in pairs.T.tolist():
-    places.append(tree.infoset_places(player, before, after)[tree.members(player, after)])
+    places.append(tree.infoset_places(player, before, after)[tree.representatives(player, after)])
   lengths = np.array([len(own) for own in places[1:]], np.int64)
   starts = (np.cumsum(lengths) - lengths)[which.reshape(-1)]
   place = np.concatenate(places)[concatenated_ranges(starts, widths)]

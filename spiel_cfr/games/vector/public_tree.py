@@ -1,12 +1,12 @@
 """Public trees: what both players see, and the private states that are possible at each node.
 
-Two players have private states (cards, dice, a hand of hold'em), here called *types* and numbered. Everything else is
-public. A history is a node of the public tree and a pair of types. The player who moves at a node has one infoset there
-for each of its types, or for each class of types that play alike.
+Two players have private states (cards, dice, a hand of hold'em), here called *types*; each type has an index. All
+other information is public. A history is a node of the public tree and a pair of types. The player who moves at a node
+has one infoset there for each of its types, or for each class of types that play alike.
 
-Public chance moves, such as cards on the table, change which types are possible. Nodes with the same possible types, at
-the same probabilities, have the same *kind*. `infoset_places` maps the types of a kind to their infosets at any node
-above, after any number of chance moves.
+Public chance moves, such as cards on the table, change which types are possible. Nodes with equal possible types and
+probabilities have one *kind*. `infoset_places` maps each type of a kind to its infoset at any earlier node, however
+many chance moves lie between.
 
 Two modules build public trees: `typed_walk` for OpenSpiel's games of this form, `poker.hand_tree` for hold'em. Each
 describes terminals in its own way, for its own payoff.
@@ -30,11 +30,11 @@ PLAYERS = (0, 1)
 CHANCE = -1
 # The edge before a player's first move, which stands for the empty sequence.
 NO_EDGE = -1
-# Places in `first_deals`. NOT_FIRST: at nodes of this kind, another deal of the same type comes first.
+# Values in `first_deals`. NOT_FIRST: an earlier deal already leads to this infoset. IMPOSSIBLE: the type is impossible.
 NOT_FIRST, IMPOSSIBLE = -1, -2
 
 
-def another_game(state: Any) -> errors.FileFormatError:
+def wrong_game_error(state: Any) -> errors.FileFormatError:
   """Returns the error for a public tree from a file that does not fit the game of a state."""
   return errors.FileFormatError(
     f"By its name the file or pickle is of {state.get_game()}, but that game has other actions after the history "
@@ -42,8 +42,8 @@ def another_game(state: Any) -> errors.FileFormatError:
   )
 
 
-class Above(NamedTuple):
-  """The last edge of each player before each place; `NO_EDGE` before its first move.
+class LastEdges(NamedTuple):
+  """The last edge of each player before each node and terminal; `NO_EDGE` before its first move.
 
   Attributes:
     nodes: int32 (players, nodes). The last edge before each node.
@@ -60,7 +60,7 @@ class PublicTree(abc.ABC):
 
   Attributes:
     player: int8 (nodes,). The player to move; `CHANCE` at chance nodes.
-    kind: int32 (nodes,). The number of the possible types, an index of `types` and `classes`.
+    kind: int32 (nodes,). The index in `types` and `classes` of each node's possible types.
     first_edge: int64 (nodes + 1,). The first edge below each node, then the number of edges.
     action: int32 (edges,). OpenSpiel's action, in the order of legal actions; subclasses may override `moves` instead.
     child: int32 (edges,). The node below each edge, or -1 - k for terminal k. In hold'em also `hand_tree.ABSENT`, for
@@ -76,7 +76,7 @@ class PublicTree(abc.ABC):
   @property
   @abc.abstractmethod
   def types(self) -> list[tuple[Int64s, Int64s]]:
-    """For each kind and player, the numbers of the possible types, in the order of `infoset_places`."""
+    """For each kind and player, the indices of the possible types, in the order of `infoset_places`."""
 
   @property
   @abc.abstractmethod
@@ -90,10 +90,10 @@ class PublicTree(abc.ABC):
 
   @abc.abstractmethod
   def first_deals(self, view: GameView, player: int) -> Iterator[tuple[Any, Int64s]]:
-    """Yields the deals that are first, in the order of histories, for some infoset of a player.
+    """Yields the deals, in the order of histories, that are the first to lead to some infoset of a player.
 
     Yields:
-      OpenSpiel's state at the root; and int64 (kinds,), the place of the player's infoset at nodes of each kind,
+      OpenSpiel's state at the root, and int64 (kinds,): the position of the player's infoset at nodes of each kind,
       `NOT_FIRST` or `IMPOSSIBLE`.
     """
 
@@ -114,7 +114,7 @@ class PublicTree(abc.ABC):
     )
 
   def infoset_places(self, player: int, before: int, after: int) -> Int64s:
-    """Maps the types of a kind to the places of their infosets at nodes of an earlier kind, or of the same.
+    """Maps each type of a kind to the position of its infoset at nodes of an earlier kind, or of the same kind.
 
     Args:
       player: the owner of the types.
@@ -140,13 +140,13 @@ class PublicTree(abc.ABC):
   def _known_places(self) -> dict[tuple[int, int, int], Int64s]:
     return {}
 
-  def members(self, player: int, kind: int) -> Int64s:
-    """Returns the place of the first type of each class of a kind, int64 (infosets,)."""
+  def representatives(self, player: int, kind: int) -> Int64s:
+    """Returns the position of the first type of each class of a kind, int64 (infosets,)."""
     return np.asarray(np.unique(self.classes[kind][player], return_index=True)[1])
 
   @property
   def num_nodes(self) -> int:
-    """The number of nodes without terminals."""
+    """The number of nodes, terminals not counted."""
     return len(self.player)
 
   @property
@@ -187,7 +187,7 @@ class PublicTree(abc.ABC):
     return np.where(self.player < 0, 0, self.num_actions * width)
 
   @functools.cached_property
-  def above(self) -> Above:
+  def above(self) -> LastEdges:
     """The last edge of each player before each node and terminal."""
     nodes = np.full((len(PLAYERS), self.num_nodes), NO_EDGE, np.int32)
     terminals = np.full((len(PLAYERS), self.num_terminals), NO_EDGE, np.int32)
@@ -199,11 +199,11 @@ class PublicTree(abc.ABC):
         taken = np.where(self.player[parent] == player, edges, nodes[player, parent])
         nodes[player, child[inner]] = taken[inner]
         terminals[player, -1 - child[~inner]] = taken[~inner]
-    return Above(nodes, terminals)
+    return LastEdges(nodes, terminals)
 
-  def choices_above(self) -> Above:
+  def choices_above(self) -> LastEdges:
     """Returns the last edge of each player that was a choice: edges of nodes with one action are skipped."""
-    result = Above(self.above.nodes.copy(), self.above.terminals.copy())
+    result = LastEdges(self.above.nodes.copy(), self.above.terminals.copy())
     is_forced = self.num_actions[self.node_of_edge] == 1
     for player, own in enumerate(self.above.nodes):
       for edges in (result.nodes[player], result.terminals[player]):

@@ -17,7 +17,7 @@ from spiel_cfr.games.vector.public_tree import (
   IMPOSSIBLE,
   NOT_FIRST,
   PublicTree,
-  another_game,
+  wrong_game_error,
 )
 
 # The form of payoffs in the headers of files.
@@ -81,7 +81,7 @@ class TypedTree(PublicTree):
       state = view.new_initial_state()
       for action in path[path >= 0].tolist():
         if not state.is_chance_node() or action not in state.legal_actions():
-          raise another_game(state)
+          raise wrong_game_error(state)
         state.apply_action(action)
       yield state, places[:, deal]
 
