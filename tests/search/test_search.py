@@ -408,9 +408,9 @@ def test_bad_arguments_are_named(leduc):
   for options in ({"reach": True}, {"mixed": 0.1}):
     with pytest.raises(errors.ArgumentError, match="no bound"):
       search.Gadget("deal", **options)
-  with pytest.raises(errors.ArgumentError, match="none of"):
+  with pytest.raises(errors.ArgumentError, match=", not of"):
     tree.public_state_of(pyspiel.load_game("kuhn_poker").new_initial_state())
-  with pytest.raises(errors.ArgumentError, match="none of"):
+  with pytest.raises(errors.ArgumentError, match=", not of"):
     tree.public_state_of(pyspiel.load_game("liars_dice(dice_sides=9)").new_initial_state().child(8))
 
 
