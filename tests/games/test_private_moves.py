@@ -215,6 +215,7 @@ def test_compile_game_chooses_the_form_where_histories_are_too_many():
     pytest.param("dark_hex(num_rows=2,num_cols=3)", id="too many worlds"),
     pytest.param("nim", id="perfect information"),
     pytest.param("python_block_dominoes", id="a game in Python"),
+    pytest.param("oshi_zumo", id="too many histories"),
   ],
 )
 def test_compile_game_does_not_try_the_form_in_vain(game, monkeypatch):

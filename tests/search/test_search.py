@@ -401,7 +401,9 @@ def test_bad_arguments_are_named(leduc):
     search.resolve(game, {"nonsense": {0: 1.0}})
   with pytest.raises(errors.ArgumentError, match="solver"):
     search.resolve(game, policy, solver="magic")
-  with pytest.raises(errors.GameTooLargeError, match="more than 100 histories.*Raise max_histories"):
+  with pytest.raises(
+    errors.GameTooLargeError, match=r"more than 100 histories.*Raise max_histories"
+  ):
     search.public_states(game, max_histories=100)
   with pytest.raises(errors.ArgumentError, match="front"):
     search.Gadget("magic")

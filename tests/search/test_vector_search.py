@@ -69,7 +69,7 @@ def test_public_states_are_those_of_lists(name):
     # Its deals are deals of Leduc poker, too.
     others.append(others[1].child(0).child(1))
   for none in (vector.game.game.new_initial_state(), *others):
-    with pytest.raises(errors.ArgumentError, match="none of|, not of"):
+    with pytest.raises(errors.ArgumentError, match=r"none of|, not of"):
       vector.public_state_of(none)
 
 

@@ -20,7 +20,12 @@ from spiel_cfr.games.compiled.enumerated_game import view_of_string, without_los
 from spiel_cfr.games.compiled.game_facts import GameFacts, walked_facts
 from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel import loading
-from spiel_cfr.games.openspiel.game_size import DEFAULT_MAX_BYTES, estimate_classes
+from spiel_cfr.games.openspiel.game_size import (
+  DEFAULT_MAX_BYTES,
+  ESTIMATE_SECONDS,
+  estimate_classes,
+  estimate_view,
+)
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
 from spiel_cfr.games.openspiel.infoset_features import Float32s, tensor_size
 from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE
@@ -37,6 +42,8 @@ from spiel_cfr.games.sequence_form.treeplex import Placement, build_treeplex
 
 DEFAULT_MAX_WORLDS = 2_000_000
 _PLAYERS = (0, 1)
+# `compile_game` does not try the form for more histories, whose worlds would take too long to find.
+_MOST_HISTORIES = 1e12
 # Number of states on random histories by which `compile_game` estimates the number of worlds.
 _SAMPLED_STATES = 5_000
 
@@ -157,13 +164,16 @@ class PrivateMovesGame(CompiledGame):
 def is_chosen_by_default(view: GameView, max_worlds: int) -> bool:
   """Returns whether `compile_game` should try the form: whether random histories soon meet the same worlds again.
 
-  For a game in Python, a failed trial takes minutes; such games are for `compile_private_moves_game` alone.
+  For a game in Python or of very many histories, a failed trial takes minutes. Only `compile_private_moves_game` takes
+  such games.
   """
   kind = view.game.get_type()
   if view.num_players != 2 or not kind.provides_observation_string:
     return False
   # Each history is a core history of its own.
   if kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION:
+    return False
+  if estimate_view(view, ESTIMATE_SECONDS).states > _MOST_HISTORIES:
     return False
   keys, choice = candidates(view.game)[0], random.Random(0)
   met: collections.Counter[Any] = collections.Counter()

@@ -136,7 +136,7 @@ REFUSALS: tuple[Refusal, ...] = (
     errors.PruningError,
     "Pruning needs two players, the full game and listed leaves: it excludes three players, abstractions and vector "
     "form.",
-    "take no pruning",
+    "use no pruning",
     lambda cell: (
       _is_pruned(cell)
       and (
