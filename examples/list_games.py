@@ -78,7 +78,8 @@ class Outcome:
     error: str. The name of the exception; empty if the game was solved.
     text: str. The message of the exception, or the size of the game.
     two_player_constant_sum: bool. True if NashConv must decrease.
-    nash_convs: three floats. NashConv of the uniform policy; and of the final average, by us and by OpenSpiel.
+    nash_convs: three floats. NashConv of the uniform policy; and of the final average, by us and by OpenSpiel,
+      NaN if OpenSpiel would have to list the histories of private moves form.
     seconds: float. Wall-clock time.
     megabytes: float. Peak memory of the process before OpenSpiel's evaluation.
   """
@@ -107,7 +108,11 @@ def solve(game: str, max_nodes: int) -> Outcome:
     before = solver.nash_conv()
     solver.run(ITERATIONS)
     megabytes = _peak_megabytes()
-    theirs = pyspiel.nash_conv(solver.game, solver.tabular_average_policy())
+    # OpenSpiel would list all histories, which are too many in private moves form.
+    is_listed = not isinstance(compiled, spiel_cfr.games.PrivateMovesGame)
+    theirs = math.nan
+    if is_listed:
+      theirs = pyspiel.nash_conv(solver.game, solver.tabular_average_policy())
   except errors.SpielCFRError as error:
     return Outcome(game, error=type(error).__name__, text=str(error), megabytes=_peak_megabytes())
   return Outcome(

@@ -6,6 +6,7 @@ chance and the other player's range lead there. The outputs are shifted so that 
 (DeepStack, Moravčík et al. 2017).
 """
 
+import math
 import weakref
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -135,9 +136,9 @@ class ValueNetwork:
     scale: float,
     error: float,
   ) -> None:
-    self.error = error
-    self._encoder, self._network = encoder, network
-    self._parameters, self._scale = parameters, scale
+    self.error = arguments.real_number(error, "error", 0.0, math.inf)
+    self._scale = arguments.real_number(scale, "scale", 0.0, math.inf)
+    self._encoder, self._network, self._parameters = encoder, network, parameters
 
   def __call__(self, public_states: Sequence[PublicState], ranges: Float64s) -> Float64s:
     """Returns counterfactual values of private states, see `LeafValues`."""

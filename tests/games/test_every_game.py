@@ -1,6 +1,7 @@
 """Every game in OpenSpiel's registry is either solved, or refused for the reason that its type gives."""
 
 import importlib.util
+import math
 import pathlib
 import sys
 from typing import Any
@@ -19,6 +20,8 @@ _SPEC.loader.exec_module(list_games)
 _TYPES = {game_type.short_name: game_type for game_type in pyspiel.registered_games()}
 _MAX_MEGABYTES = 2000
 _SECONDS = 500
+# Games of ten billion histories, which OpenSpiel can't evaluate.
+_IN_PRIVATE_MOVES_FORM = {("phantom_ttt", 1_000_000)}
 _QUICK = sorted(name for name in _TYPES if not name.startswith("python_"))[::4]
 _DEFAULTS = [
   pytest.param(name, 20_000, marks=() if name in _QUICK else pytest.mark.slow)
@@ -45,10 +48,12 @@ def _reason(name: str) -> str | None:
   return None
 
 
-def _check_solved(outcome: Any) -> None:
+def _check_solved(outcome: Any, is_listed: bool = True) -> None:
   assert not outcome.error, outcome.text
   before, after, theirs = outcome.nash_convs
-  assert after == pytest.approx(theirs, rel=1e-9, abs=1e-9)
+  assert math.isnan(theirs) != is_listed
+  if is_listed:
+    assert after == pytest.approx(theirs, rel=1e-9, abs=1e-9)
   if outcome.two_player_constant_sum:
     assert after <= max(0.5 * before, 1e-9)
 
@@ -56,7 +61,8 @@ def _check_solved(outcome: Any) -> None:
 @pytest.mark.parametrize(("name", "max_nodes"), _DEFAULTS)
 def test_default_parameters(name: str, max_nodes: int) -> None:
   outcome = list_games.solve_in_child(name, max_nodes, _SECONDS)
-  assert outcome.megabytes < _MAX_MEGABYTES
+  is_listed = (name, max_nodes) not in _IN_PRIVATE_MOVES_FORM
+  assert outcome.megabytes < (_MAX_MEGABYTES if is_listed else 2 * _MAX_MEGABYTES)
   reason = _reason(name)
   if reason is not None:
     assert outcome.error == reason, outcome.text
@@ -70,7 +76,7 @@ def test_default_parameters(name: str, max_nodes: int) -> None:
   elif outcome.error:
     assert outcome.error in ("GameTooLargeError", "ImperfectRecallError"), outcome.text
   else:
-    _check_solved(outcome)
+    _check_solved(outcome, is_listed)
   if outcome.error:
     assert issubclass(getattr(errors, outcome.error), errors.GameError)
     assert len(outcome.text) > 40
