@@ -62,7 +62,7 @@ AnyBuckets: TypeAlias = Buckets | Labels
 
 def checked_players(game: CompiledGame, players: Iterable[int]) -> set[int]:
   """Returns players as a set; raises ArgumentError if one does not exist."""
-  chosen = set(players)
+  chosen = set(players) if np.iterable(players) else {players}
   if not chosen <= set(range(game.num_players)):
     raise errors.ArgumentError(
       f"players must be of 0 to {game.num_players - 1}, not {sorted(chosen, key=repr)}."

@@ -93,7 +93,8 @@ class IterationSchedule:
 
   def _check_no_nan(self, parameters: Float64s) -> None:
     """Raises NotFiniteError for NaN: kernels clip regrets that are NaN, which hides them."""
-    total = parameters.sum()
+    with np.errstate(over="ignore"):
+      total = parameters.sum()
     # A sum of infinities is NaN too.
     if total != total and np.isnan(parameters).any():
       raise errors.NotFiniteError(

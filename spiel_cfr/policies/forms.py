@@ -39,7 +39,9 @@ def check_length(compiled: CompiledGame, numbers: npt.NDArray[Any], name: str) -
 @typed
 def uniform(compiled: CompiledGame, result: AnyFloats | None = None) -> AnyFloats:
   """Returns the uniform policy in behavioral form, shape (sequences,), in a new aligned array or in zeros `result`."""
-  result = aligned_zeros(compiled.end) if result is None else result
+  if result is None:
+    result = aligned_zeros(compiled.end)
+  check_length(compiled, result, "result")
   for treeplex in compiled.treeplexes:
     for sequences, _ in treeplex.infoset_groups():
       result[sequences] = 1.0 / len(sequences)

@@ -128,6 +128,7 @@ class ValueNetwork:
       training, in the game's units.
   """
 
+  @typed
   def __init__(
     self,
     encoder: _Encoder,

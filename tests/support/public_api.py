@@ -322,6 +322,7 @@ _bases: dict[str, Callable[[], Any]] = {
   # Networks of JAX are compiled anew for every shape.
   "network": LeastSquares,
   "width": lambda: 3,
+  "seed": lambda: 1,
   "sampler": lambda: Sampler(Rule.EVERY_ACTION, Rule.BY_STRATEGY),
   "policies": lambda: spiel_cfr.CFRSolver(_compiled()).average_policy(),
   "probabilities": lambda: policies.uniform(_compiled()),
