@@ -135,11 +135,11 @@ def test_networks_learn_nothing_of_padding():
     rows = None
 
     def fresh(self, seed, num_features, num_outputs):
-      return None
+      return np.zeros(0)
 
     def fitted(self, parameters, rows, training):
       Zeros.rows = rows
-      return None
+      return np.zeros(0)
 
     def outputs(self, parameters, features, num_outputs):
       return np.zeros((len(features), num_outputs))
