@@ -141,7 +141,7 @@ class ForestTree(SearchTree):
 
 
 class Play(NamedTuple):
-  """How a blueprint is played, and how the opponent responds.
+  """Play of a blueprint, and the opponent's best response to it.
 
   Attributes:
     reach: by player, float64 (rows,). The probability that the player plays to each row.

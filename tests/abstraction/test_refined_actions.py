@@ -143,7 +143,7 @@ def test_a_smaller_game_is_the_game_compiled_with_the_filter(which):
   game = load(which)
   made = RefinedActions.filtered(game, some)
   walked = spiel_cfr.compile_game(game.game, action_filter=some, vector_form=False)
-  # Infosets below which nobody ever gets anything are left out.
+  # Infosets without a payoff below them are left out.
   assert made.small.num_infosets <= walked.num_infosets
   one, other = spiel_cfr.CFRSolver(made.small), spiel_cfr.CFRSolver(walked)
   one.run(5)

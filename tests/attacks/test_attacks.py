@@ -132,7 +132,7 @@ def test_the_game_without_a_flaw_is_a_game():
 
 @pytest.mark.parametrize("question", odd_games.QUESTIONS)
 def test_flaws_are_asked_for(question):
-  """Where a game is played by hand, its flaw comes out."""
+  """A game played move by move shows its flaw."""
   flaw = odd_games.Flaw(question, "raises", late=False)
   state = odd_games.LyingGame(flaw).new_initial_state()
   with pytest.raises(ZeroDivisionError):

@@ -1,4 +1,4 @@
-"""What attacks have found stays mended."""
+"""Faults that attacks have found do not return."""
 
 import copy
 import hashlib
@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pyspiel
 import pytest
-from attacks import targets
+from attacks import scales, targets
 
 import spiel_cfr
 from spiel_cfr import atlas, errors, exploitation, poker, search
@@ -21,30 +21,15 @@ import check_certificate
 _COUNTS = np.ones(24)
 
 
-def _pennies(payoff):
-  """Matching pennies in which one match is worth twice as much."""
-  return pyspiel.load_efg_game(
-    f"""EFG 2 R "pennies" {{ "0" "1" }} ""
-p "" 1 1 "" {{ "a" "b" }} 0
-p "" 2 1 "" {{ "a" "b" }} 0
-t "" 1 "" {{ {payoff!r} {-payoff!r} }}
-t "" 2 "" {{ {-payoff!r} {payoff!r} }}
-p "" 2 1 "" {{ "a" "b" }} 0
-t "" 3 "" {{ {-payoff!r} {payoff!r} }}
-t "" 4 "" {{ {2 * payoff!r} {-2 * payoff!r} }}
-"""
-  )
-
-
 @pytest.mark.parametrize("unit", [1e-100, 1e-12, 1e12, 1e100])
 def test_commitments_do_not_depend_on_the_unit_of_payoffs(unit):
-  values = [exploitation.commit(_pennies(each)).expected_values for each in (1.0, unit)]
+  values = [exploitation.commit(scales.pennies(each)).expected_values for each in (1.0, unit)]
   np.testing.assert_allclose(values[1] / unit, values[0], atol=1e-9)
 
 
 @pytest.mark.parametrize("unit", [1e-100, 1e-12, 1e12, 1e100])
 def test_safe_exploiters_do_not_depend_on_the_unit_of_payoffs(unit):
-  players = [exploitation.SafeExploiter(_pennies(each), 0) for each in (1.0, unit)]
+  players = [exploitation.SafeExploiter(scales.pennies(each), 0) for each in (1.0, unit)]
   for player in players:
     player.observe([0, 0])
   assert players[1].value / unit == pytest.approx(players[0].value, abs=1e-9)
@@ -54,7 +39,7 @@ def test_safe_exploiters_do_not_depend_on_the_unit_of_payoffs(unit):
 def test_programs_do_not_compute_with_payoffs_that_have_no_digits():
   for call in (spiel_cfr.solve_lp, exploitation.commit):
     with pytest.raises(errors.InvalidPayoffError, match="Multiply"):
-      call(_pennies(1e-310))
+      call(scales.pennies(1e-310))
 
 
 @pytest.mark.parametrize("observed", [-_COUNTS, _COUNTS * np.nan, _COUNTS * 1e300, None, "x", [{}]])

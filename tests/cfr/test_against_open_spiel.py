@@ -72,7 +72,7 @@ def compiled_games():
 
 
 def tied(compiled, solver):
-  """Whether the actions of some infoset differ only by rounding errors."""
+  """Returns True if the actions of some infoset differ only by rounding errors."""
   low, high = compiled.payoff_range
   for node in getattr(solver, "_info_state_nodes", {}).values():
     regrets = node.cumulative_regret.values()

@@ -54,7 +54,7 @@ def test_run_equals_single_steps(name, make):
 
 
 def agrees(ours, theirs, iteration):
-  """Whether policies agree, except where ties or tiny sums of regrets let rounding decide."""
+  """Returns True if policies agree, except where ties or tiny sums of regrets let rounding decide."""
   scale = max(map(abs, ours.compiled_game.payoff_range))
   for node in theirs._info_state_nodes.values():
     regrets = node.cumulative_regret.values()

@@ -173,14 +173,14 @@ def is_chosen_by_default(view: GameView, max_worlds: int) -> bool:
   # Each history is a core history of its own.
   if kind.information == pyspiel.GameType.Information.PERFECT_INFORMATION:
     return False
+  if type(view.new_initial_state()).__module__ != pyspiel.__name__:
+    return False
   if estimate_view(view, ESTIMATE_SECONDS).states > _MOST_HISTORIES:
     return False
   keys, choice = candidates(view.game)[0], random.Random(0)
   met: collections.Counter[Any] = collections.Counter()
   try:
     state = view.new_initial_state()
-    if type(state).__module__ != pyspiel.__name__:
-      return False
     for _ in range(_SAMPLED_STATES):
       if state.is_terminal():
         state = view.new_initial_state()

@@ -1,6 +1,6 @@
 """Attacks on everything public, and what came of each: right, a named error, or wrong.
 
-An *attack* (`outcomes.Attack`) is a call that somebody may make by mistake or on purpose, in a room of the library. It
+An *attack* (`outcomes.Attack`) is a call that a user may make by mistake or on purpose, in a room of the library. It
 is *right* if what it returns agrees with a plain or a slow computation, *named* if it is refused by an error with a
 sentence of ours, and *wrong* otherwise: another number, an exception from deep inside, a warning, no end, a crash.
 

@@ -140,7 +140,7 @@ def attacks(rng: np.random.Generator) -> Iterator[Attack]:
 
 
 def _whole(name: str) -> str:
-  """Reads a file that nobody has changed, twice."""
+  """Reads an unchanged file twice."""
   found = [_read(name, _original(name)) for _ in range(2)]
   return "" if by_type.same(*found) else "it is read in two ways"
 

@@ -1,4 +1,4 @@
-"""Games that break their word, never end, are too large, or in which nobody decides, given to all that takes a game."""
+"""Odd games, given to every function that takes a game: lying, endless, too large, without decisions."""
 
 import functools
 import itertools
@@ -56,7 +56,7 @@ QUESTIONS = (
 
 
 class Flaw(NamedTuple):
-  """Which function of a state answers wrongly, and how; `late`: only after a first card 1 and a bet."""
+  """Function of a state that answers wrongly, and its answer; `late`: only after a first card 1 and a bet."""
 
   question: str
   answer: str

@@ -40,7 +40,7 @@ class Attack(NamedTuple):
 
 
 class Outcome(NamedTuple):
-  """What came of an attack: its room and name, one of `VERDICTS`, and why."""
+  """Outcome of an attack: its room and name, one of `VERDICTS`, and why."""
 
   room: str
   name: str
@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
 
 
 class _Late(BaseException):
-  """Raised in an attack that takes too long; nobody catches it by mistake."""
+  """Raised in an attack that takes too long; `except Exception` does not catch it."""
 
 
 def outcomes(attacks: Sequence[Attack], seconds: float) -> Iterator[Outcome]:

@@ -44,7 +44,8 @@ def _scales(measure: Callable[[float], Sequence[float]], factor: float, degree: 
   return f"{found.tolist()[:3]}, plain {plain.tolist()[:3]}"
 
 
-def _game(factor: float) -> pyspiel.Game:
+def pennies(factor: float) -> pyspiel.Game:
+  """Matching pennies in which one match is worth twice as much, in a unit of payoffs."""
   return pyspiel.load_efg_game(
     f"""EFG 2 R "scaled" {{ "0" "1" }} ""
 p "" 1 1 "" {{ "a" "b" }} 0
@@ -59,16 +60,16 @@ t "" 4 "" {{ {2 * factor!r} {-2 * factor!r} }}
 
 
 def _value(factor: float) -> list[float]:
-  return [spiel_cfr.solve_lp(_game(factor)).value]
+  return [spiel_cfr.solve_lp(pennies(factor)).value]
 
 
 def _nash_conv(factor: float) -> list[float]:
-  game = spiel_cfr.compile_game(_game(factor))
+  game = spiel_cfr.compile_game(pennies(factor))
   return [spiel_cfr.nash_conv(game, policies.to_dict(game, policies.uniform(game)))]
 
 
 def _certificate(factor: float) -> list[float]:
-  game = spiel_cfr.compile_game(_game(factor))
+  game = spiel_cfr.compile_game(pennies(factor))
   low, high = spiel_cfr.certify(game, policies.to_dict(game, policies.uniform(game))).nash_conv
   # Uniform play leaves half of the factor. A float stands for a rational beside it.
   half = Fraction(factor) / 2
@@ -76,7 +77,7 @@ def _certificate(factor: float) -> list[float]:
 
 
 def _cfr(factor: float) -> list[float]:
-  found = spiel_cfr.CFRPlusSolver(_game(factor))
+  found = spiel_cfr.CFRPlusSolver(pennies(factor))
   found.run(20)
   return [found.nash_conv()]
 
@@ -119,7 +120,7 @@ def _subgame(factor: float) -> list[float]:
 
 
 def _hedge(factor: float) -> list[float]:
-  found = spiel_cfr.cfr.HedgeCFRSolver(_game(factor))
+  found = spiel_cfr.cfr.HedgeCFRSolver(pennies(factor))
   found.run(20)
   return [found.nash_conv()]
 
@@ -132,24 +133,24 @@ def _random(factor: float) -> list[float]:
 
 
 def _exploited(factor: float) -> list[float]:
-  game = spiel_cfr.compile_game(_game(factor))
+  game = spiel_cfr.compile_game(pennies(factor))
   model = policies.to_dict(game, policies.uniform(game))
   return [spiel_cfr.exploit(game, model, 0, trust=1.0, progress=False).against_model]
 
 
 def _committed(factor: float) -> list[float]:
-  return exploitation.commit(_game(factor)).expected_values.tolist()
+  return exploitation.commit(pennies(factor)).expected_values.tolist()
 
 
 def _answered(factor: float) -> list[float]:
-  game = spiel_cfr.compile_game(_game(factor))
+  game = spiel_cfr.compile_game(pennies(factor))
   counts = np.arange(1.0, 1 + len(game.all_action_sequences))
   response = exploitation.data_biased_response(game, counts, 0, iterations=100)
   return [response.against_model, response.guarantee]
 
 
 def _safe(factor: float) -> list[float]:
-  player = exploitation.SafeExploiter(_game(factor), 0)
+  player = exploitation.SafeExploiter(pennies(factor), 0)
   player.observe([0, 0])
   return [player.value, player.budget]
 
