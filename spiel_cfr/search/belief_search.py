@@ -69,7 +69,7 @@ class BeliefSearch:
       # Decisions at leaves, where the walk ends, have no infoset.
       if histories.mover[node] < 0 or histories.infoset[node] >= 0:
         break
-      segment = self._below(segment, int(segment.tree.listed.state_of[node]))
+      segment = self._below(segment, int(segment.tree.state_of[node]))
     if histories.length[node] < len(history):
       raise errors.ArgumentError(
         f"{histories.view.game} has no history {history}: its action {history[histories.length[node]]} is not listed."

@@ -13,6 +13,7 @@ from spiel_cfr.evaluation.linear_program import solve_lp
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies.open_spiel import AnyPolicy
 from spiel_cfr.search.cut_outs import Pair
+from spiel_cfr.search.forest_tree import forest_of
 from spiel_cfr.search.gadgets import GADGETS
 from spiel_cfr.search.public_states import list_histories
 from spiel_cfr.search.search_tree import PublicState, SearchTree
@@ -24,7 +25,7 @@ class ExactValues(abc.ABC):
   `LeafValues` describes the function.
 
   Attributes:
-    tree: `SearchTree`. All public states of the game. Public states of other trees are looked up here.
+    tree: `ForestTree`. All public states of the game. Public states of other trees are looked up here.
   """
 
   def __init__(self, game: AnyGame | SearchTree) -> None:
@@ -35,7 +36,7 @@ class ExactValues(abc.ABC):
       GameTooLargeError: see `public_states`.
       GameError: see `compile_game`.
     """
-    self.tree = game if isinstance(game, SearchTree) else list_histories(game)
+    self.tree = forest_of(game) if isinstance(game, SearchTree) else list_histories(game)
     self._numbers = weakref.WeakKeyDictionary[SearchTree, dict[int, int]]()
 
   def __getstate__(self) -> dict[str, Any]:
@@ -89,7 +90,7 @@ class ExactValues(abc.ABC):
       return state.number
     numbers = self._numbers.setdefault(state.tree, {})
     if state.number not in numbers:
-      whole = self.tree.as_forest().public_state_of(next(iter(state.states())))
+      whole = self.tree.public_state_of(next(iter(state.states())))
       if any(whole.private_states(each) != state.private_states(each) for each in (0, 1)):
         raise errors.ArgumentError(f"{state!r} is no public state of {self.tree.game}.")
       numbers[state.number] = whole.number

@@ -7,29 +7,36 @@ pairs where the game ends. Both are linear in the other player's reach probabili
 import abc
 import copy
 import functools
-from collections.abc import Iterable
-from typing import Any, NamedTuple, Self
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
-from spiel_cfr.search.cut_outs import Pair
+from spiel_cfr.search.cut_outs import CutOut, Pair, Start
+from spiel_cfr.search.forest_cut_out import cut_out
+from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.private_forest import NONE, PrivateForest, Values
 from spiel_cfr.search.search_tree import Blueprint, Pairs, PublicState, SearchTree
 
 # Bits of a mover: 1 and 2 for players 0 and 1, 4 for chance.
 _BOTH, _CHANCE = 3, 4
+# The largest number of pairs of rows where the game ends in subgames that are solved as one game.
+_MOST_END_PAIRS = 500_000
 
 
 class ForestTree(SearchTree):
   """All public states of a game, and both players' private states at each; `private_forest` explains rows.
 
   Attributes:
+    name: the game's string.
     forests: by player, the forest of its private states.
     first_length: the number of moves before the first public state.
     first_reach: by player, the probability that the player plays to its first rows.
   """
 
+  name: str
   forests: tuple[PrivateForest, PrivateForest]
   first_length: int
   first_reach: tuple[Float64s | float, Float64s | float] = (1.0, 1.0)
@@ -67,38 +74,39 @@ class ForestTree(SearchTree):
   def public_state_of(self, state: Any) -> PublicState:
     """Returns the public state of a state of OpenSpiel; raises ArgumentError if the state belongs to none."""
 
+  @property
   @abc.abstractmethod
-  def states(self, number: int) -> Iterable[Any]:
-    """Returns OpenSpiel's states of the histories in a public state."""
+  def num_end_pairs(self) -> Int64s:
+    """The number of pairs that `end_pairs` returns for each public state, shape (public states,)."""
+
+  @property
+  @abc.abstractmethod
+  def actions(self) -> Int64s:
+    """The action of OpenSpiel of each entry, shape (entries,)."""
 
   @abc.abstractmethod
-  def pairs(self, number: int) -> tuple[Int64s, Int64s, Float64s]:
-    """Returns three arrays over the histories of a public state.
+  def private_name(self, player: int, row: int) -> str:
+    """Returns a player's last information state string at a row."""
 
-    The arrays are the position of player 0's private state, that of player 1's, and chance's probability.
-    """
-
+  @property
   @abc.abstractmethod
   def movers(self) -> tuple[Int64s, Int64s]:
-    """Returns the pairs of a public state's index and a player who may be to move there, ascending, as two arrays.
+    """The pairs of a public state's index and a player who may be to move there, ascending, as two arrays.
 
     Chance is -1.
     """
 
-  def as_forest(self) -> Self:
-    return self
-
   def deciding(self, player: int) -> Int64s:
-    numbers, movers = self.movers()
+    numbers, movers = self.movers
     return np.unique(numbers[movers == player])
 
   def players(self, number: int) -> tuple[int, ...]:
-    numbers, movers = self.movers()
+    numbers, movers = self.movers
     begin, end = np.searchsorted(numbers, [number, number + 1])
     return tuple(movers[begin:end].tolist())
 
   def natural_cut(self) -> list[PublicState]:
-    numbers, movers = self.movers()
+    numbers, movers = self.movers
     moves = np.zeros(len(self), np.int64)
     np.bitwise_or.at(moves, numbers, 1 << (movers % 3))
     # By public state: the bits of the players who have moved above it, and whether chance has moved after one of them.
@@ -112,6 +120,27 @@ class ForestTree(SearchTree):
     decides = moves & _CHANCE == 0
     starts = np.array(after) & decides
     return self.first_of(starts if starts.any() else (np.array(acted) == _BOTH) & decides)
+
+  @functools.cached_property
+  def _preorder(self) -> tuple[Int64s, Int64s, Int64s]:
+    """The public states in preorder; the position of each; and the number of public states in each subgame."""
+    count, above = len(self.above), self.above.tolist()
+    sizes, places = [1] * count, [0] * count
+    for number in range(count - 1, 0, -1):
+      if above[number] != NONE:
+        sizes[above[number]] += sizes[number]
+    # The next free position below each public state. The last element is for public states without a parent.
+    free = [0] * (count + 1)
+    for number in range(count):
+      places[number] = free[above[number]]
+      free[above[number]] += sizes[number]
+      free[number] = places[number] + 1
+    return np.argsort(places), np.array(places), np.array(sizes)
+
+  def below(self, number: int) -> Int64s:
+    """Returns the indices of the public states in the subgame of a public state, in preorder."""
+    order, places, sizes = self._preorder
+    return order[places[number] : places[number] + sizes[number]]
 
   def owned(self, player: int) -> Bools:
     return self.forests[player].deciding >= 0
@@ -138,6 +167,36 @@ class ForestTree(SearchTree):
     self, entries: Float64s, searcher: int, begins: Pairs | None = None
   ) -> "ForestBlueprint":
     return ForestBlueprint(self, entries, searcher, Play(self.reach(entries, begins), begins))
+
+  def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
+    return cut_out(self, starts, gadget, program=program)
+
+  def batches(self, starts: Iterable[Start], *, alone: bool) -> Iterator[list[Start]]:
+    batch: list[Start] = []
+    pairs = 0
+    for start in starts:
+      more = int(self.num_end_pairs[self.below(start.number)].sum())
+      if batch and (alone or pairs + more > _MOST_END_PAIRS):
+        yield batch
+        batch, pairs = [], 0
+      batch.append(start)
+      pairs += more
+    if batch:
+      yield batch
+
+
+def forest_of(tree: SearchTree) -> ForestTree:
+  """Returns a tree of public states, if it lists all private states.
+
+  Raises:
+    UnsupportedGameError: the game is over vectors of hands.
+  """
+  if not isinstance(tree, ForestTree):
+    raise errors.UnsupportedGameError(
+      "Over vectors of hands no histories are listed, and search cannot stop at a river. Use private_states, beliefs "
+      "and private_values."
+    )
+  return tree
 
 
 class Play(NamedTuple):

@@ -124,8 +124,7 @@ def find_gadget(gadget: Any, *, picks: bool = True, iterates: bool = False) -> G
     )
   if not picks and gadget.front == "pick":
     raise errors.ArgumentError(
-      "In vector form, and with leaf values, the gadget is 'follow', 'resolving' or 'unsafe', or a Gadget whose front "
-      "is 'choice' or 'deal': the opponent can't pick a private state there. compile_game(game, vector_form=False) "
-      "lists histories, for all gadgets."
+      "Over vectors of hands, and with leaf values, the gadget is 'follow', 'resolving' or 'unsafe', or a Gadget whose "
+      "front is 'choice' or 'deal': the opponent can't pick a private state there."
     )
   return gadget

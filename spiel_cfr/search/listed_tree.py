@@ -1,23 +1,44 @@
-"""The tree of public states for games whose histories are listed."""
+"""The public tree of listed histories: public states, and both players' private states there, found from histories.
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+Two histories of the same length are in the same public state if some player cannot tell them apart, if histories below
+them are in one public state, or if a chain of such pairs connects them. No infoset is partly in the histories below a
+public state, so they form a subgame. Public states are the nodes of a tree. Sources: Burch, Johanson and Bowling,
+"Solving Imperfect Information Games Using Decomposition" (2014); Kovařík, Schmid, Burch, Bowling and Lisý, "Rethinking
+Formal Models of Partially Observable Multiagent Decision Making" (2022).
+"""
+
+import functools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
+from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel import answers
 from spiel_cfr.games.openspiel.history_list import TERMINAL
 from spiel_cfr.policies import open_spiel
-from spiel_cfr.search import listed_cut_out
-from spiel_cfr.search.cut_outs import CutOut, Start
 from spiel_cfr.search.forest_tree import ForestTree
-from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.listed_rows import ListedRows
+from spiel_cfr.search.private_forest import NONE, PrivateForest
 from spiel_cfr.search.search_tree import PublicState
+
+
+class Ends(NamedTuple):
+  """Pairs of rows where the game ends, in the order of the public states before them.
+
+  Attributes:
+    rows: int64 (2, ends). The row of each player.
+    payoffs: float64 (ends,). Player 0's payoff, less half of the constant to which returns sum, times chance's
+      probability.
+    begins: int64 (public states + 1,). The first end after each public state.
+  """
+
+  rows: Int64s
+  payoffs: Float64s
+  begins: Int64s
 
 
 class ListedTree(ForestTree):
@@ -25,18 +46,90 @@ class ListedTree(ForestTree):
 
   Attributes:
     histories: the histories as arrays.
-    listed: `ListedRows`. The public states of the histories, and both players' private states.
+    state_of: int64 (histories,). The index of each history's public state; `NONE` at terminal histories.
+    histories_of: for each public state, int64 (histories,). Its histories, in order.
+    row_of: int64 (2, histories). Each player's row at each history.
+    ends_of_game: `Ends`. The pairs of rows where the game ends.
   """
 
-  picks = True
+  solver = "lp"
 
   def __init__(self, game: CompiledGame | None, histories: HistoryTree) -> None:
-    """Finds the public states of histories."""
-    self.histories, self.listed = histories, ListedRows(histories)
-    self._game = game
-    self.above, self.forests = self.listed.above, self.listed.forests
-    self.first_reach, self.first_length = self.listed.first_reach, int(histories.length[0])
+    """Finds the public states of histories, and the rows."""
+    self.histories, self._game, self.name = histories, game, str(histories.view.game)
+    self.first_length = int(histories.length[0])
     self.largest_payoff = float(np.abs(histories.payoff).max())
+    self.state_of = histories.number_public_states()
+    order = np.argsort(self.state_of, kind="stable")
+    ends = np.searchsorted(self.state_of[order], np.arange(self.state_of.max() + 2))
+    self.histories_of = np.split(order, ends)[1:-1]
+    firsts = histories.parent[[own[0] for own in self.histories_of]]
+    self.above = np.where(firsts >= 0, self.state_of[firsts], NONE)
+    private = histories.number_private_states()
+    self.row_of = np.stack([self._number_rows(player, private[player]) for player in (0, 1)])
+    # By player: the first history of each row. By player and public state: the first row, and the count of rows.
+    self._firsts = [np.unique(rows, return_index=True)[1] for rows in self.row_of]
+    self._spans = [self._span(player) for player in (0, 1)]
+    self.forests = self._forest(0), self._forest(1)
+    first, second = (self._first_reach(player) for player in (0, 1))
+    self.first_reach = first, second
+    self.ends_of_game = self._ends()
+
+  def _number_rows(self, player: int, private: Int64s) -> Int64s:
+    """Returns a player's row at each history, given the index of its private state at each history."""
+    histories = self.histories
+    goes_on = histories.mover != TERMINAL
+    ends = histories.terminals
+    keys = np.zeros(len(private), np.int64)
+    # Rows are ordered by length, public state and private state. Of each length, rows where the game ends come last.
+    keys[goes_on] = self.state_of[goes_on] * (1 + private.max()) + private[goes_on]
+    numbers = np.unique(keys[goes_on], return_inverse=True)[1]
+    keys[goes_on] = numbers
+    # Where the game ends, a player remembers its row before the last move, and the move if it made it.
+    above = histories.parent[ends]
+    own = np.where(histories.mover[above] == player, histories.entry[ends], NONE)
+    keys[ends] = keys[above] * (histories.num_entries + 1) + 1 + own
+    order = np.lexsort((keys, ~goes_on, histories.length))
+    change = np.ones(len(keys), bool)
+    change[1:] = np.any(
+      np.diff(np.stack([keys, goes_on, histories.length])[:, order], axis=1) != 0, axis=0
+    )
+    result = np.empty_like(keys)
+    result[order] = np.cumsum(change) - 1
+    return result
+
+  def _forest(self, player: int) -> PrivateForest:
+    histories, first, rows = self.histories, self._firsts[player], self.row_of[player]
+    above = histories.parent[first]
+    entry = np.where(histories.mover[above] == player, histories.entry[first], NONE)
+    lengths = histories.length[first]
+    begins = np.searchsorted(lengths, np.arange(lengths[0], lengths[-1] + 2))
+    return PrivateForest(
+      np.where(above >= 0, rows[above], NONE),
+      np.where(above >= 0, entry, NONE),
+      begins,
+      histories.num_entries,
+    )
+
+  def _span(self, player: int) -> tuple[Int64s, Int64s]:
+    states = self.state_of[self._firsts[player]]
+    rows = np.flatnonzero(states != NONE)
+    counts = np.bincount(states[rows], minlength=len(self.above))
+    return rows[np.cumsum(counts) - counts], counts
+
+  def _first_reach(self, player: int) -> Float64s:
+    histories, result = self.histories, np.ones(self.forests[player].begins[1])
+    result[self.row_of[player][histories.parent < 0]] = histories.probabilities[1 + player]
+    return result
+
+  def _ends(self) -> Ends:
+    histories = self.histories
+    ends = histories.terminals[histories.chance[histories.terminals] > 0]
+    pairs, which = distinct_columns([self.state_of[histories.parent[ends]], *self.row_of[:, ends]])
+    payoffs = np.bincount(which, histories.chance[ends] * histories.payoff[ends], pairs.shape[1])
+    pairs = pairs.astype(np.int64)
+    begins = np.searchsorted(pairs[0], np.arange(len(self.above) + 1))
+    return Ends(pairs[1:], payoffs.astype(np.float64), begins)
 
   @property
   def game(self) -> CompiledGame:  # type: ignore[override]
@@ -48,39 +141,59 @@ class ListedTree(ForestTree):
       )
     return self._game
 
+  @functools.cached_property
+  def actions(self) -> Int64s:
+    return np.concatenate(self.histories.actions)
+
   def rows(self, number: int, player: int) -> Int64s:
-    return self.listed.rows(number, player)
+    begins, counts = self._spans[player]
+    return np.arange(begins[number], begins[number] + counts[number])
 
   def counterfactual_reach_of_rows(self, player: int, reach: Float64s) -> Float64s:
-    weights = self.histories.chance * reach[self.listed.row_of[1 - player]]
+    weights = self.histories.chance * reach[self.row_of[1 - player]]
     count = len(self.forests[player].above)
-    return np.bincount(self.listed.row_of[player], weights, count).astype(np.float64)
+    return np.bincount(self.row_of[player], weights, count).astype(np.float64)
 
   def ends(self, player: int, reach: Float64s) -> Float64s:
-    rows, payoffs, _ = self.listed.ends
+    rows, payoffs, _ = self.ends_of_game
     values = (1 - 2 * player) * payoffs * reach[rows[1 - player]]
     return np.bincount(rows[player], values, len(self.forests[player].above)).astype(np.float64)
 
   def end_pairs(self, numbers: Int64s) -> tuple[Int64s, Int64s, Float64s]:
-    return self.listed.ends_at(numbers)
+    (first, second), payoffs, begins = self.ends_of_game
+    ends = concatenated_ranges(begins[numbers], begins[numbers + 1] - begins[numbers])
+    return first[ends], second[ends], payoffs[ends]
 
+  @functools.cached_property
+  def num_end_pairs(self) -> Int64s:
+    return np.diff(self.ends_of_game.begins)
+
+  @functools.cached_property
   def movers(self) -> tuple[Int64s, Int64s]:
-    return self.listed.movers
+    goes_on = np.flatnonzero(self.histories.mover != TERMINAL)
+    pairs = np.unique(3 * self.state_of[goes_on] + 1 + self.histories.mover[goes_on])
+    return pairs // 3, pairs % 3 - 1
 
   def length(self, number: int) -> int:
-    return int(self.histories.length[self.listed.histories_of[number][0]])
+    return int(self.histories.length[self.histories_of[number][0]])
 
   def names(self, number: int, player: int) -> list[str]:
     if max(self.players(number)) < 0:
       return []
-    return [self.listed.private_name(player, row) for row in self.rows(number, player).tolist()]
+    return [self.private_name(player, row) for row in self.rows(number, player).tolist()]
+
+  def private_name(self, player: int, row: int) -> str:
+    return self.histories.information(player, int(self._firsts[player][row]))
 
   def states(self, number: int) -> Iterator[Any]:
-    yield from map(self.histories.state, self.listed.histories_of[number].tolist())
+    yield from map(self.histories.state, self.histories_of[number].tolist())
 
   def pairs(self, number: int) -> tuple[Int64s, Int64s, Float64s]:
-    chance = self.histories.chance[self.listed.histories_of[number]]
-    return *self.listed.places(number), chance
+    nodes = self.histories_of[number]
+    first, second = (
+      self.row_of[player, nodes] - self._spans[player][0][number] for player in (0, 1)
+    )
+    return first, second, self.histories.chance[nodes]
 
   def counterfactual_reach(self, number: int, player: int, weights: Float64s) -> Float64s:
     *places, chance = self.pairs(number)
@@ -88,7 +201,7 @@ class ListedTree(ForestTree):
 
   def described(self, number: int) -> str:
     counts = " x ".join(str(len(self.names(number, player))) for player in (0, 1))
-    nodes = self.listed.histories_of[number]
+    nodes = self.histories_of[number]
     history = " ".join(map(str, self.histories.history(int(nodes[0]))))
     return f"{len(nodes):,} histories such as [{history}], {counts} private states"
 
@@ -106,7 +219,7 @@ class ListedTree(ForestTree):
       raise errors.ArgumentError(f"The history [{state.history_str()}] is none of {self.game}.")
     if histories.mover[path[-1]] == TERMINAL:
       raise errors.ArgumentError(f"The history [{state.history_str()}] has ended.")
-    return PublicState(self, int(self.listed.state_of[path[-1]]))
+    return PublicState(self, int(self.state_of[path[-1]]))
 
   def entries(self, policy: open_spiel.AnyPolicy) -> Float64s:
     return self.game.to_actions(open_spiel.from_policy(self.game, policy))
@@ -114,11 +227,8 @@ class ListedTree(ForestTree):
   def behavioral_form(self, entries: Float64s) -> Float64s:
     return self.game.from_actions(entries)
 
-  def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
-    return listed_cut_out.cut_out(self.listed, starts, gadget, program=program)
-
   def __repr__(self) -> str:
-    sizes = np.array([len(own) for own in self.listed.histories_of])
+    sizes = np.array([len(own) for own in self.histories_of])
     alone = " (common knowledge splits nothing)" if len(self) == len(self.histories.levels) else ""
     return (
       f"<ListedTree of {self.histories.view.game}: {len(self):,} public states{alone}, the largest of "

@@ -72,7 +72,7 @@ class LocalSearch:
     """
     histories, last = self._tree.histories, NONE
     path = histories.path(history)
-    indices = [int(self._tree.listed.state_of[node]) for node in path]
+    indices = [int(self._tree.state_of[node]) for node in path]
     pending = [each for each in indices if each in self._decides and each not in self._solved]
     for index in indices:
       if index in pending:
@@ -92,11 +92,11 @@ class LocalSearch:
 
   def _num_sequences(self, number: int) -> int:
     """Returns the number of sequences in the linear program of a subgame, the gadget's included."""
-    tree, result = self._tree.listed, 0
-    for player in (0, 1):
-      infosets, _ = tree.infosets(tree.rows_of(tree.below(number), player), player)
-      result += int(tree.histories.num_actions[infosets].sum())
-    return result + self._tree.num_private_states(number)[1 - self._searcher]
+    tree, result = self._tree, 0
+    for player, forest in enumerate(tree.forests):
+      inside = forest.tops(tree.rows(number, player)) != NONE
+      result += int(np.count_nonzero(inside[forest.deciding[forest.infosets.entries]]))
+    return result + tree.num_private_states(number)[1 - self._searcher]
 
 
 def _blueprint(
@@ -144,13 +144,13 @@ def _entries_of(histories: HistoryTree, infoset: int) -> slice:
 
 def _barred(tree: ListedTree, entries: Float64s, unknown: Bools, searcher: int) -> Bools | None:
   """Returns the opponent's actions to which the blueprint has no answer; None if it answers all."""
-  histories, listed, forest = tree.histories, tree.listed, tree.forests[1 - searcher]
-  reached = histories.chance * tree.reach(entries)[searcher][listed.row_of[searcher]] > 0
+  histories, forest = tree.histories, tree.forests[1 - searcher]
+  reached = histories.chance * tree.reach(entries)[searcher][tree.row_of[searcher]] > 0
   asked = np.flatnonzero((histories.mover == searcher) & unknown[histories.infoset] & reached)
   if not len(asked):
     return None
   barred, lost = np.zeros(histories.num_entries, bool), np.zeros(len(forest.above), bool)
-  lost[listed.row_of[1 - searcher, asked]] = True
+  lost[tree.row_of[1 - searcher, asked]] = True
   for level in reversed(forest.levels):
     lost[forest.above[level.passing[lost[level.passing]]]] = True
     barred[forest.entry[level.moved[lost[level.moved]]]] = True

@@ -19,7 +19,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.search.cut_outs import Pair
-from spiel_cfr.search.forest_tree import ForestTree
+from spiel_cfr.search.forest_tree import ForestTree, forest_of
 from spiel_cfr.search.private_forest import NONE
 from spiel_cfr.search.search_tree import PublicState
 
@@ -239,7 +239,7 @@ class Lookahead:
       UnsupportedGameError: the game is over vectors of hands, where histories are not listed; or both a player and
         chance may be to move at one public state.
     """
-    self._tree = tree = root.tree.as_forest()
+    self._tree = tree = forest_of(root.tree)
     self.root = root
     inside, leaves = _region(tree, root.number, depth)
     self.leaves = tuple(PublicState(root.tree, number) for number in leaves)

@@ -44,6 +44,24 @@ class Level(NamedTuple):
   deciding: Int64s
 
 
+class OwnInfosets(NamedTuple):
+  """The infosets of one player, in the order of their rows.
+
+  Attributes:
+    rows: int64 (infosets,). The row of each infoset.
+    begins: int64 (infosets,). The position of each infoset's first entry in `entries`.
+    counts: int64 (infosets,). The number of entries of each infoset.
+    entries: int64 (entries of the player,). The entries of the infosets.
+    place: int64 (entries of both players,). The position of each entry in `entries`; `NONE` at the other player's.
+  """
+
+  rows: Int64s
+  begins: Int64s
+  counts: Int64s
+  entries: Int64s
+  place: Int64s
+
+
 class Values(NamedTuple):
   """Counterfactual values of one player.
 
@@ -95,6 +113,18 @@ class PrivateForest:
       counts,
       deciding,
     )
+
+  @functools.cached_property
+  def infosets(self) -> OwnInfosets:
+    """The player's infosets."""
+    none = np.zeros(0, np.int64)
+    rows, counts, entries = (
+      np.concatenate([none, *(getattr(level, name) for level in self.levels)])
+      for name in ("deciding", "counts", "entries")
+    )
+    place = np.full(self.num_entries, NONE)
+    place[entries] = np.arange(len(entries))
+    return OwnInfosets(rows, np.cumsum(counts) - counts, counts, entries, place)
 
   @functools.cached_property
   def last(self) -> Int64s:

@@ -24,8 +24,6 @@ from spiel_cfr.search.search_step import Step, search_step
 from spiel_cfr.search.search_tree import Blueprint, PublicState, SearchTree
 
 _KIND, _FORMAT = "checkpoint of a search", 2
-# The default in forms where the opponent cannot pick a private state, such as vector form.
-_DEFAULT_ITERATIVE_SOLVER = "dcfr"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -98,15 +96,14 @@ def resolve(
   exact best response to the solver's strategy. A public state with a negative margin keeps its old strategy, unless
   that would give the opponent more in the whole game.
 
-  A game in vector form does not list histories; there, an iterative solver re-solves many subgames at once. In hold'em
-  over vectors of hands, only the rivers are re-solved.
+  An iterative solver re-solves many subgames at once. In hold'em over vectors of hands, only the rivers are re-solved.
 
   Args:
     game: a compiled game, or anything that `compile_game` accepts.
     blueprint: a policy of both players, in any form that `policies.from_policy` accepts. For large games, pass a
       solver or the result of `solve` or `resolve`, because these are read without infoset names.
     gadget: a name in `GADGETS`, which lists the guarantees, or a `Gadget`. The default is "safe" for linear programs
-      and "follow" for iterative solvers. In vector form: "follow", "resolving" or "unsafe".
+      and "follow" for iterative solvers. Over vectors of hands: "follow", "resolving" or "unsafe".
     player: the searcher; None for both players, each of whom searches against the blueprint.
     continual: True re-solves every decision of the searcher from the cut downwards, each from the latest solution.
       False re-solves only the public states of the cut.
@@ -140,7 +137,7 @@ def resolve(
   if checkpoint is not None:
     checkpoint = arguments.path(checkpoint, "checkpoint")
   if solver is None:
-    solver = "lp" if tree.picks else _DEFAULT_ITERATIVE_SOLVER
+    solver = tree.solver
   arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
   subgame_solver = SubgameSolver(solver, iterations)
   front = find_gadget(gadget, picks=tree.picks, iterates=not subgame_solver.is_linear_program)

@@ -6,7 +6,7 @@ subgame is a poker game in vector form, in which the opponent's choice may come 
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ class RiverTree(SearchTree):
   """
 
   game: PublicGame
-  trades_margins = False
+  picks = trades_margins = False
 
   def __init__(self, game: PublicGame, *, is_river: bool = False) -> None:
     """Finds the rivers of a game, or takes a game that is itself a river.
@@ -107,10 +107,14 @@ class RiverTree(SearchTree):
       result.append(game.view.named(state, player))
     return result
 
-  def as_forest(self) -> Any:
+  def states(self, number: int) -> Iterable[Any]:
     raise errors.UnsupportedGameError(
-      "Over vectors of hands no histories are listed, and search cannot stop at a river. Use private_states, beliefs "
-      "and private_values."
+      "Over vectors of hands no histories are listed. Use private_states, beliefs and private_values."
+    )
+
+  def pairs(self, number: int) -> tuple[Int64s, Int64s, Float64s]:
+    raise errors.UnsupportedGameError(
+      "Over vectors of hands no histories are listed. Use counterfactual_reach of the tree, beliefs and private_values."
     )
 
   def check_search(self, solver: str | None, *, has_cut: bool, has_checkpoint: bool) -> None:

@@ -83,7 +83,7 @@ class PublicState:
     Raises:
       UnsupportedGameError: the game is over vectors of hands, where histories are not listed.
     """
-    yield from self.tree.as_forest().states(self.number)
+    yield from self.tree.states(self.number)
 
   def reach(self, policy: AnyPolicy) -> Float64s:
     """Returns the probability of each history under a policy of both players, in the order of `states`.
@@ -91,7 +91,7 @@ class PublicState:
     Raises:
       UnsupportedGameError: the game is over vectors of hands, where histories are not listed.
     """
-    first, second, chance = self.tree.as_forest().pairs(self.number)
+    first, second, chance = self.tree.pairs(self.number)
     ranges = self.ranges(policy)
     return np.asarray(chance * ranges[0][first] * ranges[1][second])
 
@@ -230,6 +230,7 @@ class SearchTree(Sequence[PublicState]):
     game: the compiled game.
     above: int64 (public states,). The index of the public state before the last move; `NONE` at the root.
     largest_payoff: the largest absolute payoff.
+    solver: the default solver of subgames, "lp" or a name in `catalogue.SOLVERS`.
     picks: whether the opponent can pick its private state in front of a subgame.
     trades_margins: whether a step may keep negative margins if the opponent gets less in the whole game with them.
   """
@@ -237,7 +238,8 @@ class SearchTree(Sequence[PublicState]):
   game: CompiledGame
   above: Int64s
   largest_payoff: float
-  picks: ClassVar[bool] = False
+  solver: ClassVar[str] = "dcfr"
+  picks: ClassVar[bool] = True
   trades_margins: ClassVar[bool] = True
 
   def __len__(self) -> int:
@@ -261,8 +263,15 @@ class SearchTree(Sequence[PublicState]):
     """Returns the information state strings of a player's private states at a public state."""
 
   @abc.abstractmethod
-  def as_forest(self) -> Any:
-    """Returns the tree itself, a `ForestTree`; raises UnsupportedGameError over vectors of hands."""
+  def states(self, number: int) -> Iterable[Any]:
+    """Returns OpenSpiel's states of the histories in a public state; refused over vectors of hands."""
+
+  @abc.abstractmethod
+  def pairs(self, number: int) -> tuple[Int64s, Int64s, Float64s]:
+    """Returns three arrays over the histories of a public state; refused over vectors of hands.
+
+    The arrays are the position of player 0's private state, that of player 1's, and chance's probability.
+    """
 
   def check_search(self, solver: str | None, *, has_cut: bool, has_checkpoint: bool) -> None:
     """Raises ArgumentError if this form of game does not support the arguments of `resolve`."""

@@ -65,7 +65,7 @@ class Segment:
     """Returns the segment below a leaf, given the leaf's position; each segment is walked once."""
     if leaf not in self._below:
       view, depth, max_histories = self._more
-      nodes = self.tree.listed.histories_of[self.lookahead.leaves[leaf].number]
+      nodes = self.tree.histories_of[self.lookahead.leaves[leaf].number]
       states = [self.tree.histories.state(node) for node in nodes.tolist()]
       probabilities = np.stack([self.tree.histories.chance[nodes], *np.ones((2, len(nodes)))])
       self._below[leaf] = Segment(view, states, probabilities, depth, max_histories)

@@ -132,7 +132,7 @@ def _next_leaf(
   count = len(lookahead.leaves)
   if not count:
     return None
-  first, second, chance = lookahead.root.tree.as_forest().pairs(lookahead.root.number)
+  first, second, chance = lookahead.root.tree.pairs(lookahead.root.number)
   total = float((chance * ranges[0][first, 0] * ranges[1][second, 0]).sum())
   if rng.random() < exploration or not total > 0:
     return int(rng.integers(count))

@@ -41,7 +41,7 @@ class Bounds:
     gifts: float64 (the opponent's private states,). Amounts added to the limits by gadgets whose `reach` is true; 0 by
       default.
     gadget: a name in `GADGETS`, or a `Gadget`. The default is "safe" for a linear program, and "follow" for an
-      iterative solver and in vector form.
+      iterative solver.
   """
 
   searcher: int
@@ -217,7 +217,7 @@ class Subgame:
     if self._leaf_values is not None:
       return self._solve_to_leaves(self._leaf_values, iterations)
     if solver is None:
-      solver = "lp" if tree.picks else "dcfr"
+      solver = tree.solver
     arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
     subgame_solver = SubgameSolver(solver, iterations)
     is_program = subgame_solver.is_linear_program

@@ -88,7 +88,7 @@ class _Encoder:
     return self._latest[1]
 
   def _convert(self, state: PublicState) -> tuple[Array, Float64s]:
-    first, second, chance = state.tree.as_forest().pairs(state.number)
+    first, second, chance = state.tree.pairs(state.number)
     most = 1 + int(max(first.max(), second.max()))
     if most > self.width:
       raise errors.ArgumentError(

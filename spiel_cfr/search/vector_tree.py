@@ -1,26 +1,24 @@
-"""The tree of public states for games in vector form: public states are the nodes of the public tree."""
+"""The public tree of a game in vector form: public states are its nodes, and private states are the types there.
 
+Each type has a row at each node and at each end of the public tree. Histories are not listed. The counterfactual value
+of a type is a sum over the types of the other player.
+"""
+
+import functools
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s
+from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr.games.openspiel import answers
 from spiel_cfr.games.vector.public_tree import CHANCE
 from spiel_cfr.games.vector.vector_game import VectorGame
-from spiel_cfr.search.cut_outs import CutOut, Start
 from spiel_cfr.search.forest_tree import ForestTree
-from spiel_cfr.search.gadgets import Gadget
-from spiel_cfr.search.private_forest import NONE
+from spiel_cfr.search.private_forest import NONE, PrivateForest
 from spiel_cfr.search.search_tree import PublicState
-from spiel_cfr.search.vector_cut_out import cut_out
-from spiel_cfr.search.vector_rows import VectorRows
-
-# The largest number of matrix elements in subgames that are solved as one game.
-_MOST_NUMBERS = 4_000_000
 
 
 class VectorTree(ForestTree):
@@ -28,42 +26,178 @@ class VectorTree(ForestTree):
 
   Attributes:
     game: the compiled game.
-    nodes: `VectorRows`. The nodes of the public tree, and both players' types there.
+    depth: int64 (nodes,). The number of moves after the deal.
+    cells: int64 (edges, types). See `Layout.cells`.
+    chances: float64 (kinds, types of player 0, types of player 1). Chance's probability of each pair of types, times
+      the probabilities of chance's later moves.
+    payoffs: float64 (matrices, types of player 0, types of player 1). Player 0's payoffs times chance's probability.
+    first_row: by player, int64 (nodes,). The row of the player's first type at each node.
+    first_end: by player, int64 (edges,). The row of the player's first type where an edge ends the game; `NONE` at
+      other edges.
   """
 
   game: VectorGame
 
   def __init__(self, game: VectorGame) -> None:
     """Takes a constant-sum game."""
-    self.game, self.nodes = game, VectorRows(game)
-    self.above, self.forests = self.nodes.above, self.nodes.forests
-    self.largest_payoff = self.nodes.largest_payoff
-    self.first_length = int(np.count_nonzero(game.tree.deals.paths[0] >= 0))
+    self.game, self.name, tree = game, game.game_string, game.tree
+    self.first_length = int(np.count_nonzero(tree.deals.paths[0] >= 0))
+    self.above = np.where(tree.edge_above >= 0, tree.node_of_edge[tree.edge_above], NONE)
+    self.depth = np.zeros(tree.num_nodes, np.int64)
+    for depth, nodes in enumerate(tree.levels()):
+      self.depth[nodes] = depth
+    self.cells = game.layout.cells(NONE)
+    shape = tree.deals.num_types
+    pair = tree.deals.types[0] * shape[1] + tree.deals.types[1]
+    self.chances = np.zeros((len(tree.weights), *shape))
+    for kind, weights in enumerate(tree.weights):
+      sums = np.bincount(pair, np.maximum(weights, 0.0), shape[0] * shape[1])
+      self.chances[kind] = sums.reshape(shape)
+    self.payoffs: Float64s = (tree.matrices[:, 0] - tree.matrices[:, 1]) / 2
+    middle = (game.constant_sum or 0.0) / 2
+    self.largest_payoff = max(abs(each - middle) for each in game.payoff_range)
+    self._number_rows()
+    self.forests = self._forest(0), self._forest(1)
+
+  def _number_rows(self) -> None:
+    """Orders nodes and ends by the number of moves before them; each has one row for each type."""
+    tree = self.game.tree
+    edge_of_end = np.flatnonzero(tree.child < 0)
+    depth = np.concatenate([self.depth, 1 + self.depth[tree.node_of_edge[edge_of_end]]])
+    order = np.argsort(depth, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    counts = tree.deals.num_types
+    self._begins = np.searchsorted(depth[order], np.arange(depth[order[-1]] + 2))
+    self.first_row = [place[: tree.num_nodes] * count for count in counts]
+    self.first_end = [np.full(len(tree.child), NONE) for _ in counts]
+    for own, count in zip(self.first_end, counts, strict=True):
+      own[edge_of_end] = place[tree.num_nodes :] * count
+
+  def _forest(self, player: int) -> PrivateForest:
+    tree = self.game.tree
+    count = tree.deals.num_types[player]
+    types = np.arange(count)
+    rows = np.where(
+      tree.child < 0, self.first_end[player], self.first_row[player][np.maximum(tree.child, 0)]
+    )
+    above = np.full((int(self._begins[-1]), count), NONE)
+    entry = np.full_like(above, NONE)
+    above[rows // count] = self.first_row[player][tree.node_of_edge][:, None] + types
+    is_own = tree.player[tree.node_of_edge] == player
+    entry[rows[is_own] // count] = self.cells[is_own, :count]
+    return PrivateForest(above.ravel(), entry.ravel(), self._begins * count, self.game.end)
+
+  @functools.cached_property
+  def actions(self) -> Int64s:
+    tree, result = self.game.tree, np.full(self.game.end, NONE)
+    sequences = self.cells >= 0
+    result[self.cells[sequences]] = np.repeat(tree.action, sequences.sum(axis=1))
+    return result
+
+  def types(self, number: int) -> tuple[Int64s, Int64s]:
+    """Returns each player's types at a node, which are its private states there."""
+    tree = self.game.tree
+    return tree.types[int(tree.kind[number])]
+
+  def _spread(self, number: int, player: int, numbers: Float64s) -> Float64s:
+    """Returns an array over a player's private states at a node as one over all its types, 0 at impossible types."""
+    result = np.zeros(self.game.tree.deals.num_types[player])
+    result[self.types(number)[player]] = numbers
+    return result
 
   def rows(self, number: int, player: int) -> Int64s:
-    return np.asarray(self.nodes.first_row[player][number] + self.nodes.types(number)[player])
+    return np.asarray(self.first_row[player][number] + self.types(number)[player])
 
   def counterfactual_reach_of_rows(self, player: int, reach: Float64s) -> Float64s:
-    return self.nodes.counterfactual_reach_of_rows(player, reach)
+    tree = self.game.tree
+    own, other = (np.arange(tree.deals.num_types[each]) for each in (player, 1 - player))
+    result = np.zeros(len(self.forests[player].above))
+    for kind, chances in enumerate(self.chances):
+      nodes = np.flatnonzero(tree.kind == kind)
+      others_reach = reach[self.first_row[1 - player][nodes, None] + other]
+      result[self.first_row[player][nodes, None] + own] = others_reach @ (
+        chances if player else chances.T
+      )
+    return result
 
   def ends(self, player: int, reach: Float64s) -> Float64s:
-    return self.nodes.ends(player, reach)
+    tree = self.game.tree
+    own, other = (np.arange(tree.deals.num_types[each]) for each in (player, 1 - player))
+    result = np.zeros(len(self.forests[player].above))
+    for matrix, payoffs in enumerate(self.payoffs):
+      edges = self._ends_by_matrix[matrix]
+      others_reach = reach[self.first_end[1 - player][edges, None] + other]
+      gets = -payoffs if player else payoffs.T
+      result[self.first_end[player][edges, None] + own] = others_reach @ gets
+    return result
 
   def end_pairs(self, numbers: Int64s) -> tuple[Int64s, Int64s, Float64s]:
-    return self.nodes.ends_at(numbers)
+    tree = self.game.tree
+    counts = tree.num_actions[numbers].astype(np.int64)
+    edges, nodes = concatenated_ranges(tree.first_edge[numbers], counts), np.repeat(numbers, counts)
+    is_end = tree.child[edges] < 0
+    edges = edges[is_end]
+    end, first, second = np.nonzero(self.chances[tree.kind[nodes[is_end]]])
+    payoffs = self.payoffs[tree.matrix[-1 - tree.child[edges]][end], first, second]
+    begins = [own[edges[end]] for own in self.first_end]
+    return begins[0] + first, begins[1] + second, payoffs
 
+  @functools.cached_property
+  def num_end_pairs(self) -> Int64s:
+    tree = self.game.tree
+    pairs = np.count_nonzero(self.chances, axis=(1, 2))[tree.kind]
+    ends = np.bincount(tree.node_of_edge[tree.child < 0], minlength=tree.num_nodes)
+    return np.asarray(pairs * ends)
+
+  @functools.cached_property
+  def _ends_by_matrix(self) -> list[Int64s]:
+    """The edges that end the game, by matrix of payoffs."""
+    tree = self.game.tree
+    edges = np.flatnonzero(tree.child < 0)
+    matrix = tree.matrix[-1 - tree.child[edges]]
+    order = np.argsort(matrix, kind="stable")
+    counts = np.bincount(matrix, minlength=len(self.payoffs))
+    return np.split(edges[order], np.cumsum(counts)[:-1])
+
+  @functools.cached_property
   def movers(self) -> tuple[Int64s, Int64s]:
     return np.arange(len(self)), self.game.tree.player.astype(np.int64)
 
   def length(self, number: int) -> int:
-    return self.first_length + int(self.nodes.depth[number])
+    return self.first_length + int(self.depth[number])
 
   def names(self, number: int, player: int) -> list[str]:
-    decides = self.game.tree.player[number] != CHANCE
-    return self.nodes.names(number, player) if decides else []
+    if self.game.tree.player[number] == CHANCE:
+      return []
+    rows = self.rows(number, player).tolist()
+    return [self.private_name(player, row) for row in rows]
 
-  def states(self, number: int) -> list[Any]:
-    return self.nodes.states(number)
+  def private_name(self, player: int, row: int) -> str:
+    tree = self.game.tree
+    place, own = divmod(row, tree.deals.num_types[player])
+    node = int(self._node_of_place[place])
+    deals = np.flatnonzero((tree.weights[tree.kind[node]] >= 0) & (tree.deals.types[player] == own))
+    return self.game.view.named(self._state(node, int(deals[0])), player)
+
+  @functools.cached_property
+  def _node_of_place(self) -> Int64s:
+    """The node whose rows are at each place in the order of rows; `NONE` where the game ends."""
+    result = np.full(int(self._begins[-1]), NONE)
+    result[self.first_row[0] // self.game.tree.deals.num_types[0]] = np.arange(len(self))
+    return result
+
+  def states(self, number: int) -> Iterator[Any]:
+    tree = self.game.tree
+    for deal in np.flatnonzero(tree.weights[tree.kind[number]] >= 0).tolist():
+      yield self._state(number, deal)
+
+  def _state(self, number: int, deal: int) -> Any:
+    """Returns OpenSpiel's state at a node after a deal."""
+    path, result = self.game.tree.deals.paths[deal], self.game.view.new_initial_state()
+    for action in [*path[path >= 0].tolist(), *self.game.tree.actions_above(number)]:
+      result.apply_action(action)
+    return result
 
   def pairs(self, number: int) -> tuple[Int64s, Int64s, Float64s]:
     tree = self.game.tree
@@ -71,14 +205,14 @@ class VectorTree(ForestTree):
     alive = weights >= 0
     first, second = (
       np.searchsorted(own, types[alive])
-      for own, types in zip(self.nodes.types(number), tree.deals.types, strict=True)
+      for own, types in zip(self.types(number), tree.deals.types, strict=True)
     )
     return first, second, weights[alive]
 
   def counterfactual_reach(self, number: int, player: int, weights: Float64s) -> Float64s:
-    chances = self.nodes.chances[self.game.tree.kind[number]]
-    reach = self.nodes.spread(number, 1 - player, weights) @ (chances if player else chances.T)
-    return np.asarray(reach[self.nodes.types(number)[player]])
+    chances = self.chances[self.game.tree.kind[number]]
+    reach = self._spread(number, 1 - player, weights) @ (chances if player else chances.T)
+    return np.asarray(reach[self.types(number)[player]])
 
   def described(self, number: int) -> str:
     counts = " x ".join(map(str, self.num_private_states(number)))
@@ -115,25 +249,6 @@ class VectorTree(ForestTree):
         f"The history [{state.history_str()}] is none of {self.game}, or it has ended, or types are still to be dealt."
       )
     return PublicState(self, node)
-
-  def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
-    return cut_out(self.nodes, starts, gadget)
-
-  def batches(self, starts: Iterable[Start], *, alone: bool) -> Iterator[list[Start]]:
-    batch: list[Start] = []
-    numbers = 0
-    for start in starts:
-      # An upper bound: one matrix for each terminal and player, with the opponent's types twice.
-      more = (
-        int(self.nodes.num_ends[start.number]) * 4 * len(start.weights[0]) * len(start.weights[1])
-      )
-      if batch and (alone or numbers + more > _MOST_NUMBERS):
-        yield batch
-        batch, numbers = [], 0
-      batch.append(start)
-      numbers += more
-    if batch:
-      yield batch
 
   def __repr__(self) -> str:
     return f"<VectorTree of {self.game.name}: {len(self):,} public states>"

@@ -95,10 +95,10 @@ def test_answers_do_not_depend_on_earlier_questions():
 def test_public_states_from_the_root_on(name):
   tree, blueprint = public_states(name), blueprint_of(name, 3)
   found, entries = tree.histories, tree.entries(blueprint)
-  rows = tree.listed.row_of
+  rows = tree.row_of
   columns = [found.chance, *(own[row] for own, row in zip(tree.reach(entries), rows, strict=True))]
   wanted = {}
-  for node, number in enumerate(tree.listed.state_of.tolist()):
+  for node, number in enumerate(tree.state_of.tolist()):
     if number >= 0:
       here = wanted.setdefault(number, {})
       here[tuple(found.history(node))] = [float(column[node]) for column in columns]

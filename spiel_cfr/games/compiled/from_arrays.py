@@ -210,7 +210,7 @@ def _leaves(
 
 def game_of_parts(
   facts: GameFacts,
-  infostates: Sequence[list[str]],
+  infostates: Sequence[Sequence[str]],
   actions: Sequence[Int64s],
   parents: Sequence[Int64s],
   num_actions: Sequence[Int64s],

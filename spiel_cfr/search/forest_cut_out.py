@@ -1,4 +1,4 @@
-"""Subgames of listed histories, with a gadget in front, as games of arrays. Cutting one out needs no walk.
+"""Subgames of public trees that list private states, with a gadget in front, as games of arrays.
 
 The searcher's infosets occur once in the game. The opponent's infosets occur once for each way to enter them, as a
 *copy*: after the gadget's choice, and where chance deals J. A leaf is a pair of last sequences; the opponent's sequence
@@ -14,7 +14,7 @@ Example: Kuhn poker after player 0's pass, re-solved for player 1, with the fron
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,50 +23,42 @@ from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiled.from_arrays import game_of_parts
 from spiel_cfr.games.compiled.game_facts import GameFacts
-from spiel_cfr.search.cut_outs import Bonus, CutOut, Start
+from spiel_cfr.search.cut_outs import CutOut, Start
+from spiel_cfr.search.gadget_front import GadgetFront, find_roots
 from spiel_cfr.search.gadgets import Gadget
-from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.listed_rows import ListedRows
-from spiel_cfr.search.private_forest import NONE
+from spiel_cfr.search.private_forest import NONE, PrivateForest
 
 
-class Roots(NamedTuple):
-  """The beginnings of subgames. J is an index of the opponent's private states there, subgame by subgame.
+class Forests(Protocol):
+  """The part of a public tree from which subgames are cut out; `private_forest` explains rows.
 
   Attributes:
-    subgame: int64 (J,). The position of each J's subgame.
-    row: int64 (J,). The row of each J.
-    w: float64 (J,). w of each J.
-    bound: float64 (J,). The largest expected payoff that the opponent may have at each J.
-    shares: float64 (ways, J). See `Gadget.shares`.
+    name: the game's string.
+    forests: by player, the forest of its private states.
+    actions: int64 (entries,). The action of OpenSpiel of each entry.
   """
 
-  subgame: Int64s
-  row: Int64s
-  w: Float64s
-  bound: Float64s
-  shares: Float64s
+  name: str
+  forests: tuple[PrivateForest, PrivateForest]
 
+  @property
+  def actions(self) -> Int64s: ...
 
-def _roots(tree: ListedRows, starts: Sequence[Start], gadget: Gadget) -> Roots:
-  """Returns the beginnings of subgames, without the opponent's private states that `Start.w` leaves out."""
-  parts = []
-  for place, start in enumerate(starts):
-    is_included = start.w > 0
-    parts.append(
-      (
-        np.full(np.count_nonzero(is_included), place),
-        tree.rows(start.number, 1 - start.searcher)[is_included],
-        start.w[is_included],
-        start.bound[is_included],
-        gadget.shares(start.w, start.r)[:, is_included],
-      )
-    )
-  return Roots(*(np.concatenate(own, axis=-1) for own in zip(*parts, strict=True)))
+  def rows(self, number: int, player: int) -> Int64s:
+    """Returns the rows of a player's private states at a public state, given its index."""
+
+  def below(self, number: int) -> Int64s:
+    """Returns the indices of the public states in the subgame of a public state."""
+
+  def end_pairs(self, numbers: Int64s) -> tuple[Int64s, Int64s, Float64s]:
+    """Returns the pairs of rows where the game ends right after some public states, and player 0's payoffs there."""
+
+  def private_name(self, player: int, row: int) -> str:
+    """Returns a player's last information state string at a row."""
 
 
 class _Ends(NamedTuple):
-  """Pairs of rows where the game ends in subgames, in the order of `ListedRows.ends`.
+  """Pairs of rows where the game ends in subgames, subgame by subgame.
 
   Attributes:
     rows: int64 (2, ends). The row of each player.
@@ -79,10 +71,10 @@ class _Ends(NamedTuple):
   weights: Float64s
 
 
-def _ends(tree: ListedRows, starts: Sequence[Start], tops: Sequence[Int64s]) -> _Ends:
-  slices = [tree.ends_below(start.number) for start in starts]
-  rows = np.concatenate([tree.ends.rows[:, own] for own in slices], axis=1)
-  payoffs = np.concatenate([tree.ends.payoffs[own] for own in slices])
+def _ends(tree: Forests, starts: Sequence[Start], tops: Sequence[Int64s]) -> _Ends:
+  pairs = [tree.end_pairs(tree.below(start.number)) for start in starts]
+  first, second, payoffs = (np.concatenate(own) for own in zip(*pairs, strict=True))
+  rows = np.stack([first, second])
   weights = np.ones(len(payoffs))
   for player, top in enumerate(tops):
     at_top = np.zeros(len(top))
@@ -95,7 +87,7 @@ def _ends(tree: ListedRows, starts: Sequence[Start], tops: Sequence[Int64s]) -> 
 
 
 def cut_out(
-  tree: ListedRows,
+  tree: Forests,
   starts: Sequence[Start],
   gadget: Gadget,
   *,
@@ -110,21 +102,22 @@ def cut_out(
     program: whether a linear program will solve the game. For "pick", the program then has a bonus in place of the
       infosets of the dealt copy.
   """
-  searcher, players = starts[0].searcher, (0, 1)
-  opponent, numbers = 1 - searcher, np.array([start.number for start in starts])
+  searcher = starts[0].searcher
+  opponent = 1 - searcher
   # By player, int64 (rows,): the row at the beginning of each row's subgame, `NONE` outside.
-  tops = [tree.forests[player].tops(tree.rows_of(numbers, player)) for player in players]
+  tops = [
+    forest.tops(np.concatenate([tree.rows(start.number, player) for start in starts]))
+    for player, forest in enumerate(tree.forests)
+  ]
   ends = _ends(tree, starts, tops)
   searcher_infosets, opponent_infosets = (
     _Infosets(tree, player, tops[player], ends.rows[player]) for player in (searcher, opponent)
   )
-  searcher_side = _Side([], np.zeros(0, np.int64))
+  searcher_side = _Side(tree, searcher)
   searcher_side.add_infosets(searcher_infosets, "", 0)
   searcher_last = searcher_infosets.sequences(tree.forests[searcher].last[ends.rows[searcher]], 0)
-  roots = _roots(tree, starts, gadget)
-  front = _Front(
-    roots, gadget, [tree.private_name(opponent, row) for row in roots.row.tolist()], program
-  )
+  roots = find_roots(starts, [tree.rows(start.number, opponent) for start in starts], gadget)
+  front = GadgetFront(roots, gadget, program)
   place = np.full(len(tops[opponent]), NONE)
   place[roots.row] = np.arange(len(roots.row))
   opponent_side, opponent_last, values = _leaves(
@@ -133,7 +126,7 @@ def cut_out(
   # Leaves of the gadget come first. The ends of the subgames follow, once for each copy.
   pairs = np.stack([np.zeros_like(opponent_last), opponent_last])
   pairs[0, len(front.values) :] = np.resize(searcher_last, len(values) - len(front.values))
-  game = _game(tree.histories, searcher, searcher_side, opponent_side, pairs, values)
+  game = _game(tree.name, searcher, searcher_side, opponent_side, pairs, values)
   subgame = np.zeros(len(tops[searcher]), np.int64)
   for number, start in enumerate(starts):
     subgame[tree.rows(start.number, searcher)] = number
@@ -154,9 +147,9 @@ def cut_out(
 
 
 def _leaves(
-  tree: ListedRows,
+  tree: Forests,
   opponent: int,
-  front: "_Front",
+  front: GadgetFront,
   infosets: "_Infosets",
   ends: _Ends,
   place: Int64s,
@@ -173,7 +166,8 @@ def _leaves(
     ends: the pairs of rows where the game ends.
     place: int64 (rows,). The J of each of the opponent's rows.
   """
-  side = _Side(front.names, front.counts)
+  side = _Side(tree, opponent)
+  side.add_front(front)
   sequences, values = [front.sequences], [front.values]
   last_entry, at_end = tree.forests[opponent].last[ends.rows[opponent]], place[ends.rows[opponent]]
   for copy in front.copies:
@@ -184,7 +178,7 @@ def _leaves(
 
 
 def _game(
-  histories: HistoryTree,
+  name: str,
   searcher: int,
   searcher_side: "_Side",
   opponent_side: "_Side",
@@ -199,13 +193,12 @@ def _game(
   leaves, which = distinct_columns(list(pairs[:: 1 - 2 * searcher]))
   payoffs = (1 - 2 * searcher) * np.bincount(which, values, leaves.shape[1])
   largest = float(np.abs(payoffs).sum())
-  num_actions = [np.concatenate(side.counts) for side in sides]
+  num_actions, actions = (
+    [np.concatenate(getattr(side, name)) for side in sides] for name in ("counts", "actions")
+  )
   facts = GameFacts(
-    game_string=f"subgame of {histories.view.game}",
-    num_distinct_actions=max(
-      histories.view.game.num_distinct_actions(),
-      *(int(each.max(initial=1)) for each in num_actions),
-    ),
+    game_string=f"subgame of {name}",
+    num_distinct_actions=1 + max(int(own.max(initial=0)) for own in actions),
     payoff_range=(-largest, largest),
     constant_sum=0.0,
     num_states=pairs.shape[1] + sum(map(len, num_actions)),
@@ -215,7 +208,7 @@ def _game(
   return game_of_parts(
     facts,
     [side.names for side in sides],
-    [np.concatenate(side.actions) for side in sides],
+    actions,
     [np.concatenate(side.parents) for side in sides],
     num_actions,
     leaves.astype(np.uint32),
@@ -223,16 +216,47 @@ def _game(
   )
 
 
+class _Names(Sequence[str]):
+  """Names of a player's infosets in a subgame, found when they are asked for: a label, and the name of a row."""
+
+  def __init__(self, tree: Forests, player: int) -> None:
+    """Begins without names."""
+    self._tree, self._player = tree, player
+    self._rows, self._labels = list[int](), list[str]()
+
+  def add(self, label: str, rows: Int64s) -> None:
+    """Adds a name for each row; for `NONE`, the label is the whole name."""
+    self._rows += rows.tolist()
+    self._labels += [label] * len(rows)
+
+  def __len__(self) -> int:
+    return len(self._rows)
+
+  def __getitem__(self, place: Any) -> Any:
+    if isinstance(place, slice):
+      return [self[each] for each in range(len(self))[place]]
+    row = self._rows[place]
+    return self._labels[place] + ("" if row == NONE else self._tree.private_name(self._player, row))
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    """Makes pickles and copies with all names, and without the tree."""
+    return list, (list(self),)
+
+
 class _Side:
   """A player's infosets in a subgame, in the order of their sequences."""
 
-  def __init__(self, names: list[str], counts: Int64s) -> None:
-    """Begins with infosets that have no sequence above them."""
-    self.names, self.counts = list(names), [counts]
-    self.actions, self.parents = (
-      [concatenated_ranges(np.zeros_like(counts), counts)],
-      [np.zeros_like(counts)],
-    )
+  def __init__(self, tree: Forests, player: int) -> None:
+    """Begins without infosets."""
+    self.names = _Names(tree, player)
+    self.counts, self.actions, self.parents = [list[Int64s]() for _ in range(3)]
+
+  def add_front(self, front: GadgetFront) -> None:
+    """Adds the infosets of a gadget, which have no sequence above them."""
+    self.names.add(front.label, front.rows)
+    self.counts.append(front.counts)
+    self.actions.append(concatenated_ranges(np.zeros_like(front.counts), front.counts))
+    self.parents.append(np.zeros_like(front.counts))
 
   def add_infosets(self, infosets: "_Infosets", label: str, otherwise: Any) -> int:
     """Adds a copy of infosets of the whole game, and returns the first sequence of the copy.
@@ -243,7 +267,7 @@ class _Side:
       otherwise: the sequence above infosets that have no infoset of the copy above them.
     """
     start = 1 + sum(int(each.sum()) for each in self.counts)
-    self.names += infosets.names(label)
+    self.names.add(label, infosets.rows)
     self.counts.append(infosets.counts)
     self.actions.append(infosets.actions)
     self.parents.append(infosets.sequences(infosets.entry_above, otherwise, start))
@@ -251,10 +275,9 @@ class _Side:
 
 
 class _Infosets:
-  """A player's infosets in the subgames, in ascending order.
+  """A player's infosets in the subgames, in the order of their rows.
 
   Attributes:
-    infosets: int64 (infosets,). Their indices in the whole game.
     rows: int64 (infosets,). The row of each infoset.
     counts: int64 (infosets,). The number of actions of each infoset.
     entries: int64 (actions,). The entries of the actions in the whole game.
@@ -262,7 +285,7 @@ class _Infosets:
     entry_above: int64 (infosets,). The player's last entry before each infoset.
   """
 
-  def __init__(self, tree: ListedRows, player: int, tops: Int64s, ends: Int64s) -> None:
+  def __init__(self, tree: Forests, player: int, tops: Int64s, ends: Int64s) -> None:
     """Finds the infosets from the beginnings of the subgames down to the rows where the game ends.
 
     Args:
@@ -271,22 +294,21 @@ class _Infosets:
       tops: int64 (rows,). The row at the beginning of each row's subgame.
       ends: int64 (ends,). The player's rows where the game ends.
     """
-    self._histories = histories = tree.histories
-    above, inside = tree.forests[player].above, np.zeros(len(tops), bool)
-    rows = np.unique(above[ends])
+    forest = tree.forests[player]
+    inside = np.zeros(len(tops), bool)
+    rows = np.unique(forest.above[ends])
     while len(rows):
       inside[rows] = True
-      rows = np.unique(above[rows[tops[rows] != rows]])
-    self.infosets, self.rows = tree.infosets(np.flatnonzero(inside), player)
-    self.counts = histories.num_actions[self.infosets]
-    self.entries = concatenated_ranges(histories.first_entry[self.infosets], self.counts)
-    self.actions = histories.actions[player][self.entries - player * len(histories.actions[0])]
-    self.entry_above = tree.forests[player].last[self.rows]
-    self._before = np.cumsum(self.counts) - self.counts
-
-  def names(self, label: str) -> list[str]:
-    """Returns the names of the infosets, with a label before each."""
-    return [label + self._histories.infostate(infoset) for infoset in self.infosets.tolist()]
+      rows = np.unique(forest.above[rows[tops[rows] != rows]])
+    own = forest.infosets
+    chosen = np.flatnonzero(inside[own.rows])
+    self.rows, self.counts = own.rows[chosen], own.counts[chosen]
+    places = concatenated_ranges(own.begins[chosen], self.counts)
+    self.entries = own.entries[places]
+    self.actions = tree.actions[self.entries]
+    self.entry_above = forest.last[self.rows]
+    # The position in `places` of each entry is that in `entries`.
+    self._places, self._place_of_entry = places, own.place
 
   def sequences(self, entry: Int64s, otherwise: Any, start: int = 1) -> Int64s:
     """Returns the sequence in the subgame of each entry of the whole game.
@@ -297,69 +319,9 @@ class _Infosets:
       start: the sequence of the first infoset's first action.
     """
     result = np.broadcast_to(np.asarray(otherwise, np.int64), entry.shape).copy()
-    if len(self.infosets):
-      infoset = self._histories.infoset_of_entry[entry]
-      place = np.minimum(np.searchsorted(self.infosets, infoset), len(self.infosets) - 1)
-      inside = (entry >= 0) & (self.infosets[place] == infoset)
-      number = start + self._before[place] + entry - self._histories.first_entry[infoset]
-      result[inside] = number[inside]
+    if len(self._places):
+      place = np.where(entry >= 0, self._place_of_entry[entry], NONE)
+      number = np.minimum(np.searchsorted(self._places, place), len(self._places) - 1)
+      inside = self._places[number] == place
+      result[inside] = start + number[inside]
     return result
-
-
-class _Copy(NamedTuple):
-  """One way in which the opponent enters its infosets.
-
-  Attributes:
-    label: the beginning of the infosets' names.
-    entry: int64 (J,). The sequence by which the opponent enters each J.
-    factor: float64 (J,). The factor of all weights at each J.
-  """
-
-  label: str
-  entry: Int64s
-  factor: Float64s
-
-
-class _Front:
-  """The opponent's moves before the subgames.
-
-  Attributes:
-    names: the names of the gadget's infosets.
-    counts: int64 (infosets,). The number of actions of each of these infosets.
-    sequences: int64 (leaves,). The opponent's sequences at the gadget's own leaves.
-    values: float64 (leaves,). The searcher's payoffs at these leaves.
-    copies: the copies of the opponent's infosets in the subgames.
-  """
-
-  def __init__(self, roots: Roots, gadget: Gadget, names: list[str], program: bool) -> None:
-    """Takes the beginnings of the subgames, the gadget, and the names of all J."""
-    number, ways = len(roots.w), list(roots.shares)
-    group, empty = np.arange(number), np.zeros(number, np.int64)
-    enters, pays = empty, [share * roots.w * roots.bound for share in ways]
-    # The weight of each pick in place of a dealt copy, see `Bonus`.
-    self._bonus: Float64s | None = None
-    self.names: list[str] = []
-    self.counts, self.sequences, self.values = empty[:0], empty[:0], np.zeros(0)
-    if gadget.front == "pick":
-      self.counts = np.bincount(roots.subgame)
-      self.names = ["pick: where to be"] * len(self.counts)
-      enters, self.sequences, self.values = 1 + group, 1 + group, pays[0]
-      if program and len(ways) > 1:
-        self._bonus = ways.pop() / ways[0]
-      elif len(ways) > 1:
-        self.sequences = np.append(self.sequences, 0)
-        self.values = np.append(self.values, pays[1].sum())
-    elif gadget.front == "choice":
-      self.counts = np.full(number, 2)
-      self.names = [f"choice: {name}" for name in names]
-      enters, self.sequences, self.values = 2 + 2 * group, 1 + 2 * group, -pays[0]
-    self.copies = [_Copy("", enters, ways[0])]
-    self.copies += [_Copy("dealt: ", empty, share) for share in ways[1:]]
-
-  def bonus_in(self, game: EnumeratedGame, opponent: int) -> Bonus | None:
-    """Returns the bonus of a linear program; None without a bonus."""
-    if self._bonus is None:
-      return None
-    infosets = game.infosets[opponent].position[: len(self.counts)].astype(np.int64)
-    picks = game.all_action_sequences[len(game.actions[0]) * opponent :][: len(self._bonus)]
-    return Bonus(picks, self._bonus, infosets)
