@@ -17,6 +17,63 @@ from spiel_cfr.policies.open_spiel import AnyPolicy, policy_of
 _TOLERANCE = 1e-6
 
 
+class PolicyReader:
+  """A policy in any form that bots accept, asked at states of OpenSpiel.
+
+  Attributes:
+    policy: the policy: a mapping, or a policy of OpenSpiel.
+  """
+
+  def __init__(self, policies: AnyPolicy) -> None:
+    """Takes a policy, see `DrawingBot`.
+
+    Raises:
+      ArgumentError: no bot can play the policy.
+    """
+    policy = policy_of(policies)
+    if isinstance(policy, pyspiel.TabularPolicy):
+      policy = policy.policy_table()  # A table can be pickled.
+    elif isinstance(policy, open_spiel_policy.Policy) and policy is not policies:
+      policy = copy.copy(policy)  # A solver's policy would change with the solver.
+    if not isinstance(policy, Mapping | pyspiel.Policy | open_spiel_policy.Policy):
+      raise errors.ArgumentError(
+        f"{arguments.shortened(policies)} is no policy that a bot can play. Give a solver, one of OpenSpiel's "
+        "policies, or a dictionary infostate -> {action: probability}."
+      )
+    self.policy = policy
+
+  def ask(self, state: Any, player: int) -> dict[int, float]:
+    """Returns the policy's probabilities of a player's actions, unchecked."""
+    if isinstance(self.policy, open_spiel_policy.Policy):
+      return dict(self.policy.action_probabilities(state, player))
+    if isinstance(self.policy, Mapping):
+      infostate = answers.information_state_string(state, player)
+      if infostate not in self.policy:
+        raise errors.PolicyError(f"The policy has no probabilities for infostate {infostate!r}.")
+      return dict(self.policy[infostate])
+    return dict(self.policy.get_state_policy(state, player))
+
+  def look_up(self, state: Any, player: int) -> dict[int, float] | None:
+    """Returns the policy's probabilities of a player's actions, unchecked; None if the policy has none."""
+    try:
+      return self.ask(state, player) or None
+    except (errors.PolicyError, KeyError):
+      return None
+
+  def strategy(self, state: Any, player: int) -> list[tuple[int, float]]:
+    """Returns (action, probability) of each legal action of a player; nothing if another player is to move.
+
+    Raises:
+      PolicyError: the policy has no probabilities at this state.
+    """
+    legal = answers.legal_actions(state, player)
+    if not legal:
+      return []
+    where = f"After the history [{state.history_str()}] the policy"
+    chances = distribution(self.ask(state, player), legal, where)
+    return list(zip(map(int, legal), chances, strict=True))
+
+
 class DrawingBot(copying.CopyableBot):
   """Base class of bots that draw their actions from `get_policy`, given a policy."""
 
@@ -39,8 +96,8 @@ class DrawingBot(copying.CopyableBot):
       ArgumentError: the player, the seed or the policy is invalid.
     """
     super().__init__()
-    policy = policy_of(policies)
-    seats = getattr(getattr(policy, "game", None), "num_players", None)
+    self._reader = PolicyReader(policies)
+    seats = getattr(getattr(self._reader.policy, "game", None), "num_players", None)
     self._player = (
       arguments.integer(player, "player", 0, seats() - 1)
       if callable(seats)
@@ -49,16 +106,6 @@ class DrawingBot(copying.CopyableBot):
     if not isinstance(seed, np.random.Generator):
       seed = np.random.default_rng(None if seed is None else arguments.integer(seed, "seed", 0))
     self._rng = seed
-    if isinstance(policy, pyspiel.TabularPolicy):
-      policy = policy.policy_table()  # A table can be pickled.
-    elif isinstance(policy, open_spiel_policy.Policy) and policy is not policies:
-      policy = copy.copy(policy)  # A solver's policy would change with the solver.
-    if not isinstance(policy, Mapping | pyspiel.Policy | open_spiel_policy.Policy):
-      raise errors.ArgumentError(
-        f"{arguments.shortened(policies)} is no policy that a bot can play. Give a solver, one of OpenSpiel's "
-        "policies, or a dictionary infostate -> {action: probability}."
-      )
-    self._policy = policy
 
   def player_id(self) -> int:
     """Returns the seat of the bot."""
@@ -70,31 +117,6 @@ class DrawingBot(copying.CopyableBot):
   def get_policy(self, state: Any) -> list[tuple[int, float]]:
     """Returns (action, probability) of each legal action; nothing if another player is to move."""
     raise NotImplementedError
-
-  def _policy_at(self, state: Any) -> list[tuple[int, float]]:
-    """Returns (action, probability) of each legal action by the given policy, see `get_policy`.
-
-    Raises:
-      PolicyError: the policy has no probabilities at this state.
-    """
-    legal = answers.legal_actions(state, self._player)
-    if not legal:
-      return []
-    chances = distribution(
-      self._ask(state, self._player), legal, f"After the history [{state.history_str()}] the policy"
-    )
-    return list(zip(map(int, legal), chances, strict=True))
-
-  def _ask(self, state: Any, player: int) -> dict[int, float]:
-    """Returns the policy's probabilities of a player's actions, unchecked."""
-    if isinstance(self._policy, open_spiel_policy.Policy):
-      return dict(self._policy.action_probabilities(state, player))
-    if isinstance(self._policy, Mapping):
-      infostate = answers.information_state_string(state, player)
-      if infostate not in self._policy:
-        raise errors.PolicyError(f"The policy has no probabilities for infostate {infostate!r}.")
-      return dict(self._policy[infostate])
-    return dict(self._policy.get_state_policy(state, player))
 
   def step_with_policy(self, state: Any) -> tuple[list[tuple[int, float]], int]:
     """Returns the probabilities, and an action drawn from them.
@@ -133,7 +155,7 @@ class PolicyBot(DrawingBot):
     Raises:
       PolicyError: the policy has no probabilities at this state.
     """
-    return self._policy_at(state)
+    return self._reader.strategy(state, self._player)
 
 
 def distribution(chances: Mapping[int, float], legal: Sequence[int], whose: str) -> list[float]:

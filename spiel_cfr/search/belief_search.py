@@ -6,16 +6,21 @@ the opponent to the average values that it had at the leaf. The search needs no 
 far as it is played.
 """
 
+from typing import Any
+
 import numpy as np
 
-from spiel_cfr import errors
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.search.gadgets import GADGETS, Gadget
-from spiel_cfr.search.lookahead import Front, LeafValues
+from spiel_cfr.games.openspiel.history_list import NONE
+from spiel_cfr.search.gadgets import GADGETS
+from spiel_cfr.search.game_search import GameSearch, SearchLimits
+from spiel_cfr.search.lookahead import Found, Front, LeafValues
 from spiel_cfr.search.segments import Segment
 
+_ITERATIONS = 200
 
-class BeliefSearch:
+
+class BeliefSearch(GameSearch):
   """One player's search from the root of the game on; each subgame is solved once."""
 
   def __init__(
@@ -24,56 +29,63 @@ class BeliefSearch:
     player: int,
     leaf_values: LeafValues,
     depth: int,
-    iterations: int,
-    max_histories: int,
-    gadget: Gadget = GADGETS["follow"],
+    limits: SearchLimits,
   ) -> None:
-    """Solves the first subgame.
+    """Takes the game and the leaf values.
 
     Args:
       view: the game.
       player: the player who searches.
       leaf_values: the values of private states at the leaves.
       depth: the number of moves of a subgame, see `Lookahead`.
-      iterations: the number of iterations of PCFR+ in each subgame.
-      max_histories: the largest number of histories of a subgame, down to its leaves.
-      gadget: the gadget in front of all subgames except the first, with the front "deal" or "choice".
-
-    Raises:
-      GameTooLargeError: a subgame has more histories.
-      UnsupportedGameError: see `HistoryTree` and `Lookahead`.
+      limits: the number of iterations of PCFR+ in each subgame, 200 by default; the largest number of histories of a
+        subgame, down to its leaves; and the gadget in front of all subgames except the first, "follow" by default.
     """
-    self._player, self._leaf_values, self._iterations = player, leaf_values, iterations
-    self._gadget = gadget
-    self._first = Segment(view, [view.new_initial_state()], None, depth, max_histories)
-    root = np.ones((1, 1))
-    found = self._first.lookahead.solve((root, root), leaf_values, iterations)
+    self.view, self._player, self._leaf_values = view, player, leaf_values
+    self._depth, self._limits = depth, limits
+    self._iterations = limits.iterations or _ITERATIONS
+    self._gadget = limits.gadget or GADGETS["follow"]
+    self._first: Segment | None = None
     # By segment: the solution of its subgame.
-    self._solved = {self._first: found}
+    self._solved = dict[Segment, Found]()
 
   @property
   def size(self) -> int:
     """The approximate count of numbers that the object keeps."""
     return sum(12 * len(each.tree.histories.parent) for each in self._solved)
 
-  def policy(self, history: list[int]) -> list[tuple[int, float]]:
-    """Returns the strategy at a decision of the player, after solving the subgames on the way.
+  def prepare(self) -> None:
+    """Solves the first subgame.
+
+    Raises:
+      GameTooLargeError: the subgame has more than `max_histories` histories.
+      UnsupportedGameError: see `HistoryTree` and `Lookahead`.
+    """
+    self._root()
+
+  def _root(self) -> Segment:
+    """Returns the segment at the root of the game, after solving it."""
+    if self._first is None:
+      start = [self.view.new_initial_state()]
+      first = Segment(self.view, start, None, self._depth, self._limits.max_histories)
+      root = np.ones((1, 1))
+      self._solved[first] = first.lookahead.solve((root, root), self._leaf_values, self._iterations)
+      self._first = first
+    return self._first
+
+  def policy(self, state: Any, deadline: float) -> list[tuple[int, float]]:
+    """Returns the strategy at a decision of the player, after solving the subgames on the way, whatever the deadline.
 
     Raises:
       ArgumentError: the game has no such history.
+      GameTooLargeError: a subgame has more than `max_histories` histories.
     """
-    segment = self._first
+    segment, history = self._root(), state.history()
     while True:
-      histories = segment.tree.histories
-      node = histories.path(history)[-1]
-      # Decisions at leaves, where the walk ends, have no infoset.
-      if histories.mover[node] < 0 or histories.infoset[node] >= 0:
+      histories, node = segment.tree.histories, segment.path(history)[-1]
+      if histories.infoset[node] != NONE:
         break
       segment = self._below(segment, int(segment.tree.state_of[node]))
-    if histories.length[node] < len(history):
-      raise errors.ArgumentError(
-        f"{histories.view.game} has no history {history}: its action {history[histories.length[node]]} is not listed."
-      )
     begin = int(histories.first_entry[histories.infoset[node]])
     span = slice(begin, begin + int(histories.num_actions[histories.infoset[node]]))
     entries = segment.lookahead.sides[self._player].entries
@@ -84,9 +96,9 @@ class BeliefSearch:
 
   def _below(self, above: Segment, number: int) -> Segment:
     """Returns the segment below a leaf, after solving it; `number` is the leaf's index as a public state."""
-    leaf = [each.number for each in above.lookahead.leaves].index(number)
-    segment = above.below(leaf)
+    segment = above.below(number)
     if segment not in self._solved:
+      leaf = [each.number for each in above.lookahead.leaves].index(number)
       before, front = self._solved[above], None
       counts = above.lookahead.counts[leaf]
       ranges, values = (

@@ -1,24 +1,13 @@
-"""Subgames: their beginnings, their form as games that any solver accepts, and their solvers."""
+"""Subgames as games that any solver accepts: their beginnings, and the positions of their actions in the whole game."""
 
 import dataclasses
-import itertools
-import math
-import time
-from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import scipy  # its `sparse` is imported when it is used
 
-from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr.evaluation.linear_program import Method, solve_program
-from spiel_cfr.evaluation.sequence_form_matrices import constraint_matrix, payoff_matrix, sequences
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
-# HiGHS treats coefficients below _DROPPED as 0. If payoffs times probabilities are that small, safe strategies could
-# seem unsafe, and unsafe ones safe. The payoffs of these programs are therefore multiplied by _LARGER.
-_DROPPED, _LARGER = 1e-9, 1e4
 # Probabilities below this are rounding errors: the player does not play to the infoset.
 _PLAYED = 1e-9
 
@@ -105,96 +94,3 @@ class CutOut:
     order = np.argsort(self.subgame, kind="stable")
     ends = np.searchsorted(self.subgame[order], np.arange(1, count))
     return np.split(self.there[self.searcher][order], ends)
-
-
-@dataclasses.dataclass(frozen=True)
-class SubgameSolver:
-  """A solver of subgames and its limits.
-
-  Attributes:
-    name: "lp" for a linear program, or a name in `catalogue.SOLVERS`.
-    iterations: the largest number of iterations of an iterative solver.
-    deadline: the time, by `time.perf_counter`, at which an iterative solver stops early.
-  """
-
-  name: str
-  iterations: int = 1000
-  deadline: float = math.inf
-
-  @property
-  def is_linear_program(self) -> bool:
-    """True if a linear program solves the subgames exactly."""
-    return self.name == "lp"
-
-  def solve(self, cut: CutOut) -> Float64s:
-    """Returns the searcher's strategy in sequence form, shape (sequences of the subgame,).
-
-    Raises:
-      NoSolutionError: the linear program could not be solved.
-    """
-    if self.is_linear_program:
-      return maximin_strategy(cut)
-    return self.average(cut.game)
-
-  def average(self, game: CompiledGame) -> Float64s:
-    """Returns both players' average strategies of an iterative solver, in sequence form."""
-    solver = catalogue.make(self.name, game, self.iterations)
-    for count in self._slices():
-      solver.run(count)
-    return solver.average_sequence_form()
-
-  def _slices(self) -> Iterator[int]:
-    """Yields numbers of iterations, at least 1; each is meant to take a tenth of the remaining time."""
-    left = self.iterations
-    count = 1 if self.deadline < math.inf else left
-    while left > 0:
-      start = time.perf_counter()
-      yield count
-      left -= count
-      now = time.perf_counter()
-      if now >= self.deadline:
-        return
-      fits = min(1e9, (self.deadline - now) / 10 * count / max(now - start, 1e-9))
-      count = max(1, min(2 * count, int(fits), left))
-
-
-def maximin_strategy(cut: CutOut) -> Float64s:
-  """Returns the searcher's strategy that maximizes its guaranteed payoff plus the bonus, by a linear program.
-
-  `evaluation.linear_program` describes the program.
-
-  Returns:
-    Sequence form, shape (sequences,), 0 at the other player's sequences, exact up to rounding.
-
-  Raises:
-    NoSolutionError: HiGHS fails, or no strategy satisfies the constraints of the bonus.
-  """
-  game, player = cut.game, cut.searcher
-  payoffs = payoff_matrix(game, player) / (max(map(abs, game.payoff_range)) or 1.0)
-  own, theirs = (constraint_matrix(game, each) for each in (player, 1 - player))
-  payoffs, lowest = payoffs.T if player else payoffs, None
-  if cut.bonus is not None:
-    columns, weights = sequences(game, 1 - player), np.zeros(payoffs.shape[1])
-    weights[np.searchsorted(columns, cut.bonus.picks)] = cut.bonus.weights
-    # The value of a pick is its payoffs plus the values of the infosets below it. The bonus adds both to the column of
-    # the empty sequence.
-    below = theirs.minimum(0.0) @ weights
-    first = scipy.sparse.csr_matrix(([1.0], ([0], [0])), (1, len(weights)))
-    theirs = theirs + scipy.sparse.csr_matrix(below[:, None]) @ first
-    payoffs = payoffs + scipy.sparse.csr_matrix((payoffs @ weights)[:, None]) @ first
-    lowest = np.full(theirs.shape[0], -np.inf)
-    lowest[1 + cut.bonus.infosets] = 0.0
-  numbers = np.abs(payoffs.data[payoffs.data != 0])
-  factors = (1.0, _LARGER) if numbers.min(initial=1.0) >= _DROPPED else (_LARGER, 1.0)
-  methods: tuple[Method, ...] = ("simplex", "interior")
-  attempts = list(itertools.product(factors, methods))
-  for number, (factor, method) in enumerate(attempts, 1):
-    try:
-      found = solve_program(factor * payoffs, own, theirs, method, lowest)
-      break
-    except errors.NoSolutionError:
-      if number == len(attempts):
-        raise
-  result = np.zeros(game.end)
-  result[sequences(game, player)] = np.maximum(found.x[: own.shape[1]], 0.0)
-  return result

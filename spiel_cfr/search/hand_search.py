@@ -7,19 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
-from spiel_cfr.bots import distribution
+from spiel_cfr.bots import PolicyReader, distribution
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker.betting_tree import check_random_deals, walk_betting_tree
 from spiel_cfr.poker.boards import list_boards
-from spiel_cfr.poker.deal import Deal, find_deal
+from spiel_cfr.poker.deal import Deal, find_deal, public_moves
 from spiel_cfr.poker.hand_tree import TERMINALS, hand_tree
 from spiel_cfr.poker.public_game import PublicGame
-from spiel_cfr.search.cut_outs import Pair, SubgameSolver
+from spiel_cfr.search.cut_outs import Pair
 from spiel_cfr.search.gadgets import GADGETS, Gadget
+from spiel_cfr.search.game_search import GameSearch, SearchLimits
 from spiel_cfr.search.rivers import RiverTree
 from spiel_cfr.search.search_step import search_step
-from spiel_cfr.search.states_above import LookUp
+from spiel_cfr.search.subgame_solver import SubgameSolver
 
 # The number of random deals that are played in OpenSpiel, to check the vector form of a subgame.
 _CHECKED_DEALS = 200
@@ -47,7 +49,7 @@ class HandSearch:
     view: GameView,
     path: Sequence[int],
     dealt: Sequence[int],
-    look_up: LookUp,
+    policy: PolicyReader,
     solver: SubgameSolver,
     searcher: int,
     gadget: Gadget,
@@ -58,7 +60,7 @@ class HandSearch:
       view: the game.
       path: the moves after the hands were dealt, down to the last public card.
       dealt: the public cards among these moves.
-      look_up: returns the blueprint's probabilities at a state.
+      policy: the blueprint.
       solver: the solver. Reading the blueprint may take half of the time until its deadline.
       searcher: the player who plays the solution.
       gadget: a gadget in which the opponent does not pick.
@@ -73,11 +75,11 @@ class HandSearch:
     check_random_deals(view.game, self._deal, self._nodes, _CHECKED_DEALS, np.random.default_rng(0))
     tree = hand_tree(self._deal, self._nodes, list_boards(self._deal, self._nodes))
     self._tree = RiverTree(PublicGame(view, tree, np.float64, None), is_river=True)
-    ranges = self._ranges(view, look_up)
+    ranges = self._ranges(view, policy)
     entries = None
     if gadget.is_safe:
       now = time.perf_counter()
-      entries = self._read(view, look_up, searcher, now + (solver.deadline - now) / 2)
+      entries = self._read(view, policy, searcher, now + (solver.deadline - now) / 2)
     if entries is not None:
       self.gadget, blueprint = gadget, self._tree.blueprint(entries, searcher, {0: ranges})
       self._entries = search_step(blueprint, self._tree[:1], gadget, solver)[0].entries
@@ -117,7 +119,7 @@ class HandSearch:
     return list(zip(actions, self._entries[sequences].tolist(), strict=True))
 
   def _read(
-    self, view: GameView, look_up: LookUp, searcher: int, deadline: float
+    self, view: GameView, policy: PolicyReader, searcher: int, deadline: float
   ) -> Float64s | None:
     """Returns the searcher's blueprint in behavioural form; None if the blueprint does not answer in time."""
     nodes, game = self._nodes, self._tree.game
@@ -132,7 +134,7 @@ class HandSearch:
         at, state = stack.pop()
         chances = [1.0] * len(nodes[at].actions)
         if nodes[at].player == searcher:
-          strategy = look_up(state, searcher)
+          strategy = policy.look_up(state, searcher)
           if strategy is None or time.perf_counter() > deadline:
             return None
           chances = distribution(strategy, nodes[at].actions, "On a river the blueprint")
@@ -143,7 +145,7 @@ class HandSearch:
             stack.append((child, state.child(action)))
     return result
 
-  def _ranges(self, view: GameView, look_up: LookUp) -> Pair:
+  def _ranges(self, view: GameView, policy: PolicyReader) -> Pair:
     """Returns both players' ranges over the hands on the board, by the blueprint along the path."""
     deal = self._deal
     weights, hands = deal.reaches.copy(), self._tree.game.tree.boards[0].hands
@@ -152,7 +154,7 @@ class HandSearch:
         state = view.new_initial_state()
         for place, action in enumerate(actions):
           if place >= deal.num_private_moves and state.current_player() == player:
-            strategy = look_up(state, player)
+            strategy = policy.look_up(state, player)
             if strategy is not None:
               weights[player, hand] *= strategy.get(action, 0.0)
           state.apply_action(action)
@@ -166,6 +168,66 @@ class HandSearch:
       weights[player, own] / deal.reaches[player, own] for player, own in enumerate(hands)
     )
     return first, second
+
+
+class RiverSearch(GameSearch):
+  """A player's search in poker over vectors of hands: on rivers. Before the last public card it plays the blueprint."""
+
+  def __init__(
+    self,
+    view: GameView,
+    player: int,
+    blueprint: PolicyReader,
+    limits: SearchLimits,
+  ) -> None:
+    """Takes the game and the blueprint; the arguments are those of `BlueprintSearch`."""
+    self.view, self._player, self._blueprint, self._limits = view, player, blueprint, limits
+    # By the moves that lead to a river: the search, or the error that prevents it.
+    self._found: dict[tuple[int, ...], HandSearch | errors.GameError] = {}
+
+  @property
+  def size(self) -> int:
+    return sum(each.size for each in self._found.values() if isinstance(each, HandSearch))
+
+  def prepare(self) -> None:
+    """Does nothing: rivers are solved when they are played."""
+
+  def policy(self, state: Any, deadline: float) -> list[tuple[int, float]]:
+    """Returns the strategy at a decision, see `GameSearch`.
+
+    Raises:
+      GameTooLargeError: the river cannot be searched, and the blueprint has no probabilities.
+    """
+    problem = "public cards are still to be dealt"
+    moves = public_moves(self.view, state)
+    if moves is not None:
+      found = self._search(*moves, deadline)
+      if isinstance(found, HandSearch):
+        return found.policy(state)
+      problem = str(found)
+    try:
+      return self._blueprint.strategy(state, self._player)
+    except errors.PolicyError as error:
+      raise errors.GameTooLargeError(f"{error} It can't be searched: {problem}.") from None
+
+  def _search(
+    self, path: list[int], dealt: list[int], deadline: float
+  ) -> HandSearch | errors.GameError:
+    """Returns the search on a river, or the error that prevents it."""
+    key = tuple(path)
+    if key not in self._found:
+      # A game over vectors of hands has no infoset in which the opponent could pick a hand.
+      gadget = self._limits.gadget or GADGETS["follow"]
+      if gadget.front == "pick":
+        gadget = GADGETS["follow"]
+      solver = self._limits.iterative(deadline)
+      try:
+        self._found[key] = HandSearch(
+          self.view, path, dealt, self._blueprint, solver, self._player, gadget
+        )
+      except errors.GameError as error:
+        self._found[key] = error
+    return self._found[key]
 
 
 def _begins(deal: Deal, player: int) -> dict[int, list[int]]:

@@ -9,16 +9,15 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s
-from spiel_cfr.bots import distribution
-from spiel_cfr.policies import AnyPolicy, CompiledTabularPolicy
-from spiel_cfr.search.cut_outs import SubgameSolver
+from spiel_cfr.bots import PolicyReader, distribution
+from spiel_cfr.policies import CompiledTabularPolicy
 from spiel_cfr.search.forest_tree import ForestBlueprint, Play
 from spiel_cfr.search.gadgets import GADGETS, Gadget
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.listed_tree import ListedTree
 from spiel_cfr.search.private_forest import NONE
 from spiel_cfr.search.search_step import search_step
-from spiel_cfr.search.states_above import LookUp
+from spiel_cfr.search.subgame_solver import SubgameSolver
 
 # (number of sequences of the linear program, deadline) -> the gadget and the solver of a subgame.
 Choose: TypeAlias = Callable[[int, float], tuple[Gadget, SubgameSolver]]
@@ -27,15 +26,12 @@ Choose: TypeAlias = Callable[[int, float], tuple[Gadget, SubgameSolver]]
 class LocalSearch:
   """The subgame below a public state, and the solutions found in it; each is found once."""
 
-  def __init__(
-    self, histories: HistoryTree, policy: AnyPolicy, look_up: LookUp, searcher: int
-  ) -> None:
+  def __init__(self, histories: HistoryTree, blueprint: PolicyReader, searcher: int) -> None:
     """Reads the blueprint.
 
     Args:
       histories: the histories of the subgame.
-      policy: the blueprint.
-      look_up: returns the blueprint's probabilities at a state.
+      blueprint: the blueprint.
       searcher: the player who searches.
 
     Raises:
@@ -44,7 +40,7 @@ class LocalSearch:
     """
     self._tree, self._searcher = ListedTree(None, histories), searcher
     self._decides = set(self._tree.deciding(searcher).tolist())
-    entries, unknown = _blueprint(histories, policy, look_up)
+    entries, unknown = read_blueprint(histories, blueprint)
     start = time.perf_counter()
     barred = _barred(self._tree, entries, unknown, searcher)
     play = Play(self._tree.reach(entries), barred=barred)
@@ -99,15 +95,14 @@ class LocalSearch:
     return result + tree.num_private_states(number)[1 - self._searcher]
 
 
-def _blueprint(
-  histories: HistoryTree, policy: AnyPolicy, look_up: LookUp
-) -> tuple[Float64s, Bools]:
+def read_blueprint(histories: HistoryTree, blueprint: PolicyReader) -> tuple[Float64s, Bools]:
   """Returns a policy as probabilities of entries, and whether each infoset is unknown to the policy.
 
   Unknown infosets have uniform probabilities.
   """
   legal, above = np.concatenate(histories.actions), histories.infoset_of_entry
   entries, unknown = 1 / histories.num_actions[above], np.zeros(len(histories.owner), bool)
+  policy = blueprint.policy
   if isinstance(policy, CompiledTabularPolicy) and not policy.compiled_game.view.names_infostates:
     names = itertools.chain(*histories.names)
     rows = np.array([policy.state_lookup.get(name, NONE) for name in names])
@@ -121,7 +116,7 @@ def _blueprint(
     nodes = np.flatnonzero(histories.mover >= 0)
     infosets, firsts = np.unique(histories.infoset[nodes], return_index=True)
     for infoset, node in zip(infosets.tolist(), nodes[firsts].tolist(), strict=True):
-      strategy = look_up(histories.state(node), int(histories.owner[infoset]))
+      strategy = blueprint.look_up(histories.state(node), int(histories.owner[infoset]))
       unknown[infoset] = strategy is None
       if strategy is not None:
         span = _entries_of(histories, infoset)

@@ -13,22 +13,16 @@ from spiel_cfr.bots import DrawingBot
 from spiel_cfr.games.openspiel import answers, loading
 from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.poker.deal import public_moves
 from spiel_cfr.poker.public_game import has_many_hands
 from spiel_cfr.policies import AnyPolicy
 from spiel_cfr.search.belief_search import BeliefSearch
-from spiel_cfr.search.cut_outs import SubgameSolver
-from spiel_cfr.search.gadgets import GADGETS, Gadget, find_gadget
-from spiel_cfr.search.hand_search import HandSearch
-from spiel_cfr.search.history_tree import HistoryTree, tree_of
-from spiel_cfr.search.local_search import LocalSearch
+from spiel_cfr.search.blueprint_search import BlueprintSearch
+from spiel_cfr.search.gadgets import Gadget, find_gadget
+from spiel_cfr.search.game_search import GameSearch, SearchLimits
+from spiel_cfr.search.hand_search import RiverSearch
 from spiel_cfr.search.lookahead import LeafValues, check_leaf_values
 from spiel_cfr.search.segments import check_view
-from spiel_cfr.search.states_above import StateAbove
 
-# The largest number of sequences of a linear program, the gadget's included. Larger subgames use iterations.
-_LP_SEQUENCES = 5000
-_ITERATIONS, _MOST_ITERATIONS, _ITERATIONS_TO_LEAVES = 1000, 1 << 30, 200
 _SOLVER = "dcfr"
 # The largest count of numbers that solutions keep from one game to the next.
 _KEPT = 50_000_000
@@ -108,41 +102,39 @@ class SearchBot(DrawingBot):
       check_leaf_values(leaf_values)
     self._leaf_values = leaf_values
     self._depth = arguments.positive_integer(depth, "depth")
-    self._beliefs: BeliefSearch | None = None
-    self._seconds = math.inf
-    if seconds is not None:
-      self._seconds = arguments.positive_number(seconds, "seconds")
     if iterations is not None:
       arguments.positive_integer(iterations, "iterations")
-    self._iterations = iterations
-    self._uses_programs = seconds is None and iterations is None
-    self._gadget = None if gadget is None else find_gadget(gadget, picks=leaf_values is None)
     arguments.one_of(solver, "solver", list(catalogue.SOLVERS))
-    self._solver = solver
-    self._limit = arguments.positive_integer(max_histories, "max_histories")
-    self._game: _Game | None = None
-    # By the public state where a search begins: the search, or the error that prevents it.
-    self._found: dict[StateAbove, LocalSearch | errors.SpielCFRError] = {}
-    self._found_of_hands: dict[tuple[int, ...], HandSearch | errors.GameError] = {}
-    compiled = getattr(self._policy, "compiled_game", None)
+    self._limits = SearchLimits(
+      None if gadget is None else find_gadget(gadget, picks=leaf_values is None),
+      solver,
+      iterations,
+      math.inf if seconds is None else arguments.positive_number(seconds, "seconds"),
+      arguments.positive_integer(max_histories, "max_histories"),
+    )
+    # The search in the game that is played, and OpenSpiel's strings of that game, with simultaneous moves and with
+    # turns.
+    self._search: GameSearch | None = None
+    self._names = set[str]()
+    compiled = getattr(self._reader.policy, "compiled_game", None)
     if compiled is not None:
       view = compiled.original.view
-      self._walk(self._take_up(view if view.is_whole else GameView(view.game)))
+      self._search_in(view if view.is_whole else GameView(view.game)).prepare()
 
   def restart(self) -> None:
     """Discards all solutions if they take too much memory."""
-    found = [*self._found.values(), *self._found_of_hands.values(), *filter(None, [self._beliefs])]
-    if sum(each.size for each in found if not isinstance(each, Exception)) > _KEPT:
-      self._forget()
+    if self._search is not None and self._search.size > _KEPT:
+      self._search = None
 
   def restart_at(self, state: Any) -> None:
     """Does what `restart` does, then walks the game of a state if it fits.
 
     Raises:
+      GameTooLargeError: see `get_policy`; only with `leaf_values`.
       UnsupportedGameError: see `get_policy`.
     """
     self.restart()
-    self._walk(self._game_of(state))
+    self._search_of(state).prepare()
 
   def get_policy(self, state: Any) -> list[tuple[int, float]]:
     """Returns (action, probability) for each legal action; empty where the player is not to move.
@@ -156,199 +148,40 @@ class SearchBot(DrawingBot):
       UnsupportedGameError: the game is not a constant-sum game of two players, or an infoset is reached after different
         numbers of moves.
     """
-    deadline = time.perf_counter() + self._seconds
+    deadline = time.perf_counter() + self._limits.seconds
     # In games with simultaneous moves, players also have legal actions at chance nodes.
     is_decision = answers.current_player(state) not in (CHANCE, TERMINAL)
     if not is_decision or not answers.legal_actions(state, self._player):
       return []
-    game = self._game_of(state)
-    own = game.view.own_state(state, self._player)
-    if self._leaf_values is not None:
-      return self._search_to_leaves(game, self._leaf_values).policy(own.history())
-    if game.has_many_hands:
-      return self._of_hands(game.view, own, deadline)
-    search = self._search_of(game, own, deadline)
-    if search is None:
-      return self._policy_at(own)
-    return search.policy(own.history(), self._choose, deadline)
+    search = self._search_of(state)
+    return search.policy(search.view.own_state(state, self._player), deadline)
 
-  def _search_to_leaves(self, game: "_Game", leaf_values: LeafValues) -> BeliefSearch:
-    if self._beliefs is None:
-      self._beliefs = BeliefSearch(
-        game.view,
-        self._player,
-        leaf_values,
-        self._depth,
-        self._iterations or _ITERATIONS_TO_LEAVES,
-        self._limit,
-        self._gadget or GADGETS["follow"],
-      )
-    return self._beliefs
-
-  def _look_up(self, state: Any, player: int) -> dict[int, float] | None:
-    """Returns the blueprint's probabilities of a player's actions; None if the blueprint has none."""
-    try:
-      return self._ask(state, player) or None
-    except (errors.PolicyError, KeyError):
-      return None
-
-  def _game_of(self, state: Any) -> "_Game":
+  def _search_of(self, state: Any) -> GameSearch:
+    """Returns the search in the game of a state."""
     game = answers.game_of(state)
-    name = str(game)
-    if self._game is None or name not in self._game.names:
-      self._game = self._take_up(GameView(loading.load_game(game)))
-      self._game.names.add(name)
-    return self._game
+    if self._search is not None and str(game) in self._names:
+      return self._search
+    result = self._search_in(GameView(loading.load_game(game)))
+    self._names.add(str(game))
+    return result
 
-  def _take_up(self, view: GameView) -> "_Game":
-    """Returns the game of a view, after discarding the solutions of any other game."""
-    if self._game is not None and str(view.game) in self._game.names:
-      return self._game
-    check_view(view)
-    self._forget()
-    return _Game(view)
+  def _search_in(self, view: GameView) -> GameSearch:
+    """Returns the search in a game, after discarding the solutions of any other game."""
+    name = str(view.game)
+    if self._search is None or name not in self._names:
+      check_view(view)
+      self._search, self._names = self._new_search(view), {name}
+    return self._search
 
-  def _forget(self) -> None:
-    self._game = self._beliefs = None
-    self._found.clear()
-    self._found_of_hands.clear()
-
-  def _walk(self, game: "_Game") -> None:
-    """Walks the game, if it fits, before the bot's first decision."""
-    self._game = game
-    if not game.has_many_hands and self._leaf_values is None:
-      self._begin(game, game.root, math.inf)
-
-  def _of_hands(self, view: GameView, state: Any, deadline: float) -> list[tuple[int, float]]:
-    """Returns the strategy at a decision in poker with many hands."""
-    problem = "public cards are still to be dealt"
-    moves = public_moves(view, state)
-    if moves is not None:
-      key = tuple(moves[0])
-      if key not in self._found_of_hands:
-        solver = SubgameSolver(self._solver, self._most_iterations, deadline)
-        # A game over vectors of hands has no infoset in which the opponent could pick a hand.
-        gadget = self._gadget or GADGETS["follow"]
-        if gadget.front == "pick":
-          gadget = GADGETS["follow"]
-        try:
-          self._found_of_hands[key] = HandSearch(
-            view, *moves, self._look_up, solver, self._player, gadget
-          )
-        except errors.GameError as error:
-          self._found_of_hands[key] = error
-      found = self._found_of_hands[key]
-      if isinstance(found, HandSearch):
-        return found.policy(state)
-      problem = str(found)
-    try:
-      return self._policy_at(state)
-    except errors.PolicyError as error:
-      raise errors.GameTooLargeError(f"{error} It can't be searched: {problem}.") from None
-
-  def _search_of(self, game: "_Game", state: Any, deadline: float) -> LocalSearch | None:
-    """Returns the search that covers a decision; None where the bot plays the blueprint."""
-    found = self._begin(game, game.root, deadline)
-    if isinstance(found, LocalSearch):
-      return found
-    history = tuple(state.history())
-    above, at = [game.root], game.view.new_initial_state()
-    for length, action in enumerate(history, 1):
-      try:
-        above.append(above[-1].child(history[:length], game.view, self._look_up, self._limit))
-      except errors.GameTooLargeError:
-        if self._look_up(state, self._player) is None:
-          raise
-        return None
-      game.view.apply(at, action)
-      if game.view.mover(at) == self._player:
-        search = self._first_search(game, above, at, deadline)
-        if search is not None:
-          return search
-        above = above[-1:]
-    return None
-
-  def _first_search(
-    self, game: "_Game", above: list[StateAbove], at: Any, deadline: float
-  ) -> LocalSearch | None:
-    """Returns the search below a decision; None where the bot plays the blueprint.
-
-    Args:
-      game: the game.
-      above: the public states since the bot's previous decision, including that of this decision.
-      at: the state of this decision.
-      deadline: the time by which the bot has to answer.
-
-    Raises:
-      SpielCFRError: the blueprint does not know the decision, and no search fits below any of these public states.
-    """
-    found = self._begin(game, above[-1], deadline)
-    if isinstance(found, LocalSearch):
-      return found
-    if self._look_up(at, self._player) is not None:
-      return None
-    # The blueprint gives no bounds after an action that it does not know. It does at public states before that action.
-    for earlier in reversed(above[:-1]):
-      found = self._begin(game, earlier, deadline)
-      if isinstance(found, LocalSearch):
-        return found
-    raise found
-
-  def _begin(
-    self, game: "_Game", start: StateAbove, deadline: float
-  ) -> LocalSearch | errors.SpielCFRError:
-    """Returns the search below a public state, or the error that prevents it."""
-    if start in self._found:
-      return self._found[start]
-    now = time.perf_counter()
-    until = now + (deadline - now) / 2
-    found: LocalSearch | errors.SpielCFRError
-    try:
-      if start is game.root:
-        tree = tree_of(game.view, self._limit, until)
-      else:
-        tree = HistoryTree(game.view, start.states, self._limit, start.probabilities, until)
-      found = LocalSearch(tree, self._policy, self._look_up, self._player)
-    except errors.GameTooLargeError as error:
-      if time.perf_counter() > until:
-        # The error is not kept, since another decision may have more time.
-        return error
-      found = error
-    except errors.PolicyError as error:
-      found = error
-    self._found[start] = found
-    return found
-
-  def _choose(self, num_sequences: int, deadline: float) -> tuple[Gadget, SubgameSolver]:
-    """Returns the gadget and the solver of a subgame."""
-    solver = SubgameSolver(self._solver, self._most_iterations, deadline)
-    if self._uses_programs and num_sequences <= _LP_SEQUENCES:
-      solver = SubgameSolver("lp")
-    return self._gadget or find_gadget(None, iterates=not solver.is_linear_program), solver
+  def _new_search(self, view: GameView) -> GameSearch:
+    if self._leaf_values is not None:
+      return BeliefSearch(view, self._player, self._leaf_values, self._depth, self._limits)
+    if has_many_hands(view.game):
+      return RiverSearch(view, self._player, self._reader, self._limits)
+    return BlueprintSearch(view, self._player, self._reader, self._limits)
 
   def twin(self) -> "SearchBot":
     """Returns a bot with the same arguments for the other player, without solutions."""
     result = copy.copy(self)
-    result._player, result._game, result._beliefs = 1 - self._player, None, None
-    result._found, result._found_of_hands = {}, {}
+    result._player, result._search = 1 - self._player, None
     return result
-
-  @property
-  def _most_iterations(self) -> int:
-    return self._iterations or (_ITERATIONS if self._seconds == math.inf else _MOST_ITERATIONS)
-
-
-class _Game:
-  """The game that a bot plays.
-
-  Attributes:
-    names: set of strings. OpenSpiel's strings of the game, with simultaneous moves and with turns.
-    view: the view of the game for walks.
-    has_many_hands: bool. True for poker over vectors of hands.
-    root: the first public state.
-  """
-
-  def __init__(self, view: GameView) -> None:
-    self.names, self.view = {str(view.game)}, view
-    self.has_many_hands = has_many_hands(view.game)
-    self.root = StateAbove([view.new_initial_state()], np.ones((3, 1)))

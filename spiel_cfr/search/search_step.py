@@ -8,9 +8,10 @@ from typing import NamedTuple, TypeVar
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr.search.cut_outs import Start, SubgameSolver
+from spiel_cfr.search.cut_outs import Start
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.search_tree import TOLERANCE, Blueprint, PublicState
+from spiel_cfr.search.subgame_solver import SubgameSolver
 
 AnyBlueprint = TypeVar("AnyBlueprint", bound=Blueprint)
 

@@ -1,5 +1,6 @@
-"""A game walked in segments: each begins at a public state and ends at the leaves of a lookahead."""
+"""A game walked in segments: each begins at a public state and ends at decisions, where the next ones begin."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.listed_tree import ListedTree
 from spiel_cfr.search.lookahead import Lookahead
@@ -27,11 +29,10 @@ def check_view(view: GameView) -> None:
 
 
 class Segment:
-  """The histories from a public state down to the leaves of its lookahead.
+  """The histories from a public state down to the first decisions after a number of moves.
 
   Attributes:
     tree: the public states of these histories; the first public state has index 0.
-    lookahead: the sequences of both players.
   """
 
   def __init__(
@@ -53,20 +54,54 @@ class Segment:
 
     Raises:
       GameTooLargeError: the segment has more histories.
-      UnsupportedGameError: see `HistoryTree` and `Lookahead`.
+      UnsupportedGameError: see `HistoryTree`.
     """
     self._more = view, depth, max_histories
-    histories = HistoryTree(view, states, max_histories, probabilities, depth=depth)
-    self.tree = ListedTree(None, histories)
-    self.lookahead = Lookahead(self.tree[0], depth)
+    self.tree = ListedTree(
+      None, HistoryTree(view, states, max_histories, probabilities, depth=depth)
+    )
     self._below: dict[int, Segment] = {}
 
-  def below(self, leaf: int) -> "Segment":
-    """Returns the segment below a leaf, given the leaf's position; each segment is walked once."""
-    if leaf not in self._below:
+  @functools.cached_property
+  def lookahead(self) -> Lookahead:
+    """The sequences of both players; raises UnsupportedGameError as `Lookahead` does."""
+    return Lookahead(self.tree[0], self._more[1])
+
+  def path(self, history: Sequence[int]) -> list[int]:
+    """Returns the indices of the histories along some moves, from the segment's first public state to its end.
+
+    Raises:
+      ArgumentError: the game has no such history.
+    """
+    histories = self.tree.histories
+    path = histories.path(history)
+    last = path[-1]
+    is_end = histories.mover[last] >= 0 and histories.infoset[last] == NONE
+    if histories.length[last] < len(history) and not is_end:
+      raise errors.ArgumentError(
+        f"{histories.view.game} has no history {list(history)}: its action {history[histories.length[last]]} is not "
+        "listed."
+      )
+    return path
+
+  def start(self, number: int, entries: Float64s | None = None) -> tuple[list[Any], Float64s]:
+    """Returns OpenSpiel's states in a public state of the segment, and their probabilities as of `HistoryTree`.
+
+    Args:
+      number: the index of the public state.
+      entries: float64 (entries,). A policy of both players; None for players who play to all states with probability 1.
+    """
+    tree, nodes = self.tree, self.tree.histories_of[number]
+    probabilities = np.ones((3, len(nodes)))
+    probabilities[0] = tree.histories.chance[nodes]
+    if entries is not None:
+      for player, reach in enumerate(tree.reach(entries)):
+        probabilities[1 + player] = reach[tree.row_of[player, nodes]]
+    return [tree.histories.state(node) for node in nodes.tolist()], probabilities
+
+  def below(self, number: int, entries: Float64s | None = None) -> "Segment":
+    """Returns the segment below a public state where this one ends; each is walked once. Arguments as for `start`."""
+    if number not in self._below:
       view, depth, max_histories = self._more
-      nodes = self.tree.histories_of[self.lookahead.leaves[leaf].number]
-      states = [self.tree.histories.state(node) for node in nodes.tolist()]
-      probabilities = np.stack([self.tree.histories.chance[nodes], *np.ones((2, len(nodes)))])
-      self._below[leaf] = Segment(view, states, probabilities, depth, max_histories)
-    return self._below[leaf]
+      self._below[number] = Segment(view, *self.start(number, entries), depth, max_histories)
+    return self._below[number]

@@ -112,7 +112,7 @@ def _play(
     leaf = _next_leaf(lookahead, ranges, found, exploration, rng)
     if leaf is None:
       return
-    segment = segment.below(leaf)
+    segment = segment.below(lookahead.leaves[leaf].number)
     first, second = (
       np.hstack(
         [

@@ -24,10 +24,11 @@ from spiel_cfr._util.doors import typed
 from spiel_cfr.evaluation.linear_program import solve_lp
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies.open_spiel import AnyPolicy
-from spiel_cfr.search.cut_outs import Pair, Start, SubgameSolver
+from spiel_cfr.search.cut_outs import Pair, Start
 from spiel_cfr.search.gadgets import GADGETS, Gadget, find_gadget
 from spiel_cfr.search.lookahead import Front, LeafValues, Lookahead, check_leaf_values
 from spiel_cfr.search.search_tree import PublicState
+from spiel_cfr.search.subgame_solver import SubgameSolver
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

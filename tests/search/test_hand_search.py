@@ -21,10 +21,10 @@ from spiel_cfr.games.compiled.counterfactual_values import backward_pass, gradie
 from spiel_cfr.poker import ranges
 from spiel_cfr.policies import forms
 from spiel_cfr.search import SearchBot
-from spiel_cfr.search.cut_outs import SubgameSolver
 from spiel_cfr.search.gadgets import find_gadget
 from spiel_cfr.search.rivers import RiverGame, RiverTree
 from spiel_cfr.search.search_step import search_step
+from spiel_cfr.search.subgame_solver import SubgameSolver
 
 # One hole card, and two.
 _GAMES = poker_games.UNIVERSAL_POKER[0], poker_games.UNIVERSAL_POKER[2]
@@ -302,7 +302,7 @@ def test_states_not_read_in_time_are_not_safe():
   bot = SearchBot(policy, 0, seconds=1e-6)
   with pytest.warns(search.UnsafeSearchWarning, match="more seconds"):
     assert sum(chance for _, chance in bot.get_policy(on_a_river())) == pytest.approx(1)
-  (found,) = bot._found_of_hands.values()
+  (found,) = bot._search._found.values()
   assert not found.gadget.is_safe
 
 

@@ -14,10 +14,10 @@ import spiel_cfr
 from spiel_cfr import errors, search
 from spiel_cfr.evaluation import evaluate, linear_program, sequence_form_matrices
 from spiel_cfr.policies import forms
-from spiel_cfr.search import cut_outs
 from spiel_cfr.search import resolve as resolve_function
-from spiel_cfr.search.cut_outs import SubgameSolver
+from spiel_cfr.search import subgame_solver
 from spiel_cfr.search.search_step import search_step
+from spiel_cfr.search.subgame_solver import SubgameSolver
 
 _SAFE = [name for name in search.GADGETS if name != "unsafe"]
 
@@ -437,7 +437,7 @@ def test_programs_need_one_copy_where_the_safe_gadget_has_two(leduc, searcher):
     lowest = np.full(theirs.shape[0], -np.inf)
     lowest[1 + int(game.infosets[other].position[0])] = 0.0
     wanted = linear_program.solve_program(payoffs, own, theirs, "simplex", lowest).fun
-    found = cut_outs.maximin_strategy(less)
+    found = subgame_solver.maximin_strategy(less)
     form = np.zeros(game.end)
     form[whole.here[searcher]] = found[less.here[searcher]]
     form[[tree.root for tree in game.treeplexes]] = 1.0

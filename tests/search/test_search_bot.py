@@ -10,11 +10,12 @@ from open_spiel.python import policy as open_spiel_policy
 
 import spiel_cfr
 from spiel_cfr import errors, poker, search
+from spiel_cfr.bots import PolicyReader
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import ranges
 from spiel_cfr.search import SearchBot, local_search, public_states, resolve
 from spiel_cfr.search.history_tree import HistoryTree
-from spiel_cfr.search.states_above import StateAbove
+from spiel_cfr.search.segments import Segment
 
 _DICE = "liars_dice(numdice=1,dice_sides=3)"
 _GOOFSPIEL = (
@@ -103,28 +104,20 @@ def test_public_states_from_the_root_on(name):
       here = wanted.setdefault(number, {})
       here[tuple(found.history(node))] = [float(column[node]) for column in columns]
 
-  def look_up(state, player):
-    return blueprint.action_probabilities(state, player)
-
-  level = [StateAbove([tree.game.view.new_initial_state()], np.ones((3, 1)))]
-  seen = []
-  while level:
-    for each in level:
-      histories = [tuple(state.history()) for state in each.states]
-      seen.append(dict(zip(histories, each.probabilities.T.tolist(), strict=True)))
-    below = []
-    for each in level:
-      after = {
-        (*state.history(), action)
-        for state in each.states
-        for action in state.legal_actions()
-        if not state.child(action).is_terminal()
-      }
-      while after:
-        child = each.child(min(after), tree.game.view, look_up, 10_000)
-        after -= {tuple(state.history()) for state in child.states}
-        below.append(child)
-    level = below
+  # Segments of one decision, from the root on, with the blueprint's probabilities.
+  view = tree.game.view
+  segments, seen = [Segment(view, [view.new_initial_state()], None, 1, 10_000)], []
+  while segments:
+    segment = segments.pop()
+    entries, _ = local_search.read_blueprint(segment.tree.histories, PolicyReader(blueprint))
+    for number in range(len(segment.tree)):
+      states, probabilities = segment.start(number, entries)
+      histories = [tuple(state.history()) for state in states]
+      node = segment.path(histories[0])[-1]
+      if segment.tree.histories.mover[node] >= 0 and segment.tree.histories.infoset[node] < 0:
+        segments.append(segment.below(number, entries))
+      else:
+        seen.append(dict(zip(histories, probabilities.T.tolist(), strict=True)))
   assert sorted(map(sorted, seen)) == sorted(map(sorted, wanted.values()))
   by_first = {min(each): each for each in wanted.values()}
   for each in seen:
@@ -180,9 +173,11 @@ def first_checks(state, actions):
 def test_reads_a_table_as_it_reads_any_policy(solved, action_filter, played):
   blueprint, view = blueprint_of(solved, 3, action_filter), GameView(pyspiel.load_game(played))
   found = HistoryTree(view, [view.new_initial_state()], 10_000)
-  entries, unknown = local_search._blueprint(found, None, SearchBot(blueprint, 0)._look_up)
+  table = blueprint.action_probability_array
+  named = {name: dict(enumerate(table[row])) for name, row in blueprint.state_lookup.items()}
+  entries, unknown = local_search.read_blueprint(found, PolicyReader(named))
   assert unknown.any() == (solved != played or action_filter is not None)
-  again = local_search._blueprint(found, blueprint, None)
+  again = local_search.read_blueprint(found, PolicyReader(blueprint))
   assert again[0].tolist() == entries.tolist()
   assert again[1].tolist() == unknown.tolist()
 
@@ -258,7 +253,7 @@ def test_a_step_that_changes_nothing_leaves_the_blueprint_before_it(monkeypatch)
   monkeypatch.setattr(local_search, "search_step", lambda before, *arguments: (before, step))
   bot = SearchBot(blueprint_of("kuhn_poker"), 0)
   bot.get_policy(pyspiel.load_game("kuhn_poker").new_initial_state().child(0).child(1))
-  ((first, second),) = (found._solved.values() for found in bot._found.values())
+  ((first, second),) = (found._solved.values() for found in bot._search._found.values())
   begins = [each.play.gifts_from for each in (first, second, second.playing(first.entries))]
   assert begins == [0, 9, 9]
   assert first._gifts.any() and not second._gifts.any()
@@ -328,8 +323,8 @@ def test_ranges_lead_to_the_river():
   for action in (1, 1, 15):
     state.apply_action(action)
   assert sum(chance for _, chance in first.get_policy(state)) == pytest.approx(1)
-  (found,) = first._found_of_hands.values()
-  ranges = found._ranges(GameView(game), first._look_up)
+  (found,) = first._search._found.values()
+  ranges = found._ranges(GameView(game), first._reader)
   hands = found._deal.hands[found._tree.game.tree.boards[0].hands[1]] // 4
   assert (ranges[0] == 1).all()
   assert ((ranges[1] > 0) == (hands[:, 0] == hands[:, 1])).all()

@@ -10,7 +10,7 @@ from blueprints import blueprint
 
 import spiel_cfr
 from spiel_cfr import errors, poker, search
-from spiel_cfr.search import local_search, search_bot, subgames
+from spiel_cfr.search import blueprint_search, local_search, subgames
 from spiel_cfr.search.rivers import RiverTree
 
 _DICE = "liars_dice(dice_sides=3)"
@@ -132,7 +132,7 @@ def test_a_walk_that_ran_out_of_time_is_tried_again(monkeypatch):
   state = pyspiel.load_game("kuhn_poker").new_initial_state().child(0).child(1)
   game = trees("kuhn_poker")[0].game
   table = spiel_cfr.policies.to_dict(game, spiel_cfr.policies.uniform(game))
-  bot, tree_of, calls = search.SearchBot(table, 0, seconds=0.5), search_bot.tree_of, []
+  bot, tree_of, calls = search.SearchBot(table, 0, seconds=0.5), blueprint_search.tree_of, []
 
   def slow(view, limit, deadline):
     calls.append(deadline)
@@ -141,12 +141,12 @@ def test_a_walk_that_ran_out_of_time_is_tried_again(monkeypatch):
       raise errors.GameTooLargeError("too late")
     return tree_of(view, limit, deadline)
 
-  monkeypatch.setattr(search_bot, "tree_of", slow)
+  monkeypatch.setattr(blueprint_search, "tree_of", slow)
   bot.get_policy(state)
-  assert bot._game.root not in bot._found
+  assert None not in bot._search._found
   bot.get_policy(state)
   assert len(calls) == 2
-  assert isinstance(bot._found[bot._game.root], local_search.LocalSearch)
+  assert isinstance(bot._search._found[None], local_search.LocalSearch)
 
 
 @pytest.mark.parametrize(("solver", "gadget"), [("lp", "safe"), ("dcfr", "follow")])

@@ -75,8 +75,9 @@ def test_the_game_is_walked_only_as_far_as_it_is_played(monkeypatch):
       assert answer is None or sum(chance for _, chance in answer) == pytest.approx(1.0)
       state.apply_action(state.legal_actions()[1 if len(state.legal_actions()) > 1 else 0])
   assert sizes and max(sizes) < 5000
+  (segment, *_) = bot._search._solved
   with pytest.raises(errors.ArgumentError, match="has no history"):
-    bot._beliefs.policy([0, 0, 99])
+    segment.path([0, 0, 99])
   with pytest.raises(errors.GameTooLargeError):
     search.SearchBot(None, 0, leaf_values=search.no_values, max_histories=100).get_policy(
       game.new_initial_state().child(0).child(0)

@@ -13,10 +13,10 @@ import spiel_cfr
 from spiel_cfr import errors, search
 from spiel_cfr.games import compile_vector_game
 from spiel_cfr.policies import forms
-from spiel_cfr.search import resolve as resolve_function
 from spiel_cfr.search import forest_tree
-from spiel_cfr.search.cut_outs import SubgameSolver
+from spiel_cfr.search import resolve as resolve_function
 from spiel_cfr.search.history_tree import HistoryTree
+from spiel_cfr.search.subgame_solver import SubgameSolver
 
 _DICE = "liars_dice(dice_sides=4)"
 _GADGETS = [*search.GADGETS, search.Gadget("choice", reach=True, mixed=0.5)]
