@@ -21,7 +21,7 @@ class PolicyReader:
   """A policy in any form that bots accept, asked at states of OpenSpiel.
 
   Attributes:
-    policy: the policy: a mapping, or a policy of OpenSpiel.
+    policy: Any. A mapping from infostates to action -> probability, or a policy of OpenSpiel, in Python or C++.
   """
 
   def __init__(self, policies: AnyPolicy) -> None:

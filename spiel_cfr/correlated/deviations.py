@@ -133,7 +133,7 @@ def make_memories(game: CompiledGame, name: str) -> Memories:
     GameTooLargeError: there are more than 2^26 regrets.
   """
   chosen = DEVIATIONS[name]
-  layout = _Layout(game, name)
+  layout = _MemoryLists(game, name)
   owner = np.repeat(np.arange(game.num_infosets), np.diff(layout.begin))
   node, above, trigger, triggered = np.array(layout.rows, np.int64).reshape(-1, 4).T
   followed = node == layout.sequence_above[owner]
@@ -194,7 +194,7 @@ class _Memory(NamedTuple):
   is_triggered: int
 
 
-class _Layout:
+class _MemoryLists:
   """Growing lists of memories, infoset by infoset; see `Memories` for the attributes not described here.
 
   Attributes:

@@ -8,10 +8,10 @@ from spiel_cfr.search.played_policy import played_policy
 from spiel_cfr.search.public_states import public_states
 from spiel_cfr.search.resolve import Resolved, resolve
 from spiel_cfr.search.search_bot import SearchBot
-from spiel_cfr.search.search_step import Step
+from spiel_cfr.search.search_step import SearchStep
 from spiel_cfr.search.search_tree import PublicState, SearchTree
 from spiel_cfr.search.self_play import no_values, self_play
-from spiel_cfr.search.subgames import Bounds, Solution, Subgame
+from spiel_cfr.search.subgames import Bounds, Subgame, SubgameSolution
 from spiel_cfr.search.value_network import Examples, ValueNetwork, learn_values
 
 __all__ = [
@@ -24,11 +24,11 @@ __all__ = [
   "Resolved",
   "ResponseValues",
   "SearchBot",
+  "SearchStep",
   "SearchTree",
-  "Solution",
   "SolvedValues",
-  "Step",
   "Subgame",
+  "SubgameSolution",
   "UnsafeSearchWarning",
   "ValueNetwork",
   "learn_values",

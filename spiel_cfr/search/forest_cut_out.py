@@ -35,14 +35,14 @@ class Forests(Protocol):
   Attributes:
     name: the game's string.
     forests: by player, the forest of its private states.
-    actions: int64 (entries,). The action of OpenSpiel of each entry.
   """
 
   name: str
   forests: tuple[PrivateForest, PrivateForest]
 
   @property
-  def actions(self) -> Int64s: ...
+  def actions(self) -> Int64s:
+    """The action of OpenSpiel of each entry, shape (entries,)."""
 
   def rows(self, number: int, player: int) -> Int64s:
     """Returns the rows of a player's private states at a public state, given its index."""
@@ -57,7 +57,7 @@ class Forests(Protocol):
     """Returns a player's last information state string at a row."""
 
 
-class _Ends(NamedTuple):
+class _SubgameEnds(NamedTuple):
   """Pairs of rows where the game ends in subgames, subgame by subgame.
 
   Attributes:
@@ -71,7 +71,7 @@ class _Ends(NamedTuple):
   weights: Float64s
 
 
-def _ends(tree: Forests, starts: Sequence[Start], tops: Sequence[Int64s]) -> _Ends:
+def _ends(tree: Forests, starts: Sequence[Start], tops: Sequence[Int64s]) -> _SubgameEnds:
   pairs = [tree.end_pairs(tree.below(start.number)) for start in starts]
   first, second, payoffs = (np.concatenate(own) for own in zip(*pairs, strict=True))
   rows = np.stack([first, second])
@@ -83,7 +83,7 @@ def _ends(tree: Forests, starts: Sequence[Start], tops: Sequence[Int64s]) -> _En
     weights *= at_top[top[rows[player]]]
   alive = weights > 0
   sign = 1 - 2 * starts[0].searcher
-  return _Ends(rows[:, alive], sign * payoffs[alive], weights[alive])
+  return _SubgameEnds(rows[:, alive], sign * payoffs[alive], weights[alive])
 
 
 def cut_out(
@@ -111,9 +111,9 @@ def cut_out(
   ]
   ends = _ends(tree, starts, tops)
   searcher_infosets, opponent_infosets = (
-    _Infosets(tree, player, tops[player], ends.rows[player]) for player in (searcher, opponent)
+    _WholeInfosets(tree, player, tops[player], ends.rows[player]) for player in (searcher, opponent)
   )
-  searcher_side = _Side(tree, searcher)
+  searcher_side = _BuiltInfosets(tree, searcher)
   searcher_side.add_infosets(searcher_infosets, "", 0)
   searcher_last = searcher_infosets.sequences(tree.forests[searcher].last[ends.rows[searcher]], 0)
   roots = find_roots(starts, [tree.rows(start.number, opponent) for start in starts], gadget)
@@ -150,10 +150,10 @@ def _leaves(
   tree: Forests,
   opponent: int,
   front: GadgetFront,
-  infosets: "_Infosets",
-  ends: _Ends,
+  infosets: "_WholeInfosets",
+  ends: _SubgameEnds,
   place: Int64s,
-) -> tuple["_Side", Int64s, Float64s]:
+) -> tuple["_BuiltInfosets", Int64s, Float64s]:
   """Returns the opponent's infosets, its last sequence at each leaf, and the searcher's payoffs at the leaves.
 
   Leaves of the gadget come first. The ends of the subgames follow, once for each copy.
@@ -166,7 +166,7 @@ def _leaves(
     ends: the pairs of rows where the game ends.
     place: int64 (rows,). The J of each of the opponent's rows.
   """
-  side = _Side(tree, opponent)
+  side = _BuiltInfosets(tree, opponent)
   side.add_front(front)
   sequences, values = [front.sequences], [front.values]
   last_entry, at_end = tree.forests[opponent].last[ends.rows[opponent]], place[ends.rows[opponent]]
@@ -180,8 +180,8 @@ def _leaves(
 def _game(
   name: str,
   searcher: int,
-  searcher_side: "_Side",
-  opponent_side: "_Side",
+  searcher_side: "_BuiltInfosets",
+  opponent_side: "_BuiltInfosets",
   pairs: Int64s,
   values: Float64s,
 ) -> EnumeratedGame:
@@ -243,8 +243,8 @@ class _Names(Sequence[str]):
     return list, (list(self),)
 
 
-class _Side:
-  """A player's infosets in a subgame, in the order of their sequences."""
+class _BuiltInfosets:
+  """A player's infosets in the game that is built, in the order of their sequences."""
 
   def __init__(self, tree: Forests, player: int) -> None:
     """Begins without infosets."""
@@ -258,7 +258,7 @@ class _Side:
     self.actions.append(concatenated_ranges(np.zeros_like(front.counts), front.counts))
     self.parents.append(np.zeros_like(front.counts))
 
-  def add_infosets(self, infosets: "_Infosets", label: str, otherwise: Any) -> int:
+  def add_infosets(self, infosets: "_WholeInfosets", label: str, otherwise: Any) -> int:
     """Adds a copy of infosets of the whole game, and returns the first sequence of the copy.
 
     Args:
@@ -274,8 +274,8 @@ class _Side:
     return start
 
 
-class _Infosets:
-  """A player's infosets in the subgames, in the order of their rows.
+class _WholeInfosets:
+  """A player's infosets of the whole game that are in the subgames, in the order of their rows.
 
   Attributes:
     rows: int64 (infosets,). The row of each infoset.

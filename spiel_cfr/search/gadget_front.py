@@ -53,7 +53,7 @@ def find_roots(starts: Sequence[Start], rows: Sequence[Int64s], gadget: Gadget) 
   return Roots(*(np.concatenate(own, axis=-1) for own in zip(*parts, strict=True)))
 
 
-class Copy(NamedTuple):
+class OpponentCopy(NamedTuple):
   """One way in which the opponent enters its infosets.
 
   Attributes:
@@ -71,7 +71,7 @@ class GadgetFront:
   """The opponent's moves before the subgames.
 
   Attributes:
-    label: the beginning of the names of the gadget's infosets.
+    label: str. The beginning of the names of the gadget's infosets.
     rows: int64 (infosets,). The row of each of these infosets; `NONE` for a pick.
     counts: int64 (infosets,). The number of actions of each of these infosets.
     sequences: int64 (leaves,). The opponent's sequences at the gadget's own leaves.
@@ -101,8 +101,8 @@ class GadgetFront:
       self.counts = np.full(number, 2)
       self.label, self.rows = "choice: ", roots.row
       enters, self.sequences, self.values = 2 + 2 * group, 1 + 2 * group, -pays[0]
-    self.copies = [Copy("", enters, ways[0])]
-    self.copies += [Copy("dealt: ", empty, share) for share in ways[1:]]
+    self.copies = [OpponentCopy("", enters, ways[0])]
+    self.copies += [OpponentCopy("dealt: ", empty, share) for share in ways[1:]]
 
   def bonus_in(self, game: EnumeratedGame, opponent: int) -> Bonus | None:
     """Returns the bonus of a linear program; None without a bonus."""

@@ -11,6 +11,9 @@ the public state. A gadget determines how the opponent comes to each of its priv
     margin the bound v(J), or v(J) + g(J), minus C'(J)
 
 If all margins are at least 0, the searcher's new strategy is at most as exploitable as its blueprint.
+
+Three modules build gadgets: `gadget_front` in front of subgames that are cut out as games, `poker.choice_front` in
+front of rivers, and `lookahead` in front of subgames that stop at leaves.
 """
 
 import dataclasses

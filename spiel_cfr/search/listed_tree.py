@@ -47,7 +47,7 @@ class ListedTree(ForestTree):
   Attributes:
     histories: the histories as arrays.
     state_of: int64 (histories,). The index of each history's public state; `NONE` at terminal histories.
-    histories_of: for each public state, int64 (histories,). Its histories, in order.
+    histories_of: list. For each public state, int64 (histories,): its histories, in order.
     row_of: int64 (2, histories). Each player's row at each history.
     ends_of_game: `Ends`. The pairs of rows where the game ends.
   """
@@ -143,6 +143,7 @@ class ListedTree(ForestTree):
 
   @functools.cached_property
   def actions(self) -> Int64s:
+    """See `ForestTree.actions`."""
     return np.concatenate(self.histories.actions)
 
   def rows(self, number: int, player: int) -> Int64s:
@@ -166,10 +167,12 @@ class ListedTree(ForestTree):
 
   @functools.cached_property
   def num_end_pairs(self) -> Int64s:
+    """See `ForestTree.num_end_pairs`."""
     return np.diff(self.ends_of_game.begins)
 
   @functools.cached_property
   def movers(self) -> tuple[Int64s, Int64s]:
+    """See `ForestTree.movers`."""
     goes_on = np.flatnonzero(self.histories.mover != TERMINAL)
     pairs = np.unique(3 * self.state_of[goes_on] + 1 + self.histories.mover[goes_on])
     return pairs // 3, pairs % 3 - 1

@@ -7,7 +7,6 @@ iteration follows CFR-D of Burch, Johanson and Bowling, "Solving Imperfect Infor
 each column.
 """
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -20,6 +19,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.search.cut_outs import Pair
 from spiel_cfr.search.forest_tree import ForestTree, forest_of
+from spiel_cfr.search.player_sequences import PlayerSequences
 from spiel_cfr.search.private_forest import NONE
 from spiel_cfr.search.search_tree import PublicState
 
@@ -55,7 +55,8 @@ class Found(NamedTuple):
   """The solution of a subgame of limited depth, with a column for each pair of ranges.
 
   Attributes:
-    strategies: by player, float64 (actions, columns). The average strategies, in the order of `Side.entries`.
+    strategies: by player, float64 (actions, columns). The average strategies, in the order of
+      `PlayerSequences.entries`.
     values: by player, float64 (private states, columns). The average counterfactual values at the public state.
     leaf_ranges: float64 (leaves, 2, width, columns). The average ranges at the leaves.
     leaf_values: float64 (leaves, 2, width, columns). The average counterfactual values at the leaves.
@@ -97,128 +98,6 @@ class _Choice:
     self._regrets = np.maximum(self._regrets + self._predicted, 0.0)
 
 
-class Level(NamedTuple):
-  """A player's infosets after one number of moves.
-
-  Attributes:
-    begin: the first sequence of their actions.
-    end: one past the last sequence of their actions.
-    starts: int64 (infosets,). The position of each infoset's first action among these sequences.
-    owner: int64 (actions,). The position of each action's infoset in the level.
-    parent: int64 (infosets,). The sequence before each infoset.
-    gather: float64 (sequences, infosets), sparse. It adds each infoset's value to the sequence before the infoset.
-  """
-
-  begin: int
-  end: int
-  starts: Int64s
-  owner: Int64s
-  parent: Int64s
-  gather: Any
-
-
-class Side:
-  """A player's sequences: its private states at the public state, then the actions of its infosets, parents first.
-
-  Attributes:
-    entries: int64 (actions,). The entries of the actions in the tree.
-    num_roots: the number of private states at the public state.
-    size: the number of sequences.
-    levels: the infosets.
-    sequence: int64 (rows,). The last sequence before each row of the tree; `NONE` outside the subgame.
-  """
-
-  def __init__(self, tree: ForestTree, player: int, inside: Int64s, ends: Sequence[Int64s]) -> None:
-    """Orders the sequences.
-
-    Args:
-      tree: the public states.
-      player: the player.
-      inside: int64 (public states,). The indices of the public states above the leaves, in order; the root is first.
-      ends: int64 arrays. The player's rows where the game ends, and at leaves.
-    """
-    forest, roots = tree.forests[player], tree.rows(int(inside[0]), player)
-    rows = np.concatenate([tree.rows(number, player) for number in inside.tolist()])
-    is_inside = np.zeros(len(forest.above), bool)
-    is_inside[rows] = True
-    entries = np.flatnonzero(forest.deciding >= 0)
-    entries = entries[is_inside[forest.deciding[entries]]]
-    deciding = forest.deciding[entries]
-    order = np.argsort(deciding, kind="stable")
-    self.entries, deciding = entries[order], deciding[order]
-    self.num_roots, self.size = len(roots), len(roots) + len(entries)
-    sequence_of_entry = np.full(forest.num_entries, NONE)
-    sequence_of_entry[self.entries] = len(roots) + np.arange(len(entries))
-    self.sequence = np.full(len(is_inside), NONE)
-    self.sequence[roots] = np.arange(len(roots))
-    reached = np.unique(np.concatenate([rows, *ends]))
-    for begin, end in itertools.pairwise(forest.begins):
-      level = reached[slice(*np.searchsorted(reached, [begin, end]))]
-      level = level[self.sequence[level] == NONE]
-      entry = forest.entry[level]
-      before = self.sequence[forest.above[level]]
-      self.sequence[level] = np.where(entry >= 0, sequence_of_entry[entry], before)
-    cuts = len(roots) + np.searchsorted(deciding, forest.begins)
-    self.levels = [
-      self._level(int(begin), int(end), deciding[begin - len(roots) : end - len(roots)])
-      for begin, end in itertools.pairwise(cuts)
-      if end > begin
-    ]
-
-  def _level(self, begin: int, end: int, deciding: Int64s) -> Level:
-    infosets, starts, owner = np.unique(deciding, return_index=True, return_inverse=True)
-    parent = self.sequence[infosets]
-    ones, count = np.ones(len(infosets)), len(infosets)
-    gather = scipy.sparse.csr_matrix((ones, (parent, np.arange(count))), (self.size, count))
-    return Level(begin, end, starts, owner, parent, gather)
-
-  def strategy(self, numbers: Float64s) -> Float64s:
-    """Returns numbers of actions as probabilities, uniform where an infoset has only zeros; shape (sequences, columns).
-
-    Args:
-      numbers: float64 (sequences, columns). Rows of private states are returned unchanged.
-    """
-    result = numbers.copy()
-    for level in self.levels:
-      own = numbers[level.begin : level.end]
-      totals = np.add.reduceat(own, level.starts, axis=0)[level.owner]
-      even = (1 / np.bincount(level.owner))[level.owner, None]
-      result[level.begin : level.end] = np.where(
-        totals > 0, own / np.where(totals > 0, totals, 1.0), even
-      )
-    return result
-
-  def reach(self, first: Float64s, strategy: Float64s) -> Float64s:
-    """Returns the probability that the player plays to each sequence, and a last row of zeros.
-
-    Args:
-      first: float64 (private states, columns). The player's range.
-      strategy: float64 (sequences, columns). The result of `strategy`.
-    """
-    result = np.zeros((self.size + 1, first.shape[1]))
-    result[: self.num_roots] = first
-    for level in self.levels:
-      own = slice(level.begin, level.end)
-      result[own] = result[level.parent[level.owner]] * strategy[own]
-    return result
-
-  def regrets(self, utilities: Float64s, strategy: Float64s) -> Float64s:
-    """Returns the regrets of an iteration, shape (sequences, columns), 0 at private states.
-
-    Args:
-      utilities: float64 (sequences, columns). The utility of each sequence without the player's later actions. The
-        method adds the later actions in place.
-      strategy: float64 (sequences, columns). The strategy of the iteration.
-    """
-    result = np.zeros_like(utilities)
-    for level in reversed(self.levels):
-      own = utilities[level.begin : level.end]
-      values = np.add.reduceat(strategy[level.begin : level.end] * own, level.starts, axis=0)
-      result[level.begin : level.end] = own - values[level.owner]
-      utilities += level.gather @ values
-    return result
-
-
 class Lookahead:
   """The subgame from a public state down to its leaves.
 
@@ -227,7 +106,7 @@ class Lookahead:
     leaves: tuple of `PublicState`. The public states where the subgame stops.
     counts: int64 (leaves, 2). The number of private states of each player at the leaves.
     chances: float64 (leaves, width, width). Chance's probability of each pair of private states at the leaves.
-    sides: a pair of `Side`. The sequences of each player.
+    sides: a pair of `PlayerSequences`. The sequences of each player.
   """
 
   def __init__(self, root: PublicState, depth: int) -> None:
@@ -251,7 +130,7 @@ class Lookahead:
       for player in (0, 1)
     ]
     first, second = (
-      Side(tree, player, inside, [ends[player], at_leaves[player]]) for player in (0, 1)
+      PlayerSequences(tree, player, inside, [ends[player], at_leaves[player]]) for player in (0, 1)
     )
     self.sides = first, second
     places = first.sequence[ends[0]], second.sequence[ends[1]]
@@ -261,7 +140,8 @@ class Lookahead:
     self._states: dict[int, tuple[PublicState, ...]] = {}
     shape = len(leaves), 2, int(self.counts.max(initial=1))
     self._is_private = np.arange(shape[2]) < self.counts[:, :, None]
-    # The sequence before each private state at the leaves. Beyond the last private state, the last row of `Side.reach`.
+    # The sequence before each private state at the leaves. Beyond the last private state, the last row of
+    # `PlayerSequences.reach`.
     self._before = np.empty(shape, np.int64)
     self._gather: list[Any] = []
     for player, side in enumerate(self.sides):

@@ -19,7 +19,7 @@ from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.search.gadgets import Gadget, find_gadget
 from spiel_cfr.search.public_states import DEFAULT_MAX_HISTORIES, check_cut, public_states
-from spiel_cfr.search.search_step import Step, search_step
+from spiel_cfr.search.search_step import SearchStep, search_step
 from spiel_cfr.search.search_tree import Blueprint, PublicState, SearchTree
 from spiel_cfr.search.subgame_solver import SubgameSolver
 
@@ -46,7 +46,7 @@ class Resolved(SolvedPolicy):
   probabilities: Float64s = dataclasses.field()
   blueprint_exploitability: float
   exploitability: float
-  steps: tuple[Step, ...]
+  steps: tuple[SearchStep, ...]
   is_complete: bool
 
   def __repr__(self) -> str:
@@ -177,7 +177,7 @@ def _measured(
   tree: SearchTree,
   blueprint: Float64s,
   entries: Float64s,
-  steps: Sequence[Step],
+  steps: Sequence[SearchStep],
   is_complete: bool,
 ) -> Resolved:
   """Returns a policy with its exploitability and that of the blueprint; both policies have shape (entries,)."""
@@ -222,7 +222,7 @@ class _Checkpoint:
     text = repr((tree.game.digest, indices, options)).encode() + start.tobytes()
     self._run = hashlib.sha256(text).hexdigest()
 
-  def read(self) -> tuple[Float64s, list[Step]]:
+  def read(self) -> tuple[Float64s, list[SearchStep]]:
     """Returns the policy and the finished steps in the file. Without a file, the blueprint and no steps."""
     if self._path is None or not os.path.exists(self._path):
       return self._start.copy(), []
@@ -232,7 +232,7 @@ class _Checkpoint:
         raise errors.CheckpointMismatchError(
           f"{self._path} belongs to another game or blueprint, or to other arguments. Give another file, or delete it."
         )
-      entries, steps = arrays["entries"], [Step(*step) for step in header["steps"]]
+      entries, steps = arrays["entries"], [SearchStep(*step) for step in header["steps"]]
       require_array(entries, "entries", np.float64, len(self._start))
     except (KeyError, TypeError, ValueError) as error:
       if isinstance(error, errors.SpielCFRError):
@@ -240,7 +240,7 @@ class _Checkpoint:
       raise errors.FileFormatError(f"{self._path} is not a {_KIND}: {error}.") from error
     return entries, steps
 
-  def write(self, entries: Float64s, steps: Sequence[Step]) -> None:
+  def write(self, entries: Float64s, steps: Sequence[SearchStep]) -> None:
     """Saves the policy and the finished steps."""
     if self._path is not None:
       header = {"run": self._run, "steps": [dataclasses.astuple(step) for step in steps]}

@@ -234,7 +234,7 @@ class RiverGame:
     if front is not None:
       offered = np.zeros_like(reaches[front]) if offers is None else offers
       behind, self._first = with_choice(behind, front, offered, dealt), FRONT
-    self.game = _Subgame(rivers.game, behind)
+    self.game = _RiverCompiledGame(rivers.game, behind)
 
   def places(self, player: int) -> tuple[Int64s, Int64s]:
     """Returns the sequences of a player's actions in the river, and those of the same actions in the whole game.
@@ -252,7 +252,7 @@ class RiverGame:
     return np.concatenate(here), np.concatenate(there)
 
 
-class _Subgame(PublicTreeGame):
+class _RiverCompiledGame(PublicTreeGame):
   """A river as a compiled game. It has no OpenSpiel states, because those of the whole game begin at the root."""
 
   tree: HandTree

@@ -17,7 +17,7 @@ AnyBlueprint = TypeVar("AnyBlueprint", bound=Blueprint)
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
+class SearchStep:
   """The result of re-solving some public states together, for one player.
 
   Attributes:
@@ -62,7 +62,7 @@ def search_step(
   *,
   keeps_gains: bool = False,
   stop: Callable[[], bool] = lambda: False,
-) -> tuple[AnyBlueprint, Step]:
+) -> tuple[AnyBlueprint, SearchStep]:
   """Re-solves public states, none of which is below another, and keeps the new strategies that are safe.
 
   Args:
@@ -132,10 +132,10 @@ def step_between(
   unreached: int = 0,
   refused: int = 0,
   margins: Sequence[Float64s] = (),
-) -> Step:
+) -> SearchStep:
   """Returns the summary of a step that leads from one blueprint to another; `begin` is by `time.perf_counter`."""
   lengths = [state.length for state in states]
-  return Step(
+  return SearchStep(
     player=before.searcher,
     length=min(lengths),
     max_length=max(lengths),

@@ -38,7 +38,7 @@ class Bounds:
   Attributes:
     searcher: the player whose strategy is re-solved.
     limits: float64 (the opponent's private states,). The largest counterfactual values that the opponent may have, in
-      the scale of the searcher's range. `Solution.values` of an earlier solution are an example.
+      the scale of the searcher's range. `SubgameSolution.values` of an earlier solution are an example.
     gifts: float64 (the opponent's private states,). Amounts added to the limits by gadgets whose `reach` is true; 0 by
       default.
     gadget: a name in `GADGETS`, or a `Gadget`. The default is "safe" for a linear program, and "follow" for an
@@ -96,7 +96,7 @@ class Bounds:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Solution:
+class SubgameSolution:
   """The solution of a subgame.
 
   Attributes:
@@ -201,7 +201,7 @@ class Subgame:
     gadget, limits = self._gadget(iterates=False)
     return self._tree.cut_out([self._begin(gadget, limits)], gadget).game
 
-  def solve(self, solver: str | None = None, iterations: int = 1000) -> Solution:
+  def solve(self, solver: str | None = None, iterations: int = 1000) -> SubgameSolution:
     """Solves the subgame.
 
     Args:
@@ -233,9 +233,9 @@ class Subgame:
       strategies[cut.there[player]] = uniform[cut.there[player]]
       cut.write(found, strategies, player)
     values = self._values(strategies, with_bounds)
-    return Solution(tree.behavioral_form(strategies), values)
+    return SubgameSolution(tree.behavioral_form(strategies), values)
 
-  def _solve_to_leaves(self, leaf_values: LeafValues, iterations: int) -> Solution:
+  def _solve_to_leaves(self, leaf_values: LeafValues, iterations: int) -> SubgameSolution:
     """Returns the solution of the subgame above the leaves; its values are averages over all iterations."""
     lookahead, front, searcher = Lookahead(self.public_state, self._depth), None, self._searcher
     gadget, limits = self._gadget(iterates=True)
@@ -248,7 +248,7 @@ class Subgame:
     for player in (0, 1) if front is None else (searcher,):
       strategies[lookahead.sides[player].entries] = found.strategies[player][:, 0]
     values = found.values[0][:, 0], found.values[1][:, 0]
-    return Solution(self._tree.behavioral_form(strategies), values)
+    return SubgameSolution(self._tree.behavioral_form(strategies), values)
 
   def _values(self, strategies: Float64s, with_bounds: bool) -> Pair:
     """Returns the counterfactual values of both players; with bounds, only the searcher has a strategy."""

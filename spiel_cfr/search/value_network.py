@@ -58,7 +58,7 @@ class _Facts(NamedTuple):
     return np.stack([first, second], axis=1)
 
 
-class _Encoder:
+class _PublicStateEncoder:
   """Conversion of public states to arrays; each public state is converted once.
 
   Attributes:
@@ -131,7 +131,7 @@ class ValueNetwork:
   @typed
   def __init__(
     self,
-    encoder: _Encoder,
+    encoder: _PublicStateEncoder,
     network: Approximator,
     parameters: Array,
     scale: float,
@@ -185,7 +185,7 @@ def learn_values(
     raise errors.ArgumentError("examples must contain at least one public state.")
   width = max(each.ranges.shape[2] for each in examples)
   learned = network if isinstance(network, ValueNetwork) else None
-  encoder = learned._encoder if learned else _Encoder(width)
+  encoder = learned._encoder if learned else _PublicStateEncoder(width)
   ranges, values = (
     np.concatenate([_resized(own, encoder.width) for own in arrays])
     for arrays in zip(*((each.ranges, each.values) for each in examples), strict=True)

@@ -90,6 +90,7 @@ class VectorTree(ForestTree):
 
   @functools.cached_property
   def actions(self) -> Int64s:
+    """See `ForestTree.actions`."""
     tree, result = self.game.tree, np.full(self.game.end, NONE)
     sequences = self.cells >= 0
     result[self.cells[sequences]] = np.repeat(tree.action, sequences.sum(axis=1))
@@ -145,6 +146,7 @@ class VectorTree(ForestTree):
 
   @functools.cached_property
   def num_end_pairs(self) -> Int64s:
+    """See `ForestTree.num_end_pairs`."""
     tree = self.game.tree
     pairs = np.count_nonzero(self.chances, axis=(1, 2))[tree.kind]
     ends = np.bincount(tree.node_of_edge[tree.child < 0], minlength=tree.num_nodes)
@@ -162,6 +164,7 @@ class VectorTree(ForestTree):
 
   @functools.cached_property
   def movers(self) -> tuple[Int64s, Int64s]:
+    """See `ForestTree.movers`."""
     return np.arange(len(self)), self.game.tree.player.astype(np.int64)
 
   def length(self, number: int) -> int:

@@ -249,7 +249,7 @@ def test_bad_input():
 
 
 def test_a_step_that_changes_nothing_leaves_the_blueprint_before_it(monkeypatch):
-  step = search.Step(0, 9, 9, 0, 0, 1, np.nan, 0.0, 0.0, 0.0)
+  step = search.SearchStep(0, 9, 9, 0, 0, 1, np.nan, 0.0, 0.0, 0.0)
   monkeypatch.setattr(local_search, "search_step", lambda before, *arguments: (before, step))
   bot = SearchBot(blueprint_of("kuhn_poker"), 0)
   bot.get_policy(pyspiel.load_game("kuhn_poker").new_initial_state().child(0).child(1))
