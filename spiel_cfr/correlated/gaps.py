@@ -280,7 +280,9 @@ class EmpiricalPlay:
       ArgumentError: the weight is not from 1e-100 to 1e100.
       PolicyError: the policy is not a policy of this game.
     """
-    weight = float(arguments.weights(arguments.real_number(weight, "weight"), "weight"))
+    if np.ndim(weight):
+      raise errors.ArgumentError(f"weight must be a number, not {arguments.shortened(weight)}.")
+    weight = float(arguments.weights(weight, "weight"))
     game, strategy = self.compiled_game, read_policy(self.compiled_game, policy)
     reach = self._table.new_reach()
     self._table.choose(self._regrets, strategy, reach, learns=False)
