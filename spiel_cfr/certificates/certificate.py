@@ -139,7 +139,8 @@ def certify(
   Raises:
     PolicyError: the policy is not a policy of this game.
     NoStatesError: the game was made of arrays.
-    UnsupportedGameError: the game is too large to be listed, and computes in float32.
+    UnsupportedGameError: the game has too many histories, and computes in float32.
+    InvalidPayoffError: the game has too many histories, and payoffs that are too large or too small for floats.
     ArgumentError: `max_nodes` is not a positive integer.
     GameError: see `compile_game`.
   """

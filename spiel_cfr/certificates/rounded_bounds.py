@@ -18,6 +18,7 @@ from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.state_checks import longest_history
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
+from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
 from spiel_cfr.games.private_moves.rectangles import Rectangles
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
@@ -56,6 +57,7 @@ def rounded_bounds(compiled: CompiledGame, probabilities: Float64s) -> PolicyBou
 
   Raises:
     UnsupportedGameError: the game computes in float32.
+    InvalidPayoffError: the payoffs are too large or too small to compute with.
     NoStatesError: the game was made of arrays.
   """
   if compiled.dtype != np.float64:
@@ -63,6 +65,7 @@ def rounded_bounds(compiled: CompiledGame, probabilities: Float64s) -> PolicyBou
       f"{compiled} computes in float32, for which there is no bound on rounding errors. Compile it with float64, or "
       "raise max_nodes."
     )
+  check_payoffs(compiled.name, compiled.payoff_range)
   width = _error(compiled)
   played = forms.sequence_form(compiled, forms.behavioral_form(compiled, probabilities))
   found = evaluate.evaluate(compiled, played)
