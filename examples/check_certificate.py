@@ -1,16 +1,12 @@
-"""Checks certificates of spiel_cfr without spiel_cfr: python examples/check_certificate.py FILE ..."""
+"""Checks a certificate of spiel_cfr with OpenSpiel and fractions: python examples/check_certificate.py < FILE."""
 
 import hashlib
 import json
-import pathlib
-import sys
 from collections import Counter
 from fractions import Fraction
 from typing import Any
 
 import pyspiel
-
-UNITS = Fraction(1 << 192)  # Values are summed in units of 2^-192, rounded down and rounded up.
 
 
 def rational(number: float) -> Fraction:
@@ -19,53 +15,46 @@ def rational(number: float) -> Fraction:
 
 
 def check(content: Any) -> bool:
-  text = json.dumps(dict(content, sha256=""), sort_keys=True, separators=(",", ":"))
+  text = json.dumps(content | {"sha256": ""}, sort_keys=True, separators=(",", ":"))
   digest, claims = hashlib.sha256(text.encode()).hexdigest(), content["claims"]
   if content["sha256"] != digest or "e" in str(claims).lower():  # 1e999999999 has no end.
     return False
-  game, sums = pyspiel.load_game(content["game"]), set()
-  players = range(game.num_players())
-  infosets: list[dict[str, Any]] = [{} for _ in players]
-  worth: list[Any] = [(Counter(), Counter()) for _ in players]  # Bounds by sequence.
-
-  def walk(state: Any, reaches: list[Fraction], last: list[Any]) -> None:
-    mover, name = state.current_player(), "chance"
+  game, units = pyspiel.load_game(content["game"]), Fraction(2**192)
+  players, infosets, sums = range(game.num_players()), dict[Any, Any](), set[Any]()
+  worth = Counter[Any]()  # Values in units of 2^-192, rounded down, in all by less than 2^64.
+  stack: Any = [(game.new_initial_state(), [units] * (len(players) + 1), [*players])]
+  while stack:
+    state, reaches, last = stack.pop()
     if state.is_terminal():
       sums.add(sum(payoffs := [rational(each) for each in state.returns()]))
-      for player in players:  # The last reach includes all moves; the others exclude the player's.
-        for key, reach in (last[player], reaches[player]), ("policy", reaches[-1]):
-          worth[player][0][key] += (reach * payoffs[player]).__floor__()
-          worth[player][1][key] += (reach * payoffs[player]).__ceil__()
-      return
+      for player, payoff in enumerate(payoffs):
+        worth[last[player]] += reaches[player] * payoff // 1  # Without the player's own moves.
+        worth["policy", player] += reaches[-1] * payoff // 1  # With all moves.
+      continue
+    mover = state.current_player()
     if state.is_chance_node():
       moves = {action: rational(chance) for action, chance in state.chance_outcomes() if chance}
     else:
-      name = state.information_state_string()
-      given = content["policy"][mover][name]
+      infoset = mover, state.information_state_string()
+      given = content["policy"][mover][infoset[1]]
       moves = {action: Fraction.from_float(given[str(action)]) for action in state.legal_actions()}
       moves = {action: move / sum(moves.values()) for action, move in moves.items()}
-      if infosets[mover].setdefault(name, here := (last[mover], [*moves])) != here:
-        raise ValueError(f"A player forgets what it did before {name}.")
+      infosets.setdefault(infoset, set()).add((last[mover], tuple(moves)))
     if min(moves.values()) < 0 or sum(moves.values()) != 1:
-      raise ValueError(f"No probabilities: {name}.")
+      raise ValueError(f"There are no probabilities after {state.history()}.")
     for action, move in moves.items():
-      after = [(name, action) if each == mover else last[each] for each in players]
       made = [each if place == mover else each * move for place, each in enumerate(reaches)]
-      walk(state.child(action), made, after)
-
-  walk(game.new_initial_state(), [UNITS for _ in (*players, "all")], [None for _ in players])
-  for own, names in zip(worth, infosets, strict=True):
-    for name, (above, actions) in reversed(names.items()):
-      for bounds in own:
-        bounds[above] += max(bounds[name, action] for action in actions)
-  found: Any = [(a[None] - b["policy"], b[None] - a["policy"]) for a, b in worth]
-  found.append(tuple(map(sum, zip(*found, strict=True))))
-  if len(claims) > len(found):  # The last claim is the value of the game.
-    ((_, first), (_, second)), (constant,) = worth, sums  # One sum of two players, or an error.
-    found.append((constant * UNITS - second[None], first[None]))
-  pairs = zip([map(Fraction, claim) for claim in claims], found, strict=True)
-  return all(low * UNITS <= have[0] and have[1] <= high * UNITS for (low, high), have in pairs)
+      after = [(infoset, action) if each == mover else last[each] for each in players]
+      stack.append((state.child(action), made, after))
+  for infoset, ((above, actions),) in reversed(infosets.items()):  # Perfect recall, or an error.
+    worth[above] += max(worth[infoset, action] for action in actions)
+  gains = [worth[player] - worth["policy", player] for player in players]
+  bounds = [(gain, gain) for gain in (*gains, sum(gains))]
+  if len(players) == 2 and len(sums) == 1:  # The last claim is the value of the game.
+    bounds.append((sums.pop() * units - worth[1], worth[0]))
+  pairs = zip([map(Fraction, claim) for claim in claims], bounds, strict=True)
+  return all(a * units <= b - 2**64 and c + 2**64 <= d * units for (a, d), (b, c) in pairs)
 
 
 if __name__ == "__main__":
-  print(*(check(json.loads(pathlib.Path(path).read_text())) for path in sys.argv[1:]))
+  print(check(json.loads(input())))

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyspiel
@@ -12,6 +12,9 @@ from spiel_cfr import errors
 from spiel_cfr._util import arguments, copying
 from spiel_cfr.games.openspiel import answers
 from spiel_cfr.policies.open_spiel import AnyPolicy, policy_of
+
+if TYPE_CHECKING:
+  from spiel_cfr.exploitation import SafeExploiter
 
 # The tolerance of the sum of probabilities.
 _TOLERANCE = 1e-6
@@ -156,6 +159,48 @@ class PolicyBot(DrawingBot):
       PolicyError: the policy has no probabilities at this state.
     """
     return self._reader.strategy(state, self._player)
+
+
+class SafeBot(DrawingBot):
+  """A bot that plays many games against one opponent, and risks only what the opponent has given away.
+
+  >>> bot = SafeBot(exploitation.SafeExploiter("kuhn_poker", 0), seed=0)  # doctest: +SKIP
+  >>> for seed in range(1000):  # doctest: +SKIP
+  ...   pyspiel.evaluate_bots(game.new_initial_state(), [bot, opponent], seed)
+
+  The exploiter learns from a game when the next one begins. The bot knows the histories of the states that it is shown,
+  all cards included. If it is not shown the end of a game, the exploiter counts fewer gifts, and remains safe.
+  """
+
+  def __init__(
+    self, exploiter: "SafeExploiter", *, seed: int | np.random.Generator | None = None
+  ) -> None:
+    """Makes the bot; arguments and errors as of `DrawingBot`."""
+    super().__init__(exploiter.policy, exploiter.player, seed=seed)
+    self._exploiter, self._history = exploiter, list[int]()
+
+  def restart(self) -> None:
+    """Learns from the last game."""
+    if self._history:
+      self._exploiter.observe(self._history)
+      self._policy, self._history = self._exploiter.policy, []
+
+  def restart_at(self, state: Any) -> None:
+    """Learns from the last game."""
+    self.restart()
+
+  def inform_action(self, state: Any, player_id: int, action: int) -> None:
+    """Remembers the move of another player or of chance."""
+    self._history = [*state.history(), int(action)]
+
+  def get_policy(self, state: Any) -> list[tuple[int, float]]:
+    """Returns (action, probability) of each legal action; nothing if another player is to move.
+
+    Raises:
+      PolicyError: the state is of another game.
+    """
+    self._history = state.history()
+    return self._policy_at(state)
 
 
 def distribution(chances: Mapping[int, float], legal: Sequence[int], whose: str) -> list[float]:

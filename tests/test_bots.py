@@ -11,7 +11,8 @@ from open_spiel.python import policy as open_spiel_policy
 from open_spiel.python.algorithms import evaluate_bots
 
 import spiel_cfr
-from spiel_cfr import errors
+from spiel_cfr import errors, exploitation
+from spiel_cfr.bots import SafeBot
 
 
 def play(game, bots, games, seed=0):
@@ -130,6 +131,25 @@ def test_invalid_policies_are_refused():
     spiel_cfr.PolicyBot({"0": {0: 0.5}}, 0).step(state)
   uniform = open_spiel_policy.UniformRandomPolicy(game)
   assert dict(spiel_cfr.PolicyBot(uniform, 0).get_policy(state)) == {0: 0.5, 1: 0.5}
+
+
+def test_a_safe_bot_learns_from_games():
+  game = pyspiel.load_game("kuhn_poker")
+  told, seen = (exploitation.SafeExploiter("kuhn_poker", 0) for _ in range(2))
+  bot = SafeBot(seen, seed=0)
+  others = [bot, spiel_cfr.PolicyBot(open_spiel_policy.UniformRandomPolicy(game), 1, seed=1)]
+  for seed in range(20):
+    state = game.new_initial_state()
+    evaluate_bots.evaluate_bots(state, others, np.random.RandomState(seed))
+    told.observe(state.history())
+  bot.restart()
+  assert seen.budget == told.budget > 0.1
+  np.testing.assert_array_equal(seen.sequence_form, told.sequence_form)
+  # OpenSpiel's C++ shows a bot the states in which it moves. It then sees fewer gifts.
+  for seed in range(20):
+    pyspiel.evaluate_bots(game.new_initial_state(), others, seed)
+  assert pickle.loads(pickle.dumps(bot)).get_policy(state) == []
+  assert seen.budget > told.budget
 
 
 class Named(spiel_cfr.PolicyBot):

@@ -34,9 +34,10 @@ class Certificate:
     best_response_values: one `Interval` a player. Bounds on the value of its best response to the others.
     value: `Interval`. Bounds on the value of the game for player 0; None unless the game is two-player constant-sum.
     is_rational: bool. True if all payoffs and chance probabilities stand for rationals with small denominators. If
-      False, the bounds hold for all numbers that differ from OpenSpiel's by at most 2^-48 of their size.
-    arithmetic: "integers" for bounds in integers, from a list of histories; "floats" for games in vector form, whose
-      floating-point bounds are widened by a bound on their rounding errors.
+      False, the bounds hold for all numbers that differ from OpenSpiel's by at most 2^-48 of their size. Floats in
+      `arithmetic` make no distinction, and have False.
+    arithmetic: "integers" for bounds in integers, from a list of histories; "floats" for floating-point bounds, widened
+      by a bound on their rounding errors.
   """
 
   compiled_game: CompiledGame
@@ -70,13 +71,13 @@ class Certificate:
 
     Raises:
       UnsupportedGameError: OpenSpiel's string does not describe the whole game, its numbers are not all rational, or it
-        is too large for plain recursion.
+        is too large to be checked history by history.
       OSError: the file can't be written.
     """
     game = self.compiled_game
     if self.arithmetic == "floats":
       raise errors.UnsupportedGameError(
-        f"{game.name} is too large to be checked by plain recursion. Save the policy, and certify it again."
+        f"{game.name} is too large to be checked history by history. Save the policy, and certify it again."
       )
     if not game.view.is_whole or not self.is_rational:
       raise errors.UnsupportedGameError(
@@ -89,7 +90,7 @@ class Certificate:
       "kind": _KIND,
       "game": game.game_string,
       "open_spiel": game.open_spiel_version,
-      "claims": [claim.decimals() for claim in claims],
+      "claims": [claim.widened().decimals() for claim in claims],
       "policy": self._policy(),
       "sha256": "",
     }
@@ -127,8 +128,8 @@ def certify(
 
       certify("kuhn_poker", spiel_cfr.solve_lp("kuhn_poker")).value  # around -1/18, 1e-15 wide
 
-  docs/theory/certificates.md has the proof. Bounds in integers are about 10^-24 wide. A game in vector form that is too
-  large to be listed gets floating-point bounds, widened by a bound on rounding errors: about 10^-9 of the payoffs.
+  docs/theory/certificates.md has the proof. Bounds in integers are about 10^-24 wide. A game with too many histories
+  gets floating-point bounds, widened by a bound on rounding errors: about 10^-9 of the payoffs.
 
   Args:
     game: a compiled game, or an argument of `compile_game`; any number of players.
@@ -136,9 +137,10 @@ def certify(
     max_nodes: the most histories that are listed; a million takes about twenty seconds.
 
   Raises:
-    GameTooLargeError: the game has more than `max_nodes` histories, and is not in vector form.
     PolicyError: the policy is not a policy of this game.
     NoStatesError: the game was made of arrays.
+    UnsupportedGameError: the game has too many histories, and computes in float32.
+    InvalidPayoffError: the game has too many histories, and payoffs that are too large or too small for floats.
     ArgumentError: `max_nodes` is not a positive integer.
     GameError: see `compile_game`.
   """

@@ -56,6 +56,10 @@ class Interval(NamedTuple):
       low, high = low + each.low, high + each.high
     return cls(low, high)
 
+  def widened(self) -> "Interval":
+    """Returns the interval with 10^-24 more on both sides."""
+    return Interval(self.low - Fraction(1, _STEP), self.high + Fraction(1, _STEP))
+
   def decimals(self) -> list[str]:
     """Returns both bounds as exact decimal numbers; they are multiples of 10^-24."""
     return [_decimal(bound) for bound in self]

@@ -1,4 +1,4 @@
-"""Bounds on best responses in vector form: floating-point values widened by a bound on their rounding errors.
+"""Bounds on best responses of large games: floating-point values widened by a bound on their rounding errors.
 
 Every value is a sum of products, each of which passes at most K roundings. Let u = 2^-53 be the unit roundoff, and
 g(K) = K u / (1 - K u). The error is at most g(K) times the sum of the absolute values of the products.
@@ -16,6 +16,10 @@ from spiel_cfr.certificates.fixed_point import Bounds, Interval
 from spiel_cfr.certificates.listed_bounds import PolicyBounds
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.openspiel.state_checks import longest_history
+from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
+from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
+from spiel_cfr.games.private_moves.rectangles import Rectangles
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
 from spiel_cfr.games.vector.typed_tree import TypedTree
@@ -26,9 +30,9 @@ _ROUNDOFF = Fraction(1, 1 << 53)
 # The largest difference of payoffs that count as equal, relative to a pattern's largest: `private_types.rounded`.
 _ALIKE = Fraction(1, 10**13)
 # Roundings of a product that do not grow with the game: payoff, factor, pattern, 16 columns.
-_FEW = 50
-# The number of roundings for a product with a float that stands for a rational within 2^-50.
-_READING = 9
+_FEW = 100
+# The number of roundings for a product with a float that stands for all numbers within 2^-48 of its size.
+_READING = 33
 # The largest relative difference of sums of returns that count as constant: `vector.tree_pieces`.
 _SAME_SUM = Fraction(2, 10**9)
 # The number of sums over all hands of the opponent in a showdown's value; see `poker.showdown_kernels`.
@@ -36,70 +40,95 @@ _SUMS_OF_HANDS = 16
 
 
 def needs_rounding(compiled: CompiledGame, max_nodes: int) -> bool:
-  """Returns True if a game is in vector form and has too many histories to be listed."""
-  if not isinstance(compiled, PublicTreeGame):
-    return False
-  tree = compiled.tree
-  deals = len(tree.deals.weights) if isinstance(tree, TypedTree) else math.prod(tree.num_types)
+  """Returns True if a game has too many histories for integers."""
+  deals = 1
+  if isinstance(compiled, PublicTreeGame):
+    tree = compiled.tree
+    deals = len(tree.deals.weights) if isinstance(tree, TypedTree) else math.prod(tree.num_types)
   return compiled.num_states * deals > max_nodes
 
 
 def rounded_bounds(compiled: CompiledGame, probabilities: Float64s) -> PolicyBounds:
-  """Returns bounds on the values of a policy in a game in vector form.
+  """Returns bounds on the values of a policy.
 
   Args:
     compiled: the game.
     probabilities: the policy in behavioral form, shape (sequences,).
 
   Raises:
-    UnsupportedGameError: the game is not in vector form, or computes in float32.
+    UnsupportedGameError: the game computes in float32.
+    InvalidPayoffError: the payoffs are too large or too small to compute with.
+    NoStatesError: the game was made of arrays.
   """
-  if not isinstance(compiled, PublicTreeGame) or compiled.dtype != np.float64:
+  if compiled.dtype != np.float64:
     raise errors.UnsupportedGameError(
-      f"{compiled} is not in vector form with float64, the only form with a bound on rounding errors. Raise max_nodes, "
-      "or compile it with vector_form=True."
+      f"{compiled} computes in float32, for which there is no bound on rounding errors. Compile it with float64, or "
+      "raise max_nodes."
     )
+  check_payoffs(compiled.name, compiled.payoff_range)
+  width = _error(compiled)
   played = forms.sequence_form(compiled, forms.behavioral_form(compiled, probabilities))
   found = evaluate.evaluate(compiled, played)
-  width = _error(compiled)
-  widened = [
-    Bounds.around([Interval(Fraction(each) - width, Fraction(each) + width)]).intervals()[0]
-    for each in [*found.expected_values.tolist(), *found.best_response_values.tolist()]
-  ]
-  return PolicyBounds(widened[:2], widened[2:], _constant_sum(compiled), True)
+  expected, best = (
+    Bounds.around(
+      Interval(Fraction(each) - width, Fraction(each) + width) for each in values.tolist()
+    ).intervals()
+    for values in (found.expected_values, found.best_response_values)
+  )
+  return PolicyBounds(expected, best, _constant_sum(compiled), is_rational=False)
 
 
-def _constant_sum(compiled: PublicTreeGame) -> Interval | None:
+def _constant_sum(compiled: CompiledGame) -> Interval | None:
   """Returns bounds on the constant sum of payoffs; None if there is none. Opposite payoffs sum to exactly 0."""
   if compiled.constant_sum is None:
     return None
-  tree, total = compiled.tree, Fraction(compiled.constant_sum)
-  if not isinstance(tree, TypedTree) or (tree.matrices[:, 0] == -tree.matrices[:, 1]).all():
-    return Interval(Fraction(0), Fraction(0))
-  slack = _SAME_SUM * _largest(compiled)
+  slack = Fraction(0) if _are_opposite(compiled) else _SAME_SUM * _largest(compiled)
+  total = Fraction(compiled.constant_sum)
   return Interval(total - slack, total + slack)
+
+
+def _are_opposite(compiled: CompiledGame) -> bool:
+  """Returns True if each payoff of one player is seen to be the negative of the other's."""
+  if isinstance(compiled, PublicTreeGame):
+    tree = compiled.tree
+    if not isinstance(tree, TypedTree):
+      return True
+    first, second = tree.matrices[:, 0], tree.matrices[:, 1]
+  elif isinstance(compiled.payoff, Rectangles):
+    first, second = compiled.payoff.payoffs
+  else:
+    return False
+  return bool((first == -second).all())
 
 
 def _largest(compiled: CompiledGame) -> Fraction:
   return max(abs(Fraction(each)) for each in compiled.payoff_range) * (1 + _READING * _ROUNDOFF)
 
 
-def _error(compiled: PublicTreeGame) -> Fraction:
+def _error(compiled: CompiledGame) -> Fraction:
   """Returns a bound on the error of any computed value."""
-  tree, most_actions = compiled.tree, int(compiled.groups[:, ACTIONS].max())
-  depth = len(tree.levels())
-  roundings = depth * (3 * most_actions + 10) + compiled.end + compiled.num_terminals + _FEW
-  if isinstance(tree, TypedTree):
-    deals = len(tree.deals.weights)
+  most_actions = int(compiled.groups[:, ACTIONS].max(initial=0))
+  mass, alike = Fraction(1), Fraction(0)
+  if not isinstance(compiled, PublicTreeGame):
+    payoff, depth = compiled.payoff, longest_history(compiled.view)
+    # Every number of the payoff's arrays has at least four bytes.
+    sums = compiled.end + payoff.num_bytes // 4
+    if not isinstance(payoff, Rectangles):
+      sums += compiled.num_terminals
+    if isinstance(payoff, TypedPatterns):
+      alike = compiled.num_terminals * Fraction(float(np.abs(payoff.arrays.values).max())) * _ALIKE
+  elif isinstance(tree := compiled.tree, TypedTree):
+    depth, deals = len(tree.levels()), len(tree.deals.weights)
     pairs = tree.num_types[0] * tree.num_types[1]
     # The probability of a pair of types is at most the number of deals times the largest probability of a deal.
-    alike = pairs * deals * Fraction(float(tree.weights.max())) * _ALIKE
-    mass, roundings = Fraction(1), roundings + deals + _READING * tree.deals.paths.shape[1]
+    alike = _largest(compiled) * pairs * deals * Fraction(float(tree.weights.max())) * _ALIKE
+    sums = compiled.end + compiled.num_terminals + deals + _READING * tree.deals.paths.shape[1]
   else:
     assert isinstance(tree, HandTree)
+    depth = len(tree.levels())
     masses = [Fraction(float(reaches.sum())) for reaches in tree.deal.reaches]
     boards = Fraction(sum(board.probability for board in tree.boards))
     mass = _SUMS_OF_HANDS * boards * masses[0] * masses[1] / Fraction(tree.deal.total)
-    alike, roundings = Fraction(0), roundings + 4 * len(tree.deal.hands)
-  steps = roundings * _ROUNDOFF
-  return _largest(compiled) * (mass * steps / (1 - steps) + alike)
+    sums = compiled.end + compiled.num_terminals + 4 * len(tree.deal.hands)
+  steps = (depth * (3 * most_actions + 2 + _READING) + sums + _FEW) * _ROUNDOFF
+  return _largest(compiled) * mass * steps / (1 - steps) + alike

@@ -5,6 +5,7 @@ import hashlib
 import json
 import pathlib
 import random
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -17,6 +18,7 @@ import pytest
 import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.certificates import fixed_point
+from spiel_cfr.games import compile_private_moves_game, compile_vector_game
 
 _EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 sys.path.insert(0, str(_EXAMPLES))
@@ -167,8 +169,9 @@ def test_unsupported_certificates_are_refused(tmp_path):
   certificate = spiel_cfr.certify(compiled, spiel_cfr.CFRSolver(compiled))
   with pytest.raises(errors.UnsupportedGameError, match="action filter"):
     certificate.save(tmp_path / "certificate")
-  with pytest.raises(errors.GameTooLargeError):
-    spiel_cfr.certify("kuhn_poker", spiel_cfr.CFRSolver("kuhn_poker"), max_nodes=10)
+  single = compile_vector_game("kuhn_poker", dtype="float32")
+  with pytest.raises(errors.UnsupportedGameError, match="float32"):
+    spiel_cfr.certify(single, spiel_cfr.CFRSolver(single), max_nodes=10)
 
 
 def signed(content):
@@ -255,23 +258,41 @@ def test_certificates_of_larger_games_are_checked(name, tmp_path):
 
 def test_checker_is_short_and_stands_alone(tmp_path):
   source = (_EXAMPLES / "check_certificate.py").read_text()
-  assert len([line for line in source.splitlines() if line.strip()]) <= 60
-  assert "import spiel_cfr" not in source and "numpy" not in source
+  assert len(source.splitlines()) <= 60
+  assert set(re.findall(r"^(?:import|from) (\w+)", source, re.MULTILINE)) == {
+    *("collections", "fractions", "hashlib", "json", "typing"),  # Python's own.
+    "pyspiel",
+  }
   spiel_cfr.certify("kuhn_poker", spiel_cfr.CFRSolver("kuhn_poker")).save(tmp_path / "certificate")
-  command = [sys.executable, _EXAMPLES / "check_certificate.py", tmp_path / "certificate"]
-  assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "True\n"
+  command = [sys.executable, _EXAMPLES / "check_certificate.py"]
+  text = (tmp_path / "certificate").read_text()
+  for given, answer in (text, "True\n"), (text.replace("kuhn", "Kuhn"), "False\n"):
+    found = subprocess.run(command, input=given, capture_output=True, text=True, check=True)
+    assert found.stdout == answer
 
 
 @pytest.mark.parametrize(
   ("name", "options"),
   [
-    ("leduc_poker", {"vector_form": True}),
-    ("liars_dice(numdice=2,dice_sides=2)", {"vector_form": True}),
-    ("kuhn_poker", {"vector_form": True}),
+    pytest.param("leduc_poker", {"vector_form": True}, id="vectors"),
+    pytest.param("liars_dice(numdice=2,dice_sides=2)", {"vector_form": True}, id="dice in vectors"),
+    pytest.param("kuhn_poker", {"vector_form": True}, id="few vectors"),
+    pytest.param("leduc_poker", {"vector_form": False}, id="patterns"),
+    pytest.param("kuhn_poker(players=3)", {}, id="rows of three players"),
+    pytest.param("first_sealed_auction(max_value=3)", {}, id="general sum"),
+    pytest.param("goofspiel(num_cards=3,imp_info=True,points_order=random)", {}, id="chance"),
   ],
 )
 def test_float_bounds_contain_integer_bounds(name, options):
-  compiled = spiel_cfr.compile_game(name, **options)
+  check_float_bounds(spiel_cfr.compile_game(name, **options))
+
+
+@pytest.mark.parametrize("name", ["dark_hex(num_rows=2,num_cols=2)", "leduc_poker"])
+def test_float_bounds_of_private_moves(name):
+  check_float_bounds(compile_private_moves_game(name, infostate="history"))
+
+
+def check_float_bounds(compiled):
   policy = random_policy(compiled, 7, [0.0, 1e-3, 1.0])
   exact = spiel_cfr.certify(compiled, policy)
   rough = spiel_cfr.certify(compiled, policy, max_nodes=10)
@@ -279,11 +300,15 @@ def test_float_bounds_contain_integer_bounds(name, options):
   pairs = [
     *zip(exact.expected_values, rough.expected_values, strict=True),
     *zip(exact.best_response_values, rough.best_response_values, strict=True),
-    (exact.value, rough.value),
+    (exact.nash_conv, rough.nash_conv),
   ]
+  assert (exact.value is None) == (rough.value is None)
+  if exact.value is not None:
+    pairs.append((exact.value, rough.value))
+  largest = max(map(abs, compiled.payoff_range))
   for narrow, wide in pairs:
     assert wide.low < narrow.low and narrow.high < wide.high
-    assert wide.high - wide.low < narrow.high - narrow.low + Fraction(1, 10**9)
+    assert wide.high - wide.low < narrow.high - narrow.low + 1e-8 * largest
 
 
 def test_float_bounds_of_a_river_contain_integer_bounds():
