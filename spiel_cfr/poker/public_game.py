@@ -31,6 +31,7 @@ from spiel_cfr.poker.endgames import Endgame
 from spiel_cfr.poker.game_estimate import GameEstimate, estimate_boards
 from spiel_cfr.poker.hand_payoff import PokerTerminals
 from spiel_cfr.poker.hand_tree import HandTree, hand_tree
+from spiel_cfr.poker.rake import Rake, RakedReturns
 from spiel_cfr.poker.street_names import StreetNames
 
 # Number of random deals that are compared with OpenSpiel.
@@ -61,7 +62,7 @@ class PublicGame(PublicTreeGame):
     facts = walked_facts(
       view.game,
       payoff_range=(-tree.largest_payoff, tree.largest_payoff),
-      constant_sum=0.0,
+      constant_sum=None if tree.is_raked else 0.0,
       num_states=tree.num_nodes + tree.num_terminals,
       num_terminals=tree.num_terminals,
     )
@@ -74,6 +75,11 @@ class PublicGame(PublicTreeGame):
 
   def _builder(self, layout: Layout, above: Int32s) -> PayoffBuilder:
     return functools.partial(PokerTerminals.build, self.tree, layout, above)
+
+  @property
+  def size(self) -> str:
+    """Numbers of public states and infosets, and whether there is a rake."""
+    return super().size + (", with rake" if self.tree.is_raked else "")
 
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:
@@ -130,6 +136,7 @@ def compile_public_game(
   dtype: npt.DTypeLike = np.float64,
   num_threads: int = 1,
   merge_suits: bool = False,
+  rake: Rake | None = None,
 ) -> PublicGame:
   """Compiles a poker game in vector form, without listing deals.
 
@@ -144,6 +151,7 @@ def compile_public_game(
     num_threads: number of threads of solvers of a partitioned game. Results do not depend on it.
     merge_suits: whether boards and hands that differ only by suits are merged, which takes less time and memory for the
       same values, see `suit_symmetries`. Then there are no policies by name.
+    rake: the part of each pot that the house keeps. The game is then of general sum.
 
   Returns:
     The compiled game, for any full-width solver.
@@ -156,7 +164,7 @@ def compile_public_game(
   """
   dtype = arguments.precision(dtype)
   num_threads = arguments.positive_integer(num_threads, "num_threads")
-  view, deal, nodes = _walk(game, action_filter)
+  view, deal, nodes = _walk(game, action_filter, rake)
   check_random_deals(view.game, deal, nodes, CHECKED_DEALS, np.random.default_rng(0))
   boards = list_boards(deal, nodes, merged=merge_suits)
   estimate_boards(nodes, boards, dtype).check_memory()
@@ -187,7 +195,7 @@ def estimate(
 
 
 def _walk(
-  game: str | pyspiel.Game | Endgame, action_filter: ActionFilter | None
+  game: str | pyspiel.Game | Endgame, action_filter: ActionFilter | None, rake: Rake | None = None
 ) -> tuple[GameView, Deal, list[BettingNode]]:
   """Walks the betting of a game; returns its view, its deal and the nodes."""
   if isinstance(game, Endgame):
@@ -196,7 +204,12 @@ def _walk(
     loaded = game if isinstance(game, pyspiel.Game) else loading.load_game(game)
     deal = find_deal(loaded)
   view = GameView(loaded, action_filter, infostate=StreetNames.of(deal))
-  return view, deal, walk_betting_tree(view, deal)
+  nodes = walk_betting_tree(view, deal)
+  if rake is not None:
+    nodes = rake.taken_from(nodes, deal)
+    if any(node.rake for node in nodes):
+      view = view.with_returns(RakedReturns.of(nodes, deal))
+  return view, deal, nodes
 
 
 def has_many_hands(game: pyspiel.Game) -> bool:
