@@ -23,6 +23,7 @@ from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView
 from spiel_cfr.games.sequence_form.treeplex import FIRST_INFOSET, FIRST_SEQUENCE, STRIDE, Treeplex
 from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.parts import PayoffBuilder
+from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
 from spiel_cfr.poker.betting_tree import BettingNode, Kind, check_random_deals, walk_betting_tree
 from spiel_cfr.poker.boards import list_boards
@@ -31,6 +32,7 @@ from spiel_cfr.poker.endgames import Endgame
 from spiel_cfr.poker.game_estimate import GameEstimate, estimate_boards
 from spiel_cfr.poker.hand_payoff import PokerTerminals
 from spiel_cfr.poker.hand_tree import HandTree, hand_tree
+from spiel_cfr.poker.merged_hands import map_suits
 from spiel_cfr.poker.rake import Rake, RakedReturns
 from spiel_cfr.poker.street_names import StreetNames
 
@@ -40,6 +42,8 @@ CHECKED_DEALS = 10_000
 WORTHWHILE_HANDS = 50
 # Games with more sequences than this are cut into parts, if chance deals public cards.
 LARGE = 1 << 20
+# Merged games have names of infosets if the whole game has at most this many infosets.
+MOST_NAMES = 200_000
 
 
 class PublicGame(PublicTreeGame):
@@ -79,15 +83,16 @@ class PublicGame(PublicTreeGame):
   @property
   def size(self) -> str:
     """Numbers of public states and infosets, and whether there is a rake."""
-    return super().size + (", with rake" if self.tree.is_raked else "")
+    is_named = self.tree.is_raked and self._original is None
+    return super().size + (", with rake" if is_named else "")
 
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:
     """Each player's infosets; an abstraction has the names of the whole game."""
     if self._map is None and self.tree.is_merged:
       raise errors.UnsupportedGameError(
-        f"{self.name} was compiled with merge_suits=True, so that an infoset stands for many boards and hands and has "
-        "no name. Read strategies with game.layout.sequences(node), or compile without merge_suits."
+        f"{self.name} was compiled with merge_suits=True. Without, it would have more than {MOST_NAMES:,} infosets, whose "
+        "names are not listed. Read strategies with game.layout.sequences(node)."
       )
     if self._map is None:
       return super().infosets
@@ -150,7 +155,8 @@ def compile_public_game(
     dtype: the precision of solvers: float64, or float32 for half the memory and about half the time.
     num_threads: number of threads of solvers of a partitioned game. Results do not depend on it.
     merge_suits: whether boards and hands that differ only by suits are merged, which takes less time and memory for the
-      same values, see `suit_symmetries`. Then there are no policies by name.
+      same values, see `suit_symmetries`. The game is then an abstraction of the whole game, and policies have the names
+      of the whole game's infosets. If these are more than 200,000, `original` is the game itself, without names.
     rake: the part of each pot that the house keeps. The game is then of general sum.
 
   Returns:
@@ -175,7 +181,21 @@ def compile_public_game(
     raise errors.ArgumentError(
       "Threads are for partitioned games; this one is not, but partitioned=True may make it one."
     )
-  return PublicGame(view, tree, dtype, num_threads if partitioned else None)
+  options = dtype, num_threads if partitioned else None
+  merged = PublicGame(view, tree, *options)
+  if not tree.is_merged or _num_whole_infosets(tree) > MOST_NAMES:
+    return merged
+  whole = PublicGame(view, hand_tree(deal, nodes, list_boards(deal, nodes)), *options)
+  return PublicGame(view, tree, *options, whole, map_suits(whole.layout, merged.layout))
+
+
+def _num_whole_infosets(tree: HandTree) -> int:
+  """Returns the number of infosets without merged suits."""
+  return sum(
+    board.copies * len(board.hands[player]) * len(tree.decisions(player, number))
+    for number, board in enumerate(tree.boards)
+    for player in PLAYERS
+  )
 
 
 @typed
