@@ -91,8 +91,8 @@ class PublicGame(PublicTreeGame):
     """Each player's infosets; an abstraction has the names of the whole game."""
     if self._map is None and self.tree.is_merged:
       raise errors.UnsupportedGameError(
-        f"{self.name} was compiled with merge_suits=True. Without, it would have more than {MOST_NAMES:,} infosets, whose "
-        "names are not listed. Read strategies with game.layout.sequences(node)."
+        f"{self.name} was compiled with merge_suits=True, and without it would have more than {MOST_NAMES:,} infosets, "
+        "too many for names. Read strategies with game.layout.sequences(node)."
       )
     if self._map is None:
       return super().infosets
