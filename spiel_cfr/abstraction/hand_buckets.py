@@ -7,7 +7,6 @@ Every solver takes the game, and iterations take less time than those of the who
 """
 
 import dataclasses
-import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -18,14 +17,13 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.abstraction.buckets import checked_players
-from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.vector.layout import lay_out
 from spiel_cfr.games.vector.public_tree import PLAYERS
-from spiel_cfr.poker.deal import Deal
-from spiel_cfr.poker.hand_tree import HandTree, hand_tree
+from spiel_cfr.poker.hand_tree import hand_tree
+from spiel_cfr.poker.merged_hands import map_hands
 from spiel_cfr.poker.public_game import PublicGame
-from spiel_cfr.poker.suit_symmetries import Symmetry, number_in_order, symmetries
+from spiel_cfr.poker.suit_symmetries import number_in_order
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -88,56 +86,9 @@ def merge_hands(full: PublicGame, buckets: HandBuckets) -> PublicGame:
   ]
   tree = hand_tree(before.deal, before.nodes, boards)
   layout = lay_out(tree, full.num_threads is not None)
-  sequences, copies = np.zeros((2, full.end), np.uint32)
-  roots = full.layout.roots[: len(PLAYERS)]
-  sequences[roots], copies[roots] = layout.roots[: len(PLAYERS)], 1
-  for number, board in enumerate(np.searchsorted(numbers, buckets.stands_for).tolist()):
-    for player in PLAYERS:
-      classes = buckets.labels[player][number]
-      for node in before.decisions(player, number):
-        own = full.layout.sequences(int(before.node_of[number, node]))
-        first = layout.row_starts(int(tree.node_of[board, node]))
-        sequences[own], copies[own] = first[:, None] + classes, 1
-  made = AbstractionMap(sequences, copies, buckets.is_lossless)
+  places = np.searchsorted(numbers, buckets.stands_for)
+  made = map_hands(full.layout, layout, places, buckets.labels, is_exact=buckets.is_lossless)
   return PublicGame(full.view, tree, full.dtype, full.num_threads, full, made)
-
-
-def equal_hands(tree: HandTree) -> tuple[Int64s, tuple[list[Int64s], list[Int64s]]]:
-  """Finds the boards and hands that symmetries of a game's deal map to each other.
-
-  Returns:
-    For each board, the number of the board that stands for it; and for each player and each board, the classes of its
-    hands there, as in `Board.infoset_of_hand`.
-  """
-  found = symmetries(tree.deal)
-  number_of = {board.cards: number for number, board in enumerate(tree.boards)}
-  stands_for = np.zeros(len(tree.boards), np.int64)
-  classes: tuple[list[Int64s], list[Int64s]] = ([], [])
-  for number, board in enumerate(tree.boards):
-    images = [number_of[_moved(symmetry, board.cards, tree.deal)] for symmetry in found]
-    first = min(images)
-    stands_for[number] = first
-    pairs = zip(found, images, strict=True)
-    to_first = [symmetry for symmetry, image in pairs if image == first]
-    for player, own in enumerate(classes):
-      hands = board.hands[player]
-      # Equivalent hands have the same set of images, so the first image identifies their class.
-      least = np.min([symmetry.hands[hands] for symmetry in to_first], axis=0)
-      if first == number:
-        own.append(number_in_order(least))
-        continue
-      before = tree.boards[first].hands[player]
-      by_hand = np.argsort(before)
-      places = by_hand[np.searchsorted(before, least, sorter=by_hand)]
-      own.append(own[first][places])
-  return stands_for, classes
-
-
-def _moved(symmetry: Symmetry, board: tuple[int, ...], deal: Deal) -> tuple[int, ...]:
-  """Returns the image of a board, the cards of each deal in ascending order."""
-  ends = [0, *itertools.accumulate(deal.streets, initial=len(deal.board))]
-  streets = [symmetry.moved(board[begin:end]) for begin, end in itertools.pairwise(ends)]
-  return tuple(itertools.chain.from_iterable(streets))
 
 
 def hand_buckets(game: PublicGame, labels: Sequence[Any]) -> HandBuckets:

@@ -22,10 +22,11 @@ from spiel_cfr._numba.arrays import Float64s, Int64s, Uint64s, aligned_zeros
 from spiel_cfr._util.doors import typed
 from spiel_cfr.abstraction.abstract_game import abstract
 from spiel_cfr.abstraction.buckets import Buckets
-from spiel_cfr.abstraction.hand_buckets import HandBuckets, equal_hands
+from spiel_cfr.abstraction.hand_buckets import HandBuckets
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
+from spiel_cfr.poker.merged_hands import equal_hands
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.suit_symmetries import number_in_order
 

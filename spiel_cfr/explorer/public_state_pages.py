@@ -84,14 +84,15 @@ class _PlayedBoard:
     tree = self.tree
     for kind in TERMINALS:
       ends = [place for place, node in enumerate(self.nodes) if tree.nodes[node].kind is kind]
-      payoff = np.array([tree.nodes[self.nodes[place]].payoff for place in ends])[:, None]
+      terminals = -1 - tree.node_of[self.number, np.array(self.nodes)[ends]]
+      stake, rake = tree.stake[terminals, None], tree.rake[terminals, None]
       for player in PLAYERS:
         others = self.ranges[1 - player][ends]
         if kind is Kind.FOLD:
           won = (1 - 2 * player) * others @ self.disjoint[player].T
         else:
           won = others @ (2 * self.wins[player] - self.disjoint[player]).T
-        self.sums[player][ends] = payoff * won
+        self.sums[player][ends] = stake * won - rake / 2 * (others @ self.disjoint[player].T)
     for place in range(len(self.nodes) - 1, -1, -1):
       node = tree.nodes[self.nodes[place]]
       if node.kind is Kind.DECISION:

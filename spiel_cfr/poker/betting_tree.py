@@ -47,7 +47,8 @@ class BettingNode:
     actions: tuple of int. At a decision, the legal actions that the filter keeps.
     children: list of int. The next nodes: one for each action, or one for a chance node.
     num_cards: int. At a chance node, the number of public cards that are dealt.
-    payoff: float. The payoff of player 0 at a fold, of the winner at a showdown.
+    payoff: float. The payoff of player 0 at a fold, of the winner at a showdown, before the rake.
+    rake: float. The chips that the house takes from the pot at a fold or a showdown.
     last: for each player, its last decision before this node: the number of the node, and the index of the action.
   """
 
@@ -59,6 +60,7 @@ class BettingNode:
   children: list[int] = dataclasses.field(default_factory=list)
   num_cards: int = 0
   payoff: float = 0.0
+  rake: float = 0.0
   last: tuple[tuple[int, int] | None, ...] = (None, None)
 
 

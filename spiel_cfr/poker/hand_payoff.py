@@ -28,7 +28,7 @@ class PokerTerminals(Payoff):
       rows       tables of hands: descriptions, infoset places, and first hands of each strength, see `HandTables`
       others     for each terminal: both players' rows, and the beginnings of their infoset places in `rows`
       values     the reaches of hands
-      patterns   the payoff of each terminal, times the probability of its board
+      patterns   the stakes of all terminals, then halves of their rakes; both times the probability of the board
 
   Terminals are sorted by board, folds before showdowns. Each group is padded to whole vectors of `MOST_LANES`
   terminals. A hand's sequence at a terminal is the player's row plus the place of the hand's infoset.
@@ -84,7 +84,8 @@ class PokerTerminals(Payoff):
     )
     firsts = [owner.row(layout, edges[owner.player]) for owner in numberings]
     chances = np.array([tree.boards[number].probability for number in boards], np.float64)
-    worth = tree.payoff[terminals] * chances[line] / tree.deal.total
+    pays = np.stack([tree.stake[terminals], tree.rake[terminals] / 2])
+    worth = pays * chances[line] / tree.deal.total
     # Four groups for each board: folds before showdowns, places in order before others. Each is filled up to whole
     # vectors with copies of its last terminal that pay nothing.
     group = 4 * line + 2 * ~tree.is_fold[terminals] + ~in_order
@@ -111,7 +112,7 @@ class PokerTerminals(Payoff):
         np.concatenate([firsts, places_of_infosets])[:, chosen], np.uint32
       ),
       values=tables.reaches,
-      patterns=np.where(place < count, worth[chosen], 0.0),
+      patterns=np.where(place < count, worth[:, chosen], 0.0).reshape(-1),
     )
     return cls(arrays, tree, layout, above, terminals)
 
@@ -135,10 +136,8 @@ class PokerTerminals(Payoff):
       # Chance's probability of the pair and the board.
       weights = np.outer(own, other) * pairs.apart * board.probability / tree.deal.total
       for terminal in self._terminals[tree.terminal_kind[self._terminals] == number].tolist():
-        payoff = tree.payoff[terminal]
-        won = (
-          (payoff if player == 0 else -payoff) if tree.is_fold[terminal] else payoff * pairs.ahead
-        )
+        stake, is_fold = tree.stake[terminal], tree.is_fold[terminal]
+        won = stake * ((1 - 2 * player) if is_fold else pairs.ahead) - tree.rake[terminal] / 2
         pair = np.nonzero(weights * won)
         rows = [
           layout.sequences_before(owner, self._above[owner, terminal], number)

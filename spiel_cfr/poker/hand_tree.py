@@ -42,7 +42,8 @@ class HandTree(PublicTree):
   Attributes:
     edges_above: LastEdges. `PublicTree.above`.
     terminal_board: int32 (terminals,). The number of each terminal's board.
-    payoff: float64 (terminals,). The payoff of player 0 at a fold, of the winner at a showdown.
+    payoff: float64 (terminals,). The payoff of player 0 at a fold, of the winner at a showdown, before the rake.
+    rake: float64 (terminals,). The chips that the house takes from the pot.
     is_fold: bool (terminals,). Whether a terminal is a fold.
     node_of: int32 (boards, betting nodes). The tree's node at each betting node on each board: -1 - k for terminal k,
       `ABSENT` if the betting node is not on the board.
@@ -54,6 +55,7 @@ class HandTree(PublicTree):
   edges_above: LastEdges
   terminal_board: Int32s
   payoff: Float64s
+  rake: Float64s
   is_fold: Bools
   node_of: Int32s
   deal: Deal
@@ -91,6 +93,16 @@ class HandTree(PublicTree):
   def is_merged(self) -> bool:
     """True if a board stands for others, or several hands share an infoset."""
     return any(board.copies > 1 or not board.infoset_per_hand for board in self.boards)
+
+  @property
+  def is_raked(self) -> bool:
+    """True if the house takes a rake, so that payoffs don't sum to 0."""
+    return bool(self.rake.any())
+
+  @functools.cached_property
+  def stake(self) -> Float64s:
+    """`payoff` less half of the rake. Winner and loser both also pay that half; see `rake`."""
+    return np.asarray(np.copysign(np.abs(self.payoff) - self.rake / 2, self.payoff))
 
   @property
   def largest_payoff(self) -> float:
@@ -159,7 +171,7 @@ class HandTree(PublicTree):
       for player in PLAYERS:
         result[f"{number}.{player}.hands"] = board.hands[player]
         result[f"{number}.{player}.reaches"] = board.reaches[player]
-    return result
+    return result | ({"rake": self.rake} if self.is_raked else {})
 
 
 class _BoardOrder(NamedTuple):
@@ -241,6 +253,7 @@ def hand_tree(deal: Deal, nodes: list[BettingNode], boards: list[Board]) -> Hand
     edges_above=above,
     terminal_board=terminal_board.astype(np.int32),
     payoff=np.array([node.payoff for node in nodes])[terminal_node],
+    rake=np.array([node.rake for node in nodes])[terminal_node],
     is_fold=np.array([node.kind is Kind.FOLD for node in nodes])[terminal_node],
     node_of=node_of,
     deal=deal,

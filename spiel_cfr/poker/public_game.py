@@ -23,6 +23,7 @@ from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView
 from spiel_cfr.games.sequence_form.treeplex import FIRST_INFOSET, FIRST_SEQUENCE, STRIDE, Treeplex
 from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.parts import PayoffBuilder
+from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
 from spiel_cfr.poker.betting_tree import BettingNode, Kind, check_random_deals, walk_betting_tree
 from spiel_cfr.poker.boards import list_boards
@@ -31,6 +32,8 @@ from spiel_cfr.poker.endgames import Endgame
 from spiel_cfr.poker.game_estimate import GameEstimate, estimate_boards
 from spiel_cfr.poker.hand_payoff import PokerTerminals
 from spiel_cfr.poker.hand_tree import HandTree, hand_tree
+from spiel_cfr.poker.merged_hands import map_suits
+from spiel_cfr.poker.rake import Rake, RakedReturns
 from spiel_cfr.poker.street_names import StreetNames
 
 # Number of random deals that are compared with OpenSpiel.
@@ -39,6 +42,8 @@ CHECKED_DEALS = 10_000
 WORTHWHILE_HANDS = 50
 # Games with more sequences than this are cut into parts, if chance deals public cards.
 LARGE = 1 << 20
+# Merged games have names of infosets if the whole game has at most this many infosets.
+MOST_NAMES = 200_000
 
 
 class PublicGame(PublicTreeGame):
@@ -61,7 +66,7 @@ class PublicGame(PublicTreeGame):
     facts = walked_facts(
       view.game,
       payoff_range=(-tree.largest_payoff, tree.largest_payoff),
-      constant_sum=0.0,
+      constant_sum=None if tree.is_raked else 0.0,
       num_states=tree.num_nodes + tree.num_terminals,
       num_terminals=tree.num_terminals,
     )
@@ -75,13 +80,19 @@ class PublicGame(PublicTreeGame):
   def _builder(self, layout: Layout, above: Int32s) -> PayoffBuilder:
     return functools.partial(PokerTerminals.build, self.tree, layout, above)
 
+  @property
+  def size(self) -> str:
+    """Numbers of public states and infosets, and whether there is a rake."""
+    is_named = self.tree.is_raked and self._original is None
+    return super().size + (", with rake" if is_named else "")
+
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:
     """Each player's infosets; an abstraction has the names of the whole game."""
     if self._map is None and self.tree.is_merged:
       raise errors.UnsupportedGameError(
-        f"{self.name} was compiled with merge_suits=True, so that an infoset stands for many boards and hands and has "
-        "no name. Read strategies with game.layout.sequences(node), or compile without merge_suits."
+        f"{self.name} was compiled with merge_suits=True, and without it would have more than {MOST_NAMES:,} infosets, "
+        "too many for names. Read strategies with game.layout.sequences(node)."
       )
     if self._map is None:
       return super().infosets
@@ -130,6 +141,7 @@ def compile_public_game(
   dtype: npt.DTypeLike = np.float64,
   num_threads: int = 1,
   merge_suits: bool = False,
+  rake: Rake | None = None,
 ) -> PublicGame:
   """Compiles a poker game in vector form, without listing deals.
 
@@ -143,7 +155,9 @@ def compile_public_game(
     dtype: the precision of solvers: float64, or float32 for half the memory and about half the time.
     num_threads: number of threads of solvers of a partitioned game. Results do not depend on it.
     merge_suits: whether boards and hands that differ only by suits are merged, which takes less time and memory for the
-      same values, see `suit_symmetries`. Then there are no policies by name.
+      same values, see `suit_symmetries`. The game is then an abstraction of the whole game, and policies have the names
+      of the whole game's infosets. If these are more than 200,000, `original` is the game itself, without names.
+    rake: the part of each pot that the house keeps. The game is then of general sum.
 
   Returns:
     The compiled game, for any full-width solver.
@@ -156,7 +170,7 @@ def compile_public_game(
   """
   dtype = arguments.precision(dtype)
   num_threads = arguments.positive_integer(num_threads, "num_threads")
-  view, deal, nodes = _walk(game, action_filter)
+  view, deal, nodes = _walk(game, action_filter, rake)
   check_random_deals(view.game, deal, nodes, CHECKED_DEALS, np.random.default_rng(0))
   boards = list_boards(deal, nodes, merged=merge_suits)
   estimate_boards(nodes, boards, dtype).check_memory()
@@ -167,7 +181,21 @@ def compile_public_game(
     raise errors.ArgumentError(
       "Threads are for partitioned games; this one is not, but partitioned=True may make it one."
     )
-  return PublicGame(view, tree, dtype, num_threads if partitioned else None)
+  options = dtype, num_threads if partitioned else None
+  merged = PublicGame(view, tree, *options)
+  if not tree.is_merged or _num_whole_infosets(tree) > MOST_NAMES:
+    return merged
+  whole = PublicGame(view, hand_tree(deal, nodes, list_boards(deal, nodes)), *options)
+  return PublicGame(view, tree, *options, whole, map_suits(whole.layout, merged.layout))
+
+
+def _num_whole_infosets(tree: HandTree) -> int:
+  """Returns the number of infosets without merged suits."""
+  return sum(
+    board.copies * len(board.hands[player]) * len(tree.decisions(player, number))
+    for number, board in enumerate(tree.boards)
+    for player in PLAYERS
+  )
 
 
 @typed
@@ -187,7 +215,7 @@ def estimate(
 
 
 def _walk(
-  game: str | pyspiel.Game | Endgame, action_filter: ActionFilter | None
+  game: str | pyspiel.Game | Endgame, action_filter: ActionFilter | None, rake: Rake | None = None
 ) -> tuple[GameView, Deal, list[BettingNode]]:
   """Walks the betting of a game; returns its view, its deal and the nodes."""
   if isinstance(game, Endgame):
@@ -196,7 +224,12 @@ def _walk(
     loaded = game if isinstance(game, pyspiel.Game) else loading.load_game(game)
     deal = find_deal(loaded)
   view = GameView(loaded, action_filter, infostate=StreetNames.of(deal))
-  return view, deal, walk_betting_tree(view, deal)
+  nodes = walk_betting_tree(view, deal)
+  if rake is not None:
+    nodes = rake.taken_from(nodes, deal)
+    if any(node.rake for node in nodes):
+      view = view.with_returns(RakedReturns.of(nodes, deal))
+  return view, deal, nodes
 
 
 def has_many_hands(game: pyspiel.Game) -> bool:

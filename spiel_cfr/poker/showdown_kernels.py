@@ -6,6 +6,8 @@ worth to hand h
     fold:      payoff * sum of q(g)
     showdown:  stake * (sum of q(g) over g weaker than h  -  sum of q(g) over g stronger than h)
 
+A rake costs each hand half of it times the sum over all hands; see `rake`.
+
 Each sum is the sum over all hands minus the hands that hold one of h's cards. Running totals for each card give these
 in one pass over the hands in order of strength: the trick of Johanson et al., "Accelerating Best Response Calculation
 in Large Extensive Games" (2011).
@@ -222,12 +224,38 @@ def settle(
     settle_showdowns(rows, own, other, num_levels, reach, held, value)
 
 
+@inlined
+def charge(
+  rows: Uint32s,
+  own: Side,
+  other: Side,
+  reach: AnyFloats,
+  held: AnyFloats,
+  payoff: AnyFloats,
+  fee: AnyFloats,
+  value: AnyFloats,
+) -> None:
+  """Turns values of settled showdowns into payoffs with a fee for each of the opponent's hands; `payoff` becomes 1."""
+  lanes = width(value)
+  total = full(0.0)
+  for j in range(other.length):
+    total = total + load(reach, j * lanes)
+  for i in range(own.length):
+    same = np.uint64(rows[own.hands + 4 * own.length + i])
+    everyone = without_cards(total, held, rows, own, i) + load(reach, same * lanes)
+    store(
+      value, i * lanes, load(payoff, _ZERO) * load(value, i * lanes) - load(fee, _ZERO) * everyone
+    )
+  for k in range(lanes):
+    payoff[k] = 1.0
+
+
 @gradient_kernel
 def terminal_gradient(record: Gradient) -> None:
   """Sums the terminals of every board, a vector of them at a time; see `PokerTerminals`."""
   player, arrays = record.player, record.arrays
   sequence_form, utility = record.sequence_form, record.utility
-  table, rows, payoffs = arrays.runs, arrays.rows, arrays.patterns
+  table, rows, others, payoffs = arrays.runs, arrays.rows, arrays.others, arrays.patterns
   lanes, opponent = width(utility), _ONE - player
   most, places = table[0, MOST_HANDS], table[0, CARD_PLACES]
   sign = 1.0 - 2.0 * player
@@ -236,7 +264,8 @@ def terminal_gradient(record: Gradient) -> None:
   reach = np.empty((most + lanes) * lanes, utility.dtype)
   value = np.empty((most + lanes) * lanes, utility.dtype)
   held = np.empty(places * lanes, utility.dtype)
-  payoff = np.empty(lanes, utility.dtype)
+  payoff, fee = np.empty(lanes, utility.dtype), np.empty(lanes, utility.dtype)
+  num_lines = others.shape[1]
 
   for board in range(np.uint64(FIRST_BOARD), np.uint64(table.shape[0])):
     own, other = side(table, board, player), side(table, board, opponent)
@@ -245,10 +274,13 @@ def terminal_gradient(record: Gradient) -> None:
       value[i] = 0.0
     for terminal in range(table[board, FIRST_FOLD], table[board, END_SHOWDOWN], lanes):
       is_fold = terminal < table[board, END_FOLD]
-      pays = False
+      pays, is_raked = False, False
       for k in range(lanes):
-        payoff[k] = payoffs[terminal + k] * (sign if is_fold else 1.0)
-        pays |= payoff[k] != 0.0
+        payoff[k], fee[k] = payoffs[terminal + k], payoffs[num_lines + terminal + k]
+        pays |= payoff[k] != 0.0 or fee[k] != 0.0
+        is_raked |= fee[k] != 0.0
+        if is_fold:
+          payoff[k] = payoff[k] * sign - fee[k]
       if not pays:
         # Terminals that fill up wider vectors.
         continue
@@ -256,4 +288,6 @@ def terminal_gradient(record: Gradient) -> None:
       for k in range(lanes):
         reach[other.length * lanes + k] = 0.0
       settle(is_fold, rows, own, other, table[board, NUM_STRENGTHS], reach, held, value)
+      if is_raked and not is_fold:
+        charge(rows, own, other, reach, held, payoff, fee, value)
       scatter_values(utility, value, payoff, arrays, player, terminal, own)

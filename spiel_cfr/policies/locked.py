@@ -32,6 +32,7 @@ def locked_part(
 
   Raises:
     PolicyError: an infostate is unknown or has no distribution, or `infostates` is missing.
+    LockError: an abstraction merges one of these infosets with another, which is not among them.
   """
   if infostates is None and not isinstance(policy, Mapping):
     raise errors.PolicyError("Give the infostates of the policy that are meant, or a mapping.")
@@ -48,6 +49,14 @@ def locked_part(
     if row is None:
       raise errors.PolicyError(f"There is no infostate {name!r} in {compiled.name}.")
     locked[places[row]] = 1
+  alike = np.flatnonzero(locked[places])
+  rows = {compiled.rows[name] for name in names}
+  if len(alike) > len(rows):
+    other = [*compiled.rows][next(row for row in alike.tolist() if row not in rows)]
+    raise errors.LockError(
+      f"{compiled.name} merges a locked infoset with {other!r}. Lock all of its infosets alike, or lock in the full "
+      "game: without buckets, or without merge_suits."
+    )
   if isinstance(policy, Mapping):
     missing = [name for name in names if name not in policy]
     if missing:

@@ -220,7 +220,7 @@ class RiverGame:
     self._board, self._first_of_whole = rivers.places[number]
     self._nodes, whole = rivers.betting[self._first_of_whole], tree.boards[self._board]
     reaches = whole.reaches[0] * weights[0], whole.reaches[1] * weights[1]
-    board = dataclasses.replace(whole, level=0, probability=1.0, reaches=reaches)
+    board = dataclasses.replace(whole, level=0, parent=0, probability=1.0, reaches=reaches)
     of_hands = np.zeros_like(tree.deal.reaches)
     for own, hands, reach in zip(of_hands, board.hands, reaches, strict=True):
       own[hands] = reach

@@ -119,6 +119,7 @@ class SearchBot(DrawingBot):
     compiled = getattr(self._reader.policy, "compiled_game", None)
     if compiled is not None:
       view = compiled.original.view
+      check_view(view)
       self._search_in(view if view.is_whole else GameView(view.game)).prepare()
 
   def restart(self) -> None:

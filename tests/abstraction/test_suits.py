@@ -10,7 +10,6 @@ import pytest
 import spiel_cfr
 from spiel_cfr import policies
 from spiel_cfr._numba.arrays import aligned_zeros
-from spiel_cfr.abstraction.hand_buckets import equal_hands
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.openspiel import game_view
 from spiel_cfr.poker import ranges, suit_symmetries
@@ -18,6 +17,7 @@ from spiel_cfr.poker.betting_tree import walk_betting_tree
 from spiel_cfr.poker.boards import list_boards
 from spiel_cfr.poker.deal import find_deal
 from spiel_cfr.poker.hand_tree import hand_tree
+from spiel_cfr.poker.merged_hands import equal_hands
 
 # Turn endgames: ranges, the board, how many rivers there are, and how many are left. Suits that can be renamed: all but
 # spades, so that the rivers are 9 spades and 13 others; hearts and clubs; none; diamonds and clubs.

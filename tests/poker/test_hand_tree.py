@@ -6,12 +6,13 @@ import numpy as np
 import poker_games
 import pyspiel
 import pytest
+from open_spiel.python import policy as open_spiel_policy
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.evaluation.evaluate import evaluate
-from spiel_cfr.poker import ranges
+from spiel_cfr.poker import public_game, ranges
 from spiel_cfr.poker.betting_tree import Kind
 from spiel_cfr.poker.deal import find_deal
 from spiel_cfr.poker.public_game import compile_public_game
@@ -147,6 +148,49 @@ def test_a_policy_by_open_spiels_names_can_not_tell_two_rivers_apart():
     spiel_cfr.nash_conv(game, known)
 
 
+def test_a_policy_of_open_spiels_states_is_read():
+  game = compile_public_game(_GAMES["one card"])
+  known = open_spiel_policy.UniformRandomPolicy(pyspiel.load_game(_GAMES["one card"]))
+  expected = spiel_cfr.nash_conv(game, spiel_cfr.CFRSolver(game))
+  assert spiel_cfr.nash_conv(game, known) == pytest.approx(expected, abs=1e-9)
+
+
+def _locked(game, policy):
+  """Returns a solver around a policy of player 1 at every third of its infosets, and what it has locked."""
+  solver = spiel_cfr.CFRPlusSolver(game)
+  names = sorted(game.infosets[1].infostates)[::3]
+  solver.lock(policy, names)
+  return solver, names
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_locks_on_later_streets_are_those_of_the_list(partitioned):
+  listed = _listed(_GAMES["Rhode Island"])
+  rng = np.random.default_rng(0)
+  policy = {name: dict.fromkeys(actions, 0.0) for name, actions in _legal_actions(listed).items()}
+  for probabilities in policy.values():
+    chances = rng.dirichlet(np.ones(len(probabilities)))
+    probabilities.update(zip(probabilities, chances.tolist(), strict=True))
+  vector = compile_public_game(_GAMES["Rhode Island"], partitioned=partitioned)
+  (ours, names), (theirs, same) = (_locked(game, policy) for game in (vector, listed))
+  assert names == same
+  for solver in (ours, theirs):
+    solver.run(20)
+  found, expected = (solver.average_policy_dict() for solver in (ours, theirs))
+  for name, probabilities in expected.items():
+    assert found[name] == pytest.approx(probabilities, abs=1e-9)
+  for name in names:
+    assert found[name] == pytest.approx(policy[name], abs=1e-12)
+  assert ours.nash_conv() == pytest.approx(theirs.nash_conv(), abs=1e-9)
+
+
+def _legal_actions(game):
+  return {
+    name: [*probabilities]
+    for name, probabilities in spiel_cfr.CFRSolver(game).average_policy_dict().items()
+  }
+
+
 def _bets_on(*streets):
   """An action filter that keeps one bet, of the pot, on some streets, by the number of public cards dealt before."""
 
@@ -200,8 +244,55 @@ def test_suits_that_are_equal_are_one(name, partitioned):
   small = spiel_cfr.abstraction.abstract(whole, spiel_cfr.abstraction.lossless(whole))
   assert small.num_infosets == merged.num_infosets
   assert sum(board.copies for board in merged.tree.boards) == len(whole.tree.boards)
-  with pytest.raises(errors.UnsupportedGameError, match="merge_suits"):
-    merged.rows  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["Rhode Island", "two cards"])
+def test_policies_of_merged_and_whole_games_are_read_by_names(name):
+  whole = compile_public_game(_GAMES[name])
+  merged = compile_public_game(_GAMES[name], merge_suits=True)
+  assert list(merged.rows) == list(whole.rows)
+  solvers = [spiel_cfr.CFRPlusSolver(game) for game in (merged, whole)]
+  for solver in solvers:
+    solver.run(20)
+  expected = solvers[0].nash_conv()
+  for solver in solvers:
+    policy = solver.average_policy_dict()
+    for game in (merged, whole):
+      assert spiel_cfr.nash_conv(game, policy) == pytest.approx(expected, abs=1e-9)
+    behavioral = spiel_cfr.policies.from_policy(merged, policy)
+    np.testing.assert_allclose(behavioral, solvers[0].average_probabilities(), atol=1e-9)
+
+
+def test_locks_of_merged_suits_are_those_of_the_whole_game():
+  whole = compile_public_game(_GAMES["Rhode Island"])
+  merged = compile_public_game(_GAMES["Rhode Island"], merge_suits=True)
+  names = [*whole.infosets[1].infostates]
+  known = spiel_cfr.CFRPlusSolver(merged)
+  known.run(3)
+  policy = known.current_policy_dict()
+  policies = []
+  for game in (merged, whole):
+    solver = spiel_cfr.CFRPlusSolver(game)
+    solver.lock(policy, names)
+    solver.run(20)
+    policies.append(solver.average_policy_dict())
+  for name, probabilities in policies[1].items():
+    assert policies[0][name] == pytest.approx(probabilities, abs=1e-9)
+  with pytest.raises(errors.LockError, match="merges a locked infoset"):
+    spiel_cfr.CFRPlusSolver(merged).lock({names[0]: policy[names[0]]})
+
+
+def test_games_with_many_infosets_have_no_names_if_suits_are_merged(monkeypatch):
+  monkeypatch.setattr(public_game, "MOST_NAMES", 100)
+  merged = compile_public_game(_GAMES["Rhode Island"], merge_suits=True)
+  assert merged.original is merged
+  for refused in (
+    lambda: merged.rows,
+    lambda: spiel_cfr.CFRPlusSolver(merged).lock({"a name": {0: 1.0}}),
+    lambda: spiel_cfr.CFRPlusSolver(merged).average_policy_dict(),
+  ):
+    with pytest.raises(errors.UnsupportedGameError, match="merge_suits"):
+      refused()
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

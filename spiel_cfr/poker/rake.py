@@ -1,0 +1,88 @@
+"""Rake: the part of each pot that the house keeps. With it, poker is a general-sum game.
+
+Let s be the chips of each player in a pot of 2 s, and r the rake of that pot. The winner gains s - r, the loser loses
+s, and a tie costs each player r / 2. So both pay r / 2, and play for a stake of s - r / 2 as if there were no rake.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from spiel_cfr import errors
+from spiel_cfr._util import arguments
+from spiel_cfr.poker.betting_tree import DEALT, BettingNode, Kind
+from spiel_cfr.poker.deal import Deal
+
+
+@dataclasses.dataclass(frozen=True)
+class Rake:
+  """The part of a pot that the house keeps: `min(rate * pot, cap)` chips, not rounded.
+
+  The pot is what both players have put in, without the part of a bet that was not called. The winner gets the rest of
+  the pot; if the pot is split, each player pays half of the rake. A fold before the first public card costs nothing
+  ("no flop, no drop"). All other pots are raked.
+
+      poker.Rake(0.05, cap=3)  # 5 percent, at most 3 chips
+
+  Attributes:
+    rate: float. The part of the pot, from 0 to 1.
+    cap: float. The largest rake of a pot, in chips.
+  """
+
+  rate: float
+  cap: float = math.inf
+
+  def __post_init__(self) -> None:
+    """Checks both numbers.
+
+    Raises:
+      ArgumentError: the rate is not from 0 to 1, or the cap is negative.
+    """
+    object.__setattr__(self, "rate", arguments.real_number(self.rate, "rate", 0.0, 1.0))
+    object.__setattr__(self, "cap", arguments.real_number(self.cap, "cap", 0.0))
+
+  def taken_from(self, nodes: Sequence[BettingNode], deal: Deal) -> list[BettingNode]:
+    """Returns the betting with the rake of each pot.
+
+    Raises:
+      UnsupportedGameError: all hands tie, so that no payoff says how large the pots are.
+    """
+    result = []
+    for node in nodes:
+      if not node.children and not node.payoff:
+        raise errors.UnsupportedGameError(
+          "On this board every showdown is a tie, so that the size of its pots is unknown: compile it without rake."
+        )
+      no_flop = node.kind is Kind.FOLD and not node.level and not deal.board
+      rake = 0.0 if no_flop else min(self.rate * 2 * abs(node.payoff), self.cap)
+      result.append(dataclasses.replace(node, rake=rake))
+    return result
+
+
+@dataclasses.dataclass(frozen=True)
+class RakedReturns:
+  """Returns of both players after the rake, for `returns` of `GameView`.
+
+  Attributes:
+    rakes: by the path of a terminal node of the betting, the rake there.
+    first: int. The number of moves before the betting.
+  """
+
+  rakes: Mapping[tuple[int, ...], float]
+  first: int
+
+  @classmethod
+  def of(cls, nodes: Sequence[BettingNode], deal: Deal) -> "RakedReturns":
+    """Returns the returns of a game, given its betting."""
+    rakes = {node.path: node.rake for node in nodes if not node.children}
+    return cls(rakes, deal.num_private_moves + len(deal.path))
+
+  def __call__(self, state: Any) -> list[float]:
+    """Returns the return of each player at a terminal state of the betting."""
+    moves = state.full_history()[self.first :]
+    rake = self.rakes[tuple(DEALT if move.player < 0 else move.action for move in moves)]
+    gains = state.returns()
+    if gains[0] == gains[1]:
+      return [gain - rake / 2 for gain in gains]
+    return [gain - rake if gain > 0 else gain for gain in gains]
