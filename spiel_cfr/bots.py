@@ -183,7 +183,7 @@ class SafeBot(DrawingBot):
     """Learns from the last game."""
     if self._history:
       self._exploiter.observe(self._history)
-      self._policy, self._history = self._exploiter.policy, []
+      self._reader, self._history = PolicyReader(self._exploiter.policy), []
 
   def restart_at(self, state: Any) -> None:
     """Learns from the last game."""
@@ -200,7 +200,7 @@ class SafeBot(DrawingBot):
       PolicyError: the state is of another game.
     """
     self._history = state.history()
-    return self._policy_at(state)
+    return self._reader.strategy(state, self._player)
 
 
 def distribution(chances: Mapping[int, float], legal: Sequence[int], whose: str) -> list[float]:
