@@ -111,6 +111,7 @@ def table_of_rules() -> str:
       found = spiel_cfr.abstraction.solve_refining(
         game,
         None if rule else all_actions,
+        target=0.0,
         solver=solver,
         iterations=_ITERATIONS.value,
         rule=rule or "policy",
