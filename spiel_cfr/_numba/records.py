@@ -192,16 +192,17 @@ class Packed:
 
   Attributes:
     record: the record, which keeps the arrays alive.
+    inner: the record whose address this one has in a field; None if there is none.
     address: the address of its first word.
   """
 
-  def __init__(self, record: Any, dtype: npt.DTypeLike) -> None:
+  def __init__(self, record: Any, dtype: npt.DTypeLike, inner: "Packed | None" = None) -> None:
     """Writes a record to memory; `dtype`, float64 or float32, is its precision.
 
     Raises:
       TypeError: an array has another type, number of dimensions or order than its field, or is read-only.
     """
-    self.record = record
+    self.record, self.inner = record, inner
     words: list[int] = []
     _write(record, np.dtype(dtype), words)
     self._words = np.array(words, np.uint64)

@@ -65,8 +65,10 @@ class StepKernel(Kernel):
     """The address of the machine code."""
     return machine_code_address(self._dispatcher, self.signature, self._options)
 
-  def on(self, record: Any, dtype: npt.DTypeLike = np.float64) -> "Step":
-    """Returns the step of this kernel on a record, in a precision.
+  def on(
+    self, record: Any, dtype: npt.DTypeLike = np.float64, inner: Packed | None = None
+  ) -> "Step":
+    """Returns the step of this kernel on a record, in a precision; `inner` is as of `Packed`.
 
     Raises:
       TypeError: the record is of another class, or an array does not fit its field.
@@ -75,7 +77,7 @@ class StepKernel(Kernel):
       raise TypeError(
         f"{self.__qualname__}() takes a {self.record.__qualname__}, not {described(record)}"
       )
-    return Step(self.of(dtype).address, Packed(record, dtype))
+    return Step(self.of(dtype).address, Packed(record, dtype, inner))
 
 
 def step(record: type, *, single: bool = True) -> Callable[[Callable[[Any], None]], StepKernel]:
