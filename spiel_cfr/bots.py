@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -10,11 +10,9 @@ from open_spiel.python import policy as open_spiel_policy
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments, copying
+from spiel_cfr.exploitation import SafeExploiter
 from spiel_cfr.games.openspiel import answers
 from spiel_cfr.policies.open_spiel import AnyPolicy, policy_of
-
-if TYPE_CHECKING:
-  from spiel_cfr.exploitation import SafeExploiter
 
 # The tolerance of the sum of probabilities.
 _TOLERANCE = 1e-6
@@ -173,20 +171,34 @@ class SafeBot(DrawingBot):
   """
 
   def __init__(
-    self, exploiter: "SafeExploiter", *, seed: int | np.random.Generator | None = None
+    self, exploiter: SafeExploiter, *, seed: int | np.random.Generator | None = None
   ) -> None:
-    """Makes the bot; arguments and errors as of `DrawingBot`."""
+    """Makes the bot.
+
+    Args:
+      exploiter: the player of the repeated game; the bot's games are added to those that it has observed.
+      seed: the seed of the bot's actions.
+
+    Raises:
+      ArgumentError: the exploiter or the seed is invalid.
+    """
+    arguments.of_type(exploiter, "exploiter", SafeExploiter)
     super().__init__(exploiter.policy, exploiter.player, seed=seed)
     self._exploiter, self._history = exploiter, list[int]()
 
   def restart(self) -> None:
-    """Learns from the last game."""
-    if self._history:
-      self._exploiter.observe(self._history)
-      self._reader, self._history = PolicyReader(self._exploiter.policy), []
+    """Learns from the last game.
+
+    Raises:
+      ArgumentError: the bot was shown states of another game.
+    """
+    history, self._history = self._history, []
+    if history:
+      self._exploiter.observe(history)
+      self._reader = PolicyReader(self._exploiter.policy)
 
   def restart_at(self, state: Any) -> None:
-    """Learns from the last game."""
+    """Learns from the last game, see `restart`."""
     self.restart()
 
   def inform_action(self, state: Any, player_id: int, action: int) -> None:

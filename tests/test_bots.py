@@ -150,6 +150,12 @@ def test_a_safe_bot_learns_from_games():
     pyspiel.evaluate_bots(game.new_initial_state(), others, seed)
   assert pickle.loads(pickle.dumps(bot)).get_policy(state) == []
   assert seen.budget > told.budget
+  bot.inform_action(state, 0, 5)
+  with pytest.raises(errors.ArgumentError, match="not legal"):
+    bot.restart()
+  bot.restart()
+  with pytest.raises(errors.ArgumentError, match="exploiter"):
+    SafeBot(told.policy)
 
 
 class Named(spiel_cfr.PolicyBot):
