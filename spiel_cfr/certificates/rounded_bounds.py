@@ -19,7 +19,7 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.state_checks import longest_history
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
 from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
-from spiel_cfr.games.private_moves.rectangles import Rectangles
+from spiel_cfr.games.private_moves.private_moves_game import PrivateMovesGame
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
 from spiel_cfr.games.vector.typed_tree import TypedTree
@@ -94,7 +94,7 @@ def _are_opposite(compiled: CompiledGame) -> bool:
     if not isinstance(tree, TypedTree):
       return True
     first, second = tree.matrices[:, 0], tree.matrices[:, 1]
-  elif isinstance(compiled.payoff, Rectangles):
+  elif isinstance(compiled, PrivateMovesGame):
     first, second = compiled.payoff.payoffs
   else:
     return False
@@ -113,7 +113,7 @@ def _error(compiled: CompiledGame) -> Fraction:
     payoff, depth = compiled.payoff, longest_history(compiled.view)
     # Every number of the payoff's arrays has at least four bytes.
     sums = compiled.end + payoff.num_bytes // 4
-    if not isinstance(payoff, Rectangles):
+    if not isinstance(compiled, PrivateMovesGame):
       sums += compiled.num_terminals
     if isinstance(payoff, TypedPatterns):
       alike = compiled.num_terminals * Fraction(float(np.abs(payoff.arrays.values).max())) * _ALIKE
