@@ -251,7 +251,7 @@ def test_every_solver_takes_a_rake(name):
     solver = spiel_cfr.catalogue.make(name, vector, 3)
   except errors.UnsupportedGameError as error:
     assert "constant-sum" in str(error)
-    assert issubclass(spiel_cfr.catalogue.find(name).family, spiel_cfr.GradientSolver)
+    assert name in ("egt", "egt_as", "mirror_prox_as")
     return
   solver.run(3)
   policy = {
