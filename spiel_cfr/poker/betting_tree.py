@@ -22,6 +22,8 @@ from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import Deal
 
 MOST_NODES = 100_000
+# Near 64 actions on a street, OpenSpiel forces players to call.
+_MOST_ON_STREET = 50
 _TRIALS = 1000
 _TOLERANCE = 1e-9
 
@@ -82,7 +84,7 @@ def walk_betting_tree(view: GameView, deal: Deal) -> list[BettingNode]:
 
   Raises:
     UnsupportedGameError: the game does not fit the vector form.
-    GameTooLargeError: there are more than `MOST_NODES` nodes.
+    GameTooLargeError: there are more than `MOST_NODES` nodes, or 50 actions on a street.
     ArgumentError: see `GameView.legal_actions`; or the filter looks at private cards.
   """
   walk = _Walk(view, deal)
@@ -103,6 +105,12 @@ class _Walk:
     if number == MOST_NODES:
       raise errors.GameTooLargeError(
         f"The public tree has more than {MOST_NODES:,} nodes. Keep fewer actions with an action "
+        "filter."
+      )
+    on_street = len(path) if DEALT not in path else path[::-1].index(DEALT)
+    if on_street > _MOST_ON_STREET:
+      raise errors.GameTooLargeError(
+        f"The public tree has more than {_MOST_ON_STREET} actions on a street. Keep fewer actions with an action "
         "filter."
       )
     state, swapped = pair

@@ -171,9 +171,9 @@ def compile_public_game(
   dtype = arguments.precision(dtype)
   num_threads = arguments.positive_integer(num_threads, "num_threads")
   view, deal, nodes = _walk(game, action_filter, rake)
-  check_random_deals(view.game, deal, nodes, CHECKED_DEALS, np.random.default_rng(0))
   boards = list_boards(deal, nodes, merged=merge_suits)
   estimate_boards(nodes, boards, dtype).check_memory()
+  check_random_deals(view.game, deal, nodes, CHECKED_DEALS, np.random.default_rng(0))
   tree = hand_tree(deal, nodes, boards)
   if partitioned is None:
     partitioned = int(tree.num_sequences.sum()) > LARGE

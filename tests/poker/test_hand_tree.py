@@ -43,6 +43,14 @@ _GAMES = {
   "three at once": _START
   + "betting=limit,numRounds=3,blind=1 1,firstPlayer=1 1 1,numSuits=3,numRanks=2,"
   "numHoleCards=1,numBoardCards=0 2 1,raiseSize=2 4 4,maxRaises=1 1 1)",
+  # Leduc poker with another card and another round.
+  "Leduc of three rounds": _START
+  + "betting=limit,numRounds=3,blind=1 1,firstPlayer=1 1 1,numSuits=2,numRanks=3,"
+  "numHoleCards=1,numBoardCards=0 1 1,raiseSize=2 4 4,maxRaises=2 2 1)",
+  # Limit hold'em of four rounds, with nine cards and a bet on the river.
+  "hold'em of four rounds": _START
+  + "betting=limit,numRounds=4,blind=1 1,firstPlayer=1 1 1 1,numSuits=3,numRanks=3,"
+  "numHoleCards=2,numBoardCards=0 3 1 1,raiseSize=2 2 4 4,maxRaises=0 0 0 1)",
   # A round without a card between the deals, and two cards at once.
   "four rounds": _START
   + "betting=limit,numRounds=4,blind=1 2,firstPlayer=1 1 1 1,numSuits=1,numRanks=6,"
@@ -77,7 +85,12 @@ def _compare(vector, listed, iterations=20):
   return ours
 
 
-@pytest.mark.parametrize("name", list(_GAMES))
+_LARGE = "Leduc of three rounds", "hold'em of four rounds"
+
+
+@pytest.mark.parametrize(
+  "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in _LARGE)) for name in _GAMES]
+)
 @pytest.mark.parametrize("partitioned", [False, True])
 def test_iterates_are_those_of_the_list(name, partitioned):
   game = _GAMES[name]

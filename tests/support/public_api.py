@@ -351,6 +351,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "chips": lambda: 100.0,
   "board": lambda: "7s9h9cTc2d",
   "pot": lambda: 500,
+  "rate": lambda: 0.05,
   "reaches": lambda: np.ones((2, 1326)),
   "actions": lambda: [0],
   "buckets": lambda: {},
