@@ -355,7 +355,7 @@ def main() -> None:
       for order in map(int, _ORDERS.value):
         found = np.array([measure(*each, order) for each in zip(games, policies, strict=True)])
         worse = (found[:, 1:] > found[:, :1] + 1e-9).sum(axis=0)
-        cells = [f"{mean:.5f}" for mean in found.mean(axis=0)] + [f"{each}" for each in worse]
+        cells = [f"{mean:z.5f}" for mean in found.mean(axis=0)] + [f"{each}" for each in worse]
         rows[f"{name}, CFR {iterations}, order {order}"] = cells
         print(name, iterations, order, *cells, flush=True)
   columns = ["alone", "one cut", "continual", "worse, one cut", "worse, continual"]
