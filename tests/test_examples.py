@@ -786,6 +786,14 @@ def test_value_search():
   assert "there is no game 'magic'" in run("value_search", "--games=magic", fails=True)
 
 
+def test_knowledge_limited():
+  output = run("knowledge_limited", "--games=0", "--iterations=10", "--orders=1,2")
+  for order in (1, 2):
+    row = "0.06250 | 0.02500 | 0.02500 | 0 | 0"
+    assert f"| dark_hex_2x2, CFR 10, order {order} | {row} |" in output
+  assert "there is no game '9'" in run("knowledge_limited", "--games=9", fails=True)
+
+
 @pytest.mark.slow
 def test_rivers(tmp_path):
   flags = ("--iterations=10", "--river_iterations=50", f"--output_dir={tmp_path}")
