@@ -66,7 +66,7 @@ TREES = {
     "8h7h6c", "75%", "60%", "AA-TT,AKs,T9s,98s", "TT-66,A8s+,T9s,87s,76s", stack=500
   ),
 }
-# Trees in the table of speed and in the picture; values are compared on all.
+# Trees in the table of speed and in the picture, if any is shown; values are compared on all.
 _TIMED = ("river", "turn", "flop", "monotone flop")
 # The iterations after which exploitability is evaluated.
 _MARKS = [10, 20, 30, 40, 60, 80, 100, 130, 160, 200, 250, 320, 400, 500, 640, 800, 1000, 1280]
@@ -187,7 +187,10 @@ class Peer:
 
   def _answer(self) -> list[float]:
     assert self._process.stdout
-    return [float(word) for word in self._process.stdout.readline().split()[1:]]
+    line = self._process.stdout.readline()
+    if not line:
+      raise spiel_cfr.errors.ArgumentError(f"{_PROGRAM.value} ended without an answer.")
+    return [float(word) for word in line.split()[1:]]
 
   def _ask(self, line: str) -> list[float]:
     assert self._process.stdin
@@ -220,7 +223,7 @@ def compare() -> None:
         lines = [json.dumps(each._asdict()) + "\n" for each in curves.values()]
         _RECORD.write_text("".join(lines))
   chosen = {key: curve for key, curve in curves.items() if key[0] in (_TREES.value or TREES)}
-  timed = {key: curve for key, curve in chosen.items() if key[0] in _TIMED}
+  timed = {key: curve for key, curve in chosen.items() if key[0] in _TIMED} or chosen
   print(table(timed))
   print(values(chosen))
   if picture:
