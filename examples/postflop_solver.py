@@ -12,7 +12,7 @@ evaluations, which other programs disturb least. The seconds to a target are tha
 evaluations, the logarithm of exploitability is interpolated.
 """
 
-from results import draws, panels, save, start, writable
+from results import draws, markdown, panels, save, start, writable
 
 import contextlib
 import json
@@ -259,24 +259,26 @@ def measure(name: str) -> Iterator[Curve]:
 
 
 def table(curves: dict[tuple[str, str], Curve]) -> str:
-  """Returns the table, in Markdown."""
-  columns = "s to .5 %", "s to .1 %", "iterations", "ms an iteration", "build, s", "MB", "EV of OOP"
-  lines = [f"| tree | solver | {' | '.join(columns)} |", f"| --- | --- {'| ---: ' * len(columns)}|"]
-  for (tree, solver), curve in curves.items():
-    done, _, percent, value = curve.points[-1]
-    cells = [
-      *(
-        f"{seconds:z.3g}" if math.isfinite(seconds := curve.seconds(target)) else ""
-        for target in (0.5, 0.1)
-      ),
-      f"{done} ({percent:z.2g} %)",
-      f"{1e3 * curve.iteration:z.3g}",
-      f"{curve.build:z.2g}",
-      f"{curve.memory / 1e6:z.3g}",
-      f"{value:z.2f}",
-    ]
-    lines.append(f"| {tree} | {solver} | {' | '.join(cells)} |")
-  return "\n".join(lines) + "\n"
+  """Returns the table of speed, in Markdown."""
+  rows = {f"{tree}, {solver}": cells(curve) for (tree, solver), curve in curves.items()}
+  columns = [*next(iter(rows.values()))]
+  return markdown("tree, solver", columns, {name: row.values() for name, row in rows.items()})
+
+
+def cells(curve: Curve) -> dict[str, str]:
+  """Returns a row of the table of speed, by column."""
+  done, _, percent, value = curve.points[-1]
+  seconds = {target: curve.seconds(target) for target in (2.0, 0.5, 0.1)}
+  return {
+    f"s to {target:zg} %": f"{taken:z.3g}" if math.isfinite(taken) else ""
+    for target, taken in seconds.items()
+  } | {
+    "iterations": f"{done} ({percent:z.2g} %)",
+    "ms an iteration": f"{1e3 * curve.iteration:z.3g}",
+    "build, s": f"{curve.build:z.2g}",
+    "MB": f"{curve.memory / 1e6:z.3g}",
+    "EV of OOP": f"{value:z.2f}",
+  }
 
 
 def values(curves: dict[tuple[str, str], Curve]) -> str:
@@ -284,18 +286,15 @@ def values(curves: dict[tuple[str, str], Curve]) -> str:
 
   A solver's EV is at most its NashConv, twice its exploitability, from the value of the game.
   """
-  lines = [
-    "| tree | EV of OOP, here | postflop-solver | difference | allowed |",
-    "| --- | ---: | ---: | ---: | ---: |",
-  ]
+  rows = {}
   for tree in dict.fromkeys(tree for tree, solver in curves if solver == _THEIRS):
     (*_, gap, ours), (*_, their_gap, theirs) = (
       curves[tree, solver].points[-1] for solver in (_OURS, _THEIRS)
     )
     allowed = 2 * (gap + their_gap) * TREES[tree].pot / 100
-    cells = f"{ours:z.3f} | {theirs:z.3f} | {abs(ours - theirs):z.3f} | {allowed:z.3f}"
-    lines.append(f"| {tree} | {cells} |")
-  return "\n".join(lines) + "\n"
+    numbers = ours, theirs, abs(ours - theirs), allowed
+    rows[tree] = [f"{number:z.3f}" for number in numbers]
+  return markdown("tree", ["EV of OOP, here", _THEIRS, "difference", "allowed"], rows)
 
 
 @draws

@@ -759,7 +759,7 @@ def test_flop(tmp_path):
 
 def test_postflop_solver_as_recorded(tmp_path):
   printed = run("postflop_solver", f"--picture={tmp_path}/curves.png")
-  assert "| river | postflop-solver | " in printed
+  assert "| river, postflop-solver | " in printed
   assert (tmp_path / "curves.png").stat().st_size > 10_000
   assert "--trees knows river, " in run("postflop_solver", "--trees=preflop", fails=True)
 
