@@ -142,7 +142,7 @@ class Ours:
     for partitioned in {False, len(tree.board) < 10}:
       game = poker.compile_public_game(small, sizes, partitioned=partitioned, **options)
       spiel_cfr.DCFRSolver(game).prepare()
-    self.about = environment.machine() | environment.versions()
+    self.about = {**environment.machine(), **environment.versions()}
     self._tree, began = tree, time.process_time()
     endgame = ranges.endgame(tree.oop, tree.ip, board=tree.board, pot=tree.pot, stack=tree.stack)
     self._game = poker.compile_public_game(endgame, sizes, **options)
