@@ -757,6 +757,25 @@ def test_flop(tmp_path):
   assert "part 2 of '50%,b'" in run("flop", *turn[:3], "--bets=50%,b", fails=True)
 
 
+def test_postflop_solver_as_recorded(tmp_path):
+  printed = run("postflop_solver", f"--picture={tmp_path}/curves.png")
+  assert "| river, postflop-solver | " in printed
+  assert (tmp_path / "curves.png").stat().st_size > 10_000
+  assert "--trees knows river, " in run("postflop_solver", "--trees=preflop", fails=True)
+
+
+@pytest.mark.slow
+def test_postflop_solver_has_the_same_values():
+  trees = ["river", "river three sizes", "river geometric", "river shallow", "turn", "flop narrow"]
+  printed = run("postflop_solver", f"--trees={','.join(trees)}", "--picture=")
+  rows = re.findall(
+    r"^\| ([a-z ]+) \| -?[\d.]+ \| -?[\d.]+ \| ([\d.]+) \| ([\d.]+) \|$", printed, re.M
+  )
+  assert [name for name, *_ in rows] == trees
+  for name, difference, allowed in rows:
+    assert float(difference) <= float(allowed) < 1.0, name
+
+
 def test_explore(tmp_path):
   page, policy, trace = (tmp_path / name for name in ("page.html", "policy.json", "cfr.csv"))
   solve = ("--game=kuhn_poker", "--solver=cfr", "--iterations=64")

@@ -1,7 +1,8 @@
-"""Expected values that postflop-solver's tests have, on rivers of hold'em.
+"""Expected values that postflop-solver's tests have, on rivers of hold'em and a flop.
 
 Source: github.com/b-inary/postflop-solver, src/game/tests.rs (one_raise_all_range_with_river, node_locking,
-node_locking_partial). It counts a player's share of the pot as won; here half of the pot is the player's own already.
+node_locking_partial, solve_pio_preset_normal). It counts a player's share of the pot as won; here half of the pot is
+the player's own already.
 """
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 import tree_games
 
 import spiel_cfr
-from spiel_cfr import policies
-from spiel_cfr.poker import Endgame
+from spiel_cfr import poker, policies
+from spiel_cfr.evaluation.evaluate import evaluate
+from spiel_cfr.poker import Endgame, ranges
 
 FOLD, CALL, HALF_POT = 0, 1, 4
 
@@ -64,3 +66,22 @@ def test_locked(pot, strong, locked, checks, values):
   policy = solver.average_policy_dict()
   assert [policy[f"0:{hand}"][0] for hand in strong] == pytest.approx(checks, abs=1e-3)
   assert spiel_cfr.expected_values(game, policy) + pot / 2 == pytest.approx(values, abs=5e-2)
+
+
+@pytest.mark.slow
+def test_equity_on_a_flop():
+  oop = (
+    "88+,A8s+,A5s-A2s:0.5,AJo+,ATo:0.75,K9s+,KQo,KJo:0.75,KTo:0.25,Q9s+,QJo:0.5,J8s+,JTo:0.25,"
+    "T8s+,T7s:0.45,97s+,96s:0.45,87s,86s:0.75,85s:0.45,75s+:0.75,74s:0.45,65s:0.75,64s:0.5,"
+    "63s:0.45,54s:0.75,53s:0.5,52s:0.45,43s:0.5,42s:0.45,32s:0.45"
+  )
+  ip = (
+    "AA:0.25,99-22,AJs-A2s,AQo-A8o,K2s+,K9o+,Q2s+,Q9o+,J6s+,J9o+,T6s+,T9o,96s+,95s:0.5,98o,86s+,"
+    "85s:0.5,75s+,74s:0.5,64s+,63s:0.5,54s,53s:0.5,43s"
+  )
+  endgame = ranges.endgame(oop, ip, board="QsJh2h", pot=180, stack=910)
+  # Without bets, a player's share of the pot is its equity.
+  game = poker.compile_public_game(endgame, poker.bet_sizes({}), merge_suits=True)
+  checks = spiel_cfr.CFRPlusSolver(game).average_sequence_form()
+  values = evaluate(game, checks).expected_values
+  assert values / 180 + 0.5 == pytest.approx([0.55347, 0.44653], abs=1e-5)

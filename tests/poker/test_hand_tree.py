@@ -344,3 +344,23 @@ def test_flops_have_as_many_runouts_as_suits_let_differ(ranges_of, board, boards
   assert len(merged.tree.boards) == boards
   if boards < 2000 and board == "Td9d6h":
     _same_play(merged, compile_public_game(game, _bets_on(0)), iterations=5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+  ("ranks", "suits", "bets", "value"), [(4, 1, 3, -1 / 30), (2, 3, 1, -1 / 320)]
+)
+def test_value_of_rhode_island(ranks, suits, bets, value):
+  game = (
+    f"{_START}betting=limit,numRounds=3,blind=1 1,firstPlayer=1 1 1,numSuits={suits},"
+    f"numRanks={ranks},numHoleCards=1,numBoardCards=0 1 1,raiseSize=2 4 4,"
+    f"maxRaises={bets} {bets} {bets})"
+  )
+  # The linear program of the whole game, then bounds from the merged one.
+  assert spiel_cfr.solve_lp(compile_public_game(game)).value == pytest.approx(value, abs=1e-12)
+  solver = spiel_cfr.DCFRSolver(compile_public_game(game, merge_suits=True))
+  solver.run(500)
+  bound = solver.nash_conv()
+  assert bound < 2e-3
+  (found, _) = evaluate(solver.compiled_game, solver.average_sequence_form()).expected_values
+  assert abs(found - value) <= bound
