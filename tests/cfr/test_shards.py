@@ -236,7 +236,7 @@ class _Forgetful(Here):
     pytest.param("cfr+", 3, marks=pytest.mark.slow),
     ("simultaneous", 3),
     pytest.param("adaptive", 1000, marks=pytest.mark.slow),
-    ("tapered", 1000),
+    pytest.param("tapered", 1000, marks=pytest.mark.slow),
   ],
 )
 def test_processes_that_forget(
@@ -311,6 +311,7 @@ def test_executors_that_fail_for_good(iterations: int) -> None:
   assert _alike(solver, _solved(_game()))
 
 
+@pytest.mark.slow
 def test_looking_never_fails() -> None:
   """If processes cannot send their state, this process repeats their updates."""
   executor = _Forgetful()

@@ -171,7 +171,10 @@ def test_the_last_iterate_of_dogda_converges_linearly():
   assert solver.nash_conv() > 1e-5
 
 
-@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "random"])
+@pytest.mark.parametrize(
+  "name",
+  ["random", *(pytest.param(n, marks=pytest.mark.slow) for n in ("kuhn_poker", "leduc_poker"))],
+)
 def test_the_last_iterate_of_rtcfr_converges(name):
   compiled = game(name)
   solver = spiel_cfr.first_order.RTCFRPlusSolver(compiled)
