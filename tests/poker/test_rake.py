@@ -149,6 +149,9 @@ def test_checkpoints_belong_to_a_rake(tmp_path):
   again = spiel_cfr.CFRPlusSolver(vector)
   again.restore(tmp_path / "solver.npz")
   assert again.nash_conv() == solver.nash_conv()
+  spiel_cfr.save_policy(vector, solver, tmp_path / "policy.json")
+  policy = spiel_cfr.load_policy(vector, tmp_path / "policy.json")
+  assert spiel_cfr.nash_conv(vector, policy) == pytest.approx(solver.nash_conv(), abs=1e-9)
   without = poker.compile_public_game(_GAMES["one deal"])
   free = poker.compile_public_game(_GAMES["one deal"], rake=poker.Rake(0.05, cap=0))
   assert free.digest == without.digest != vector.digest
