@@ -33,9 +33,9 @@ _GAMES: dict[str, tuple[str, int, int]] = {
   "dark_hex_2x2": ("dark_hex(board_size=2)", 0, 1),
   "dark_hex_2x3": ("dark_hex(num_rows=2,num_cols=3)", 0, 1),
   "dark_hex_3x3, 5 cells left": ("dark_hex(board_size=3)", 4, 20),
-  "dark_hex_3x3, 6 cells left": ("dark_hex(board_size=3)", 3, 5),
+  "dark_hex_3x3, 6 cells left": ("dark_hex(board_size=3)", 3, 2),
   "phantom_ttt, 5 cells left": ("phantom_ttt", 4, 20),
-  "phantom_ttt, 6 cells left": ("phantom_ttt", 3, 5),
+  "phantom_ttt, 6 cells left": ("phantom_ttt", 3, 2),
 }
 _CHOSEN = flags.DEFINE_list(
   "games", [str(each) for each in range(len(_GAMES))], f"games, by number from 0: {[*_GAMES]}"
