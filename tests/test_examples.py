@@ -766,12 +766,12 @@ def test_postflop_solver_as_recorded(tmp_path):
 
 @pytest.mark.slow
 def test_postflop_solver_has_the_same_values():
-  trees = ["river", "river three sizes", "river geometric", "river shallow", "turn", "flop narrow"]
+  trees = ["river", "river geometric", "river shallow", "river three sizes", "turn"]
   printed = run("postflop_solver", f"--trees={','.join(trees)}", "--picture=")
   rows = re.findall(
     r"^\| ([a-z ]+) \| -?[\d.]+ \| -?[\d.]+ \| ([\d.]+) \| ([\d.]+) \|$", printed, re.M
   )
-  assert [name for name, *_ in rows] == trees
+  assert sorted(name for name, *_ in rows) == trees
   for name, difference, allowed in rows:
     assert float(difference) <= float(allowed) < 1.0, name
 
