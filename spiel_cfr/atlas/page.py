@@ -68,9 +68,9 @@ less than a second, the largest some minutes each. An interrupted run continues 
 ## Liar's dice of others
 
 Thomas Ahle's tables (github.com/thomasahle/snyd) have values of liar's dice with one die against one, two against one
-and one against two, of 2 to 6 sides, with three rules: normal, joker and stairs. `dice_endgame` is this game. All
-values with up to 12 bids are compared in this atlas. `tests/independent/test_published_dice.py` bounds the others, of
-15 to 20 bids, with a solver of its own. All agree.
+and one against two, of 2 to 6 sides, with three rules: normal, joker and stairs. `dice_endgame` is this game. Its
+values are compared in this atlas. For games of 12 to 20 bids, `tests/independent/test_published_dice.py` bounds the
+value with a solver of its own. All published values agree.
 
 Stairs need an explanation. By the rule, dice that are a permutation of 1, 2 and so on count as one die more, of any
 face. The program behind the tables compares dice in the order in which they were rolled: 1 and 2 count, 2 and 1 do not.

@@ -165,6 +165,12 @@ def value_bounds(numbers, sides, rule, iterations):
 
 # Dice, sides, rule, the published value, iterations, and a width of bounds that they reach in some seconds.
 _PUBLISHED = [
+  ((1, 1), 6, "normal", "-1/9", 200, 0.001),
+  ((1, 2), 4, "normal", "-1/8", 200, 0.001),
+  ((2, 1), 5, "joker", "34/125", 200, 0.001),
+  ((1, 2), 5, "joker", "-3/125", 200, 0.001),
+  ((2, 1), 3, "stairs", "1/27", 200, 0.001),
+  ((1, 2), 3, "stairs", "-1/27", 200, 0.001),
   ((2, 1), 5, "normal", "2128/8375", 60, 0.02),
   ((2, 1), 6, "joker", "7/27", 60, 0.02),
   ((1, 2), 5, "normal", "-27/125", 60, 0.02),
