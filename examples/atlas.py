@@ -39,7 +39,7 @@ def main(_: list[str]) -> None:
       start = time.process_time()
       known[game] = atlas.recompute(compile_entry(game, before.get("infostate")))
       print(
-        f"{place + 1} of {len(listed)}, {time.process_time() - start:.0f} s: {game}", flush=True
+        f"{place + 1} of {len(listed)}, {time.process_time() - start:z.0f} s: {game}", flush=True
       )
       with done.open("a") as file:
         file.write(json.dumps([game, known[game]]) + "\n")
