@@ -1,16 +1,20 @@
 """Recomputes the atlas: prints changes, and writes the file of the package and docs/atlas.md.
 
-An interrupted run continues with the games that it has not computed.
+An interrupted run continues with the games that it has not computed. Its results are in the file `--done`; delete that
+file after a change of the code.
 """
 
 import importlib.metadata
 import json
 import pathlib
+import time
+from typing import Any
 
 from absl import app, flags
 
 from spiel_cfr import atlas
-from spiel_cfr.atlas.entries import read_entry
+from spiel_cfr._util import files
+from spiel_cfr.atlas.entries import compile_entry, read_entry
 
 _GAMES = flags.DEFINE_list("games", [], "games to compute; all by default")
 _MISSING = flags.DEFINE_bool("missing", False, "compute only games without numbers")
@@ -25,27 +29,46 @@ def main(_: list[str]) -> None:
   listed = json.loads(_FILE.read_text())
   done = pathlib.Path(_DONE.value)
   done.parent.mkdir(parents=True, exist_ok=True)
-  known = dict(map(json.loads, done.read_text().splitlines())) if done.exists() else {}
+  known = dict(_whole_lines(done))
+  num_changes = 0
   for place, before in enumerate(listed):
     game = before["game"]
     if (_GAMES.value and game not in _GAMES.value) or (_MISSING.value and "num_states" in before):
       continue
     if game not in known:
-      known[game] = atlas.recompute(game)
+      start = time.process_time()
+      known[game] = atlas.recompute(compile_entry(game, before.get("infostate")))
+      print(
+        f"{place + 1} of {len(listed)}, {time.process_time() - start:z.0f} s: {game}", flush=True
+      )
       with done.open("a") as file:
         file.write(json.dumps([game, known[game]]) + "\n")
-    differs = atlas.changes(read_entry(before), known[game]) if "num_states" in before else ["new"]
-    for change in differs:
-      print(f"{game}: new" if change == "new" else change)
+    differs = ["new"]
+    if "num_states" in before:
+      differs = atlas.changes(read_entry(before), known[game])
     if differs:
       listed[place] = before | known[game]
+      num_changes += 1
+      print(f"changed: {game}", *differs, sep="\n  ", flush=True)
   lines = ",\n".join(json.dumps(entry) for entry in listed)
-  _FILE.write_text(f"[\n{lines}\n]\n")
+  with files.replacing(_FILE) as file:
+    file.write(f"[\n{lines}\n]\n".encode())
   version = importlib.metadata.version("open_spiel")
   entries = [read_entry(entry) for entry in listed if "num_states" in entry]
   (_ROOT / "docs" / "atlas.md").write_text(atlas.page(entries, version))
   done.unlink(missing_ok=True)
-  print(f"{len(entries)} games in {_FILE.relative_to(_ROOT)} and docs/atlas.md")
+  print(f"{num_changes} games changed; {len(entries)} in {_FILE.relative_to(_ROOT)}, docs/atlas.md")
+
+
+def _whole_lines(done: pathlib.Path) -> list[list[Any]]:
+  """Returns the games of an interrupted run and their numbers. Its last line may be incomplete."""
+  result = []
+  for line in done.read_text().splitlines() if done.exists() else ():
+    try:
+      result.append(json.loads(line))
+    except json.JSONDecodeError:
+      done.write_text("".join(json.dumps(each) + "\n" for each in result))
+  return result
 
 
 if __name__ == "__main__":

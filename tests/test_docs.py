@@ -89,6 +89,7 @@ def known_words():
   sources += [*(open_spiel / "algorithms").glob("*.py"), open_spiel / "policy.py"]
   sources += [ROOT / "Makefile", ROOT / "pyproject.toml"]
   words = {word for path in sources for word in (path.stem, *_WORD.findall(path.read_text()))}
+  words |= {path.stem for path in (ROOT / "spiel_cfr" / "atlas" / "games").iterdir()}
   return words | set(dir(pyspiel)) | set(pyspiel.registered_names()) | _ELSEWHERE
 
 

@@ -6,14 +6,16 @@ import functools
 import importlib.resources
 import json
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import pyspiel
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
+from spiel_cfr.atlas import sources
 from spiel_cfr.certificates import Interval
-from spiel_cfr.games.openspiel import loading
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiling import compile_game
 
 _FILE = "atlas.json"
 
@@ -44,17 +46,29 @@ class Entry:
   """A game of the atlas. Payoffs are in the game's units per play.
 
   Attributes:
-    game: str. OpenSpiel's string.
+    game: str. OpenSpiel's string, or another name; see `atlas.load`.
     num_infosets: tuple of int. Each player's number of infosets.
-    num_states: int. The number of histories, chance nodes and terminal ones included.
-    num_terminals: int. The number of terminal histories.
+    num_states: int. The number of histories, chance nodes and terminal ones included; in vector form that of public
+      states.
+    num_terminals: int. The number of terminal histories, or of terminal public states.
     value: `Interval`. Bounds on the value for player 0; None unless the game is two-player constant-sum.
     uniform_nash_conv: `Interval`. Bounds on NashConv of the uniform policy.
-    solution: str. The method that made the solution, such as "lp" or "restarted 500".
+    solution: str. The method that made the solution, such as "lp", "restarted 10,000" (iterations), or
+      "quantal response 10^6" (rationality).
     solution_nash_conv: `Interval`. Bounds on NashConv of the solution.
     is_rational: bool. True if all payoffs and chance probabilities stand for rationals; see `Certificate`.
-    unique: one bool a player. True if all its equilibrium strategies have the same sequence form; None if not computed.
+    infostate: "history" if infosets are the owner's observations and actions, see `compile_game`; None if they are
+      OpenSpiel's information states.
+    form: "list" for a list of histories, "vector", or "private moves".
+    arithmetic: "integers" or "floats", see `Certificate`.
+    unique: one bool a player. True if all its equilibrium strategies have the same sequence form, by linear programs;
+      None if rounding hides it. None instead of the tuple if not computed.
     best_efce: float. The largest sum of payoffs in an extensive-form correlated equilibrium; None if not computed.
+    efce_bound: float. An upper bound on it, in games that are not triangle-free; None if not computed.
+    best_ce: str. The largest sum of payoffs in a correlated equilibrium of the normal form, a fraction; None if a
+      player has several infosets, or if there are more than 16 outcomes.
+    polytope: tuple of int. Dimension, number of vertices and number of facets of the polytope of these equilibria; None
+      as above.
     facts: tuple of str. Other proven facts.
     published: tuple of `Published`. Values published elsewhere.
   """
@@ -68,10 +82,24 @@ class Entry:
   solution: str
   solution_nash_conv: Interval
   is_rational: bool
-  unique: tuple[bool, bool] | None = None
+  infostate: Literal["history"] | None = None
+  form: Literal["list", "vector", "private moves"] = "list"
+  arithmetic: Literal["integers", "floats"] = "integers"
+  unique: tuple[bool | None, bool | None] | None = None
   best_efce: float | None = None
+  efce_bound: float | None = None
+  best_ce: str | None = None
+  polytope: tuple[int, int, int] | None = None
   facts: tuple[str, ...] = ()
   published: tuple[Published, ...] = ()
+
+  def load(self) -> pyspiel.Game:
+    """Returns the game as a game of OpenSpiel."""
+    return sources.load(self.game)
+
+  def compile(self) -> CompiledGame:
+    """Returns the compiled game, with the infosets of the entry."""
+    return compile_entry(self.game, self.infostate)
 
   @property
   def agrees(self) -> bool | None:
@@ -82,13 +110,18 @@ class Entry:
     return all(low <= self.value.high and self.value.low <= high for low, high in ranges)
 
 
+def compile_entry(game: str, infostate: Literal["history"] | None = None) -> CompiledGame:
+  """Returns the compiled game of a name; see `Entry.compile`."""
+  return compile_game(sources.load(game), infostate=infostate, progress=False)
+
+
 def read_entry(text: dict[str, Any]) -> Entry:
   """Returns the entry that an object of the file describes."""
   fields = dict(text)
   for name in ("value", "uniform_nash_conv", "solution_nash_conv"):
     if fields[name] is not None:
       fields[name] = Interval(*map(Fraction, fields[name]))
-  for name in ("num_infosets", "unique", "facts"):
+  for name in ("num_infosets", "unique", "polytope", "facts"):
     if fields.get(name) is not None:
       fields[name] = tuple(fields[name])
   fields["published"] = tuple(Published(**each) for each in fields.get("published", ()))
@@ -102,19 +135,6 @@ def entries() -> tuple[Entry, ...]:
   return tuple(map(read_entry, json.loads(text)))
 
 
-@functools.cache
-def _by_game() -> dict[str, Entry]:
-  return {_canonical(entry.game): entry for entry in entries()}
-
-
-def _canonical(game: str) -> str:
-  """Returns a string with all parameters of a game, so that defaults may be written or left out."""
-  # This raises the better error for an invalid string.
-  loading.load_game(game)
-  loaded = pyspiel.load_game(game)
-  return f"{loaded.get_type().short_name} {sorted(map(str, loaded.get_parameters().items()))}"
-
-
 def find(game: str) -> Entry:
   """Returns the entry of a game. Default parameters may be written or left out.
 
@@ -122,19 +142,23 @@ def find(game: str) -> Entry:
       9457
 
   Args:
-    game: OpenSpiel's string of the game.
+    game: OpenSpiel's string of the game, or another name; see `load`.
 
   Raises:
     ArgumentError: the atlas does not have the game.
     GameError: OpenSpiel can't load the game.
   """
   arguments.of_type(game, "game", str)
-  entry = _by_game().get(_canonical(game))
-  if entry is None:
-    names = [each.game for each in entries()]
-    close = difflib.get_close_matches(game, names, 3, 0.5)
-    raise errors.ArgumentError(
-      f"The atlas does not have {game!r}, but {len(names)} others, such as {', '.join(close or names[:3])}; see "
-      "atlas.entries()."
-    )
-  return entry
+  by_name = {entry.game: entry for entry in entries()}
+  if game in by_name:
+    return by_name[game]
+  wanted, kind = sources.canonical(game), game.partition("(")[0]
+  for name, entry in by_name.items():
+    if name.partition("(")[0] == kind and sources.canonical(name) == wanted:
+      return entry
+  names = [*by_name]
+  close = difflib.get_close_matches(game, names, 3, 0.5)
+  raise errors.ArgumentError(
+    f"The atlas does not have {game!r}, but {len(names)} others, such as {', '.join(close or names[:3])}; see "
+    "atlas.entries()."
+  )

@@ -188,6 +188,7 @@ _PLAIN: dict[str, dict[str, Callable[[Any], Any]]] = {
   "parametric_games.LinearGame.values": {"sequence_form": lambda holder: np.ones(kuhn().end)},
   "abstraction.hand_buckets": {"labels": lambda holder: [np.arange(3) // 2] * 2},
   "atlas.find": {"game": lambda holder: "kuhn_poker"},
+  "atlas.load": {"game": lambda holder: "selten_1975_1.efg"},
   "atlas.recompute": {"game": lambda holder: "kuhn_poker"},
   "atlas.changes": {
     "before": lambda holder: _entry(),

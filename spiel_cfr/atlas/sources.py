@@ -1,0 +1,97 @@
+"""Games of the atlas, from their names.
+
+A name is one of
+
+- OpenSpiel's string of a game;
+- the name of a file in Gambit's format beside this module, such as `nau_2004_4.efg`;
+- the name of an endgame of hold'em in `ENDGAMES`;
+- a string of `dice_endgame`, such as `dice_endgame(dice=2 1,sides=6,rule=joker)`.
+"""
+
+import importlib.resources
+from collections.abc import Mapping
+from typing import Any
+
+import pyspiel
+
+from spiel_cfr import errors
+from spiel_cfr._util import arguments
+from spiel_cfr.atlas import dice_endgame
+from spiel_cfr.games.openspiel import loading
+from spiel_cfr.poker import ranges
+
+# Arguments of `poker.ranges.endgame`. Bets are half the pot, the pot, or all-in.
+ENDGAMES: Mapping[str, Mapping[str, Any]] = {
+  "river_7s9h9cTc2d": {
+    "first": "QQ+,AKs",
+    "second": "TT-88,AQs",
+    "board": "7s9h9cTc2d",
+    "pot": 2000,
+    "stack": 2000,
+  },
+  "river_7s9h9cTc2d_deep": {
+    "first": "QQ+,AK,T9s,87s",
+    "second": "22+,AT+,KQs,98s",
+    "board": "7s9h9cTc2d",
+    "pot": 2000,
+    "stack": 9000,
+  },
+  "river_KsQsJh2c2h": {
+    "first": "AA,KK,AT,QQ,98s",
+    "second": "JJ,22,AK,KQ,T9s",
+    "board": "KsQsJh2c2h",
+    "pot": 100,
+    "stack": 100,
+  },
+  "turn_Td9d6h2c": {
+    "first": "AA,QQ,JTs,98s",
+    "second": "KK,TT,AdKd,87s",
+    "board": "Td9d6h2c",
+    "pot": 200,
+    "stack": 300,
+  },
+}
+_GAMBIT = ".efg"
+
+
+def load(game: str) -> pyspiel.Game:
+  """Returns a game of the atlas, or any other game of OpenSpiel.
+
+      >>> load("selten_1975_1.efg").num_players()
+      3
+
+  Raises:
+    ArgumentError: `game` is not a string, or names no file of the atlas.
+    GameError: OpenSpiel can't load the game.
+  """
+  arguments.of_type(game, "game", str)
+  if game.endswith(_GAMBIT):
+    return pyspiel.load_efg_game(_text(game))
+  if game in ENDGAMES:
+    return ranges.endgame(**ENDGAMES[game]).load()
+  if _is_dice_endgame(game):
+    return dice_endgame.load(game)
+  return loading.load_game(game)
+
+
+def _text(name: str) -> str:
+  folder = importlib.resources.files(__package__).joinpath("games")
+  known = sorted(file.name for file in folder.iterdir())
+  if name not in known:
+    raise errors.ArgumentError(f"The atlas has no file {name!r}, but {', '.join(known)}.")
+  return folder.joinpath(name).read_text()
+
+
+def canonical(game: str) -> str:
+  """Returns a name with all parameters, so that defaults may be written or left out. For errors see `load`."""
+  if game.endswith(_GAMBIT) or game in ENDGAMES:
+    return game
+  loaded = load(game)
+  if not _is_dice_endgame(game):
+    # A game of simultaneous moves has other parameters after its conversion to turns.
+    loaded = pyspiel.load_game(game)
+  return f"{loaded.get_type().short_name} {sorted(map(str, loaded.get_parameters().items()))}"
+
+
+def _is_dice_endgame(game: str) -> bool:
+  return game.partition("(")[0] == dice_endgame.NAME
