@@ -11,11 +11,12 @@ import typed_games
 
 import spiel_cfr
 from spiel_cfr import policies
-from spiel_cfr.explorer import history_pages, public_state_pages
+from spiel_cfr.explorer import hand_moves, history_pages, public_state_pages
 from spiel_cfr.explorer.exploration import describe
 from spiel_cfr.games.compiled import history_walk
 from spiel_cfr.poker import cards, ranges
 from spiel_cfr.poker.deal import find_deal
+from spiel_cfr.poker.hand_values import HandValues
 
 _ALL = {"max_infosets": 10**6, "max_histories": 10**6, "max_nodes": 10**6}
 
@@ -278,8 +279,10 @@ def test_public_states(name):
   scale = max(map(abs, compiled.payoff_range))
   seen = set()
   decisions = [node for node in range(len(found.tree.mover)) if found.tree.row[node] >= 0]
-  namer = public_state_pages._Namer(compiled)
-  states = list(public_state_pages._public_states(tree, namer))
+  namer = hand_moves.HandMoves(compiled)
+  values = HandValues(tree, compiled.layout, behavioral)
+  every_board = set(range(len(tree.boards)))
+  states = list(public_state_pages._public_states(tree, values, every_board, namer))
   assert len(states) == len(found.tree.mover)
   for node in decisions:
     number, place, _ = states[node]
