@@ -92,6 +92,8 @@ def solve_board(board: str) -> tuple[poker.PokerSolution, bool]:
   try:
     iterate(solver)
   except KeyboardInterrupt:
+    if not solver.iteration:
+      raise
     is_finished = False
     print(f"\nstopped after {solver.iteration} iterations; what is there is saved", flush=True)
   if _CHECKPOINT.value:

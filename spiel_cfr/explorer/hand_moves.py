@@ -41,8 +41,11 @@ class HandMoves:
     given = game.game.get_parameters().get("boardCards", "")
     # In the order in which the user wrote them; boards have the order of the deck.
     self._board = [given[start : start + 2] for start in range(0, len(given), 2)]
-    if not given:
-      self._board = [self.cards[card] for card in reversed(self._tree.deal.board)]
+    if self._tree.deal.board and not given:
+      moves = self._state(0, 0).full_history()[self._tree.deal.num_private_moves :]
+      dealt = [self.cards[move.action] for move in moves if move.player < 0]
+      # The flop in descending order, then turn and river.
+      self._board = [*dealt[2::-1], *dealt[3:]]
     self._symmetries = symmetries(self._tree.deal) if self._tree.is_merged else []
 
   def board(self, number: int) -> list[str]:

@@ -4,6 +4,7 @@ A game with several deals of public cards has thousands of boards. Its page has 
 values of each card that chance may deal next.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s
+from spiel_cfr._util import arguments
 from spiel_cfr.explorer.hand_moves import HandMoves
 from spiel_cfr.explorer.page_content import Content, HandRange, PublicState
 from spiel_cfr.explorer.public_states import PublicStates
@@ -132,15 +134,12 @@ def _shown_boards(tree: HandTree, max_infosets: int, runouts: Iterable[str] | No
 
 def _find_board(deal: Deal, numbers: dict[tuple[int, ...], int], runout: str) -> int:
   """Returns the number of the board that stands for a runout."""
-  left = cards.parse_cards(runout, deal.num_suits)
+  left = cards.parse_cards(arguments.text(runout, "a runout"), deal.num_suits)
+  ends = list(itertools.accumulate(deal.streets))
+  streets = [left[end - count : end] for end, count in zip(ends, deal.streets, strict=True)]
   for symmetry in symmetries(deal):
-    board, begin = deal.board, 0
-    for count in deal.streets:
-      board = (*board, *symmetry.moved(left[begin : begin + count]))
-      begin += count
-      if begin >= len(left):
-        break
-    if board in numbers:
+    board = (*deal.board, *(card for street in streets for card in symmetry.moved(street)))
+    if board in numbers and len(left) in (0, *ends):
       return numbers[board]
   raise errors.ArgumentError(
     f"The runout {runout!r} can't be dealt: write the cards of each deal in order, such as '2c7s', without cards of "

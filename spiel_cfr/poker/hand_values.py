@@ -291,8 +291,9 @@ class HandValues:
   def after_boards(self) -> Mapping[int, AfterBoard]:
     """Returns the results of following boards, for each board that has some."""
     if self._after is None:
-      self._after = {}
-      self._compute(0, None, self._after)
+      found: dict[int, AfterBoard] = {}
+      self._compute(0, None, found)
+      self._after = found
     return self._after
 
   def _compute(

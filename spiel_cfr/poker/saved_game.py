@@ -16,13 +16,13 @@ from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.betting_tree import DEALT, BettingNode, Kind
 from spiel_cfr.poker.boards import Board
-from spiel_cfr.poker.deal import Deal
+from spiel_cfr.poker.deal import NUM_SUITS, Deal
 from spiel_cfr.poker.hand_tree import hand_tree
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.street_names import StreetNames
 
 _OF_DEAL = ("num_ranks", "num_suits", "hand_size", "board", "one_action", "path", "streets")
-_OF_NODES = ("level", "player", "num_cards", "payoff")
+_OF_NODES = ("level", "player", "payoff")
 _OF_BOARDS = ("level", "parent", "probability", "copies")
 _OF_HANDS = ("hands", "strengths", "infoset_of_hand")
 
@@ -80,7 +80,7 @@ def from_file(header: Mapping[str, Any], arrays: files.Arrays) -> PublicGame:
     ValueError, LookupError, TypeError, ArithmeticError, SpielCFRError: the file is not from `to_file`.
   """
   deal = _deal(header["deal"], arrays["reaches"])
-  nodes = _nodes(arrays)
+  nodes = _nodes(deal, arrays)
   tree = hand_tree(deal, nodes, _boards(deal, arrays))
   loaded = loading.load_game(header["game"])
   view = GameView(loaded, KeptActions(deal, nodes), infostate=StreetNames.of(deal))
@@ -92,8 +92,12 @@ def from_file(header: Mapping[str, Any], arrays: files.Arrays) -> PublicGame:
 
 def _deal(fields: Mapping[str, Any], reaches: npt.NDArray[Any]) -> Deal:
   board = tuple(fields["board"])
-  num_ranks, num_suits = int(fields["num_ranks"]), int(fields["num_suits"])
-  hands = cards.all_hands(num_ranks * num_suits, int(fields["hand_size"]), board)
+  num_ranks, num_suits, hand_size = (
+    fields[name] for name in ("num_ranks", "num_suits", "hand_size")
+  )
+  require(1 <= num_ranks <= len(cards.RANKS) and 1 <= num_suits <= NUM_SUITS, "there is a deck")
+  require(hand_size in (1, 2), "a hand has one or two cards")
+  hands = cards.all_hands(num_ranks * num_suits, hand_size, board)
   require(reaches.shape == (len(PLAYERS), len(hands)), "every hand has a reach")
   require(np.isfinite(reaches) & (reaches >= 0), "reaches are not negative")
   return Deal(
@@ -108,12 +112,12 @@ def _deal(fields: Mapping[str, Any], reaches: npt.NDArray[Any]) -> Deal:
   )
 
 
-def _nodes(arrays: files.Arrays) -> list[BettingNode]:
+def _nodes(deal: Deal, arrays: files.Arrays) -> list[BettingNode]:
   parents, moves = arrays["node.parent"].tolist(), arrays["node.move"].tolist()
   columns = [arrays[f"node.{name}"].tolist() for name in ("kind", *_OF_NODES)]
   nodes = [
-    BettingNode(Kind(kind), level, (), player, num_cards=num_cards, payoff=payoff)
-    for kind, level, player, num_cards, payoff in zip(*columns, strict=True)
+    BettingNode(Kind(kind), level, (), player, payoff=payoff)
+    for kind, level, player, payoff in zip(*columns, strict=True)
   ]
   for number, parent in enumerate(parents[1:], 1):
     require(0 <= parent < number, "parents come first")
@@ -123,6 +127,8 @@ def _nodes(arrays: files.Arrays) -> list[BettingNode]:
       require(node.player in PLAYERS, "a player decides")
       node.children.sort(key=moves.__getitem__)
       node.actions = tuple(moves[child] for child in node.children)
+    elif node.kind is Kind.CHANCE:
+      node.num_cards = deal.streets[node.level]
     for index, child in enumerate(node.children):
       dealt = node.kind is Kind.CHANCE
       require(nodes[child].level == node.level + dealt, "only chance deals cards")
@@ -137,7 +143,9 @@ def _nodes(arrays: files.Arrays) -> list[BettingNode]:
 def _boards(deal: Deal, arrays: files.Arrays) -> list[Board]:
   columns = [arrays[f"board.{name}"].tolist() for name in _OF_BOARDS]
   counts, public = arrays["board.counts"].tolist(), arrays["board.cards"].tolist()
-  flat = [arrays[f"board.{name}"].astype(np.int64) for name in _OF_HANDS]
+  narrow = [arrays[f"board.{name}"] for name in _OF_HANDS]
+  require([own.dtype == np.int32 for own in narrow], "hands are numbers of 32 bits")
+  flat = [own.astype(np.int64) for own in narrow]
   require((flat[0] >= 0) & (flat[0] < len(deal.hands)), "hands are those of the deal")
   sizes = list(itertools.accumulate(deal.streets, initial=len(deal.board)))
   boards: list[Board] = []
@@ -154,6 +162,8 @@ def _boards(deal: Deal, arrays: files.Arrays) -> list[Board]:
       found.append([own[first_hand : first_hand + length] for own in flat])
       first_hand += length
     hands, strengths, infosets = zip(*found, strict=True)
+    for own in infosets:
+      require((own >= 0) & (own < len(own)), "infosets are at most as many as hands")
     reaches = tuple(deal.reaches[player, own] for player, own in enumerate(hands))
     boards.append(
       Board(dealt, level, probability, hands, strengths, infosets, reaches, parent, copies)

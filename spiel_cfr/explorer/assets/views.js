@@ -280,7 +280,7 @@ function Runouts({app, node, go}) {
   const tint = (child) => 100 * (high > low ? (tree.value(child, 0) - low) / (high - low) : 0.5);
   const suits = "shdc".split("").filter((suit) => Array.from(nodes.keys()).some((card) => card[1] === suit));
   return html`<div class="runouts" role="group" aria-label="Runout">
-    <p class="legend quiet"><span>Choose the next card. Colour: EV of ${initials(0)}, from ${signed(low)} <i class="scale"></i> to ${signed(high)}</span><span>Dashed: not on this page</span></p>
+    <p class="legend quiet"><span>Choose the next card. Colour: EV of ${initials(0)}, from ${signed(low)} <i class="scale"></i> to ${signed(high)}</span>${children.some((child) => tree.row[child] === NONE) && html`<span>Pale: values only; not on this page</span>`}</p>
     ${suits.map((suit) => html`<div class="suit" key=${suit}>${"AKQJT98765432".split("").map((rank) => {
       const card = rank + suit, child = nodes.get(card);
       return child === undefined ? html`<span key=${card} class="card-none"></span>`
