@@ -137,9 +137,10 @@ def _find_board(deal: Deal, numbers: dict[tuple[int, ...], int], runout: str) ->
   left = cards.parse_cards(arguments.text(runout, "a runout"), deal.num_suits)
   ends = list(itertools.accumulate(deal.streets))
   streets = [left[end - count : end] for end, count in zip(ends, deal.streets, strict=True)]
-  for symmetry in symmetries(deal):
+  possible = max(left, default=0) < deal.num_cards and len(left) in (0, *ends)
+  for symmetry in symmetries(deal) if possible else ():
     board = (*deal.board, *(card for street in streets for card in symmetry.moved(street)))
-    if board in numbers and len(left) in (0, *ends):
+    if board in numbers:
       return numbers[board]
   raise errors.ArgumentError(
     f"The runout {runout!r} can't be dealt: write the cards of each deal in order, such as '2c7s', without cards of "

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, require
-from spiel_cfr._util import files
+from spiel_cfr._util import arguments, files
 from spiel_cfr._util.doors import typed
 from spiel_cfr._util.environment import versions
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -58,9 +58,14 @@ class PokerSolution:
     """Returns the average policy of a solver, in 16 bits.
 
     Raises:
+      ArgumentError: `solver` is no solver of a compiled game.
       UnsupportedGameError: the solver's game is not a poker game in vector form.
     """
-    game = solver.compiled_game
+    game = getattr(solver, "compiled_game", None)
+    if not isinstance(game, CompiledGame) or not hasattr(solver, "average_sequence_form"):
+      raise errors.ArgumentError(
+        f"solver must be a solver of a compiled game, such as `solve(...).solver`, not {arguments.shortened(solver)}."
+      )
     if not isinstance(game, PublicGame) or game.original is not game:
       raise errors.UnsupportedGameError(
         f"A solution is of a game of poker.compile_public_game, not of {game}. Save the solver instead: solver.save."
@@ -139,11 +144,10 @@ def save_solution(solver: Any, path: str | os.PathLike[str]) -> PokerSolution:
     The solution.
 
   Raises:
+    ArgumentError: `solver` is no solver of a compiled game, or `path` is no path.
     UnsupportedGameError: the solver's game is not a poker game in vector form.
     OSError: the file can't be written.
   """
-  if not isinstance(getattr(solver, "compiled_game", None), CompiledGame):
-    raise errors.ArgumentError(f"solver must be a solver of a compiled game, not {solver!r:.60}.")
   solution = PokerSolution.of(solver)
   solution.save(path)
   return solution

@@ -391,7 +391,7 @@ def test_a_chosen_hand_stays_in_view(window, river, size):
       page.click("#node tbody .move", 0)
       page.assert_seen(".hands tbody tr")
       page.assert_seen(f".range[data-player='{player}'] .cell.on")
-      assert page.texts(".hands h2") == [f"Player {player}\n{['22', 'AKs'][player]}"]
+      assert page.texts(".hands h2") == [["OOP\n22", "IP\nAKs"][player]]
     page.assert_fits()
     # No action is cut off, in the table of all hands or in that of the chosen ones.
     for box in (".moves", ".hands .scroll"):
