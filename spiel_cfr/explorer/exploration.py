@@ -125,6 +125,7 @@ def explore(
   if traces is None:
     traces = {policies.solver.recipe.name: policies.rows} if isinstance(policies, Solution) else {}
   curves = _curves(traces)
+  behavioral: Float64s | HandValues
   if isinstance(policies, CorrelatedPolicy):
     game_string = policies.compiled_game.game_string
     compiled, behavioral = with_mediator(policies, max_nodes)

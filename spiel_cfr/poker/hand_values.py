@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr.games.vector.layout import Layout
@@ -156,7 +155,7 @@ class PlayedBoard:
     """Returns a player's weights at the chance nodes, float64 (chance nodes, hands of a board that follows)."""
     first = self._tree.representatives(player, self.number)
     hands = first[self._tree.infoset_places(player, self.number, following)]
-    return np.asarray(self.ranges[player][np.ix_(self.street.chances, hands)])
+    return np.asarray(self.ranges[player][self.street.chances][:, hands])
 
   def compute_values(self, after: AfterBoard | None) -> None:
     """Fills `sums` and `best_sums` from the terminals up; `after` is None on the boards of the last deal."""
@@ -314,22 +313,26 @@ class HandValues:
     """Adds a board's values and wins to those at the chance nodes of the board before."""
     boards, below = self.tree.boards, board.street.entries
     probability = boards[board.number].probability / boards[before].probability
-    maps = [self._map_of_hands(player, before, board.number) for player in PLAYERS]
     for player in PLAYERS:
       for line, sums in enumerate((board.sums, board.best_sums)):
-        total.values[player][line] += probability * (maps[player] @ sums[player][below].T).T
-    total.wins[:] += probability * (maps[1] @ (maps[0] @ board.wins).T).T
+        means = self._means(player, before, board.number, sums[player][below])
+        total.values[player][line] += probability * means
+    wins = self._means(1, before, board.number, board.wins)
+    total.wins[:] += probability * self._means(0, before, board.number, wins.T).T
 
-  def _map_of_hands(self, player: int, before: int, after: int) -> Any:
-    """Returns a sparse matrix (hands before, hands after): each hand before is the mean of its infoset's hands."""
+  def _means(self, player: int, before: int, after: int, numbers: Float64s) -> Float64s:
+    """Returns the mean of numbers of hands over each infoset of a board before, for that board's hands.
+
+    The last axis is hands; hands that are impossible on the later board count as 0.
+    """
     classes = self.tree.classes[before][player]
     places = self.tree.infoset_places(player, before, after)
-    count = np.bincount(classes)
-    shape = len(count), len(places)
-    of_infosets = scipy.sparse.csr_matrix(
-      (1.0 / count[places], (places, np.arange(len(places)))), shape
-    )
-    return of_infosets[classes]
+    order = np.argsort(places, kind="stable")
+    infosets, begins = np.unique(places[order], return_index=True)
+    counts = np.bincount(classes)
+    result = np.zeros((*numbers.shape[:-1], len(counts)))
+    result[..., infosets] = np.add.reduceat(numbers[..., order], begins, axis=-1)
+    return np.asarray((result / counts)[..., classes])
 
   def board(self, number: int) -> PlayedBoard:
     """Returns a board with its ranges and values. The boards before it are kept for the next call."""

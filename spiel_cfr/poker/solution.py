@@ -31,7 +31,10 @@ class Solver(Protocol):
 
   compiled_game: Any
   recipe: Any
-  iteration: int
+
+  @property
+  def iteration(self) -> int:
+    """The number of iterations."""
 
   def average_sequence_form(self) -> Float64s:
     """Returns the sums of the average policy, shape (sequences,)."""
