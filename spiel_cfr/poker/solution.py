@@ -130,7 +130,7 @@ class PokerSolution:
 
   def __repr__(self) -> str:
     """Returns one line."""
-    return f"<PokerSolution: {self.source}, exploitability {self.exploitability:z.4g}>"
+    return f"<PokerSolution: {self.source}, {self.compiled_game.size}>"
 
 
 @typed
