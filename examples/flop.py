@@ -20,6 +20,7 @@ both players' first decisions by class of hands, results/flops.png a picture.
 from results import draws, pyplot, save, start, writable
 
 import csv
+import math
 import pathlib
 import sys
 import time
@@ -57,6 +58,8 @@ _ITERATIONS = flags.DEFINE_integer(
   "iterations", 1000, "maximum number of iterations", lower_bound=1
 )
 _THREADS = flags.DEFINE_integer("threads", 1, "threads that share the subtrees", lower_bound=1)
+_RAKE = flags.DEFINE_float("rake", 0.0, "percentage of each pot that the house keeps", 0.0, 100.0)
+_RAKE_CAP = flags.DEFINE_float("rake_cap", math.inf, "largest rake of a pot, in chips", 0.0)
 _MERGE_SUITS = flags.DEFINE_bool("merge_suits", True, "merge equivalent suits")
 _CHECKPOINT = flags.DEFINE_string("checkpoint", None, "file of the solver's state, to resume from")
 _RUNOUTS = flags.DEFINE_list("runouts", [], "turn and river cards on the page, such as 2c7s,Ah")
@@ -124,6 +127,8 @@ def compile_board(board: str) -> poker.PublicGame:
   )
   options: dict[str, Any] = {"dtype": "float32", "merge_suits": _MERGE_SUITS.value}
   print(f"{title(board)}: {poker.estimate(endgame, sizes, **options)}", flush=True)
+  if _RAKE.value:
+    options["rake"] = poker.Rake(_RAKE.value / 100, _RAKE_CAP.value)
   if _THREADS.value > 1:
     options |= {"partitioned": True, "num_threads": _THREADS.value}
   began = time.perf_counter()
@@ -139,7 +144,8 @@ def iterate(solver: Any) -> None:
     began = time.perf_counter()
     solver.run(min(_EVERY, _ITERATIONS.value - solver.iteration))
     spent += time.perf_counter() - began
-    share = 100 * solver.exploitability() / _POT.value
+    # With rake, exploitability is not defined; this is the mean gain of best responses.
+    share = 100 * solver.nash_conv() / 2 / _POT.value
     print(
       f"{solver.iteration:6} iterations, {spent:z7.1f} s: exploitability {share:z.3f} % of the pot",
       flush=True,

@@ -77,7 +77,7 @@ class Street:
     steps: list of `_Decisions`, from the beginning of the street on.
     chances: list of int. The places of chance nodes.
     entries: list of int. The places at which the street begins, in the order of the chance nodes of the street before.
-    ends: dictionary. Kind of terminals -> their places, and float64 (terminals, 1): their payoffs.
+    ends: dictionary. Kind of terminals -> their places, and two float64 (terminals, 1): stakes and rakes, see `rake`.
   """
 
   def __init__(self, tree: HandTree, level: int) -> None:
@@ -98,7 +98,11 @@ class Street:
     self.ends = {}
     for kind in TERMINALS:
       places = [place for place, node in enumerate(found) if node.kind is kind]
-      self.ends[kind] = places, np.array([found[place].payoff for place in places])[:, None]
+      payoff, rake = (
+        np.array([getattr(found[place], name) for place in places])[:, None]
+        for name in ("payoff", "rake")
+      )
+      self.ends[kind] = places, np.copysign(np.abs(payoff) - rake / 2, payoff), rake
 
   def _step(self, tree: HandTree, places: list[int], player: int) -> _Decisions:
     nodes = np.array([self.nodes[place] for place in places])
@@ -166,15 +170,14 @@ class PlayedBoard:
         policy, best = after.values[player]
         self.sums[player][street.chances] = policy
         self.best_sums[player][street.chances] = best
-    for kind, (places, payoff) in street.ends.items():
+    for kind, (places, stake, rake) in street.ends.items():
       for player in PLAYERS:
         others = self.ranges[1 - player][places]
-        won = (
-          (1 - 2 * player) * self._mass(player, others)
-          if kind is Kind.FOLD
-          else 2 * self._won(player, others) - self._mass(player, others)
-        )
-        self.sums[player][places] = self.best_sums[player][places] = payoff * won
+        mass = self._mass(player, others)
+        is_fold = kind is Kind.FOLD
+        won = (1 - 2 * player) * mass if is_fold else 2 * self._won(player, others) - mass
+        sums = stake * won - rake / 2 * mass
+        self.sums[player][places] = self.best_sums[player][places] = sums
     for step in reversed(street.steps):
       mover, other = step.player, 1 - step.player
       below = self._values.played(self.number, step) * self.sums[mover][step.below]

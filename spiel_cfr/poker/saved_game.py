@@ -15,14 +15,15 @@ from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.betting_tree import DEALT, BettingNode, Kind
-from spiel_cfr.poker.boards import Board
+from spiel_cfr.poker.boards import Board, list_boards
 from spiel_cfr.poker.deal import NUM_SUITS, Deal
 from spiel_cfr.poker.hand_tree import hand_tree
 from spiel_cfr.poker.public_game import PublicGame
+from spiel_cfr.poker.rake import RakedReturns
 from spiel_cfr.poker.street_names import StreetNames
 
 _OF_DEAL = ("num_ranks", "num_suits", "hand_size", "board", "one_action", "path", "streets")
-_OF_NODES = ("level", "player", "payoff")
+_OF_NODES = ("level", "player", "payoff", "rake")
 _OF_BOARDS = ("level", "parent", "probability", "copies")
 _OF_HANDS = ("hands", "strengths", "infoset_of_hand")
 
@@ -39,6 +40,27 @@ class KeptActions:
     moves = state.full_history()[self._before :]
     path = tuple(DEALT if move.player < 0 else move.action for move in moves)
     return list(self._actions.get(path, actions))
+
+
+def without_names(game: PublicGame) -> PublicGame:
+  """Returns a game with merged suits without the whole game, which names its infosets; other games unchanged.
+
+  Raises:
+    UnsupportedGameError: the game is another abstraction.
+  """
+  if game.original is game:
+    return game
+  tree = game.tree
+  merged = list_boards(tree.deal, tree.nodes, merged=True)
+  of_hands = [
+    [own for board in boards for own in board.infoset_of_hand] for boards in (tree.boards, merged)
+  ]
+  if len(merged) != len(tree.boards) or not all(map(np.array_equal, *of_hands)):
+    raise errors.UnsupportedGameError(
+      f"{game.name} is an abstraction, in which hands share infosets that do not play alike. Save its solver instead: "
+      "solver.save."
+    )
+  return PublicGame(game.view, tree, game.dtype, game.num_threads)
 
 
 def to_file(game: PublicGame) -> tuple[dict[str, Any], files.Arrays]:
@@ -84,6 +106,8 @@ def from_file(header: Mapping[str, Any], arrays: files.Arrays) -> PublicGame:
   tree = hand_tree(deal, nodes, _boards(deal, arrays))
   loaded = loading.load_game(header["game"])
   view = GameView(loaded, KeptActions(deal, nodes), infostate=StreetNames.of(deal))
+  if tree.is_raked:
+    view = view.with_returns(RakedReturns.of(nodes, deal))
   game = PublicGame(view, tree, np.dtype(header["dtype"]), 1 if header["partitioned"] else None)
   if game.digest != header["game_sha256"]:
     raise errors.FileFormatError("its game has another digest than the game that was saved.")
@@ -116,8 +140,8 @@ def _nodes(deal: Deal, arrays: files.Arrays) -> list[BettingNode]:
   parents, moves = arrays["node.parent"].tolist(), arrays["node.move"].tolist()
   columns = [arrays[f"node.{name}"].tolist() for name in ("kind", *_OF_NODES)]
   nodes = [
-    BettingNode(Kind(kind), level, (), player, payoff=payoff)
-    for kind, level, player, payoff in zip(*columns, strict=True)
+    BettingNode(Kind(kind), level, (), player, payoff=payoff, rake=rake)
+    for kind, level, player, payoff, rake in zip(*columns, strict=True)
   ]
   for number, parent in enumerate(parents[1:], 1):
     require(0 <= parent < number, "parents come first")

@@ -4,6 +4,7 @@ A file has the game as it was compiled, so that nothing is walked or dealt again
 in steps of 1 / 65,535, and the values of hands at chance nodes, from which `HandValues` computes those of any board.
 """
 
+import contextlib
 import dataclasses
 import os
 from typing import Any, Protocol
@@ -62,20 +63,20 @@ class PokerSolution:
 
     Raises:
       ArgumentError: `solver` is no solver of a compiled game.
-      UnsupportedGameError: the solver's game is not a poker game in vector form.
+      UnsupportedGameError: the solver's game is not a poker game in vector form, or merges more than suits.
     """
     game = getattr(solver, "compiled_game", None)
     if not isinstance(game, CompiledGame) or not hasattr(solver, "average_sequence_form"):
       raise errors.ArgumentError(
         f"solver must be a solver of a compiled game, such as `solve(...).solver`, not {arguments.shortened(solver)}."
       )
-    if not isinstance(game, PublicGame) or game.original is not game:
+    if not isinstance(game, PublicGame):
       raise errors.UnsupportedGameError(
         f"A solution is of a game of poker.compile_public_game, not of {game}. Save the solver instead: solver.save."
       )
     steps = _in_steps(game, solver.average_sequence_form())
     source = f"average policy of {solver.recipe.name} after {int(solver.iteration):,} iterations"
-    return cls(game, HandValues(game.tree, game.layout, steps), source)
+    return cls(saved_game.without_names(game), HandValues(game.tree, game.layout, steps), source)
 
   @property
   def expected_values(self) -> Float64s:
@@ -94,7 +95,7 @@ class PokerSolution:
 
   @property
   def exploitability(self) -> float:
-    """NashConv / 2, in chips."""
+    """NashConv / 2, in chips; also with rake, where it is only the mean gain."""
     return self.nash_conv / 2
 
   @property
@@ -109,6 +110,10 @@ class PokerSolution:
 
   def probabilities_in(self, game: CompiledGame) -> Float64s | None:
     """Returns the policy in behavioral form if it is of this game, else None."""
+    if isinstance(game, PublicGame) and game.tree.is_merged:
+      # A game with merged suits may have the whole game beside it, for names.
+      with contextlib.suppress(errors.UnsupportedGameError):
+        game = saved_game.without_names(game)
     same = game is self.compiled_game or game.digest == self.compiled_game.digest
     return self.probabilities if same else None
 

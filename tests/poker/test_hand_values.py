@@ -30,8 +30,9 @@ def _random_policy(game, seed):
 
 @pytest.mark.parametrize("merged", [False, True])
 @pytest.mark.parametrize("name", _GAMES)
-def test_values_are_those_of_the_kernels(name, merged):
-  game = spiel_cfr.poker.compile_public_game(_GAMES[name], merge_suits=merged)
+@pytest.mark.parametrize("rake", [None, spiel_cfr.poker.Rake(0.1, cap=1)])
+def test_values_are_those_of_the_kernels(name, merged, rake):
+  game = spiel_cfr.poker.compile_public_game(_GAMES[name], merge_suits=merged, rake=rake)
   policy = _random_policy(game, 1)
   found = evaluate(game, forms.sequence_form(game, policy), responses=True)
   values = HandValues(game.tree, game.layout, policy)
