@@ -4,7 +4,6 @@ A file has the game as it was compiled, so that nothing is walked or dealt again
 in steps of 1 / 65,535, and the values of hands at chance nodes, from which `HandValues` computes those of any board.
 """
 
-import contextlib
 import dataclasses
 import os
 from typing import Any, Protocol
@@ -48,7 +47,7 @@ class PokerSolution:
   Functions that read a policy, such as `nash_conv`, take it as one; `explore` shows it in a second.
 
   Attributes:
-    compiled_game: PublicGame. The game.
+    compiled_game: PublicGame. The game; with merged suits, without the whole game that names its infosets.
     values: HandValues. The policy, and ranges and values of hands at all public states.
     source: str. The solver and its number of iterations.
   """
@@ -110,10 +109,6 @@ class PokerSolution:
 
   def probabilities_in(self, game: CompiledGame) -> Float64s | None:
     """Returns the policy in behavioral form if it is of this game, else None."""
-    if isinstance(game, PublicGame) and game.tree.is_merged:
-      # A game with merged suits may have the whole game beside it, for names.
-      with contextlib.suppress(errors.UnsupportedGameError):
-        game = saved_game.without_names(game)
     same = game is self.compiled_game or game.digest == self.compiled_game.digest
     return self.probabilities if same else None
 

@@ -49,11 +49,12 @@ def test_what_is_saved_comes_back(name, tmp_path, monkeypatch):
   np.testing.assert_allclose(found.best_response_values, saved.best_response_values, rtol=1e-5)
   assert found.nash_conv == pytest.approx(solver.nash_conv(), rel=2e-3)
   # It is a policy, and the game is one to go on with.
-  assert spiel_cfr.nash_conv(game, found) == pytest.approx(saved.nash_conv, rel=1e-6)
+  assert spiel_cfr.nash_conv(again, found) == pytest.approx(saved.nash_conv, rel=1e-6)
   found.save(tmp_path / "b.solution")
   assert (tmp_path / "b.solution").read_bytes() == (tmp_path / "a.solution").read_bytes()
   if game.original is not game:
     return
+  assert spiel_cfr.nash_conv(game, found) == pytest.approx(saved.nash_conv, rel=1e-6)
   assert spiel_cfr.nash_conv(again, solver) == pytest.approx(solver.nash_conv(), rel=1e-6)
   solver.save(tmp_path / "a.checkpoint")
   other = spiel_cfr.DCFRSolver(again)
