@@ -11,6 +11,10 @@ shows a policy that `solve.py` has written, and the convergence of a run.
     python examples/explore.py --board=7s9h9cTc2d --first="22+,A2s+,KTs+,ATo+,KQo" --second="22+,A2s+,K9s+,ATo+,KJo+"
 
 solves a hold'em endgame, and shows both players' ranges at every public state.
+
+    python examples/explore.py --solution=results/Td9d6h.solution --runouts=2c7s,Ah
+
+shows a solution that `flop.py` has saved, with the boards of these runouts.
 """
 
 from results import start
@@ -27,6 +31,8 @@ _GAME = flags.DEFINE_string("game", "kuhn_poker", "OpenSpiel game string")
 _POLICY = flags.DEFINE_string("policy", None, "file of a policy that solve.py has written")
 _TRACE = flags.DEFINE_multi_string("trace", [], "files of traces to show as curves")
 _SECONDS = flags.DEFINE_float("seconds", 30.0, "most seconds of solving, without --policy", 0.0)
+_SOLUTION = flags.DEFINE_string("solution", None, "file of a solution that flop.py has saved")
+_RUNOUTS = flags.DEFINE_list("runouts", [], "with --solution: turn and river cards to show")
 _OUTPUT = flags.DEFINE_string("output", "results/explore.html", "file of the page")
 _MAX_INFOSETS = flags.DEFINE_integer(
   "max_infosets", 100_000, "most infosets on the page; the likeliest are shown", lower_bound=1
@@ -41,6 +47,10 @@ _STACK = flags.DEFINE_integer("stack", 9000, "chips that each player has left", 
 
 def explore() -> None:
   title = None
+  if _SOLUTION.value is not None:
+    solution = spiel_cfr.poker.load_solution(_SOLUTION.value)
+    write(solution, pathlib.Path(_SOLUTION.value).stem, runouts=_RUNOUTS.value or None)
+    return
   if _BOARD.value is None:
     game = spiel_cfr.compile_game(_GAME.value, vector_form=_VECTOR.value)
   else:
@@ -58,13 +68,16 @@ def explore() -> None:
     print(policies)
   else:
     policies = spiel_cfr.load_policy(game, _POLICY.value)
+  write(policies, title, game=game)
+
+
+def write(policies: Any, title: str | None, **options: Any) -> None:
+  """Writes the page of a policy."""
   path = pathlib.Path(_OUTPUT.value)
   path.parent.mkdir(parents=True, exist_ok=True)
   traces = {pathlib.Path(trace).stem: trace for trace in _TRACE.value} or None
-  found = spiel_cfr.explore(
-    policies, path, game=game, title=title, traces=traces, max_infosets=_MAX_INFOSETS.value
-  )
-  print(found)
+  options |= {"traces": traces, "max_infosets": _MAX_INFOSETS.value}
+  print(spiel_cfr.explore(policies, path, title=title, **options))
 
 
 if __name__ == "__main__":

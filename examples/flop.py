@@ -3,27 +3,39 @@ r"""Solves hold'em from the flop, the turn or the river on, with ranges and bet 
     python examples/flop.py --board=Td9d6h --oop="66+,A8s+" --ip="QQ-22" --pot=200 --stack=900 --bets="50%,a" --raises=a
 
 prints an estimate of the memory, then the exploitability during the run, and at the end both players' strategies at
-their first decisions, by class of hands. Ctrl-C ends the run with the strategies so far. With --checkpoint, the same
-command continues later.
+their first decisions, by class of hands. It saves the solution and a page to click through, results/Td9d6h.solution and
+results/Td9d6h.html. Ctrl-C ends the run and keeps the strategies so far. With --checkpoint, the same command continues
+later.
+
+    python examples/explore.py --solution=results/Td9d6h.solution --runouts=2c7s,Ah
+
+opens the solution in a second, and makes a page of other runouts.
+
+    python examples/flop.py --boards=flops.txt --oop="66+,A8s+" --ip="QQ-22" --pot=200 --stack=900
+
+solves each board of a file, one board a line, and compares them: results/flops.csv has EV, equity and frequencies of
+both players' first decisions by class of hands, results/flops.png a picture.
 """
 
-from results import start
+from results import draws, pyplot, save, start, writable
 
+import csv
+import math
 import pathlib
+import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 from absl import flags
 
 import spiel_cfr
 from spiel_cfr import poker
-from spiel_cfr.evaluation.evaluate import evaluate
-from spiel_cfr.poker import cards, ranges
-from spiel_cfr.poker.betting_tree import Kind
-from spiel_cfr.policies import forms
+from spiel_cfr.explorer import HandReport, hand_report
+from spiel_cfr.poker import ranges
 
 _BOARD = flags.DEFINE_string("board", "Td9d6h", "three to five public cards")
+_BOARDS = flags.DEFINE_string("boards", None, "file of boards, one a line; instead of --board")
 _OOP = flags.DEFINE_string("oop", "66+,A8s+", "range of the player who acts first on each street")
 _IP = flags.DEFINE_string("ip", "QQ-22", "range of the other player")
 _POT = flags.DEFINE_integer("pot", 200, "chips in the pot", lower_bound=2)
@@ -46,17 +58,65 @@ _ITERATIONS = flags.DEFINE_integer(
   "iterations", 1000, "maximum number of iterations", lower_bound=1
 )
 _THREADS = flags.DEFINE_integer("threads", 1, "threads that share the subtrees", lower_bound=1)
+_RAKE = flags.DEFINE_float("rake", 0.0, "percentage of each pot that the house keeps", 0.0, 100.0)
+_RAKE_CAP = flags.DEFINE_float("rake_cap", math.inf, "largest rake of a pot, in chips", 0.0)
 _MERGE_SUITS = flags.DEFINE_bool("merge_suits", True, "merge equivalent suits")
 _CHECKPOINT = flags.DEFINE_string("checkpoint", None, "file of the solver's state, to resume from")
+_RUNOUTS = flags.DEFINE_list("runouts", [], "turn and river cards on the page, such as 2c7s,Ah")
+_OUTPUT_DIR = flags.DEFINE_string(
+  "output_dir", "results", "folder of solutions, pages, tables and pictures; empty to write none"
+)
 
 # Iterations between two evaluations, each of which takes as long as two iterations.
 _EVERY = 20
 
 
-def solve_flop() -> None:
-  endgame = ranges.endgame(
-    _OOP.value, _IP.value, board=_BOARD.value, pot=_POT.value, stack=_STACK.value
-  )
+def solve() -> None:
+  if _OUTPUT_DIR.value:
+    writable(pathlib.Path(_OUTPUT_DIR.value, "solution"))
+  if _BOARDS.value is None:
+    solution, is_finished = solve_board(_BOARD.value)
+    for report in reports(solution):
+      print(f"\n{report}")
+    if not is_finished:
+      raise KeyboardInterrupt
+    return
+  compare(list(boards_in(_BOARDS.value)))
+
+
+def solve_board(board: str) -> tuple[poker.PokerSolution, bool]:
+  """Solves and saves a board; returns the solution, and whether the run was not interrupted."""
+  game = compile_board(board)
+  solver = spiel_cfr.DCFRSolver(game)
+  if _CHECKPOINT.value and pathlib.Path(_CHECKPOINT.value).exists():
+    solver.restore(_CHECKPOINT.value)
+    print(f"resumed after {solver.iteration} iterations")
+  is_finished = True
+  try:
+    iterate(solver)
+  except KeyboardInterrupt:
+    if not solver.iteration:
+      raise
+    is_finished = False
+    print(f"\nstopped after {solver.iteration} iterations; what is there is saved", flush=True)
+  if _CHECKPOINT.value:
+    solver.save(_CHECKPOINT.value)
+    print(f"saved to {_CHECKPOINT.value}")
+  solution = poker.PokerSolution.of(solver)
+  oop, ip = (solution.expected_values + _POT.value / 2).tolist()
+  print(f"EV: OOP {oop:z.2f}, IP {ip:z.2f} chips of a pot of {_POT.value}")
+  if _OUTPUT_DIR.value:
+    path = pathlib.Path(_OUTPUT_DIR.value, f"{board}.solution")
+    solution.save(path)
+    print(f"Wrote {path}, {path.stat().st_size / 1e6:z.1f} MB")
+    page = path.with_suffix(".html")
+    print(f"Wrote {spiel_cfr.explore(solution, page, title=title(board), runouts=runouts())}")
+  return solution, is_finished
+
+
+def compile_board(board: str) -> poker.PublicGame:
+  """Compiles a board, after an estimate of the memory."""
+  endgame = ranges.endgame(_OOP.value, _IP.value, board=board, pot=_POT.value, stack=_STACK.value)
   sizes = poker.bet_sizes(
     _BETS.value,
     _RAISES.value,
@@ -66,25 +126,15 @@ def solve_flop() -> None:
     merge=_MERGE.value,
   )
   options: dict[str, Any] = {"dtype": "float32", "merge_suits": _MERGE_SUITS.value}
-  print(poker.estimate(endgame, sizes, **options), flush=True)
+  print(f"{title(board)}: {poker.estimate(endgame, sizes, **options)}", flush=True)
+  if _RAKE.value:
+    options["rake"] = poker.Rake(_RAKE.value / 100, _RAKE_CAP.value)
   if _THREADS.value > 1:
     options |= {"partitioned": True, "num_threads": _THREADS.value}
   began = time.perf_counter()
   game = poker.compile_public_game(endgame, sizes, **options)
   print(f"compiled in {time.perf_counter() - began:z.1f} s", flush=True)
-  solver = spiel_cfr.DCFRSolver(game)
-  if _CHECKPOINT.value and pathlib.Path(_CHECKPOINT.value).exists():
-    solver.restore(_CHECKPOINT.value)
-    print(f"resumed after {solver.iteration} iterations")
-  try:
-    iterate(solver)
-  except KeyboardInterrupt:
-    print(f"\nstopped after {solver.iteration} iterations", flush=True)
-  if _CHECKPOINT.value:
-    solver.save(_CHECKPOINT.value)
-    print(f"saved to {_CHECKPOINT.value}")
-  if solver.iteration:
-    report(solver)
+  return game
 
 
 def iterate(solver: Any) -> None:
@@ -94,7 +144,8 @@ def iterate(solver: Any) -> None:
     began = time.perf_counter()
     solver.run(min(_EVERY, _ITERATIONS.value - solver.iteration))
     spent += time.perf_counter() - began
-    share = 100 * solver.exploitability() / _POT.value
+    # With rake, exploitability is not defined; this is the mean gain of best responses.
+    share = 100 * solver.nash_conv() / 2 / _POT.value
     print(
       f"{solver.iteration:6} iterations, {spent:z7.1f} s: exploitability {share:z.3f} % of the pot",
       flush=True,
@@ -103,54 +154,93 @@ def iterate(solver: Any) -> None:
       return
 
 
-def report(solver: Any) -> None:
-  """Prints the players' EV, and their strategies at their first decisions."""
-  game = solver.compiled_game
-  tree, deal = game.tree, game.tree.deal
-  sums = solver.average_sequence_form()
-  oop, ip = evaluate(game, sums).expected_values + _POT.value / 2
-  print(f"EV: OOP {oop:z.2f}, IP {ip:z.2f} chips of a pot of {_POT.value}")
-  played = forms.behavioral_form(game, sums)
-  # The first decision, and the decision after a check.
-  first = tree.nodes[0]
-  nodes = [
-    0,
-    *(child for action, child in zip(first.actions, first.children, strict=True) if action == 1),
-  ]
-  for name, number in zip(("OOP", "IP after a check"), nodes, strict=True):
-    node = tree.nodes[number]
-    if node.kind is not Kind.DECISION:
-      continue
-    board = tree.boards[0]
-    hands, reaches = deal.hands[board.hands[node.player]], board.reaches[node.player]
-    chances = played[game.layout.sequences(tree.node_at(0, number))]
-    actions = [word(action) for action in node.actions]
-    print(f"\n{name:18}" + "".join(f"{action:>10}" for action in actions))
-    classes = np.array([hand_class(hand) for hand in hands.tolist()])
-    for label in [None, *dict.fromkeys(sorted(classes, key=strength, reverse=True))]:
-      part = np.full(len(hands), True) if label is None else classes == label
-      mean = chances[:, part] @ reaches[part] / reaches[part].sum()
-      print(f"{label or 'all hands':18}" + "".join(f"{100 * chance:z9.1f}%" for chance in mean))
+def title(board: str) -> str:
+  return f"{board}, pot {_POT.value:,}, stack {_STACK.value:,}, SPR {_STACK.value / _POT.value:zg}"
 
 
-def word(action: int) -> str:
-  """Returns the name of an action, with the chips that a bet puts in on the first street."""
-  chips = action - _POT.value // 2
-  return {0: "fold", 1: "check"}.get(action, "all-in" if chips == _STACK.value else f"bet {chips}")
+def runouts() -> list[str] | None:
+  return _RUNOUTS.value or None
 
 
-def hand_class(hand: list[int]) -> str:
-  """Returns the class of two cards, such as AKs."""
-  low, high = sorted(hand)
-  suited = "" if low // 4 == high // 4 else "s" if low % 4 == high % 4 else "o"
-  return cards.RANKS[high // 4] + cards.RANKS[low // 4] + suited
+def reports(solution: poker.PokerSolution) -> list[HandReport]:
+  """Returns the reports of OOP's first decision, and of IP's decision after a check."""
+  return [hand_report(solution), hand_report(solution, [1])]
 
 
-def strength(label: str) -> tuple[bool, int, int, bool]:
-  """Returns a key that orders classes of hands: pairs first, then by rank."""
-  high, low = (cards.RANKS.index(rank) for rank in label[:2])
-  return high == low, high, low, label.endswith("s")
+def boards_in(path: str) -> Iterator[str]:
+  """Yields the boards of a file; empty lines and those that begin with # are left out."""
+  for line in pathlib.Path(path).read_text().splitlines():
+    board = "".join(line.split())
+    if board and not board.startswith("#"):
+      yield board
+
+
+def compare(boards: list[str]) -> None:
+  """Solves boards one after the other; writes a table after each, and a picture at the end."""
+  if not boards:
+    sys.exit(f"error: {_BOARDS.value} has no boards")
+  path = writable(pathlib.Path(_OUTPUT_DIR.value or ".", pathlib.Path(_BOARDS.value or "").stem))
+  found: list[list[HandReport]] = []
+  is_finished = True
+  for number, board in enumerate(boards, 1):
+    print(f"\nboard {number} of {len(boards)}", flush=True)
+    solution, is_finished = solve_board(board)
+    found.append(reports(solution))
+    write_table(boards, found, path.with_suffix(".csv"))
+    if not is_finished:
+      break
+  print(f"Wrote {path.with_suffix('.csv')}")
+  draw(boards, found, path.with_suffix(".png"))
+  if not is_finished:
+    raise KeyboardInterrupt
+
+
+def write_table(boards: list[str], found: list[list[HandReport]], path: pathlib.Path) -> None:
+  """Writes the classes of hands of all boards, with a column for each action."""
+  actions = list(dict.fromkeys(name for report in found[0] for name in report.actions))
+  fixed = ["board", "player", "kind", "class", "combos", "EV", "equity"]
+  with path.open("w", newline="") as file:
+    table = csv.DictWriter(file, [*fixed, *actions])
+    table.writeheader()
+    for board, of_board in zip(boards, found, strict=False):
+      for report in of_board:
+        for line in report.classes:
+          numbers = f"{line.combos:z.4g}", f"{line.ev:z.3f}", f"{line.equity:z.4f}"
+          row = dict(
+            zip(fixed, (board, report.player, line.kind, line.name, *numbers), strict=True)
+          )
+          for name, share in zip(report.actions, line.frequencies.tolist(), strict=True):
+            row[name] = f"{share:z.4f}"
+          table.writerow(row)
+
+
+@draws
+def draw(boards: list[str], found: list[list[HandReport]], path: pathlib.Path) -> None:
+  """Draws EV and equity of both players, and the frequencies of their first actions, board by board."""
+  plt = pyplot()
+  figure, panels = plt.subplots(
+    3, 1, figsize=(max(6.0, 2 + 0.35 * len(found)), 8), layout="constrained", sharex=True
+  )
+  names = boards[: len(found)]
+  for player, color in enumerate(("tab:blue", "tab:orange")):
+    whole = [of_board[player].classes[0] for of_board in found]
+    label = found[0][player].player
+    shares = [100 * each.ev / _POT.value for each in whole]
+    panels[0].plot(names, shares, "o-", color=color, label=f"EV of {label}")
+    equities = [100 * each.equity for each in whole]
+    panels[0].plot(names, equities, "x--", color=color, label=f"equity of {label}")
+    bottom = [0.0] * len(found)
+    for index, action in enumerate(found[0][player].actions):
+      heights = [100 * float(each.frequencies[index]) for each in whole]
+      panels[1 + player].bar(names, heights, bottom=bottom, label=action)
+      bottom = [low + height for low, height in zip(bottom, heights, strict=True)]
+    panels[1 + player].set_ylabel(f"{label}{' after a check' if player else ' first'}, %")
+  panels[0].set_ylabel("percent of the pot")
+  for panel in panels:
+    panel.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
+  panels[2].tick_params("x", rotation=90)
+  save(figure, path, 120)
 
 
 if __name__ == "__main__":
-  start(solve_flop)
+  start(solve)

@@ -1,5 +1,6 @@
 """The example programs run as a user runs them: from the folder of a clone, with flags."""
 
+import csv
 import importlib
 import json
 import os
@@ -743,13 +744,20 @@ def test_track_explains_errors(tmp_path):
   assert "no infoset that 'xyz' finds" in output
 
 
+_TURN = "--board=Td9d6hQc", "--oop=AA,KQs", "--ip=QQ,A9s", "--bets=50%,a", "--raises=a"
+
+
 def test_flop(tmp_path):
   checkpoint = tmp_path / "turn.npz"
-  turn = "--board=Td9d6hQc", "--oop=AA,KQs", "--ip=QQ,A9s", "--bets=50%,a", "--raises=a"
+  turn = *_TURN, f"--output_dir={tmp_path}"
   printed = run("flop", *turn, "--iterations=20", "--target=0", f"--checkpoint={checkpoint}")
   assert re.search(r"49 boards, .* about \d MB", printed)
   assert re.search(r"20 iterations, .* s: exploitability \d\d?\.\d{3} % of the pot", printed)
-  assert re.search(r"OOP +check +bet 100 +all-in\nall hands ", printed)
+  assert re.search(r"OOP on Td9d6hQc +combos +EV +equity +Check +Bet 100 .*\nall +9\.00 ", printed)
+  solution = tmp_path / "Td9d6hQc.solution"
+  page = tmp_path / "page.html"
+  printed = run("explore", f"--solution={solution}", "--runouts=2c,Ah", f"--output={page}")
+  assert "46 of 49 boards" in printed
   printed = run("flop", *turn, "--iterations=40", f"--checkpoint={checkpoint}")
   assert "resumed after 20 iterations" in printed
   assert "40 iterations" in printed
@@ -774,6 +782,56 @@ def test_postflop_solver_has_the_same_values():
   assert sorted(name for name, *_ in rows) == trees
   for name, difference, allowed in rows:
     assert float(difference) <= float(allowed) < 1.0, name
+
+
+def test_many_flops(tmp_path):
+  boards = tmp_path / "boards.txt"
+  boards.write_text("# turns\nTd9d6h2c\n\nTd 9d 6h 2s\n")
+  flags = f"--boards={boards}", f"--output_dir={tmp_path}", "--iterations=20", "--target=0"
+  printed = run("flop", *_TURN[1:], *flags)
+  assert "board 2 of 2" in printed
+  assert (tmp_path / "boards.png").stat().st_size > 10_000
+  with (tmp_path / "boards.csv").open() as file:
+    rows = list(csv.DictReader(file))
+  assert {row["board"] for row in rows} == {"Td9d6h2c", "Td9d6h2s"}
+  # Clubs and spades play alike here.
+  ours, theirs = ([row for row in rows if row["board"].endswith(suit)] for suit in "cs")
+  for own, other in zip(ours, theirs, strict=True):
+    assert (own["player"], own["class"]) == (other["player"], other["class"])
+    for name in ("combos", "EV", "equity", "Check", "All-in 900"):
+      assert float(own[name]) == pytest.approx(float(other[name]), abs=2e-3)
+  whole = [row for row in rows if row["kind"] == "range"]
+  for row in whole:
+    shares = [float(row[name]) for name in ("Check", "Bet 100 (half the pot)", "All-in 900")]
+    assert sum(shares) == pytest.approx(1, abs=2e-4)
+  boards.write_text("# none\n")
+  assert "has no boards" in run("flop", *flags, fails=True)
+
+
+@pytest.mark.slow
+def test_interrupted_flops_are_saved(tmp_path):
+  command = [sys.executable, "examples/flop.py", *_TURN, f"--output_dir={tmp_path}", "--target=0"]
+  environment = os.environ | {"PYTHONPATH": str(ROOT)}
+  with subprocess.Popen(
+    [*command, "--iterations=100000"],
+    cwd=ROOT,
+    env=environment,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+    text=True,
+  ) as process:
+    assert process.stdout is not None
+    for line in process.stdout:
+      if "iterations" in line:
+        break
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=300)
+  assert process.returncode == 130
+  assert "Traceback" not in errors
+  assert "what is there is saved" in output
+  assert "OOP on Td9d6hQc" in output
+  found = spiel_cfr.poker.load_solution(tmp_path / "Td9d6hQc.solution")
+  assert spiel_cfr.explore(found, tmp_path / "page.html").num_nodes > 100
 
 
 def test_explore(tmp_path):

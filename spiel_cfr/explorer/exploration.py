@@ -25,7 +25,9 @@ from spiel_cfr.explorer.recommendations import with_mediator
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.vector.vector_game import VectorGame
+from spiel_cfr.poker.hand_values import HandValues
 from spiel_cfr.poker.public_game import PublicGame
+from spiel_cfr.poker.solution import PokerSolution
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.runs.trace import Row, read_trace
 from spiel_cfr.solving import Solution
@@ -68,6 +70,7 @@ def explore(
   title: str | None = None,
   traces: Mapping[str, AnyTrace] | None = None,
   below: Any = None,
+  runouts: Iterable[str] | None = None,
   max_infosets: int = 100_000,
   max_histories: int = 200_000,
   max_nodes: int = 5_000_000,
@@ -87,7 +90,7 @@ def explore(
 
   Args:
     policies: a `CorrelatedPolicy`, or anything that `policies.from_policy` reads: a solver, a result of `solve` or
-      `search.resolve`, a policy.
+      `search.resolve`, a policy, a `PokerSolution`.
     path: the file to write; its folder must exist.
     game: the game of a policy that has no `compiled_game`. For other policies, it must be theirs.
     which: the policy of a solver: "average" or "current".
@@ -95,6 +98,8 @@ def explore(
     traces: name -> trace file or rows of a run, shown as convergence curves; None for the rows of `solve`.
     below: a public state of `search.public_states`, or OpenSpiel states. The page then shows only the histories that
       lead there or follow; numbers are those of the whole game.
+    runouts: poker only: cards dealt later, such as "2c" or "2c7s". The page has these boards and those before, and the
+      values of every card that may come next. By default the page has all boards if they fit, else the first board.
     max_infosets: the most infosets on the page; in vector form, the most hands or types to move.
     max_histories: the most histories on the page.
     max_nodes: the most histories of the game, all of which are walked. For games of types in vector form, the most
@@ -120,6 +125,7 @@ def explore(
   if traces is None:
     traces = {policies.solver.recipe.name: policies.rows} if isinstance(policies, Solution) else {}
   curves = _curves(traces)
+  behavioral: Float64s | HandValues
   if isinstance(policies, CorrelatedPolicy):
     game_string = policies.compiled_game.game_string
     compiled, behavioral = with_mediator(policies, max_nodes)
@@ -127,7 +133,7 @@ def explore(
   else:
     compiled, behavioral, source = _read(policies, game, which)
     game_string = compiled.original.game_string
-  if compiled.original is not compiled:
+  if not isinstance(behavioral, HandValues) and compiled.original is not compiled:
     # The page of an abstraction shows its policy in the full game.
     by_name = open_spiel.to_dict(compiled, behavioral)
     compiled = compiled.original
@@ -139,6 +145,7 @@ def explore(
     max_histories=max_histories,
     max_nodes=max_nodes,
     below=below,
+    runouts=runouts,
   )
   if isinstance(policies, CorrelatedPolicy) and content.infosets is not None:
     table = content.infosets
@@ -147,7 +154,7 @@ def explore(
       content.tree, content.names, table.infostates, table.player, np.zeros_like(table.player)
     )
   content.header.update(
-    _header(compiled, behavioral),
+    _header(compiled, content, behavioral),
     title=title if title is not None else _title(game_string),
     # The string of an endgame has thousands of numbers.
     game=re.sub(r"(?<==)[^,()]{60,}", "…", game_string),
@@ -163,23 +170,31 @@ def explore(
 
 def describe(
   compiled: CompiledGame,
-  behavioral: Float64s,
+  policy: Float64s | HandValues,
   *,
   max_infosets: int,
   max_histories: int,
   max_nodes: int,
   below: Any = None,
+  runouts: Iterable[str] | None = None,
 ) -> Content:
-  """Returns the content of a page of a policy in behavioral form, shape (sequences,); see `explore`."""
+  """Returns the content of a page of a policy in behavioral form, shape (sequences,), or of hands; see `explore`."""
   if isinstance(compiled, PublicGame):
     if below is not None:
       raise errors.ArgumentError(
         "below needs a list of histories, and a game in vector form has public states. Compile it with "
         "vector_form=False."
       )
-    return public_state_pages.describe(compiled, behavioral, max_infosets=max_infosets)
+    if not isinstance(policy, HandValues):
+      policy = HandValues(compiled.tree, compiled.layout, policy)
+    return public_state_pages.describe(compiled, policy, max_infosets=max_infosets, runouts=runouts)
+  assert not isinstance(policy, HandValues)
+  if runouts is not None:
+    raise errors.ArgumentError(
+      f"runouts are for poker in vector form, see poker.compile_public_game; {compiled.name} is in another form."
+    )
   if isinstance(compiled, VectorGame) and below is None:
-    return type_pages.describe(compiled, behavioral, max_infosets=max_infosets, max_nodes=max_nodes)
+    return type_pages.describe(compiled, policy, max_infosets=max_infosets, max_nodes=max_nodes)
   if hasattr(below, "states"):
     below = below.states()
   if not isinstance(below, Iterable | None):
@@ -188,7 +203,7 @@ def describe(
     )
   return history_pages.describe(
     compiled,
-    behavioral,
+    policy,
     max_nodes=max_nodes,
     max_infosets=max_infosets,
     max_histories=max_histories,
@@ -196,8 +211,14 @@ def describe(
   )
 
 
-def _read(policies: Any, game: AnyGame | None, which: Which) -> tuple[CompiledGame, Float64s, str]:
-  """Returns the game, the policy in behavioral form, and a description of the policy."""
+def _read(
+  policies: Any, game: AnyGame | None, which: Which
+) -> tuple[CompiledGame, Float64s | HandValues, str]:
+  """Returns the game, the policy in behavioral form or with values of hands, and a description of the policy."""
+  if isinstance(policies, PokerSolution):
+    if game is not None:
+      open_spiel.check_game(compile_game(game), policies)
+    return policies.compiled_game, policies.values, policies.source
   if isinstance(policies, Solver):
     if game is not None:
       open_spiel.check_game(compile_game(game), policies)
@@ -235,18 +256,23 @@ def _title(game_string: str) -> str:
   return f"{title} ({'…' if is_long else parameters.replace(',', ', ')})"
 
 
-def _header(compiled: CompiledGame, behavioral: Float64s) -> dict[str, Any]:
-  """Returns the page's numbers for the whole game and policy."""
-  found = evaluate.evaluate(compiled, forms.sequence_form(compiled, behavioral))
+def _header(
+  compiled: CompiledGame, content: Content, policy: Float64s | HandValues
+) -> dict[str, Any]:
+  """Returns the page's numbers for the whole game and policy; values of hands are in the content's header already."""
+  numbers = {"size": compiled.size, "players": compiled.num_players}
+  if not isinstance(compiled, PublicGame):
+    assert not isinstance(policy, HandValues)
+    found = evaluate.evaluate(compiled, forms.sequence_form(compiled, policy))
+    numbers |= {
+      "values": found.expected_values.tolist(),
+      "best_responses": found.best_response_values.tolist(),
+      "nash_conv": found.nash_conv,
+      "poker": None,
+    }
+  nash_conv = (content.header | numbers)["nash_conv"]
   two_player = compiled.is_two_player_constant_sum
-  return {
-    "size": compiled.size,
-    "players": compiled.num_players,
-    "values": found.expected_values.tolist(),
-    "best_responses": found.best_response_values.tolist(),
-    "nash_conv": found.nash_conv,
-    "exploitability": found.nash_conv / 2 if two_player else None,
-  }
+  return numbers | {"exploitability": nash_conv / 2 if two_player else None}
 
 
 def _curves(traces: Mapping[str, AnyTrace]) -> list[dict[str, Any]]:

@@ -36,27 +36,32 @@ class MoveNames:
 
   Attributes:
     cards: list of str. The names of the cards, see `card_names`.
+    stacks: list of int. Each player's chips at the start of a hand of universal_poker; None for other games.
   """
 
   def __init__(self, game: pyspiel.Game) -> None:
     self.cards = card_names(game)
-    self._stacks: list[int] | None = None
+    self.stacks: list[int] | None = None
     if game.get_type().short_name == "universal_poker":
-      self._stacks = [int(stack) for stack in game.get_parameters()["stack"].split()]
+      self.stacks = [int(stack) for stack in game.get_parameters()["stack"].split()]
 
   def name(self, state: Any, action: int) -> str:
     """Returns the name of a move; its number if the game has no name for it."""
     if self.cards and state.is_chance_node():
       return self._dealt(action)
     word = answers.word(state, state.current_player(), action)
-    return word if self._stacks is None else self._bet(state, action, word.rpartition("move=")[2])
+    return word if self.stacks is None else self._bet(state, action, word.rpartition("move=")[2])
 
   def cost(self, state: Any, action: int) -> int:
     """Returns the chips that a player's move puts into the pot in universal_poker, -1 for a fold; 0 in other games."""
-    if self._stacks is None:
+    if self.stacks is None:
       return 0
     player = state.current_player()
     return -1 if action == _FOLD else _spent(state.child(action))[player] - _spent(state)[player]
+
+  def spent(self, state: Any) -> list[int] | None:
+    """Returns each player's chips in the pot of universal_poker; None for other games."""
+    return None if self.stacks is None else _spent(state)
 
   def _bet(self, state: Any, action: int, word: str) -> str:
     """Returns the name of a move of universal_poker, with its size in chips."""
@@ -67,7 +72,7 @@ class MoveNames:
     to_call = max(spent) - spent[player]
     if cost <= to_call:
       return f"Call {cost}" if cost else "Check"
-    if self._stacks and spent[player] + cost >= self._stacks[player]:
+    if self.stacks and spent[player] + cost >= self.stacks[player]:
       return f"All-in {cost}"
     size, pot = cost - to_call, sum(spent) + to_call
     share = " (the pot)" if size == pot else " (half the pot)" if abs(2 * size - pot) <= 1 else ""

@@ -26,6 +26,7 @@ class Tree:
     probability: float64 (nodes,). The probability of that move at the parent.
     values: float64 (nodes, players). The expected payoff of each player from a node on.
     row: int64 (nodes,). The infoset or public state of a node; `NONE` if there is none.
+    spent: int64 (nodes, players). The chips of each player in the pot of hold'em; None for other games.
   """
 
   mover: Int64s
@@ -36,6 +37,7 @@ class Tree:
   probability: Float64s
   values: Float64s
   row: Int64s
+  spent: Int64s | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

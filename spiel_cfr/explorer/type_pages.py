@@ -26,11 +26,9 @@ from spiel_cfr.explorer.page_content import (
   Content,
   HandRange,
   PublicState,
-  Tree,
-  kept_states,
-  kept_tree,
   number_name,
 )
+from spiel_cfr.explorer.public_states import PublicStates
 from spiel_cfr.games.openspiel.history_list import CHANCE, NONE, TERMINAL
 from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.games.vector.vector_game import VectorGame
@@ -166,47 +164,41 @@ def describe(
   sequence_form = forms.sequence_form(game, behavioral)
   responses = evaluate.evaluate(game, sequence_form, responses=True).best_responses
   played = _PlayedTree(game, behavioral)
-  weights = played.mass[played.order]
-  # Rounding must not make a state likelier than its parent.
-  for position, above in enumerate(played.parent.tolist()):
-    weights[position] = min(weights[position], weights[above])
   mover = np.append(tree.player, np.full(tree.num_terminals, TERMINAL))[played.order]
   sizes = np.zeros(len(mover), np.int64)
   decides = mover >= 0
   sizes[decides] = tree.width[mover[decides], tree.kind[played.order[decides]]]
-  kept, cut = kept_states(weights, sizes, max_infosets)
-
+  states = PublicStates(
+    parent=played.parent,
+    mover=mover.astype(np.int64),
+    num_infosets=sizes,
+    weight=played.mass[played.order],
+    values=played.expected_values()[played.order],
+    group=np.zeros(len(mover), np.int64),
+  )
   names, namer = {"": 0}, MoveNames(game.game)
-  moves: dict[int, int] = {}
-  row = np.full(len(kept), NONE)
-  rows: list[PublicState] = []
   type_names, grid = type_grid(game)
   numbers = [np.array(of_player) for of_player in type_names]
-  for index, position in enumerate(kept.tolist()):
+
+  @functools.cache
+  def moves(node: int) -> list[int]:
+    state = played.state(node)
+    edges = range(int(tree.first_edge[node]), int(tree.first_edge[node + 1]))
+    return [number_name(names, namer.name(state, int(tree.action[edge]))) for edge in edges]
+
+  def move(position: int) -> int:
+    edge = int(played.edge[position])
+    node = int(tree.node_of_edge[edge])
+    return moves(node)[edge - int(tree.first_edge[node])]
+
+  def describe_state(position: int) -> PublicState | None:
     node = int(played.order[position])
     if node >= tree.num_nodes:
-      continue
-    edges = range(int(tree.first_edge[node]), int(tree.first_edge[node + 1]))
-    state = played.state(node)
-    for edge in edges:
-      moves[edge] = number_name(names, namer.name(state, int(tree.action[edge])))
-    row[index] = len(rows)
-    node_moves = [moves[edge] for edge in edges] if mover[position] >= 0 else []
-    rows.append(_public_state(played, node, node_moves, behavioral, responses, numbers))
-  first_child, num_children, num_cut = kept_tree(played.parent, kept)
-  histories = Tree(
-    mover=mover[kept].astype(np.int64),
-    first_child=first_child,
-    num_children=num_children,
-    num_cut=num_cut,
-    move=np.array([0, *(moves[edge] for edge in played.edge[kept[1:]].tolist())]),
-    probability=np.nan_to_num(
-      np.append(1.0, _quotient(weights[kept[1:]], weights[played.parent[kept[1:]]]))
-    ),
-    values=played.expected_values()[played.order[kept]],
-    row=row,
-  )
-  return Content({"cut": cut}, list(names), histories, public_states=rows, grid=grid)
+      return None
+    of_player = moves(node) if mover[position] >= 0 else []
+    return _public_state(played, node, of_player, behavioral, responses, numbers)
+
+  return states.content(max_infosets, names, move, describe_state, grid)
 
 
 def _public_state(

@@ -6,9 +6,11 @@ from spiel_cfr.poker.endgames import Endgame, load_endgame
 from spiel_cfr.poker.public_game import PublicGame, compile_public_game, estimate
 from spiel_cfr.poker.rake import Rake
 from spiel_cfr.poker.ranges import parse_range
+from spiel_cfr.poker.solution import PokerSolution, load_solution, save_solution
 
 __all__ = [
   "Endgame",
+  "PokerSolution",
   "PublicGame",
   "Rake",
   "bet_sizes",
@@ -16,5 +18,7 @@ __all__ = [
   "estimate",
   "few_bets",
   "load_endgame",
+  "load_solution",
   "parse_range",
+  "save_solution",
 ]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Int64s
@@ -18,6 +19,18 @@ SUITS = "cdhs"
 _FLUSH_CARDS = 5
 # Categories of hands, the best last; a high card is 0.
 _PAIR, _TWO_PAIR, _THREE, _STRAIGHT, _FLUSH, _FULL_HOUSE, _FOUR, _STRAIGHT_FLUSH = range(1, 9)
+# Their names.
+MADE_HANDS = (
+  "high card",
+  "pair",
+  "two pair",
+  "three of a kind",
+  "straight",
+  "flush",
+  "full house",
+  "four of a kind",
+  "straight flush",
+)
 _KICKERS = {0: 5, _PAIR: 3, _TWO_PAIR: 1, _THREE: 2, _FOUR: 1}
 
 
@@ -104,6 +117,11 @@ def hand_strengths(hands: Int64s, board: Sequence[int], num_suits: int) -> Int64
       code = code * (len(RANKS) + 1) + (digits[place] if place < len(digits) else 0)
     result[chosen] = code
   return result
+
+
+def made_hands(hands: Int64s, board: Sequence[int], num_suits: int) -> npt.NDArray[np.str_]:
+  """Returns the category of each hand with the board, one of `MADE_HANDS`, str (hands,); as of `hand_strengths`."""
+  return np.array(MADE_HANDS)[_categories(_sorted_by_rank(hands, board, num_suits))]
 
 
 def _sorted_by_rank(hands: Int64s, board: Sequence[int], num_suits: int) -> _Hands:

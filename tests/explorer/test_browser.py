@@ -314,6 +314,49 @@ def test_ranges(window, leduc):
   page.assert_quiet()
 
 
+@pytest.fixture(scope="module")
+def turn(tmp_path_factory):
+  game = ranges.endgame("AA,KQs,9c8c", "QQ,A9s,Tc9c", board="Td9d6hQc", pot=200, stack=500)
+  compiled = spiel_cfr.poker.compile_public_game(game, spiel_cfr.poker.bet_sizes("50%", "a"))
+  solver = spiel_cfr.DCFRSolver(compiled)
+  solver.run(20)
+  found = spiel_cfr.poker.PokerSolution.of(solver)
+  return spiel_cfr.explore(found, tmp_path_factory.mktemp("pages") / "turn.html", runouts=["2c"])
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)], ids=["desk", "phone"])
+def test_runouts(window, turn, size):
+  """The words of players: OOP, IP, pot, pot odds, SPR; the next card is chosen from all cards."""
+  with screen(window, *size):
+    page = Page(window, turn.path)
+    assert "47 of 49 boards" in page.text("#cut")
+    oop, ip = (float(each.replace("−", "-")) for each in page.texts(".top .tile b")[:2])
+    assert oop + ip == pytest.approx(200, abs=0.2)
+    assert page.text("#pot") == "200"
+    assert page.text("#spr") == "2.5"
+    assert "OOP to move" in page.text("#node")
+    page.click("#node tbody .move", 1)
+    # A call of 100 for a pot of 300.
+    assert page.text("#node .facts").endswith("Pot 300 To call 100 Pot odds 25%")
+    fold = page.texts("#node tbody tr")[0]
+    assert fold.split()[0] == "Fold"
+    assert fold.split()[-1] == "0"
+    page.click("#node tbody .move", 1)
+    assert page.count(".runouts button") == 48
+    assert page.count(".runouts .closed") == 47
+    assert page.text("#spr") == "1"
+    page.assert_fits()
+    page.click("[data-card='2c']")
+    assert page.text(".board").startswith("Board T♦ 9♦ 6♥ Q♣ 2♣")
+    assert page.count("#closed") == 0
+    page.click("#back")
+    page.click("[data-card='Kd']")
+    assert 'runouts=["Kd"]' in page.text("#closed")
+    assert page.count(".range") == 0
+    page.assert_fits()
+    page.assert_quiet()
+
+
 def test_types(window, tmp_path):
   game = spiel_cfr.games.compile_vector_game("liars_dice(numdice=1,dice_sides=3)")
   found = spiel_cfr.explore(spiel_cfr.CFRPlusSolver(game), tmp_path / "page.html")
@@ -348,7 +391,7 @@ def test_a_chosen_hand_stays_in_view(window, river, size):
       page.click("#node tbody .move", 0)
       page.assert_seen(".hands tbody tr")
       page.assert_seen(f".range[data-player='{player}'] .cell.on")
-      assert page.texts(".hands h2") == [f"Player {player}\n{['22', 'AKs'][player]}"]
+      assert page.texts(".hands h2") == [["OOP\n22", "IP\nAKs"][player]]
     page.assert_fits()
     # No action is cut off, in the table of all hands or in that of the chosen ones.
     for box in (".moves", ".hands .scroll"):

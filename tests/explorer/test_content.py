@@ -10,12 +10,14 @@ import random_games
 import typed_games
 
 import spiel_cfr
-from spiel_cfr import policies
-from spiel_cfr.explorer import history_pages, public_state_pages
+from spiel_cfr import errors, policies
+from spiel_cfr.explorer import hand_moves, history_pages, public_state_pages
 from spiel_cfr.explorer.exploration import describe
 from spiel_cfr.games.compiled import history_walk
 from spiel_cfr.poker import cards, ranges
 from spiel_cfr.poker.deal import find_deal
+from spiel_cfr.poker.hand_values import HandValues
+from spiel_cfr.poker.street_names import StreetNames
 
 _ALL = {"max_infosets": 10**6, "max_histories": 10**6, "max_nodes": 10**6}
 
@@ -235,11 +237,16 @@ def _actions_by_infostate(found):
   }
 
 
+_THREE_ROUNDS = (
+  "universal_poker(numPlayers=2,numSuits=2,betting=limit,numRounds=3,blind=1 2,firstPlayer=1 1 1,"
+  "numRanks=3,numHoleCards=1,numBoardCards=0 1 1,raiseSize=2 2 2,maxRaises=1 1 1)"
+)
 VECTOR_GAMES = {
   "leduc": lambda: (pyspiel.load_game("leduc_poker"), None),
   "one hole card": lambda: (pyspiel.load_game(poker_games.UNIVERSAL_POKER[0]), None),
   "two board cards": lambda: (pyspiel.load_game(poker_games.UNIVERSAL_POKER[1]), None),
   "two hole cards": lambda: (pyspiel.load_game(poker_games.UNIVERSAL_POKER[2]), None),
+  "three rounds": lambda: (pyspiel.load_game(_THREE_ROUNDS), None),
   "river endgame": lambda: (poker_games.random_endgame(21, 5).load(), poker_games.check_or_pot),
   "turn endgame": lambda: (
     poker_games.random_endgame(22, 3, poker_games.TURN).load(),
@@ -258,7 +265,8 @@ def test_public_states(name):
   """Values of hands at public states equal those of their infosets in the listed game."""
   game, kept = VECTOR_GAMES[name]()
   compiled = spiel_cfr.poker.compile_public_game(game, kept)
-  enumerated = spiel_cfr.compile_game(game, action_filter=kept, vector_form=False)
+  names = StreetNames.of(find_deal(game))
+  enumerated = spiel_cfr.compile_game(game, action_filter=kept, infostate=names, vector_form=False)
   behavioral = random_policy(compiled, 5)
   table = policies.to_dict(compiled, behavioral)
   expected = describe(enumerated, policies.from_policy(enumerated, table), **_ALL)
@@ -278,8 +286,10 @@ def test_public_states(name):
   scale = max(map(abs, compiled.payoff_range))
   seen = set()
   decisions = [node for node in range(len(found.tree.mover)) if found.tree.row[node] >= 0]
-  namer = public_state_pages._Namer(compiled)
-  states = list(public_state_pages._public_states(tree, namer))
+  namer = hand_moves.HandMoves(compiled)
+  values = HandValues(tree, compiled.layout, behavioral)
+  every_board = set(range(len(tree.boards)))
+  states = list(public_state_pages._public_states(tree, values, every_board, namer))
   assert len(states) == len(found.tree.mover)
   for node in decisions:
     number, place, _ = states[node]
@@ -351,6 +361,67 @@ def test_public_states_are_cut_by_reach():
   least = describe(compiled, behavioral, max_infosets=1, max_histories=1, max_nodes=1)
   assert len(least.tree.mover) == 1
   assert least.tree.num_cut[0] == 2
+
+
+def test_runouts():
+  """A page of some runouts has the numbers of the whole page, and the values of every next card."""
+  compiled = spiel_cfr.poker.compile_public_game(_THREE_ROUNDS)
+  behavioral = random_policy(compiled, 7)
+  whole = describe(compiled, behavioral, **_ALL)
+  assert whole.header["cut"] == []
+  first = describe(compiled, behavioral, **_ALL | {"max_infosets": 200})
+  assert {" ".join(state.board) for state in first.public_states} == {""}
+  part = describe(compiled, behavioral, **_ALL, runouts=["2c", "3d4c"])
+  assert "boards; name those to show" in part.header["cut"][0]
+  boards = {"", "2c", "3d", "3d 4c"}
+  assert {" ".join(state.board) for state in part.public_states} == boards
+
+  def by_path(found):
+    paths, rows = {0: ()}, {}
+    for node in range(len(found.tree.mover)):
+      begin = found.tree.first_child[node]
+      for child in range(begin, begin + found.tree.num_children[node]):
+        paths[child] = (*paths[node], found.names[found.tree.move[child]])
+    for node, path in paths.items():
+      row = found.tree.row[node]
+      state = found.public_states[row] if row >= 0 else None
+      rows[path] = found.tree.mover[node], found.tree.values[node].tolist(), state
+    return rows
+
+  expected, found = by_path(whole), by_path(part)
+  assert set(found) < set(expected)
+  for path, (mover, values, state) in found.items():
+    assert mover == expected[path][0]
+    np.testing.assert_allclose(values, expected[path][1], atol=1e-12)
+    if state is not None:
+      assert state.board == expected[path][2].board
+      np.testing.assert_allclose(state.action_value, expected[path][2].action_value, atol=1e-12)
+      np.testing.assert_array_equal(state.is_best, expected[path][2].is_best)
+  # Each card of the next deal has values, also where its board is not on the page.
+  closed = [path for path, (_, _, state) in found.items() if state is None and path[-1] == "4d"]
+  assert closed
+
+
+@pytest.mark.parametrize("runout", ["2c2c", "9c", "2c3c4c", "xx", 7])
+def test_runouts_that_can_not_be_dealt(runout):
+  compiled = spiel_cfr.poker.compile_public_game(_THREE_ROUNDS)
+  with pytest.raises(errors.ArgumentError):
+    describe(compiled, random_policy(compiled, 1), **_ALL, runouts=[runout])
+
+
+def test_equivalent_runouts_are_one():
+  """Suits that play alike have one board; its name lists the others, each of which finds it."""
+  game = "universal_poker(numPlayers=2,numSuits=3,betting=limit,numRounds=3,blind=1 1,firstPlayer=1 1 1,numRanks=3,"
+  game += "numHoleCards=1,numBoardCards=0 1 1,raiseSize=2 4 4,maxRaises=1 1 1)"
+  compiled = spiel_cfr.poker.compile_public_game(game, merge_suits=True)
+  behavioral = random_policy(compiled, 1)
+  pages = [
+    describe(compiled, behavioral, **_ALL, runouts=[runout]) for runout in ("2d3c", "2c3h", "2h3d")
+  ]
+  for page in pages:
+    assert {" ".join(state.board) for state in page.public_states} == {"", "2c", "2c 3d"}
+    assert {"2c (2d, 2h)", "3d (3h)", "3c"} <= set(page.names)
+    np.testing.assert_array_equal(page.tree.values, pages[0].tree.values)
 
 
 TYPED_GAMES = {

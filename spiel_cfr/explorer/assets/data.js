@@ -64,8 +64,10 @@ class Tree {
     return Array.from({length: this.num_children[node]}, (_, i) => this.first_child[node] + i);
   }
 
+  // A player's expected payoff; in hold'em from the flop, turn or river on, the chips it wins from here on. A fold wins 0.
   value(node, player) {
-    return this.values[node * this.players + player];
+    const at = node * this.players + player;
+    return this.values[at] + (this.counted ? this.spent[at] : 0);
   }
 
   // The probability of a node if a player plays to reach it.
@@ -138,11 +140,18 @@ class PublicStates {
     }
     this.handStart = starts(hands);
     this.moveStart = starts(moves);
+    this.paid = new Int32Array(2 * this.size);
   }
 
-  // Sets the start of each state's actions, given the player to move at each state.
-  placeActions(movers) {
-    const cells = new Int32Array(this.size);
+  // Reads from the tree where each state's actions start, and the chips that `Tree.value` adds.
+  place(tree) {
+    const movers = new Int8Array(this.size), cells = new Int32Array(this.size);
+    for (let node = 0; node < tree.size; node++) {
+      const row = tree.row[node];
+      if (row === NONE) continue;
+      movers[row] = tree.mover[node];
+      if (tree.counted) this.paid.set(tree.spent.subarray(2 * node, 2 * node + 2), 2 * row);
+    }
     for (let i = 0; i < this.size; i++) {
       const mover = movers[i];
       if (mover >= 0) cells[i] = this.counts[3 * i + 2] * this.counts[3 * i + mover];
@@ -157,18 +166,18 @@ class PublicStates {
   // A player's hands at a public state, with the strategy if it is to move.
   range(row, player, mover) {
     const from = this.handStart[2 * row + player], to = this.handStart[2 * row + player + 1];
-    const count = to - from, actions = this.moves_of(row).length;
+    const count = to - from, actions = this.moves_of(row).length, paid = this.paid[2 * row + player];
     return Array.from({length: count}, (_, i) => {
       const hand = {
         hand: this.hands[from + i], weight: this.weight[from + i],
         // The probability of the hand here, up to a factor common to the range.
         mass: this.weight[from + i] * this.opponent_weight[from + i],
-        value: this.value[from + i], equity: this.equity[from + i] / 65535, actions: [],
+        value: this.value[from + i] + paid, equity: this.equity[from + i] / 65535, actions: [],
       };
       for (let action = 0; player === mover && action < actions; action++) {
         const at = this.cellStart[row] + action * count + i;
         hand.actions.push({
-          probability: this.probability[at] / 65535, value: this.action_value[at],
+          probability: this.probability[at] / 65535, value: this.action_value[at] + paid,
           best: this.is_best[at] > 0,
         });
       }

@@ -91,7 +91,7 @@ function App({app}) {
       : html`<${StateList} app=${app} selected=${node} open=${go} search=${search} />`}</aside>
     <main>
       <div class="tiles top">
-        ${header.values.map((value, player) => html`<${Tile} key=${player} label=${html`<${Player} mover=${player} />`} note=${"best response " + signed(header.best_responses[player])}>${signed(value)}<//>`)}
+        ${header.values.map((value, player) => html`<${Tile} key=${player} label=${html`<${Player} mover=${player} />`} note=${"best response " + signed(header.best_responses[player] + tree.value(0, player) - value)}>${signed(tree.value(0, player))}<//>`)}
         <${Tile} label=${halved ? "Exploitability" : "NashConv"} note=${halved ? "NashConv " + number(header.nash_conv) : "sum of the gains of best responses"}>${number(halved ? header.exploitability : header.nash_conv)}<//>
       </div>
       ${header.cut.length > 0 && html`<div class="cut" id="cut"><b>This page shows a part of the game.</b> Left out: ${header.cut.join("; ")}.</div>`}
@@ -99,10 +99,13 @@ function App({app}) {
         <${Breadcrumb} app=${app} node=${node} go=${go} />
         <div class="where"><h2><${Player} mover=${mover} />${mover >= 0 ? " to move" : mover === CHANCE ? " moves" : ""}</h2>
           <div class="facts"><span class="which">${infosets ? "This history:" : "This public state:"}</span><span>reach <b>${exactly(tree.reach[node])}</b></span>
-          ${header.values.map((_, player) => html`<span key=${player}>EV P${player} <b>${signed(tree.value(node, player))}</b></span>`)}</div>
+          ${header.values.map((_, player) => html`<span key=${player}>EV ${initials(player)} <b>${signed(tree.value(node, player))}</b></span>`)}
+          ${header.poker && html`<${Stakes} app=${app} node=${node} />`}</div>
           <div class="buttons"><button id="back" disabled=${node === 0} onClick=${() => go(tree.parent[node])}>← Back</button><button id="home" disabled=${node === 0} onClick=${() => go(0)}>Start</button></div>
         </div>
+        ${isRunout(app, node) && html`<${Runouts} app=${app} node=${node} go=${go} />`}
         <${Moves} key=${node} app=${app} node=${node} chosen=${chosen} go=${go} />
+        ${!infosets && mover !== TERMINAL && tree.row[node] === NONE && html`<p class="cut" id="closed">This board is not on the page. Make a page of it with explore(..., runouts=[${JSON.stringify(runoutTo(app, node))}]).</p>`}
         ${infosets && mover >= 0 && row === NONE && html`<p class="cut">This infoset was left out.</p>`}
       </section>`}
       ${row !== NONE && html`<${InfosetCard} key=${row} app=${app} row=${row} node=${node} go=${go} />`}
@@ -126,10 +129,10 @@ async function start() {
   const tree = new Tree(arrays, header.players);
   const app = {header, names: moves, tree, infosets: table && new Infosets(table, infostates, labels), states: null, grid};
   if (ranges) {
+    tree.counted = header.poker !== null;
+    if (tree.counted) namePlayers(header.poker.players);
     app.states = new PublicStates(ranges, boards);
-    const movers = new Int8Array(app.states.size);
-    for (let node = 0; node < tree.size; node++) if (tree.row[node] !== NONE) movers[tree.row[node]] = tree.mover[node];
-    app.states.placeActions(movers);
+    app.states.place(tree);
   }
   root.textContent = "";
   render(html`<${App} app=${app} />`, root);

@@ -21,8 +21,19 @@ function colorsOf(moves, names) {
   });
 }
 
+// OOP and IP in hold'em from the flop, turn or river on.
+let playerNames = null;
+
+function namePlayers(names) {
+  playerNames = names;
+}
+
 function playerName(mover) {
-  return mover === CHANCE ? "Chance" : mover === TERMINAL ? "The end" : `Player ${mover}`;
+  return mover === CHANCE ? "Chance" : mover === TERMINAL ? "The end" : playerNames ? playerNames[mover] : `Player ${mover}`;
+}
+
+function initials(player) {
+  return playerNames ? playerNames[player] : `P${player}`;
 }
 
 // The name of a move, or several, without the size of bets in brackets.
@@ -211,7 +222,7 @@ function Moves({app, node, chosen, go}) {
       ${complete ? html`<th title="The player's expected payoff at this infoset if it takes the action and then follows its policy">Infoset EV</th>
         <th title="Counterfactual regret: counterfactual reach times the action's value less the infoset's">Regret</th>
         <th title="Actions of a best response to the other players">Best</th>`
-      : Array.from({length: header.players}, (_, player) => html`<th key=${player}>EV ${"P" + player}</th>`)}
+      : Array.from({length: header.players}, (_, player) => html`<th key=${player}>EV ${initials(player)}</th>`)}
     </tr></thead>
     <tbody>${children.map((child, i) => {
       const action = complete ? actions[i] : null;
@@ -227,6 +238,55 @@ function Moves({app, node, chosen, go}) {
     ${complete && html`<p class="legend quiet"><span>★ action of a best response to the other players</span><span><em class="regret up">regret above 0</em>
       <em class="regret down">below 0</em> stronger colour: larger regret</span></p>`}
     ${tree.num_cut[node] > 0 && html`<p class="cut">${count(tree.num_cut[node])} ${tree.num_cut[node] === 1 ? "move" : "moves"} left out here.</p>`}
+  </div>`;
+}
+
+// Pot, stacks, and the price of a call.
+function Stakes({app: {tree, header}, node}) {
+  const spent = [0, 1].map((player) => tree.spent[2 * node + player]);
+  const pot = spent[0] + spent[1], mover = tree.mover[node];
+  const behind = Math.min(...spent.map((chips, player) => header.poker.stacks[player] - chips));
+  const call = mover >= 0 ? Math.max(...spent) - spent[mover] : 0;
+  return html`<span>Pot <b id="pot">${number(pot)}</b></span>
+    ${call > 0 ? html`<span>To call <b>${number(call)}</b></span><span title="The share of the pot after a call that the caller pays: the equity it needs">Pot odds <b id="odds">${percent(call / (pot + call))}</b></span>`
+    : html`<span title="The smaller stack behind, over the pot">SPR <b id="spr">${number(behind / pot, 3)}</b></span>`}`;
+}
+
+const CARD = /^([2-9TJQKA])([cdhs])$/;
+
+// The cards that a move of chance stands for: its own, and those in brackets, which differ only by suits.
+function cardsDealt(name) {
+  return name.replace(/[()]/g, "").split(/,? /);
+}
+
+function isRunout({tree, grid, names}, node) {
+  return tree.mover[node] === CHANCE && grid && grid.unit === "hand"
+    && tree.children(node).every((child) => cardsDealt(names[tree.move[child]]).every((card) => CARD.test(card)));
+}
+
+// The cards dealt on the way to a node, as explore's `runouts` names them.
+function runoutTo({tree, names}, node) {
+  return tree.path(node).filter((each) => each && tree.mover[tree.parent[each]] === CHANCE)
+    .map((each) => short(names[tree.move[each]])).join("").replace(/ /g, "");
+}
+
+// The next card to choose, one button a card, coloured by the EV of the first player.
+function Runouts({app, node, go}) {
+  const {tree, names} = app;
+  const children = tree.children(node), nodes = new Map();
+  for (const child of children) for (const card of cardsDealt(names[tree.move[child]])) nodes.set(card, child);
+  const values = children.map((child) => tree.value(child, 0)).filter(Number.isFinite);
+  const low = Math.min(...values), high = Math.max(...values);
+  const tint = (child) => 100 * (high > low ? (tree.value(child, 0) - low) / (high - low) : 0.5);
+  const suits = "shdc".split("").filter((suit) => Array.from(nodes.keys()).some((card) => card[1] === suit));
+  return html`<div class="runouts" role="group" aria-label="Runout">
+    <p class="legend quiet"><span>Choose the next card. Colour: EV of ${initials(0)}, from ${signed(low)} <i class="scale"></i> to ${signed(high)}</span>${children.some((child) => tree.row[child] === NONE) && html`<span>Pale: values only; not on this page</span>`}</p>
+    ${suits.map((suit) => html`<div class="suit" key=${suit}>${"AKQJT98765432".split("").map((rank) => {
+      const card = rank + suit, child = nodes.get(card);
+      return child === undefined ? html`<span key=${card} class="card-none"></span>`
+        : html`<button key=${card} data-card=${card} class="${tree.row[child] === NONE ? "closed" : ""}" title=${`${names[tree.move[child]]}: EV ${initials(0)} ${signed(tree.value(child, 0))}, ${initials(1)} ${signed(tree.value(child, 1))}`}
+            style=${{background: `color-mix(in oklab, var(--good) ${tint(child)}%, var(--bad))`}} onClick=${() => go(child)}>${rank}${SUITS[suit]}</button>`;
+    })}</div>`)}
   </div>`;
 }
 
@@ -342,10 +402,10 @@ function RangeCard({app, node, row, player, mover, coloring, chosen, choose}) {
     <div class="facts"><span>Range EV <b>${signed(tree.value(node, player))}</b></span>${ofCards && html`<span>Equity <b>${percent(totals.equity / totals.mass)}</b></span>`}
       <span><b>${count(hands.filter((hand) => hand.mass > 0).length)}</b> ${grid.unit}s</span></div>
     <div class="legend">${coloring === "strategy" && Array.from(moves, (each, i) => html`<span key=${i}><i style=${{background: colors[i]}}></i>${names[each]} <b>${percent(totals.actions[i] / totals.mass)}</b></span>`)}
-      ${coloring === "equity" && SCALE("equity 0%", "100%")}${coloring === "value" && SCALE(`the ${grid.unit} loses`, "it wins")}
+      ${coloring === "equity" && SCALE("equity 0%", "100%")}${coloring === "value" && (tree.counted ? SCALE("EV 0", "the largest EV") : SCALE(`the ${grid.unit} loses`, "it wins"))}
       ${coloring === "strategy" && !moves.length && html`<span><i style=${{background: `var(--p${player})`}}></i>does not move here</span>`}
       <span>Fill height: weight of the ${grid.unit}s in the range</span></div>
-    <div class="grid ${width > 8 ? "" : "small"}" ref=${body} style=${{"--columns": width}} role="grid" aria-label=${(ofCards ? "Hands" : "Types") + " of player " + player}>
+    <div class="grid ${width > 8 ? "" : "small"}" ref=${body} style=${{"--columns": width}} role="grid" aria-label=${(ofCards ? "Hands" : "Types") + " of " + playerName(player)}>
       ${grid.labels.flatMap((line, down) => line.map((label, across) => {
         const found = cells.get(down * 64 + across);
         return html`<button key=${down + "-" + across} data-cell=${down + "-" + across} role="gridcell" aria-label=${label}

@@ -1,0 +1,123 @@
+"""Names of boards and moves of poker games in vector form, and sizes of bets."""
+
+from typing import Any, NamedTuple
+
+from spiel_cfr.explorer.move_names import MoveNames
+from spiel_cfr.explorer.page_content import number_name
+from spiel_cfr.poker.betting_tree import Kind
+from spiel_cfr.poker.hand_tree import first_deal
+from spiel_cfr.poker.public_game import PublicGame
+from spiel_cfr.poker.suit_symmetries import symmetries
+
+
+class _Decision(NamedTuple):
+  """The actions of a decision, which are equal on all boards.
+
+  Attributes:
+    names: list of int. The numbers of their names.
+    costs: list of int. The chips that each puts into the pot; -1 for a fold.
+    order: list of int. The indices of the actions, in the order of their costs.
+  """
+
+  names: list[int]
+  costs: list[int]
+  order: list[int]
+
+
+class HandMoves:
+  """Names of boards and moves, and sizes of bets.
+
+  Attributes:
+    cards: list of str. The names of all cards.
+    names: dictionary. Name of a move -> its number.
+  """
+
+  def __init__(self, game: PublicGame) -> None:
+    self._game, self._tree = game, game.tree
+    self._moves = MoveNames(game.game)
+    self.cards = self._moves.cards
+    self.names = {"": 0}
+    self._cached: dict[int, _Decision] = {}
+    given = game.game.get_parameters().get("boardCards", "")
+    # In the order in which the user wrote them; boards have the order of the deck.
+    self._board = [given[start : start + 2] for start in range(0, len(given), 2)]
+    if self._tree.deal.board and not given:
+      moves = self._state(0, 0).full_history()[self._tree.deal.num_private_moves :]
+      dealt = [self.cards[move.action] for move in moves if move.player < 0]
+      # The flop in descending order, then turn and river.
+      self._board = [*dealt[2::-1], *dealt[3:]]
+    self._symmetries = symmetries(self._tree.deal) if self._tree.is_merged else []
+
+  def board(self, number: int) -> list[str]:
+    """Returns the names of a board's cards; those at the beginning come first."""
+    dealt = self._tree.boards[number].cards[len(self._tree.deal.board) :]
+    return [*self._board, *(self.cards[card] for card in dealt)]
+
+  def move(self, number: int, node: int, child: int) -> int:
+    """Returns the number of the name of the move from a node to its child on a board."""
+    if self._tree.nodes[node].kind is Kind.CHANCE:
+      return number_name(self.names, self._dealt(number))
+    return self.moves(number, node)[self._tree.nodes[node].children.index(child)]
+
+  def moves(self, number: int, node: int) -> list[int]:
+    """Returns the numbers of the names of a decision's actions."""
+    return self._look_up(number, node).names
+
+  def order(self, number: int, node: int) -> list[int]:
+    """Returns the indices of a decision's actions, in the order of their cost in chips."""
+    return self._look_up(number, node).order
+
+  def cost(self, number: int, node: int, child: int) -> tuple[int, int]:
+    """Returns a player, and the chips that it puts into the pot on the way from a node to its child."""
+    found = self._tree.nodes[node]
+    if found.kind is Kind.CHANCE:
+      return 0, 0
+    cost = self._look_up(number, node).costs[found.children.index(child)]
+    return found.player, max(cost, 0)
+
+  def spent_at_first(self) -> list[int] | None:
+    """Returns the chips of each player in the pot at the beginning; None for games other than hold'em."""
+    return self._moves.spent(self._state(0, 0))
+
+  def stakes(self) -> dict[str, Any] | None:
+    """Returns the names and stacks of the players of hold'em from the flop, turn or river on; else None."""
+    if self._moves.stacks is None or not self._tree.deal.board:
+      return None
+    return {"players": ["OOP", "IP"], "stacks": self._moves.stacks}
+
+  def _dealt(self, number: int) -> str:
+    """Returns the cards of a board's last deal; in brackets, those that it stands for."""
+    board, above = (self._tree.boards[each] for each in (number, self._tree.boards[number].parent))
+    dealt = board.cards[len(above.cards) :]
+    images = {dealt}
+    for symmetry in self._symmetries:
+      begin, fixes = len(self._tree.deal.board), True
+      for count in self._tree.deal.streets[: above.level]:
+        street = above.cards[begin : begin + count]
+        fixes &= symmetry.moved(street) == street
+        begin += count
+      if fixes:
+        images.add(symmetry.moved(dealt))
+    first, *others = (
+      " ".join(self.cards[card] for card in image) for image in [dealt, *sorted(images - {dealt})]
+    )
+    return f"{first} ({', '.join(others)})" if others else first
+
+  def _look_up(self, number: int, node: int) -> _Decision:
+    if node not in self._cached:
+      state, actions = self._state(number, node), self._tree.nodes[node].actions
+      names = [number_name(self.names, self._moves.name(state, action)) for action in actions]
+      costs = [self._moves.cost(state, action) for action in actions]
+      order = sorted(range(len(costs)), key=costs.__getitem__)
+      self._cached[node] = _Decision(names, costs, order)
+    return self._cached[node]
+
+  def _state(self, number: int, node: int) -> Any:
+    """Returns OpenSpiel's state at a betting node on a board, after the first deal that leads there."""
+    tree = self._tree
+    player, board = max(tree.nodes[node].player, 0), tree.boards[number]
+    dealt = first_deal(tree.deal, board, player, int(board.hands[player][0]))
+    state = self._game.view.new_initial_state()
+    for action in (*dealt, *tree.actions_above(tree.node_at(number, node))):
+      state.apply_action(action)
+    return state

@@ -1,0 +1,195 @@
+"""Compiled poker games as arrays for files: betting, boards and hands, without another walk in OpenSpiel."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Int64s, require
+from spiel_cfr._util import files
+from spiel_cfr.games.openspiel import loading
+from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.vector.public_tree import PLAYERS
+from spiel_cfr.poker import cards
+from spiel_cfr.poker.betting_tree import DEALT, BettingNode, Kind
+from spiel_cfr.poker.boards import Board, list_boards
+from spiel_cfr.poker.deal import NUM_SUITS, Deal
+from spiel_cfr.poker.hand_tree import hand_tree
+from spiel_cfr.poker.public_game import PublicGame
+from spiel_cfr.poker.rake import RakedReturns
+from spiel_cfr.poker.street_names import StreetNames
+
+_OF_DEAL = ("num_ranks", "num_suits", "hand_size", "board", "one_action", "path", "streets")
+_OF_NODES = ("level", "player", "payoff", "rake")
+_OF_BOARDS = ("level", "parent", "probability", "copies")
+_OF_HANDS = ("hands", "strengths", "infoset_of_hand")
+
+
+class KeptActions:
+  """The action filter of a game from a file: it keeps the actions of the saved betting."""
+
+  def __init__(self, deal: Deal, nodes: Sequence[BettingNode]) -> None:
+    self._before = deal.num_private_moves + len(deal.path)
+    self._actions = {node.path: node.actions for node in nodes if node.kind is Kind.DECISION}
+
+  def __call__(self, state: Any, actions: list[int]) -> list[int]:
+    """Returns the kept actions; all of them before the game begins."""
+    moves = state.full_history()[self._before :]
+    path = tuple(DEALT if move.player < 0 else move.action for move in moves)
+    return list(self._actions.get(path, actions))
+
+
+def without_names(game: PublicGame) -> PublicGame:
+  """Returns a game with merged suits without the whole game, which names its infosets; other games unchanged.
+
+  Raises:
+    UnsupportedGameError: the game is another abstraction.
+  """
+  if game.original is game:
+    return game
+  tree = game.tree
+  merged = list_boards(tree.deal, tree.nodes, merged=True)
+  of_hands = [
+    [own for board in boards for own in board.infoset_of_hand] for boards in (tree.boards, merged)
+  ]
+  if len(merged) != len(tree.boards) or not all(map(np.array_equal, *of_hands)):
+    raise errors.UnsupportedGameError(
+      f"{game.name} is an abstraction, in which hands share infosets that do not play alike. Save its solver instead: "
+      "solver.save."
+    )
+  return PublicGame(game.view, tree, game.dtype, game.num_threads)
+
+
+def to_file(game: PublicGame) -> tuple[dict[str, Any], files.Arrays]:
+  """Returns the header and the arrays of a game, for `files.write`."""
+  tree = game.tree
+  deal, nodes, boards = tree.deal, tree.nodes, tree.boards
+  header = {
+    "game": game.game_string,
+    "game_sha256": game.digest,
+    "dtype": game.dtype.name,
+    "partitioned": game.num_threads is not None,
+    "deal": {name: getattr(deal, name) for name in _OF_DEAL},
+  }
+  parent, move = np.full((2, len(nodes)), -1)
+  for number, node in enumerate(nodes):
+    parent[node.children] = number
+    if node.actions:
+      move[node.children] = node.actions
+  arrays: files.Arrays = {"reaches": deal.reaches, "node.parent": parent, "node.move": move}
+  arrays["node.kind"] = np.array([node.kind.value for node in nodes], np.int8)
+  arrays |= {
+    f"node.{name}": np.array([getattr(node, name) for node in nodes]) for name in _OF_NODES
+  }
+  arrays |= {
+    f"board.{name}": np.array([getattr(board, name) for board in boards]) for name in _OF_BOARDS
+  }
+  arrays["board.cards"] = np.array([card for board in boards for card in board.cards], np.int8)
+  arrays["board.counts"] = np.array([[len(own) for own in board.hands] for board in boards])
+  for name in _OF_HANDS:
+    flat = np.concatenate([own for board in boards for own in getattr(board, name)])
+    arrays[f"board.{name}"] = flat.astype(np.int32)
+  return header, arrays
+
+
+def from_file(header: Mapping[str, Any], arrays: files.Arrays) -> PublicGame:
+  """Returns the game of a file.
+
+  Raises:
+    ValueError, LookupError, TypeError, ArithmeticError, SpielCFRError: the file is not from `to_file`.
+  """
+  deal = _deal(header["deal"], arrays["reaches"])
+  nodes = _nodes(deal, arrays)
+  tree = hand_tree(deal, nodes, _boards(deal, arrays))
+  loaded = loading.load_game(header["game"])
+  view = GameView(loaded, KeptActions(deal, nodes), infostate=StreetNames.of(deal))
+  if tree.is_raked:
+    view = view.with_returns(RakedReturns.of(nodes, deal))
+  game = PublicGame(view, tree, np.dtype(header["dtype"]), 1 if header["partitioned"] else None)
+  if game.digest != header["game_sha256"]:
+    raise errors.FileFormatError("its game has another digest than the game that was saved.")
+  return game
+
+
+def _deal(fields: Mapping[str, Any], reaches: npt.NDArray[Any]) -> Deal:
+  board = tuple(fields["board"])
+  num_ranks, num_suits, hand_size = (
+    fields[name] for name in ("num_ranks", "num_suits", "hand_size")
+  )
+  require(1 <= num_ranks <= len(cards.RANKS) and 1 <= num_suits <= NUM_SUITS, "there is a deck")
+  require(hand_size in (1, 2), "a hand has one or two cards")
+  hands = cards.all_hands(num_ranks * num_suits, hand_size, board)
+  require(reaches.shape == (len(PLAYERS), len(hands)), "every hand has a reach")
+  require(np.isfinite(reaches) & (reaches >= 0), "reaches are not negative")
+  return Deal(
+    num_ranks,
+    num_suits,
+    hands,
+    reaches,
+    board,
+    bool(fields["one_action"]),
+    tuple(fields["path"]),
+    tuple(fields["streets"]),
+  )
+
+
+def _nodes(deal: Deal, arrays: files.Arrays) -> list[BettingNode]:
+  parents, moves = arrays["node.parent"].tolist(), arrays["node.move"].tolist()
+  columns = [arrays[f"node.{name}"].tolist() for name in ("kind", *_OF_NODES)]
+  nodes = [
+    BettingNode(Kind(kind), level, (), player, payoff=payoff, rake=rake)
+    for kind, level, player, payoff, rake in zip(*columns, strict=True)
+  ]
+  for number, parent in enumerate(parents[1:], 1):
+    require(0 <= parent < number, "parents come first")
+    nodes[parent].children.append(number)
+  for number, node in enumerate(nodes):
+    if node.kind is Kind.DECISION:
+      require(node.player in PLAYERS, "a player decides")
+      node.children.sort(key=moves.__getitem__)
+      node.actions = tuple(moves[child] for child in node.children)
+    elif node.kind is Kind.CHANCE:
+      node.num_cards = deal.streets[node.level]
+    for index, child in enumerate(node.children):
+      dealt = node.kind is Kind.CHANCE
+      require(nodes[child].level == node.level + dealt, "only chance deals cards")
+      nodes[child].path = (*node.path, *([DEALT] * node.num_cards if dealt else [moves[child]]))
+      nodes[child].last = tuple(
+        (number, index) if owner == node.player and not dealt else before
+        for owner, before in enumerate(node.last)
+      )
+  return nodes
+
+
+def _boards(deal: Deal, arrays: files.Arrays) -> list[Board]:
+  columns = [arrays[f"board.{name}"].tolist() for name in _OF_BOARDS]
+  counts, public = arrays["board.counts"].tolist(), arrays["board.cards"].tolist()
+  narrow = [arrays[f"board.{name}"] for name in _OF_HANDS]
+  require([own.dtype == np.int32 for own in narrow], "hands are numbers of 32 bits")
+  flat = [own.astype(np.int64) for own in narrow]
+  require((flat[0] >= 0) & (flat[0] < len(deal.hands)), "hands are those of the deal")
+  sizes = list(itertools.accumulate(deal.streets, initial=len(deal.board)))
+  boards: list[Board] = []
+  first_card = first_hand = 0
+  for (level, parent, probability, copies), lengths in zip(
+    zip(*columns, strict=True), counts, strict=True
+  ):
+    before = boards[parent].level if boards else level - 1
+    require(0 <= parent <= len(boards) and before == level - 1, "boards follow their parents")
+    dealt = tuple(public[first_card : first_card + sizes[level]])
+    first_card += sizes[level]
+    found: list[list[Int64s]] = []
+    for length in lengths:
+      found.append([own[first_hand : first_hand + length] for own in flat])
+      first_hand += length
+    hands, strengths, infosets = zip(*found, strict=True)
+    for own in infosets:
+      require((own >= 0) & (own < len(own)), "infosets are at most as many as hands")
+    reaches = tuple(deal.reaches[player, own] for player, own in enumerate(hands))
+    boards.append(
+      Board(dealt, level, probability, hands, strengths, infosets, reaches, parent, copies)
+    )
+  return boards

@@ -1,0 +1,209 @@
+"""Solutions of poker games in files: strategies in 16 bits, and values of hands, opened in about a second.
+
+A file has the game as it was compiled, so that nothing is walked or dealt again. It has the policy in behavioral form
+in steps of 1 / 65,535, and the values of hands at chance nodes, from which `HandValues` computes those of any board.
+"""
+
+import dataclasses
+import os
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s, require
+from spiel_cfr._util import arguments, files
+from spiel_cfr._util.doors import typed
+from spiel_cfr._util.environment import versions
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COUNT, FIRST_SEQUENCE, STRIDE
+from spiel_cfr.games.vector.public_tree import PLAYERS
+from spiel_cfr.poker import saved_game
+from spiel_cfr.poker.hand_values import ONE, AfterBoard, HandValues
+from spiel_cfr.poker.public_game import PublicGame
+
+KIND, FORMAT = "poker solution of spiel_cfr", 1
+
+
+class Solver(Protocol):
+  """The part of a solver that a solution takes."""
+
+  compiled_game: Any
+  recipe: Any
+
+  @property
+  def iteration(self) -> int:
+    """The number of iterations."""
+
+  def average_sequence_form(self) -> Float64s:
+    """Returns the sums of the average policy, shape (sequences,)."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class PokerSolution:
+  """A policy of a poker game with the values of all hands. Make one with `save_solution` or `load_solution`.
+
+  Functions that read a policy, such as `nash_conv`, take it as one; `explore` shows it in a second.
+
+  Attributes:
+    compiled_game: PublicGame. The game; with merged suits, without the whole game that names its infosets.
+    values: HandValues. The policy, and ranges and values of hands at all public states.
+    source: str. The solver and its number of iterations.
+  """
+
+  compiled_game: PublicGame
+  values: HandValues
+  source: str
+
+  @classmethod
+  def of(cls, solver: Solver) -> "PokerSolution":
+    """Returns the average policy of a solver, in 16 bits.
+
+    Raises:
+      ArgumentError: `solver` is no solver of a compiled game.
+      UnsupportedGameError: the solver's game is not a poker game in vector form, or merges more than suits.
+    """
+    game = getattr(solver, "compiled_game", None)
+    if not isinstance(game, CompiledGame) or not hasattr(solver, "average_sequence_form"):
+      raise errors.ArgumentError(
+        f"solver must be a solver of a compiled game, such as `solve(...).solver`, not {arguments.shortened(solver)}."
+      )
+    if not isinstance(game, PublicGame):
+      raise errors.UnsupportedGameError(
+        f"A solution is of a game of poker.compile_public_game, not of {game}. Save the solver instead: solver.save."
+      )
+    steps = _in_steps(game, solver.average_sequence_form())
+    source = f"average policy of {solver.recipe.name} after {int(solver.iteration):,} iterations"
+    return cls(saved_game.without_names(game), HandValues(game.tree, game.layout, steps), source)
+
+  @property
+  def expected_values(self) -> Float64s:
+    """The expected payoff of each player, float64 (players,)."""
+    return np.asarray(self.values.board(0).expected_values()[0])
+
+  @property
+  def best_response_values(self) -> Float64s:
+    """The expected payoff of each player's best response to the other's policy, float64 (players,)."""
+    return np.asarray(self.values.board(0).expected_values(best=True)[0])
+
+  @property
+  def nash_conv(self) -> float:
+    """The sum of the players' gains by best responses."""
+    return float((self.best_response_values - self.expected_values).sum())
+
+  @property
+  def exploitability(self) -> float:
+    """NashConv / 2, in chips; also with rake, where it is only the mean gain."""
+    return self.nash_conv / 2
+
+  @property
+  def probabilities(self) -> Float64s:
+    """The policy in behavioral form, float64 (sequences,); in a large game, four times the memory of the solution."""
+    result = np.zeros(self.compiled_game.end)
+    for treeplex in self.compiled_game.treeplexes:
+      for sequences, _ in treeplex.infoset_groups():
+        steps = self.values.probabilities[sequences]
+        result[sequences] = steps / steps.sum(axis=0, dtype=np.int64)
+    return result
+
+  def probabilities_in(self, game: CompiledGame) -> Float64s | None:
+    """Returns the policy in behavioral form if it is of this game, else None."""
+    same = game is self.compiled_game or game.digest == self.compiled_game.digest
+    return self.probabilities if same else None
+
+  def save(self, path: str | os.PathLike[str]) -> None:
+    """Writes a file for `load_solution`. If the process dies, the file is complete or absent.
+
+    Raises:
+      ArgumentError: `path` is no path.
+      OSError: the file can't be written.
+    """
+    header, arrays = saved_game.to_file(self.compiled_game)
+    arrays["probabilities"] = self.values.probabilities
+    for number, after in self.values.after_boards().items():
+      arrays[f"{number}.wins"] = after.wins.astype(np.float32)
+      for player in PLAYERS:
+        arrays[f"{number}.{player}.values"] = after.values[player].astype(np.float32)
+    header |= {"source": self.source, "versions": versions()}
+    files.write(path, KIND, FORMAT, header, arrays)
+
+  def __repr__(self) -> str:
+    """Returns one line."""
+    return f"<PokerSolution: {self.source}, {self.compiled_game.size}>"
+
+
+@typed
+def save_solution(solver: Any, path: str | os.PathLike[str]) -> PokerSolution:
+  """Writes the average policy of a solver of a poker game, with the values of all hands.
+
+  The values take as long as some tens of iterations: 0.2 s for a turn of 2,271 public states.
+
+  Args:
+    solver: a solver of a game of `compile_public_game`.
+    path: the file, for `load_solution`.
+
+  Returns:
+    The solution.
+
+  Raises:
+    ArgumentError: `solver` is no solver of a compiled game, or `path` is no path.
+    UnsupportedGameError: the solver's game is not a poker game in vector form.
+    OSError: the file can't be written.
+  """
+  solution = PokerSolution.of(solver)
+  solution.save(path)
+  return solution
+
+
+@typed
+def load_solution(path: str | os.PathLike[str]) -> PokerSolution:
+  """Reads a file of `save_solution`, in about a second, and without compiling the game.
+
+  Raises:
+    ArgumentError: `path` is no path.
+    DamagedFileError: a part of the file is missing or was changed.
+    FileFormatError: the file is no solution, or of another version.
+    OSError: the file can't be read.
+  """
+  header, arrays = files.read(path, KIND, FORMAT)
+  try:
+    game = saved_game.from_file(header, arrays)
+    steps = arrays["probabilities"]
+    require(steps.dtype == np.uint16 and steps.shape == (game.end,), "every sequence has 16 bits")
+    values = HandValues(game.tree, game.layout, steps)
+    after = {
+      number: _read_after(values, number, arrays)
+      for number, following in enumerate(values.following)
+      if following
+    }
+    source = str(header["source"])
+  # A file with a right checksum may come from another program, with anything in it.
+  except (errors.SpielCFRError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+    raise errors.FileFormatError(f"{path} is not a {KIND}: {error}") from error
+  return PokerSolution(game, HandValues(game.tree, game.layout, steps, after), source)
+
+
+def _read_after(values: HandValues, number: int, arrays: files.Arrays) -> AfterBoard:
+  hands = values.tree.boards[number].hands
+  chances = len(values.street(number).chances)
+  wins = arrays[f"{number}.wins"]
+  first, second = (arrays[f"{number}.{player}.values"] for player in PLAYERS)
+  shapes = [(2, chances, len(own)) for own in hands]
+  require([first.shape, second.shape] == shapes, "every chance node has values")
+  require(wins.shape == tuple(map(len, hands)), "every pair of hands has an equity")
+  return AfterBoard((first, second), wins)
+
+
+def _in_steps(game: PublicGame, sums: Float64s) -> npt.NDArray[np.uint16]:
+  """Returns sums, normalized at each infoset, in steps of 1 / 65,535; uniform where all sums are 0."""
+  result = np.zeros(game.end, np.uint16)
+  for treeplex in game.treeplexes:
+    for group in treeplex.groups.astype(np.int64).tolist():
+      first, stride, actions = group[FIRST_SEQUENCE], group[STRIDE], group[ACTIONS]
+      rows = slice(first, first + stride * actions)
+      found = sums[rows].reshape(actions, stride)[:, : group[COUNT]]
+      total = found.sum(axis=0)
+      shares = np.where(total > 0, found / np.where(total > 0, total, 1.0), 1 / actions)
+      result[rows].reshape(actions, stride)[:, : group[COUNT]] = np.rint(shares * ONE)
+  return result
