@@ -39,6 +39,8 @@ _OWN = {
 # Arrays with one line for each player.
 _BY_PLAYER = ("rows", "payoffs")
 _ROOM = 1 << 10
+# The core and the sights at which the game begins.
+ROOT = np.zeros((1, 3), np.int64)
 # Number of elements of lists in a call of the kernel: about a fiftieth of a second.
 _WORK = 1 << 20
 
@@ -47,8 +49,8 @@ class PlayerRows(NamedTuple):
   """One player's infosets and rows.
 
   Attributes:
-    parent: int32 (infosets,). The sequence above each infoset; sequences are numbered as infosets are found, from 0,
-      the empty one.
+    parent: int32 (infosets,). The sequence above each infoset. Sequences are numbered as infosets are found, after
+      those at which walks begin.
     seen: int32 (infosets,). The number of what the player has seen there.
     opponent_sequence: int32 (infosets,). A sequence of the opponent that, with the infoset, is a history.
     chance_path: int32 (infosets,). The chance events of that history.
@@ -67,36 +69,44 @@ class PlayerRows(NamedTuple):
 
 
 class CoreHistories(NamedTuple):
-  """Result of the walk over core histories.
+  """Result of walks over core histories.
 
   Attributes:
     players: PlayerRows of each player.
+    ends: int64 (starts, 5). After each walk, the numbers of infosets and rows of player 0, those of player 1, and the
+      number of rectangles.
     chance_event: int32 (paths,). The last event of each path of chance.
     chance_before: int32 (paths,). The path before it, or `core_walk.NOTHING`.
     rows: int32 (2, rectangles). The row of each player.
     payoffs: float64 (2, rectangles). The return of each player, times the probability of chance.
-    num_histories: int. The number of terminal histories.
-    num_states: int. The number of all histories.
+    num_histories: int64 (starts,). The number of terminal histories of each walk.
+    num_states: int64 (starts,). The number of all histories of each walk.
     num_core_histories: int. The number of terminal core histories.
   """
 
   players: tuple[PlayerRows, PlayerRows]
+  ends: Int64s
   chance_event: Int32s
   chance_before: Int32s
   rows: Int32s
   payoffs: Float64s
-  num_histories: int
-  num_states: int
+  num_histories: Int64s
+  num_states: Int64s
   num_core_histories: int
 
 
 def walk_core_histories(
-  split: Split, max_core_histories: int | None, max_bytes: int, progress: bool
+  split: Split,
+  starts: Int64s,
+  max_core_histories: int | None,
+  max_bytes: int,
+  progress: bool,
 ) -> CoreHistories:
-  """Walks all core histories.
+  """Walks all core histories from one start or several, one walk after the other.
 
   Args:
     split: cores and sights.
+    starts: int64 (starts, 3). The core and the two sights at which each walk begins, such as `ROOT`.
     max_core_histories: the number of terminal core histories after which the walk stops; None for no limit.
     max_bytes: largest memory of the arrays.
     progress: whether to show a bar, if standard error is a terminal.
@@ -105,45 +115,59 @@ def walk_core_histories(
     GameTooLargeError: there are more core histories, or the arrays take more memory.
     PrivateMovesError: the walk comes to a world that was not found.
   """
-  record = _begin(split)
+  record = _empty_walk(split, len(starts))
+  chain = Chain([core_walk.walk_cores.on(record)])
+  counts, ends, totals = record.counts, list[list[int]](), list[list[int]]()
   bar = tqdm.tqdm(
     desc="walking core histories", unit=" histories", unit_scale=True, delay=1.0, leave=False,
     disable=None if progress else True,
   )  # fmt: skip
-  counts = record.counts
   try:
-    while counts[core_walk.DEPTH]:
-      Chain([core_walk.walk_cores.on(record)]).run()
-      stop = int(counts[core_walk.STOP])
-      bar.update(int(counts[core_walk.HISTORIES]) - bar.n)
-      if max_core_histories is not None and counts[core_walk.CORE_HISTORIES] > max_core_histories:
-        raise errors.GameTooLargeError(
-          f"The game has more than {max_core_histories:,} core histories."
-        )
-      if stop == core_walk.UNKNOWN_WORLD:
-        raise errors.PrivateMovesError(
-          "A pair of sequences that fit the same path of cores is no history: the keys of worlds leave something out."
-        )
-      if stop not in (core_walk.DONE, core_walk.PAUSED):
-        record = _with_room(record, stop, max_bytes)
+    for number, start in enumerate(starts):
+      core_walk.begin(record, number, start)
+      while counts[core_walk.DEPTH]:
+        chain.run()
+        stop = int(counts[core_walk.STOP])
+        bar.update(int(counts[core_walk.HISTORIES]) - bar.n)
+        if max_core_histories is not None and counts[core_walk.CORE_HISTORIES] > max_core_histories:
+          raise errors.GameTooLargeError(
+            f"The game has more than {max_core_histories:,} core histories."
+          )
+        if stop == core_walk.UNKNOWN_WORLD:
+          raise errors.PrivateMovesError(
+            "A pair of sequences that fit the same path of cores is no history: the keys of worlds leave something out."
+          )
+        if stop not in (core_walk.DONE, core_walk.PAUSED):
+          record = _with_room(record, stop, max_bytes)
+          chain = Chain([core_walk.walk_cores.on(record)])
+      ends.append(
+        [
+          *record.side0.counts[[core_walk.NUM_INFOSETS, core_walk.NUM_ROWS]],
+          *record.side1.counts[[core_walk.NUM_INFOSETS, core_walk.NUM_ROWS]],
+          counts[core_walk.NUM_RECTANGLES],
+        ]
+      )
+      totals.append(counts[[core_walk.HISTORIES, core_walk.STATES]].tolist())
   finally:
     bar.close()
   rectangles, paths = counts[[core_walk.NUM_RECTANGLES, core_walk.NUM_CHANCES]]
+  histories, decisions = np.diff(totals, axis=0, prepend=[[0, 0]]).T
   found = CoreHistories(
     players=(_merged(record.side0), _merged(record.side1)),
+    ends=np.array(ends, np.int64),
     chance_event=record.chance_event[:paths].copy(),
     chance_before=record.chance_before[:paths].copy(),
     rows=record.rows[:, :rectangles].copy(),
     payoffs=record.payoffs[:, :rectangles].copy(),
-    num_histories=int(counts[core_walk.HISTORIES]),
-    num_states=int(counts[core_walk.HISTORIES] + counts[core_walk.STATES]),
+    num_histories=histories,
+    num_states=histories + decisions,
     num_core_histories=int(counts[core_walk.CORE_HISTORIES]),
   )
   return found
 
 
-def _begin(split: Split) -> Walk:
-  """Returns the kernel's arguments at the root."""
+def _empty_walk(split: Split, num_starts: int) -> Walk:
+  """Returns the kernel's arguments before the first walk."""
   sides = []
   for sights, legal in zip(split.sights, split.legal, strict=True):
     actions = np.array([len(actions) for actions in split.action_lists], np.int32)
@@ -151,16 +175,14 @@ def _begin(split: Split) -> Walk:
       name: np.zeros(_ROOM, np.int32) for names in _OWN.values() for name in names
     }
     own["row_end"] = np.zeros(_ROOM, np.int64)
-    own["child"][0] = core_walk.NOTHING
+    own["child"] = np.full(_ROOM + num_starts, core_walk.NOTHING, np.int32)
     counts = np.zeros(core_walk.NUM_SIDE_COUNTS, np.int64)
-    counts[core_walk.NUM_SEQUENCES] = 1
+    counts[core_walk.NUM_SEQUENCES] = num_starts
     num_actions = np.where(legal < 0, 0, actions[legal]).astype(np.int32)
     sides.append(Side(sights=sights, num_actions=num_actions, counts=counts, **own))
   most = int(np.diff(split.cores.first_event).max(initial=0))
   counts = np.zeros(core_walk.NUM_COUNTS, np.int64)
-  counts[core_walk.DEPTH] = 1
   frames, reach = np.zeros((_ROOM, core_walk.FRAME_COLUMNS), np.int64), np.ones(_ROOM)
-  core_walk.first_frame(frames)
   room = _ROOM + most
   return Walk(
     cores=split.cores,

@@ -50,7 +50,7 @@ NOTHING = -1
 class Side(NamedTuple):
   """One player's sights, lists, infosets and rows.
 
-  Sequences are numbered as infosets are found, from 0, the empty one.
+  Sequences are numbered as infosets are found. The first numbers are those of the sequences at which walks begin.
 
   Attributes:
     sights: Sights. The player's sights.
@@ -393,8 +393,13 @@ def walk_cores(record: Walk) -> None:
         counts[STOP] = PAUSED
 
 
-def first_frame(frames: Int64s) -> None:
-  """Begins a walk at the core history of the root, where each player has its empty sequence."""
+def begin(record: Walk, number: int, start: Int64s) -> None:
+  """Begins a walk at a core and two sights, where each player has the sequence of that number."""
+  frames = record.frames
   frames[0] = 0
-  frames[0, [_NEXT, _CHANCE_PATH]] = _ARRIVING, NOTHING
+  frames[0, [_CORE, _NEXT, _CHANCE_PATH]] = start[0], _ARRIVING, NOTHING
   frames[0, [_END, _END + 1, _TOP, _TOP + 1]] = 1
+  record.reach[0] = 1.0
+  for side, sight in zip((record.side0, record.side1), start[1:], strict=True):
+    side.list_sequence[0], side.list_sight[0] = number, sight
+  record.counts[DEPTH] = 1

@@ -10,6 +10,7 @@ import time
 from typing import TypeAlias
 
 from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Int64s
 from spiel_cfr.games.openspiel.game_size import at_least
 from spiel_cfr.games.private_moves.cores import NO_EVENT, Split
 from spiel_cfr.games.private_moves.worlds import TERMINAL
@@ -20,8 +21,13 @@ _SECONDS, _MOST_DESCENTS = 2.0, 2_000
 _BYTES_PER_ENTRY = 4
 
 
-def check_size(split: Split, max_bytes: int) -> None:
+def check_size(split: Split, max_bytes: int, starts: Int64s) -> None:
   """Refuses games whose rows certainly take more memory than allowed.
+
+  Args:
+    split: cores and sights.
+    max_bytes: largest memory of all rows.
+    starts: int64 (starts, 3). The core and the two sights at which each walk begins.
 
   Raises:
     GameTooLargeError: they do.
@@ -29,7 +35,8 @@ def check_size(split: Split, max_bytes: int) -> None:
   until, samples = time.perf_counter() + _SECONDS, list[float]()
   choice = random.Random(0)
   while len(samples) < _MOST_DESCENTS and (time.perf_counter() < until or len(samples) < 10):
-    samples.append(sample_entries(split, choice))
+    start = starts[choice.randrange(len(starts))]
+    samples.append(len(starts) * sample_entries(split, choice, *start.tolist()))
   if _BYTES_PER_ENTRY * at_least(samples) > max_bytes:
     mean = _BYTES_PER_ENTRY * sum(samples) / len(samples)
     raise errors.GameTooLargeError(
@@ -38,13 +45,18 @@ def check_size(split: Split, max_bytes: int) -> None:
     )
 
 
-def sample_entries(split: Split, choice: random.Random) -> float:
-  """Returns an unbiased estimate of the number of entries of all rows, from a random descent."""
-  cores, core, weight, result = split.cores, 0, 1.0, 0.0
-  numbers = [collections.Counter({0: 1}), collections.Counter({0: 1})]
+def sample_entries(
+  split: Split, choice: random.Random, core: int = 0, first: int = 0, second: int = 0
+) -> float:
+  """Returns an unbiased estimate of the number of entries of all rows of a walk, from a random descent.
+
+  The walk begins at a core, with a sight of each player.
+  """
+  cores, weight, result = split.cores, 1.0, 0.0
+  numbers = [collections.Counter({first: 1}), collections.Counter({second: 1})]
   while True:
-    mover, first = int(cores.mover[core]), int(cores.first_event[core])
-    events = range(int(cores.first_event[core + 1]) - first)
+    mover, first_event = int(cores.mover[core]), int(cores.first_event[core])
+    events = range(int(cores.first_event[core + 1]) - first_event)
     after = {event: numbers for event in events}
     if mover < 2:
       own = _moved(split, mover, numbers[mover])
@@ -53,7 +65,7 @@ def sample_entries(split: Split, choice: random.Random) -> float:
       }
     going_on, ended = [], False
     for event, lists in after.items():
-      target = int(cores.event_core[first + event])
+      target = int(cores.event_core[first_event + event])
       if cores.mover[target] != TERMINAL:
         going_on.append(event)
       elif cores.returns[target].any():
@@ -70,7 +82,7 @@ def sample_entries(split: Split, choice: random.Random) -> float:
       lists if player == mover else _viewed(split, player, lists, event)
       for player, lists in enumerate(after[event])
     ]
-    core = int(cores.event_core[first + event])
+    core = int(cores.event_core[first_event + event])
 
 
 def _moved(split: Split, player: int, numbers: _Numbers) -> dict[int, _Numbers]:
