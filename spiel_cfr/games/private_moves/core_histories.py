@@ -124,7 +124,7 @@ def walk_core_histories(
   )  # fmt: skip
   try:
     for number, start in enumerate(starts):
-      core_walk.begin(record, number, start)
+      core_walk.begin(record, number, start[0], start[1:])
       while counts[core_walk.DEPTH]:
         chain.run()
         stop = int(counts[core_walk.STOP])

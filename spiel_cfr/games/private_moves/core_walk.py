@@ -4,8 +4,8 @@ A *core history* is a path of cores. Each player has a list of the sequences tha
 lists is a history. If a move ends the game, a *rectangle* pairs a row of player 0 with a row of player 1, at one
 payoff. A failed attempt does not change the core: it lengthens the mover's list, without a new core history.
 
-The kernel stops if an array is full, and continues when Python has made that array longer. It then repeats the
-interrupted arrival at a core history, and finds the same infosets.
+The kernel stops if an array is full, and continues when Python has made it longer. It then repeats the interrupted
+arrival at a core history, and finds the same infosets.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -23,15 +23,13 @@ LongTable = Annotated[Int64s, Field("int64", 2)]
 Longs = Annotated[Int64s, Field("int64", 1)]
 IntTable = Annotated[Int32s, Field("int32", 2)]
 
-# Values of `counts[STOP]`: the walk is done or paused, or the arrays of this group are too short. Arrays of a group
-# grow together.
+# Values of `counts[STOP]`: the walk is done or paused, or this group of arrays is too short.
 DONE, PAUSED, FRAMES, OFFSETS, CHANCES, RECTANGLES, LISTS, INFOSETS, SEQUENCES, ROWS, ENTRIES = (
   range(11)
 )
-# Groups from `OF_PLAYER` on belong to one player. Player 1's numbers are larger by `NEXT_PLAYER`.
+# Groups from `OF_PLAYER` on are of one player. Player 1's numbers are larger by `NEXT_PLAYER`.
 OF_PLAYER, NEXT_PLAYER = LISTS, 5
-# `counts[STOP]`: the walk has come to a world that was not found.
-UNKNOWN_WORLD = 16
+UNKNOWN_WORLD = 16  # The walk has come to a world that was not found.
 
 # Columns of `Walk.frames`. Core, next event, offset and path of chance; then, for each player (the constant plus the
 # player), the beginning, the end and the top of its list.
@@ -393,13 +391,10 @@ def walk_cores(record: Walk) -> None:
         counts[STOP] = PAUSED
 
 
-def begin(record: Walk, number: int, start: Int64s) -> None:
-  """Begins a walk at a core and two sights, where each player has the sequence of that number."""
-  frames = record.frames
-  frames[0] = 0
-  frames[0, [_CORE, _NEXT, _CHANCE_PATH]] = start[0], _ARRIVING, NOTHING
-  frames[0, [_END, _END + 1, _TOP, _TOP + 1]] = 1
+def begin(record: Walk, number: int, core: int, sights: Int64s) -> None:
+  """Begins a walk at a core and a sight of each player, who both have the sequence of that number."""
+  record.frames[0] = core, _ARRIVING, 0, NOTHING, 0, 0, 1, 1, 1, 1
   record.reach[0] = 1.0
-  for side, sight in zip((record.side0, record.side1), start[1:], strict=True):
+  for side, sight in zip((record.side0, record.side1), sights, strict=True):
     side.list_sequence[0], side.list_sight[0] = number, sight
   record.counts[DEPTH] = 1

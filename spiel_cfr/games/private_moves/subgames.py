@@ -5,11 +5,9 @@ of these subgames. They are *copies* of one *subtree*. A list of infosets begins
 discovery. Then come the infosets of subtrees, each with all its copies.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, Integers, Uint32s, concatenated_ranges
+from spiel_cfr._numba.arrays import Int32s, Int64s, Integers, concatenated_ranges
 from spiel_cfr.games.private_moves.core_histories import CoreHistories, PlayerRows
 from spiel_cfr.games.private_moves.cores import Split
 from spiel_cfr.games.private_moves.infoset_states import PlayerInfosets

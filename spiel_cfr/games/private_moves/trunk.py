@@ -15,7 +15,7 @@ from spiel_cfr.games.private_moves.size_estimate import check_size
 from spiel_cfr.games.private_moves.worlds import CHANCE, Worlds
 
 # The largest number of histories at a cut.
-_MOST_AT_CUT = 300_000
+_MOST_AT_CUT = 2_000_000
 
 
 class TrunkInfosets(NamedTuple):
