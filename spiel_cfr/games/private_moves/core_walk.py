@@ -48,7 +48,7 @@ NOTHING = -1
 class Side(NamedTuple):
   """One player's sights, lists, infosets and rows.
 
-  Sequences are numbered as infosets are found. The first numbers are those of the sequences at which walks begin.
+  Sequences are numbered as infosets are found, after the one at which the walk begins.
 
   Attributes:
     sights: Sights. The player's sights.
@@ -391,10 +391,12 @@ def walk_cores(record: Walk) -> None:
         counts[STOP] = PAUSED
 
 
-def begin(record: Walk, number: int, core: int, sights: Int64s) -> None:
-  """Begins a walk at a core and a sight of each player, who both have the sequence of that number."""
+def begin(record: Walk, core: int, sights: Int64s) -> None:
+  """Begins a walk at a core and a sight of each player, who has a new sequence there; the arrays must have room."""
   record.frames[0] = core, _ARRIVING, 0, NOTHING, 0, 0, 1, 1, 1, 1
   record.reach[0] = 1.0
   for side, sight in zip((record.side0, record.side1), sights, strict=True):
-    side.list_sequence[0], side.list_sight[0] = number, sight
+    number = side.counts[NUM_SEQUENCES]
+    side.list_sequence[0], side.list_sight[0], side.child[number] = number, sight, NOTHING
+    side.counts[NUM_SEQUENCES] += 1
   record.counts[DEPTH] = 1

@@ -173,7 +173,7 @@ def _rectangles(found: CoreHistories, places: list[Placement]) -> Rectangles:
     classes[placed.sequences - tree.root] = own.classes
     start = np.append(0, own.row_end).astype(np.uint32)
     rows.append(Rows(classes, start, own.entries.astype(np.uint32), of_rectangle.astype(np.uint32)))
-  return Rectangles((rows[0], rows[1]), found.payoffs)
+  return Rectangles((rows[0], rows[1]), found.payoffs[:, found.payoff])
 
 
 def is_chosen_by_default(view: GameView, max_worlds: int) -> bool:
@@ -267,8 +267,8 @@ def compile_view(
 ) -> PrivateMovesGame:
   """Compiles the game of a view; arguments and errors as of `compile_private_moves_game`.
 
-  The walk also raises GameTooLargeError after `max_core_histories` terminal core histories. Subgames are shared after
-  `depth` moves; by default, only if the rows of the game would take more than `max_bytes`.
+  Subgames are shared after `depth` moves; by default, only if the rows of the game would take more than `max_bytes`.
+  Otherwise the walk also raises GameTooLargeError after `max_core_histories` terminal core histories.
   """
   if view.num_players != 2:
     raise errors.PrivateMovesError(
@@ -293,7 +293,8 @@ def _walked(
 ) -> PrivateMovesGame:
   """Returns the game of some cores and sights, with subgames that are shared below a cut."""
   starts = ROOT if cut is None else cut.starts
-  found = walk_core_histories(parts, starts, max_core_histories, max_bytes, progress)
+  most = max_core_histories if cut is None else None
+  found = walk_core_histories(parts, starts, most, max_bytes, progress)
   action = parts.cores.event_action
   if cut is None:
     shared, numbers = None, (found.num_states, found.num_histories)

@@ -86,7 +86,8 @@ class SharedGradient(NamedTuple):
     subgame: uint32 (groups,). The subgame of each group.
     reach: float64 (groups,). Chance's probability of the histories of each group.
     first_rectangle: uint32 (subgames + 1,). The first rectangle of each subgame.
-    payoffs: float64 (rectangles + leaves,). The player's payoff of each rectangle and of each leaf.
+    payoff: uint32 (rectangles + leaves,). The place of the payoff of each rectangle and of each leaf.
+    payoffs: float64. The player's different payoffs.
     sequence_form: float64 (sequences,). The strategy of the opponent.
     utility: float64 (sequences,). The gradient at the player's sequences, written here.
     by_class: float64. Workspace, one longer than the classes of any subgame and player.
@@ -101,6 +102,7 @@ class SharedGradient(NamedTuple):
   subgame: Indices
   reach: Doubles
   first_rectangle: Indices
+  payoff: Indices
   payoffs: Doubles
   sequence_form: Doubles
   utility: Doubles
@@ -159,7 +161,7 @@ def shared_gradient(record: SharedGradient) -> None:
     record.utility[sequence] = 0.0
   first_leaf = np.uint64(own.of_rectangle.shape[0])
   for leaf in range(np.uint64(own.leaves.shape[0])):
-    met = payoffs[first_leaf + leaf] * record.sequence_form[other.leaves[leaf]]
+    met = payoffs[record.payoff[first_leaf + leaf]] * record.sequence_form[other.leaves[leaf]]
     record.utility[own.leaves[leaf]] += met
   for group in range(np.uint64(record.subgame.shape[0])):
     subgame = np.uint64(record.subgame[group])
@@ -179,7 +181,7 @@ def shared_gradient(record: SharedGradient) -> None:
       np.uint64(record.first_rectangle[subgame]), np.uint64(record.first_rectangle[subgame + _ONE])
     ):
       met = by_other_row[other.of_rectangle[rectangle]]
-      by_own_row[own.of_rectangle[rectangle]] += payoffs[rectangle] * met
+      by_own_row[own.of_rectangle[rectangle]] += payoffs[record.payoff[rectangle]] * met
     _clear(by_class, own.first_class[subgame + _ONE] - own.first_class[subgame] + _ONE)
     for row in range(first, last):
       gained = by_own_row[row - first]
@@ -196,6 +198,8 @@ class SharedRectangles(Payoff):
     subgame: uint32 (groups,). The subgame of each group.
     reach: float64 (groups,). Chance's probability of the histories of each group.
     first_rectangle: uint32 (subgames + 1,). The first rectangle of each subgame.
+    payoff: uint32 (rectangles + leaves,). The column of `payoffs` of each rectangle, and of each history that ends
+      before the cut.
   """
 
   form = "shared rectangles"
@@ -207,32 +211,29 @@ class SharedRectangles(Payoff):
     subgame: Indices,
     reach: Float64s,
     first_rectangle: Indices,
+    payoff: Indices,
     payoffs: Float64s,
     treeplexes: Sequence[Treeplex],
   ) -> None:
-    """Takes the attributes, and each player's payoff of each rectangle and leaf, shape (2, rectangles + leaves)."""
+    """Takes the attributes, and different payoffs of both players, shape (2, columns), weighted by chance."""
     # The kernel reads the rows and `values`; the tables of other forms stay empty.
     none = np.zeros(0, np.uint32)
     super().__init__(
       PayoffArrays(NO_PLAYERS, NO_PLAYERS, none, none.reshape(0, 0), payoffs.ravel())
     )
-    self.rows, self.subgame, self.reach, self.first_rectangle = (
-      rows,
-      subgame,
-      reach,
-      first_rectangle,
-    )
+    self.rows, self.subgame, self.reach = rows, subgame, reach
+    self.first_rectangle, self.payoff = first_rectangle, payoff
     self._bounds = [(tree.root, tree.end) for tree in treeplexes]
 
   @property
   def payoffs(self) -> Float64s:
-    """Each player's payoff of each rectangle and leaf, weighted by chance, shape (2, rectangles + leaves)."""
+    """Different payoffs of both players, weighted by chance, shape (2, columns)."""
     return self.arrays.values.reshape(2, -1)
 
   @property
   def num_leaves(self) -> int:
     """Number of pairs of sequences with a payoff for player 0; a pair counts once for each path of chance to it."""
-    worth = self.payoffs[0] != 0
+    worth = self.payoffs[0, self.payoff] != 0
     num_rectangles = len(self.rows[0].of_rectangle)
     pairs, copies = np.ones(num_rectangles, np.int64), np.ones(len(self.subgame), np.int64)
     for rows in self.rows:
@@ -246,7 +247,7 @@ class SharedRectangles(Payoff):
   @property
   def num_bytes(self) -> int:
     """Memory of the arrays, in bytes."""
-    shared = (self.payoffs, self.subgame, self.reach, self.first_rectangle)
+    shared = (self.payoffs, self.payoff, self.subgame, self.reach, self.first_rectangle)
     return sum(array.nbytes for array in (*shared, *self.rows[0], *self.rows[1]))
 
   def gradient_step(
@@ -269,6 +270,7 @@ class SharedRectangles(Payoff):
       subgame=self.subgame,
       reach=self.reach,
       first_rectangle=self.first_rectangle,
+      payoff=self.payoff,
       payoffs=payoffs[player],
       sequence_form=sequence_form,
       utility=utility,
@@ -290,7 +292,7 @@ class SharedRectangles(Payoff):
         "most that are listed. Solvers and evaluations that need gradients only take the game: CFR and its variants, "
         "restarts, best responses."
       )
-    before_cut = self.payoffs[player, len(self.rows[0].of_rectangle) :]
+    before_cut = self.payoffs[player, self.payoff[len(self.rows[0].of_rectangle) :]]
     found = [(*(self.rows[owner].leaves for owner in (player, 1 - player)), before_cut)]
     for group, subgame in enumerate(self.subgame.tolist()):
       own, others, values = self._subgame_pairs(player, subgame)
@@ -315,7 +317,7 @@ class SharedRectangles(Payoff):
   def _subgame_pairs(self, player: int, subgame: int) -> tuple[Int64s, Int64s, Float64s]:
     """Returns the payoff matrix of a subgame: places in `_sequences` of the player and of the opponent, and payoffs."""
     rectangles = slice(*self.first_rectangle[subgame : subgame + 2])
-    payoffs = self.payoffs[player, rectangles]
+    payoffs = self.payoffs[player, self.payoff[rectangles]]
     sides = []
     for owner in (player, 1 - player):
       rows = self.rows[owner]

@@ -21,7 +21,7 @@ _ROOT = -1
 class _Forest:
   """One player's infosets of all subgames, as `core_histories` found them.
 
-  The root of subgame i is sequence i. The sequences of an infoset are consecutive, and so are those of a subgame.
+  The sequences of a subgame are consecutive. Its root is the first of them.
 
   Attributes:
     found: PlayerRows. Infosets and rows.
@@ -29,16 +29,20 @@ class _Forest:
     first_sequence: int64 (infosets,). The first sequence of each.
     depth: int64 (infosets,). The number of the player's infosets above each, in the subgame.
     first_infoset: int64 (subgames + 1,). The first infoset of each subgame.
-    below: int64 (subgames + 1,). The first sequence of each subgame below its root.
+    root: int64 (subgames + 1,). The root of each subgame.
   """
 
-  def __init__(self, found: PlayerRows, ends: Int64s, num_actions: Int64s) -> None:
-    """Takes what was found, the end of each subgame's infosets, and the number of actions of each infoset."""
+  def __init__(
+    self, found: PlayerRows, infoset_ends: Int64s, sequence_ends: Int64s, num_actions: Int64s
+  ) -> None:
+    """Takes what was found, the ends of subgames, and the number of actions of each infoset."""
     self.found, self.num_actions = found, num_actions
-    self.first_infoset = np.append(0, ends)
-    sequence = len(ends) + np.append(0, np.cumsum(num_actions))
-    self.first_sequence, self.below = sequence[:-1], sequence[self.first_infoset]
-    owner = np.append(np.full(len(ends), -1), np.repeat(np.arange(len(num_actions)), num_actions))
+    self.first_infoset, self.root = np.append(0, infoset_ends), np.append(0, sequence_ends)
+    subgame = np.repeat(np.arange(len(infoset_ends)), np.diff(self.first_infoset))
+    self.first_sequence = 1 + subgame + np.cumsum(num_actions) - num_actions
+    owner = np.full(self.root[-1], -1)
+    actions = concatenated_ranges(self.first_sequence, num_actions)
+    owner[actions] = np.repeat(np.arange(len(num_actions)), num_actions)
     self.depth = infoset_depths(owner[found.parent])
 
 
@@ -90,9 +94,9 @@ class _Subtrees:
     num_seen = 1 + int(found.seen.max(initial=0))
     places, parent, witness, of_subtree = [], [], [], []
     # The sequence of the current subtree for each sequence of a subgame.
-    place, size = np.zeros(forest.below[-1], np.int64), 0
+    place, size = np.zeros(forest.root[-1], np.int64), 0
     for kind, own in enumerate(subgames):
-      place[own] = _ROOT
+      place[forest.root[own]] = _ROOT
       first = forest.first_infoset[own]
       infosets = concatenated_ranges(first, forest.first_infoset[own + 1] - first)
       depth = forest.depth[infosets]
@@ -110,16 +114,16 @@ class _Subtrees:
         parent.append(keys // num_seen - 1)
         witness.append(some[chosen])
         of_subtree.append(np.full(len(keys), kind))
-      first = forest.below[own]
+      first = forest.root[own] + 1
       places.append(
-        place[concatenated_ranges(first, forest.below[own + 1] - first)].astype(np.int32)
+        place[concatenated_ranges(first, forest.root[own + 1] - first)].astype(np.int32)
       )
     none = np.zeros(0, np.int64)
     self.places = np.concatenate(places)
     self.parent, self.found, self.of_subtree = (
       np.concatenate([none, *parts]) for parts in (parent, witness, of_subtree)
     )
-    sizes = np.diff(forest.below)[self.keys % (len(forest.first_infoset) - 1)]
+    sizes = (np.diff(forest.root) - 1)[self.keys % (len(forest.first_infoset) - 1)]
     self.first_place = np.cumsum(sizes) - sizes
 
   def at_cut(self, subtrees: Int64s, copies: Int64s) -> Int64s:
@@ -142,7 +146,7 @@ class SharedSubgames:
     counts = np.array([len(actions) for actions in split.action_lists])
     self._legal = [legal[own.seen] for own, legal in zip(found.players, split.legal, strict=True)]
     self._forests = [
-      _Forest(own, found.ends[:, 2 * player], counts[self._legal[player]])
+      _Forest(own, *found.ends[:, [3 * player, 1 + 3 * player]].T, counts[self._legal[player]])
       for player, own in enumerate(found.players)
     ]
     self._subtrees = [
@@ -221,13 +225,10 @@ class SharedSubgames:
     parent[inner] = own.sequences(own.parent[infoset[inner]], copies[inner])
     opponent_sequence = self._trunk.sequences[1 - player, history]
     below = found.opponent_sequence[own.found][infoset].astype(np.int64)
-    inner = np.flatnonzero(below >= self._num_subgames)
+    below -= self._forests[1 - player].root[self._subgame[history]]
+    inner = np.flatnonzero(below)
     history_of_inner = history[inner]
-    places = (
-      other.first_place[self._key[1 - player][history_of_inner]]
-      + below[inner]
-      - self._forests[1 - player].below[self._subgame[history_of_inner]]
-    )
+    places = other.first_place[self._key[1 - player][history_of_inner]] + below[inner] - 1
     opponent_sequence[inner] = other.sequences(
       other.places[places], other.copy[self._at_cut[1 - player][history_of_inner]]
     )
@@ -265,13 +266,14 @@ class SharedSubgames:
       self._rows(player, placed, len(groups), *member)
       for player, (placed, member) in enumerate(zip(placements, members, strict=True))
     ]
-    payoffs = np.concatenate([found.payoffs, trunk.leaf_payoffs], axis=1)
+    leaves = found.payoffs.shape[1] + np.arange(trunk.leaves.shape[1])
     return SharedRectangles(
       rows=(rows[0], rows[1]),
       subgame=subgame[of_leader].astype(np.uint32),
       reach=reach[of_leader],
       first_rectangle=np.append(0, found.ends[:, -1]).astype(np.uint32),
-      payoffs=payoffs,
+      payoff=np.concatenate([found.payoff, leaves]).astype(np.uint32),
+      payoffs=np.concatenate([found.payoffs, trunk.leaf_payoffs], axis=1),
       treeplexes=[placed.treeplex for placed in placements],
     )
 
@@ -281,16 +283,19 @@ class SharedSubgames:
     """Returns a player's rows; a history stands for its sequence at the cut, a member of a group."""
     found, forest, own = self._found.players[player], self._forests[player], self._subtrees[player]
     count, sequences = self._num_subgames, placed.sequences
-    row_end = self._found.ends[:, 1 + 2 * player]
+    row_end = self._found.ends[:, 2 + 3 * player]
     first_row = np.append(0, row_end)
     first_entry = np.append(0, found.row_end)
     # Classes of one subgame are consecutive, and numbered from 1 on.
     largest = np.append(0, np.maximum.accumulate(found.entries))
     first_class = largest[first_entry[first_row]].astype(np.int64)
-    used = count + np.flatnonzero(found.classes[count:])
-    first_used = np.searchsorted(used, forest.below)
+    roots = forest.root[:-1]
+    is_used = found.classes > 0
+    is_used[roots] = False
+    used = np.flatnonzero(is_used)
+    first_used = np.searchsorted(used, forest.root)
     classes = np.diff(first_class)
-    root = found.classes[:count]
+    root = found.classes[roots]
     of_used = np.repeat(np.arange(count), np.diff(first_used))
     of_entry = np.repeat(np.arange(count), np.diff(first_entry[first_row]))
     of_rectangle = np.repeat(np.arange(count), np.diff(np.append(0, self._found.ends[:, -1])))
@@ -298,7 +303,7 @@ class SharedSubgames:
     subgame_of_key = own.keys % count
     sizes = np.diff(first_used)[subgame_of_key]
     places = concatenated_ranges(first_used[subgame_of_key], sizes)
-    shift = own.first_place - forest.below[subgame_of_key]
+    shift = own.first_place - roots[subgame_of_key] - 1
     positions = own.base[own.places[used[places] + np.repeat(shift, sizes)]]
     place, key = self._at_cut[player][history], self._key[player][history]
     order = np.lexsort((own.copy[place], key, group))
