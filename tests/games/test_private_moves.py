@@ -181,24 +181,18 @@ def test_iterates_are_the_same_with_shared_subgames(solver):
 def test_subgames_are_shared_where_rows_are_too_long(monkeypatch):
   name = "dark_hex(num_rows=2,num_cols=2,gameversion=adh)"
   monkeypatch.setattr(trunk, "_MOST_AT_CUT", 1_000)
-  limits = []
-
-  def check_size(split, max_bytes, starts):
-    limits.append(len(starts))
-    if len(starts) == 1:
-      raise errors.GameTooLargeError("too large")
-
-  monkeypatch.setattr(trunk, "check_size", check_size)
+  monkeypatch.setattr(trunk, "_MOST_UNSHARED", 0)
   game = compile_private_moves_game(name)
-  assert limits == [1, len(game.payoff.first_rectangle) - 1]
+  assert game.payoff.form == "shared rectangles"
   _assert_alike(_pair("abrupt dark hex 2x2")[0], game)
   again = pickle.loads(pickle.dumps(game))
   assert again.digest == game.digest
   # A failed attempt leaves it open how many moves there were.
   with pytest.raises(errors.PrivateMovesError, match="before or after"):
     _shared("dark_hex(num_rows=2,num_cols=2)", 2)
-  with pytest.raises(errors.GameTooLargeError, match="too large"):
-    compile_private_moves_game("dark_hex(num_rows=2,num_cols=2)")
+  assert compile_private_moves_game("dark_hex(num_rows=2,num_cols=2)").payoff.form == "rectangles"
+  with pytest.raises(errors.GameTooLargeError, match="by an estimate"):
+    compile_private_moves_game(name, max_bytes=100)
 
 
 @pytest.mark.parametrize("name", ["Kuhn", "dark hex 2x2", "dark hex 2x3", 1, 2])
@@ -393,9 +387,10 @@ def test_the_size_of_rows_is_estimated_before_the_walk():
   rows = _pair("dark hex 2x3")[1].payoff
   expected = sum(rows._row_sizes(player).sum() for player in (0, 1))
   assert np.mean(samples) == pytest.approx(expected, rel=0.05)
-  size_estimate.check_size(parts, 10**6, core_histories.ROOT)
+  samples = size_estimate.sample_bytes(parts, core_histories.ROOT)
+  size_estimate.check_size(samples, 10**6)
   with pytest.raises(errors.GameTooLargeError, match="by an estimate"):
-    size_estimate.check_size(parts, 1_000, core_histories.ROOT)
+    size_estimate.check_size(samples, 1_000)
 
 
 def test_too_many_pairs_of_sequences_are_not_listed(monkeypatch):

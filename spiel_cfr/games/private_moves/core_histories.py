@@ -159,10 +159,9 @@ def walk_core_histories(
   histories, decisions = np.diff(totals, axis=0, prepend=[[0, 0]]).T
   joined = batches[0] if len(batches) == 1 else _joined(batches)
   return CoreHistories(
-    *joined[:2],
-    record.chance_event[:paths].copy(),
-    record.chance_before[:paths].copy(),
-    *joined[2:],
+    **joined._asdict(),
+    chance_event=record.chance_event[:paths].copy(),
+    chance_before=record.chance_before[:paths].copy(),
     num_histories=histories,
     num_states=histories + decisions,
     num_core_histories=int(counts[core_walk.CORE_HISTORIES]),

@@ -267,8 +267,8 @@ def compile_view(
 ) -> PrivateMovesGame:
   """Compiles the game of a view; arguments and errors as of `compile_private_moves_game`.
 
-  Subgames are shared after `depth` moves; by default, only if the rows of the game would take more than `max_bytes`.
-  Otherwise the walk also raises GameTooLargeError after `max_core_histories` terminal core histories.
+  Subgames are shared after `depth` moves; by default, only if the rows of the game would be long. Without a cut, the
+  walk also raises GameTooLargeError after `max_core_histories` terminal core histories.
   """
   if view.num_players != 2:
     raise errors.PrivateMovesError(

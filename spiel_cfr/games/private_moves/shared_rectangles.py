@@ -239,7 +239,7 @@ class SharedRectangles(Payoff):
     for rows in self.rows:
       subgame = _owners(self.first_rectangle)
       pairs *= _row_sizes(rows)[rows.first_row[subgame].astype(np.int64) + rows.of_rectangle]
-      copies *= np.diff(rows.first_copy[rows.first_block].astype(np.int64))
+      copies *= _lengths(rows.first_copy[rows.first_block])
     totals = np.append(0, np.cumsum(pairs * worth[:num_rectangles]))[self.first_rectangle]
     in_groups = int((np.diff(totals)[self.subgame] * copies).sum())
     return in_groups + int(worth[num_rectangles:].sum())
@@ -363,9 +363,15 @@ class SharedRectangles(Payoff):
     return float(np.sqrt(rows * columns))
 
 
+def _lengths(first: Indices) -> Int64s:
+  """Returns the lengths of consecutive ranges, given their beginnings and the last end."""
+  numbers = first.astype(np.int64)
+  return numbers[1:] - numbers[:-1]
+
+
 def _owners(first: Indices) -> Int64s:
-  """Returns the number of the range of each element of consecutive ranges, given their beginnings and the last end."""
-  return np.repeat(np.arange(len(first) - 1), np.diff(first.astype(np.int64)))
+  """Returns the number of the range of each element of consecutive ranges."""
+  return np.repeat(np.arange(len(first) - 1), _lengths(first))
 
 
 def _row_sizes(rows: SharedRows) -> Int64s:
@@ -377,7 +383,7 @@ def _row_sizes(rows: SharedRows) -> Int64s:
   np.add.at(sizes, begin[_owners(rows.first_used)] + rows.used_class, 1)
   np.add.at(sizes, begin + rows.root_class, 1)
   subgame = _owners(rows.first_row)
-  of_entry = np.repeat(subgame, np.diff(rows.first_entry.astype(np.int64)))
+  of_entry = np.repeat(subgame, _lengths(rows.first_entry))
   ends = np.append(0, np.cumsum(sizes[begin[of_entry] + rows.entries]))
   return np.diff(ends[rows.first_entry])
 

@@ -6,6 +6,7 @@ as in `game_size` (Knuth), the entries that it meets are an unbiased estimate of
 
 import collections
 import random
+import statistics
 import time
 from typing import TypeAlias
 
@@ -21,27 +22,31 @@ _SECONDS, _MOST_DESCENTS = 2.0, 2_000
 _BYTES_PER_ENTRY = 4
 
 
-def check_size(split: Split, max_bytes: int, starts: Int64s) -> None:
-  """Refuses games whose rows certainly take more memory than allowed.
+def sample_bytes(split: Split, starts: Int64s) -> list[float]:
+  """Returns unbiased estimates of the memory of all rows, in bytes; their mean is a better one.
 
   Args:
     split: cores and sights.
-    max_bytes: largest memory of all rows.
     starts: int64 (starts, 3). The core and the two sights at which each walk begins.
-
-  Raises:
-    GameTooLargeError: they do.
   """
   until, samples = time.perf_counter() + _SECONDS, list[float]()
   choice = random.Random(0)
   while len(samples) < _MOST_DESCENTS and (time.perf_counter() < until or len(samples) < 10):
-    start = starts[choice.randrange(len(starts))]
-    samples.append(len(starts) * sample_entries(split, choice, *start.tolist()))
-  if _BYTES_PER_ENTRY * at_least(samples) > max_bytes:
-    mean = _BYTES_PER_ENTRY * sum(samples) / len(samples)
+    start = starts[choice.randrange(len(starts))].tolist()
+    samples.append(_BYTES_PER_ENTRY * len(starts) * sample_entries(split, choice, *start))
+  return samples
+
+
+def check_size(samples: list[float], max_bytes: int) -> None:
+  """Refuses games whose rows certainly take more memory than allowed, given estimates of it.
+
+  Raises:
+    GameTooLargeError: they do.
+  """
+  if at_least(samples) > max_bytes:
     raise errors.GameTooLargeError(
-      f"The rows of the game take about {mean:z.1e} bytes by an estimate, and certainly over max_bytes={max_bytes:,}."
-      " Choose smaller parameters, or raise the limit if there is the memory."
+      f"The rows of the game take about {statistics.fmean(samples):z.1e} bytes by an estimate, and certainly over "
+      f"max_bytes={max_bytes:,}. Choose smaller parameters, or raise the limit if there is the memory."
     )
 
 

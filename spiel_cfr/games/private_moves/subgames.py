@@ -8,9 +8,10 @@ discovery. Then come the infosets of subtrees, each with all its copies.
 import numpy as np
 
 from spiel_cfr._numba.arrays import Int32s, Int64s, Integers, concatenated_ranges
-from spiel_cfr.games.private_moves.core_histories import CoreHistories, PlayerRows
+from spiel_cfr.games.private_moves.core_histories import CoreHistories
 from spiel_cfr.games.private_moves.cores import Split
 from spiel_cfr.games.private_moves.infoset_states import PlayerInfosets
+from spiel_cfr.games.private_moves.merged_rows import PlayerRows
 from spiel_cfr.games.private_moves.shared_rectangles import SharedRectangles, SharedRows
 from spiel_cfr.games.private_moves.trunk import Cut
 from spiel_cfr.games.sequence_form.treeplex import Placement, infoset_depths
@@ -128,11 +129,13 @@ class _Subtrees:
 
   def at_cut(self, subtrees: Int64s, copies: Int64s) -> Int64s:
     """Returns the sequences at the cut with these copies of subtrees below."""
-    return self.cut[self._by_kind[self._first_of_kind[subtrees] + copies]]
+    result: Int64s = self.cut[self._by_kind[self._first_of_kind[subtrees] + copies]]
+    return result
 
   def sequences(self, places: Integers, copies: Int64s) -> Int64s:
     """Returns the numbers of copies of sequences in the whole game."""
-    return self.base[places] + copies * self.stride[places]
+    result: Int64s = self.base[places] + copies * self.stride[places]
+    return result
 
 
 class SharedSubgames:
@@ -146,7 +149,12 @@ class SharedSubgames:
     counts = np.array([len(actions) for actions in split.action_lists])
     self._legal = [legal[own.seen] for own, legal in zip(found.players, split.legal, strict=True)]
     self._forests = [
-      _Forest(own, *found.ends[:, [3 * player, 1 + 3 * player]].T, counts[self._legal[player]])
+      _Forest(
+        own,
+        infoset_ends=found.ends[:, 3 * player],
+        sequence_ends=found.ends[:, 1 + 3 * player],
+        num_actions=counts[self._legal[player]],
+      )
       for player, own in enumerate(found.players)
     ]
     self._subtrees = [
@@ -175,7 +183,7 @@ class SharedSubgames:
       np.append(times * self._found.num_histories, leaves),
     )
 
-  def infosets(self, action_of_event: Int32s) -> tuple[list[PlayerInfosets], Int64s, Int64s]:
+  def infosets(self, action_of_event: Int32s) -> tuple[list[PlayerInfosets], Int32s, Int32s]:
     """Returns each player's infosets, the last action of each path of chance, and the path before it."""
     trunk, found = self._trunk, self._found
     columns = [self._below_cut(player) for player in (0, 1)]
@@ -197,7 +205,8 @@ class SharedSubgames:
       begin = end
       result.append(PlayerInfosets(*(np.concatenate(part).astype(np.int32) for part in parts)))
     actions = np.concatenate([trunk.chance_action, action_of_event[found.chance_event[paths]]])
-    return result, actions, np.concatenate([trunk.chance_before, before])
+    before = np.concatenate([trunk.chance_before, before])
+    return result, actions.astype(np.int32), before.astype(np.int32)
 
   def _below_cut(self, player: int) -> tuple[Int64s, ...]:
     """Returns the columns of a player's infosets below the cut.
@@ -250,7 +259,7 @@ class SharedSubgames:
     ends = np.append(first[1:], len(order))
     # Sequences of player 0 are in one group if they meet the same sequences of player 1.
     groups: dict[tuple[int, float, bytes], int] = {}
-    group, leaders = [], []
+    group, leaders = list[int](), list[tuple[int, int]]()
     for begin, end in zip(first.tolist(), ends.tolist(), strict=True):
       met = int(subgame[begin]), float(reach[begin]), sequences[1, begin:end].tobytes()
       group.append(groups.setdefault(met, len(groups)))
@@ -309,7 +318,7 @@ class SharedSubgames:
     order = np.lexsort((own.copy[place], key, group))
     group, place, key = group[order], place[order], key[order]
     begins = np.append(0, 1 + np.flatnonzero((np.diff(group) != 0) | (np.diff(key) != 0)))
-    columns = SharedRows(
+    columns: dict[str, Int64s] = dict(
       first_class=first_class,
       root_class=np.where(root > 0, root - 1 - first_class[:-1], classes),
       first_used=first_used,
@@ -326,7 +335,7 @@ class SharedSubgames:
       root=sequences[own.cut[place]],
       positions=sequences[positions],
     )
-    return SharedRows(*(column.astype(np.uint32) for column in columns))
+    return SharedRows(**{name: column.astype(np.uint32) for name, column in columns.items()})
 
 
 def _joined_paths(

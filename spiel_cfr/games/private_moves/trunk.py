@@ -3,6 +3,8 @@
 Histories that are at the cut in the same world have the same subgame, which `subgames` walks once.
 """
 
+import contextlib
+import statistics
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +13,11 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr.games.private_moves.core_histories import ROOT
 from spiel_cfr.games.private_moves.cores import Split
-from spiel_cfr.games.private_moves.size_estimate import check_size
+from spiel_cfr.games.private_moves.size_estimate import check_size, sample_bytes
 from spiel_cfr.games.private_moves.worlds import CHANCE, Worlds
 
+# Estimated memory of rows, in bytes, from which on subgames are shared.
+_MOST_UNSHARED = 1e9
 # The largest number of histories at a cut.
 _MOST_AT_CUT = 2_000_000
 
@@ -113,27 +117,28 @@ class Cut(NamedTuple):
 
 
 def choose_cut(worlds: Worlds, split: Split, max_bytes: int, depth: int | None) -> Cut | None:
-  """Returns a cut after `depth` moves; by default, None if the rows of the whole game are small enough.
+  """Returns a cut after `depth` moves; by default, None if rows are short without one, or subgames can't be shared.
 
   Raises:
-    GameTooLargeError: rows certainly take more memory than allowed, without a cut and with one.
+    GameTooLargeError: rows certainly take more memory than allowed.
     PrivateMovesError: see `walk_trunk`; only if `depth` is given.
   """
-  try:
-    if depth is None:
-      check_size(split, max_bytes, ROOT)
-      return None
-  except errors.GameTooLargeError as error:
-    too_large = error
-  try:
-    trunk = walk_trunk(worlds, _longest(worlds) if depth is None else depth)
-  except errors.PrivateMovesError as error:
-    if depth is None:
-      raise too_large from error
-    raise
+  if depth is not None:
+    return _cut(worlds, split, max_bytes, depth)
+  samples = sample_bytes(split, ROOT)
+  if statistics.fmean(samples) > _MOST_UNSHARED:
+    # Other games may be small enough without a cut.
+    with contextlib.suppress(errors.PrivateMovesError):
+      return _cut(worlds, split, max_bytes, _longest(worlds))
+  check_size(samples, max_bytes)
+  return None
+
+
+def _cut(worlds: Worlds, split: Split, max_bytes: int, depth: int) -> Cut:
+  trunk = walk_trunk(worlds, depth)
   subgames = np.unique(trunk.world)
   starts = np.column_stack([worlds.core[subgames], *split.sight[:, subgames]])
-  check_size(split, max_bytes, starts)
+  check_size(sample_bytes(split, starts), max_bytes)
   return Cut(trunk, subgames, starts)
 
 
@@ -157,7 +162,8 @@ def walk_trunk(worlds: Worlds, depth: int) -> Trunk:
   """
   players = _Infosets(worlds, 0), _Infosets(worlds, 1)
   counts = np.array([len(actions) for actions in worlds.action_lists])
-  sequences, world, reach = np.zeros((2, 1), np.int64), np.zeros(1, np.int64), np.ones(1)
+  sequences, world = np.zeros((2, 1), np.int64), np.zeros(1, np.int64)
+  reach: Float64s = np.ones(1)
   path, num_states, paths = np.full(1, -1), 0, 0
   chance_action, chance_before = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
   leaves, leaf_payoffs = [np.zeros((2, 0), np.int64)], [np.zeros((2, 0))]
@@ -168,10 +174,10 @@ def walk_trunk(worlds: Worlds, depth: int) -> Trunk:
     before = np.repeat(np.arange(len(world)), edge_counts)
     after, path_after = sequences[:, before], path[before]
     for player, infosets in enumerate(players):
-      own = np.flatnonzero(mover == player)
+      moving = np.flatnonzero(mover == player)
       first = np.zeros(len(world), np.int64)
-      first[own] = infosets.first_sequences(
-        sequences[player, own], world[own], sequences[1 - player, own], path[own]
+      first[moving] = infosets.first_sequences(
+        sequences[player, moving], world[moving], sequences[1 - player, moving], path[moving]
       )
       moves = mover[before] == player
       after[player, moves] = first[before[moves]] + worlds.place[edges[moves]]
