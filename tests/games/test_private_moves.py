@@ -189,10 +189,13 @@ def test_subgames_are_shared_where_rows_are_too_long(monkeypatch):
   assert again.digest == game.digest
   # A failed attempt leaves it open how many moves there were.
   with pytest.raises(errors.PrivateMovesError, match="before or after"):
-    _shared("dark_hex(num_rows=2,num_cols=2)", 2)
-  assert compile_private_moves_game("dark_hex(num_rows=2,num_cols=2)").payoff.form == "rectangles"
-  with pytest.raises(errors.GameTooLargeError, match="by an estimate"):
-    compile_private_moves_game(name, max_bytes=100)
+    _shared("dark_hex(num_rows=2,num_cols=2)", 3, "history")
+  game = compile_private_moves_game("dark_hex(num_rows=2,num_cols=2)", infostate="history")
+  assert game.payoff.form == "rectangles"
+  monkeypatch.setattr(core_histories, "_BATCH", 0)
+  monkeypatch.setattr(trunk, "_MOST_AT_CUT", 20)
+  with pytest.raises(errors.GameTooLargeError, match=r"of [\d,]+ subgames, arrays take"):
+    compile_private_moves_game(name, max_bytes=2_000)
 
 
 @pytest.mark.parametrize("name", ["Kuhn", "dark hex 2x2", "dark hex 2x3", 1, 2])

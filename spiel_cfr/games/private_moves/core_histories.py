@@ -149,8 +149,13 @@ def walk_core_histories(
       totals.append(counts[[core_walk.HISTORIES, core_walk.STATES]])
       if max(own[core_walk.NUM_ENTRIES] for own in sides) > _BATCH:
         batches.append(_batch(record, ends))
-        max_bytes -= batches[-1].num_bytes
         ends = []
+        kept = sum(batch.num_bytes for batch in batches)
+        if kept > max_bytes:
+          raise errors.GameTooLargeError(
+            f"After {len(totals):,} of {len(starts):,} subgames, arrays take {kept:,} bytes, more than "
+            f"max_bytes={max_bytes:,}. Raise the limit if there is the memory."
+          )
   finally:
     bar.close()
   if ends:

@@ -146,7 +146,8 @@ def _longest(worlds: Worlds) -> int:
   """Returns the largest length of which there are not too many histories, and not only histories that end."""
   inner = worlds.target >= 0
   source, target = worlds.source[inner], worlds.target[inner]
-  numbers, result = np.zeros(len(worlds.core)), -1
+  numbers: Float64s = np.zeros(len(worlds.core))
+  result = -1
   numbers[0] = 1.0
   while 0 < numbers.sum() <= _MOST_AT_CUT:
     result += 1
