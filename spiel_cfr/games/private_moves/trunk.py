@@ -151,7 +151,7 @@ def _longest(worlds: Worlds) -> int:
   numbers[0] = 1.0
   while 0 < numbers.sum() <= _MOST_AT_CUT:
     result += 1
-    numbers = np.bincount(target, numbers[source], len(numbers))
+    numbers = np.bincount(target, numbers[source], len(numbers)).astype(np.float64)
   return result
 
 
