@@ -2,6 +2,7 @@ r"""Solves phantom tic-tac-toe, a game of 9,829,101,024 histories, with exact be
 
     python examples/phantom_ttt.py --exploitability=0.001
     python examples/phantom_ttt.py --game="dark_hex(board_size=3)" --history
+    python examples/phantom_ttt.py --game="phantom_ttt(gameversion=abrupt)" --max_bytes=3000000000 --exploitability=0.02
 
 With `--history`, infosets of dark hex are those of the literature: OpenSpiel's strings have the number of moves, and
 lose it later. See docs/private_moves.md.
@@ -18,6 +19,9 @@ import spiel_cfr
 
 _GAME = flags.DEFINE_string("game", "phantom_ttt", "OpenSpiel string of a game of private moves")
 _HISTORY = flags.DEFINE_bool("history", False, "make infosets of own observations and actions")
+_MAX_BYTES = flags.DEFINE_integer(
+  "max_bytes", 1_500_000_000, "most bytes of compiled arrays", lower_bound=1
+)
 _SOLVER = flags.DEFINE_string("solver", "cfr+", "full-width solver of the catalogue")
 _EXPLOITABILITY = flags.DEFINE_float(
   "exploitability", 1e-3, "exploitability at which to stop", lower_bound=0.0
@@ -41,7 +45,7 @@ def main(_: list[str]) -> None:
   game = timed(
     "compile",
     lambda: spiel_cfr.games.compile_private_moves_game(
-      _GAME.value, infostate="history" if _HISTORY.value else None
+      _GAME.value, infostate="history" if _HISTORY.value else None, max_bytes=_MAX_BYTES.value
     ),
   )
   solver = spiel_cfr.catalogue.make(_SOLVER.value, game, 1_000)

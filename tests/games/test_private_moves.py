@@ -24,6 +24,7 @@ from spiel_cfr.games.private_moves import (
   cores,
   private_moves_game,
   size_estimate,
+  trunk,
   worlds,
 )
 from spiel_cfr.policies import forms
@@ -126,6 +127,77 @@ def test_a_random_game_is_the_same_in_both_forms(seed, zero_sum):
   _assert_alike(*_random_pair(seed, zero_sum))
 
 
+def _shared(game: Any, depth: int, infostate: Any = None, keys: Any = None) -> Any:
+  """Returns a game with subgames that are shared after some moves."""
+  view = GameView(loading.load_game(game, names_infostates=infostate is None), infostate=infostate)
+  return private_moves_game.compile_view(view, 10**4, 10**9, False, keys, depth=depth)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("name", ["Kuhn", "Leduc", "abrupt dark hex 2x2"])
+def test_a_game_with_shared_subgames_is_the_same(name, depth):
+  game, infostate = _GAMES[name]
+  listed, private = _pair(name)
+  if name == "Kuhn" and depth > 2:
+    depth = 2
+  shared = _shared(game, depth, infostate)
+  assert shared.payoff.form == "shared rectangles"
+  assert shared.num_leaves == private.num_leaves
+  _assert_alike(listed, shared)
+  _assert_states_fit(shared)
+
+
+@functools.cache
+def _random_abrupt(seed: int) -> tuple[Any, Any]:
+  game = PrivateMovesGame(seed, depth=5, zero_sum=seed % 2 == 0, abrupt=True)
+  return game, spiel_cfr.compile_game(game, vector_form=False)
+
+
+@pytest.mark.parametrize("depth", [0, 2, 3, 4])
+@pytest.mark.parametrize("seed", [1, 2, 3, 7])
+def test_a_random_game_with_shared_subgames_is_the_same(seed, depth, monkeypatch):
+  # Rows are merged after each walk.
+  monkeypatch.setattr(core_histories, "_BATCH", 0)
+  game, listed = _random_abrupt(seed)
+  shared = _shared(game, depth, keys=_KEYS)
+  _assert_alike(listed, shared)
+  _assert_states_fit(shared)
+
+
+@pytest.mark.parametrize("solver", _SOLVERS)
+def test_iterates_are_the_same_with_shared_subgames(solver):
+  game, listed_game = _random_abrupt(2)
+  shared_game = _shared(game, 3, keys=_KEYS)
+  assert len(shared_game.payoff.subgame) > len(shared_game.payoff.first_rectangle) - 1
+  listed, shared = (_SOLVERS[solver](each) for each in (listed_game, shared_game))
+  for each in (listed, shared):
+    each.run(20)
+  found = shared.average_policy_dict()
+  for infostate, expected in listed.average_policy_dict().items():
+    assert found[infostate] == pytest.approx(expected, abs=1e-9)
+  assert shared.nash_conv() == pytest.approx(listed.nash_conv(), abs=1e-9)
+
+
+def test_subgames_are_shared_where_rows_are_too_long(monkeypatch):
+  name = "dark_hex(num_rows=2,num_cols=2,gameversion=adh)"
+  monkeypatch.setattr(trunk, "_MOST_AT_CUT", 1_000)
+  monkeypatch.setattr(trunk, "_MOST_UNSHARED", 0)
+  game = compile_private_moves_game(name)
+  assert game.payoff.form == "shared rectangles"
+  _assert_alike(_pair("abrupt dark hex 2x2")[0], game)
+  again = pickle.loads(pickle.dumps(game))
+  assert again.digest == game.digest
+  # A failed attempt leaves it open how many moves there were.
+  with pytest.raises(errors.PrivateMovesError, match="before or after"):
+    _shared("dark_hex(num_rows=2,num_cols=2)", 3, "history")
+  game = compile_private_moves_game("dark_hex(num_rows=2,num_cols=2)", infostate="history")
+  assert game.payoff.form == "rectangles"
+  monkeypatch.setattr(core_histories, "_BATCH", 0)
+  monkeypatch.setattr(trunk, "_MOST_AT_CUT", 20)
+  with pytest.raises(errors.GameTooLargeError, match=r"of [\d,]+ subgames, arrays take"):
+    compile_private_moves_game(name, max_bytes=2_000)
+
+
 @pytest.mark.parametrize("name", ["Kuhn", "dark hex 2x2", "dark hex 2x3", 1, 2])
 @pytest.mark.parametrize("solver", _SOLVERS)
 def test_iterates_are_those_of_listed_histories(name, solver):
@@ -146,7 +218,11 @@ def test_iterates_are_those_of_listed_histories(name, solver):
 
 @pytest.mark.parametrize("name", _GAMES)
 def test_each_infoset_has_a_state(name):
-  _, private = _pair(name)
+  _assert_states_fit(_pair(name)[1])
+
+
+def _assert_states_fit(private: Any) -> None:
+  """Asserts that the state of each infoset has its infostate and actions."""
   for player, own in enumerate(private.infosets):
     actions = np.split(own.actions, np.cumsum(own.num_actions)[:-1])
     states = private.first_states(player)
@@ -314,9 +390,10 @@ def test_the_size_of_rows_is_estimated_before_the_walk():
   rows = _pair("dark hex 2x3")[1].payoff
   expected = sum(rows._row_sizes(player).sum() for player in (0, 1))
   assert np.mean(samples) == pytest.approx(expected, rel=0.05)
-  size_estimate.check_size(parts, 10**6)
+  samples = size_estimate.sample_bytes(parts, core_histories.ROOT)
+  size_estimate.check_size(samples, 10**6)
   with pytest.raises(errors.GameTooLargeError, match="by an estimate"):
-    size_estimate.check_size(parts, 1_000)
+    size_estimate.check_size(samples, 1_000)
 
 
 def test_too_many_pairs_of_sequences_are_not_listed(monkeypatch):

@@ -34,12 +34,15 @@ class PrivateMovesGame(pyspiel.Game):
   Attributes:
     flaw: what is wrong, "" for nothing.
     depth: the number of layers of cores above the last.
+    abrupt: whether each move ends the turn, failed attempts too; then players take turns.
   """
 
-  def __init__(self, seed: int, flaw: str = "", *, depth: int = 4, zero_sum: bool = True):
+  def __init__(
+    self, seed: int, flaw: str = "", *, depth: int = 4, zero_sum: bool = True, abrupt: bool = False
+  ):
     """Draws a game, the same for the same arguments."""
     self.flaw, self.depth, self._seed, self._drawn = flaw, depth, seed, dict[Any, int]()
-    self.zero_sum = zero_sum
+    self.zero_sum, self.abrupt = zero_sum, abrupt
     utility = pyspiel.GameType.Utility
     kind = game_type(
       "private_moves", utility.ZERO_SUM if zero_sum else utility.GENERAL_SUM, observations=True
@@ -54,10 +57,12 @@ class PrivateMovesGame(pyspiel.Game):
       self._drawn[key] = random.Random(repr((self._seed, key))).randrange(10**6)
     return self._drawn[key] % count
 
-  def mover(self, layer: int, core: int) -> int:
+  def mover(self, layer: int, core: int, turn: int) -> int:
     """Returns the player to move at a core."""
     if layer == self.depth:
       return TERMINAL
+    if self.abrupt:
+      return CHANCE if layer == 0 and self.draw(2, "chance begins") else turn
     return (0, 1, 0, 1, CHANCE)[self.draw(5, "mover", layer, core)]
 
   def new_initial_state(self) -> "PrivateMovesState":
@@ -86,10 +91,12 @@ class PrivateMovesState(pyspiel.State):
     # What each player has seen and done at its decisions.
     self._known: tuple[tuple[Any, ...], ...] = ((), ())
     self._all_failed = 0
+    # Whose turn it is in abrupt games, and how often players failed at this core.
+    self._turn, self._in_vain = 0, 0
 
   def current_player(self) -> int:
     """Returns the player to move."""
-    return self._game.mover(*self._core)
+    return self._game.mover(*self._core, self._turn)
 
   def is_terminal(self) -> bool:
     """Returns whether it is over."""
@@ -125,6 +132,9 @@ class PrivateMovesState(pyspiel.State):
     key: tuple[Any, ...] = (*self._core, player, *self._seen(player), action)
     before, after = self._known[:player], self._known[player + 1 :]
     self._known = (*before, (*self._known[player], self._seen(player), action), *after)
+    if game.abrupt:
+      self._move(player, (*key, self._in_vain))
+      return
     if game.flaw == "moves depend on what the other has seen":
       key += (self._views[1 - player],)
     if game.flaw == "moves depend on what no key tells":
@@ -141,6 +151,20 @@ class PrivateMovesState(pyspiel.State):
     view = game.draw(_VIEWS, "own view", *key)
     self._step(game.draw(_WIDTH, "event", *key), player)
     self._look(player, view)
+
+  def _move(self, player: int, key: tuple[Any, ...]) -> None:
+    """Makes a move of an abrupt game. The opponent may see something of a failed attempt."""
+    game, other = self._game, 1 - player
+    self._turn = other
+    if self._in_vain < 2 and game.draw(3, "fails", *key) == 0:
+      self._look(player, game.draw(_VIEWS, "failed", *key))
+      self._look(other, game.draw(_VIEWS, "fail", *self._core, self._in_vain, self._views[other]))
+      self._in_vain += 1
+      return
+    view = game.draw(_VIEWS, "own view", *key)
+    self._step(game.draw(_WIDTH, "event", *key), player)
+    self._look(player, view)
+    self._in_vain = 0
 
   def _step(self, event: int, mover: int | None) -> None:
     """Moves to another core; the other players observe something of it."""
@@ -180,4 +204,4 @@ class PrivateMovesState(pyspiel.State):
     return f"player {player}: {known} {self._seen(player)}"
 
   def __str__(self) -> str:
-    return str(self._core)
+    return str((self._core, self._in_vain))

@@ -4,8 +4,7 @@ A *core history* is a path of cores. Each player has a list of the sequences tha
 lists is a history. If a move ends the game, a *rectangle* pairs a row of player 0 with a row of player 1, at one
 payoff. A failed attempt does not change the core: it lengthens the mover's list, without a new core history.
 
-The kernel stops if an array is full, and continues when Python has made that array longer. It then repeats the
-interrupted arrival at a core history, and finds the same infosets.
+The kernel stops if an array is full, and goes on when Python has made it longer. It then arrives once more.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -23,16 +22,13 @@ LongTable = Annotated[Int64s, Field("int64", 2)]
 Longs = Annotated[Int64s, Field("int64", 1)]
 IntTable = Annotated[Int32s, Field("int32", 2)]
 
-# Values of `counts[STOP]`: the walk is done or paused, or the arrays of this group are too short. Arrays of a group
-# grow together.
+# Values of `counts[STOP]`: the walk is done or paused, or this group of arrays is too short.
 DONE, PAUSED, FRAMES, OFFSETS, CHANCES, RECTANGLES, LISTS, INFOSETS, SEQUENCES, ROWS, ENTRIES = (
   range(11)
 )
-# Groups from `OF_PLAYER` on belong to one player. Player 1's numbers are larger by `NEXT_PLAYER`.
+# Groups from `OF_PLAYER` on are of one player. Player 1's numbers are larger by `NEXT_PLAYER`.
 OF_PLAYER, NEXT_PLAYER = LISTS, 5
-# `counts[STOP]`: the walk has come to a world that was not found.
-UNKNOWN_WORLD = 16
-
+UNKNOWN_WORLD = 16  # The walk has come to a world that was not found.
 # Columns of `Walk.frames`. Core, next event, offset and path of chance; then, for each player (the constant plus the
 # player), the beginning, the end and the top of its list.
 _CORE, _NEXT, _OFFSET, _CHANCE_PATH, _BEGIN, _END, _TOP = 0, 1, 2, 3, 4, 6, 8
@@ -50,12 +46,12 @@ NOTHING = -1
 class Side(NamedTuple):
   """One player's sights, lists, infosets and rows.
 
-  Sequences are numbered as infosets are found, from 0, the empty one.
+  Sequences are numbered as infosets are found, after the one at which the walk begins.
 
   Attributes:
     sights: Sights. The player's sights.
     num_actions: int32 (seen,). The number of actions for each value that the player has seen.
-    list_sequence: int32 (elements,). The sequences of the lists of the core histories on the current path, end to end.
+    list_sequence: int32 (elements,). The sequences of the lists of core histories on the current path, end to end.
     list_sight: int32 (elements,). The sight at each element.
     list_below: int32 (elements,). The first sequence of the infoset at each element, if the player moves.
     parent: int32 (infosets,). The sequence above each infoset.
@@ -393,8 +389,12 @@ def walk_cores(record: Walk) -> None:
         counts[STOP] = PAUSED
 
 
-def first_frame(frames: Int64s) -> None:
-  """Begins a walk at the core history of the root, where each player has its empty sequence."""
-  frames[0] = 0
-  frames[0, [_NEXT, _CHANCE_PATH]] = _ARRIVING, NOTHING
-  frames[0, [_END, _END + 1, _TOP, _TOP + 1]] = 1
+def begin(record: Walk, core: int, sights: Int64s) -> None:
+  """Begins a walk at a core and a sight of each player, who has a new sequence there."""
+  record.frames[0] = core, _ARRIVING, 0, NOTHING, 0, 0, 1, 1, 1, 1
+  record.reach[0] = 1.0
+  for side, sight in zip((record.side0, record.side1), sights, strict=True):
+    side.list_sequence[0], side.list_sight[0] = side.counts[NUM_SEQUENCES], sight
+    side.child[side.counts[NUM_SEQUENCES]] = NOTHING
+    side.counts[NUM_SEQUENCES] += 1
+  record.counts[DEPTH] = 1

@@ -75,6 +75,7 @@ class Split(NamedTuple):
   Attributes:
     cores: Cores. The cores.
     sights: for each player, Sights.
+    sight: int64 (2, worlds). The sight of each player at each world.
     legal: for each player, int64 (seen,). The list of legal actions for each value that it has seen; -1 if it never
       moves there.
     action_lists: list of tuples. Lists of actions.
@@ -82,6 +83,7 @@ class Split(NamedTuple):
 
   cores: Cores
   sights: tuple[Sights, Sights]
+  sight: Int64s
   legal: tuple[Int64s, Int64s]
   action_lists: list[tuple[int, ...]]
 
@@ -115,8 +117,9 @@ def split(worlds: Worlds) -> Split:
     event_action=action.astype(np.int32),
   )
   found = [_sights(worlds, player, first_event, before, event, mover) for player in (0, 1)]
-  (first, first_legal), (second, second_legal) = found
-  return Split(cores, (first, second), (first_legal, second_legal), worlds.action_lists)
+  (first, first_sight, first_legal), (second, second_sight, second_legal) = found
+  sight, legal = np.stack([first_sight, second_sight]), (first_legal, second_legal)
+  return Split(cores, (first, second), sight, legal, worlds.action_lists)
 
 
 def _chances(
@@ -152,8 +155,8 @@ def _chances(
 
 def _sights(
   worlds: Worlds, player: int, first_event: Int64s, before: Int64s, event: Int64s, mover: Int64s
-) -> tuple[Sights, Int64s]:
-  """Returns a player's sights and legal actions, after checks of claims 1 to 3."""
+) -> tuple[Sights, Int64s, Int64s]:
+  """Returns a player's sights, its sight at each world, and its legal actions, after checks of claims 1 to 3."""
   seen, num_seen = worlds.seen_number[player], len(worlds.seen[player])
   pairs, sight = np.unique(worlds.core * num_seen + seen, return_inverse=True)
   # The root gets number 0.
@@ -192,7 +195,7 @@ def _sights(
     f"the sight of player {player} after an event depends on what the other player has seen",
   )  # fmt: skip
   result = (seen_at, first_move, move_event, move_sight, first_view, view_sight)
-  return Sights(*(array.astype(np.int32) for array in result)), legal
+  return Sights(*(array.astype(np.int32) for array in result)), sight, legal
 
 
 def _store(

@@ -29,12 +29,14 @@ from spiel_cfr.games.openspiel.game_size import (
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
 from spiel_cfr.games.openspiel.infoset_features import Float32s, tensor_size
 from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE
-from spiel_cfr.games.private_moves.core_histories import CoreHistories, walk_core_histories
+from spiel_cfr.games.private_moves.core_histories import ROOT, CoreHistories, walk_core_histories
 from spiel_cfr.games.private_moves.cores import Split, split
 from spiel_cfr.games.private_moves.infoset_states import InfosetStates, OfInfosets, PlayerInfosets
 from spiel_cfr.games.private_moves.infostate_checks import check_infostates
 from spiel_cfr.games.private_moves.rectangles import Rectangles, Rows
-from spiel_cfr.games.private_moves.size_estimate import check_size
+from spiel_cfr.games.private_moves.shared_rectangles import SharedRectangles
+from spiel_cfr.games.private_moves.subgames import SharedSubgames
+from spiel_cfr.games.private_moves.trunk import Cut, choose_cut
 from spiel_cfr.games.private_moves.world_checks import check_worlds
 from spiel_cfr.games.private_moves.world_keys import WorldKeys, candidates
 from spiel_cfr.games.private_moves.worlds import TERMINAL, Worlds, find_worlds
@@ -59,26 +61,27 @@ class PrivateMovesGame(CompiledGame):
   """
 
   def __init__(
-    self, facts: GameFacts, states: InfosetStates, found: CoreHistories, view: GameView
+    self,
+    facts: GameFacts,
+    states: InfosetStates,
+    found: CoreHistories,
+    shared: SharedSubgames | None,
+    view: GameView,
   ) -> None:
-    """Lays the game out, given the result of the walk and the histories of infosets."""
+    """Lays the game out, given the histories of infosets, the result of the walk, and subgames if they are shared."""
     self._states, self.view = states, view
     self.num_core_histories = found.num_core_histories
-    self._places: list[Placement] = []
-    rows, root, first_infoset = [], 0, 0
-    for player, own in enumerate(found.players):
-      parents, num_actions = own.parent.astype(np.int64), states.num_actions(player)
-      placed = build_treeplex(parents, num_actions, root, first_infoset)
-      tree = placed.treeplex
-      classes = np.zeros(tree.end - tree.root, np.uint32)
-      classes[placed.sequences - tree.root] = own.classes
-      start = np.append(0, own.row_end).astype(np.uint32)
-      of_rectangle = found.rows[player].astype(np.uint32)
-      rows.append(Rows(classes, start, own.entries.astype(np.uint32), of_rectangle))
-      self._places.append(placed._replace(sequences=np.zeros(0, np.uint32)))
-      root, first_infoset = tree.end, first_infoset + len(parents)
-    self._payoff = Rectangles((rows[0], rows[1]), found.payoffs)
-    super().__init__(facts, tuple(placed.treeplex for placed in self._places))
+    places, root, first_infoset = list[Placement](), 0, 0
+    for player in _PLAYERS:
+      parents = states.players[player].parent.astype(np.int64)
+      # Copies of one infoset are neighbours in the layout.
+      ranks = None if shared is None else np.arange(len(parents), dtype=np.uint32)
+      placed = build_treeplex(parents, states.num_actions(player), root, first_infoset, ranks=ranks)
+      places.append(placed)
+      root, first_infoset = placed.treeplex.end, first_infoset + len(parents)
+    self._payoff = _rectangles(found, places) if shared is None else shared.payoff(places)
+    self._places = [placed._replace(sequences=np.zeros(0, np.uint32)) for placed in places]
+    super().__init__(facts, tuple(placed.treeplex for placed in places))
 
   @functools.cached_property
   def view(self) -> GameView:
@@ -90,7 +93,7 @@ class PrivateMovesGame(CompiledGame):
     return without_lost_view(super().__getstate__())
 
   @property
-  def payoff(self) -> Rectangles:
+  def payoff(self) -> Rectangles | SharedRectangles:
     return self._payoff
 
   @functools.cached_property
@@ -150,7 +153,7 @@ class PrivateMovesGame(CompiledGame):
     digest = hashlib.sha256(repr((self.payoff_range, self._states.action_lists)).encode())
     arrays = [self._payoff.arrays.values]
     for own, rows in zip(self._states.players, self._payoff.rows, strict=True):
-      arrays += [own.parent, own.legal, rows.classes, rows.start, rows.entries, rows.of_rectangle]
+      arrays += [own.parent, own.legal, *rows]
     for array in arrays:
       digest.update(f"{array.dtype.str} {array.shape}".encode())
       digest.update(array.tobytes())
@@ -159,6 +162,18 @@ class PrivateMovesGame(CompiledGame):
   @property
   def size(self) -> str:
     return f"{self.num_states:,} states, {super().size} in private moves form"
+
+
+def _rectangles(found: CoreHistories, places: list[Placement]) -> Rectangles:
+  """Returns the payoffs of a walk from the root, given the layout of infosets."""
+  rows = []
+  for own, of_rectangle, placed in zip(found.players, found.rows, places, strict=True):
+    tree = placed.treeplex
+    classes = np.zeros(tree.end - tree.root, np.uint32)
+    classes[placed.sequences - tree.root] = own.classes
+    start = np.append(0, own.row_end).astype(np.uint32)
+    rows.append(Rows(classes, start, own.entries.astype(np.uint32), of_rectangle.astype(np.uint32)))
+  return Rectangles((rows[0], rows[1]), found.payoffs[:, found.payoff])
 
 
 def is_chosen_by_default(view: GameView, max_worlds: int) -> bool:
@@ -248,10 +263,12 @@ def compile_view(
   progress: bool,
   keys: WorldKeys | None = None,
   max_core_histories: int | None = None,
+  depth: int | None = None,
 ) -> PrivateMovesGame:
   """Compiles the game of a view; arguments and errors as of `compile_private_moves_game`.
 
-  The walk also raises GameTooLargeError after `max_core_histories` terminal core histories.
+  Subgames are shared after `depth` moves; by default, only if the rows of the game would be long. Without a cut, the
+  walk also raises GameTooLargeError after `max_core_histories` terminal core histories.
   """
   if view.num_players != 2:
     raise errors.PrivateMovesError(
@@ -259,36 +276,48 @@ def compile_view(
     )
   worlds, parts = _find(view, keys, max_worlds, max_bytes, progress)
   facts = _facts(view, worlds)
-  check_size(parts, max_bytes)
+  cut = choose_cut(worlds, parts, max_bytes, depth)
   del worlds
   memory.give_back()
-  return _walked(view, facts, parts, max_core_histories, max_bytes, progress)
+  return _walked(view, facts, parts, cut, max_core_histories, max_bytes, progress)
 
 
 def _walked(
   view: GameView,
   facts: GameFacts,
   parts: Split,
+  cut: Cut | None,
   max_core_histories: int | None,
   max_bytes: int,
   progress: bool,
 ) -> PrivateMovesGame:
-  """Returns the game of some cores and sights."""
-  found = walk_core_histories(parts, max_core_histories, max_bytes, progress)
-  first, second = (
-    PlayerInfosets(
-      own.parent, legal[own.seen].astype(np.int32), own.opponent_sequence, own.chance_path
-    )
-    for own, legal in zip(found.players, parts.legal, strict=True)
-  )
+  """Returns the game of some cores and sights, with subgames that are shared below a cut."""
+  starts = ROOT if cut is None else cut.starts
+  most = max_core_histories if cut is None else None
+  found = walk_core_histories(parts, starts, most, max_bytes, progress)
+  action = parts.cores.event_action
+  if cut is None:
+    shared, numbers = None, (found.num_states, found.num_histories)
+    players = [
+      PlayerInfosets(
+        own.parent, legal[own.seen].astype(np.int32), own.opponent_sequence, own.chance_path
+      )
+      for own, legal in zip(found.players, parts.legal, strict=True)
+    ]
+    chance_action, chance_before = action[found.chance_event], found.chance_before
+  else:
+    shared = SharedSubgames(cut, parts, found)
+    players, chance_action, chance_before = shared.infosets(action)
+    numbers = shared.num_histories
   states = InfosetStates(
-    players=(first, second),
+    players=(players[0], players[1]),
     action_lists=parts.action_lists,
-    chance_action=parts.cores.event_action[found.chance_event],
-    chance_before=found.chance_before,
+    chance_action=chance_action,
+    chance_before=chance_before,
   )
-  facts = dataclasses.replace(facts, num_states=found.num_states, num_terminals=found.num_histories)
-  return PrivateMovesGame(facts, states, found, view)
+  num_states, num_terminals = (int(number.sum()) for number in numbers)
+  facts = dataclasses.replace(facts, num_states=num_states, num_terminals=num_terminals)
+  return PrivateMovesGame(facts, states, found, shared, view)
 
 
 def _find(

@@ -6,10 +6,12 @@ as in `game_size` (Knuth), the entries that it meets are an unbiased estimate of
 
 import collections
 import random
+import statistics
 import time
 from typing import TypeAlias
 
 from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Int64s
 from spiel_cfr.games.openspiel.game_size import at_least
 from spiel_cfr.games.private_moves.cores import NO_EVENT, Split
 from spiel_cfr.games.private_moves.worlds import TERMINAL
@@ -20,31 +22,46 @@ _SECONDS, _MOST_DESCENTS = 2.0, 2_000
 _BYTES_PER_ENTRY = 4
 
 
-def check_size(split: Split, max_bytes: int) -> None:
-  """Refuses games whose rows certainly take more memory than allowed.
+def sample_bytes(split: Split, starts: Int64s) -> list[float]:
+  """Returns unbiased estimates of the memory of all rows, in bytes; their mean is a better one.
 
-  Raises:
-    GameTooLargeError: they do.
+  Args:
+    split: cores and sights.
+    starts: int64 (starts, 3). The core and the two sights at which each walk begins.
   """
   until, samples = time.perf_counter() + _SECONDS, list[float]()
   choice = random.Random(0)
   while len(samples) < _MOST_DESCENTS and (time.perf_counter() < until or len(samples) < 10):
-    samples.append(sample_entries(split, choice))
-  if _BYTES_PER_ENTRY * at_least(samples) > max_bytes:
-    mean = _BYTES_PER_ENTRY * sum(samples) / len(samples)
+    start = starts[choice.randrange(len(starts))].tolist()
+    samples.append(_BYTES_PER_ENTRY * len(starts) * sample_entries(split, choice, *start))
+  return samples
+
+
+def check_size(samples: list[float], max_bytes: int) -> None:
+  """Refuses games whose rows certainly take more memory than allowed, given estimates of it.
+
+  Raises:
+    GameTooLargeError: they do.
+  """
+  if at_least(samples) > max_bytes:
     raise errors.GameTooLargeError(
-      f"The rows of the game take about {mean:z.1e} bytes by an estimate, and certainly over max_bytes={max_bytes:,}."
-      " Choose smaller parameters, or raise the limit if there is the memory."
+      f"The rows of the game take about {statistics.fmean(samples):z.1e} bytes by an estimate, and certainly over "
+      f"max_bytes={max_bytes:,}. Choose smaller parameters, or raise the limit if there is the memory."
     )
 
 
-def sample_entries(split: Split, choice: random.Random) -> float:
-  """Returns an unbiased estimate of the number of entries of all rows, from a random descent."""
-  cores, core, weight, result = split.cores, 0, 1.0, 0.0
-  numbers = [collections.Counter({0: 1}), collections.Counter({0: 1})]
+def sample_entries(
+  split: Split, choice: random.Random, core: int = 0, first: int = 0, second: int = 0
+) -> float:
+  """Returns an unbiased estimate of the number of entries of all rows of a walk, from a random descent.
+
+  The walk begins at a core, with a sight of each player.
+  """
+  cores, weight, result = split.cores, 1.0, 0.0
+  numbers = [collections.Counter({first: 1}), collections.Counter({second: 1})]
   while True:
-    mover, first = int(cores.mover[core]), int(cores.first_event[core])
-    events = range(int(cores.first_event[core + 1]) - first)
+    mover, first_event = int(cores.mover[core]), int(cores.first_event[core])
+    events = range(int(cores.first_event[core + 1]) - first_event)
     after = {event: numbers for event in events}
     if mover < 2:
       own = _moved(split, mover, numbers[mover])
@@ -53,7 +70,7 @@ def sample_entries(split: Split, choice: random.Random) -> float:
       }
     going_on, ended = [], False
     for event, lists in after.items():
-      target = int(cores.event_core[first + event])
+      target = int(cores.event_core[first_event + event])
       if cores.mover[target] != TERMINAL:
         going_on.append(event)
       elif cores.returns[target].any():
@@ -70,7 +87,7 @@ def sample_entries(split: Split, choice: random.Random) -> float:
       lists if player == mover else _viewed(split, player, lists, event)
       for player, lists in enumerate(after[event])
     ]
-    core = int(cores.event_core[first + event])
+    core = int(cores.event_core[first_event + event])
 
 
 def _moved(split: Split, player: int, numbers: _Numbers) -> dict[int, _Numbers]:

@@ -149,7 +149,7 @@ def build_treeplex(
   infoset_of_action = np.repeat(np.arange(num_infosets), num_actions)
   placed = np.zeros(1 + len(infoset_of_action), np.int64)
   placed[0] = root
-  depth = _depths(parents, infoset_of_action)
+  depth = infoset_depths(np.append(-1, infoset_of_action)[parents])
 
   position = np.zeros(num_infosets, np.int64)
   first_sequence = np.zeros(num_infosets, np.int64)
@@ -202,10 +202,14 @@ def _state_order(parents: Int64s, states: Int64s) -> tuple[Int64s, Int64s, Int64
   return parents, state, first_parent[state]
 
 
-def _depths(parents: Int64s, infoset_of_action: Int64s) -> Int64s:
-  """Returns the number of the player's infosets above each infoset."""
-  depths = [0] * len(parents)
-  for infoset, parent in enumerate(parents.tolist()):
-    if parent:
-      depths[infoset] = depths[infoset_of_action[parent - 1]] + 1
-  return np.array(depths, np.int64)
+def infoset_depths(above: Int64s) -> Int64s:
+  """Returns the number of a player's infosets above each of its infosets, given the nearest one above, or -1."""
+  depths = np.zeros(len(above), np.int64)
+  some = np.flatnonzero(above >= 0)
+  ancestors = above[some]
+  while len(some):
+    depths[some] += 1
+    ancestors = above[ancestors]
+    goes_on = ancestors >= 0
+    some, ancestors = some[goes_on], ancestors[goes_on]
+  return depths
