@@ -1,10 +1,10 @@
-r"""Compares CFR in private moves form, Monte Carlo CFR and exp-a-spiel on dark hex with 3x3 cells, two of them known.
+r"""Compares CFR in private moves form, Monte Carlo CFR and exp-a-spiel on phantom tic-tac-toe after two known moves.
 
     python examples/phantom_race.py
     python examples/phantom_race.py --exp_a_spiel=dcfr.csv --picture=docs/phantom_race.png
 
-The first stone of each player is in a corner, and both know it. `examples/phantom_race.cpp` says how to build and run
-exp-a-spiel, which has this game for tests. Its file has iterations, processor seconds and exploitability.
+Player 0 has a corner, player 1 the center, and both know it. `examples/phantom_race.cpp` says how to build and run
+exp-a-spiel on this game. Its file has iterations, processor seconds and exploitability.
 """
 
 from results import draws, pyplot, save, start, writable
@@ -23,33 +23,34 @@ _EXP_A_SPIEL = flags.DEFINE_string("exp_a_spiel", "", "results of exp-a-spiel; e
 _PICTURE = flags.DEFINE_string(
   "picture", "results/phantom_race.png", "file of the picture; empty for none"
 )
-_GAME = "start_at(history=0;8,game=dark_hex(board_size=3))"
+_GAME = "start_at(history=0;4,game=phantom_ttt())"
 # The cell of the opponent's stone, which each player knows.
-_KNOWN = 8, 0
+_KNOWN = 4, 0
+_OTHER = "DCFR of exp-a-spiel"
 
 Curve = list[tuple[int, float, float]]
 
 
 def main() -> None:
   picture = writable(_PICTURE.value) if _PICTURE.value else None
-  game = spiel_cfr.games.compile_private_moves_game(_GAME, unknown_cells, infostate="history")
+  game = spiel_cfr.games.compile_private_moves_game(_GAME, unknown_cells)
   print(f"{game}\n\n| solver | iterations | processor seconds | exploitability |\n|{' --- |' * 4}")
   curves = {
     name: measured(name, make)
     for name, make in {
+      "CFR+": lambda: spiel_cfr.CFRPlusSolver(game),
       "DCFR": lambda: spiel_cfr.DCFRSolver(game),
-      "PCFR+": lambda: spiel_cfr.PCFRPlusSolver(game),
       "outcome sampling": lambda: spiel_cfr.OutcomeSamplingSolver(game, engine="states", seed=0),
     }.items()
   }
   if _EXP_A_SPIEL.value:
     with open(_EXP_A_SPIEL.value, newline="") as file:
-      curves["exp-a-spiel"] = [
+      curves[_OTHER] = [
         (int(iteration), float(seconds), float(exploitability))
         for iteration, seconds, exploitability in csv.reader(file)
       ]
-    for row in curves["exp-a-spiel"]:
-      report("exp-a-spiel", *row)
+    for row in curves[_OTHER]:
+      report(_OTHER, *row)
   if picture is not None:
     draw(curves, picture)
 

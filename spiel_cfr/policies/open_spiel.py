@@ -321,16 +321,17 @@ def _known_names(
   Raises:
     PolicyError: OpenSpiel has several names for an infoset, and the table has different distributions for them.
   """
-  if not len(names) or names[0] in table or compiled.open_spiel_version is None:
+  if not len(names) or names[0] in table or not _has_other_names(compiled):
     return names
   states = compiled.first_states(player)
-  if not compiled.view.names_infostates or _open_spiel_name(states[0]) not in table:
+  if _open_spiel_name(states[0]) not in table:
     return names
   choice = random.Random(0)
   for place in range(0, len(states), -(-len(states) // _COMPARED)):
-    name = _open_spiel_name(states[place])
+    state = states[place]
+    name = _open_spiel_name(state)
     for _ in range(_TRIES):
-      other = other_state(compiled.view, states[place], choice)
+      other = other_state(compiled.view, state, choice)
       alias = name if other is None else _open_spiel_name(other)
       if alias == name or name not in table or alias not in table:
         continue
@@ -341,6 +342,14 @@ def _known_names(
           f"policy plays {first} and {second} there. Compile a game whose players see what the policy does."
         )
   return map(_open_spiel_name, states)
+
+
+def _has_other_names(compiled: CompiledGame) -> bool:
+  """Returns whether the names of a game's infosets are others than OpenSpiel's."""
+  try:
+    return compiled.view.names_infostates
+  except (errors.NoStatesError, errors.FileFormatError):
+    return False
 
 
 def _open_spiel_name(state: Any) -> str:
