@@ -92,6 +92,7 @@ def test_help_in_a_plain_install(name):
         ("lower_bound", ["--policies=0", "--episodes=99", "--evaluation_episodes=9"], "| kuhn, 3"),
         ("mccfr", ["--game=kuhn_poker", "--seconds=0.01"], "external_linear"),
         ("n_players", ["--games=0", "--iterations=9"], "| Kuhn, 3 players | EFR |"),
+        ("phantom_race", ["--seconds=0.01"], "| outcome sampling | 1 |"),
         ("phantom_ttt", ["--game=dark_hex(num_rows=2,num_cols=3)", "--history"], "520"),
         ("refining", ["--target=9999", "--iterations=9"], "| at once | 22,464 |"),
         ("restarts", ["--games=0", "--scale=0.01", "--rounds=1"], "| restarted CFR |"),

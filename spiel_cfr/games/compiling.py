@@ -28,6 +28,7 @@ from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostat
 from spiel_cfr.games.openspiel.state_checks import warn_of_doubts
 from spiel_cfr.games.openspiel.walk import enumerate_game
 from spiel_cfr.games.private_moves import private_moves_game
+from spiel_cfr.games.private_moves.rectangles import Rectangles
 from spiel_cfr.games.vector import vector_game
 from spiel_cfr.games.vector.typed_tree import PUBLIC_TREE, restored
 from spiel_cfr.poker import public_game
@@ -144,11 +145,18 @@ def _in_private_moves_form(
   progress: bool,
   too_large: errors.GameTooLargeError,
 ) -> private_moves_game.PrivateMovesGame:
-  """Compiles in private moves form; raises `too_large` if the game does not fit it, or gains little."""
+  """Compiles in private moves form.
+
+  Raises:
+    ImperfectRecallError: infostates forget. Those of `infostate="history"` don't, and then the game may fit.
+    GameTooLargeError: the game does not fit the form, or gains little: `too_large`.
+  """
   try:
     compiled = private_moves_game.compile_view(
       view, max_worlds, max_bytes, progress, max_core_histories=max_nodes
     )
+  except errors.ImperfectRecallError as refused:
+    raise refused from too_large
   except (errors.UnsupportedGameError, errors.GameTooLargeError) as refused:
     raise too_large from refused
   if compiled.num_terminals <= _LEAST_HISTORIES_PER_CORE_HISTORY * compiled.num_core_histories:
@@ -180,7 +188,9 @@ def estimate_size(
   return estimate_view(GameView(loaded, action_filter, infostate=infostate), seconds)
 
 
-def load_compiled_game(path: str | os.PathLike[str]) -> EnumeratedGame | vector_game.VectorGame:
+def load_compiled_game(
+  path: str | os.PathLike[str],
+) -> EnumeratedGame | vector_game.VectorGame | private_moves_game.PrivateMovesGame:
   """Reads a game that `CompiledGame.save` has written.
 
   Raises:
@@ -192,6 +202,8 @@ def load_compiled_game(path: str | os.PathLike[str]) -> EnumeratedGame | vector_
     if header["payoff_form"] == PUBLIC_TREE:
       facts = facts_of(header)
       return vector_game.VectorGame(facts, restored(arrays, facts))
+    if header["payoff_form"] == Rectangles.form:
+      return private_moves_game.restored(header, arrays, facts_of(header))
     return from_file(header, arrays)
   # A valid checksum does not mean that `save` wrote the file.
   except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:

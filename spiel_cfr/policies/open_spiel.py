@@ -1,7 +1,8 @@
 """Conversion between behavioral form and OpenSpiel's policies."""
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import random
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,11 +14,14 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.openspiel.other_states import other_state
 from spiel_cfr.policies import forms
 
 PolicyDict = dict[str, dict[int, float]]
 # The largest difference from 1 of the sum of probabilities at an infoset.
 _TOLERANCE = 1e-6
+# The numbers of infosets, and of random states of each, by which two kinds of names are compared.
+_COMPARED, _TRIES = 200, 10
 
 
 @runtime_checkable
@@ -124,7 +128,8 @@ def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
 
       - an OpenSpiel policy, in Python or in C++;
       - a mapping from infostates to mappings from actions to probabilities, or to lists of (action, probability);
-        missing actions have probability 0;
+        missing actions have probability 0. If the game was compiled with `infostate`, the names may be those or
+        OpenSpiel's, at all of whose states in an infoset the policy must be the same;
       - a bot that provides its policy;
       - a solver, or a result of `solve` and similar functions;
       - a list or tuple of these, one a player, each for its player's infosets.
@@ -193,10 +198,12 @@ def read_entries(compiled: CompiledGame, policy: AnyPolicy, player: int) -> Floa
   infostates = compiled.infostates[player]
   if isinstance(policy, open_spiel_policy.TabularPolicy):
     array = policy.action_probability_array
-    rows = np.array(
-      [_find(policy.state_lookup.__getitem__, key) for key in _names(compiled, policy, player)],
-      np.int64,
-    )
+    lookup = policy.state_lookup
+    names = _known_names(
+      compiled, player, _names(compiled, policy, player), lookup,
+      lambda name: enumerate(array[lookup[name]]),
+    )  # fmt: skip
+    rows = np.array([_find(lookup.__getitem__, key) for key in names], np.int64)
     try:
       entries: Float64s = np.asarray(
         array[np.repeat(rows, compiled.num_actions[player]), compiled.actions[player]], np.float64
@@ -213,7 +220,8 @@ def read_entries(compiled: CompiledGame, policy: AnyPolicy, player: int) -> Floa
     # Each call copies the whole table.
     policy = policy.policy_table()
   if isinstance(policy, Mapping):
-    distributions = (_find(policy.__getitem__, key) for key in infostates)
+    names = _known_names(compiled, player, infostates, policy, policy.__getitem__)
+    distributions = (_find(policy.__getitem__, key) for key in names)
   elif isinstance(policy, pyspiel.Policy):
     distributions = (policy.get_state_policy(state) for state in compiled.first_states(player))
   elif isinstance(policy, open_spiel_policy.Policy):
@@ -229,13 +237,7 @@ def read_entries(compiled: CompiledGame, policy: AnyPolicy, player: int) -> Floa
   counts = compiled.num_actions[player].tolist()
   actions = iter(compiled.actions[player].tolist())
   for distribution, count, infostate in zip(distributions, counts, infostates, strict=True):
-    try:
-      chances = {int(action): float(chance) for action, chance in dict(distribution).items()}
-    except (TypeError, ValueError, OverflowError):
-      raise errors.PolicyError(
-        f"At infostate {infostate!r} the policy has {distribution!r} instead of a probability for "
-        "each action."
-      ) from None
+    chances = _chances(distribution, infostate)
     legal = [next(actions) for _ in range(count)]
     result += [chances.pop(action, 0.0) for action in legal]
     illegal = sorted(action for action, chance in chances.items() if chance)
@@ -245,6 +247,17 @@ def read_entries(compiled: CompiledGame, policy: AnyPolicy, player: int) -> Floa
         "game's action filter may have removed them."
       )
   return np.array(result, np.float64)
+
+
+def _chances(distribution: Any, infostate: str) -> dict[int, float]:
+  """Returns action -> probability for an entry of a policy."""
+  try:
+    return {int(action): float(chance) for action, chance in dict(distribution).items()}
+  except (TypeError, ValueError, OverflowError):
+    raise errors.PolicyError(
+      f"At infostate {infostate!r} the policy has {distribution!r} instead of a probability for "
+      "each action."
+    ) from None
 
 
 def call_bot(method: Callable[..., Any], state: Any, *more: Any) -> Any:
@@ -280,13 +293,67 @@ def _bot_policy(bot: pyspiel.Bot, state: Any) -> Any:
 
 def _names(
   compiled: CompiledGame, policy: open_spiel_policy.TabularPolicy, player: int
-) -> Iterable[str]:
+) -> Sequence[str]:
   """Returns a tabular policy's names of a player's infosets, in order of discovery."""
   kind, infostates = policy.game_type, compiled.infostates[player]
   if kind is None or kind.dynamics != pyspiel.GameType.Dynamics.SIMULTANEOUS:
     return infostates
   # OpenSpiel's turn-based version puts a line before the simultaneous game's names.
   return [infostate.partition("\n")[2] for infostate in infostates]
+
+
+def _known_names(
+  compiled: CompiledGame,
+  player: int,
+  names: Sequence[str],
+  table: Container[str],
+  entry: Callable[[str], Any],
+) -> Iterable[str]:
+  """Returns the names of a player's infosets that a table has: those of the game, or else OpenSpiel's.
+
+  Args:
+    compiled: the game.
+    player: the player.
+    names: the names of the game.
+    table: the names of the table.
+    entry: returns the distribution of a name of the table.
+
+  Raises:
+    PolicyError: OpenSpiel has several names for an infoset, and the table has different distributions for them.
+  """
+  if not len(names) or names[0] in table or not _has_other_names(compiled):
+    return names
+  states = compiled.first_states(player)
+  if _open_spiel_name(states[0]) not in table:
+    return names
+  choice = random.Random(0)
+  for place in range(0, len(states), -(-len(states) // _COMPARED)):
+    state = states[place]
+    name = _open_spiel_name(state)
+    for _ in range(_TRIES):
+      other = other_state(compiled.view, state, choice)
+      alias = name if other is None else _open_spiel_name(other)
+      if alias == name or name not in table or alias not in table:
+        continue
+      first, second = (_chances(entry(each), each) for each in (name, alias))
+      if any(abs(first.get(a, 0.0) - second.get(a, 0.0)) > _TOLERANCE for a in first | second):
+        raise errors.PolicyError(
+          f"The infostates {name!r} and {alias!r} are one infoset of {compiled.name} as it was compiled, but the "
+          f"policy plays {first} and {second} there. Compile a game whose players see what the policy does."
+        )
+  return map(_open_spiel_name, states)
+
+
+def _has_other_names(compiled: CompiledGame) -> bool:
+  """Returns whether the names of a game's infosets are others than OpenSpiel's."""
+  try:
+    return compiled.view.names_infostates
+  except (errors.NoStatesError, errors.FileFormatError):
+    return False
+
+
+def _open_spiel_name(state: Any) -> str:
+  return str(state.information_state_string())
 
 
 def _name(compiled: CompiledGame, row: int) -> str:

@@ -10,13 +10,17 @@ from typing import Any
 
 import numpy as np
 import private_moves_games
+import pyspiel
 import pytest
+from open_spiel.python import policy as open_spiel_policy
 from private_moves_games import PrivateMovesGame
 
 import spiel_cfr
 from spiel_cfr import errors
+from spiel_cfr._util import files
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games import WorldKeys, compile_private_moves_game
+from spiel_cfr.games.compiled import enumerated_game
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.private_moves import (
@@ -37,6 +41,11 @@ _GAMES = {
   "dark hex 2x2": ("dark_hex(num_rows=2,num_cols=2)", None),
   "dark hex 2x2, observations": ("dark_hex(num_rows=2,num_cols=2)", "history"),
   "dark hex 2x3": ("dark_hex(num_rows=2,num_cols=3)", "history"),
+  "battleship": (
+    "battleship(board_height=2,board_width=2,num_shots=2,ship_sizes=[1],ship_values=[1.0])",
+    None,
+  ),
+  "goofspiel": ("goofspiel(imp_info=True,num_cards=3,points_order=descending)", None),
   "abrupt dark hex 2x2": ("dark_hex(num_rows=2,num_cols=2,gameversion=adh)", None),
 }
 _SEEDS = range(8)
@@ -254,6 +263,75 @@ def test_solvers_and_games_are_copied_and_kept(tmp_path):
     assert "infosets in private moves form" in str(verdict)
 
 
+@pytest.mark.parametrize("name", ["Leduc", "dark hex 2x3"])
+def test_files_hold_the_game(name, tmp_path):
+  game, path = _pair(name)[1], tmp_path / "game.npz"
+  game.save(path)
+  loaded = spiel_cfr.load_compiled_game(path)
+  assert repr(loaded) == repr(game)
+  assert loaded.digest == game.digest
+  assert loaded.infostates == game.infostates
+  found = [spiel_cfr.CFRPlusSolver(each) for each in (game, loaded)]
+  for solver in found:
+    solver.run(5)
+  assert np.array_equal(*(solver.average_probabilities() for solver in found))
+  loaded.save(tmp_path / "again.npz")
+  assert (tmp_path / "again.npz").read_bytes() == path.read_bytes()
+
+
+def test_files_of_games_without_names_are_refused(tmp_path):
+  for refused in (
+    _random_pair(0)[1],
+    compile_private_moves_game(
+      "kuhn_poker", infostate=lambda state, _: state.information_state_string()
+    ),
+  ):
+    with pytest.raises(errors.UnsupportedGameError, match="no names of infosets"):
+      refused.save(tmp_path / "game.npz")
+
+
+_LEDUC_FORGERIES = {
+  "legal": ("0.legal", 0, 10**6, "lists of actions"),
+  "parent": ("1.parent", 5, 10**6, "after their parents"),
+  "opponent": ("0.opponent_sequence", 3, 10**6, "opponents"),
+  "path of an infoset": ("0.chance_path", 3, 10**6, "paths of chance"),
+  "path": ("chance_before", 0, 0, "begin at the root"),
+  "class of an entry": ("0.entries", 0, 0, "rows have classes"),
+  "large class of an entry": ("1.entries", 0, 10**6, "rows have classes"),
+  "class": ("0.classes", 3, 10**6, "sequences have classes"),
+  "row": ("0.row_end", 1, 10**6, "rows end"),
+  "last row": ("0.row_end", -1, 10**6, "entries are those of rows"),
+  "rows": ("rows", (1, 0), 10**6, "rectangles have rows"),
+  "payoff": ("payoffs", 0, np.nan, "finite"),
+  "actions": ("actions", slice(None), 9, "ascend"),
+  "large actions": ("actions", slice(None), slice(100, None), "actions are the game's"),
+}
+
+
+@pytest.mark.parametrize("forgery", _LEDUC_FORGERIES)
+def test_forged_files_are_refused(forgery, tmp_path):
+  name, place, value, message = _LEDUC_FORGERIES[forgery]
+  path = tmp_path / "game.npz"
+  _pair("Leduc")[1].save(path)
+  header, arrays = files.read(path, enumerated_game.KIND, enumerated_game.FORMAT)
+  array = arrays[name]
+  array[place] = np.arange(100, 100 + len(array)) if isinstance(value, slice) else value
+  files.write(path, header.pop("kind"), header.pop("format"), header, arrays)
+  with pytest.raises(errors.FileFormatError, match=message):
+    spiel_cfr.load_compiled_game(path)
+
+
+def test_a_file_of_another_game_is_noticed_when_its_states_are(tmp_path):
+  path = tmp_path / "game.npz"
+  _pair("Leduc")[1].save(path)
+  header, arrays = files.read(path, enumerated_game.KIND, enumerated_game.FORMAT)
+  arrays["chance_action"][:] = 10**6
+  files.write(path, header.pop("kind"), header.pop("format"), header, arrays)
+  loaded = spiel_cfr.load_compiled_game(path)
+  with pytest.raises(errors.FileFormatError, match="other actions"):
+    list(loaded.infostates[0])
+
+
 @pytest.mark.parametrize("observes", ["tensors", "strings", "states"])
 @pytest.mark.parametrize("name", ["Leduc", "abrupt dark hex 2x2"])
 def test_all_kinds_of_policies_are_judged_alike(name, observes):
@@ -282,6 +360,54 @@ def test_compile_game_chooses_the_form_where_histories_are_too_many():
   assert found.num_states == 104_229
   with pytest.raises(errors.GameTooLargeError):
     spiel_cfr.compile_game(game, infostate="history", max_nodes=2_000, vector_form=False)
+
+
+def test_compile_game_says_how_a_large_game_of_players_who_forget_fits():
+  with pytest.raises(errors.ImperfectRecallError, match='infostate="history"'):
+    spiel_cfr.compile_game("dark_hex(num_rows=2,num_cols=3)", max_nodes=2_000)
+
+
+def _by_open_spiel_names(view: GameView, policy: Any) -> Any:
+  """Returns a policy by OpenSpiel's information state strings, given one by the names of a view."""
+  return {
+    state.information_state_string(): policy[view.infostate(state)]
+    for state, _ in view.states()
+    if state.current_player() >= 0
+  }
+
+
+@pytest.mark.parametrize("form", [0, 1], ids=["listed", "private"])
+def test_policies_are_read_by_the_game_s_names_and_by_open_spiel_s(form):
+  game = _pair("dark hex 2x3")[form]
+  solver = spiel_cfr.CFRPlusSolver(game)
+  solver.run(20)
+  policy = solver.average_policy_dict()
+  table = _by_open_spiel_names(game.view, policy)
+  assert len(table) > game.num_infosets
+  assert spiel_cfr.nash_conv(game, table) == spiel_cfr.nash_conv(game, policy)
+  verdict = spiel_cfr.judge(game, [table, policy])
+  assert verdict.nash_conv == pytest.approx(solver.nash_conv(), abs=1e-12)
+  # Players of the game don't see the number of moves, the third line.
+  for name in table:
+    if int(name.split("\n")[2]) % 2:
+      table[name] = dict.fromkeys(table[name], 1 / len(table[name]))
+  with pytest.raises(errors.PolicyError, match="are one infoset"):
+    spiel_cfr.nash_conv(game, table)
+
+
+def test_open_spiel_s_tables_are_read_under_other_names():
+  game = "dark_hex(num_rows=2,num_cols=2)"
+  table = open_spiel_policy.TabularPolicy(pyspiel.load_game(game))
+  private = compile_private_moves_game(game, infostate="history")
+  uniform = evaluate.evaluate(private, forms.sequence_form(private, forms.uniform(private)))
+  assert spiel_cfr.nash_conv(private, table) == pytest.approx(uniform.nash_conv, abs=1e-12)
+
+
+def test_players_of_another_observation_type_see_the_number_of_moves():
+  game = "dark_hex(num_rows=2,num_cols=2,obstype=reveal-numturns)"
+  private = compile_private_moves_game(game)
+  assert private.num_infosets > _pair("dark hex 2x2, observations")[1].num_infosets
+  _assert_alike(spiel_cfr.compile_game(game, vector_form=False), private)
 
 
 @pytest.mark.parametrize(
@@ -358,6 +484,57 @@ def test_a_flawed_game_is_refused_or_right_with_any_keys(flaw, seed):
   except errors.UnsupportedGameError:
     return
   _assert_alike(spiel_cfr.compile_game(game, vector_form=False), private)
+
+
+_LIES = {
+  "no core": (lambda _: 0, lambda state, player: state.observation_string(player)),
+  "nothing seen": (str, lambda *_: 0),
+  "the other's cards": (str, lambda state, player: state.observation_string(1 - player)),
+  "half a core": (
+    lambda state: len(state.history()),
+    lambda state, player: state.observation_string(player),
+  ),
+}
+
+
+@pytest.mark.parametrize("lie", _LIES)
+@pytest.mark.parametrize("game", ["leduc_poker", "dark_hex(num_rows=2,num_cols=2)"])
+def test_keys_that_lie_are_refused(lie, game):
+  core, seen = _LIES[lie]
+  with pytest.raises(errors.PrivateMovesError, match=r"\[\d*(, \d+)*\].*a lie"):
+    compile_private_moves_game(game, infostate="history", keys=WorldKeys(core, seen, "a lie"))
+
+
+@pytest.mark.parametrize(
+  "seen",
+  [
+    pytest.param(lambda *_: [], id="not hashable"),
+    pytest.param(lambda *_: 1 / 0, id="an exception"),
+    pytest.param(lambda: 0, id="no arguments"),
+  ],
+)
+def test_keys_that_fail_are_named(seen):
+  for keys in (WorldKeys(str, seen, ""), WorldKeys(seen, _KEYS.seen, "")):
+    with pytest.raises(errors.UnsupportedGameError, match="can't be walked"):
+      compile_private_moves_game("kuhn_poker", keys=keys)
+
+
+def test_a_chance_node_of_many_outcomes_is_refused_soon(monkeypatch):
+  monkeypatch.setattr(private_moves_games, "_WIDTH", 2_000)
+  games = (PrivateMovesGame(seed, depth=2) for seed in range(100))
+  game = next(each for each in games if each.mover(0, 0) == private_moves_games.CHANCE)
+  with pytest.raises(errors.GameTooLargeError, match="1,000 worlds"):
+    compile_private_moves_game(game, keys=_KEYS, max_worlds=1_000)
+
+
+def test_far_too_many_worlds_are_foreseen(monkeypatch):
+  monkeypatch.setattr(worlds, "_ESTIMATE_FROM", 10)
+  compiled = functools.partial(
+    compile_private_moves_game, "dark_hex(num_rows=2,num_cols=3)", infostate="history"
+  )
+  assert compiled(max_worlds=1_797).num_infosets == 2_508
+  with pytest.raises(errors.GameTooLargeError, match="by an estimate"):
+    compiled(max_worlds=500)
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ _GAMES = (
   ("leduc_poker", True),
   ("liars_dice(numdice=2,dice_sides=2)", True),
 )
+_PRIVATE_MOVES = ("kuhn_poker", "dark_hex(num_rows=2,num_cols=2)")
 _SOLVERS: dict[str, Callable[[Any], Any]] = {
   "cfr+": spiel_cfr.CFRPlusSolver,
   "averages": lambda game: spiel_cfr.FullWidthSolver(
@@ -257,6 +258,9 @@ class Games(Kind):
     for name, vector_form in _GAMES:
       path = folder / "whole.npz"
       spiel_cfr.compile_game(name, vector_form=vector_form).save(path)
+      self.contents.append(path.read_bytes())
+    for name in _PRIVATE_MOVES:
+      spiel_cfr.games.compile_private_moves_game(name, infostate="history").save(path)
       self.contents.append(path.read_bytes())
 
   def spoil(self, rng: random.Random) -> pathlib.Path:

@@ -12,7 +12,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -44,10 +44,11 @@ def without_lost_view(attributes: dict[str, Any]) -> dict[str, Any]:
   return attributes
 
 
-def view_of_string(game: CompiledGame) -> GameView:
+def view_of_string(game: CompiledGame, infostate: Literal["history"] | None = None) -> GameView:
   """Returns the view of the game that OpenSpiel loads from a compiled game's string; see `CompiledGame.view`."""
   try:
-    view = GameView(loading.load_game(game.game_string))
+    loaded = loading.load_game(game.game_string, names_infostates=infostate is None)
+    view = GameView(loaded, infostate=infostate)
   except errors.GameError as error:
     raise errors.NoStatesError(
       "This needs the states of the game, which stayed behind when its arrays were pickled or written to a "

@@ -121,6 +121,11 @@ class GameView:
     return self._infostate is not None
 
   @property
+  def has_own_histories(self) -> bool:
+    """True if infostates are the player's own observations and actions, see `OwnHistory`."""
+    return self._infostate == "history"
+
+  @property
   def is_whole(self) -> bool:
     """True if the view shows OpenSpiel's game unchanged."""
     changes = (self.action_filter, self._infostate, self._returns, self.possible_only or None)

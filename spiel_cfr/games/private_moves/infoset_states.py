@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
+import pyspiel
 
 from spiel_cfr._numba.arrays import Int32s, Int64s, Integers
 from spiel_cfr.games.openspiel.game_view import GameView
+from spiel_cfr.games.vector.public_tree import wrong_game_error
 
 _BATCH = 4096
 _T = TypeVar("_T")
@@ -84,7 +86,11 @@ class InfosetStates:
     return {name: value for name, value in vars(self).items() if name not in cached}
 
   def states(self, view: GameView, player: int, infosets: Int64s) -> list[Any]:
-    """Returns a state of each of some infosets of a player."""
+    """Returns a state of each of some infosets of a player.
+
+    Raises:
+      FileFormatError: the histories, which are from a file, are not of the view's game.
+    """
     own = self.players[player]
     moves = [[], [], self._chance_moves(own.chance_path[infosets])]
     moves[player] = self._moves(player, own.parent[infosets])
@@ -92,9 +98,14 @@ class InfosetStates:
     result = []
     for history in zip(*moves, strict=True):
       state, remaining = view.new_initial_state(), [iter(own) for own in history]
-      for _ in range(sum(map(len, history))):
-        # Chance is player -1, and the last of the three.
-        state.apply_action(next(remaining[state.current_player()]))
+      try:
+        for _ in range(sum(map(len, history))):
+          # Chance is player -1, and the last of the three.
+          state.apply_action_with_legality_check(next(remaining[state.current_player()]))
+      except (IndexError, StopIteration, pyspiel.SpielError) as error:
+        raise wrong_game_error(state) from error
+      if state.current_player() != player:
+        raise wrong_game_error(state)
       result.append(state)
     return result
 

@@ -93,7 +93,7 @@ def check_infostates(view: GameView, keys: WorldKeys) -> None:
       return [action for action, _ in view.chance_outcomes(state)]
     return view.legal_actions(state)
 
-  queue = collections.deque([(view.new_initial_state(), Memory())])
+  queue, room = collections.deque([(view.new_initial_state(), Memory())]), SHORT
   for _ in range(SHORT):
     if not queue:
       return
@@ -101,8 +101,10 @@ def check_infostates(view: GameView, keys: WorldKeys) -> None:
     check_length(state)
     if not state.is_terminal():
       memory = checks.arrive(state, memory)
-      mover = state.current_player()
-      queue += [(state.child(move), checks.after(memory, mover, move)) for move in moves_of(state)]
+      # A state may have millions of chance outcomes.
+      mover, moves = state.current_player(), moves_of(state)[:room] if room else []
+      room -= len(moves)
+      queue += [(state.child(move), checks.after(memory, mover, move)) for move in moves]
   for _ in range(RANDOM):
     state, memory = view.new_initial_state(), Memory()
     while not state.is_terminal():

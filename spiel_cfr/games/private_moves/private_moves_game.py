@@ -1,22 +1,26 @@
 """Games in private moves form: two treeplexes, and rectangles of sequences for the payoffs."""
 
-import collections
 import dataclasses
 import functools
 import hashlib
-import random
-from collections.abc import Sequence
-from typing import Any
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr._util import arguments, memory
+from spiel_cfr._numba.arrays import Float64s, Int64s, require
+from spiel_cfr._util import arguments, files, memory
 from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.enumerated_game import view_of_string, without_lost_view
+from spiel_cfr.games.compiled.enumerated_game import (
+  FORMAT,
+  KIND,
+  view_of_string,
+  without_lost_view,
+)
 from spiel_cfr.games.compiled.game_facts import GameFacts, walked_facts
 from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel import loading
@@ -29,6 +33,7 @@ from spiel_cfr.games.openspiel.game_size import (
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
 from spiel_cfr.games.openspiel.infoset_features import Float32s, tensor_size
 from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE
+from spiel_cfr.games.private_moves import saved_game
 from spiel_cfr.games.private_moves.core_histories import ROOT, CoreHistories, walk_core_histories
 from spiel_cfr.games.private_moves.cores import Split, split
 from spiel_cfr.games.private_moves.infoset_states import InfosetStates, OfInfosets, PlayerInfosets
@@ -38,8 +43,8 @@ from spiel_cfr.games.private_moves.shared_rectangles import SharedRectangles
 from spiel_cfr.games.private_moves.subgames import SharedSubgames
 from spiel_cfr.games.private_moves.trunk import Cut, choose_cut
 from spiel_cfr.games.private_moves.world_checks import check_worlds
-from spiel_cfr.games.private_moves.world_keys import WorldKeys, candidates
-from spiel_cfr.games.private_moves.worlds import TERMINAL, Worlds, find_worlds
+from spiel_cfr.games.private_moves.world_keys import WorldKeys, candidates, checked
+from spiel_cfr.games.private_moves.worlds import TERMINAL, Worlds, find_worlds, sample_worlds
 from spiel_cfr.games.sequence_form.treeplex import Placement, build_treeplex
 
 DEFAULT_MAX_WORLDS = 2_000_000
@@ -66,10 +71,15 @@ class PrivateMovesGame(CompiledGame):
     states: InfosetStates,
     found: CoreHistories,
     shared: SharedSubgames | None,
-    view: GameView,
+    view: GameView | Literal["history"] | None,
   ) -> None:
-    """Lays the game out, given the histories of infosets, the result of the walk, and subgames if they are shared."""
-    self._states, self.view = states, view
+    """Lays the game out, given the histories of infosets, the result of the walk, and subgames if they are shared.
+
+    `view` is the view of the game that was walked, or the `infostate` of a view that is made when it is asked for.
+    """
+    self._states, self._own_histories = states, view == "history"
+    if isinstance(view, GameView):
+      self.view, self._own_histories = view, view.has_own_histories
     self.num_core_histories = found.num_core_histories
     places, root, first_infoset = list[Placement](), 0, 0
     for player in _PLAYERS:
@@ -86,7 +96,33 @@ class PrivateMovesGame(CompiledGame):
   @functools.cached_property
   def view(self) -> GameView:
     """View of the game that was walked; see `CompiledGame.view`."""
-    return view_of_string(self)
+    return view_of_string(self, "history" if self._own_histories else None)
+
+  def save(self, path: str | os.PathLike[str]) -> None:
+    """Writes the game to a file, without the names of infosets: OpenSpiel's states have them.
+
+    Raises:
+      UnsupportedGameError: the names are a function of the caller, OpenSpiel can't load the game from its string, or
+        the game has shared subgames.
+      OSError: the file can't be written.
+    """
+    if not isinstance(self._payoff, Rectangles):
+      raise errors.UnsupportedGameError(
+        f"{self} has shared subgames, and such games are not saved: compile it again."
+      )
+    saved_game.check_names(self.view)
+    header = dataclasses.asdict(self.facts) | {
+      "payoff_form": Rectangles.form,
+      "num_players": 2,
+      "num_core_histories": self.num_core_histories,
+      "own_histories": self._own_histories,
+    }
+    own = np.split(self.all_action_sequences, [len(self.actions[0])])
+    roots = [tree.root for tree in self.treeplexes]
+    places = [np.append(0, sequences - root) for sequences, root in zip(own, roots, strict=True)]
+    files.write(
+      path, KIND, FORMAT, header, saved_game.to_arrays(self._states, self._payoff, places)
+    )
 
   def __getstate__(self) -> dict[str, Any]:
     """Leaves out the view of a game that OpenSpiel can't load again."""
@@ -192,20 +228,8 @@ def is_chosen_by_default(view: GameView, max_worlds: int) -> bool:
     return False
   if estimate_view(view, ESTIMATE_SECONDS).states > _MOST_HISTORIES:
     return False
-  keys, choice = candidates(view.game)[0], random.Random(0)
-  met: collections.Counter[Any] = collections.Counter()
   try:
-    state = view.new_initial_state()
-    for _ in range(_SAMPLED_STATES):
-      if state.is_terminal():
-        state = view.new_initial_state()
-      seen = (keys.seen(state, player) for player in _PLAYERS)
-      met[keys.core(state), state.current_player(), *seen] += 1
-      if state.is_chance_node():
-        moves = [action for action, _ in view.chance_outcomes(state)]
-      else:
-        moves = view.legal_actions(state)
-      state.apply_action(choice.choice(moves))
+    met = sample_worlds(view, candidates(view.game)[0], _SAMPLED_STATES)
   except pyspiel.SpielError:
     return False
   return estimate_classes(met) < max_worlds
@@ -320,12 +344,26 @@ def _walked(
   return PrivateMovesGame(facts, states, found, shared, view)
 
 
+def restored(header: Mapping[str, Any], arrays: files.Arrays, facts: GameFacts) -> PrivateMovesGame:
+  """Returns the game of a file's header and arrays.
+
+  Raises:
+    KeyError, ValueError: `PrivateMovesGame.save` does not write such a file.
+  """
+  states, found = saved_game.from_arrays(arrays, facts.num_distinct_actions)
+  count, own_histories = header["num_core_histories"], header["own_histories"]
+  require(type(own_histories) is bool, "own_histories is true or false")
+  require(type(count) is int and 0 < count <= facts.num_terminals, "core histories are counted")
+  found = found._replace(num_core_histories=count)
+  return PrivateMovesGame(facts, states, found, None, "history" if own_histories else None)
+
+
 def _find(
   view: GameView, keys: WorldKeys | None, max_worlds: int, max_bytes: int, progress: bool
 ) -> tuple[Worlds, Split]:
   """Returns worlds and their split, by the given keys or by the first candidates that fit."""
   refused = []
-  for candidate in candidates(view.game) if keys is None else [keys]:
+  for candidate in candidates(view.game) if keys is None else [checked(keys)]:
     try:
       check_infostates(view, candidate)
       worlds = find_worlds(view, candidate, max_worlds, max_bytes, progress)

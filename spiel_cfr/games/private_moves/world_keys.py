@@ -9,6 +9,8 @@ import dataclasses
 from collections.abc import Callable, Hashable
 from typing import Any, TypeAlias
 
+from spiel_cfr.games.openspiel.answers import guarded
+
 CoreKey: TypeAlias = Callable[[Any], Hashable]
 SeenKey: TypeAlias = Callable[[Any, int], Hashable]
 
@@ -31,6 +33,16 @@ class WorldKeys:
 
   def __str__(self) -> str:
     return self.name
+
+
+def checked(keys: WorldKeys) -> WorldKeys:
+  """Returns keys that raise an UnsupportedGameError with the history where given ones raise, or are not hashable."""
+  return WorldKeys(guarded(keys.core, _hashable), guarded(keys.seen, _hashable), keys.name)
+
+
+def _hashable(_: Any, key: Any) -> Any:
+  hash(key)
+  return key
 
 
 def _board(state: Any) -> Hashable:

@@ -6,6 +6,7 @@ that the others are alike, and raises `PrivateMovesError` with two histories if 
 
 import collections
 import dataclasses
+import random
 from collections.abc import Hashable
 from typing import Any
 
@@ -18,6 +19,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr._util import memory
 from spiel_cfr.games.openspiel.answers import cannot_be_walked
+from spiel_cfr.games.openspiel.game_size import estimate_classes
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import ReturnsCheck
 from spiel_cfr.games.private_moves.world_keys import WorldKeys
@@ -31,6 +33,9 @@ _MOVERS = {
   int(pyspiel.PlayerId.TERMINAL): TERMINAL,
 }
 _CHECK_EVERY = 1 << 12
+# With more worlds than this, their number is estimated from this many states of random histories. A game is refused if
+# it has over `_CERTAINLY` times as many worlds as allowed by the estimate.
+_ESTIMATE_FROM, _SAMPLED_STATES, _CERTAINLY = 100_000, 20_000, 2
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -119,8 +124,8 @@ def find_worlds(
     UnsupportedGameError: a state has no legal action or an unknown player, or raises an exception.
     InvalidPayoffError: see `ReturnsCheck`.
   """
-  search = _Search(view, keys)
-  before = memory.resident_bytes()
+  search = _Search(view, keys, max_worlds)
+  before, is_estimated = memory.resident_bytes(), False
   bar = tqdm.tqdm(
     desc="finding worlds", unit=" worlds", unit_scale=True, delay=1.0, leave=False,
     disable=None if progress else True,
@@ -129,11 +134,11 @@ def find_worlds(
     while search.queue:
       search.expand()
       count = len(search.numbers)
-      if count > max_worlds:
-        raise errors.GameTooLargeError(
-          f"The game has more than {max_worlds:,} worlds by these keys: {keys}. Choose smaller parameters, or raise "
-          "the limit if there is the time (about 30 microseconds a world)."
-        )
+      if count > _ESTIMATE_FROM and not is_estimated:
+        is_estimated = True
+        estimate = estimate_classes(sample_worlds(view, keys, _SAMPLED_STATES))
+        if estimate > _CERTAINLY * max_worlds:
+          raise _too_many(keys, max_worlds, f": {estimate:z.1e} or more by an estimate")
       if count - bar.n >= _CHECK_EVERY:
         if memory.resident_bytes() - before > max_bytes:
           raise errors.GameTooLargeError(
@@ -147,11 +152,36 @@ def find_worlds(
   return result
 
 
+def sample_worlds(view: GameView, keys: WorldKeys, count: int) -> collections.Counter[Any]:
+  """Returns how often the worlds of a number of states are met on random histories."""
+  choice, state = random.Random(0), view.new_initial_state()
+  met: collections.Counter[Any] = collections.Counter()
+  for _ in range(count):
+    if state.is_terminal():
+      state = view.new_initial_state()
+    seen = (keys.seen(state, player) for player in (0, 1))
+    met[keys.core(state), state.current_player(), *seen] += 1
+    if state.is_chance_node():
+      moves = [action for action, _ in view.chance_outcomes(state)]
+    else:
+      moves = view.legal_actions(state)
+    state.apply_action(choice.choice(moves))
+  return met
+
+
+def _too_many(keys: WorldKeys, max_worlds: int, number: str = "") -> errors.GameTooLargeError:
+  return errors.GameTooLargeError(
+    f"The game has more than {max_worlds:,} worlds{number}, by these keys: {keys}. Choose smaller parameters, or raise "
+    "the limit if there is the time (about 30 microseconds a world)."
+  )
+
+
 class _Search:
   """The worlds found so far, and a queue of states whose moves are still to be followed."""
 
-  def __init__(self, view: GameView, keys: WorldKeys) -> None:
+  def __init__(self, view: GameView, keys: WorldKeys, max_worlds: int) -> None:
     self._view, self._keys, self._check = view, keys, ReturnsCheck(view)
+    self._max_worlds = max_worlds
     self.numbers: dict[tuple[int, int, int], int] = {}
     self._cores: dict[Hashable, int] = {}
     self._seen: tuple[dict[Hashable, int], dict[Hashable, int]] = ({}, {})
@@ -182,6 +212,9 @@ class _Search:
       for action, chance in zip(moves, chances, strict=True):
         self._probability.append(chance)
         self._target.append(self._visit(self._view.child(state, action)))
+        # A single state may have millions of chance outcomes.
+        if len(self.numbers) > self._max_worlds:
+          raise _too_many(self._keys, self._max_worlds)
     except (errors.SpielCFRError, MemoryError):
       raise
     except Exception as problem:
