@@ -134,7 +134,7 @@ class PokerSolution:
 
 
 @typed
-def save_solution(solver: Any, path: str | os.PathLike[str]) -> PokerSolution:
+def save_solution(solver: Solver, path: str | os.PathLike[str]) -> PokerSolution:
   """Writes the average policy of a solver of a poker game, with the values of all hands.
 
   The values take as long as some tens of iterations: 0.2 s for a turn of 2,271 public states.

@@ -112,7 +112,12 @@ class FromFunction(Schedule):
   function: Callable[[Float64s], Float64s]
 
   def __call__(self, iterations: Int64s) -> Float64s:
-    return self.function(iterations.astype(np.float64))
+    try:
+      return np.asarray(self.function(iterations.astype(np.float64)), np.float64)
+    except (TypeError, ValueError) as error:
+      raise errors.ArgumentError(
+        f"{self.function!r} must return a number for each iteration, given an array of iterations: {error}"
+      ) from error
 
 
 @dataclasses.dataclass(frozen=True)

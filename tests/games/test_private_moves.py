@@ -522,7 +522,7 @@ def test_keys_that_fail_are_named(seen):
 def test_a_chance_node_of_many_outcomes_is_refused_soon(monkeypatch):
   monkeypatch.setattr(private_moves_games, "_WIDTH", 2_000)
   games = (PrivateMovesGame(seed, depth=2) for seed in range(100))
-  game = next(each for each in games if each.mover(0, 0) == private_moves_games.CHANCE)
+  game = next(each for each in games if each.mover(0, 0, 0) == private_moves_games.CHANCE)
   with pytest.raises(errors.GameTooLargeError, match="1,000 worlds"):
     compile_private_moves_game(game, keys=_KEYS, max_worlds=1_000)
 

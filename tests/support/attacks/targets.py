@@ -143,6 +143,20 @@ def _stable_solver(holder: Any) -> Any:
   return spiel_cfr.StablePredictiveCFRSolver(kuhn(), horizon=10, steps="paper")
 
 
+@functools.cache
+def _river_solver() -> Any:
+  river = spiel_cfr.poker.ranges.endgame("AA,KK", "QQ,JJ", board="2c3c4c7h8d", pot=200, stack=200)
+  game = spiel_cfr.poker.compile_public_game(river, spiel_cfr.poker.few_bets)
+  result = spiel_cfr.DCFRSolver(game)
+  result.run(3)
+  return result
+
+
+def _solution_file(holder: Any) -> str:
+  spiel_cfr.poker.save_solution(_river_solver(), "plain.solution")
+  return "plain.solution"
+
+
 def _cut() -> Any:
   return spiel_cfr.search.public_states(kuhn()).natural_cut()
 
@@ -198,6 +212,12 @@ _PLAIN: dict[str, dict[str, Callable[[Any], Any]]] = {
   "certificates.Certificate.save": {"path": lambda holder: "plain_certificate.json"},
   "certificates.Interval.total": {"intervals": lambda holder: [_entry().value]},
   "exploitation.SafeExploiter.observe": {"history": lambda holder: [0, 1, 0, 0]},
+  "poker.load_solution": {"path": _solution_file},
+  "poker.save_solution": {
+    "solver": lambda holder: _river_solver(),
+    "path": lambda holder: "plain.solution",
+  },
+  "poker.PokerSolution.save": {"path": lambda holder: "plain.solution"},
   "poker.parse_range": {"text": lambda holder: "AA,KK:0.5"},
   "referee.head_to_head": {"policies": lambda holder: {"one": solver(), "other": solver("cfr")}},
   "search.Subgame": {
@@ -209,4 +229,5 @@ _PLAIN: dict[str, dict[str, Callable[[Any], Any]]] = {
 _HOLDERS: dict[str, Callable[[], Any]] = {
   "Certificate": lambda: spiel_cfr.certify(kuhn(), solver()),
   "Interval": lambda: _entry().value,
+  "PokerSolution": lambda: spiel_cfr.poker.PokerSolution.of(_river_solver()),
 }
