@@ -40,6 +40,10 @@ class Published:
     half = Fraction(1, 10**9) if not decimals else Fraction(1, 2 * 10**decimals)
     return Interval(number - half, number + half)
 
+  def agrees_with(self, value: Interval) -> bool:
+    """Returns whether the published number may be a number within bounds."""
+    return self.interval.low <= value.high and value.low <= self.interval.high
+
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
@@ -106,8 +110,7 @@ class Entry:
     """True if all published values agree with ours; None without published values, or without a value."""
     if not self.published or self.value is None:
       return None
-    ranges = [each.interval for each in self.published]
-    return all(low <= self.value.high and self.value.low <= high for low, high in ranges)
+    return all(each.agrees_with(self.value) for each in self.published)
 
 
 def compile_entry(game: str, infostate: Literal["history"] | None = None) -> CompiledGame:

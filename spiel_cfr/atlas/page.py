@@ -158,6 +158,8 @@ def _notes(entry: Entry) -> list[str]:
       f"extensive-form correlated equilibria have a welfare of at most {entry.efce_bound:z.9g}"
     )
   for each in entry.published:
-    verdict = "agrees" if entry.agrees else "does not agree"
-    result.append(f"{each.source}: {each.value}, which {verdict}")
+    verdict = ""
+    if entry.value is not None:
+      verdict = ", which agrees" if each.agrees_with(entry.value) else ", which does not agree"
+    result.append(f"{each.source}: {each.value}{verdict}")
   return [f"- `{entry.game}`: {text}." for text in result]

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.history_list import NONE
 from spiel_cfr.search.gadgets import GADGETS
 from spiel_cfr.search.game_search import GameSearch, SearchLimits
 from spiel_cfr.search.lookahead import Found, Front, LeafValues
@@ -82,10 +81,13 @@ class BeliefSearch(GameSearch):
     """
     segment, history = self._root(), state.history()
     while True:
-      histories, node = segment.tree.histories, segment.path(history)[-1]
-      if histories.infoset[node] != NONE:
+      leaves = {each.number for each in segment.lookahead.leaves}
+      path = segment.path(history)
+      reached = [number for number in segment.tree.state_of[path].tolist() if number in leaves]
+      if not reached:
         break
-      segment = self._below(segment, int(segment.tree.state_of[node]))
+      segment = self._below(segment, reached[0])
+    histories, node = segment.tree.histories, path[-1]
     begin = int(histories.first_entry[histories.infoset[node]])
     span = slice(begin, begin + int(histories.num_actions[histories.infoset[node]]))
     entries = segment.lookahead.sides[self._player].entries

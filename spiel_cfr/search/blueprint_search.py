@@ -174,5 +174,8 @@ class BlueprintSearch(GameSearch):
       found = error
     except errors.PolicyError as error:
       found = error
+    if isinstance(found, errors.SpielCFRError):
+      # A traceback would keep the histories that were walked.
+      found = found.with_traceback(None)
     self._found[place] = found
     return found

@@ -8,7 +8,7 @@ import abc
 import copy
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -69,10 +69,6 @@ class ForestTree(SearchTree):
     Args:
       numbers: int64 (public states,). The indices of the public states.
     """
-
-  @abc.abstractmethod
-  def public_state_of(self, state: Any) -> PublicState:
-    """Returns the public state of a state of OpenSpiel; raises ArgumentError if the state belongs to none."""
 
   @property
   @abc.abstractmethod

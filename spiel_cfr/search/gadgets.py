@@ -125,7 +125,7 @@ def find_gadget(gadget: Any, *, picks: bool = True, iterates: bool = False) -> G
     raise errors.ArgumentError(
       f"gadget must be one of {', '.join(GADGETS)}, or a Gadget, not {arguments.shortened(gadget)}."
     )
-  if not picks and gadget.front == "pick":
+  if not picks and gadget.front not in ("deal", "choice"):
     raise errors.ArgumentError(
       "Over vectors of hands, and with leaf values, the gadget is 'follow', 'resolving' or 'unsafe', or a Gadget whose "
       "front is 'choice' or 'deal': the opponent can't pick a private state there."

@@ -140,14 +140,14 @@ def resolve(
     solver = tree.solver
   arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
   subgame_solver = SubgameSolver(solver, iterations)
-  front = find_gadget(gadget, picks=tree.picks, iterates=not subgame_solver.is_linear_program)
+  chosen = find_gadget(gadget, picks=tree.picks, iterates=not subgame_solver.is_linear_program)
   start = tree.entries(blueprint)
   todo = [
     (searcher, level)
     for searcher in searchers
     for level in _levels(tree, searcher, continual, states)
   ]
-  saved = _Checkpoint(checkpoint, tree, start, todo, (repr(front), solver, iterations))
+  saved = _Checkpoint(checkpoint, tree, start, todo, (repr(chosen), solver, iterations))
   result, steps = saved.read()
   latest: Blueprint | None = None
   with DeferredInterrupt(swallow=True) as interrupt:
@@ -160,7 +160,7 @@ def resolve(
       latest, step = search_step(
         latest,
         level,
-        front,
+        chosen,
         subgame_solver,
         keeps_gains=tree.trades_margins,
         # A checkpoint contains only whole steps.
@@ -228,15 +228,17 @@ class _Checkpoint:
       return self._start.copy(), []
     header, arrays = files.read(self._path, _KIND, _FORMAT)
     try:
-      if header["run"] != self._run:
-        raise errors.CheckpointMismatchError(
-          f"{self._path} belongs to another game or blueprint, or to other arguments. Give another file, or delete it."
-        )
-      entries, steps = arrays["entries"], [SearchStep(*step) for step in header["steps"]]
+      run, entries = header["run"], arrays["entries"]
+      steps = [SearchStep(*step) for step in header["steps"]]
+    except (KeyError, TypeError) as error:
+      raise errors.FileFormatError(f"{self._path} is not a {_KIND}: {error}.") from error
+    if run != self._run:
+      raise errors.CheckpointMismatchError(
+        f"{self._path} belongs to another game or blueprint, or to other arguments. Give another file, or delete it."
+      )
+    try:
       require_array(entries, "entries", np.float64, len(self._start))
-    except (KeyError, TypeError, ValueError) as error:
-      if isinstance(error, errors.SpielCFRError):
-        raise
+    except ValueError as error:
       raise errors.FileFormatError(f"{self._path} is not a {_KIND}: {error}.") from error
     return entries, steps
 

@@ -107,6 +107,11 @@ class RiverTree(SearchTree):
       result.append(game.view.named(state, player))
     return result
 
+  def public_state_of(self, state: Any) -> PublicState:
+    raise errors.UnsupportedGameError(
+      "Over vectors of hands, rivers are not found by states of OpenSpiel. public_states(game)[number] is a river."
+    )
+
   def states(self, number: int) -> Iterable[Any]:
     raise errors.UnsupportedGameError(
       "Over vectors of hands no histories are listed. Use private_states, beliefs and private_values."

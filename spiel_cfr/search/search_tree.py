@@ -277,6 +277,10 @@ class SearchTree(Sequence[PublicState]):
     """Raises ArgumentError if this form of game does not support the arguments of `resolve`."""
 
   @abc.abstractmethod
+  def public_state_of(self, state: Any) -> PublicState:
+    """Returns the public state of a state of OpenSpiel; raises ArgumentError if the state belongs to none."""
+
+  @abc.abstractmethod
   def described(self, number: int) -> str:
     """Returns a description of a public state for its `repr`."""
 

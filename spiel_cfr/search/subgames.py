@@ -105,7 +105,7 @@ class SubgameSolution:
     values: by player, float64 (private states,). The counterfactual value of each private state: the expected payoff,
       less half of the constant to which returns sum, times the probability that chance and the other player's range
       lead there. Each player plays a best response to the other's strategy. With bounds, the searcher plays its own
-      strategy.
+      strategy. With leaf values, these are averages over all iterations.
   """
 
   strategies: Float64s
@@ -202,11 +202,11 @@ class Subgame:
     return self._tree.cut_out([self._begin(gadget, limits)], gadget).game
 
   def solve(self, solver: str | None = None, iterations: int = 1000) -> SubgameSolution:
-    """Solves the subgame.
+    """Solves the subgame. Margins are not checked; `resolve` and the bots check them.
 
     Args:
       solver: "lp" for a linear program, or a name in `catalogue.SOLVERS`. The default is "lp" for listed histories and
-        "dcfr" in vector form. With leaf values, the solver is always PCFR+.
+        "dcfr" in vector form. None with leaf values, where the solver is always PCFR+.
       iterations: the number of iterations of an iterative solver.
 
     Raises:
@@ -216,6 +216,10 @@ class Subgame:
     arguments.positive_integer(iterations, "iterations")
     tree = self._tree
     if self._leaf_values is not None:
+      if solver is not None:
+        raise errors.ArgumentError(
+          f"With leaf_values the solver is always PCFR+: leave solver out, which is {arguments.shortened(solver)}."
+        )
       return self._solve_to_leaves(self._leaf_values, iterations)
     if solver is None:
       solver = tree.solver
