@@ -110,18 +110,21 @@ class Solution(SolvedPolicy, Evaluated):
     if game.is_two_player_constant_sum:
       low, high = self.value_bounds
       off = max(0.0, high - low) / 2
-      value = f"{_certain(self.value, off)} for player 0, at most {off:z.1e} off"
+      last = "value", f"{_certain(self.value, off)} for player 0, at most {off:z.1e} off"
     else:
       play = self if self.correlated_gap is None else self.correlated_gap
-      value = ", ".join(f"{expected:z.6g}" for expected in play.expected_values)
-    rows = {
-      "game": str(game),
-      "solver": f"{_name(self.solver)}: {self.why}",
-      "stopped": f"{_REASONS[self.reason]}, after {self.iterations:,} iterations and {self.seconds:z.3g} s",
-      "certified": self._gap(),
-      "value": value,
-    }
-    return "\n".join(f"{name:<10} {text}" for name, text in rows.items())
+      last = "payoffs", ", ".join(f"{expected:z.6g}" for expected in play.expected_values)
+    rows = [
+      ("game", str(game)),
+      ("solver", f"{_name(self.solver)}: {self.why}"),
+      (
+        "stopped",
+        f"{_REASONS[self.reason]}, after {self.iterations:,} iterations and {self.seconds:z.3g} s",
+      ),
+      ("certified", self._gap()),
+      last,
+    ]
+    return "\n".join(f"{name:<10} {text}" for name, text in rows)
 
 
 def _certain(value: float, off: float) -> str:

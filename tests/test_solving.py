@@ -177,7 +177,7 @@ def test_the_kind_of_equilibrium_is_named():
   assert f"extensive-form correlated equilibrium to {gap:.2e}" in str(solution)
   assert "NashConv" not in str(solution)
   # Of the play, not of the product of averages.
-  assert f"value      {solution.correlated_gap.expected_values[0]:.6g}, " in str(solution)
+  assert f"payoffs    {solution.correlated_gap.expected_values[0]:.6g}, " in str(solution)
   solution = spiel_cfr.solve("kuhn_poker(players=3)", iterations=10)
   assert solution.equilibrium == "Nash equilibrium"
   assert f"certified  NashConv {solution.nash_conv:.2e}" in str(solution)

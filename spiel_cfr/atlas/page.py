@@ -20,8 +20,9 @@ assert entry.num_infosets == (468, 468)
 ```
 
 Reference numbers to check a solver against. Values and NashConv have proven bounds, by
-[certificates](theory/certificates.md). Payoffs are in the games' units. `entry.load()` is the game for OpenSpiel,
-`entry.compile()` for this library.
+[certificates](theory/certificates.md). The atlas keeps the bounds; a certificate of a small game is made by
+`spiel_cfr.certify(entry.game, spiel_cfr.solve_lp(entry.game)).save("game.json")`. Payoffs are in the games' units.
+`entry.load()` is the game for OpenSpiel, `entry.compile()` for this library.
 
 ## How to cite
 
