@@ -61,7 +61,7 @@ less than a second, the largest some minutes each. An interrupted run continues 
 
 ## Games that are missing
 
-- phantom_ttt and dark_hex(board_size=3): [private moves](private_moves.md) has their numbers.
+- Abrupt phantom_ttt and dark_hex(board_size=3): [private moves](private_moves.md) has their numbers.
 - negotiation: OpenSpiel samples its chance moves inside the game, so that no exact numbers exist.
 - tiny_bridge_4p: about 10^10 histories, and no compact form.
 - Games of perfect information, which need no equilibrium.
