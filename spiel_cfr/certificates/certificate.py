@@ -156,6 +156,10 @@ def certify(
   if compiled.num_players == 2 and found.constant_sum is not None:
     first, second = found.best_responses
     value = Interval(found.constant_sum.low - second.high, first.high)
+    if value.low > value.high:
+      raise errors.UnsupportedGameError(
+        f"The payoffs of {compiled.name} don't sum to its constant_sum, {compiled.constant_sum:zg}: compile it again."
+      )
   return Certificate(
     compiled,
     probabilities,

@@ -48,9 +48,10 @@ class Rake:
     Raises:
       UnsupportedGameError: all hands tie, so that no payoff says how large the pots are.
     """
-    result = []
+    result, shows = [], any(node.kind is Kind.SHOWDOWN for node in nodes)
     for node in nodes:
-      if not node.children and not node.payoff:
+      # Where every showdown is a tie, showdowns are listed as folds.
+      if not node.children and not node.payoff and not shows:
         raise errors.UnsupportedGameError(
           "On this board every showdown is a tie, so that the size of its pots is unknown: compile it without rake."
         )

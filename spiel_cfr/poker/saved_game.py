@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Int64s, require
+from spiel_cfr._numba.arrays import Int64s, require, require_array
 from spiel_cfr._util import files
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
@@ -16,7 +17,7 @@ from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.betting_tree import DEALT, BettingNode, Kind
 from spiel_cfr.poker.boards import Board, list_boards
-from spiel_cfr.poker.deal import NUM_SUITS, Deal
+from spiel_cfr.poker.deal import NUM_SUITS, Deal, find_deal
 from spiel_cfr.poker.hand_tree import hand_tree
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.rake import RakedReturns
@@ -101,10 +102,11 @@ def from_file(header: Mapping[str, Any], arrays: files.Arrays) -> PublicGame:
   Raises:
     ValueError, LookupError, TypeError, ArithmeticError, SpielCFRError: the file is not from `to_file`.
   """
+  loaded = loading.load_game(header["game"])
   deal = _deal(header["deal"], arrays["reaches"])
   nodes = _nodes(deal, arrays)
+  _check_game(loaded, deal, nodes[0].player)
   tree = hand_tree(deal, nodes, _boards(deal, arrays))
-  loaded = loading.load_game(header["game"])
   view = GameView(loaded, KeptActions(deal, nodes), infostate=StreetNames.of(deal))
   if tree.is_raked:
     view = view.with_returns(RakedReturns.of(nodes, deal))
@@ -112,6 +114,24 @@ def from_file(header: Mapping[str, Any], arrays: files.Arrays) -> PublicGame:
   if game.digest != header["game_sha256"]:
     raise errors.FileFormatError("its game has another digest than the game that was saved.")
   return game
+
+
+def _check_game(game: pyspiel.Game, deal: Deal, player: int) -> None:
+  """Checks that the deck is that of OpenSpiel's game, and that a player decides there after the moves of the deal."""
+  deck = [
+    (own.num_ranks, own.num_suits, own.hand_size, own.one_action) for own in (find_deal(game), deal)
+  ]
+  require(deck[0] == deck[1], "the deck is the game's")
+  has = deal.reaches > 0
+  require(has.any(axis=1), "both players have hands")
+  first = deal.hands[int(np.argmax(has[0]))].tolist()
+  apart = [number for number in np.flatnonzero(has[1]) if not {*deal.hands[number]} & {*first}]
+  require(len(apart) > 0, "some hands share no card")
+  state = game.new_initial_state()
+  for action in deal.actions(first, deal.hands[apart[0]].tolist()):
+    require(not state.is_terminal() and action in state.legal_actions(), "moves are legal")
+    state.apply_action(action)
+  require(state.current_player() == player, "the player of the first node is to move")
 
 
 def _deal(fields: Mapping[str, Any], reaches: npt.NDArray[Any]) -> Deal:
@@ -123,7 +143,10 @@ def _deal(fields: Mapping[str, Any], reaches: npt.NDArray[Any]) -> Deal:
   require(hand_size in (1, 2), "a hand has one or two cards")
   hands = cards.all_hands(num_ranks * num_suits, hand_size, board)
   require(reaches.shape == (len(PLAYERS), len(hands)), "every hand has a reach")
-  require(np.isfinite(reaches) & (reaches >= 0), "reaches are not negative")
+  require(np.isfinite(reaches) & (reaches >= 0) & (reaches <= 1), "reaches are probabilities")
+  path, streets = fields["path"], fields["streets"]
+  require([type(number) is int for number in (*path, *streets)], "moves and streets are integers")
+  require([1 <= own <= num_ranks * num_suits for own in streets], "streets have cards")
   return Deal(
     num_ranks,
     num_suits,
@@ -131,12 +154,18 @@ def _deal(fields: Mapping[str, Any], reaches: npt.NDArray[Any]) -> Deal:
     reaches,
     board,
     bool(fields["one_action"]),
-    tuple(fields["path"]),
-    tuple(fields["streets"]),
+    tuple(path),
+    tuple(streets),
   )
 
 
 def _nodes(deal: Deal, arrays: files.Arrays) -> list[BettingNode]:
+  count = len(arrays["node.kind"])
+  for name in ("parent", "move", "level", "player"):
+    require_array(arrays[f"node.{name}"], name, np.int64, count)
+  for name in ("payoff", "rake"):
+    require_array(arrays[f"node.{name}"], name, np.float64, count)
+    require(np.isfinite(arrays[f"node.{name}"]), "payoffs are finite")
   parents, moves = arrays["node.parent"].tolist(), arrays["node.move"].tolist()
   columns = [arrays[f"node.{name}"].tolist() for name in ("kind", *_OF_NODES)]
   nodes = [
@@ -167,9 +196,14 @@ def _nodes(deal: Deal, arrays: files.Arrays) -> list[BettingNode]:
 def _boards(deal: Deal, arrays: files.Arrays) -> list[Board]:
   columns = [arrays[f"board.{name}"].tolist() for name in _OF_BOARDS]
   counts, public = arrays["board.counts"].tolist(), arrays["board.cards"].tolist()
-  narrow = [arrays[f"board.{name}"] for name in _OF_HANDS]
-  require([own.dtype == np.int32 for own in narrow], "hands are numbers of 32 bits")
-  flat = [own.astype(np.int64) for own in narrow]
+  chances = arrays["board.probability"]
+  require((chances > 0) & (chances <= 1), "boards have probabilities")
+  num_hands = int(arrays["board.counts"].sum())
+  for name in _OF_HANDS:
+    require_array(arrays[f"board.{name}"], name, np.int32, num_hands)
+  flat = [arrays[f"board.{name}"].astype(np.int64) for name in _OF_HANDS]
+  deck = deal.num_ranks * deal.num_suits
+  require([0 <= card < deck for card in public], "cards are those of the deck")
   require((flat[0] >= 0) & (flat[0] < len(deal.hands)), "hands are those of the deal")
   sizes = list(itertools.accumulate(deal.streets, initial=len(deal.board)))
   boards: list[Board] = []
@@ -192,4 +226,5 @@ def _boards(deal: Deal, arrays: files.Arrays) -> list[Board]:
     boards.append(
       Board(dealt, level, probability, hands, strengths, infosets, reaches, parent, copies)
     )
+  require(first_card == len(public), "cards are those of boards")
   return boards

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, require
+from spiel_cfr._numba.arrays import Float64s, require, require_array
 from spiel_cfr._util import arguments, files
 from spiel_cfr._util.doors import typed
 from spiel_cfr._util.environment import versions
@@ -177,9 +177,18 @@ def load_solution(path: str | os.PathLike[str]) -> PokerSolution:
       for number, following in enumerate(values.following)
       if following
     }
-    source = str(header["source"])
+    source = header["source"]
+    require(isinstance(source, str), "the source is a string")
   # A file with a right checksum may come from another program, with anything in it.
-  except (errors.SpielCFRError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+  except (
+    errors.SpielCFRError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    TypeError,
+    ValueError,
+  ) as error:
     raise errors.FileFormatError(f"{path} is not a {KIND}: {error}") from error
   return PokerSolution(game, HandValues(game.tree, game.layout, steps, after), source)
 
@@ -189,9 +198,11 @@ def _read_after(values: HandValues, number: int, arrays: files.Arrays) -> AfterB
   chances = len(values.street(number).chances)
   wins = arrays[f"{number}.wins"]
   first, second = (arrays[f"{number}.{player}.values"] for player in PLAYERS)
-  shapes = [(2, chances, len(own)) for own in hands]
-  require([first.shape, second.shape] == shapes, "every chance node has values")
-  require(wins.shape == tuple(map(len, hands)), "every pair of hands has an equity")
+  for values_of_hands, own in zip((first, second), hands, strict=True):
+    require_array(values_of_hands, "values", np.float32, 2, chances, len(own))
+    require(np.isfinite(values_of_hands), "values are finite")
+  require_array(wins, "wins", np.float32, *map(len, hands))
+  require((wins >= 0) & (wins <= 1), "equities are probabilities")
   return AfterBoard((first, second), wins)
 
 
