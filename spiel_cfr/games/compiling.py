@@ -85,7 +85,7 @@ def compile_game(
     raise errors.ArgumentError(
       f'infostate must be "history" or a function of state and player, not {infostate!r}.'
     )
-  loaded = loading.load_game(game, names_infostates=infostate is None)
+  loaded = loading.load_game(game, needs_strings=infostate is None)
   if infostate is None and vector_form is not False and public_game.is_chosen_by_default(loaded):
     return public_game.compile_public_game(loaded, action_filter)
   view = GameView(loaded, action_filter, infostate=infostate)
@@ -184,7 +184,7 @@ def estimate_size(
     ArgumentError: `seconds` is not positive.
   """
   seconds = arguments.positive_number(seconds, "seconds")
-  loaded = loading.load_game(game, names_infostates=infostate is None)
+  loaded = loading.load_game(game, needs_strings=infostate is None)
   return estimate_view(GameView(loaded, action_filter, infostate=infostate), seconds)
 
 

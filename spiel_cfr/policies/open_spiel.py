@@ -347,7 +347,7 @@ def _known_names(
 def _has_other_names(compiled: CompiledGame) -> bool:
   """Returns whether the names of a game's infosets are others than OpenSpiel's."""
   try:
-    return compiled.view.names_infostates
+    return compiled.view.has_own_names
   except (errors.NoStatesError, errors.FileFormatError):
     return False
 

@@ -103,7 +103,7 @@ def read_blueprint(histories: HistoryTree, blueprint: PolicyReader) -> tuple[Flo
   legal, above = np.concatenate(histories.actions), histories.infoset_of_entry
   entries, unknown = 1 / histories.num_actions[above], np.zeros(len(histories.owner), bool)
   policy = blueprint.policy
-  if isinstance(policy, CompiledTabularPolicy) and not policy.compiled_game.view.names_infostates:
+  if isinstance(policy, CompiledTabularPolicy) and not policy.compiled_game.view.has_own_names:
     names = itertools.chain(*histories.names)
     rows = np.array([policy.state_lookup.get(name, NONE) for name in names])
     unknown = rows == NONE

@@ -138,7 +138,7 @@ def test_a_random_game_is_the_same_in_both_forms(seed, zero_sum):
 
 def _shared(game: Any, depth: int, infostate: Any = None, keys: Any = None) -> Any:
   """Returns a game with subgames that are shared after some moves."""
-  view = GameView(loading.load_game(game, names_infostates=infostate is None), infostate=infostate)
+  view = GameView(loading.load_game(game, needs_strings=infostate is None), infostate=infostate)
   return private_moves_game.compile_view(view, 10**4, 10**9, False, keys, depth=depth)
 
 
@@ -542,7 +542,7 @@ def test_far_too_many_worlds_are_foreseen(monkeypatch):
   [("phantom_ttt", True), ("backgammon", False), ("kuhn_poker(players=3)", False)],
 )
 def test_the_form_is_chosen_by_how_often_worlds_come_again(name, is_chosen):
-  view = GameView(loading.load_game(name, names_infostates=False))
+  view = GameView(loading.load_game(name, needs_strings=False))
   assert private_moves_game.is_chosen_by_default(view, max_worlds=2_000_000) is is_chosen
 
 

@@ -47,7 +47,7 @@ def without_lost_view(attributes: dict[str, Any]) -> dict[str, Any]:
 def view_of_string(game: CompiledGame, infostate: Literal["history"] | None = None) -> GameView:
   """Returns the view of the game that OpenSpiel loads from a compiled game's string; see `CompiledGame.view`."""
   try:
-    loaded = loading.load_game(game.game_string, names_infostates=infostate is None)
+    loaded = loading.load_game(game.game_string, needs_strings=infostate is None)
     view = GameView(loaded, infostate=infostate)
   except errors.GameError as error:
     raise errors.NoStatesError(

@@ -116,7 +116,7 @@ class GameView:
     return GameView(self.game, self.action_filter, infostate=self._infostate, returns=returns)
 
   @property
-  def names_infostates(self) -> bool:
+  def has_own_names(self) -> bool:
     """True if infostates have other names than OpenSpiel's."""
     return self._infostate is not None
 

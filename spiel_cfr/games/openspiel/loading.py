@@ -29,7 +29,7 @@ class _StuckError(Exception):
   """A game raised an exception, the cause of this error, when it was played; the message has the history."""
 
 
-def load_game(game: str | pyspiel.Game, *, names_infostates: bool = True) -> pyspiel.Game:
+def load_game(game: str | pyspiel.Game, *, needs_strings: bool = True) -> pyspiel.Game:
   """Returns a sequential game with information state strings and explicit chance.
 
   A simultaneous game becomes OpenSpiel's turn-based version of it, in which players move one after the other without
@@ -38,7 +38,7 @@ def load_game(game: str | pyspiel.Game, *, names_infostates: bool = True) -> pys
   Args:
     game: an OpenSpiel game string such as `leduc_poker(players=3)`, or a game. A game is taken without the trial of a
       string with parameters.
-    names_infostates: whether the game must have information state strings.
+    needs_strings: whether the game must have information state strings.
 
   Raises:
     ArgumentError: `game` is neither a string nor a game.
@@ -55,15 +55,15 @@ def load_game(game: str | pyspiel.Game, *, names_infostates: bool = True) -> pys
       register_python_games()
     _check_name(game.partition("(")[0])
     if CAN_FORK and ("(" in game or not _game_types()[game].default_loadable):
-      _probe(game, names_infostates)
+      _probe(game, needs_strings)
   elif not isinstance(game, pyspiel.Game):
     raise errors.ArgumentError(
       f"game must be a game string or a pyspiel.Game, not a {type(game).__name__}"
     )
   try:
     loaded = pyspiel.load_game(game) if isinstance(game, str) else game
-    sequential = _to_sequential(loaded, names_infostates)
-    _play(sequential, random.Random(0), 1, names_infostates)
+    sequential = _to_sequential(loaded, needs_strings)
+    _play(sequential, random.Random(0), 1, needs_strings)
   except errors.SpielCFRError:
     raise
   except Exception as error:
@@ -157,7 +157,7 @@ def _check_parameters(string: str) -> None:
       raise errors.GameError(f"{key} is negative")
 
 
-def _to_sequential(game: pyspiel.Game, names_infostates: bool) -> pyspiel.Game:
+def _to_sequential(game: pyspiel.Game, needs_strings: bool) -> pyspiel.Game:
   """Returns the turn-based version of a game; raises an error for kinds of games that can't be solved."""
   game_type = game.get_type()
   name = game_type.short_name
@@ -176,7 +176,7 @@ def _to_sequential(game: pyspiel.Game, names_infostates: bool) -> pyspiel.Game:
       f"{name} has one player, whose best policy needs no equilibrium; two players or more are needed. OpenSpiel's "
       "open_spiel.python.algorithms has value iteration and Q-learning for it."
     )
-  if names_infostates and not game_type.provides_information_state_string:
+  if needs_strings and not game_type.provides_information_state_string:
     history = 'infostate="history", or with ' if game_type.provides_observation_string else ""
     raise errors.NoInformationStateError(
       f"{name} has no information state strings, by which infosets are told apart. Call compile_game with {history}"
@@ -189,7 +189,7 @@ def _to_sequential(game: pyspiel.Game, names_infostates: bool) -> pyspiel.Game:
   return game
 
 
-def _play(game: pyspiel.Game, rng: random.Random, max_moves: int, names_infostates: bool) -> int:
+def _play(game: pyspiel.Game, rng: random.Random, max_moves: int, needs_strings: bool) -> int:
   """Plays at random until the end or for `max_moves`; returns the number of moves."""
   state = game.new_initial_state()
   try:
@@ -207,7 +207,7 @@ def _play(game: pyspiel.Game, rng: random.Random, max_moves: int, names_infostat
         actions = [action for action, chance in state.chance_outcomes() if chance > 0]
       else:
         actions = state.legal_actions()
-        if names_infostates:
+        if needs_strings:
           state.information_state_string(state.current_player())
       if not actions:
         raise errors.GameError(f"{game} has no legal action after {state.history()}")
@@ -219,10 +219,10 @@ def _play(game: pyspiel.Game, rng: random.Random, max_moves: int, names_infostat
     raise _StuckError(f"after the history [{state.history_str()}], {_detail(error)}") from error
 
 
-def _probe(string: str, names_infostates: bool) -> None:
+def _probe(string: str, needs_strings: bool) -> None:
   """Loads and plays a game in a forked child; raises an error for a fault, or for the child's death."""
   try:
-    fault = call_in_child(lambda: _fault_of(string, names_infostates), _PROBE_SECONDS)
+    fault = call_in_child(lambda: _fault_of(string, needs_strings), _PROBE_SECONDS)
   except ChildDiedError as died:
     fault = f"it {died} when it is loaded and played on trial"
   if isinstance(fault, errors.UnsupportedGameError):
@@ -237,14 +237,14 @@ def _probe(string: str, names_infostates: bool) -> None:
     raise errors.GameParameterError(f"{_shorten(string)} can't be played: {fault}. {takes}")
 
 
-def _fault_of(string: str, names_infostates: bool) -> errors.UnsupportedGameError | str:
+def _fault_of(string: str, needs_strings: bool) -> errors.UnsupportedGameError | str:
   """Loads and plays a game; returns its fault, an empty string if there is none."""
   try:
     _check_parameters(string)
-    game = _to_sequential(pyspiel.load_game(string), names_infostates)
+    game = _to_sequential(pyspiel.load_game(string), needs_strings)
     rng, moves = random.Random(0), 0
     for _ in range(_PROBE_PLAYOUTS):
-      moves += _play(game, rng, _PROBE_MOVES - moves, names_infostates)
+      moves += _play(game, rng, _PROBE_MOVES - moves, needs_strings)
   except errors.UnsupportedGameError as unsupported:
     return unsupported
   except Exception as problem:

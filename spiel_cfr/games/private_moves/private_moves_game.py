@@ -275,7 +275,7 @@ def compile_private_moves_game(
   """
   max_worlds = arguments.positive_integer(max_worlds, "max_worlds")
   max_bytes = arguments.positive_integer(max_bytes, "max_bytes")
-  loaded = loading.load_game(game, names_infostates=infostate is None)
+  loaded = loading.load_game(game, needs_strings=infostate is None)
   view = GameView(loaded, action_filter, infostate=infostate)
   return compile_view(view, max_worlds, max_bytes, progress, keys)
 

@@ -26,7 +26,7 @@ def check_names(view: GameView) -> None:
     UnsupportedGameError: they are a function of the caller, or OpenSpiel can't load the game from its string.
   """
   problem = None
-  if view.names_infostates and not view.has_own_histories:
+  if view.has_own_names and not view.has_own_histories:
     problem = 'these are of a function: compile the game without infostate, or with "history"'
   elif not loading.can_be_loaded_again(view.game):
     problem = f"OpenSpiel can't load {view.game} from its string to make them: register the game"

@@ -98,7 +98,7 @@ class VectorGame(PublicTreeGame):
     Raises:
       UnsupportedGameError: infostates are not OpenSpiel's; files keep no other names.
     """
-    if self._view is not None and self._view.names_infostates:
+    if self._view is not None and self._view.has_own_names:
       raise errors.UnsupportedGameError(
         "The file of a game in vector form has no names of infosets, and these names are not OpenSpiel's. "
         "compile_game(game, infostate=..., vector_form=False) lists them."
@@ -180,7 +180,7 @@ def compile_vector_game(
       )
     facts, tree, view = game.facts, game.tree, game._view
   else:
-    loaded = loading.load_game(game, names_infostates=infostate is None)
+    loaded = loading.load_game(game, needs_strings=infostate is None)
     view = GameView(loaded, action_filter, infostate=infostate)
     tree = _walk(view, max_nodes, max_bytes, progress, num_processes)
     facts = walked_facts(
