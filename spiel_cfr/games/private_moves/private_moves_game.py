@@ -354,16 +354,7 @@ def restored(header: Mapping[str, Any], arrays: files.Arrays, facts: GameFacts) 
   count, own_histories = header["num_core_histories"], header["own_histories"]
   require(type(own_histories) is bool, "own_histories is true or false")
   require(type(count) is int and 0 < count <= facts.num_terminals, "core histories are counted")
-  if facts.constant_sum is not None:
-    # Payoffs are multiplied by chance's probabilities.
-    sums, scale = found.payoffs.sum(axis=0), np.abs(found.payoffs).max(initial=1.0)
-    constant = facts.constant_sum
-    require(
-      np.abs(sums) <= 1e-9 * scale
-      if not constant
-      else (sums / constant > 0) & (sums / constant <= 1 + 1e-9),
-      "payoffs sum to the constant",
-    )
+  saved_game.check_sums(found.payoffs, facts.constant_sum)
   found = found._replace(num_core_histories=count)
   return PrivateMovesGame(facts, states, found, None, "history" if own_histories else None)
 

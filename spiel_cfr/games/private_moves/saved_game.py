@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Int64s, require, require_array
+from spiel_cfr._numba.arrays import Float64s, Int64s, require, require_array
 from spiel_cfr._util import files
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
@@ -108,6 +108,17 @@ def from_arrays(
     num_core_histories=0,
   )
   return states, found
+
+
+def check_sums(payoffs: Float64s, constant_sum: float | None) -> None:
+  """Checks that payoffs, which are multiplied by chance's probabilities, sum to the constant of the game."""
+  if constant_sum is None:
+    return
+  sums = payoffs.sum(axis=0)
+  if constant_sum:
+    require((sums / constant_sum > 0) & (sums / constant_sum <= 1 + 1e-9), "payoffs sum to it")
+  else:
+    require(np.abs(sums) <= 1e-9 * np.abs(payoffs).max(initial=1.0), "payoffs sum to 0")
 
 
 def _action_lists(actions: Any, lengths: Any) -> list[tuple[int, ...]]:
