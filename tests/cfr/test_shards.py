@@ -121,6 +121,7 @@ def test_single_precision(compiled: Any) -> None:
   _check_shards(_solved(game), game, 2)
 
 
+@pytest.mark.slow
 def test_several_solvers_at_a_time() -> None:
   """A process keeps one solver at a time, and replaces it by another."""
   game = spiel_cfr.runs.shard(_game(), Here(), 2)

@@ -519,6 +519,7 @@ def test_keys_that_fail_are_named(seen):
       compile_private_moves_game("kuhn_poker", keys=keys)
 
 
+@pytest.mark.slow
 def test_a_chance_node_of_many_outcomes_is_refused_soon(monkeypatch):
   monkeypatch.setattr(private_moves_games, "_WIDTH", 2_000)
   games = (PrivateMovesGame(seed, depth=2) for seed in range(100))
