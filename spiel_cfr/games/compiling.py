@@ -25,6 +25,7 @@ from spiel_cfr.games.openspiel.game_size import (
   estimate_view,
 )
 from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostates
+from spiel_cfr.games.openspiel.perfect_recall_infostates import check_infostate
 from spiel_cfr.games.openspiel.state_checks import warn_of_doubts
 from spiel_cfr.games.openspiel.walk import enumerate_game
 from spiel_cfr.games.private_moves import private_moves_game
@@ -81,10 +82,7 @@ def compile_game(
     return game
   max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
   max_bytes = arguments.positive_integer(max_bytes, "max_bytes")
-  if infostate is not None and infostate != "history" and not callable(infostate):
-    raise errors.ArgumentError(
-      f'infostate must be "history" or a function of state and player, not {infostate!r}.'
-    )
+  check_infostate(infostate)
   loaded = loading.load_game(game, needs_strings=infostate is None)
   if infostate is None and vector_form is not False and public_game.is_chosen_by_default(loaded):
     return public_game.compile_public_game(loaded, action_filter)

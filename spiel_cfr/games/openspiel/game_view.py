@@ -14,7 +14,7 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr.games.openspiel import answers, loading
 from spiel_cfr.games.openspiel.answers import guarded
-from spiel_cfr.games.openspiel.perfect_recall_infostates import OwnHistory
+from spiel_cfr.games.openspiel.perfect_recall_infostates import OwnHistory, check_infostate
 
 # (state, its legal actions) -> the actions to keep.
 ActionFilter: TypeAlias = Callable[[Any, list[int]], list[int]]
@@ -65,6 +65,7 @@ class GameView:
     infostate: Infostates | None = None,
     returns: ReturnsFunction | None = None,
   ) -> None:
+    check_infostate(infostate)
     self.game = game
     self.action_filter = action_filter
     self.possible_only = loading.is_endgame(game)

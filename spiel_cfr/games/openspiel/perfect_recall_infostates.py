@@ -80,3 +80,11 @@ class OwnHistory:
       for name, new, old in zip(names, seen, observations, strict=True)
     )
     return added, seen
+
+
+def check_infostate(infostate: Any) -> None:
+  """Raises ArgumentError if names of infostates are neither "history" nor a function; None is OpenSpiel's strings."""
+  if infostate is not None and infostate != "history" and not callable(infostate):
+    raise errors.ArgumentError(
+      f'infostate must be "history" or a function of state and player, not {infostate!r}.'
+    )

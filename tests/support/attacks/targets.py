@@ -75,7 +75,10 @@ class Target(NamedTuple):
         function = getattr(make_holder() if make_holder else public_api.instance(owner), function)
     holder = getattr(function, "__self__", None)
     for key in (self.name.rpartition(".")[2], self.name):
-      named |= {name: make(holder) for name, make in _PLAIN.get(key, {}).items()}
+      plain = _PLAIN.get(key, {})
+      # Functions of one name may have other parameters.
+      own = set(plain) & set(inspect.signature(inspect.unwrap(function)).parameters)
+      named |= {name: plain[name](holder) for name in sorted(own)}
     return function, named
 
 
