@@ -52,7 +52,7 @@ _UNLIKELY = 1e-9
 
 
 class PrivateTree:
-  """What one player knows and does: observations and actions as nodes, parents first.
+  """A player's observations and actions as the nodes of a tree, parents first.
 
   Attributes:
     parent: list of int. The node above each node; -1 at the root.

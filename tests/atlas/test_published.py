@@ -63,7 +63,7 @@ def count_infosets(rows, columns):
   place, own_place = 5 ** np.arange(cells), 3 ** np.arange(cells)
   is_reached = np.zeros(5**cells, np.bool_)
   is_reached[0] = True
-  # 0 before it is computed, 1 for a board that nobody has won, 2 for another.
+  # By board: 0 if it is not computed yet, 1 if the game goes on, 2 if a player has won.
   kind = np.zeros(3**cells, np.int8)
   infosets = np.zeros((2, 3**cells), np.bool_)
   code, board = np.zeros(cells, np.int64), np.zeros(cells, np.int64)

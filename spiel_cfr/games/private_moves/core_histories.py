@@ -78,7 +78,7 @@ class CoreHistories(NamedTuple):
 
 
 class _Batch(NamedTuple):
-  """What some walks have found. All numbers begin at 0.
+  """Result of some walks, with all numbers from 0.
 
   Attributes:
     players: PlayerRows of each player.

@@ -9,6 +9,7 @@ rows. Then the payoff matrix is U = C_0' K C_1, and a gradient is three sparse p
 Rows hold classes of sequences, see `core_histories`. Class 0 has the sequences that are in no row.
 """
 
+import abc
 import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -103,7 +104,56 @@ def rectangle_gradient(record: RectangleGradient) -> None:
     utility[record.own_root + sequence] = by_class[own.classes[sequence]]
 
 
-class Rectangles(Payoff):
+class PairPayoff(Payoff):
+  """Payoffs of pairs of rows, in the two forms for games in private moves form."""
+
+  def __init__(self, payoffs: Float64s) -> None:
+    """Takes payoffs of both players, shape (2, columns), weighted by chance."""
+    # The kernel reads the rows and `values`; the tables of other forms stay empty.
+    none = np.zeros(0, np.uint32)
+    super().__init__(
+      PayoffArrays(NO_PLAYERS, NO_PLAYERS, none, none.reshape(0, 0), payoffs.ravel())
+    )
+
+  @property
+  @abc.abstractmethod
+  def _end(self) -> int:
+    """The number of sequences of both players, padding included."""
+
+  @property
+  def payoffs(self) -> Float64s:
+    """The payoffs of both players, weighted by chance, shape (2, columns)."""
+    return self.arrays.values.reshape(2, -1)
+
+  def _check_num_leaves(self) -> None:
+    if self.num_leaves > _MOST_LEAVES:
+      raise errors.GameTooLargeError(
+        f"This needs a list of all {self.num_leaves:,} pairs of sequences that have a payoff; {_MOST_LEAVES:,} are the "
+        "most that are listed. Solvers and evaluations that need gradients only take the game: CFR and its variants, "
+        "restarts, best responses."
+      )
+
+  @functools.cached_property
+  def _totals(self) -> tuple[Float64s, Float64s]:
+    """For each player, the sum of the absolute payoffs that each of its sequences can meet."""
+    positive = self.arrays._replace(values=np.abs(self.arrays.values))
+    result = np.zeros(self._end), np.zeros(self._end)
+    Chain(
+      self.gradient_step(player, np.ones(self._end), result[player], positive) for player in (0, 1)
+    ).run()
+    return result
+
+  def infoset_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
+    """Bounds counterfactual utilities by the sum of absolute payoffs that can follow: `infoset_scales`."""
+    return self.infoset_scales(treeplexes, player)
+
+  def sensitivity(self, treeplexes: Sequence[Treeplex], player: int) -> float:
+    """Bounds the spectral norm of the payoff matrix: the root of the largest row sum times the largest column sum."""
+    rows, columns = (float(sums.max(initial=0.0)) for sums in self._totals)
+    return float(np.sqrt(rows * columns))
+
+
+class Rectangles(PairPayoff):
   """The payoffs of a game in private moves form.
 
   Attributes:
@@ -115,17 +165,12 @@ class Rectangles(Payoff):
 
   def __init__(self, rows: tuple[Rows, Rows], payoffs: Float64s) -> None:
     """Takes the rows, and each player's payoff of each pair of sequences, shape (2, rectangles)."""
-    # The kernel reads the rows and `values`; the tables of other forms stay empty.
-    none = np.zeros(0, np.uint32)
-    super().__init__(
-      PayoffArrays(NO_PLAYERS, NO_PLAYERS, none, none.reshape(0, 0), payoffs.ravel())
-    )
+    super().__init__(payoffs)
     self.rows = rows
 
   @property
-  def payoffs(self) -> Float64s:
-    """Each player's payoff of each pair of sequences, weighted by chance, shape (2, rectangles)."""
-    return self.arrays.values.reshape(2, -1)
+  def _end(self) -> int:
+    return sum(len(rows.classes) for rows in self.rows)
 
   @property
   def _roots(self) -> tuple[int, int]:
@@ -173,12 +218,7 @@ class Rectangles(Payoff):
     Raises:
       GameTooLargeError: there are more than 20 million.
     """
-    if self.num_leaves > _MOST_LEAVES:
-      raise errors.GameTooLargeError(
-        f"This needs a list of all {self.num_leaves:,} pairs of sequences that have a payoff; {_MOST_LEAVES:,} are the "
-        "most that are listed. Solvers and evaluations that need gradients only take the game: CFR and its variants, "
-        "restarts, best responses."
-      )
+    self._check_num_leaves()
     worth = np.flatnonzero(self.payoffs[player])
     sides = [self._sequences_of(owner, worth) for owner in (player, 1 - player)]
     (own, own_sizes), (others, other_sizes) = sides
@@ -214,23 +254,3 @@ class Rectangles(Payoff):
       + members[concatenated_ranges((np.cumsum(counts) - counts)[classes], counts[classes])]
     )
     return sequences, self._row_sizes(player)[chosen]
-
-  @functools.cached_property
-  def _totals(self) -> tuple[Float64s, Float64s]:
-    """For each player, the sum of the absolute payoffs that each of its sequences can meet."""
-    end = sum(len(rows.classes) for rows in self.rows)
-    positive = self.arrays._replace(values=np.abs(self.arrays.values))
-    result = np.zeros(end), np.zeros(end)
-    Chain(
-      self.gradient_step(player, np.ones(end), result[player], positive) for player in (0, 1)
-    ).run()
-    return result
-
-  def infoset_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
-    """Bounds counterfactual utilities by the sum of absolute payoffs that can follow: `infoset_scales`."""
-    return self.infoset_scales(treeplexes, player)
-
-  def sensitivity(self, treeplexes: Sequence[Treeplex], player: int) -> float:
-    """Bounds the spectral norm of the payoff matrix: the root of the largest row sum times the largest column sum."""
-    rows, columns = (float(sums.max(initial=0.0)) for sums in self._totals)
-    return float(np.sqrt(rows * columns))

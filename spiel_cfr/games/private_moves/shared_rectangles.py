@@ -11,24 +11,21 @@ All sequences that can be in the same worlds are *copies* of one subtree. The la
 next to each other, so that one list of positions serves them all.
 """
 
-import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy  # its `sparse` is imported when it is used
 
-from spiel_cfr import errors
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, unpickled
 from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.records import Count, Doubles, Indices, Line
-from spiel_cfr._numba.steps import Chain, Step, step
-from spiel_cfr.games.payoffs.payoff import NO_PLAYERS, Payoff, PayoffArrays
+from spiel_cfr._numba.steps import Step, step
+from spiel_cfr.games.payoffs.payoff import PayoffArrays
 from spiel_cfr.games.payoffs.utility_bounds import Leaves, combined
+from spiel_cfr.games.private_moves.rectangles import PairPayoff
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
-# Largest number of leaves that `leaves` lists, of 40 bytes each.
-_MOST_LEAVES = 20_000_000
 _ONE = np.uint64(1)
 
 
@@ -190,7 +187,7 @@ def shared_gradient(record: SharedGradient) -> None:
     _scatter(own, group, subgame, by_class, record.utility)
 
 
-class SharedRectangles(Payoff):
+class SharedRectangles(PairPayoff):
   """The payoffs of a game in private moves form with shared subgames.
 
   Attributes:
@@ -216,19 +213,14 @@ class SharedRectangles(Payoff):
     treeplexes: Sequence[Treeplex],
   ) -> None:
     """Takes the attributes, and different payoffs of both players, shape (2, columns), weighted by chance."""
-    # The kernel reads the rows and `values`; the tables of other forms stay empty.
-    none = np.zeros(0, np.uint32)
-    super().__init__(
-      PayoffArrays(NO_PLAYERS, NO_PLAYERS, none, none.reshape(0, 0), payoffs.ravel())
-    )
+    super().__init__(payoffs)
     self.rows, self.subgame, self.reach = rows, subgame, reach
     self.first_rectangle, self.payoff = first_rectangle, payoff
     self._bounds = [(tree.root, tree.end) for tree in treeplexes]
 
   @property
-  def payoffs(self) -> Float64s:
-    """Different payoffs of both players, weighted by chance, shape (2, columns)."""
-    return self.arrays.values.reshape(2, -1)
+  def _end(self) -> int:
+    return self._bounds[-1][1]
 
   @property
   def num_leaves(self) -> int:
@@ -286,12 +278,7 @@ class SharedRectangles(Payoff):
     Raises:
       GameTooLargeError: there are more than 20 million.
     """
-    if self.num_leaves > _MOST_LEAVES:
-      raise errors.GameTooLargeError(
-        f"This needs a list of all {self.num_leaves:,} pairs of sequences that have a payoff; {_MOST_LEAVES:,} are the "
-        "most that are listed. Solvers and evaluations that need gradients only take the game: CFR and its variants, "
-        "restarts, best responses."
-      )
+    self._check_num_leaves()
     before_cut = self.payoffs[player, self.payoff[len(self.rows[0].of_rectangle) :]]
     found = [(*(self.rows[owner].leaves for owner in (player, 1 - player)), before_cut)]
     for group, subgame in enumerate(self.subgame.tolist()):
@@ -341,26 +328,6 @@ class SharedRectangles(Payoff):
     )
     pairs = scipy.sparse.coo_array(own.T @ matrix @ other)
     return pairs.coords[0], pairs.coords[1], pairs.data
-
-  @functools.cached_property
-  def _totals(self) -> tuple[Float64s, Float64s]:
-    """For each player, the sum of the absolute payoffs that each of its sequences can meet."""
-    end = self._bounds[-1][1]
-    positive = self.arrays._replace(values=np.abs(self.arrays.values))
-    result = np.zeros(end), np.zeros(end)
-    Chain(
-      self.gradient_step(player, np.ones(end), result[player], positive) for player in (0, 1)
-    ).run()
-    return result
-
-  def infoset_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
-    """Bounds counterfactual utilities by the sum of absolute payoffs that can follow: `infoset_scales`."""
-    return self.infoset_scales(treeplexes, player)
-
-  def sensitivity(self, treeplexes: Sequence[Treeplex], player: int) -> float:
-    """Bounds the spectral norm of the payoff matrix: the root of the largest row sum times the largest column sum."""
-    rows, columns = (float(sums.max(initial=0.0)) for sums in self._totals)
-    return float(np.sqrt(rows * columns))
 
 
 def _lengths(first: Indices) -> Int64s:
