@@ -1,13 +1,31 @@
-"""Search by re-solving subgames: public states, gadgets that make it safe, exact evaluation of whole policies, bots."""
+"""Search by re-solving subgames: public states, gadgets that make it safe, exact evaluation of whole policies, bots.
+
+The modules by the question that they answer, in reading order:
+
+    What is a public state, a private state, a range?       search_tree (the interface), public_states (makes trees)
+    What makes re-solving safe?                             gadgets
+    How is one subgame solved from ranges?                  subgames, subgame_starts, subgame_solver, cut_outs
+    How is a whole policy re-solved and measured?           resolve, search_step
+    How are values computed where private states are        private_forest (one player), forest_tree (both), and the
+    listed?                                                 two forms of games: listed_tree on history_tree, vector_tree
+    How does such a subgame become a game for a solver?     forest_cut_out, gadget_moves
+    How are rivers of hold'em searched?                     rivers, compiled_river
+    How does a bot search during play?                      search_bot, game_search (the interface of three searches)
+      with a blueprint                                      blueprint_search, subgame_resolver, blueprint_arrays
+      on rivers of hold'em                                  river_search, river_solution
+      without a blueprint, with leaf values                 belief_search
+      How is a game walked only as far as it is played?     segments
+    How does a subgame stop before the end of the game?     lookahead, player_sequences
+    Where do leaf values come from?                         exact_values, value_network, self_play
+"""
 
 from spiel_cfr.search.exact_values import ResponseValues, SolvedValues
 from spiel_cfr.search.gadgets import GADGETS, Gadget
-from spiel_cfr.search.hand_search import UnsafeSearchWarning
 from spiel_cfr.search.lookahead import LeafValues
-from spiel_cfr.search.played_policy import played_policy
 from spiel_cfr.search.public_states import public_states
 from spiel_cfr.search.resolve import Resolved, resolve
-from spiel_cfr.search.search_bot import SearchBot
+from spiel_cfr.search.river_solution import UnsafeSearchWarning
+from spiel_cfr.search.search_bot import SearchBot, played_policy
 from spiel_cfr.search.search_step import SearchStep
 from spiel_cfr.search.search_tree import PublicState, SearchTree
 from spiel_cfr.search.self_play import no_values, self_play

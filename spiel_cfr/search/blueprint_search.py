@@ -1,8 +1,8 @@
-"""Search below the decisions where the rest of the game fits; above them, a player plays its blueprint.
+"""Search with a blueprint: each decision is re-solved as soon as the rest of the game is small enough to be listed.
 
 The search follows the public state from the root of the game on, in segments of one decision. Both players' ranges come
 from the blueprint. At the first decision below which at most `max_histories` histories follow, the rest of the game is
-walked, and `LocalSearch` re-solves each decision there.
+walked, and `SubgameResolver` re-solves each decision there. Above, the player plays its blueprint.
 """
 
 import math
@@ -14,18 +14,19 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.bots import PolicyReader
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.search.game_search import GameSearch, SearchLimits
+from spiel_cfr.search.blueprint_arrays import read_blueprint
+from spiel_cfr.search.game_search import GameSearch, SearchOptions
 from spiel_cfr.search.history_tree import HistoryTree, tree_of
-from spiel_cfr.search.local_search import LocalSearch, read_blueprint
 from spiel_cfr.search.segments import Segment
+from spiel_cfr.search.subgame_resolver import SubgameResolver
 
 
-class Place(NamedTuple):
-  """A public state on the way of a play.
+class SegmentState(NamedTuple):
+  """A public state of a segment.
 
   Attributes:
-    segment: the segment that contains the public state.
-    number: its index there.
+    segment: `Segment`. The segment.
+    number: int. The index of the public state in the segment.
   """
 
   segment: Segment
@@ -40,7 +41,7 @@ class BlueprintSearch(GameSearch):
     view: GameView,
     player: int,
     blueprint: PolicyReader,
-    limits: SearchLimits,
+    options: SearchOptions,
   ) -> None:
     """Takes the game and the blueprint.
 
@@ -48,21 +49,21 @@ class BlueprintSearch(GameSearch):
       view: the game.
       player: the player who searches.
       blueprint: the blueprint.
-      limits: the solvers of subgames, and the largest subgame.
+      options: the solvers of subgames, and the largest number of histories that are listed.
     """
-    self.view, self._player, self._blueprint, self._limits = view, player, blueprint, limits
+    self.view, self._player, self._blueprint, self._options = view, player, blueprint, options
     self._first: Segment | None = None
     self._entries = dict[Segment, Float64s]()
-    # By the public state where a search begins, None for the whole game: the search, or the error that prevents it.
-    self._found: dict[Place | None, LocalSearch | errors.SpielCFRError] = {}
+    # By the public state where re-solving begins, None for the root: the resolver, or the error that prevents one.
+    self._found: dict[SegmentState | None, SubgameResolver | errors.SpielCFRError] = {}
 
   @property
   def size(self) -> int:
-    return sum(each.size for each in self._found.values() if isinstance(each, LocalSearch))
+    return sum(each.size for each in self._found.values() if isinstance(each, SubgameResolver))
 
   def prepare(self) -> None:
-    """Walks the game, if it fits."""
-    self._begin(None, math.inf)
+    """Walks the game, if it is small enough."""
+    self._resolver_below(None, math.inf)
 
   def policy(self, state: Any, deadline: float) -> list[tuple[int, float]]:
     """Returns the strategy at a decision, see `GameSearch`.
@@ -72,18 +73,18 @@ class BlueprintSearch(GameSearch):
       PolicyError: the blueprint lacks an infoset to which it plays.
       UnsupportedGameError: see `HistoryTree`.
     """
-    search = self._search_of(state, deadline)
-    if search is None:
+    resolver = self._resolver_of(state, deadline)
+    if resolver is None:
       return self._blueprint.strategy(state, self._player)
-    return search.policy(state.history(), self._limits.choose, deadline)
+    return resolver.policy(state.history(), self._options.choose, deadline)
 
-  def _search_of(self, state: Any, deadline: float) -> LocalSearch | None:
-    """Returns the search that covers a decision; None where the player plays the blueprint."""
-    found = self._begin(None, deadline)
-    if isinstance(found, LocalSearch):
+  def _resolver_of(self, state: Any, deadline: float) -> SubgameResolver | None:
+    """Returns the resolver whose subgame contains a decision; None where the player plays the blueprint."""
+    found = self._resolver_below(None, deadline)
+    if isinstance(found, SubgameResolver):
       return found
     # The public states since the player's previous decision.
-    above: list[Place | None] = [None]
+    candidates: list[SegmentState | None] = [None]
     nodes = self._nodes(state.history())
     while True:
       try:
@@ -94,12 +95,13 @@ class BlueprintSearch(GameSearch):
         if self._blueprint.look_up(state, self._player) is None:
           raise
         return None
-      above.append(Place(segment, int(segment.tree.state_of[node])))
+      candidates.append(SegmentState(segment, int(segment.tree.state_of[node])))
       if segment.tree.histories.mover[node] == self._player:
-        search = self._first_search(above, segment.tree.histories.state(node), deadline)
-        if search is not None:
-          return search
-        above = above[-1:]
+        decision = segment.tree.histories.state(node)
+        resolver = self._resolver_at_decision(candidates, decision, deadline)
+        if resolver is not None:
+          return resolver
+        candidates = candidates[-1:]
 
   def _nodes(self, history: Sequence[int]) -> Iterator[tuple[Segment, int]]:
     """Yields, after each move of a history, a segment and the index of the history so far in it.
@@ -109,7 +111,7 @@ class BlueprintSearch(GameSearch):
     """
     if self._first is None:
       start = [self.view.new_initial_state()]
-      self._first = Segment(self.view, start, None, 1, self._limits.max_histories)
+      self._first = Segment(self.view, start, None, 1, self._options.max_histories)
     segment, length = self._first, 0
     while True:
       path = segment.path(history)
@@ -118,57 +120,60 @@ class BlueprintSearch(GameSearch):
       length += len(path) - 1
       if length == len(history):
         return
-      segment = segment.below(int(segment.tree.state_of[path[-1]]), self._entries_of(segment))
+      number = int(segment.tree.state_of[path[-1]])
+      segment = segment.segment_below(number, self._entries_of(segment))
 
   def _entries_of(self, segment: Segment) -> Float64s:
-    """Returns the blueprint's probabilities of the actions in a segment; each is read once."""
+    """Returns the blueprint's probabilities of the actions in a segment; each segment is read once."""
     if segment not in self._entries:
       histories = segment.tree.histories
       self._entries[segment] = read_blueprint(histories, self._blueprint)[0]
     return self._entries[segment]
 
-  def _first_search(
-    self, above: list[Place | None], at: Any, deadline: float
-  ) -> LocalSearch | None:
-    """Returns the search below a decision; None where the player plays the blueprint.
+  def _resolver_at_decision(
+    self, candidates: list[SegmentState | None], decision: Any, deadline: float
+  ) -> SubgameResolver | None:
+    """Returns the resolver of a decision's subgame; None where the player plays the blueprint.
 
     Args:
-      above: the public states since the player's previous decision, including that of this decision.
-      at: the state of this decision.
+      candidates: the public states since the player's previous decision; the last one contains the decision.
+      decision: OpenSpiel's state of the decision.
       deadline: the time by which the search has to answer.
 
     Raises:
-      SpielCFRError: the blueprint does not know the decision, and no search fits below any of these public states.
+      SpielCFRError: the blueprint does not know the decision, and no subgame of the candidates can be searched.
     """
-    found = self._begin(above[-1], deadline)
-    if isinstance(found, LocalSearch):
+    found = self._resolver_below(candidates[-1], deadline)
+    if isinstance(found, SubgameResolver):
       return found
-    if self._blueprint.look_up(at, self._player) is not None:
+    if self._blueprint.look_up(decision, self._player) is not None:
       return None
-    # The blueprint gives no bounds after an action that it does not know. It does at public states before that action.
-    for earlier in reversed(above[:-1]):
-      found = self._begin(earlier, deadline)
-      if isinstance(found, LocalSearch):
+    # After an action that the blueprint does not know, it gives no bounds. It does at public states before the action.
+    for earlier in reversed(candidates[:-1]):
+      found = self._resolver_below(earlier, deadline)
+      if isinstance(found, SubgameResolver):
         return found
     raise found
 
-  def _begin(self, place: Place | None, deadline: float) -> LocalSearch | errors.SpielCFRError:
-    """Returns the search below a public state, None for the whole game, or the error that prevents it."""
-    if place in self._found:
-      return self._found[place]
-    now, most = time.perf_counter(), self._limits.max_histories
-    until = now + (deadline - now) / 2
-    found: LocalSearch | errors.SpielCFRError
+  def _resolver_below(
+    self, begin: SegmentState | None, deadline: float
+  ) -> SubgameResolver | errors.SpielCFRError:
+    """Returns the resolver of the subgame below a public state, None for the root, or the error that prevents it."""
+    if begin in self._found:
+      return self._found[begin]
+    now, most = time.perf_counter(), self._options.max_histories
+    walk_deadline = now + (deadline - now) / 2
+    found: SubgameResolver | errors.SpielCFRError
     try:
-      if place is None:
-        tree = tree_of(self.view, most, until)
+      if begin is None:
+        tree = tree_of(self.view, most, walk_deadline)
       else:
-        segment, number = place
-        states, probabilities = segment.start(number, self._entries_of(segment))
-        tree = HistoryTree(self.view, states, most, probabilities, until)
-      found = LocalSearch(tree, self._blueprint, self._player)
+        segment, number = begin
+        states, probabilities = segment.states_in(number, self._entries_of(segment))
+        tree = HistoryTree(self.view, states, most, probabilities, walk_deadline)
+      found = SubgameResolver(tree, self._blueprint, self._player)
     except errors.GameTooLargeError as error:
-      if time.perf_counter() > until:
+      if time.perf_counter() > walk_deadline:
         # The error is not kept, since another decision may have more time.
         return error
       found = error
@@ -177,5 +182,5 @@ class BlueprintSearch(GameSearch):
     if isinstance(found, errors.SpielCFRError):
       # A traceback would keep the histories that were walked.
       found = found.with_traceback(None)
-    self._found[place] = found
+    self._found[begin] = found
     return found

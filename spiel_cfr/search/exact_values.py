@@ -1,4 +1,4 @@
-"""Exact leaf values: counterfactual values of public states, by linear programs or by best responses to a policy."""
+"""Exact leaf values: counterfactual values of public states by linear programs, or by best responses to a policy."""
 
 import abc
 import weakref
@@ -9,14 +9,12 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
-from spiel_cfr.evaluation.linear_program import solve_lp
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies.open_spiel import AnyPolicy
-from spiel_cfr.search.cut_outs import Pair
 from spiel_cfr.search.forest_tree import forest_of
-from spiel_cfr.search.gadgets import GADGETS
 from spiel_cfr.search.public_states import list_histories
-from spiel_cfr.search.search_tree import PublicState, SearchTree
+from spiel_cfr.search.search_tree import PublicState, RangesByState, SearchTree
+from spiel_cfr.search.subgame_solver import SubgameSolver, solve_unsafe
 
 
 class ExactValues(abc.ABC):
@@ -25,7 +23,7 @@ class ExactValues(abc.ABC):
   `LeafValues` describes the function.
 
   Attributes:
-    tree: `ForestTree`. All public states of the game. Public states of other trees are looked up here.
+    tree: `ForestTree`. All public states of the game. A public state of another tree is looked up by its histories.
   """
 
   def __init__(self, game: AnyGame | SearchTree) -> None:
@@ -37,6 +35,7 @@ class ExactValues(abc.ABC):
       GameError: see `compile_game`.
     """
     self.tree = forest_of(game) if isinstance(game, SearchTree) else list_histories(game)
+    # By another tree and the index of a public state in it: the index in `tree`.
     self._numbers = weakref.WeakKeyDictionary[SearchTree, dict[int, int]]()
 
   def __getstate__(self) -> dict[str, Any]:
@@ -48,7 +47,7 @@ class ExactValues(abc.ABC):
     self._numbers = weakref.WeakKeyDictionary[SearchTree, dict[int, int]]()
 
   @abc.abstractmethod
-  def _played(self, ranges: dict[int, Pair]) -> Float64s:
+  def _faced_policy(self, ranges: RangesByState) -> Float64s:
     """Returns the policy to which both players respond, shape (entries,).
 
     Args:
@@ -70,18 +69,18 @@ class ExactValues(abc.ABC):
       NoSolutionError: a linear program could not be solved.
     """
     result = np.zeros_like(ranges)
-    for places in _without_repetition(public_states):
-      begins = {}
-      for place in places:
-        number = self._number(public_states[place])
+    for positions in _without_repetition(public_states):
+      given_ranges = {}
+      for position in positions:
+        number = self._number(public_states[position])
         counts = self.tree.num_private_states(number)
-        begins[number] = ranges[place, 0, : counts[0]], ranges[place, 1, : counts[1]]
-      played = self._played(begins)
+        given_ranges[number] = ranges[position, 0, : counts[0]], ranges[position, 1, : counts[1]]
+      policy = self._faced_policy(given_ranges)
       for player in (0, 1):
-        responds = self.tree.blueprint(played, 1 - player, begins)
-        for place, number in zip(places, begins, strict=True):
-          found = responds.values(number)
-          result[place, player, : len(found)] = found
+        blueprint = self.tree.blueprint(policy, 1 - player, given_ranges)
+        for position, number in zip(positions, given_ranges, strict=True):
+          values = blueprint.values(number)
+          result[position, player, : len(values)] = values
     return result
 
   def _number(self, state: PublicState) -> int:
@@ -91,7 +90,7 @@ class ExactValues(abc.ABC):
     numbers = self._numbers.setdefault(state.tree, {})
     if state.number not in numbers:
       whole = self.tree.public_state_of(next(iter(state.states())))
-      if any(whole.private_states(each) != state.private_states(each) for each in (0, 1)):
+      if any(whole.private_states(player) != state.private_states(player) for player in (0, 1)):
         raise errors.ArgumentError(f"{state!r} is no public state of {self.tree.game}.")
       numbers[state.number] = whole.number
     return numbers[state.number]
@@ -100,22 +99,14 @@ class ExactValues(abc.ABC):
 class SolvedValues(ExactValues):
   """Values of an equilibrium of the rest of the game, by a linear program: exact, and slower than a network."""
 
-  def _played(self, ranges: dict[int, Pair]) -> Float64s:
-    tree, unsafe, played = self.tree, GADGETS["unsafe"], self.tree.uniform()
-    starts = [
-      tree.start(number, own, 0, unsafe, np.zeros(len(own[1]))) for number, own in ranges.items()
-    ]
-    possible = [start for start in starts if start is not None]
-    if possible:
-      cut = tree.cut_out(possible, unsafe)
-      solution = solve_lp(cut.game).sequence_form
-      for player in (0, 1):
-        cut.write(solution, played, player)
-    return played
+  def _faced_policy(self, ranges: RangesByState) -> Float64s:
+    policy = self.tree.uniform()
+    solve_unsafe(self.tree, ranges, SubgameSolver("lp"), policy)
+    return policy
 
 
 class ResponseValues(ExactValues):
-  """Values of best responses to a policy: the largest that each player can get if the other plays the policy."""
+  """Values of each player's best response to a policy of the other: an upper bound on the values of both."""
 
   def __init__(self, game: AnyGame | SearchTree, policy: AnyPolicy) -> None:
     """Takes the public states of a game, or lists its histories, and a policy of both players.
@@ -127,18 +118,18 @@ class ResponseValues(ExactValues):
     super().__init__(game)
     self._entries = self.tree.entries(policy)
 
-  def _played(self, ranges: dict[int, Pair]) -> Float64s:
+  def _faced_policy(self, ranges: RangesByState) -> Float64s:
     return self._entries
 
 
 def _without_repetition(states: Sequence[PublicState]) -> Iterator[list[int]]:
   """Yields runs of positions; the public states at the positions of one run are all different."""
-  seen, places = set[PublicState](), list[int]()
-  for place, state in enumerate(states):
+  seen, positions = set[PublicState](), list[int]()
+  for position, state in enumerate(states):
     if state in seen:
-      yield places
-      seen, places = set(), []
+      yield positions
+      seen, positions = set(), []
     seen.add(state)
-    places.append(place)
-  if places:
-    yield places
+    positions.append(position)
+  if positions:
+    yield positions

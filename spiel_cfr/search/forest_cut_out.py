@@ -1,4 +1,4 @@
-"""Subgames of public trees that list private states, with a gadget in front, as games of arrays.
+"""Subgames cut out of public trees that list private states, as compiled games with a gadget in front.
 
 The searcher's infosets occur once in the game. The opponent's infosets occur once for each way to enter them, as a
 *copy*: after the gadget's choice, and where chance deals J. A leaf is a pair of last sequences; the opponent's sequence
@@ -13,8 +13,9 @@ Example: Kuhn poker after player 0's pass, re-solved for player 1, with the fron
     a leaf                 0pb-bet after 1p-bet   searcher's sequence 4 with 5, and with 11 for the dealt copy
 """
 
+import abc
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,16 +25,18 @@ from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiled.from_arrays import game_of_parts
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.search.cut_outs import CutOut, Start
-from spiel_cfr.search.gadget_front import GadgetFront, find_roots
+from spiel_cfr.search.gadget_moves import GadgetMoves, opponent_roots
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.private_forest import NONE, PrivateForest
 
 
-class Forests(Protocol):
-  """The part of a public tree from which subgames are cut out; `private_forest` explains rows.
+class PrivateForests(abc.ABC):
+  """Both players' private states in a game, and its payoffs: all that cutting out a subgame needs.
+
+  `private_forest` explains rows.
 
   Attributes:
-    name: the game's string.
+    name: str. The game's string.
     forests: by player, the forest of its private states.
   """
 
@@ -41,29 +44,43 @@ class Forests(Protocol):
   forests: tuple[PrivateForest, PrivateForest]
 
   @property
+  @abc.abstractmethod
   def actions(self) -> Int64s:
     """The action of OpenSpiel of each entry, shape (entries,)."""
 
+  @abc.abstractmethod
   def rows(self, number: int, player: int) -> Int64s:
     """Returns the rows of a player's private states at a public state, given its index."""
 
+  @abc.abstractmethod
   def below(self, number: int) -> Int64s:
-    """Returns the indices of the public states in the subgame of a public state."""
+    """Returns the indices of the public states in the subgame of a public state, in preorder."""
 
+  @abc.abstractmethod
   def end_pairs(self, numbers: Int64s) -> tuple[Int64s, Int64s, Float64s]:
-    """Returns the pairs of rows where the game ends right after some public states, and player 0's payoffs there."""
+    """Returns the ends of the game right after some public states: rows of both players, and player 0's payoffs.
 
+    A payoff is the player's return less half of the constant to which returns sum, times chance's probability.
+
+    Args:
+      numbers: int64 (public states,). The indices of the public states.
+
+    Returns:
+      int64 (ends,), int64 (ends,) and float64 (ends,). Player 0's row, player 1's row, and the payoff at each end.
+    """
+
+  @abc.abstractmethod
   def private_name(self, player: int, row: int) -> str:
     """Returns a player's last information state string at a row."""
 
 
 class _SubgameEnds(NamedTuple):
-  """Pairs of rows where the game ends in subgames, subgame by subgame.
+  """The ends of the game in subgames, as pairs of rows, subgame by subgame.
 
   Attributes:
-    rows: int64 (2, ends). The row of each player.
-    payoffs: float64 (ends,). The searcher's payoff times chance's probability.
-    weights: float64 (ends,). The product of both players' weights at the beginning of the subgame; above 0.
+    rows: int64 (2, ends). The row of each player at each end.
+    payoffs: float64 (ends,). The searcher's payoff at each end, times chance's probability.
+    weights: float64 (ends,). The product of both players' `Start.weights` at the beginning of the subgame; above 0.
   """
 
   rows: Int64s
@@ -71,23 +88,24 @@ class _SubgameEnds(NamedTuple):
   weights: Float64s
 
 
-def _ends(tree: Forests, starts: Sequence[Start], tops: Sequence[Int64s]) -> _SubgameEnds:
-  pairs = [tree.end_pairs(tree.below(start.number)) for start in starts]
-  first, second, payoffs = (np.concatenate(own) for own in zip(*pairs, strict=True))
+def _ends(tree: PrivateForests, starts: Sequence[Start], roots: Sequence[Int64s]) -> _SubgameEnds:
+  """Returns the ends in subgames that both players may reach; `roots` as in `cut_out`."""
+  ends = [tree.end_pairs(tree.below(start.number)) for start in starts]
+  first, second, payoffs = (np.concatenate(arrays) for arrays in zip(*ends, strict=True))
   rows = np.stack([first, second])
   weights = np.ones(len(payoffs))
-  for player, top in enumerate(tops):
-    at_top = np.zeros(len(top))
+  for player, root in enumerate(roots):
+    weight_of_root = np.zeros(len(root))
     for start in starts:
-      at_top[tree.rows(start.number, player)] = start.weights[player]
-    weights *= at_top[top[rows[player]]]
-  alive = weights > 0
+      weight_of_root[tree.rows(start.number, player)] = start.weights[player]
+    weights *= weight_of_root[root[rows[player]]]
+  is_possible = weights > 0
   sign = 1 - 2 * starts[0].searcher
-  return _SubgameEnds(rows[:, alive], sign * payoffs[alive], weights[alive])
+  return _SubgameEnds(rows[:, is_possible], sign * payoffs[is_possible], weights[is_possible])
 
 
 def cut_out(
-  tree: Forests,
+  tree: PrivateForests,
   starts: Sequence[Start],
   gadget: Gadget,
   *,
@@ -99,39 +117,40 @@ def cut_out(
     tree: the whole game.
     starts: the beginnings of the subgames.
     gadget: the gadget in front of each subgame.
-    program: whether a linear program will solve the game. For "pick", the program then has a bonus in place of the
-      infosets of the dealt copy.
+    program: True if a linear program will solve the game. With the front "pick", the program then has a bonus in place
+      of the infosets of the dealt copy.
   """
   searcher = starts[0].searcher
   opponent = 1 - searcher
   # By player, int64 (rows,): the row at the beginning of each row's subgame, `NONE` outside.
-  tops = [
-    forest.tops(np.concatenate([tree.rows(start.number, player) for start in starts]))
+  roots = [
+    forest.subtree_roots(np.concatenate([tree.rows(start.number, player) for start in starts]))
     for player, forest in enumerate(tree.forests)
   ]
-  ends = _ends(tree, starts, tops)
+  ends = _ends(tree, starts, roots)
   searcher_infosets, opponent_infosets = (
-    _WholeInfosets(tree, player, tops[player], ends.rows[player]) for player in (searcher, opponent)
+    _WholeInfosets(tree, player, roots[player], ends.rows[player])
+    for player in (searcher, opponent)
   )
   searcher_side = _BuiltInfosets(tree, searcher)
   searcher_side.add_infosets(searcher_infosets, "", 0)
   searcher_last = searcher_infosets.sequences(tree.forests[searcher].last[ends.rows[searcher]], 0)
-  roots = find_roots(starts, [tree.rows(start.number, opponent) for start in starts], gadget)
-  front = GadgetFront(roots, gadget, program)
-  place = np.full(len(tops[opponent]), NONE)
-  place[roots.row] = np.arange(len(roots.row))
+  rows = [tree.rows(start.number, opponent) for start in starts]
+  private_states = opponent_roots(starts, rows, gadget)
+  moves = GadgetMoves(private_states, gadget, program)
+  j_of_root = np.full(len(roots[opponent]), NONE)
+  j_of_root[private_states.row] = np.arange(len(private_states.row))
   opponent_side, opponent_last, values = _leaves(
-    tree, opponent, front, opponent_infosets, ends, place[tops[opponent]]
+    tree, opponent, moves, opponent_infosets, ends, j_of_root[roots[opponent]]
   )
-  # Leaves of the gadget come first. The ends of the subgames follow, once for each copy.
+  # The searcher has no move before leaves of the gadget. All copies of the subgames' ends repeat its last sequences.
   pairs = np.stack([np.zeros_like(opponent_last), opponent_last])
-  pairs[0, len(front.values) :] = np.resize(searcher_last, len(values) - len(front.values))
+  pairs[0, len(moves.values) :] = np.resize(searcher_last, len(values) - len(moves.values))
   game = _game(tree.name, searcher, searcher_side, opponent_side, pairs, values)
-  subgame = np.zeros(len(tops[searcher]), np.int64)
-  for number, start in enumerate(starts):
-    subgame[tree.rows(start.number, searcher)] = number
-  # With the front "deal", the opponent has one copy, without a choice before it, so its actions are those of the whole
-  # game.
+  subgame_of_root = np.zeros(len(roots[searcher]), np.int64)
+  for position, start in enumerate(starts):
+    subgame_of_root[tree.rows(start.number, searcher)] = position
+  # With the front "deal", the opponent has one copy and no move before it: its solution is one of the whole game.
   counted = len(opponent_infosets.entries) if gadget.front == "deal" else 0
   actions = np.split(game.all_action_sequences, [len(game.actions[0])])
   here = actions[searcher], actions[opponent][:counted]
@@ -141,18 +160,18 @@ def cut_out(
     searcher,
     here if searcher == 0 else here[::-1],
     there if searcher == 0 else there[::-1],
-    np.repeat(subgame[tops[searcher][searcher_infosets.rows]], searcher_infosets.counts),
-    front.bonus_in(game, opponent),
+    np.repeat(subgame_of_root[roots[searcher][searcher_infosets.rows]], searcher_infosets.counts),
+    moves.bonus_in(game, opponent),
   )
 
 
 def _leaves(
-  tree: Forests,
+  tree: PrivateForests,
   opponent: int,
-  front: GadgetFront,
+  moves: GadgetMoves,
   infosets: "_WholeInfosets",
   ends: _SubgameEnds,
-  place: Int64s,
+  j_of_row: Int64s,
 ) -> tuple["_BuiltInfosets", Int64s, Float64s]:
   """Returns the opponent's infosets, its last sequence at each leaf, and the searcher's payoffs at the leaves.
 
@@ -161,19 +180,20 @@ def _leaves(
   Args:
     tree: the whole game.
     opponent: the opponent.
-    front: the opponent's moves before the subgames.
+    moves: the gadget in front of the subgames.
     infosets: the opponent's infosets in the subgames.
-    ends: the pairs of rows where the game ends.
-    place: int64 (rows,). The J of each of the opponent's rows.
+    ends: the ends of the game in the subgames.
+    j_of_row: int64 (rows,). The J at the beginning of the subgame that contains each of the opponent's rows.
   """
   side = _BuiltInfosets(tree, opponent)
-  side.add_front(front)
-  sequences, values = [front.sequences], [front.values]
-  last_entry, at_end = tree.forests[opponent].last[ends.rows[opponent]], place[ends.rows[opponent]]
-  for copy in front.copies:
-    begin = side.add_infosets(infosets, copy.label, copy.entry[place[infosets.rows]])
-    sequences.append(infosets.sequences(last_entry, copy.entry[at_end], begin))
-    values.append(ends.weights * copy.factor[at_end] * ends.payoffs)
+  side.add_gadget(moves)
+  sequences, values = [moves.sequences], [moves.values]
+  end_rows = ends.rows[opponent]
+  last_entry, j_of_end = tree.forests[opponent].last[end_rows], j_of_row[end_rows]
+  for copy in moves.copies:
+    begin = side.add_infosets(infosets, copy.label, copy.entry[j_of_row[infosets.rows]])
+    sequences.append(infosets.sequences(last_entry, copy.entry[j_of_end], begin))
+    values.append(ends.weights * copy.factor[j_of_end] * ends.payoffs)
   return side, np.concatenate(sequences), np.concatenate(values)
 
 
@@ -185,20 +205,26 @@ def _game(
   pairs: Int64s,
   values: Float64s,
 ) -> EnumeratedGame:
-  """Returns the game of two sides.
+  """Returns the compiled game of both players' infosets and of leaves.
 
-  `pairs` has the last sequences at each leaf, the searcher's first. `values` has the searcher's payoffs.
+  Args:
+    name: the string of the whole game.
+    searcher: the searcher.
+    searcher_side: the searcher's infosets.
+    opponent_side: the opponent's infosets.
+    pairs: int64 (2, leaves). The last sequences at each leaf, the searcher's first. A pair may occur several times.
+    values: float64 (leaves,). The searcher's payoffs.
   """
   sides = (searcher_side, opponent_side)[:: 1 - 2 * searcher]
-  leaves, which = distinct_columns(list(pairs[:: 1 - 2 * searcher]))
-  payoffs = (1 - 2 * searcher) * np.bincount(which, values, leaves.shape[1])
+  leaves, leaf_of_pair = distinct_columns(list(pairs[:: 1 - 2 * searcher]))
+  payoffs = (1 - 2 * searcher) * np.bincount(leaf_of_pair, values, leaves.shape[1])
   largest = float(np.abs(payoffs).sum())
   num_actions, actions = (
     [np.concatenate(getattr(side, name)) for side in sides] for name in ("counts", "actions")
   )
   facts = GameFacts(
     game_string=f"subgame of {name}",
-    num_distinct_actions=1 + max(int(own.max(initial=0)) for own in actions),
+    num_distinct_actions=1 + max(int(legal.max(initial=0)) for legal in actions),
     payoff_range=(-largest, largest),
     constant_sum=0.0,
     num_states=pairs.shape[1] + sum(map(len, num_actions)),
@@ -217,9 +243,9 @@ def _game(
 
 
 class _Names(Sequence[str]):
-  """Names of a player's infosets in a subgame, found when they are asked for: a label, and the name of a row."""
+  """Names of a player's infosets in a subgame: a label and the name of a row, put together when they are read."""
 
-  def __init__(self, tree: Forests, player: int) -> None:
+  def __init__(self, tree: PrivateForests, player: int) -> None:
     """Begins without names."""
     self._tree, self._player = tree, player
     self._rows, self._labels = list[int](), list[str]()
@@ -232,41 +258,48 @@ class _Names(Sequence[str]):
   def __len__(self) -> int:
     return len(self._rows)
 
-  def __getitem__(self, place: Any) -> Any:
-    if isinstance(place, slice):
-      return [self[each] for each in range(len(self))[place]]
-    row = self._rows[place]
-    return self._labels[place] + ("" if row == NONE else self._tree.private_name(self._player, row))
+  def __getitem__(self, index: Any) -> Any:
+    if isinstance(index, slice):
+      return [self[infoset] for infoset in range(len(self))[index]]
+    row = self._rows[index]
+    return self._labels[index] + ("" if row == NONE else self._tree.private_name(self._player, row))
 
   def __reduce__(self) -> tuple[Any, ...]:
-    """Makes pickles and copies with all names, and without the tree."""
+    """Replaces the object by a list of all names in pickles and copies, which then do not contain the tree."""
     return list, (list(self),)
 
 
 class _BuiltInfosets:
-  """A player's infosets in the game that is built, in the order of their sequences."""
+  """A player's infosets in the game of the subgames, in the order of their sequences.
 
-  def __init__(self, tree: Forests, player: int) -> None:
+  Attributes:
+    names: the names of the infosets.
+    counts: list. Arrays of the infosets' numbers of actions.
+    actions: list. Arrays of the actions of OpenSpiel.
+    parents: list. Arrays of the sequences above the infosets.
+  """
+
+  def __init__(self, tree: PrivateForests, player: int) -> None:
     """Begins without infosets."""
     self.names = _Names(tree, player)
     self.counts, self.actions, self.parents = [list[Int64s]() for _ in range(3)]
 
-  def add_front(self, front: GadgetFront) -> None:
-    """Adds the infosets of a gadget, which have no sequence above them."""
-    self.names.add(front.label, front.rows)
-    self.counts.append(front.counts)
-    self.actions.append(concatenated_ranges(np.zeros_like(front.counts), front.counts))
-    self.parents.append(np.zeros_like(front.counts))
+  def add_gadget(self, moves: GadgetMoves) -> None:
+    """Adds the infosets of a gadget. The sequence above them is the empty sequence."""
+    self.names.add(moves.label, moves.rows)
+    self.counts.append(moves.counts)
+    self.actions.append(concatenated_ranges(np.zeros_like(moves.counts), moves.counts))
+    self.parents.append(np.zeros_like(moves.counts))
 
   def add_infosets(self, infosets: "_WholeInfosets", label: str, otherwise: Any) -> int:
     """Adds a copy of infosets of the whole game, and returns the first sequence of the copy.
 
     Args:
-      infosets: the infosets.
-      label: the beginning of their names.
-      otherwise: the sequence above infosets that have no infoset of the copy above them.
+      infosets: the infosets of the whole game.
+      label: the beginning of the names in the copy.
+      otherwise: the sequence above an infoset that has no infoset of the copy above it.
     """
-    start = 1 + sum(int(each.sum()) for each in self.counts)
+    start = 1 + sum(int(counts.sum()) for counts in self.counts)
     self.names.add(label, infosets.rows)
     self.counts.append(infosets.counts)
     self.actions.append(infosets.actions)
@@ -275,53 +308,53 @@ class _BuiltInfosets:
 
 
 class _WholeInfosets:
-  """A player's infosets of the whole game that are in the subgames, in the order of their rows.
+  """One player's infosets in the subgames, with their numbers in the whole game, in the order of their rows.
 
   Attributes:
     rows: int64 (infosets,). The row of each infoset.
     counts: int64 (infosets,). The number of actions of each infoset.
-    entries: int64 (actions,). The entries of the actions in the whole game.
-    actions: int64 (actions,). The actions of OpenSpiel.
-    entry_above: int64 (infosets,). The player's last entry before each infoset.
+    entries: int64 (actions,). The entry of each action in the whole game.
+    actions: int64 (actions,). The action of OpenSpiel of each action.
+    entry_above: int64 (infosets,). The player's last entry before each infoset; `NONE` before its first action.
   """
 
-  def __init__(self, tree: Forests, player: int, tops: Int64s, ends: Int64s) -> None:
-    """Finds the infosets from the beginnings of the subgames down to the rows where the game ends.
+  def __init__(self, tree: PrivateForests, player: int, roots: Int64s, ends: Int64s) -> None:
+    """Finds the infosets above the ends of the game, up to the beginnings of the subgames.
 
     Args:
       tree: the whole game.
       player: the player.
-      tops: int64 (rows,). The row at the beginning of each row's subgame.
+      roots: int64 (rows,). The row at the beginning of each row's subgame.
       ends: int64 (ends,). The player's rows where the game ends.
     """
     forest = tree.forests[player]
-    inside = np.zeros(len(tops), bool)
+    inside = np.zeros(len(roots), bool)
     rows = np.unique(forest.above[ends])
     while len(rows):
       inside[rows] = True
-      rows = np.unique(forest.above[rows[tops[rows] != rows]])
-    own = forest.infosets
-    chosen = np.flatnonzero(inside[own.rows])
-    self.rows, self.counts = own.rows[chosen], own.counts[chosen]
-    places = concatenated_ranges(own.begins[chosen], self.counts)
-    self.entries = own.entries[places]
+      rows = np.unique(forest.above[rows[roots[rows] != rows]])
+    infosets = forest.infosets
+    chosen = np.flatnonzero(inside[infosets.rows])
+    self.rows, self.counts = infosets.rows[chosen], infosets.counts[chosen]
+    positions = concatenated_ranges(infosets.begins[chosen], self.counts)
+    self.entries = infosets.entries[positions]
     self.actions = tree.actions[self.entries]
     self.entry_above = forest.last[self.rows]
-    # The position in `places` of each entry is that in `entries`.
-    self._places, self._place_of_entry = places, own.place
+    # Positions in `ForestInfosets.entries`: ascending, one for each element of `self.entries`; and of each entry.
+    self._positions, self._position_of_entry = positions, infosets.positions
 
   def sequences(self, entry: Int64s, otherwise: Any, start: int = 1) -> Int64s:
-    """Returns the sequence in the subgame of each entry of the whole game.
+    """Returns the sequence in a copy of these infosets of each entry of the whole game.
 
     Args:
       entry: int64 array. Entries of the whole game.
-      otherwise: the sequence of entries outside the subgame.
-      start: the sequence of the first infoset's first action.
+      otherwise: the sequence to return for entries outside the subgames.
+      start: the sequence of the first infoset's first action in the copy.
     """
     result = np.broadcast_to(np.asarray(otherwise, np.int64), entry.shape).copy()
-    if len(self._places):
-      place = np.where(entry >= 0, self._place_of_entry[entry], NONE)
-      number = np.minimum(np.searchsorted(self._places, place), len(self._places) - 1)
-      inside = self._places[number] == place
+    if len(self._positions):
+      position = np.where(entry >= 0, self._position_of_entry[entry], NONE)
+      number = np.minimum(np.searchsorted(self._positions, position), len(self._positions) - 1)
+      inside = self._positions[number] == position
       result[inside] = start + number[inside]
     return result

@@ -1,7 +1,8 @@
-"""Public trees that list all private states of both players, with policies, values and gifts for every form of game.
+"""Public trees that list all private states of both players: ranges, values and gifts of policies, and cut-outs.
 
-Each form of game implements two computations: how chance pairs the players' private states, and the payoffs of such
-pairs where the game ends. Both are linear in the other player's reach probabilities.
+Listed histories (`ListedTree`) and vector form (`VectorTree`) implement two computations: chance's probabilities of
+pairs of private states, and payoffs at the ends of the game. Both are linear in the other player's reach probabilities.
+All else is here, over the rows of `private_forest`.
 """
 
 import abc
@@ -14,42 +15,34 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
-from spiel_cfr.search.cut_outs import CutOut, Pair, Start
-from spiel_cfr.search.forest_cut_out import cut_out
+from spiel_cfr.search.cut_outs import CutOut, PerPlayer, Start
+from spiel_cfr.search.forest_cut_out import PrivateForests, cut_out
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.private_forest import NONE, PrivateForest, Values
-from spiel_cfr.search.search_tree import Blueprint, Pairs, PublicState, SearchTree
+from spiel_cfr.search.search_tree import Blueprint, PublicState, RangesByState, SearchTree
 
 # Bits of a mover: 1 and 2 for players 0 and 1, 4 for chance.
 _BOTH, _CHANCE = 3, 4
-# The largest number of pairs of rows where the game ends in subgames that are solved as one game.
+# The largest number of ends of the game in subgames that are solved as one game.
 _MOST_END_PAIRS = 500_000
 
 
-class ForestTree(SearchTree):
+class ForestTree(SearchTree, PrivateForests):
   """All public states of a game, and both players' private states at each; `private_forest` explains rows.
 
   Attributes:
-    name: the game's string.
-    forests: by player, the forest of its private states.
-    first_length: the number of moves before the first public state.
-    first_reach: by player, the probability that the player plays to its first rows.
+    first_length: int. The number of moves before the first public state.
+    first_reach: by player, float64 (first rows,). The probability that the player plays to each of its first rows.
   """
 
-  name: str
-  forests: tuple[PrivateForest, PrivateForest]
   first_length: int
   first_reach: tuple[Float64s | float, Float64s | float] = (1.0, 1.0)
-
-  @abc.abstractmethod
-  def rows(self, number: int, player: int) -> Int64s:
-    """Returns the rows of a player's private states at a public state, given its index."""
 
   @abc.abstractmethod
   def counterfactual_reach_of_rows(self, player: int, reach: Float64s) -> Float64s:
     """Returns the probability that chance and the other player lead to each of a player's rows; shape (rows,).
 
-    Rows where the game ends may have 0, unless the form of game supports `Play.barred`.
+    Rows where the game ends may have 0, except in `ListedTree`, which bots search with `Play.unanswered`.
 
     Args:
       player: the player.
@@ -58,41 +51,32 @@ class ForestTree(SearchTree):
 
   @abc.abstractmethod
   def ends(self, player: int, reach: Float64s) -> Float64s:
-    """Returns a player's counterfactual values where the game ends, for the other player's `reach`; shape (rows,)."""
-
-  @abc.abstractmethod
-  def end_pairs(self, numbers: Int64s) -> tuple[Int64s, Int64s, Float64s]:
-    """Returns the pairs of rows where the game ends right after some public states, and player 0's payoffs there.
-
-    A payoff is the player's return less half of the constant to which returns sum, times chance's probability.
+    """Returns a player's counterfactual values at the ends of the game, 0 at other rows; shape (rows,).
 
     Args:
-      numbers: int64 (public states,). The indices of the public states.
+      player: the player.
+      reach: float64 (the other player's rows,). The probability that the other player plays to each of its rows.
     """
 
   @property
   @abc.abstractmethod
   def num_end_pairs(self) -> Int64s:
-    """The number of pairs that `end_pairs` returns for each public state, shape (public states,)."""
-
-  @property
-  @abc.abstractmethod
-  def actions(self) -> Int64s:
-    """The action of OpenSpiel of each entry, shape (entries,)."""
-
-  @abc.abstractmethod
-  def private_name(self, player: int, row: int) -> str:
-    """Returns a player's last information state string at a row."""
+    """The number of ends that `end_pairs` returns for each public state, shape (public states,)."""
 
   @property
   @abc.abstractmethod
   def movers(self) -> tuple[Int64s, Int64s]:
-    """The pairs of a public state's index and a player who may be to move there, ascending, as two arrays.
+    """Two arrays: indices of public states, ascending, and a player who may be to move there; chance is -1.
 
-    Chance is -1.
+    A public state at which different players may be to move occurs once for each of them.
     """
 
-  def deciding(self, player: int) -> Int64s:
+  @property
+  def num_entries(self) -> int:
+    """See `SearchTree.num_entries`."""
+    return self.forests[0].num_entries
+
+  def decision_states(self, player: int) -> Int64s:
     numbers, movers = self.movers
     return np.unique(numbers[movers == player])
 
@@ -105,7 +89,7 @@ class ForestTree(SearchTree):
     numbers, movers = self.movers
     moves = np.zeros(len(self), np.int64)
     np.bitwise_or.at(moves, numbers, 1 << (movers % 3))
-    # By public state: the bits of the players who have moved above it, and whether chance has moved after one of them.
+    # By public state: the bits of the players who have moved above it, and whether chance has moved after a player.
     acted, after = [0] * len(self), [False] * len(self)
     for number, (above, bits) in enumerate(
       zip(self.above.tolist(), moves[self.above].tolist(), strict=True)
@@ -119,27 +103,26 @@ class ForestTree(SearchTree):
 
   @functools.cached_property
   def _preorder(self) -> tuple[Int64s, Int64s, Int64s]:
-    """The public states in preorder; the position of each; and the number of public states in each subgame."""
+    """The public states in preorder, the position of each in that order, and the size of each subgame."""
     count, above = len(self.above), self.above.tolist()
-    sizes, places = [1] * count, [0] * count
+    sizes, positions = [1] * count, [0] * count
     for number in range(count - 1, 0, -1):
       if above[number] != NONE:
         sizes[above[number]] += sizes[number]
     # The next free position below each public state. The last element is for public states without a parent.
     free = [0] * (count + 1)
     for number in range(count):
-      places[number] = free[above[number]]
+      positions[number] = free[above[number]]
       free[above[number]] += sizes[number]
-      free[number] = places[number] + 1
-    return np.argsort(places), np.array(places), np.array(sizes)
+      free[number] = positions[number] + 1
+    return np.argsort(positions), np.array(positions), np.array(sizes)
 
   def below(self, number: int) -> Int64s:
-    """Returns the indices of the public states in the subgame of a public state, in preorder."""
-    order, places, sizes = self._preorder
-    return order[places[number] : places[number] + sizes[number]]
+    order, positions, sizes = self._preorder
+    return order[positions[number] : positions[number] + sizes[number]]
 
   def owned(self, player: int) -> Bools:
-    return self.forests[player].deciding >= 0
+    return self.forests[player].row_of_entry >= 0
 
   def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:
     first, second = (forest.per_infoset(numbers, reduce) for forest in self.forests)
@@ -148,44 +131,45 @@ class ForestTree(SearchTree):
   def num_private_states(self, number: int) -> tuple[int, int]:
     return len(self.rows(number, 0)), len(self.rows(number, 1))
 
-  def reach(self, entries: Float64s, begins: Pairs | None = None) -> Pair:
-    """Returns the probability that each player plays to each of its rows; `begins` as in `blueprint`."""
+  def reach(self, entries: Float64s, given_ranges: RangesByState | None = None) -> PerPlayer:
+    """Returns the probability that each player plays to each of its rows; `given_ranges` as in `blueprint`."""
     result = []
     for player, forest in enumerate(self.forests):
       given = np.full(len(forest.above), np.nan)
       given[: forest.begins[1]] = self.first_reach[player]
-      for number, pair in (begins or {}).items():
-        given[self.rows(number, player)] = pair[player]
+      for number, ranges in (given_ranges or {}).items():
+        given[self.rows(number, player)] = ranges[player]
       result.append(forest.reach(entries, given))
     return result[0], result[1]
 
   def blueprint(
-    self, entries: Float64s, searcher: int, begins: Pairs | None = None
+    self, entries: Float64s, searcher: int, given_ranges: RangesByState | None = None
   ) -> "ForestBlueprint":
-    return ForestBlueprint(self, entries, searcher, Play(self.reach(entries, begins), begins))
+    play = Play(self.reach(entries, given_ranges), given_ranges)
+    return ForestBlueprint(self, entries, searcher, play)
 
   def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
     return cut_out(self, starts, gadget, program=program)
 
   def batches(self, starts: Iterable[Start], *, alone: bool) -> Iterator[list[Start]]:
     batch: list[Start] = []
-    pairs = 0
+    size = 0
     for start in starts:
       more = int(self.num_end_pairs[self.below(start.number)].sum())
-      if batch and (alone or pairs + more > _MOST_END_PAIRS):
+      if batch and (alone or size + more > _MOST_END_PAIRS):
         yield batch
-        batch, pairs = [], 0
+        batch, size = [], 0
       batch.append(start)
-      pairs += more
+      size += more
     if batch:
       yield batch
 
 
 def forest_of(tree: SearchTree) -> ForestTree:
-  """Returns a tree of public states, if it lists all private states.
+  """Returns a search tree as the `ForestTree` that it is.
 
   Raises:
-    UnsupportedGameError: the game is over vectors of hands.
+    UnsupportedGameError: the tree is a `RiverTree`, which lists no histories.
   """
   if not isinstance(tree, ForestTree):
     raise errors.UnsupportedGameError(
@@ -196,21 +180,21 @@ def forest_of(tree: SearchTree) -> ForestTree:
 
 
 class Play(NamedTuple):
-  """Play of a blueprint, and the opponent's best response to it.
+  """Reach probabilities of a blueprint, and options of the opponent's response to it.
 
   Attributes:
     reach: by player, float64 (rows,). The probability that the player plays to each row.
-    begins: by the index of a public state, ranges that replace those of the policy.
-    barred: bool (entries,), or None. Actions of the opponent to which the policy has no answer. The opponent's best
-      response leaves them out. Below such an action, the opponent's expected payoff at each private state is that at
-      the infoset of the action.
-    gifts_from: the number of moves after which gifts count.
-    responds: True if the opponent plays a best response, False if it plays the policy.
+    given_ranges: dict or None. By the index of a public state, ranges that replace those of the policy.
+    unanswered: bool (entries,), or None. Actions of the opponent to which the policy has no answer. The opponent's best
+      response does not consider them. Below such an action, the opponent's expected payoff at each private state is
+      that at the infoset of the action.
+    gifts_from: int. The number of moves after which gifts count.
+    responds: bool. True if the opponent plays a best response, False if it plays the policy.
   """
 
-  reach: Pair
-  begins: Pairs | None = None
-  barred: Bools | None = None
+  reach: PerPlayer
+  given_ranges: RangesByState | None = None
+  unanswered: Bools | None = None
   gifts_from: int = 0
   responds: bool = True
 
@@ -219,27 +203,27 @@ class ForestBlueprint(Blueprint):
   """A policy of both players over private states, see `Blueprint`.
 
   Attributes:
-    play: reach probabilities, and how the opponent responds.
+    play: `Play`. Reach probabilities, and options of the opponent's response.
   """
 
   tree: ForestTree
 
   def __init__(self, tree: ForestTree, entries: Float64s, searcher: int, play: Play) -> None:
-    """Takes a policy; the arguments are the attributes."""
+    """Takes the attributes with these names."""
     self.tree, self.entries, self.searcher, self.play = tree, entries, searcher, play
 
-  def expected(self, player: int) -> "ForestBlueprint":
-    play = self.play._replace(barred=None, responds=False)
+  def on_policy(self, player: int) -> "ForestBlueprint":
+    play = self.play._replace(unanswered=None, responds=False)
     return ForestBlueprint(self.tree, self.entries, 1 - player, play)
 
-  def playing(self, entries: Float64s, *, answered: bool = False) -> "ForestBlueprint":
-    reach = self.tree.reach(entries, self.play.begins)
-    barred = None if answered else self.play.barred
-    play = self.play._replace(reach=reach, barred=barred)
+  def with_policy(self, entries: Float64s, *, answered: bool = False) -> "ForestBlueprint":
+    reach = self.tree.reach(entries, self.play.given_ranges)
+    unanswered = None if answered else self.play.unanswered
+    play = self.play._replace(reach=reach, unanswered=unanswered)
     return ForestBlueprint(self.tree, entries, self.searcher, play)
 
   def with_gifts_from(self, length: int) -> "ForestBlueprint":
-    """Returns the same blueprint, with gifts that count only after a number of moves."""
+    """Returns the same policy with other gifts: only actions after a number of moves count."""
     result = copy.copy(self)
     result.play = self.play._replace(gifts_from=length)
     result.__dict__.pop("_gifts", None)
@@ -247,6 +231,7 @@ class ForestBlueprint(Blueprint):
 
   @property
   def _forest(self) -> PrivateForest:
+    """The opponent's private states."""
     return self.tree.forests[1 - self.searcher]
 
   @functools.cached_property
@@ -259,29 +244,30 @@ class ForestBlueprint(Blueprint):
     """The opponent's counterfactual values."""
     opponent, play, forest = 1 - self.searcher, self.play, self._forest
     ends = self.tree.ends(opponent, play.reach[self.searcher])
-    found = forest.values(ends, None if play.responds else self.entries, barred=play.barred)
-    return found if play.barred is None else self._without_answers(found, play.barred)
+    values = forest.values(ends, None if play.responds else self.entries, excluded=play.unanswered)
+    return values if play.unanswered is None else self._as_before(values, play.unanswered)
 
-  def _without_answers(self, found: Values, barred: Bools) -> Values:
-    """Returns values in which the expected payoff below a barred action is that at the action's infoset."""
+  def _as_before(self, values: Values, unanswered: Bools) -> Values:
+    """Returns values in which the expected payoff below an unanswered action is that at the action's infoset."""
     forest = self._forest
-    best = forest.per_infoset(np.where(barred, -np.inf, found.entries), np.maximum)
-    w = self.w[forest.deciding]
-    mean = np.divide(best, w, out=np.zeros_like(best), where=w > 0)
+    best = forest.per_infoset(np.where(unanswered, -np.inf, values.entries), np.maximum)
+    w = self.w[forest.row_of_entry]
+    payoffs = np.divide(best, w, out=np.zeros_like(best), where=w > 0)
     # The index `NONE` selects the last element.
-    mean = forest.down(np.append(np.where(barred, mean, np.nan), np.nan)[forest.entry])
-    rows = np.where(np.isnan(mean), found.rows, mean * self.w)
+    payoffs = np.append(np.where(unanswered, payoffs, np.nan), np.nan)[forest.entry]
+    payoffs = forest.inherited(payoffs)
+    rows = np.where(np.isnan(payoffs), values.rows, payoffs * self.w)
     moved = forest.entry >= 0
     return Values(rows, np.bincount(forest.entry[moved], rows[moved], len(best)).astype(np.float64))
 
   @property
-  def opponent_gets(self) -> float:
+  def opponent_value(self) -> float:
     return float(self.counterfactual_values.rows[: self._forest.begins[1]].sum())
 
   def action_values(self) -> Float64s:
     return self.counterfactual_values.entries
 
-  def ranges(self, number: int) -> Pair:
+  def ranges(self, number: int) -> PerPlayer:
     first, second = (self.play.reach[player][self.tree.rows(number, player)] for player in (0, 1))
     return first, second
 
@@ -295,17 +281,18 @@ class ForestBlueprint(Blueprint):
   def _gifts(self) -> Float64s:
     """The opponent's gifts on the way to each of its rows, per unit of w; shape (rows,)."""
     forest, (rows, entries) = self._forest, self.counterfactual_values
-    rows_of_entries = forest.deciding
+    row_of_entry = forest.row_of_entry
     moves = max(0, self.play.gifts_from - self.tree.first_length)
-    late = forest.begins[min(moves, len(forest.levels) + 1)]
-    w = self.w[rows_of_entries]
-    counts = (rows_of_entries >= late) & (w > 0)
-    lost = np.maximum(rows[rows_of_entries] - entries, 0.0)
-    return forest.sums(np.divide(lost, w, out=np.zeros_like(lost), where=counts))
+    first_counted = forest.begins[min(moves, len(forest.levels) + 1)]
+    w = self.w[row_of_entry]
+    counts = (row_of_entry >= first_counted) & (w > 0)
+    lost = np.maximum(rows[row_of_entry] - entries, 0.0)
+    return forest.path_sums(np.divide(lost, w, out=np.zeros_like(lost), where=counts))
 
-  def is_open(self, number: int) -> bool:
-    if self.play.barred is None:
+  def has_unanswered(self, number: int) -> bool:
+    if self.play.unanswered is None:
       return False
     forest = self._forest
-    below = forest.tops(self.tree.rows(number, 1 - self.searcher)) != NONE
-    return bool((forest.sums(self.play.barred.astype(np.float64))[below] > 0).any())
+    inside = forest.subtree_roots(self.tree.rows(number, 1 - self.searcher)) != NONE
+    num_unanswered = forest.path_sums(self.play.unanswered.astype(np.float64))
+    return bool((num_unanswered[inside] > 0).any())

@@ -3,17 +3,19 @@
 In a subgame, the searcher's strategy is re-solved and the opponent's strategy is free. Chance deals the histories of
 the public state. A gadget determines how the opponent comes to each of its private states J. The notation:
 
-    w(h)   chance's probability of a history h, times the searcher's probability of playing to h
+    w(h)   chance's probability of a history h, times the searcher's probability of playing to h; w(J) is the sum over J
     r(J)   the probability with which the opponent's blueprint plays to J
     v(J)   the opponent's expected payoff at J by a best response to the blueprint: the mean over h in J, weighted by w
     C'(J)  the opponent's expected payoff at J by a best response to the searcher's new strategy
     g(J)   the opponent's gifts on the way to J: the sum of v(I) - v(I, a) over its earlier actions a at infosets I
-    margin the bound v(J), or v(J) + g(J), minus C'(J)
+    bound  the largest expected payoff that the opponent may have at J: v(J), or v(J) + g(J)
+    margin the bound minus C'(J)
 
 If all margins are at least 0, the searcher's new strategy is at most as exploitable as its blueprint.
 
-Three modules build gadgets: `gadget_front` in front of subgames that are cut out as games, `poker.choice_front` in
-front of rivers, and `lookahead` in front of subgames that stop at leaves.
+A *counterfactual bound* is the bound times w(J). This module has the parameters of gadgets. Three modules build them:
+`gadget_moves` for subgames that are cut out as games, `poker.choice_front` for rivers, and `lookahead` for subgames
+that stop at leaves.
 """
 
 import dataclasses
@@ -29,14 +31,16 @@ from spiel_cfr._util import arguments
 
 @dataclasses.dataclass(frozen=True)
 class Gadget:
-  """A gadget; `GADGETS` contains the named ones.
+  """The parameters of a gadget; `GADGETS` contains the named ones.
 
   Attributes:
-    front: the opponent's move before the subgame. "deal": no move; chance deals J by w and r. "choice": chance deals J
-      by w, and the opponent takes the bound or plays on. "pick": the opponent picks J and pays the bound.
+    front: str. The opponent's move in front of the subgame. "deal": no move; chance deals J by w and r. "choice":
+      chance deals J by w, and the opponent takes the bound or plays on. "pick": the opponent picks J and pays the
+      bound.
     reach: True for the bound v(J) + g(J), False for v(J).
-    mixed: the part of play that enters J as the opponent's blueprint does. With "pick", J is dealt by w and r in this
-      part of all plays. With "choice", the opponent has to play on at J with probability `mixed` times r(J) / max r.
+    mixed: float. The part of play that enters J as the opponent's blueprint does. With "pick", J is dealt by w and r in
+      this part of all plays. With "choice", the opponent has to play on at J with probability `mixed` times
+      r(J) / max r.
   """
 
   front: str
@@ -63,38 +67,48 @@ class Gadget:
     return self.front != "deal"
 
   def shares(self, w: Float64s, r: Float64s) -> Float64s:
-    """Returns the factor of w(J) for each way in which the opponent comes to J: first by its own move, then dealt.
+    """Returns the factor of w(J) for each way in which the opponent comes to J.
+
+    The first way is the opponent's own move. The second way is a deal by chance, or a move that the opponent has to
+    make; it exists if `mixed` is above 0.
 
     Args:
       w: float64 (J,). w of each J.
       r: float64 (J,). r of each J.
 
     Returns:
-      Shape (ways, J). The second way exists if `mixed` is above 0. With the front "pick", factors are divided by w.
+      float64 (ways, J). With the front "pick", the probability of J divided by w(J).
     """
     if self.front == "pick":
       weights = w * r if (w * r).sum() > 0 else w
       ways = [np.full(len(w), 1 - self.mixed), self.mixed * weights / weights.sum()]
       factors = [np.divide(way, w, out=np.zeros(len(w)), where=w > 0) for way in ways]
     else:
-      follows = self.follows(np.where(w > 0, r, 0.0))
-      factors = [1 - follows, follows]
+      forced = self.forced(w, r)
+      factors = [1 - forced, forced]
     return np.array(factors[: 2 if self.mixed else 1])
 
-  def follows(self, r: Float64s) -> Float64s:
-    """Returns the probability with which the opponent has to play on at each J, in the front "choice"."""
-    return self.mixed * r / max(float(r.max()), 1e-300)
+  def forced(self, w: Float64s, r: Float64s) -> Float64s:
+    """Returns the probability with which the opponent has to play on at each J, with the front "choice".
+
+    Args:
+      w: float64 (J,). w of each J. The maximum of r is over the J with w above 0.
+      r: float64 (J,). r of each J.
+    """
+    possible = np.where(w > 0, r, 0.0)
+    return self.mixed * possible / max(float(possible.max()), 1e-300)
 
 
 GADGETS: dict[str, Gadget] = {
   # No guarantee: the opponent need not play to J as its blueprint does. Ganzfried and Sandholm (2015).
   "unsafe": Gadget("deal"),
-  # Never more exploitable than the blueprint. The blueprint itself is a solution, and the gadget does not prefer better
-  # ones. Burch, Johanson and Bowling (2014).
+  # Never more exploitable than the blueprint. The blueprint is one of the solutions; nothing favours better
+  # strategies. Burch, Johanson and Bowling (2014).
   "resolving": Gadget("choice"),
-  # As "resolving", and the smallest margin is maximal. Moravčík, Schmid, Ha, Hladík and Gaukrodger (2016).
+  # The guarantee of "resolving"; the smallest margin is maximal. Moravčík, Schmid, Ha, Hladík and Gaukrodger (2016).
   "max_margin": Gadget("pick"),
-  # As "max_margin", with the larger bound. Each subgame of a cut may use all of g. Brown and Sandholm (2017).
+  # The guarantee of "max_margin", with the larger bound. Each subgame of a cut may use all of g. Brown and Sandholm
+  # (2017).
   "reach_max_margin": Gadget("pick", reach=True),
   # Maximizes a tenth of the smallest margin plus nine tenths of the mean margin, weighted by w r. Safe only with a
   # linear program, which adds the constraint that no margin is negative. An equilibrium of the gadget as a game may
@@ -106,19 +120,29 @@ GADGETS: dict[str, Gadget] = {
 }
 
 
+def default_gadget(*, picks: bool = True, iterates: bool = False) -> Gadget:
+  """Returns "safe" if it keeps its guarantee, else "follow".
+
+  Args:
+    picks: whether the subgame can have an infoset in which the opponent picks its private state. "safe" needs one.
+    iterates: whether the solver is iterative. "safe" needs a linear program.
+  """
+  return GADGETS["safe" if picks and not iterates else "follow"]
+
+
 def find_gadget(gadget: Any, *, picks: bool = True, iterates: bool = False) -> Gadget:
   """Returns the gadget with a name, or the gadget itself.
 
   Args:
-    gadget: a name in `GADGETS`, a `Gadget`, or None. None is "safe", or "follow" if `iterates` or not `picks`.
-    picks: whether the opponent can pick a private state.
-    iterates: whether the solver is iterative.
+    gadget: a name in `GADGETS`, a `Gadget`, or None for `default_gadget`.
+    picks: see `default_gadget`.
+    iterates: see `default_gadget`.
 
   Raises:
     ArgumentError: there is no such gadget, or the opponent cannot pick.
   """
   if gadget is None:
-    gadget = "safe" if picks and not iterates else "follow"
+    return default_gadget(picks=picks, iterates=iterates)
   if isinstance(gadget, str) and gadget in GADGETS:
     gadget = GADGETS[gadget]
   if not isinstance(gadget, Gadget):

@@ -1,4 +1,8 @@
-"""The interface of searches, and their limits: one player's search in one game, which a bot asks at each decision."""
+"""The interface of searches during play, and their options: one player's search in one game.
+
+`SearchBot` asks a `GameSearch` for the strategy at each decision. `BlueprintSearch`, `RiverSearch` and `BeliefSearch`
+implement it.
+"""
 
 import abc
 import dataclasses
@@ -6,7 +10,7 @@ import math
 from typing import Any
 
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.search.gadgets import Gadget, find_gadget
+from spiel_cfr.search.gadgets import Gadget, default_gadget
 from spiel_cfr.search.subgame_solver import SubgameSolver
 
 # The largest number of sequences of a linear program, the gadget's included. Larger subgames use iterations.
@@ -16,10 +20,10 @@ _ITERATIONS, _MOST_ITERATIONS = 1000, 1 << 30
 
 
 class GameSearch(abc.ABC):
-  """A player's search in one game, from its root on; each solution is found once.
+  """One player's search in one game, during all plays. A search keeps its solutions for later plays.
 
   Attributes:
-    view: the view of the game for walks.
+    view: `GameView`. The game as its walks see it.
   """
 
   view: GameView
@@ -31,7 +35,7 @@ class GameSearch(abc.ABC):
 
   @abc.abstractmethod
   def prepare(self) -> None:
-    """Does what the search can do before its first decision."""
+    """Does the work that is possible before the player's first decision."""
 
   @abc.abstractmethod
   def policy(self, state: Any, deadline: float) -> list[tuple[int, float]]:
@@ -44,8 +48,8 @@ class GameSearch(abc.ABC):
 
 
 @dataclasses.dataclass(frozen=True)
-class SearchLimits:
-  """The solvers of subgames, and the largest subgames.
+class SearchOptions:
+  """Options of a search: how subgames are solved, and how large they may be.
 
   Attributes:
     gadget: the gadget; None for the default of each solver.
@@ -61,15 +65,31 @@ class SearchLimits:
   seconds: float
   max_histories: int
 
-  def iterative(self, deadline: float) -> SubgameSolver:
-    """Returns a solver that iterates until a deadline."""
+  def gadget_for(self, *, picks: bool = True, iterates: bool = False) -> Gadget:
+    """Returns the gadget of a subgame; the default replaces a gadget that the subgame cannot have.
+
+    Args:
+      picks: see `default_gadget`.
+      iterates: see `default_gadget`.
+    """
+    if self.gadget is None or (self.gadget.front == "pick" and not picks):
+      return default_gadget(picks=picks, iterates=iterates)
+    return self.gadget
+
+  def iterative_solver(self, deadline: float) -> SubgameSolver:
+    """Returns a solver that iterates until a deadline, by `time.perf_counter`."""
     most = _ITERATIONS if self.seconds == math.inf else _MOST_ITERATIONS
     return SubgameSolver(self.solver, self.iterations or most, deadline)
 
   def choose(self, num_sequences: int, deadline: float) -> tuple[Gadget, SubgameSolver]:
-    """Returns the gadget and the solver of a subgame, given the number of sequences of its linear program."""
-    solver = self.iterative(deadline)
+    """Returns the gadget and the solver of a subgame.
+
+    Args:
+      num_sequences: the number of sequences of the subgame's linear program.
+      deadline: the time, by `time.perf_counter`, at which iterations stop.
+    """
+    solver = self.iterative_solver(deadline)
     is_unlimited = self.iterations is None and self.seconds == math.inf
     if is_unlimited and num_sequences <= _LP_SEQUENCES:
       solver = SubgameSolver("lp")
-    return self.gadget or find_gadget(None, iterates=not solver.is_linear_program), solver
+    return self.gadget_for(iterates=not solver.is_linear_program), solver

@@ -1,8 +1,8 @@
-"""All histories below some states as arrays, with each player's private state at each history.
+"""Histories below some states of a game as arrays, with public states and private states of both players.
 
-A sequence form has no histories. A compiled game has no information states of a player who is not to move. One walk
-through OpenSpiel's states finds both. The walk explores actions in the order of `games.openspiel.walk`. For a whole
-game, infosets and entries therefore have the indices of the compiled game.
+Compiled games have neither histories nor information states of the player who is not to move. One walk through
+OpenSpiel's states finds both. The walk explores actions in the order of `games.openspiel.walk`, so that infosets and
+entries of a whole game have the indices of the compiled game.
 """
 
 import array
@@ -22,9 +22,9 @@ from spiel_cfr.games.openspiel.history_list import NONE, TERMINAL, HistoryList, 
 from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE, inconsistent_actions
 
 _ADVICE = " Raise max_histories, or the time."
-# Trees of whole games, shared by all objects that hold them at one time.
-_HELD: "weakref.WeakKeyDictionary[GameView, weakref.ref[HistoryTree]]"
-_HELD = weakref.WeakKeyDictionary()
+# Trees of whole games that are in use, for `tree_of`.
+_TREES: "weakref.WeakKeyDictionary[GameView, weakref.ref[HistoryTree]]"
+_TREES = weakref.WeakKeyDictionary()
 
 
 class HistoryTree:
@@ -34,9 +34,9 @@ class HistoryTree:
   the order of its legal actions.
 
   Attributes:
-    view: the game.
+    view: `GameView`. The game.
     names: by player, the information state strings of its infosets, in order of discovery.
-    actions: by player, the legal actions, infoset by infoset.
+    actions: by player, int64 (entries of the player,). The legal actions, infoset by infoset.
     num_actions: int64 (infosets,). The number of actions of each infoset of both players.
     owner: int64 (infosets,). The player to move at each infoset.
     first_entry: int64 (infosets,). The entry of each infoset's first action.
@@ -48,13 +48,14 @@ class HistoryTree:
     length: int64 (nodes,). The number of moves before each history.
     infostate_numbers: int64 (nodes, 2). The index in `infostates` of each player's information state; `NONE` at chance
       and terminal nodes.
-    infostates: list. Pairs of a player and an information state string.
+    infostates: list. The distinct pairs of a player and an information state string.
     entry: int64 (nodes,). The entry of the last move; `NONE` if chance made the move.
     last: int64 (2, nodes). The entry of each player's last action; `NONE` before its first action.
     chance: float64 (nodes,). The product of chance's probabilities, including those of the first histories.
     payoff: float64 (nodes,). Player 0's payoff at a terminal history, less half of the constant to which returns sum.
-    levels: for each length, int64 (histories,). The histories after that number of moves, without those of the roots.
-    probabilities: float64 (3, first histories). The probabilities with which chance and each player play to them.
+    levels: list. For each number of moves, int64 (histories,): the histories after it, without the first histories.
+    probabilities: float64 (3, first histories). The probabilities with which chance, player 0 and player 1 play to each
+      first history.
   """
 
   def __init__(
@@ -72,8 +73,8 @@ class HistoryTree:
       view: the game.
       roots: states of the game, all after the same number of moves.
       max_nodes: the largest number of histories.
-      probabilities: float64 (3, roots). The probabilities with which chance and each player play to the roots; 1 by
-        default.
+      probabilities: float64 (3, roots). The probabilities with which chance, player 0 and player 1 play to each root; 1
+        by default.
       deadline: the time, by `time.perf_counter`, at which the walk gives up.
       depth: the walk ends at decisions that come at least this many moves after the first decision. None walks all.
 
@@ -85,11 +86,11 @@ class HistoryTree:
     """
     self.view = view
     self._first_histories = [root.history() for root in roots]
-    found = _Infostates(view, depth)
-    listed = HistoryList(view, max_nodes, found.decide, deadline, _ADVICE)
+    infostates = _Infostates(view, depth)
+    listed = HistoryList(view, max_nodes, infostates.decide, deadline, _ADVICE)
     for root in roots:
       listed.add(root)
-    if not found.infosets:
+    if not infostates.infosets:
       raise errors.UnsupportedGameError(
         f"Search is for games in which players decide; in {view.game} none does after "
         f"[{roots[0].history_str()}]. solve_lp(game).value is the value of the game."
@@ -98,24 +99,11 @@ class HistoryTree:
     self.parent, self.action, self.mover = columns["parent"], columns["action"], columns["mover"]
     self.length = columns["length"]
     self.infostate_numbers = np.full((len(self.mover), 2), NONE)
-    self.infostate_numbers[self.mover >= 0] = np.array(found.pairs, np.int64).reshape(-1, 2)
-    self.infostates = list(found.numbers)
-    # The walk orders infosets by discovery. Here, player 0's infosets come first.
-    owners, names = zip(*(self.infostates[number] for number in found.infosets), strict=True)
-    owner = np.array(owners, np.int64)
-    order = np.argsort(owner, kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    self.owner = owner[order]
-    self.infoset = np.where(columns["infoset"] >= 0, place[columns["infoset"]], NONE)
-    legal = [each for _, each, _ in found.infosets.values()]
-    self.names = [[names[i] for i in order if owner[i] == player] for player in (0, 1)]
-    self.actions = [
-      np.array([a for i in order if owner[i] == player for a in legal[i]], np.int64)
-      for player in (0, 1)
-    ]
-    self.num_actions = np.array([len(legal[i]) for i in order], np.int64)
-    self.first_entry = np.cumsum(self.num_actions) - self.num_actions
+    self.infostate_numbers[self.mover >= 0] = np.array(infostates.pairs, np.int64).reshape(-1, 2)
+    self.infostates = list(infostates.numbers)
+    number_of_discovered = self._number_infosets(infostates)
+    discovered = columns["infoset"]
+    self.infoset = np.where(discovered >= 0, number_of_discovered[discovered], NONE)
     self._roots = np.flatnonzero(self.parent == NONE)
     self.probabilities = np.ones((3, len(roots))) if probabilities is None else probabilities
     self.end, self.levels = self._ends_and_levels()
@@ -128,6 +116,30 @@ class HistoryTree:
     self.chance = self._chances(np.array(listed.chances))
     self.payoff = self._payoffs(listed.returns)
     self._check_recall()
+
+  def _number_infosets(self, infostates: "_Infostates") -> Int64s:
+    """Sets all attributes over infosets and entries.
+
+    Player 0's infosets come first. The infosets of a player are in the order of discovery.
+
+    Returns:
+      int64 (infosets,). The number of each infoset, in the order of discovery.
+    """
+    owners, names = zip(*(self.infostates[number] for number in infostates.infosets), strict=True)
+    legal = [actions for _, actions, _ in infostates.infosets.values()]
+    owner = np.array(owners, np.int64)
+    order = np.argsort(owner, kind="stable")
+    self.owner = owner[order]
+    self.names = [[names[i] for i in order if owner[i] == player] for player in (0, 1)]
+    self.actions = [
+      np.array([a for i in order if owner[i] == player for a in legal[i]], np.int64)
+      for player in (0, 1)
+    ]
+    self.num_actions = np.array([len(legal[i]) for i in order], np.int64)
+    self.first_entry = np.cumsum(self.num_actions) - self.num_actions
+    result = np.empty_like(order)
+    result[order] = np.arange(len(order))
+    return result
 
   @property
   def num_entries(self) -> int:
@@ -149,8 +161,8 @@ class HistoryTree:
     """An index of each player's last information state string and last action together; shape (2, nodes)."""
     result = self.infostate_numbers.T.copy()
     for level in self.levels:
-      above, own = self.parent[level], self.infostate_numbers[level].T
-      result[:, level] = np.where(own == NONE, result[:, above], own)
+      above, numbers_here = self.parent[level], self.infostate_numbers[level].T
+      result[:, level] = np.where(numbers_here == NONE, result[:, above], numbers_here)
     numbers: Int64s = result + len(self.infostates) * (1 + self.last)
     return numbers
 
@@ -161,7 +173,7 @@ class HistoryTree:
     apart, there or later. The player remembers its last information state string and its last action. Information that
     the player has while it is not to move does not count, unless its later infosets contain that information.
     """
-    first, second = (self.joined([own]) for own in self._information)
+    first, second = (self._joined([information]) for information in self._information)
     return first, second
 
   def information(self, player: int, node: int) -> str:
@@ -176,15 +188,15 @@ class HistoryTree:
     """
     # Information states of both players at all decisions. They may contain more than the players remember.
     decides = self.mover >= 0
-    return self.joined([np.where(decides, own, NONE) for own in self._information])
+    return self._joined([np.where(decides, information, NONE) for information in self._information])
 
-  def joined(self, keys: Sequence[Int64s]) -> Int64s:
+  def _joined(self, keys: Sequence[Int64s]) -> Int64s:
     """Joins histories of one length into groups, from the deepest histories up.
 
-    Two histories are joined if one of their keys is equal, or if histories below them are joined.
+    Two histories are joined if they have an equal key in one of the arrays, or if histories below them are joined.
 
     Args:
-      keys: int64 (nodes,) each, `NONE` where a history has no key.
+      keys: arrays of int64 (nodes,). A key of each history; `NONE` where a history has no key.
 
     Returns:
       int64 (nodes,). The index of each history's group; `NONE` at terminal histories. Groups are ordered by length,
@@ -192,36 +204,41 @@ class HistoryTree:
     """
     result = np.full(len(self.parent), NONE)
     count = 0
-    # Histories of this length, and the groups of their children.
-    below = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    # The parents of the histories one move deeper, and the groups of these deeper histories.
+    deeper = np.zeros(0, np.int64), np.zeros(0, np.int64)
     for level in [*reversed(self.levels), self._roots]:
       nodes = np.sort(level[self.mover[level] != TERMINAL])
-      above, after = below
-      rows, columns = [np.searchsorted(nodes, above)], [after]
-      begin = int(after.max(initial=-1)) + 1
+      parents, groups = deeper
+      members, all_keys = [np.searchsorted(nodes, parents)], [groups]
+      begin = int(groups.max(initial=-1)) + 1
       for key in keys:
         here = np.flatnonzero(key[nodes] >= 0)
-        rows.append(here)
-        columns.append(begin + key[nodes[here]])
+        members.append(here)
+        all_keys.append(begin + key[nodes[here]])
         begin += int(key.max(initial=-1)) + 1
-      labels = connected(len(nodes), np.concatenate(rows), np.concatenate(columns))
+      labels = connected_components(len(nodes), np.concatenate(members), np.concatenate(all_keys))
       result[nodes] = count + labels
       count += int(labels.max(initial=-1)) + 1
-      going_on = nodes[self.parent[nodes] != NONE]
-      below = self.parent[going_on], result[going_on]
-    goes_on = np.flatnonzero(result != NONE)
-    _, firsts, again = np.unique(result[goes_on], return_index=True, return_inverse=True)
-    first_nodes = goes_on[firsts]
+      with_parent = nodes[self.parent[nodes] != NONE]
+      deeper = self.parent[with_parent], result[with_parent]
+    in_group = np.flatnonzero(result != NONE)
+    _, firsts, group = np.unique(result[in_group], return_index=True, return_inverse=True)
+    first_nodes = in_group[firsts]
     order = np.lexsort((first_nodes, self.length[first_nodes]))
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    result[goes_on] = rank[again]
+    result[in_group] = rank[group]
     return result
+
+  def entries_of(self, infoset: int) -> slice:
+    """Returns the entries of an infoset's actions."""
+    begin = int(self.first_entry[infoset])
+    return slice(begin, begin + int(self.num_actions[infoset]))
 
   def infostate(self, infoset: int) -> str:
     """Returns the information state string of an infoset."""
-    own, begin = int(self.owner[infoset]), len(self.names[0])
-    name: str = self.names[own][infoset - begin * own]
+    owner = int(self.owner[infoset])
+    name: str = self.names[owner][infoset - len(self.names[0]) * owner]
     return name
 
   def history(self, node: int) -> list[int]:
@@ -269,11 +286,12 @@ class HistoryTree:
     deeper = [level for level in levels if self.length[level[0]] > starts]
     return np.arange(len(sizes)) + sizes, deeper
 
-  def _chances(self, made: Float64s) -> Float64s:
+  def _chances(self, last: Float64s) -> Float64s:
+    """Returns `chance`, given chance's probability of the last move of each history."""
     result = np.ones(len(self.parent))
     result[self._roots] = self.probabilities[0]
     for level in self.levels:
-      result[level] = result[self.parent[level]] * made[level]
+      result[level] = result[self.parent[level]] * last[level]
     return result
 
   def _last_entries(self) -> Int64s:
@@ -289,11 +307,11 @@ class HistoryTree:
     result = np.zeros(len(self.parent))
     pairs = np.array(returns, np.float64).reshape(-1, 2)
     sums = pairs.sum(axis=1)
-    apart = np.abs(sums - sums[:1]) > SUM_TOLERANCE * np.abs(pairs).max(initial=0.0)
-    if apart.any():
+    differs = np.abs(sums - sums[:1]) > SUM_TOLERANCE * np.abs(pairs).max(initial=0.0)
+    if differs.any():
       raise errors.UnsupportedGameError(
         f"Search is for games whose returns sum to a constant; in {self.view.game} they sum to {sums[0]:zg} and to "
-        f"{sums[apart][0]:zg}."
+        f"{sums[differs][0]:zg}."
       )
     result[self.terminals] = (pairs[:, 0] - pairs[:, 1]) / 2
     return result
@@ -304,27 +322,28 @@ class HistoryTree:
     infoset = self.infoset[nodes]
     first = np.full(len(self.owner), len(self.parent))
     np.minimum.at(first, infoset, nodes)
-    spans = self.length[nodes] != self.length[first[infoset]]
+    other_length = self.length[nodes] != self.length[first[infoset]]
     player = self.mover[nodes]
     forgets = self.last[player, nodes] != self.last[player, first[infoset]]
-    for wrong, what in ((spans, "after different numbers of moves"), (forgets, "in several ways")):
-      if wrong.any():
-        number = int(infoset[int(np.flatnonzero(wrong)[0])])
+    problems = {"after different numbers of moves": other_length, "in several ways": forgets}
+    for problem, is_wrong in problems.items():
+      if is_wrong.any():
+        number = int(infoset[int(np.flatnonzero(is_wrong)[0])])
         owner, name = int(self.owner[number]), self.infostate(number)
         raise errors.UnsupportedGameError(
-          f"Player {owner} comes to infostate {name!r} {what}. Search needs perfect recall, including the number of "
+          f"Player {owner} comes to infostate {name!r} {problem}. Search needs perfect recall, including the number of "
           'moves. compile_game(..., infostate="history") often provides it.'
         )
 
 
 class _Infostates:
-  """Information states of both players, and infosets, with indices in the order of discovery.
+  """Information states of both players, and infosets, numbered in the order of discovery.
 
   Attributes:
-    numbers: the index of each pair of a player and an information state string.
-    pairs: array of int64. The indices of both players' information states at each decision, one after the other.
-    infosets: by the index of an information state: the infoset's own index, its legal actions, and its moves in the
-      order in which they are explored.
+    numbers: dict. The number of each pair of a player and an information state string.
+    pairs: array of int64. Two numbers for each decision: player 0's information state, then player 1's.
+    infosets: dict. By the number of an information state: the number of the infoset, its legal actions, and its moves
+      in the order in which they are explored.
   """
 
   def __init__(self, view: GameView, depth: int | None) -> None:
@@ -336,7 +355,7 @@ class _Infostates:
   def decide(self, state: Any, player: int) -> tuple[int, list[Move]]:
     """Returns the infoset of a state and its moves, for `HistoryList`."""
     view, numbers = self._view, self.numbers
-    both = [numbers.setdefault((each, view.named(state, each)), len(numbers)) for each in (0, 1)]
+    both = [numbers.setdefault((who, view.named(state, who)), len(numbers)) for who in (0, 1)]
     self.pairs.extend(both)
     if self._depth is not None:
       length = len(state.history())
@@ -354,28 +373,27 @@ class _Infostates:
 
 
 def tree_of(view: GameView, max_nodes: int, deadline: float = math.inf) -> HistoryTree:
-  """Returns all histories of a game. Arguments and errors are those of `HistoryTree`."""
-  held = _HELD.get(view)
-  found = None if held is None else held()
-  if found is None or len(found.parent) > max_nodes:
-    found = HistoryTree(view, [view.new_initial_state()], max_nodes, deadline=deadline)
-    _HELD[view] = weakref.ref(found)
-  return found
+  """Returns all histories of a game; callers share one tree. Arguments and errors are those of `HistoryTree`."""
+  reference = _TREES.get(view)
+  tree = None if reference is None else reference()
+  if tree is None or len(tree.parent) > max_nodes:
+    tree = HistoryTree(view, [view.new_initial_state()], max_nodes, deadline=deadline)
+    _TREES[view] = weakref.ref(tree)
+  return tree
 
 
-def connected(count: int, things: Int64s, keys: Int64s) -> Int64s:
-  """Returns the connected component of each thing, counted from 0.
-
-  Things that share a key are connected.
+def connected_components(count: int, members: Int64s, keys: Int64s) -> Int64s:
+  """Returns the connected component of each member, numbered from 0. Members with a common key are connected.
 
   Args:
-    count: the number of things.
-    things: int64 (pairs,). A thing.
-    keys: int64 (pairs,). A key of that thing.
+    count: the number of members.
+    members: int64 (pairs,). The member of each pair of a member and a key.
+    keys: int64 (pairs,). The key of each pair.
   """
   _, columns = np.unique(keys, return_inverse=True)
   size = count + int(columns.max(initial=-1)) + 1
-  graph = scipy.sparse.coo_matrix((np.ones(len(things)), (things, count + columns)), (size, size))
+  edges = np.ones(len(members)), (members, count + columns)
+  graph = scipy.sparse.coo_matrix(edges, (size, size))
   labels = scipy.sparse.csgraph.connected_components(graph, directed=False)[1][:count]
   numbers: Int64s = np.unique(labels, return_inverse=True)[1]
   return numbers

@@ -1,4 +1,4 @@
-"""The public tree of listed histories: public states, and both players' private states there, found from histories.
+"""Public trees of listed histories: public states and both players' private states, found from OpenSpiel's strings.
 
 Two histories of the same length are in the same public state if some player cannot tell them apart, if histories below
 them are in one public state, or if a chain of such pairs connects them. No infoset is partly in the histories below a
@@ -27,13 +27,13 @@ from spiel_cfr.search.search_tree import PublicState
 
 
 class Ends(NamedTuple):
-  """Pairs of rows where the game ends, in the order of the public states before them.
+  """The ends of the game as pairs of rows, in the order of the public states before them.
 
   Attributes:
-    rows: int64 (2, ends). The row of each player.
-    payoffs: float64 (ends,). Player 0's payoff, less half of the constant to which returns sum, times chance's
-      probability.
-    begins: int64 (public states + 1,). The first end after each public state.
+    rows: int64 (2, ends). The row of each player at each end.
+    payoffs: float64 (ends,). Player 0's payoff at each end, less half of the constant to which returns sum, times
+      chance's probability.
+    begins: int64 (public states + 1,). The first end after each public state, then the number of ends.
   """
 
   rows: Int64s
@@ -45,17 +45,22 @@ class ListedTree(ForestTree):
   """All public states of a game whose histories are listed; `public_states` makes one.
 
   Attributes:
-    histories: the histories as arrays.
+    histories: `HistoryTree`. The histories as arrays.
     state_of: int64 (histories,). The index of each history's public state; `NONE` at terminal histories.
-    histories_of: list. For each public state, int64 (histories,): its histories, in order.
+    histories_of: list. For each public state, int64 (histories,). The indices of its histories, ascending.
     row_of: int64 (2, histories). Each player's row at each history.
-    ends_of_game: `Ends`. The pairs of rows where the game ends.
+    ends_of_game: `Ends`. The ends of the game.
   """
 
   solver = "lp"
 
   def __init__(self, game: CompiledGame | None, histories: HistoryTree) -> None:
-    """Finds the public states of histories, and the rows."""
+    """Finds the public states and the rows of histories.
+
+    Args:
+      game: the compiled game; None if the histories are a part of a game.
+      histories: the histories.
+    """
     self.histories, self._game, self.name = histories, game, str(histories.view.game)
     self.first_length = int(histories.length[0])
     self.largest_payoff = float(np.abs(histories.payoff).max())
@@ -63,12 +68,13 @@ class ListedTree(ForestTree):
     order = np.argsort(self.state_of, kind="stable")
     ends = np.searchsorted(self.state_of[order], np.arange(self.state_of.max() + 2))
     self.histories_of = np.split(order, ends)[1:-1]
-    firsts = histories.parent[[own[0] for own in self.histories_of]]
-    self.above = np.where(firsts >= 0, self.state_of[firsts], NONE)
+    parents = histories.parent[[nodes[0] for nodes in self.histories_of]]
+    self.above = np.where(parents >= 0, self.state_of[parents], NONE)
     private = histories.number_private_states()
     self.row_of = np.stack([self._number_rows(player, private[player]) for player in (0, 1)])
-    # By player: the first history of each row. By player and public state: the first row, and the count of rows.
-    self._firsts = [np.unique(rows, return_index=True)[1] for rows in self.row_of]
+    # By player: the first history of each row.
+    self._first_history = [np.unique(rows, return_index=True)[1] for rows in self.row_of]
+    # By player: the first row at each public state, and the number of rows there.
     self._spans = [self._span(player) for player in (0, 1)]
     self.forests = self._forest(0), self._forest(1)
     first, second = (self._first_reach(player) for player in (0, 1))
@@ -81,25 +87,25 @@ class ListedTree(ForestTree):
     goes_on = histories.mover != TERMINAL
     ends = histories.terminals
     keys = np.zeros(len(private), np.int64)
-    # Rows are ordered by length, public state and private state. Of each length, rows where the game ends come last.
+    # Rows are ordered by length, public state and private state. Among rows of one length, ends of the game come last.
     keys[goes_on] = self.state_of[goes_on] * (1 + private.max()) + private[goes_on]
     numbers = np.unique(keys[goes_on], return_inverse=True)[1]
     keys[goes_on] = numbers
-    # Where the game ends, a player remembers its row before the last move, and the move if it made it.
+    # At the end of the game, a player remembers its row before the last move, and the move if it made it.
     above = histories.parent[ends]
-    own = np.where(histories.mover[above] == player, histories.entry[ends], NONE)
-    keys[ends] = keys[above] * (histories.num_entries + 1) + 1 + own
+    last_entry = np.where(histories.mover[above] == player, histories.entry[ends], NONE)
+    keys[ends] = keys[above] * (histories.num_entries + 1) + 1 + last_entry
     order = np.lexsort((keys, ~goes_on, histories.length))
-    change = np.ones(len(keys), bool)
-    change[1:] = np.any(
+    is_first = np.ones(len(keys), bool)
+    is_first[1:] = np.any(
       np.diff(np.stack([keys, goes_on, histories.length])[:, order], axis=1) != 0, axis=0
     )
     result = np.empty_like(keys)
-    result[order] = np.cumsum(change) - 1
+    result[order] = np.cumsum(is_first) - 1
     return result
 
   def _forest(self, player: int) -> PrivateForest:
-    histories, first, rows = self.histories, self._firsts[player], self.row_of[player]
+    histories, first, rows = self.histories, self._first_history[player], self.row_of[player]
     above = histories.parent[first]
     entry = np.where(histories.mover[above] == player, histories.entry[first], NONE)
     lengths = histories.length[first]
@@ -112,7 +118,8 @@ class ListedTree(ForestTree):
     )
 
   def _span(self, player: int) -> tuple[Int64s, Int64s]:
-    states = self.state_of[self._firsts[player]]
+    """Returns a player's first row at each public state, and the number of rows there."""
+    states = self.state_of[self._first_history[player]]
     rows = np.flatnonzero(states != NONE)
     counts = np.bincount(states[rows], minlength=len(self.above))
     return rows[np.cumsum(counts) - counts], counts
@@ -125,11 +132,14 @@ class ListedTree(ForestTree):
   def _ends(self) -> Ends:
     histories = self.histories
     ends = histories.terminals[histories.chance[histories.terminals] > 0]
-    pairs, which = distinct_columns([self.state_of[histories.parent[ends]], *self.row_of[:, ends]])
-    payoffs = np.bincount(which, histories.chance[ends] * histories.payoff[ends], pairs.shape[1])
-    pairs = pairs.astype(np.int64)
-    begins = np.searchsorted(pairs[0], np.arange(len(self.above) + 1))
-    return Ends(pairs[1:], payoffs.astype(np.float64), begins)
+    # A public state and both players' rows, without repetition.
+    columns, column = distinct_columns(
+      [self.state_of[histories.parent[ends]], *self.row_of[:, ends]]
+    )
+    payoffs = np.bincount(column, histories.chance[ends] * histories.payoff[ends], columns.shape[1])
+    columns = columns.astype(np.int64)
+    begins = np.searchsorted(columns[0], np.arange(len(self.above) + 1))
+    return Ends(columns[1:], payoffs.astype(np.float64), begins)
 
   @property
   def game(self) -> CompiledGame:  # type: ignore[override]
@@ -186,7 +196,7 @@ class ListedTree(ForestTree):
     return [self.private_name(player, row) for row in self.rows(number, player).tolist()]
 
   def private_name(self, player: int, row: int) -> str:
-    return self.histories.information(player, int(self._firsts[player][row]))
+    return self.histories.information(player, int(self._first_history[player][row]))
 
   def states(self, number: int) -> Iterator[Any]:
     yield from map(self.histories.state, self.histories_of[number].tolist())
@@ -199,8 +209,9 @@ class ListedTree(ForestTree):
     return first, second, self.histories.chance[nodes]
 
   def counterfactual_reach(self, number: int, player: int, weights: Float64s) -> Float64s:
-    *places, chance = self.pairs(number)
-    return np.bincount(places[player], chance * weights[places[1 - player]]).astype(np.float64)
+    *positions, chance = self.pairs(number)
+    reach = np.bincount(positions[player], chance * weights[positions[1 - player]])
+    return reach.astype(np.float64)
 
   def described(self, number: int) -> str:
     counts = " x ".join(str(len(self.names(number, player))) for player in (0, 1))
@@ -215,8 +226,8 @@ class ListedTree(ForestTree):
       ArgumentError: the state is terminal, or does not belong to this game.
     """
     histories = self.histories
-    own = self.game.view.own_state(state, max(0, answers.current_player(state)))
-    history = own.history()
+    turn_based = self.game.view.own_state(state, max(0, answers.current_player(state)))
+    history = turn_based.history()
     path = histories.path(history)
     if not path or histories.length[path[-1]] < len(history):
       raise errors.ArgumentError(f"The history [{state.history_str()}] is none of {self.game}.")
@@ -231,7 +242,7 @@ class ListedTree(ForestTree):
     return self.game.from_actions(entries)
 
   def __repr__(self) -> str:
-    sizes = np.array([len(own) for own in self.histories_of])
+    sizes = np.array([len(nodes) for nodes in self.histories_of])
     alone = " (common knowledge splits nothing)" if len(self) == len(self.histories.levels) else ""
     return (
       f"<ListedTree of {self.histories.view.game}: {len(self):,} public states{alone}, the largest of "

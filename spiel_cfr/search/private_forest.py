@@ -1,9 +1,10 @@
-"""One player's private states at all public states, as a forest: reach probabilities go down it, and values go up.
+"""One player's private states at all public states, as a forest of arrays.
 
-A *row* is the index of a private state at a public state, or of what the player remembers where the game ends. Rows are
-ordered by the number of moves before them. With perfect recall, all histories of a row have the same row before the
-last move, and the same action of the player in that move. Search therefore needs a player's strategy only by rows,
-whatever the form of the game.
+Reach probabilities are computed down the forest, and counterfactual values up. A *row* is the index of a private state
+at a public state. At the end of the game, a row is the index of a set of terminal histories that the player cannot tell
+apart. Rows are ordered by the number of moves before them. With perfect recall, all histories of a row have the same
+row before the last move, and the same action of the player in that move: each row has one parent. Listed histories and
+vector form therefore share all computations over rows.
 """
 
 import functools
@@ -17,49 +18,49 @@ NONE = -1
 
 
 class Level(NamedTuple):
-  """The rows after one number of moves.
+  """The rows after one number of moves, and the player's infosets one move before.
 
   Attributes:
-    before: the first row of the level above.
-    begin: the first row.
-    end: one past the last row.
-    passing: int64 (rows,). The rows before which the player did not make the last move.
-    moved: int64 (rows,). The rows before which the player made the last move.
-    place: int64 (rows,). The position in `entries` of the entry of each of the rows in `moved`.
-    entries: int64 (entries,). The entries of these moves; those of an infoset are consecutive.
-    starts: int64 (infosets,). The position of each infoset's first entry.
+    begin_above: int. The first row of the level above.
+    begin: int. The first row of the level.
+    end: int. One past the last row of the level.
+    passing: int64 (rows,). The rows whose last move was made by chance or by the other player.
+    moved: int64 (rows,). The rows whose last move was made by the player.
+    positions: int64 (rows,). For each row of `moved`, the position of its last move in `entries`.
+    entries: int64 (entries,). The entries of the player's last moves, infoset by infoset.
+    starts: int64 (infosets,). The position in `entries` of each infoset's first entry.
     counts: int64 (infosets,). The number of entries of each infoset.
-    deciding: int64 (infosets,). The row of each infoset.
+    infoset_rows: int64 (infosets,). The row of each infoset, in the level above.
   """
 
-  before: int
+  begin_above: int
   begin: int
   end: int
   passing: Int64s
   moved: Int64s
-  place: Int64s
+  positions: Int64s
   entries: Int64s
   starts: Int64s
   counts: Int64s
-  deciding: Int64s
+  infoset_rows: Int64s
 
 
-class OwnInfosets(NamedTuple):
+class ForestInfosets(NamedTuple):
   """The infosets of one player, in the order of their rows.
 
   Attributes:
     rows: int64 (infosets,). The row of each infoset.
     begins: int64 (infosets,). The position of each infoset's first entry in `entries`.
     counts: int64 (infosets,). The number of entries of each infoset.
-    entries: int64 (entries of the player,). The entries of the infosets.
-    place: int64 (entries of both players,). The position of each entry in `entries`; `NONE` at the other player's.
+    entries: int64 (entries of the player,). The entries of the player's actions, infoset by infoset.
+    positions: int64 (entries of both players,). The position of each entry in `entries`; `NONE` at the other player's.
   """
 
   rows: Int64s
   begins: Int64s
   counts: Int64s
   entries: Int64s
-  place: Int64s
+  positions: Int64s
 
 
 class Values(NamedTuple):
@@ -79,52 +80,52 @@ class PrivateForest:
 
   Attributes:
     above: int64 (rows,). The row before the last move; `NONE` at the first rows.
-    entry: int64 (rows,). The player's entry of the last move; `NONE` if the player did not make that move.
+    entry: int64 (rows,). The entry of the last move, if the player made it; else `NONE`.
     begins: int64 (levels + 1,). The first row after each number of moves, then the number of rows.
-    num_entries: the number of entries of both players.
-    levels: the rows by number of moves, without the first rows.
+    num_entries: int. The number of entries of both players.
+    levels: list. The rows by number of moves, as `Level`, without the first rows.
   """
 
   def __init__(self, above: Int64s, entry: Int64s, begins: Int64s, num_entries: int) -> None:
-    """Makes the forest from the attributes with these names."""
+    """Takes the attributes with these names."""
     self.above, self.entry, self.begins, self.num_entries = above, entry, begins, num_entries
     cuts = begins.tolist()
-    self.levels = [self._level(*three) for three in zip(cuts, cuts[1:], cuts[2:], strict=False)]
+    self.levels = [self._level(*bounds) for bounds in zip(cuts, cuts[1:], cuts[2:], strict=False)]
 
-  def _level(self, before: int, begin: int, end: int) -> Level:
+  def _level(self, begin_above: int, begin: int, end: int) -> Level:
     entry = self.entry[begin:end]
     moved = np.flatnonzero(entry >= 0)
-    entries, first, place = np.unique(entry[moved], return_index=True, return_inverse=True)
+    entries, first, position = np.unique(entry[moved], return_index=True, return_inverse=True)
     rows = self.above[begin + moved[first]]
     order = np.argsort(rows, kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    deciding, starts, counts = np.unique(rows[order], return_index=True, return_counts=True)
+    infoset_rows, starts, counts = np.unique(rows[order], return_index=True, return_counts=True)
     passing = begin + np.flatnonzero(entry < 0)
     return Level(
-      before,
+      begin_above,
       begin,
       end,
       passing,
       begin + moved,
-      rank[place],
+      rank[position],
       entries[order],
       starts,
       counts,
-      deciding,
+      infoset_rows,
     )
 
   @functools.cached_property
-  def infosets(self) -> OwnInfosets:
+  def infosets(self) -> ForestInfosets:
     """The player's infosets."""
     none = np.zeros(0, np.int64)
     rows, counts, entries = (
       np.concatenate([none, *(getattr(level, name) for level in self.levels)])
-      for name in ("deciding", "counts", "entries")
+      for name in ("infoset_rows", "counts", "entries")
     )
-    place = np.full(self.num_entries, NONE)
-    place[entries] = np.arange(len(entries))
-    return OwnInfosets(rows, np.cumsum(counts) - counts, counts, entries, place)
+    positions = np.full(self.num_entries, NONE)
+    positions[entries] = np.arange(len(entries))
+    return ForestInfosets(rows, np.cumsum(counts) - counts, counts, entries, positions)
 
   @functools.cached_property
   def last(self) -> Int64s:
@@ -134,11 +135,14 @@ class PrivateForest:
       result[level.passing] = result[self.above[level.passing]]
     return result
 
-  def down(self, numbers: Float64s) -> Float64s:
-    """Returns an array over rows in which each number has replaced all values below it.
+  def inherited(self, numbers: Float64s) -> Float64s:
+    """Returns an array over rows in which the first number on the way to a row holds for the row.
 
     Args:
       numbers: float64 (rows,). NaN at rows without a number.
+
+    Returns:
+      Shape (rows,). NaN at rows without a number on the way.
     """
     result = numbers.copy()
     for level in self.levels:
@@ -147,8 +151,12 @@ class PrivateForest:
       result[rows] = np.where(np.isnan(above), result[rows], above)
     return result
 
-  def tops(self, rows: Int64s) -> Int64s:
-    """Returns, of some rows, the one that each row is or is below; `NONE` if there is none; shape (rows,)."""
+  def subtree_roots(self, rows: Int64s) -> Int64s:
+    """Returns the root of the subtree that contains each row; `NONE` outside the subtrees; shape (rows,).
+
+    Args:
+      rows: int64 array. The roots of the subtrees, none below another.
+    """
     result = np.full(len(self.above), NONE)
     result[rows] = rows
     first = int(np.searchsorted(self.begins, rows.min(), side="right")) - 1
@@ -157,11 +165,11 @@ class PrivateForest:
       np.copyto(level_rows, result[self.above[level.begin : level.end]], where=level_rows == NONE)
     return result
 
-  def sums(self, numbers: Float64s) -> Float64s:
-    """Returns sums over the player's entries on the way to each row, shape (rows,).
+  def path_sums(self, numbers: Float64s) -> Float64s:
+    """Returns the sum of numbers along the player's actions on the way to each row, shape (rows,).
 
     Args:
-      numbers: float64 (entries,). The number of each entry.
+      numbers: float64 (entries,). The number of each action.
     """
     result = np.append(numbers, 0.0)[self.entry]
     for level in self.levels:
@@ -174,14 +182,14 @@ class PrivateForest:
 
     Args:
       entries: float64 (entries,). The policy.
-      given: float64 (rows,). The probabilities of the first rows, and of other rows whose probabilities are prescribed;
-        NaN elsewhere.
+      given: float64 (rows,). Prescribed probabilities: those of the first rows, and of other rows that do not follow
+        the policy. NaN elsewhere.
     """
     # The index `NONE` selects the last element.
-    made, result = np.append(entries, 1.0)[self.entry], given.copy()
+    probabilities, result = np.append(entries, 1.0)[self.entry], given.copy()
     for level in self.levels:
       rows = slice(level.begin, level.end)
-      reached = result[self.above[rows]] * made[rows]
+      reached = result[self.above[rows]] * probabilities[rows]
       result[rows] = np.where(np.isnan(given[rows]), reached, given[rows])
     return result
 
@@ -190,42 +198,46 @@ class PrivateForest:
     ends: Float64s,
     entries: Float64s | None = None,
     *,
-    barred: Bools | None = None,
+    excluded: Bools | None = None,
   ) -> Values:
-    """Returns the player's counterfactual values.
+    """Returns the player's counterfactual values, of a policy or of a best response.
 
     Args:
       ends: float64 (rows,). The counterfactual values where the game ends; 0 elsewhere.
       entries: float64 (entries,). The player's policy; None for a best response.
-      barred: bool (entries,). Actions that a best response leaves out; None for no actions.
+      excluded: bool (entries,). Actions that a best response does not consider; None to consider all.
     """
     result, utilities = ends.copy(), np.zeros(self.num_entries)
     for level in reversed(self.levels):
-      first = level.before
+      first = level.begin_above
       sums = np.bincount(
         self.above[level.passing] - first, result[level.passing], level.begin - first
       ).astype(np.float64)
       if len(level.entries):
-        values = np.bincount(level.place, result[level.moved], len(level.entries)).astype(
+        values = np.bincount(level.positions, result[level.moved], len(level.entries)).astype(
           np.float64
         )
         utilities[level.entries] = values
         if entries is not None:
-          own = np.add.reduceat(entries[level.entries] * values, level.starts)
-        elif barred is not None:
-          own = np.maximum.reduceat(np.where(barred[level.entries], -np.inf, values), level.starts)
+          infoset_values = np.add.reduceat(entries[level.entries] * values, level.starts)
+        elif excluded is not None:
+          considered = np.where(excluded[level.entries], -np.inf, values)
+          infoset_values = np.maximum.reduceat(considered, level.starts)
         else:
-          own = np.maximum.reduceat(values, level.starts)
-        sums[level.deciding - first] += own
+          infoset_values = np.maximum.reduceat(values, level.starts)
+        sums[level.infoset_rows - first] += infoset_values
       result[first : level.begin] += sums
     return Values(result, utilities)
 
   def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:
-    """Returns the reduction of an array over each infoset of the player, repeated for each entry; 0 at other entries.
+    """Reduces an array over the actions of each infoset, and returns the result at each of these actions.
 
     Args:
       numbers: float64 (entries,). The array.
       reduce: the reduction, such as `numpy.add`.
+
+    Returns:
+      float64 (entries,). 0 at the other player's entries.
     """
     result = np.zeros(self.num_entries)
     for level in self.levels:
@@ -235,7 +247,7 @@ class PrivateForest:
     return result
 
   @functools.cached_property
-  def deciding(self) -> Int64s:
+  def row_of_entry(self) -> Int64s:
     """The row of each entry's infoset, shape (entries,); `NONE` at the other player's entries."""
     result = np.full(self.num_entries, NONE)
     moved = self.entry >= 0

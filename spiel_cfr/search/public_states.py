@@ -1,8 +1,4 @@
-"""Public states of a game in any form, and checks of cuts that users pass."""
-
-from typing import Any
-
-import numpy as np
+"""Public trees of games in any form."""
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
@@ -14,7 +10,7 @@ from spiel_cfr.poker.public_game import PublicGame, has_many_hands
 from spiel_cfr.search.history_tree import tree_of
 from spiel_cfr.search.listed_tree import ListedTree
 from spiel_cfr.search.rivers import RiverTree
-from spiel_cfr.search.search_tree import PublicState, SearchTree
+from spiel_cfr.search.search_tree import SearchTree
 from spiel_cfr.search.vector_tree import VectorTree
 
 DEFAULT_MAX_HISTORIES = 5_000_000
@@ -28,8 +24,8 @@ def public_states(game: AnyGame, *, max_histories: int = DEFAULT_MAX_HISTORIES) 
       tree.public_state_of(state).private_states(0)
 
   If common knowledge does not split a game, there is one public state for each number of moves, and the tree's `repr`
-  says so. Two forms of games do not list histories. In vector form, public states are the nodes of the public tree. In
-  poker over vectors of hands, they are the rivers.
+  says so. The tree of a game in vector form is its public tree, and that of poker over vectors of hands has the rivers:
+  no histories are listed.
 
   Args:
     game: a compiled game, or anything that `compile_game` accepts. For an abstraction, the original game is used. A
@@ -45,7 +41,7 @@ def public_states(game: AnyGame, *, max_histories: int = DEFAULT_MAX_HISTORIES) 
     GameError: see `compile_game`.
   """
   compiled = compile_game(game).original
-  _check_kind(compiled)
+  _check_two_player_constant_sum(compiled)
   arguments.positive_integer(max_histories, "max_histories")
   if isinstance(compiled, VectorGame):
     return VectorTree(compiled)
@@ -58,56 +54,18 @@ def list_histories(game: AnyGame, max_histories: int = DEFAULT_MAX_HISTORIES) ->
   """Returns the tree of a game's public states by listing its histories, whatever its compiled form."""
   limit = arguments.positive_integer(max_histories, "max_histories")
   compiled = compile_game(game).original
-  _check_kind(compiled)
-  found = tree_of(compiled.view, limit)
-  if [*map(list, compiled.infostates)] != found.names:
+  _check_two_player_constant_sum(compiled)
+  histories = tree_of(compiled.view, limit)
+  if [*map(list, compiled.infostates)] != histories.names:
     raise errors.InconsistentInfosetError(
       f"{compiled} has other infosets than its OpenSpiel states. Compile it again: files do not keep action filters."
     )
-  return ListedTree(compiled, found)
+  return ListedTree(compiled, histories)
 
 
-def _check_kind(compiled: CompiledGame) -> None:
+def _check_two_player_constant_sum(compiled: CompiledGame) -> None:
   if not compiled.is_two_player_constant_sum:
     raise errors.UnsupportedGameError(
       f"Search is for constant-sum games of two players; {compiled.name} is not one. No search is safe with more "
       "players or with returns that do not sum to a constant."
     )
-
-
-def check_cut(game: AnyGame, cut: Any) -> list[PublicState]:
-  """Returns a cut as a list.
-
-  Raises:
-    ArgumentError: the cut is empty, a public state belongs to another game, or one is below another.
-    GameError: see `compile_game`.
-  """
-  if not isinstance(cut, list | tuple) or not all(isinstance(each, PublicState) for each in cut):
-    raise errors.ArgumentError(
-      f"cut must be a list of public states, each a PublicState, not {arguments.shortened(cut)}."
-    )
-  if not cut:
-    raise errors.ArgumentError(
-      f"The cut of {game} has no public state. A cut must contain at least one."
-    )
-  wanted, tree = compile_game(game).original, cut[0].tree
-  for state in cut:
-    own_game = state.tree.game
-    # Indices of public states differ between the forms of trees.
-    alike = type(state.tree) is type(tree)
-    if own_game.digest != wanted.digest or not alike:
-      problem = f"not of {wanted.name}"
-      if own_game.name == wanted.name:
-        problem = (
-          "compiled otherwise" if alike else "in a tree of another form than the first of the cut"
-        )
-      raise errors.ArgumentError(
-        f"{state!r} is a public state of {own_game.name}, {problem}: call public_states on this compiled game."
-      )
-  marked = np.zeros(len(tree), bool)
-  marked[[state.number for state in cut]] = True
-  if len(tree.first_of(marked)) < len(cut):
-    raise errors.ArgumentError(
-      "The public states of a cut must be distinct, and not below each other."
-    )
-  return list(cut)

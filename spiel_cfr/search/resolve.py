@@ -1,10 +1,11 @@
-"""Continual re-solving of a whole policy, measured exactly."""
+"""Re-solving the subgames of a whole policy, with its exploitability before and after, by exact best responses."""
 
 import dataclasses
 import hashlib
 import math
 import os
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.search.gadgets import Gadget, find_gadget
-from spiel_cfr.search.public_states import DEFAULT_MAX_HISTORIES, check_cut, public_states
+from spiel_cfr.search.public_states import DEFAULT_MAX_HISTORIES, public_states
 from spiel_cfr.search.search_step import SearchStep, search_step
 from spiel_cfr.search.search_tree import Blueprint, PublicState, SearchTree
 from spiel_cfr.search.subgame_solver import SubgameSolver
@@ -31,14 +32,15 @@ class Resolved(SolvedPolicy):
   """A policy with re-solved subgames.
 
   Attributes:
-    compiled_game: the game as arrays.
+    compiled_game: `CompiledGame`. The game as arrays.
     sequence_form: float64 (sequences,). The policy in sequence form.
     probabilities: float64 (sequences,). The policy in behavioural form. Infosets that were not re-solved have the
       blueprint's strategy.
-    blueprint_exploitability: exploitability of the blueprint.
-    exploitability: exploitability of the policy.
-    steps: the steps of the search, in order.
-    is_complete: False if Ctrl-C ended the search. Public states of the missing steps have the blueprint's strategy.
+    blueprint_exploitability: float. The exploitability of the blueprint.
+    exploitability: float. The exploitability of the policy.
+    steps: tuple of `SearchStep`. The steps of the search, in order.
+    is_complete: bool. False if Ctrl-C ended the search. Public states of the missing steps have the blueprint's
+      strategy.
   """
 
   compiled_game: CompiledGame
@@ -88,13 +90,13 @@ def resolve(
   max_histories: int = DEFAULT_MAX_HISTORIES,
   checkpoint: str | os.PathLike[str] | None = None,
 ) -> Resolved:
-  """Re-solves the subgames of a policy, as a searching player would at every decision.
+  """Re-solves the subgames of a policy at every decision, as a bot that searches does.
 
       print(resolve("leduc_poker", blueprint))
 
   With a safe gadget, the result is never more exploitable than the blueprint, up to rounding. Margins are checked by an
   exact best response to the solver's strategy. A public state with a negative margin keeps its old strategy, unless
-  that would give the opponent more in the whole game.
+  the opponent's value in the whole game would then be larger.
 
   An iterative solver re-solves many subgames at once. In hold'em over vectors of hands, only the rivers are re-solved.
 
@@ -104,7 +106,7 @@ def resolve(
       solver or the result of `solve` or `resolve`, because these are read without infoset names.
     gadget: a name in `GADGETS`, which lists the guarantees, or a `Gadget`. The default is "safe" for linear programs
       and "follow" for iterative solvers. Over vectors of hands: "follow", "resolving" or "unsafe".
-    player: the searcher; None for both players, each of whom searches against the blueprint.
+    player: the searcher. With None, both players search, each against the other's blueprint.
     continual: True re-solves every decision of the searcher from the cut downwards, each from the latest solution.
       False re-solves only the public states of the cut.
     cut: public states, none below another. If `continual`, None re-solves all decisions of the game. Otherwise the
@@ -131,7 +133,7 @@ def resolve(
   arguments.positive_integer(iterations, "iterations")
   searchers = (0, 1) if player is None else (arguments.integer(player, "player", 0, 1),)
   game = compile_game(game).original
-  states = None if cut is None else check_cut(game, cut)
+  states = None if cut is None else _checked_cut(game, cut)
   tree = states[0].tree if states else public_states(game, max_histories=max_histories)
   tree.check_search(solver, has_cut=cut is not None, has_checkpoint=checkpoint is not None)
   if checkpoint is not None:
@@ -147,8 +149,8 @@ def resolve(
     for searcher in searchers
     for level in _levels(tree, searcher, continual, states)
   ]
-  saved = _Checkpoint(checkpoint, tree, start, todo, (repr(chosen), solver, iterations))
-  result, steps = saved.read()
+  progress = _Checkpoint(checkpoint, tree, start, todo, (repr(chosen), solver, iterations))
+  result, steps = progress.read()
   latest: Blueprint | None = None
   with DeferredInterrupt(swallow=True) as interrupt:
     for searcher, level in todo[len(steps) :]:
@@ -168,7 +170,7 @@ def resolve(
       )
       steps.append(step)
       result[is_searchers] = latest.entries[is_searchers]
-      saved.write(result, steps)
+      progress.write(result, steps)
     is_complete = len(steps) == len(todo) and not interrupt.requested
   return _measured(tree, start, result, steps, is_complete)
 
@@ -182,27 +184,74 @@ def _measured(
 ) -> Resolved:
   """Returns a policy with its exploitability and that of the blueprint; both policies have shape (entries,)."""
   game, policies = tree.game, [tree.behavioral_form(each) for each in (blueprint, entries)]
-  before, after = (forms.sequence_form(game, each) for each in policies)
-  first, second = (evaluate.evaluate(game, each).nash_conv / 2 for each in (before, after))
+  before, after = (forms.sequence_form(game, policy) for policy in policies)
+  first, second = (evaluate.evaluate(game, form).nash_conv / 2 for form in (before, after))
   return Resolved(game, after, policies[1], first, second, tuple(steps), is_complete)
 
 
 def _levels(
   tree: SearchTree, searcher: int, continual: bool, cut: Sequence[PublicState] | None
 ) -> Iterable[list[PublicState]]:
-  """Returns the public states that each step re-solves; none of a step's states is below another."""
+  """Returns a list of public states, none below another, for each step.
+
+  Args:
+    tree: the public states.
+    searcher: the searcher.
+    continual: see `resolve`.
+    cut: see `resolve`.
+  """
   if not continual:
     states = list(cut or tree.natural_cut())
     return [states] if states else []
   levels = tree.decisions(searcher)
   if cut is None:
     return levels
-  below = {state.number for state in cut}
-  for index in range(len(tree)):
-    if tree.above[index] in below:
-      below.add(index)
-  inside = ([state for state in level if state.number in below] for level in levels)
+  at_or_below = {state.number for state in cut}
+  for number in range(len(tree)):
+    if tree.above[number] in at_or_below:
+      at_or_below.add(number)
+  inside = ([state for state in level if state.number in at_or_below] for level in levels)
   return [level for level in inside if level]
+
+
+def _checked_cut(game: AnyGame, cut: Any) -> list[PublicState]:
+  """Returns a user's cut as a list, after checking that its public states fit the game and each other.
+
+  Raises:
+    ArgumentError: the cut is empty, a public state belongs to another game, or one is below another.
+    GameError: see `compile_game`.
+  """
+  if not isinstance(cut, list | tuple) or not all(isinstance(state, PublicState) for state in cut):
+    raise errors.ArgumentError(
+      f"cut must be a list of public states, each a PublicState, not {arguments.shortened(cut)}."
+    )
+  if not cut:
+    raise errors.ArgumentError(
+      f"The cut of {game} has no public state. A cut must contain at least one."
+    )
+  expected, tree = compile_game(game).original, cut[0].tree
+  for state in cut:
+    game_of_state = state.tree.game
+    # Indices of public states differ between the forms of trees.
+    is_same_form = type(state.tree) is type(tree)
+    if game_of_state.digest != expected.digest or not is_same_form:
+      problem = f"not of {expected.name}"
+      if game_of_state.name == expected.name:
+        problem = (
+          "compiled otherwise"
+          if is_same_form
+          else "in a tree of another form than the first of the cut"
+        )
+      raise errors.ArgumentError(
+        f"{state!r} is a public state of {game_of_state.name}, {problem}: call public_states on this compiled game."
+      )
+  marked = np.zeros(len(tree), bool)
+  marked[[state.number for state in cut]] = True
+  if len(tree.first_of(marked)) < len(cut):
+    raise errors.ArgumentError(
+      "The public states of a cut must be distinct, and not below each other."
+    )
+  return list(cut)
 
 
 class _Checkpoint:

@@ -1,4 +1,4 @@
-"""A bot that re-solves the rest of the game at each of its decisions."""
+"""Bots that re-solve the rest of the game at each of their decisions, and their complete policies."""
 
 import copy
 import math
@@ -10,17 +10,19 @@ import numpy as np
 from spiel_cfr import catalogue, errors
 from spiel_cfr._util import arguments
 from spiel_cfr.bots import DrawingBot
+from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.openspiel import answers, loading
 from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker.public_game import has_many_hands
-from spiel_cfr.policies import AnyPolicy
+from spiel_cfr.policies import AnyPolicy, CompiledTabularPolicy
+from spiel_cfr.policies.open_spiel import from_policy
 from spiel_cfr.search.belief_search import BeliefSearch
 from spiel_cfr.search.blueprint_search import BlueprintSearch
 from spiel_cfr.search.gadgets import Gadget, find_gadget
-from spiel_cfr.search.game_search import GameSearch, SearchLimits
-from spiel_cfr.search.hand_search import RiverSearch
+from spiel_cfr.search.game_search import GameSearch, SearchOptions
 from spiel_cfr.search.lookahead import LeafValues, check_leaf_values
+from spiel_cfr.search.river_search import RiverSearch
 from spiel_cfr.search.segments import check_view
 
 _SOLVER = "dcfr"
@@ -35,14 +37,15 @@ class SearchBot(DrawingBot):
       pyspiel.evaluate_bots(state, [bot, other], seed)
 
   The bot follows the public state during play. It plays the blueprint until at most `max_histories` histories follow
-  one of its decisions. From then on, it re-solves each of its public states. Ranges come from its latest solution, and
-  bounds from a best response to that solution. Subgames include actions of both players that the blueprint does not
-  know. After an action to which the blueprint has no answer, the bound is the opponent's value before the action. The
-  bot finds each solution once and keeps it for later games. Solutions depend only on the player's information.
+  one of its decisions. From then on, it re-solves the public state of each decision. Ranges come from its latest
+  solution, and bounds from a best response to that solution. Subgames include actions of both players that the
+  blueprint does not know. After an action to which the blueprint has no answer, the bound is the opponent's value
+  before the action. The bot finds each solution once and keeps it for later games. Solutions depend only on the
+  player's information.
 
-  A game that fits is walked when the bot is made, if the blueprint knows its game. Otherwise it is walked by
-  `restart_at`, or at the first decision. A list of two bots, one for each player, is a policy for every function that
-  accepts one.
+  A game of at most `max_histories` histories is walked when the bot is made, if the blueprint knows its game. Otherwise
+  it is walked by `restart_at`, or at the first decision. A list of two bots, one for each player, is a policy for every
+  function that accepts one.
 
       SearchBot(None, player=0, leaf_values=network)
 
@@ -105,15 +108,15 @@ class SearchBot(DrawingBot):
     if iterations is not None:
       arguments.positive_integer(iterations, "iterations")
     arguments.one_of(solver, "solver", list(catalogue.SOLVERS))
-    self._limits = SearchLimits(
+    self._options = SearchOptions(
       None if gadget is None else find_gadget(gadget, picks=leaf_values is None),
       solver,
       iterations,
       math.inf if seconds is None else arguments.positive_number(seconds, "seconds"),
       arguments.positive_integer(max_histories, "max_histories"),
     )
-    # The search in the game that is played, and OpenSpiel's strings of that game, with simultaneous moves and with
-    # turns.
+    # The search in the game that is played, and OpenSpiel's strings of that game: it has a second one if players move
+    # simultaneously.
     self._search: GameSearch | None = None
     self._names = set[str]()
     compiled = getattr(self._reader.policy, "compiled_game", None)
@@ -149,7 +152,7 @@ class SearchBot(DrawingBot):
       UnsupportedGameError: the game is not a constant-sum game of two players, or an infoset is reached after different
         numbers of moves.
     """
-    deadline = time.perf_counter() + self._limits.seconds
+    deadline = time.perf_counter() + self._options.seconds
     # In games with simultaneous moves, players also have legal actions at chance nodes.
     is_decision = answers.current_player(state) not in (CHANCE, TERMINAL)
     if not is_decision or not answers.legal_actions(state, self._player):
@@ -176,13 +179,35 @@ class SearchBot(DrawingBot):
 
   def _new_search(self, view: GameView) -> GameSearch:
     if self._leaf_values is not None:
-      return BeliefSearch(view, self._player, self._leaf_values, self._depth, self._limits)
+      return BeliefSearch(view, self._player, self._leaf_values, self._depth, self._options)
     if has_many_hands(view.game):
-      return RiverSearch(view, self._player, self._reader, self._limits)
-    return BlueprintSearch(view, self._player, self._reader, self._limits)
+      return RiverSearch(view, self._player, self._reader, self._options)
+    return BlueprintSearch(view, self._player, self._reader, self._options)
 
   def twin(self) -> "SearchBot":
     """Returns a bot with the same arguments for the other player, without solutions."""
     result = copy.copy(self)
     result._player, result._search = 1 - self._player, None
     return result
+
+
+def played_policy(game: AnyGame, bot: SearchBot) -> CompiledTabularPolicy:
+  """Returns the policy that a bot plays as either player; the bot is asked once at each infoset.
+
+      spiel_cfr.exploitability(game, played_policy(game, bot))
+
+  Args:
+    game: a compiled game, or anything that `compile_game` accepts.
+    bot: a bot for one of the players; its twin plays for the other.
+
+  Raises:
+    ArgumentError: `bot` is not a `SearchBot`.
+    UnsupportedGameError: see `SearchBot.get_policy`.
+    GameTooLargeError: see `SearchBot.get_policy`.
+    PolicyError: see `SearchBot.get_policy`.
+    GameError: see `compile_game`.
+  """
+  arguments.of_type(bot, "bot", SearchBot)
+  compiled = compile_game(game).original
+  bots = [bot, bot.twin()] if bot.player_id() == 0 else [bot.twin(), bot]
+  return CompiledTabularPolicy(compiled, from_policy(compiled, bots))

@@ -1,6 +1,7 @@
 """One step of a search: it re-solves public states and keeps the new strategies that are safe."""
 
 import dataclasses
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +13,7 @@ from spiel_cfr.search.cut_outs import Start
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.search_tree import TOLERANCE, Blueprint, PublicState
 from spiel_cfr.search.subgame_solver import SubgameSolver
+from spiel_cfr.search.subgame_starts import start_from_blueprint
 
 AnyBlueprint = TypeVar("AnyBlueprint", bound=Blueprint)
 
@@ -21,18 +23,17 @@ class SearchStep:
   """The result of re-solving some public states together, for one player.
 
   Attributes:
-    player: the searcher.
-    length: the smallest number of moves before one of the public states.
-    max_length: the largest number of moves before one of the public states; the states of a cut may differ in length.
-    solved: the number of public states that have a new strategy.
-    unreached: the number of public states that the searcher never plays to. They keep their old strategy.
-    refused: the number of public states that keep their old strategy because a margin was negative or a linear program
-      could not be solved.
-    smallest_margin: the smallest amount, per unit of w, by which the opponent stays below its bound, over all its
-      private states; NaN without bounds.
-    before: the value of the opponent's best response in the whole game, before the step.
-    after: the value of the opponent's best response in the whole game, after the step.
-    seconds: the duration of the step.
+    player: int. The searcher.
+    length: int. The smallest number of moves before one of the public states.
+    max_length: int. The largest number of moves before one of the public states. It differs from `length` only in cuts.
+    solved: int. The number of public states that have a new strategy.
+    unreached: int. The number of public states that the searcher never plays to. They keep their old strategy.
+    refused: int. The number of public states that keep their old strategy because a margin was negative or a linear
+      program could not be solved.
+    smallest_margin: float. The smallest of all margins, see `gadgets`; NaN without bounds.
+    before: float. The value of the opponent's best response in the whole game, before the step.
+    after: float. The value of the opponent's best response in the whole game, after the step.
+    seconds: float. The duration of the step.
   """
 
   player: int
@@ -47,8 +48,13 @@ class SearchStep:
   seconds: float
 
 
-class _Solved(NamedTuple):
-  """The beginning of a subgame that has a new solution, and the searcher's entries in the subgame."""
+class _SolvedSubgame(NamedTuple):
+  """A subgame that has a new solution.
+
+  Attributes:
+    start: `Start`. The beginning of the subgame.
+    entries: int64 (actions,). The searcher's entries in the subgame.
+  """
 
   start: Start
   entries: Int64s
@@ -84,67 +90,43 @@ def search_step(
     for state in states:
       if stop():
         return
-      start = before.start(state.number, gadget)
+      start = start_from_blueprint(before, state.number, gadget)
       if start is None:
         unreached += 1
       else:
         yield start
 
-  solved: list[_Solved] = []
-  played, unsolved = before.entries.copy(), 0
+  solved: list[_SolvedSubgame] = []
+  policy, unsolved = before.entries.copy(), 0
   for batch in tree.batches(starts(), alone=solver.is_linear_program):
     cut = tree.cut_out(batch, gadget, program=solver.is_linear_program)
     try:
-      cut.write(solver.solve(cut), played, before.searcher)
+      cut.write(solver.solve(cut), policy, before.searcher)
     except errors.NoSolutionError:
       unsolved += len(batch)
     else:
-      solved += map(_Solved, batch, cut.entries_by_subgame(len(batch)))
+      solved += map(_SolvedSubgame, batch, cut.entries_by_subgame(len(batch)))
   # If the blueprint has no answer to an action of the opponent, the opponent's value may exceed the bounds. Margins may
   # then be negative, and the step refuses no strategy.
-  is_open = any(before.is_open(state.number) for state in states)
-  after = before.playing(played, answered=is_open)
+  has_unanswered = any(before.has_unanswered(state.number) for state in states)
+  after = before.with_policy(policy, answered=has_unanswered)
   num_solved, margins = len(solved), list[Float64s]()
   if gadget.is_safe:
-    margins = [after.margins(each.start) for each in solved]
-    if not is_open:
+    margins = [after.margins(subgame.start) for subgame in solved]
+    if not has_unanswered:
       after, margins = _accepted(before, after, solved, margins, keeps_gains)
     num_solved = len(margins)
-  return after, step_between(
-    before,
-    after,
-    states,
-    begin,
-    solved=num_solved,
-    unreached=unreached,
-    refused=unsolved + len(solved) - num_solved,
-    margins=margins,
-  )
-
-
-def step_between(
-  before: Blueprint,
-  after: Blueprint,
-  states: Sequence[PublicState],
-  begin: float,
-  *,
-  solved: int,
-  unreached: int = 0,
-  refused: int = 0,
-  margins: Sequence[Float64s] = (),
-) -> SearchStep:
-  """Returns the summary of a step that leads from one blueprint to another; `begin` is by `time.perf_counter`."""
   lengths = [state.length for state in states]
-  return SearchStep(
+  return after, SearchStep(
     player=before.searcher,
     length=min(lengths),
     max_length=max(lengths),
-    solved=solved,
+    solved=num_solved,
     unreached=unreached,
-    refused=refused,
-    smallest_margin=min((float(each.min()) for each in margins), default=math.nan),
-    before=before.opponent_gets,
-    after=after.opponent_gets,
+    refused=unsolved + len(solved) - num_solved,
+    smallest_margin=min((float(margin.min()) for margin in margins), default=math.nan),
+    before=before.opponent_value,
+    after=after.opponent_value,
     seconds=time.perf_counter() - begin,
   )
 
@@ -152,22 +134,22 @@ def step_between(
 def _accepted(
   before: AnyBlueprint,
   after: AnyBlueprint,
-  solved: Sequence[_Solved],
+  solved: Sequence[_SolvedSubgame],
   margins: list[Float64s],
   keeps_gains: bool,
 ) -> tuple[AnyBlueprint, list[Float64s]]:
-  """Returns the blueprint without harmful new strategies, and the margins of the public states that have a new one."""
-  tree = before.tree
-  harms = [tree.is_harmful(each.start, own) for each, own in zip(solved, margins, strict=True)]
-  if any(harms):
-    cautious = after.entries.copy()
-    for each, harm in zip(solved, harms, strict=True):
-      if harm:
-        cautious[each.entries] = before.entries[each.entries]
-    safest = before.playing(cautious)
-    if not (keeps_gains and after.opponent_gets < safest.opponent_gets):
-      after, margins = safest, [own for own, harm in zip(margins, harms, strict=True) if not harm]
-  if after.opponent_gets > before.opponent_gets + TOLERANCE * tree.largest_payoff:
+  """Returns the blueprint without harmful new strategies, and the margins of the subgames that keep their new one."""
+  tree, pairs = before.tree, list(zip(solved, margins, strict=True))
+  harmful = [tree.is_harmful(subgame.start, margin) for subgame, margin in pairs]
+  if any(harmful):
+    entries = after.entries.copy()
+    for subgame in itertools.compress(solved, harmful):
+      entries[subgame.entries] = before.entries[subgame.entries]
+    safe = before.with_policy(entries)
+    if not (keeps_gains and after.opponent_value < safe.opponent_value):
+      after = safe
+      margins = [margin for margin, harms in zip(margins, harmful, strict=True) if not harms]
+  if after.opponent_value > before.opponent_value + TOLERANCE * tree.largest_payoff:
     # This has not happened in any game so far. The check makes search harmless even if a game misstates its players'
     # information.
     return before, []

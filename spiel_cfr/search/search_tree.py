@@ -1,6 +1,7 @@
-"""The interface of public trees, used by all of search.
+"""Public trees: the interface that all of search uses, independent of the form of the game.
 
-At a public state, each player has a list of private states. Two kinds of arrays over private states occur:
+`SearchTree` contains all public states of a game. `PublicState` is a view of one of them. `Blueprint` has the ranges of
+a policy and the opponent's values. At a public state, each player has a list of private states, and two arrays over it:
 
     ranges                  the probability that the player plays to each private state
     counterfactual values   expected payoffs, times the probability that chance and the other player lead there
@@ -21,29 +22,27 @@ from spiel_cfr._numba.arrays import Bools, Float64s, Int64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies.open_spiel import AnyPolicy, from_policy
-from spiel_cfr.search.cut_outs import CutOut, Pair, Start
+from spiel_cfr.search.cut_outs import CutOut, PerPlayer, Start
 from spiel_cfr.search.gadgets import Gadget
 from spiel_cfr.search.private_forest import NONE
 
-# Private states are left out if their probability is below this part of the largest one: bounds are divided by it.
-_UNLIKELY = 1e-12
-# Margins may be negative by this part of the largest payoff, the error of linear programs.
+# The part of the largest payoff by which margins may be negative: the error of linear programs.
 TOLERANCE = 1e-9
 
-# By the index of a public state: an array for each player.
-Pairs: TypeAlias = Mapping[int, Pair]
+# By the index of a public state: both players' ranges there.
+RangesByState: TypeAlias = Mapping[int, PerPlayer]
 
 
 class PublicState:
-  """A public state: a set of histories, of which both players know that it contains the true history.
+  """A public state: a set of histories. Both players know that the history of the play is in the set.
 
   Attributes:
-    tree: all public states of the game.
-    number: its index in `tree`. Parents have smaller indices than their children.
+    tree: `SearchTree`. All public states of the game.
+    number: int. The index of the public state in `tree`. Parents have smaller indices than their children.
   """
 
   def __init__(self, tree: "SearchTree", number: int) -> None:
-    """Returns a view of one public state of a tree.
+    """Takes the attributes with these names.
 
     Raises:
       ArgumentError: the tree has no public state with this index.
@@ -74,8 +73,13 @@ class PublicState:
     return tuple(type(self)(self.tree, number) for number in below.tolist())
 
   def private_states(self, player: int) -> list[str]:
-    """Returns the information state strings of a player's private states here; empty where chance moves."""
+    """Returns the information state strings of a player's private states; an empty list where chance moves."""
     return self.tree.names(self.number, arguments.integer(player, "player", 0, 1))
+
+  @property
+  def num_private_states(self) -> tuple[int, int]:
+    """The number of each player's private states: the lengths of ranges, also where chance moves."""
+    return self.tree.num_private_states(self.number)
 
   def states(self) -> Iterator[Any]:
     """Yields OpenSpiel's states of the histories in the public state.
@@ -95,8 +99,8 @@ class PublicState:
     ranges = self.ranges(policy)
     return np.asarray(chance * ranges[0][first] * ranges[1][second])
 
-  def ranges(self, policy: AnyPolicy) -> Pair:
-    """Returns the probability that each player plays to each of its private states, as `Subgame` accepts them."""
+  def ranges(self, policy: AnyPolicy) -> PerPlayer:
+    """Returns the probability that each player plays to each of its private states: the ranges of a `Subgame`."""
     return self.tree.blueprint(self.tree.entries(policy), 0).ranges(self.number)
 
   def beliefs(self, policy: AnyPolicy, player: int) -> dict[str, float]:
@@ -104,9 +108,9 @@ class PublicState:
 
     In poker, this is the player's range of hands. NaN if the policy never reaches the public state.
     """
-    own, reach, _ = self._facts(policy, player)
-    likely = own * reach
-    return self._by_name(player, likely / (likely.sum() or np.nan))
+    range_, reach, _ = self._range_reach_values(policy, player)
+    probabilities = range_ * reach
+    return self._by_name(player, probabilities / (probabilities.sum() or np.nan))
 
   def private_values(self, policy: AnyPolicy, player: int) -> dict[str, float]:
     """Returns a player's expected payoff at each of its private states, under a policy of both players.
@@ -114,25 +118,29 @@ class PublicState:
     The value is defined even if the player itself never plays to the private state. NaN if chance and the other player
     never lead there.
     """
-    _, reach, values = self._facts(policy, player)
-    return self._by_name(player, self._half + values / np.where(reach > 0, reach, np.nan))
+    _, reach, values = self._range_reach_values(policy, player)
+    payoffs = self._half_of_sum + values / np.where(reach > 0, reach, np.nan)
+    return self._by_name(player, payoffs)
 
   def value(self, policy: AnyPolicy, player: int = 0) -> float:
     """Returns a player's expected payoff under a policy, given this public state.
 
     NaN if the policy never reaches the public state.
     """
-    own, reach, values = self._facts(policy, player)
-    return self._half + float(own @ values / (own @ reach or np.nan))
+    range_, reach, values = self._range_reach_values(policy, player)
+    return self._half_of_sum + float(range_ @ values / (range_ @ reach or np.nan))
 
   @property
-  def _half(self) -> float:
+  def _half_of_sum(self) -> float:
+    """Half of the constant to which returns sum, which counterfactual values leave out."""
     return (self.tree.game.constant_sum or 0.0) / 2
 
-  def _facts(self, policy: AnyPolicy, player: int) -> tuple[Float64s, Float64s, Float64s]:
+  def _range_reach_values(
+    self, policy: AnyPolicy, player: int
+  ) -> tuple[Float64s, Float64s, Float64s]:
     """Returns a player's range, counterfactual reach probabilities and counterfactual values at the public state."""
     arguments.integer(player, "player", 0, 1)
-    blueprint = self.tree.blueprint(self.tree.entries(policy), 1 - player).expected(player)
+    blueprint = self.tree.blueprint(self.tree.entries(policy), 1 - player).on_policy(player)
     ranges = blueprint.ranges(self.number)
     reach = self.tree.counterfactual_reach(self.number, player, ranges[1 - player])
     return ranges[player], reach, blueprint.values(self.number)
@@ -154,12 +162,12 @@ class PublicState:
 
 
 class Blueprint(abc.ABC):
-  """A policy of both players before a search step: ranges, and the opponent's best response values.
+  """A policy of both players, with its ranges and the values of the opponent's best response.
 
   Attributes:
-    tree: the public states.
+    tree: `SearchTree`. The public states.
     entries: float64 (entries,). The policy.
-    searcher: the player whose strategy will be re-solved.
+    searcher: int. The player whose strategy will be re-solved. The other player is the opponent.
   """
 
   tree: "SearchTree"
@@ -167,12 +175,12 @@ class Blueprint(abc.ABC):
   searcher: int
 
   @abc.abstractmethod
-  def expected(self, player: int) -> Self:
-    """Returns the policy with a player as the opponent, with expected values instead of best response values."""
+  def on_policy(self, player: int) -> Self:
+    """Returns the values of the policy itself: a player, as the opponent, plays the policy and no best response."""
 
   @property
   @abc.abstractmethod
-  def opponent_gets(self) -> float:
+  def opponent_value(self) -> float:
     """The value of the opponent's best response in the whole game."""
 
   @abc.abstractmethod
@@ -180,59 +188,50 @@ class Blueprint(abc.ABC):
     """Returns the opponent's counterfactual values of its actions, 0 at the searcher's; shape (entries,)."""
 
   @abc.abstractmethod
-  def playing(self, entries: Float64s, *, answered: bool = False) -> Self:
+  def with_policy(self, entries: Float64s, *, answered: bool = False) -> Self:
     """Returns the blueprint of another policy; `answered` if it has an answer to all actions of the opponent."""
 
   @abc.abstractmethod
-  def ranges(self, number: int) -> Pair:
+  def ranges(self, number: int) -> PerPlayer:
     """Returns both players' ranges at a public state, given its index."""
 
   @abc.abstractmethod
   def values(self, number: int) -> Float64s:
-    """Returns the opponent's counterfactual values at a public state, given its index; shape (J,)."""
+    """Returns the opponent's counterfactual value of each J at a public state, given its index; shape (J,)."""
 
   @abc.abstractmethod
   def gifts(self, number: int) -> Float64s:
-    """Returns g: the value that the opponent has lost on its way to each J, per unit of w; shape (J,)."""
+    """Returns g at a public state: the expected payoff that the opponent has lost on its way to each J; shape (J,)."""
 
-  def is_open(self, number: int) -> bool:
-    """Returns whether the policy has no answer to an action of the opponent above or below a public state."""
+  def has_unanswered(self, number: int) -> bool:
+    """Returns True if the policy has no answer to an action of the opponent above or below a public state."""
     return False
 
-  def expectations(self, number: int) -> Float64s:
+  def expected_payoffs(self, number: int) -> Float64s:
     """Returns v at a public state: the opponent's expected payoff at each J, 0 where w is 0; shape (J,)."""
     reach = self.tree.counterfactual_reach(
       number, 1 - self.searcher, self.ranges(number)[self.searcher]
     )
-    means = np.divide(self.values(number), reach, out=np.zeros(len(reach)), where=reach > 0)
-    # A rounded sum, divided by a tiny probability, can have any value.
-    return np.asarray(np.clip(means, -self.tree.largest_payoff, self.tree.largest_payoff))
-
-  def start(self, number: int, gadget: Gadget) -> Start | None:
-    """Returns the beginning of the subgame at a public state; None if its probability is 0."""
-    ranges = self.ranges(number)
-    bound = np.zeros(len(ranges[1 - self.searcher]))
-    if gadget.is_safe:
-      bound += self.expectations(number)
-    if gadget.reach:
-      bound += self.gifts(number)
-    return self.tree.start(number, ranges, self.searcher, gadget, bound)
+    payoffs = np.divide(self.values(number), reach, out=np.zeros(len(reach)), where=reach > 0)
+    # A rounded value, divided by a tiny probability, can be far outside the payoffs of the game.
+    return np.asarray(np.clip(payoffs, -self.tree.largest_payoff, self.tree.largest_payoff))
 
   def margins(self, start: Start) -> Float64s:
-    """Returns the bound minus the opponent's expected payoff, at each J with w above 0."""
-    return (start.bound - self.expectations(start.number))[start.w > 0]
+    """Returns the margin at each J with w above 0: the bound minus the opponent's expected payoff."""
+    return (start.bound - self.expected_payoffs(start.number))[start.w > 0]
 
 
 class SearchTree(Sequence[PublicState]):
-  """All public states of a game, parents first.
+  """All public states of a game, parents first; `public_states` makes a tree.
 
   Attributes:
     game: the compiled game.
     above: int64 (public states,). The index of the public state before the last move; `NONE` at the root.
-    largest_payoff: the largest absolute payoff.
-    solver: the default solver of subgames, "lp" or a name in `catalogue.SOLVERS`.
-    picks: whether the opponent can pick its private state in front of a subgame.
-    trades_margins: whether a step may keep negative margins if the opponent gets less in the whole game with them.
+    largest_payoff: float. The largest absolute payoff.
+    solver: str. The default solver of subgames, "lp" or a name in `catalogue.SOLVERS`.
+    picks: bool. True if gadgets with the front "pick" are supported.
+    trades_margins: bool. True if a step may keep strategies with negative margins, provided that the opponent's value
+      in the whole game is smaller with them.
   """
 
   game: CompiledGame
@@ -247,7 +246,7 @@ class SearchTree(Sequence[PublicState]):
 
   def __getitem__(self, number: Any) -> Any:
     if isinstance(number, slice):
-      return [PublicState(self, each) for each in range(len(self))[number]]
+      return [PublicState(self, index) for index in range(len(self))[number]]
     return PublicState(self, range(len(self))[number])
 
   @abc.abstractmethod
@@ -264,13 +263,13 @@ class SearchTree(Sequence[PublicState]):
 
   @abc.abstractmethod
   def states(self, number: int) -> Iterable[Any]:
-    """Returns OpenSpiel's states of the histories in a public state; refused over vectors of hands."""
+    """Returns OpenSpiel's states of the histories in a public state; raises as `PublicState.states` does."""
 
   @abc.abstractmethod
   def pairs(self, number: int) -> tuple[Int64s, Int64s, Float64s]:
-    """Returns three arrays over the histories of a public state; refused over vectors of hands.
+    """Returns three arrays over the histories of a public state; raises as `PublicState.states` does.
 
-    The arrays are the position of player 0's private state, that of player 1's, and chance's probability.
+    They contain the position of player 0's private state, that of player 1's private state, and chance's probability.
     """
 
   def check_search(self, solver: str | None, *, has_cut: bool, has_checkpoint: bool) -> None:
@@ -292,11 +291,11 @@ class SearchTree(Sequence[PublicState]):
     """
 
   @abc.abstractmethod
-  def deciding(self, player: int) -> Int64s:
+  def decision_states(self, player: int) -> Int64s:
     """Returns the indices of the public states where a player may be to move."""
 
   def entries(self, policy: AnyPolicy) -> Float64s:
-    """Returns a policy as probabilities of actions, shape (entries,).
+    """Returns the probability of each action under a policy, shape (entries,).
 
     Raises:
       PolicyError: the policy is not one for this game.
@@ -304,97 +303,87 @@ class SearchTree(Sequence[PublicState]):
     return from_policy(self.game, policy)
 
   def behavioral_form(self, entries: Float64s) -> Float64s:
-    """Returns entries in the behavioural form of the compiled game."""
+    """Returns a policy over entries in the behavioural form of the compiled game, shape (sequences,)."""
     return entries
+
+  @property
+  @abc.abstractmethod
+  def num_entries(self) -> int:
+    """The number of entries of both players."""
 
   @abc.abstractmethod
   def owned(self, player: int) -> Bools:
-    """Returns whether each entry belongs to a player, shape (entries,)."""
+    """Returns True at the entries of a player, shape (entries,)."""
 
   def uniform(self) -> Float64s:
     """Returns the uniform policy, shape (entries,)."""
-    counts = self.per_infoset(np.ones(len(self.owned(0))), np.add)
+    counts = self.per_infoset(np.ones(self.num_entries), np.add)
     return np.divide(1.0, counts, out=np.zeros_like(counts), where=counts > 0)
 
   @abc.abstractmethod
   def per_infoset(self, numbers: Float64s, reduce: np.ufunc) -> Float64s:
-    """Returns an array over entries, reduced over the actions of each infoset and repeated for each action."""
+    """Reduces an array over the actions of each infoset, and returns the result at each of them; shape (entries,)."""
 
   @abc.abstractmethod
   def num_private_states(self, number: int) -> tuple[int, int]:
-    """Returns the count of each player's private states at a public state."""
+    """Returns the number of each player's private states at a public state."""
 
   @abc.abstractmethod
   def counterfactual_reach(self, number: int, player: int, weights: Float64s) -> Float64s:
-    """Returns the probability that chance and the other player's range lead to each of a player's private states."""
+    """Returns the probability that chance and the other player lead to each of a player's private states.
+
+    `weights` is the other player's range at the public state.
+    """
 
   @abc.abstractmethod
-  def blueprint(self, entries: Float64s, searcher: int, begins: Pairs | None = None) -> Blueprint:
-    """Returns a policy with its best response values.
+  def blueprint(
+    self, entries: Float64s, searcher: int, given_ranges: RangesByState | None = None
+  ) -> Blueprint:
+    """Returns a policy with its ranges and best response values.
 
     Args:
-      entries: the policy of both players, shape (entries,).
+      entries: float64 (entries,). The policy of both players.
       searcher: the player whose strategy will be re-solved.
-      begins: ranges at some public states, which replace the ranges of the policy there.
+      given_ranges: ranges at some public states, which replace the ranges of the policy there.
     """
 
   @abc.abstractmethod
   def cut_out(self, starts: Sequence[Start], gadget: Gadget, *, program: bool = False) -> CutOut:
-    """Returns subgames, none below another, as one game; `program` if a linear program will solve the game."""
+    """Returns subgames, none below another, as one game with gadgets; `program` if a linear program will solve it."""
 
-  def normalized(self, sums: Float64s, otherwise: Float64s) -> Float64s:
-    """Returns sums, shape (entries,), as probabilities at each infoset; `otherwise` where an infoset has only zeros."""
-    totals = self.per_infoset(sums, np.add)
-    return np.where(totals > 0, sums / np.where(totals > 0, totals, 1.0), otherwise)
+  def normalized(self, weights: Float64s, otherwise: Float64s) -> Float64s:
+    """Returns weights of actions, shape (entries,), divided by their sum at each infoset.
+
+    Entries of `otherwise` replace those of infosets where all weights are 0.
+    """
+    totals = self.per_infoset(weights, np.add)
+    return np.where(totals > 0, weights / np.where(totals > 0, totals, 1.0), otherwise)
 
   def decisions(self, player: int) -> list[list[PublicState]]:
     """Returns the public states where a player may be to move, a list for each number of moves before them."""
     levels: dict[int, list[PublicState]] = {}
-    for number in self.deciding(arguments.integer(player, "player", 0, 1)).tolist():
+    for number in self.decision_states(arguments.integer(player, "player", 0, 1)).tolist():
       levels.setdefault(self.length(number), []).append(self[number])
     return [levels[length] for length in sorted(levels)]
 
   def first_of(self, marked: Bools) -> list[PublicState]:
     """Returns the first marked public state on each path from the root; `marked` has shape (public states,)."""
-    passed: set[int] = set()
+    at_or_below: set[int] = set()
     result = []
     for number, (above, is_marked) in enumerate(
       zip(self.above.tolist(), marked.tolist(), strict=True)
     ):
-      if above in passed or is_marked:
-        passed.add(number)
-      if is_marked and above not in passed:
+      if above in at_or_below or is_marked:
+        at_or_below.add(number)
+      if is_marked and above not in at_or_below:
         result.append(self[number])
     return result
 
-  def start(
-    self, number: int, ranges: Pair, searcher: int, gadget: Gadget, bound: Float64s
-  ) -> Start | None:
-    """Returns the beginning of a subgame, given ranges and the opponent's bounds; None if its probability is 0."""
-    own, other = (
-      np.where(each > _UNLIKELY * each.max(), each, 0.0) for each in _facing(ranges, searcher)
-    )
-    opponents = np.ones_like(other) if gadget.is_safe else other
-    w = self.counterfactual_reach(number, 1 - searcher, own)
-    reach = w * opponents
-    is_likely = reach > _UNLIKELY * reach.max()
-    if not is_likely.any():
-      return None
-    total = reach[is_likely].sum()
-    weights = _facing((own / total, np.where(is_likely, opponents, 0.0)), searcher)
-    w = np.where(is_likely, w / total, 0.0)
-    return Start(number, searcher, weights, w, ranges[1 - searcher], bound)
-
   def batches(self, starts: Iterable[Start], *, alone: bool) -> Iterator[list[Start]]:
-    """Yields subgames that are solved as one game; with `alone`, for linear programs, one subgame at a time."""
+    """Yields lists of subgames that are solved as one game; if `alone`, for linear programs, one subgame a list."""
     for start in starts:
       yield [start]
 
   def is_harmful(self, start: Start, margins: Float64s) -> bool:
-    """Returns whether a new strategy must be rejected because of its margins."""
+    """Returns True if a new strategy must be rejected because of its margins."""
     return bool(margins.min() < -TOLERANCE * self.largest_payoff)
-
-
-def _facing(pair: Pair, searcher: int) -> Pair:
-  """Returns a pair with the searcher's array first. Applied twice, it returns the original order."""
-  return pair if searcher == 0 else pair[::-1]

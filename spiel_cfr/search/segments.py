@@ -1,4 +1,7 @@
-"""A game walked in segments: each begins at a public state and ends at decisions, where the next ones begin."""
+"""Segments of games, for searches that walk a game only as far as it is played.
+
+A segment begins at a public state and ends at decisions, where further segments begin.
+"""
 
 import functools
 from collections.abc import Sequence
@@ -32,7 +35,7 @@ class Segment:
   """The histories from a public state down to the first decisions after a number of moves.
 
   Attributes:
-    tree: the public states of these histories; the first public state has index 0.
+    tree: `ListedTree`. The public states of these histories; the first public state has index 0.
   """
 
   def __init__(
@@ -56,16 +59,18 @@ class Segment:
       GameTooLargeError: the segment has more histories.
       UnsupportedGameError: see `HistoryTree`.
     """
-    self._more = view, depth, max_histories
+    # The arguments that segments below share.
+    self._view, self._depth, self._max_histories = view, depth, max_histories
     self.tree = ListedTree(
       None, HistoryTree(view, states, max_histories, probabilities, depth=depth)
     )
+    # By the index of a public state where this segment ends.
     self._below: dict[int, Segment] = {}
 
   @functools.cached_property
   def lookahead(self) -> Lookahead:
     """The sequences of both players; raises UnsupportedGameError as `Lookahead` does."""
-    return Lookahead(self.tree[0], self._more[1])
+    return Lookahead(self.tree[0], self._depth)
 
   def path(self, history: Sequence[int]) -> list[int]:
     """Returns the indices of the histories along some moves, from the segment's first public state to its end.
@@ -84,12 +89,12 @@ class Segment:
       )
     return path
 
-  def start(self, number: int, entries: Float64s | None = None) -> tuple[list[Any], Float64s]:
-    """Returns OpenSpiel's states in a public state of the segment, and their probabilities as of `HistoryTree`.
+  def states_in(self, number: int, entries: Float64s | None = None) -> tuple[list[Any], Float64s]:
+    """Returns OpenSpiel's states in a public state of the segment, and their probabilities as `HistoryTree` takes them.
 
     Args:
       number: the index of the public state.
-      entries: float64 (entries,). A policy of both players; None for players who play to all states with probability 1.
+      entries: float64 (entries,). A policy of both players. With None, both play to all states with probability 1.
     """
     tree, nodes = self.tree, self.tree.histories_of[number]
     probabilities = np.ones((3, len(nodes)))
@@ -99,9 +104,16 @@ class Segment:
         probabilities[1 + player] = reach[tree.row_of[player, nodes]]
     return [tree.histories.state(node) for node in nodes.tolist()], probabilities
 
-  def below(self, number: int, entries: Float64s | None = None) -> "Segment":
-    """Returns the segment below a public state where this one ends; each is walked once. Arguments as for `start`."""
+  def segment_below(self, number: int, entries: Float64s | None = None) -> "Segment":
+    """Returns the segment below a public state where this one ends. Each segment is walked once.
+
+    Args:
+      number: the index of the public state.
+      entries: see `states_in`.
+    """
     if number not in self._below:
-      view, depth, max_histories = self._more
-      self._below[number] = Segment(view, *self.start(number, entries), depth, max_histories)
+      states, probabilities = self.states_in(number, entries)
+      self._below[number] = Segment(
+        self._view, states, probabilities, self._depth, self._max_histories
+      )
     return self._below[number]

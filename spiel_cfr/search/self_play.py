@@ -1,8 +1,8 @@
-"""Training data for leaf values: public states, solved during play from the ranges of play and from random ranges.
+"""Training data for leaf values, from self-play with search.
 
 The loop is that of ReBeL (Brown, Bakhtin, Lerer and Gong 2020). A public state is solved down to its leaves with the
-current leaf values. Its solution is an example. Play continues at one of the leaves, with the ranges of a random
-iteration.
+current leaf values, from the ranges of play and from random ranges. The solutions are examples. Play continues at one
+of the leaves, with the ranges of a random iteration.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,14 +15,19 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
-from spiel_cfr.search.cut_outs import Pair
-from spiel_cfr.search.lookahead import Found, LeafValues, Lookahead, check_leaf_values
+from spiel_cfr.search.cut_outs import PerPlayer
+from spiel_cfr.search.lookahead import (
+  LeafValues,
+  Lookahead,
+  LookaheadSolution,
+  check_leaf_values,
+)
 from spiel_cfr.search.search_tree import PublicState
 from spiel_cfr.search.segments import Segment, check_view
 from spiel_cfr.search.value_network import Examples
 
-# The probability that a private state has a positive probability in a random range.
-_LIKELY = 0.85
+# The part of private states that have a positive probability in a random range.
+_POSITIVE = 0.85
 
 
 def no_values(public_states: Sequence[PublicState], ranges: Float64s) -> Float64s:
@@ -42,20 +47,20 @@ def self_play(
   max_histories: int = 50_000,
   seed: int = 0,
 ) -> Examples:
-  """Plays with search, and returns the solutions of all public states that were solved.
+  """Plays against itself with search, and returns the solutions of all public states that were solved.
 
       network = learn_values([self_play("leduc_poker")])
       for seed in range(10):
         network = learn_values([self_play("leduc_poker", network, seed=seed)], network=network)
 
-  At each public state, a batch of ranges is solved at once. Half of them are ranges of play, half are random.
+  At each public state, a batch of pairs of ranges is solved at once. Half of them are ranges of play, half are random.
 
   Args:
     game: a compiled game, or anything that `compile_game` accepts. It is walked only as far as it is played.
     leaf_values: the values at leaves; 0 by default.
     depth: the number of moves of a subgame, see `Subgame`.
     plays: the number of plays.
-    batch: the number of ranges at each public state.
+    batch: the number of pairs of ranges at each public state.
     iterations: the number of iterations of PCFR+ in each subgame.
     exploration: the probability that the next leaf is drawn uniformly, not by the players' strategies.
     max_histories: the largest number of histories of a subgame.
@@ -78,18 +83,30 @@ def self_play(
   check_view(view)
   root = Segment(view, [view.new_initial_state()], None, depth, max_histories)
   solved = [
-    each
+    example
     for _ in range(plays)
-    for each in _play(root, leaf_values, batch, iterations, exploration, rng)
+    for example in _play(root, leaf_values, batch, iterations, exploration, rng)
   ]
+  return _examples(solved, batch)
+
+
+def _examples(solved: Sequence[tuple[PublicState, PerPlayer, PerPlayer]], batch: int) -> Examples:
+  """Returns solved public states as training data.
+
+  Args:
+    solved: public states, with ranges and values as `_play` yields them.
+    batch: the number of columns of ranges and values.
+  """
   states = [state for state, _, _ in solved for _ in range(batch)]
-  width = max((len(own) for _, ranges, _ in solved for own in ranges), default=1)
-  tables = np.zeros((2, len(states), 2, width))
-  for place, (_, *both) in enumerate(solved):
-    for table, pair in zip(tables, both, strict=True):
-      for player, own in enumerate(pair):
-        table[place * batch : (place + 1) * batch, player, : len(own)] = own.T
-  return Examples(states, tables[0], tables[1])
+  width = max((len(range_) for _, ranges, _ in solved for range_ in ranges), default=1)
+  ranges_table, values_table = np.zeros((2, len(states), 2, width))
+  for position, (_, ranges, values) in enumerate(solved):
+    rows = slice(position * batch, (position + 1) * batch)
+    for player in (0, 1):
+      count = len(ranges[player])
+      ranges_table[rows, player, :count] = ranges[player].T
+      values_table[rows, player, :count] = values[player].T
+  return Examples(states, ranges_table, values_table)
 
 
 def _play(
@@ -99,25 +116,28 @@ def _play(
   iterations: int,
   exploration: float,
   rng: np.random.Generator,
-) -> Iterator[tuple[PublicState, Pair, Pair]]:
-  """Yields the public states of one play, without the root; with each, ranges and values in columns."""
-  reached = (batch + 1) // 2
-  segment, ranges = root, (np.ones((1, reached)), np.ones((1, reached)))
+) -> Iterator[tuple[PublicState, PerPlayer, PerPlayer]]:
+  """Yields the public states of one play, without the root, with both players' ranges and values.
+
+  Ranges and values have shape (private states, batch). The first half of the columns are ranges of play.
+  """
+  num_of_play = (batch + 1) // 2
+  segment, ranges = root, (np.ones((1, num_of_play)), np.ones((1, num_of_play)))
   while True:
     lookahead = segment.lookahead
-    moments = rng.integers(1, iterations + 1, ranges[0].shape[1])
-    found = lookahead.solve(ranges, leaf_values, iterations, moments=moments)
+    drawn = rng.integers(1, iterations + 1, ranges[0].shape[1])
+    solution = lookahead.solve(ranges, leaf_values, iterations, drawn_iterations=drawn)
     if segment is not root:
-      yield lookahead.root, ranges, found.values
-    leaf = _next_leaf(lookahead, ranges, found, exploration, rng)
+      yield lookahead.root, ranges, solution.values
+    leaf = _next_leaf(lookahead, ranges, solution, exploration, rng)
     if leaf is None:
       return
-    segment = segment.below(lookahead.leaves[leaf].number)
+    segment = segment.segment_below(lookahead.leaves[leaf].number)
     first, second = (
       np.hstack(
         [
-          found.drawn_ranges[leaf, player, :count, :reached],
-          _random_ranges(count, batch - reached, rng),
+          solution.drawn_ranges[leaf, player, :count, :num_of_play],
+          _random_ranges(count, batch - num_of_play, rng),
         ]
       )
       for player, count in enumerate(lookahead.counts[leaf].tolist())
@@ -126,9 +146,16 @@ def _play(
 
 
 def _next_leaf(
-  lookahead: Lookahead, ranges: Pair, found: Found, exploration: float, rng: np.random.Generator
+  lookahead: Lookahead,
+  ranges: PerPlayer,
+  solution: LookaheadSolution,
+  exploration: float,
+  rng: np.random.Generator,
 ) -> int | None:
-  """Returns the position of the leaf at which play goes on with the first ranges; None if the game ends before."""
+  """Returns the position of a random leaf, at which play continues; None if the game ends before a leaf.
+
+  The leaf has its probability under the strategies of the first column, or is drawn uniformly for exploration.
+  """
   count = len(lookahead.leaves)
   if not count:
     return None
@@ -136,14 +163,14 @@ def _next_leaf(
   total = float((chance * ranges[0][first, 0] * ranges[1][second, 0]).sum())
   if rng.random() < exploration or not total > 0:
     return int(rng.integers(count))
-  own, other = found.drawn_ranges[:, 0, :, 0], found.drawn_ranges[:, 1, :, 0]
-  likely = np.einsum("li,lij,lj->l", own, lookahead.chances, other) / total
+  drawn = solution.drawn_ranges[..., 0]
+  likely = np.einsum("li,lij,lj->l", drawn[:, 0], lookahead.chances, drawn[:, 1]) / total
   leaf = int(np.searchsorted(np.cumsum(likely), rng.random()))
   return leaf if leaf < count else None
 
 
 def _random_ranges(count: int, columns: int, rng: np.random.Generator) -> Float64s:
-  """Returns random ranges, from even to nearly pure, with private states in rows; some private states have 0."""
+  """Returns random ranges, from uniform to nearly pure, shape (count, columns); some private states have 0."""
   drawn = rng.random((count, columns)) ** np.exp(rng.uniform(-2.0, 2.0, columns))
-  thinned = drawn * (rng.random((count, columns)) < _LIKELY)
-  return np.where(thinned.any(axis=0), thinned, drawn)
+  with_zeros = drawn * (rng.random((count, columns)) < _POSITIVE)
+  return np.where(with_zeros.any(axis=0), with_zeros, drawn)

@@ -11,24 +11,27 @@ import scipy  # its `sparse` is imported when it is used
 
 from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s
-from spiel_cfr.evaluation.linear_program import Method, solve_program
+from spiel_cfr.evaluation.linear_program import Method, solve_lp, solve_program
 from spiel_cfr.evaluation.sequence_form_matrices import constraint_matrix, payoff_matrix, sequences
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.search.cut_outs import CutOut
+from spiel_cfr.search.gadgets import GADGETS
+from spiel_cfr.search.search_tree import RangesByState, SearchTree
+from spiel_cfr.search.subgame_starts import start_from_ranges
 
-# HiGHS treats coefficients below _DROPPED as 0. If payoffs times probabilities are that small, safe strategies could
-# seem unsafe, and unsafe ones safe. The payoffs of these programs are therefore multiplied by _LARGER.
-_DROPPED, _LARGER = 1e-9, 1e4
+# HiGHS treats coefficients below _SMALLEST as 0. If payoffs times probabilities are that small, safe strategies could
+# seem unsafe, and unsafe ones safe. The payoffs of these programs are therefore multiplied by _FACTOR.
+_SMALLEST, _FACTOR = 1e-9, 1e4
 
 
 @dataclasses.dataclass(frozen=True)
 class SubgameSolver:
-  """A solver of subgames and its limits.
+  """A solver of subgames, with its number of iterations and its deadline.
 
   Attributes:
-    name: "lp" for a linear program, or a name in `catalogue.SOLVERS`.
-    iterations: the largest number of iterations of an iterative solver.
-    deadline: the time, by `time.perf_counter`, at which an iterative solver stops early.
+    name: str. "lp" for a linear program, or a name in `catalogue.SOLVERS`.
+    iterations: int. The largest number of iterations of an iterative solver.
+    deadline: float. The time, by `time.perf_counter`, at which an iterative solver stops early.
   """
 
   name: str
@@ -41,16 +44,24 @@ class SubgameSolver:
     return self.name == "lp"
 
   def solve(self, cut: CutOut) -> Float64s:
-    """Returns the searcher's strategy in sequence form, shape (sequences of the subgame,).
+    """Returns the searcher's strategy behind a gadget in sequence form, shape (sequences of the subgame,).
 
     Raises:
       NoSolutionError: the linear program could not be solved.
     """
     if self.is_linear_program:
       return maximin_strategy(cut)
-    return self.average(cut.game)
+    return self._average(cut.game)
 
-  def average(self, game: CompiledGame) -> Float64s:
+  def equilibrium(self, game: CompiledGame) -> Float64s:
+    """Returns both players' strategies in a game in sequence form, shape (sequences,).
+
+    Raises:
+      NoSolutionError: the linear program could not be solved.
+    """
+    return solve_lp(game).sequence_form if self.is_linear_program else self._average(game)
+
+  def _average(self, game: CompiledGame) -> Float64s:
     """Returns both players' average strategies of an iterative solver, in sequence form."""
     solver = catalogue.make(self.name, game, self.iterations)
     for count in self._slices():
@@ -58,7 +69,7 @@ class SubgameSolver:
     return solver.average_sequence_form()
 
   def _slices(self) -> Iterator[int]:
-    """Yields numbers of iterations, at least 1; each is meant to take a tenth of the remaining time."""
+    """Yields numbers of iterations, at least 1, that take about a tenth of the time until the deadline."""
     left = self.iterations
     count = 1 if self.deadline < math.inf else left
     while left > 0:
@@ -70,6 +81,45 @@ class SubgameSolver:
         return
       fits = min(1e9, (self.deadline - now) / 10 * count / max(now - start, 1e-9))
       count = max(1, min(2 * count, int(fits), left))
+
+
+def solve_unsafe(
+  tree: SearchTree,
+  ranges: RangesByState,
+  solver: SubgameSolver,
+  entries: Float64s,
+  searcher: int = 0,
+) -> CutOut | None:
+  """Solves subgames for both players from their ranges, without bounds, and writes both strategies into a policy.
+
+  Subgames with probability 0 are left out.
+
+  Args:
+    tree: the public states.
+    ranges: by the index of a public state, both players' ranges there. No public state is below another.
+    solver: the solver.
+    entries: float64 (entries,). The policy to write to.
+    searcher: `CutOut.searcher`, which changes the solution only by rounding.
+
+  Returns:
+    The subgames as one game; None if all have probability 0.
+
+  Raises:
+    NoSolutionError: the linear program could not be solved.
+  """
+  unsafe = GADGETS["unsafe"]
+  starts = [
+    start_from_ranges(tree, number, pair, searcher, unsafe, np.zeros(len(pair[1 - searcher])))
+    for number, pair in ranges.items()
+  ]
+  possible = [start for start in starts if start is not None]
+  if not possible:
+    return None
+  cut = tree.cut_out(possible, unsafe)
+  solution = solver.equilibrium(cut.game)
+  for player in (0, 1):
+    cut.write(solution, entries, player)
+  return cut
 
 
 def maximin_strategy(cut: CutOut) -> Float64s:
@@ -85,7 +135,7 @@ def maximin_strategy(cut: CutOut) -> Float64s:
   """
   game, player = cut.game, cut.searcher
   payoffs = payoff_matrix(game, player) / (max(map(abs, game.payoff_range)) or 1.0)
-  own, theirs = (constraint_matrix(game, each) for each in (player, 1 - player))
+  own, theirs = (constraint_matrix(game, who) for who in (player, 1 - player))
   payoffs, lowest = payoffs.T if player else payoffs, None
   if cut.bonus is not None:
     columns, weights = sequences(game, 1 - player), np.zeros(payoffs.shape[1])
@@ -99,16 +149,16 @@ def maximin_strategy(cut: CutOut) -> Float64s:
     lowest = np.full(theirs.shape[0], -np.inf)
     lowest[1 + cut.bonus.infosets] = 0.0
   numbers = np.abs(payoffs.data[payoffs.data != 0])
-  factors = (1.0, _LARGER) if numbers.min(initial=1.0) >= _DROPPED else (_LARGER, 1.0)
+  factors = (1.0, _FACTOR) if numbers.min(initial=1.0) >= _SMALLEST else (_FACTOR, 1.0)
   methods: tuple[Method, ...] = ("simplex", "interior")
   attempts = list(itertools.product(factors, methods))
   for number, (factor, method) in enumerate(attempts, 1):
     try:
-      found = solve_program(factor * payoffs, own, theirs, method, lowest)
+      solution = solve_program(factor * payoffs, own, theirs, method, lowest)
       break
     except errors.NoSolutionError:
       if number == len(attempts):
         raise
   result = np.zeros(game.end)
-  result[sequences(game, player)] = np.maximum(found.x[: own.shape[1]], 0.0)
+  result[sequences(game, player)] = np.maximum(solution.x[: own.shape[1]], 0.0)
   return result

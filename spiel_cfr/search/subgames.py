@@ -1,13 +1,13 @@
-"""Subgames from ranges: a public belief state as a game, its solution, and the values of its private states.
+"""Subgames from ranges: a public state and both players' ranges as a game, its solution, and values of private states.
 
     state = public_states("leduc_poker").natural_cut()[0]
-    ranges = [np.ones(len(state.private_states(player))) for player in range(2)]
+    ranges = [np.ones(count) for count in state.num_private_states]
     solution = Subgame(state, ranges).solve()
     solution.values  # of each private state of both players
 
-A range has the probability with which its player plays to each of its private states. Chance's probabilities come from
-the game. The subgame depends on the part of the game above it only through the two ranges (DeepStack, Moravčík et al.
-2017; ReBeL, Brown et al. 2020).
+A range is the probability with which a player plays to each of its private states. Chance's probabilities come from the
+game. The subgame depends on the part of the game above it only through the two ranges (DeepStack, Moravčík et al. 2017;
+ReBeL, Brown et al. 2020).
 """
 
 import dataclasses
@@ -21,14 +21,14 @@ from spiel_cfr import catalogue, errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr._util.doors import typed
-from spiel_cfr.evaluation.linear_program import solve_lp
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies.open_spiel import AnyPolicy
-from spiel_cfr.search.cut_outs import Pair, Start
+from spiel_cfr.search.cut_outs import PerPlayer, Start
 from spiel_cfr.search.gadgets import GADGETS, Gadget, find_gadget
-from spiel_cfr.search.lookahead import Front, LeafValues, Lookahead, check_leaf_values
+from spiel_cfr.search.lookahead import ChoiceGadget, LeafValues, Lookahead, check_leaf_values
 from spiel_cfr.search.search_tree import PublicState
-from spiel_cfr.search.subgame_solver import SubgameSolver
+from spiel_cfr.search.subgame_solver import SubgameSolver, solve_unsafe
+from spiel_cfr.search.subgame_starts import start_from_ranges
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,17 +36,18 @@ class Bounds:
   """Upper bounds on the opponent's counterfactual values in a subgame, which make re-solving safe.
 
   Attributes:
-    searcher: the player whose strategy is re-solved.
-    limits: float64 (the opponent's private states,). The largest counterfactual values that the opponent may have, in
-      the scale of the searcher's range. `SubgameSolution.values` of an earlier solution are an example.
-    gifts: float64 (the opponent's private states,). Amounts added to the limits by gadgets whose `reach` is true; 0 by
-      default.
-    gadget: a name in `GADGETS`, or a `Gadget`. The default is "safe" for a linear program, and "follow" for an
-      iterative solver.
+    searcher: int. The player whose strategy is re-solved.
+    values: float64 (the opponent's private states,). The largest counterfactual value that the opponent may have at
+      each of its private states, in the scale of the searcher's range. Example: `SubgameSolution.values` of an earlier
+      solution for the same ranges.
+    gadget: str or `Gadget`. A name in `GADGETS`, or a gadget. The default is "safe" for a linear program, and "follow"
+      for an iterative solver.
+    gifts: float64 (the opponent's private states,). Amounts that are added to the values by gadgets whose `reach` is
+      true; 0 by default.
   """
 
   searcher: int
-  limits: npt.ArrayLike
+  values: npt.ArrayLike
   gadget: str | Gadget | None = None
   gifts: npt.ArrayLike = 0.0
 
@@ -70,9 +71,9 @@ class Bounds:
     searcher: int,
     gadget: str | Gadget | None = None,
   ) -> "Bounds":
-    """Returns the opponent's counterfactual values by a best response to a policy: v(J) times the probability of J.
+    """Returns the bounds of a policy: the opponent's counterfactual values by a best response to it, and its gifts.
 
-    The gifts are g(J) times the probability of J. That probability is the product of chance's and the searcher's.
+    The value at J is v(J) w(J), and the gift is g(J) w(J), in the notation of `gadgets`.
 
     Args:
       public_state: one of `public_states(game)`.
@@ -88,10 +89,10 @@ class Bounds:
     searcher = arguments.integer(searcher, "searcher", 0, 1)
     blueprint = tree.blueprint(tree.entries(policy), searcher)
     gifts: npt.ArrayLike = 0.0
-    # If gadget is None, the solver determines the gadget, and the gadget determines whether gifts count.
+    # If `gadget` is None, the solver determines the gadget, and the gadget determines whether gifts count.
     if find_gadget(gadget, picks=tree.picks).reach:
-      own = blueprint.ranges(number)[searcher]
-      gifts = blueprint.gifts(number) * tree.counterfactual_reach(number, 1 - searcher, own)
+      w = tree.counterfactual_reach(number, 1 - searcher, blueprint.ranges(number)[searcher])
+      gifts = blueprint.gifts(number) * w
     return cls(searcher, blueprint.values(number), gadget, gifts)
 
 
@@ -100,8 +101,8 @@ class SubgameSolution:
   """The solution of a subgame.
 
   Attributes:
-    strategies: float64 (sequences,). Behavioural form of the whole game. It is uniform at infosets to which their owner
-      does not play, and NaN outside the subgame. With bounds, it is also NaN at the opponent's infosets.
+    strategies: float64 (sequences,). Both strategies in behavioural form of the whole game: uniform at infosets to
+      which the player itself does not play, NaN outside the subgame. With bounds, also NaN at the opponent's infosets.
     values: by player, float64 (private states,). The counterfactual value of each private state: the expected payoff,
       less half of the constant to which returns sum, times the probability that chance and the other player's range
       lead there. Each player plays a best response to the other's strategy. With bounds, the searcher plays its own
@@ -109,11 +110,16 @@ class SubgameSolution:
   """
 
   strategies: Float64s
-  values: Pair
+  values: PerPlayer
 
 
 class Subgame:
-  """The rest of the game after a public state, with given ranges of both players."""
+  """The rest of the game after a public state, with given ranges of both players.
+
+  Attributes:
+    public_state: `PublicState`. The public state.
+    ranges: by player, float64 (private states,). The ranges.
+  """
 
   def __init__(
     self,
@@ -124,7 +130,7 @@ class Subgame:
     *,
     depth: int = 2,
   ) -> None:
-    """Takes a public belief state.
+    """Takes a public state and ranges, which together are a public belief state.
 
     Args:
       public_state: one of `public_states(game)`.
@@ -154,37 +160,47 @@ class Subgame:
     self._depth = arguments.positive_integer(depth, "depth")
     if bounds is not None:
       self._searcher = bounds.searcher
-      opponent = 1 - self._searcher
-      shape = self.ranges[opponent].shape
-      for name, numbers, shapes in (
-        ("limits", bounds.limits, [shape]),
-        ("gifts", bounds.gifts, [shape, ()]),
-      ):
-        if (
-          np.shape(numbers) not in shapes or not np.isfinite(np.asarray(numbers, np.float64)).all()
-        ):
-          raise errors.ArgumentError(
-            f"{name} must be {shape[0]} finite numbers, one for each private state of player {opponent}, not "
-            f"{arguments.shortened(numbers)}."
-          )
-    self._begin(*self._gadget(iterates=False))
+      count, opponent = len(self.ranges[1 - self._searcher]), 1 - self._searcher
+      _check_numbers("values", bounds.values, count, opponent, may_be_scalar=False)
+      _check_numbers("gifts", bounds.gifts, count, opponent, may_be_scalar=True)
+    self._start(self._gadget(iterates=False))
 
-  def _gadget(self, iterates: bool) -> tuple[Gadget, Float64s]:
-    """Returns the gadget and its limits; the default gadget depends on whether the solver is iterative."""
-    bounds = self._bounds
-    if bounds is None:
-      return GADGETS["unsafe"], np.zeros(len(self.ranges[1 - self._searcher]))
+  def _gadget(self, iterates: bool) -> Gadget:
+    """Returns the gadget; the default depends on whether the solver is iterative."""
+    if self._bounds is None:
+      return GADGETS["unsafe"]
     picks = self._tree.picks and self._leaf_values is None
-    gadget = find_gadget(bounds.gadget, picks=picks, iterates=iterates)
-    limits = np.asarray(bounds.limits, np.float64)
-    return gadget, limits + np.asarray(bounds.gifts, np.float64) if gadget.reach else limits
+    return find_gadget(self._bounds.gadget, picks=picks, iterates=iterates)
 
-  def _begin(self, gadget: Gadget, limits: Float64s) -> Start:
-    """Returns the beginning of the subgame for a gadget and its limits."""
-    tree, number, searcher = self._tree, self.public_state.number, self._searcher
-    reach = tree.counterfactual_reach(number, 1 - searcher, self.ranges[searcher])
-    bound = np.divide(limits, reach, out=np.zeros_like(reach), where=reach > 0)
-    start = tree.start(number, self.ranges, searcher, gadget, bound)
+  @property
+  def _w(self) -> Float64s:
+    """The probability that chance and the searcher lead to each of the opponent's private states, shape (J,)."""
+    searcher = self._searcher
+    number = self.public_state.number
+    return self._tree.counterfactual_reach(number, 1 - searcher, self.ranges[searcher])
+
+  def _bound_values(self) -> Float64s:
+    """Returns the bounds on the opponent's counterfactual values, 0 without bounds; shape (J,)."""
+    if self._bounds is None:
+      return np.zeros(len(self.ranges[1 - self._searcher]))
+    return np.asarray(self._bounds.values, np.float64)
+
+  def _gifts(self, gadget: Gadget) -> Float64s:
+    """Returns the gifts that a gadget adds to the bounds; shape (J,) or ()."""
+    if self._bounds is None or not gadget.reach:
+      return np.zeros(())
+    return np.asarray(self._bounds.gifts, np.float64)
+
+  def _start(self, gadget: Gadget) -> Start:
+    """Returns the beginning of the subgame behind a gadget."""
+    w = self._w
+    # Where w is tiny, a rounded value could be a bound far outside the payoffs of the game.
+    largest = self._tree.largest_payoff * w
+    values = np.clip(self._bound_values(), -largest, largest) + self._gifts(gadget)
+    bound = np.divide(values, w, out=np.zeros_like(w), where=w > 0)
+    start = start_from_ranges(
+      self._tree, self.public_state.number, self.ranges, self._searcher, gadget, bound
+    )
     if start is None:
       raise errors.ArgumentError(
         f"{self.public_state!r} has probability 0 with these ranges, so there is nothing to solve."
@@ -198,8 +214,8 @@ class Subgame:
     Player numbers are those of the whole game. Infosets have their names in the whole game, except those of the gadget
     and the opponent's infosets below it. Returns sum to 0.
     """
-    gadget, limits = self._gadget(iterates=False)
-    return self._tree.cut_out([self._begin(gadget, limits)], gadget).game
+    gadget = self._gadget(iterates=False)
+    return self._tree.cut_out([self._start(gadget)], gadget).game
 
   def solve(self, solver: str | None = None, iterations: int = 1000) -> SubgameSolution:
     """Solves the subgame. Margins are not checked; `resolve` and the bots check them.
@@ -226,67 +242,89 @@ class Subgame:
     arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
     subgame_solver = SubgameSolver(solver, iterations)
     is_program = subgame_solver.is_linear_program
-    gadget, limits = self._gadget(iterates=not is_program)
-    start = self._begin(gadget, limits)
-    with_bounds = gadget.is_safe
-    cut = tree.cut_out([start], gadget, program=is_program and with_bounds)
-    solves_both = is_program and not with_bounds
-    found = solve_lp(cut.game).sequence_form if solves_both else subgame_solver.solve(cut)
-    strategies, uniform = np.full(len(tree.owned(0)), np.nan), tree.uniform()
-    for player in (self._searcher,) if with_bounds else (0, 1):
-      strategies[cut.there[player]] = uniform[cut.there[player]]
-      cut.write(found, strategies, player)
-    values = self._values(strategies, with_bounds)
+    gadget, policy = self._gadget(iterates=not is_program), tree.uniform()
+    start = self._start(gadget)
+    if gadget.is_safe:
+      cut = tree.cut_out([start], gadget, program=is_program)
+      cut.write(subgame_solver.solve(cut), policy, self._searcher)
+      inside = cut.there[self._searcher]
+    else:
+      ranges = {self.public_state.number: self.ranges}
+      both = solve_unsafe(tree, ranges, subgame_solver, policy, self._searcher)
+      assert both is not None
+      inside = np.concatenate(both.there)
+    strategies = np.full(tree.num_entries, np.nan)
+    strategies[inside] = policy[inside]
+    values = self._values(policy, gadget.is_safe)
     return SubgameSolution(tree.behavioral_form(strategies), values)
 
   def _solve_to_leaves(self, leaf_values: LeafValues, iterations: int) -> SubgameSolution:
     """Returns the solution of the subgame above the leaves; its values are averages over all iterations."""
-    lookahead, front, searcher = Lookahead(self.public_state, self._depth), None, self._searcher
-    gadget, limits = self._gadget(iterates=True)
-    if gadget.is_safe:
-      follows = gadget.follows(self.ranges[1 - searcher])
-      front = Front(searcher, limits[:, None], follows[:, None])
+    lookahead, searcher = Lookahead(self.public_state, self._depth), self._searcher
+    choice = self._choice_gadget()
     columns = self.ranges[0][:, None], self.ranges[1][:, None]
-    found = lookahead.solve(columns, leaf_values, iterations, front)
-    strategies = np.full(len(self._tree.owned(0)), np.nan)
-    for player in (0, 1) if front is None else (searcher,):
-      strategies[lookahead.sides[player].entries] = found.strategies[player][:, 0]
-    values = found.values[0][:, 0], found.values[1][:, 0]
+    solution = lookahead.solve(columns, leaf_values, iterations, choice)
+    strategies = np.full(self._tree.num_entries, np.nan)
+    for player in (0, 1) if choice is None else (searcher,):
+      strategies[lookahead.sides[player].entries] = solution.strategies[player][:, 0]
+    values = solution.values[0][:, 0], solution.values[1][:, 0]
     return SubgameSolution(self._tree.behavioral_form(strategies), values)
 
-  def _values(self, strategies: Float64s, with_bounds: bool) -> Pair:
-    """Returns the counterfactual values of both players; with bounds, only the searcher has a strategy."""
-    tree, number, begins = (
-      self._tree,
-      self.public_state.number,
-      {self.public_state.number: self.ranges},
-    )
-    played = np.where(np.isnan(strategies), tree.uniform(), strategies)
-    faced = [tree.blueprint(played, searcher, begins) for searcher in (0, 1)]
-    values = [faced[1 - player].values(number) for player in (0, 1)]
-    if with_bounds:
+  def _choice_gadget(self) -> ChoiceGadget | None:
+    """Returns the gadget in front of a subgame that stops at leaves; None without bounds."""
+    gadget, searcher = self._gadget(iterates=True), self._searcher
+    if not gadget.is_safe:
+      return None
+    values = self._bound_values() + self._gifts(gadget)
+    forced = gadget.forced(self._w, self.ranges[1 - searcher])
+    return ChoiceGadget(searcher, values[:, None], forced[:, None])
+
+  def _values(self, policy: Float64s, is_safe: bool) -> PerPlayer:
+    """Returns the counterfactual values of both players at the public state.
+
+    Args:
+      policy: float64 (entries,). The solution. With a safe gadget, only the searcher's part is used.
+      is_safe: whether the gadget is safe. The searcher then plays the solution against the opponent's best response.
+    """
+    tree, number = self._tree, self.public_state.number
+    given_ranges = {number: self.ranges}
+    blueprints = [tree.blueprint(policy, searcher, given_ranges) for searcher in (0, 1)]
+    values = [blueprints[1 - player].values(number) for player in (0, 1)]
+    if is_safe:
       searcher = self._searcher
-      utilities = faced[searcher].action_values()
+      utilities = blueprints[searcher].action_values()
       response = (utilities == tree.per_infoset(utilities, np.maximum)).astype(np.float64)
-      is_searchers = tree.owned(searcher)
-      policy = np.where(is_searchers, played, tree.normalized(response, tree.uniform()))
-      expected = tree.blueprint(policy, 1 - searcher, begins).expected(searcher)
-      values[searcher] = expected.values(number)
+      responses = tree.normalized(response, tree.uniform())
+      played = np.where(tree.owned(searcher), policy, responses)
+      on_policy = tree.blueprint(played, 1 - searcher, given_ranges).on_policy(searcher)
+      values[searcher] = on_policy.values(number)
     return values[0], values[1]
 
 
-def _checked(state: PublicState, ranges: Sequence[npt.ArrayLike]) -> Pair:
+def _check_numbers(
+  name: str, numbers: npt.ArrayLike, count: int, opponent: int, *, may_be_scalar: bool
+) -> None:
+  """Raises ArgumentError if numbers of the opponent's private states are not finite or have a wrong shape."""
+  is_right = np.shape(numbers) == (count,) or (may_be_scalar and np.shape(numbers) == ())
+  if not is_right or not np.isfinite(np.asarray(numbers, np.float64)).all():
+    raise errors.ArgumentError(
+      f"{name} must be {count} finite numbers, one for each private state of player {opponent}, not "
+      f"{arguments.shortened(numbers)}."
+    )
+
+
+def _checked(state: PublicState, ranges: Sequence[npt.ArrayLike]) -> PerPlayer:
   """Returns ranges as arrays, or raises ArgumentError."""
-  counts = state.tree.num_private_states(state.number)
+  counts = state.num_private_states
   try:
-    found = [np.asarray(own, np.float64) for own in ranges]
+    arrays = [np.asarray(range_, np.float64) for range_ in ranges]
   except (TypeError, ValueError):
-    found = []
-  if [own.shape for own in found] != [(count,) for count in counts] or not all(
-    np.isfinite(own).all() and (own >= 0).all() for own in found
+    arrays = []
+  if [array.shape for array in arrays] != [(count,) for count in counts] or not all(
+    np.isfinite(array).all() and (array >= 0).all() for array in arrays
   ):
     raise errors.ArgumentError(
       f"ranges must be {counts[0]} and {counts[1]} numbers of at least 0, one for each private state of {state!r}, not "
       f"{arguments.shortened(ranges)}."
     )
-  return found[0], found[1]
+  return arrays[0], arrays[1]

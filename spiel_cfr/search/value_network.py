@@ -1,9 +1,8 @@
 """Networks that learn leaf values from solved public states.
 
 The inputs are both ranges, and the means of both players' information state tensors over the histories of a public
-state. The outputs are the expected payoffs of private states: counterfactual values per unit of the probability that
-chance and the other player's range lead there. The outputs are shifted so that the two players' payoffs sum to 0
-(DeepStack, Moravčík et al. 2017).
+state. The outputs are the expected payoffs of private states: counterfactual values divided by counterfactual reach
+probabilities. The outputs are shifted so that the two players' payoffs sum to 0 (DeepStack, Moravčík et al. 2017).
 """
 
 import math
@@ -21,7 +20,7 @@ from spiel_cfr.deep_cfr.network import MLP, Approximator, Array, Rows, Training
 from spiel_cfr.games.openspiel.infoset_features import information_state_tensor
 from spiel_cfr.search.search_tree import PublicState, SearchTree
 
-# The part of the examples that is not used for training, but measures the error of the network.
+# The part of the examples that measures the error of the network and is not used for training.
 _MEASURED = 0.1
 _LEARNING_RATE, _BATCH_SIZE = 1e-3, 256
 
@@ -30,7 +29,7 @@ class Examples(NamedTuple):
   """Solved public states, as training data.
 
   Attributes:
-    public_states: the public state of each example.
+    public_states: list of `PublicState`. The public state of each example.
     ranges: float64 (examples, 2, private states). Both players' ranges, 0 beyond the last private state.
     values: float64 (examples, 2, private states). The counterfactual values of the private states.
   """
@@ -40,8 +39,8 @@ class Examples(NamedTuple):
   values: Float64s
 
 
-class _Facts(NamedTuple):
-  """Arrays of public states that do not depend on ranges.
+class _EncodedStates(NamedTuple):
+  """Public states as arrays that do not depend on ranges.
 
   Attributes:
     tensors: float32 (public states, inputs). The means of information state tensors.
@@ -52,7 +51,14 @@ class _Facts(NamedTuple):
   chances: Float64s
 
   def reach(self, ranges: Float64s) -> Float64s:
-    """Returns the probability that chance and the other player lead to each private state, in the shape of ranges."""
+    """Returns the probability that chance and the other player lead to each private state.
+
+    Args:
+      ranges: float64 (public states, 2, width). Both players' ranges.
+
+    Returns:
+      float64 (public states, 2, width).
+    """
     first = np.einsum("nij,nj->ni", self.chances, ranges[:, 1])
     second = np.einsum("nij,ni->nj", self.chances, ranges[:, 0])
     return np.stack([first, second], axis=1)
@@ -62,15 +68,15 @@ class _PublicStateEncoder:
   """Conversion of public states to arrays; each public state is converted once.
 
   Attributes:
-    width: the largest number of private states of a player.
+    width: int. The largest number of private states of a player.
   """
 
   def __init__(self, width: int) -> None:
     self.width = width
     self._converted = weakref.WeakKeyDictionary[SearchTree, dict[int, tuple[Array, Float64s]]]()
-    self._latest: tuple[Sequence[PublicState], _Facts] | None = None
+    self._latest: tuple[Sequence[PublicState], _EncodedStates] | None = None
 
-  def __call__(self, states: Sequence[PublicState]) -> _Facts:
+  def __call__(self, states: Sequence[PublicState]) -> _EncodedStates:
     """Returns the arrays of public states.
 
     Raises:
@@ -79,12 +85,12 @@ class _PublicStateEncoder:
     """
     # A lookahead passes the same tuple in each iteration.
     if self._latest is None or self._latest[0] is not states or not isinstance(states, tuple):
-      found = [
-        self._converted.setdefault(each.tree, {}).get(each.number) or self._convert(each)
-        for each in states
+      converted = [
+        self._converted.setdefault(state.tree, {}).get(state.number) or self._convert(state)
+        for state in states
       ]
-      tensors, chances = zip(*found, strict=True)
-      self._latest = states, _Facts(np.array(tensors), np.array(chances))
+      tensors, chances = zip(*converted, strict=True)
+      self._latest = states, _EncodedStates(np.array(tensors), np.array(chances))
     return self._latest[1]
 
   def _convert(self, state: PublicState) -> tuple[Array, Float64s]:
@@ -105,7 +111,7 @@ class _PublicStateEncoder:
         "your own."
       )
     means = [
-      np.mean([information_state_tensor(each, player) for each in histories], axis=0)
+      np.mean([information_state_tensor(history, player) for history in histories], axis=0)
       for player in (0, 1)
     ]
     result = np.concatenate(means).astype(np.float32), chances
@@ -124,8 +130,8 @@ class ValueNetwork:
   """Leaf values by a network, as a function of public states and ranges; `learn_values` makes one.
 
   Attributes:
-    error: the root mean square error of the expected payoffs of private states, on examples that were not used for
-      training, in the game's units.
+    error: float. The root mean square error of the expected payoffs of private states, in the game's units, on examples
+      that were not used for training.
   """
 
   @typed
@@ -144,14 +150,14 @@ class ValueNetwork:
   def __call__(self, public_states: Sequence[PublicState], ranges: Float64s) -> Float64s:
     """Returns counterfactual values of private states, see `LeafValues`."""
     width = self._encoder.width
-    facts = self._encoder(public_states)
-    own = _resized(ranges, width)
-    reach = facts.reach(own)
-    found = self._network.outputs(self._parameters, _features(facts, own), 2 * width)
-    values = reach * self._scale * found.reshape(own.shape)
+    encoded = self._encoder(public_states)
+    resized = _resized(ranges, width)
+    reach = encoded.reach(resized)
+    outputs = self._network.outputs(self._parameters, _features(encoded, resized), 2 * width)
+    values = reach * self._scale * outputs.reshape(resized.shape)
     # Shift the values so that the players' payoffs sum to 0.
-    total = (own[:, 0] * reach[:, 0]).sum(axis=1)
-    surplus = (own * values).sum(axis=(1, 2)) / np.where(total > 0, 2 * total, 1.0)
+    total = (resized[:, 0] * reach[:, 0]).sum(axis=1)
+    surplus = (resized * values).sum(axis=(1, 2)) / np.where(total > 0, 2 * total, 1.0)
     return _resized(values - surplus[:, None, None] * reach, ranges.shape[2])
 
 
@@ -187,37 +193,41 @@ def learn_values(
   learned = network if isinstance(network, ValueNetwork) else None
   encoder = learned._encoder if learned else _PublicStateEncoder(width)
   ranges, values = (
-    np.concatenate([_resized(own, encoder.width) for own in arrays])
+    np.concatenate([_resized(array, encoder.width) for array in arrays])
     for arrays in zip(*((each.ranges, each.values) for each in examples), strict=True)
   )
-  facts = encoder(states)
-  features, reach = _features(facts, ranges), facts.reach(ranges)
-  wanted = np.divide(values, reach, out=np.zeros_like(values), where=reach > 0)
-  wanted, counts = wanted.reshape(len(wanted), -1), (reach > 0).reshape(len(wanted), -1)
+  encoded = encoder(states)
+  features, reach = _features(encoded, ranges), encoded.reach(ranges)
+  targets = np.divide(values, reach, out=np.zeros_like(values), where=reach > 0)
+  targets, counts = targets.reshape(len(targets), -1), (reach > 0).reshape(len(targets), -1)
   if learned is None:
     approximator = network if isinstance(network, Approximator) else MLP((128, 128))
-    parameters = approximator.fresh((seed, 0), features.shape[1], wanted.shape[1])
-    scale = float(np.sqrt((wanted[counts] ** 2).mean())) if counts.any() else 1.0
+    parameters = approximator.fresh((seed, 0), features.shape[1], targets.shape[1])
+    scale = float(np.sqrt((targets[counts] ** 2).mean())) if counts.any() else 1.0
   else:
     approximator, parameters, scale = learned._network, learned._parameters, learned._scale
   scale = scale or 1.0
   order = np.random.default_rng(seed).permutation(len(states))
   measured, rest = np.split(order, [max(1, int(_MEASURED * len(order)))])
-  rows = Rows(features[rest], wanted[rest] / scale, counts[rest], np.ones(len(rest)))
+  rows = Rows(features[rest], targets[rest] / scale, counts[rest], np.ones(len(rest)))
   fit = Training(steps, _LEARNING_RATE, min(_BATCH_SIZE, len(rest)), (seed, 1))
   fitted = approximator.fitted(parameters, rows, fit)
   result = ValueNetwork(encoder, approximator, fitted, scale, 0.0)
-  found = result([states[each] for each in measured], ranges[measured])
-  missed = (found - values[measured])[reach[measured] > 0] / reach[measured][reach[measured] > 0]
-  result.error = float(np.sqrt((missed**2).mean())) if len(missed) else 0.0
+  predicted = result([states[index] for index in measured], ranges[measured])
+  is_reached = reach[measured] > 0
+  errors_of_payoffs = (predicted - values[measured])[is_reached] / reach[measured][is_reached]
+  if len(errors_of_payoffs):
+    result.error = float(np.sqrt((errors_of_payoffs**2).mean()))
   return result
 
 
-def _features(facts: _Facts, ranges: Float64s) -> Array:
+def _features(encoded: _EncodedStates, ranges: Float64s) -> Array:
   """Returns the inputs of a network: tensors, and each player's range, normalized to sum 1."""
   totals = ranges.sum(axis=2, keepdims=True)
   likely = ranges / np.where(totals > 0, totals, 1.0)
-  return np.concatenate([facts.tensors, likely.reshape(len(likely), -1).astype(np.float32)], axis=1)
+  return np.concatenate(
+    [encoded.tensors, likely.reshape(len(likely), -1).astype(np.float32)], axis=1
+  )
 
 
 def _resized(numbers: Float64s, width: int) -> Float64s:

@@ -1,7 +1,7 @@
-"""The public tree of a game in vector form: public states are its nodes, and private states are the types there.
+"""Public trees of games in vector form: public states are nodes, and private states are the possible types there.
 
-Each type has a row at each node and at each end of the public tree. Histories are not listed. The counterfactual value
-of a type is a sum over the types of the other player.
+Each type has a row at each node and at each end of the public tree. Histories are not listed: counterfactual reach
+probabilities and values are products of a matrix over pairs of types with the other player's reach probabilities.
 """
 
 import functools
@@ -22,12 +22,12 @@ from spiel_cfr.search.search_tree import PublicState
 
 
 class VectorTree(ForestTree):
-  """All public states of a game in vector form, parents first; `public_states` makes one.
+  """All public states of a game in vector form, parents first; `public_states` makes the tree.
 
   Attributes:
-    game: the compiled game.
+    game: `VectorGame`. The compiled game.
     depth: int64 (nodes,). The number of moves after the deal.
-    cells: int64 (edges, types). See `Layout.cells`.
+    cells: int64 (edges, types). The sequence of each edge's move for each type, see `Layout.cells`.
     chances: float64 (kinds, types of player 0, types of player 1). Chance's probability of each pair of types, times
       the probabilities of chance's later moves.
     payoffs: float64 (matrices, types of player 0, types of player 1). Player 0's payoffs times chance's probability.
@@ -55,24 +55,25 @@ class VectorTree(ForestTree):
       self.chances[kind] = sums.reshape(shape)
     self.payoffs: Float64s = (tree.matrices[:, 0] - tree.matrices[:, 1]) / 2
     middle = (game.constant_sum or 0.0) / 2
-    self.largest_payoff = max(abs(each - middle) for each in game.payoff_range)
+    self.largest_payoff = max(abs(payoff - middle) for payoff in game.payoff_range)
     self._number_rows()
     self.forests = self._forest(0), self._forest(1)
 
   def _number_rows(self) -> None:
-    """Orders nodes and ends by the number of moves before them; each has one row for each type."""
+    """Orders nodes and ends by the number of moves before them. Each has a block of rows, one for each type."""
     tree = self.game.tree
     edge_of_end = np.flatnonzero(tree.child < 0)
     depth = np.concatenate([self.depth, 1 + self.depth[tree.node_of_edge[edge_of_end]]])
     order = np.argsort(depth, kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
+    # The position of each node's or end's block of rows.
+    block = np.empty_like(order)
+    block[order] = np.arange(len(order))
     counts = tree.deals.num_types
     self._begins = np.searchsorted(depth[order], np.arange(depth[order[-1]] + 2))
-    self.first_row = [place[: tree.num_nodes] * count for count in counts]
+    self.first_row = [block[: tree.num_nodes] * count for count in counts]
     self.first_end = [np.full(len(tree.child), NONE) for _ in counts]
-    for own, count in zip(self.first_end, counts, strict=True):
-      own[edge_of_end] = place[tree.num_nodes :] * count
+    for first_end, count in zip(self.first_end, counts, strict=True):
+      first_end[edge_of_end] = block[tree.num_nodes :] * count
 
   def _forest(self, player: int) -> PrivateForest:
     tree = self.game.tree
@@ -101,8 +102,8 @@ class VectorTree(ForestTree):
     tree = self.game.tree
     return tree.types[int(tree.kind[number])]
 
-  def _spread(self, number: int, player: int, numbers: Float64s) -> Float64s:
-    """Returns an array over a player's private states at a node as one over all its types, 0 at impossible types."""
+  def _over_all_types(self, number: int, player: int, numbers: Float64s) -> Float64s:
+    """Returns an array over all types of a player, given numbers of the possible types at a node; 0 elsewhere."""
     result = np.zeros(self.game.tree.deals.num_types[player])
     result[self.types(number)[player]] = numbers
     return result
@@ -112,25 +113,25 @@ class VectorTree(ForestTree):
 
   def counterfactual_reach_of_rows(self, player: int, reach: Float64s) -> Float64s:
     tree = self.game.tree
-    own, other = (np.arange(tree.deals.num_types[each]) for each in (player, 1 - player))
+    types, other_types = (np.arange(tree.deals.num_types[who]) for who in (player, 1 - player))
     result = np.zeros(len(self.forests[player].above))
     for kind, chances in enumerate(self.chances):
       nodes = np.flatnonzero(tree.kind == kind)
-      others_reach = reach[self.first_row[1 - player][nodes, None] + other]
-      result[self.first_row[player][nodes, None] + own] = others_reach @ (
+      others_reach = reach[self.first_row[1 - player][nodes, None] + other_types]
+      result[self.first_row[player][nodes, None] + types] = others_reach @ (
         chances if player else chances.T
       )
     return result
 
   def ends(self, player: int, reach: Float64s) -> Float64s:
     tree = self.game.tree
-    own, other = (np.arange(tree.deals.num_types[each]) for each in (player, 1 - player))
+    types, other_types = (np.arange(tree.deals.num_types[who]) for who in (player, 1 - player))
     result = np.zeros(len(self.forests[player].above))
     for matrix, payoffs in enumerate(self.payoffs):
       edges = self._ends_by_matrix[matrix]
-      others_reach = reach[self.first_end[1 - player][edges, None] + other]
-      gets = -payoffs if player else payoffs.T
-      result[self.first_end[player][edges, None] + own] = others_reach @ gets
+      others_reach = reach[self.first_end[1 - player][edges, None] + other_types]
+      own_payoffs = -payoffs if player else payoffs.T
+      result[self.first_end[player][edges, None] + types] = others_reach @ own_payoffs
     return result
 
   def end_pairs(self, numbers: Int64s) -> tuple[Int64s, Int64s, Float64s]:
@@ -141,8 +142,8 @@ class VectorTree(ForestTree):
     edges = edges[is_end]
     end, first, second = np.nonzero(self.chances[tree.kind[nodes[is_end]]])
     payoffs = self.payoffs[tree.matrix[-1 - tree.child[edges]][end], first, second]
-    begins = [own[edges[end]] for own in self.first_end]
-    return begins[0] + first, begins[1] + second, payoffs
+    first_rows = [first_end[edges[end]] for first_end in self.first_end]
+    return first_rows[0] + first, first_rows[1] + second, payoffs
 
   @functools.cached_property
   def num_end_pairs(self) -> Int64s:
@@ -154,7 +155,7 @@ class VectorTree(ForestTree):
 
   @functools.cached_property
   def _ends_by_matrix(self) -> list[Int64s]:
-    """The edges that end the game, by matrix of payoffs."""
+    """For each matrix of payoffs, the edges that end the game with it."""
     tree = self.game.tree
     edges = np.flatnonzero(tree.child < 0)
     matrix = tree.matrix[-1 - tree.child[edges]]
@@ -178,14 +179,15 @@ class VectorTree(ForestTree):
 
   def private_name(self, player: int, row: int) -> str:
     tree = self.game.tree
-    place, own = divmod(row, tree.deals.num_types[player])
-    node = int(self._node_of_place[place])
-    deals = np.flatnonzero((tree.weights[tree.kind[node]] >= 0) & (tree.deals.types[player] == own))
+    block, own_type = divmod(row, tree.deals.num_types[player])
+    node = int(self._node_of_block[block])
+    is_possible = tree.weights[tree.kind[node]] >= 0
+    deals = np.flatnonzero(is_possible & (tree.deals.types[player] == own_type))
     return self.game.view.named(self._state(node, int(deals[0])), player)
 
   @functools.cached_property
-  def _node_of_place(self) -> Int64s:
-    """The node whose rows are at each place in the order of rows; `NONE` where the game ends."""
+  def _node_of_block(self) -> Int64s:
+    """The node of each block of rows; `NONE` where the game ends."""
     result = np.full(int(self._begins[-1]), NONE)
     result[self.first_row[0] // self.game.tree.deals.num_types[0]] = np.arange(len(self))
     return result
@@ -205,16 +207,16 @@ class VectorTree(ForestTree):
   def pairs(self, number: int) -> tuple[Int64s, Int64s, Float64s]:
     tree = self.game.tree
     weights = tree.weights[tree.kind[number]]
-    alive = weights >= 0
+    is_possible = weights >= 0
     first, second = (
-      np.searchsorted(own, types[alive])
-      for own, types in zip(self.types(number), tree.deals.types, strict=True)
+      np.searchsorted(types, types_of_deals[is_possible])
+      for types, types_of_deals in zip(self.types(number), tree.deals.types, strict=True)
     )
-    return first, second, weights[alive]
+    return first, second, weights[is_possible]
 
   def counterfactual_reach(self, number: int, player: int, weights: Float64s) -> Float64s:
     chances = self.chances[self.game.tree.kind[number]]
-    reach = self._spread(number, 1 - player, weights) @ (chances if player else chances.T)
+    reach = self._over_all_types(number, 1 - player, weights) @ (chances if player else chances.T)
     return np.asarray(reach[self.types(number)[player]])
 
   def described(self, number: int) -> str:
@@ -230,13 +232,13 @@ class VectorTree(ForestTree):
     """
     tree = self.game.tree
     state = self.game.view.own_state(state, max(0, answers.current_player(state)))
-    moves = [(each.player, each.action) for each in state.full_history()]
-    after = list(itertools.dropwhile(lambda move: move[0] == CHANCE, moves))
+    moves = [(move.player, move.action) for move in state.full_history()]
+    after_deal = list(itertools.dropwhile(lambda move: move[0] == CHANCE, moves))
     deal = np.full(tree.deals.paths.shape[1], NONE)
-    dealt = [action for _, action in moves[: len(moves) - len(after)]][: len(deal)]
+    dealt = [action for _, action in moves[: len(moves) - len(after_deal)]][: len(deal)]
     deal[: len(dealt)] = dealt
     node = 0 if (tree.deals.paths == deal).all(axis=1).any() else NONE
-    for _, action in after if node == 0 else []:
+    for _, action in after_deal if node == 0 else []:
       edges = np.arange(tree.first_edge[node], tree.first_edge[node + 1])
       edges = edges[tree.action[edges] == action]
       node = int(tree.child[edges[0]]) if len(edges) else NONE

@@ -136,7 +136,7 @@ def test_players_are_numbers_of_any_kind():
   solver = spiel_cfr.CFRSolver(targets.kuhn())
   for player in (0, 1):
     found = [search.Bounds.from_policy(state, solver, kind(player)) for kind in (int, np.uint8)]
-    np.testing.assert_array_equal(found[0].limits, found[1].limits)
+    np.testing.assert_array_equal(found[0].values, found[1].values)
     assert type(found[1].searcher) is int
 
 

@@ -25,6 +25,7 @@ from spiel_cfr.search.gadgets import find_gadget
 from spiel_cfr.search.rivers import RiverGame, RiverTree
 from spiel_cfr.search.search_step import search_step
 from spiel_cfr.search.subgame_solver import SubgameSolver
+from spiel_cfr.search.subgame_starts import start_from_blueprint
 
 # One hole card, and two.
 _GAMES = poker_games.UNIVERSAL_POKER[0], poker_games.UNIVERSAL_POKER[2]
@@ -66,12 +67,12 @@ def rivers_of(game, blueprint, searcher, gadget):
   tree, deal = RiverTree(game), game.tree.deal
   before = tree.blueprint(forms.behavioral_form(game, blueprint), searcher)
   for river in tree.decisions(searcher)[0]:
-    start = before.start(river.number, find_gadget(gadget))
+    start = start_from_blueprint(before, river.number, find_gadget(gadget))
     if start is None:
       continue
     state, (first, second) = (
       game.game.new_initial_state(),
-      game.tree.boards[tree.places[river.number][0]].hands,
+      game.tree.boards[tree.board_and_node[river.number][0]].hands,
     )
     pair = next(
       (own, other)
@@ -79,7 +80,7 @@ def rivers_of(game, blueprint, searcher, gadget):
       for other in deal.hands[second].tolist()
       if not {*own} & {*other}
     )
-    place = game.tree.node_at(*tree.places[river.number])
+    place = game.tree.node_at(*tree.board_and_node[river.number])
     for action in (*deal.actions(*pair), *game.tree.actions_above(place)):
       state.apply_action(action)
     yield river, start, state
@@ -141,11 +142,11 @@ def test_bounds_hold_behind_a_gadget(gadget):
   game, _, _, blueprint, _ = solved(_GAMES[1])
   (river, start, _), *_ = rivers_of(game, blueprint, 0, gadget)
   behind, rng = what_is_solved(river, start, gadget), np.random.default_rng(0)
-  offers = np.arange(float(len(behind.tree.boards[0].hands[1])))
-  front = None if gadget == "unsafe" else 1
+  bounds = np.arange(float(len(behind.tree.boards[0].hands[1])))
+  chooser = None if gadget == "unsafe" else 1
   digests = {
-    RiverGame(river.tree, river.number, start.weights, front, each).game.digest
-    for each in (offers, offers[::-1])
+    RiverGame(river.tree, river.number, start.weights, chooser, each).game.digest
+    for each in (bounds, bounds[::-1])
   }
   assert len(digests) == (1 if gadget == "unsafe" else 2)
   norm = np.linalg.norm(payoff_matrix(behind).toarray(), 2)
@@ -264,12 +265,12 @@ def test_a_bot_plays_the_solution_of_its_river(searcher, gadget):
     river, start, _ = next(
       each
       for each in every
-      if game.tree.boards[each[0].tree.places[each[0].number][0]].cards == (20,)
+      if game.tree.boards[each[0].tree.board_and_node[each[0].number][0]].cards == (20,)
     )
     cut = river.tree.cut_out([start], find_gadget(name))
     wanted = river.tree.uniform()
     cut.write(SubgameSolver("dcfr", 30).solve(cut), wanted, searcher)
-    board, begin = river.tree.places[river.number]
+    board, begin = river.tree.board_and_node[river.number]
     nodes = river.tree.betting[begin]
     first = next(number for number, node in enumerate(nodes) if node.player == searcher)
     hands_there = game.tree.boards[board].hands[searcher]

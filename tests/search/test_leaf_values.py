@@ -10,7 +10,7 @@ import spiel_cfr
 from spiel_cfr import errors, search
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.policies import forms
-from spiel_cfr.search.lookahead import Front, Lookahead
+from spiel_cfr.search.lookahead import ChoiceGadget, Lookahead
 
 _DICE = "liars_dice(dice_sides=3)"
 _UNEQUAL = "leduc_poker(suit_isomorphism=True)"
@@ -46,7 +46,7 @@ def test_best_responses_by_histories_are_those_by_sequences(player):
   blueprint_values = tree.blueprint(entries, 1 - player)
   sequence_form = forms.sequence_form(game, tree.behavioral_form(entries))
   expected = evaluate.evaluate(game, sequence_form).best_response_values[player]
-  assert blueprint_values.opponent_gets == pytest.approx(expected, abs=1e-12)
+  assert blueprint_values.opponent_value == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["leduc_poker", _UNEQUAL])
@@ -162,7 +162,7 @@ def test_best_responses_to_an_equilibrium_are_exact_at_its_ranges():
 
 @pytest.mark.parametrize("searcher", [0, 1])
 @pytest.mark.parametrize("gadget", [None, "resolving"])
-def test_limits_hold_with_values_at_leaves(searcher, gadget):
+def test_bounds_hold_with_values_at_leaves(searcher, gadget):
   tree = search.public_states(_DICE)
   values, rng = search.SolvedValues(tree), np.random.default_rng(2)
   state, opponent = tree.decisions(0)[1][0], 1 - searcher
@@ -178,13 +178,13 @@ def test_limits_hold_with_values_at_leaves(searcher, gadget):
 
 
 def test_the_opponent_takes_what_is_better():
-  """With limits that nothing reaches the opponent goes on; with limits above all payoffs it never does."""
+  """With bounds below all payoffs the opponent plays on; with bounds above all payoffs it never does."""
   tree = search.public_states("kuhn_poker")
   state = tree.decisions(0)[0][0]
   lookahead, ones = Lookahead(state, 100), np.ones((3, 1))
-  for limit, played in ((-10.0, True), (10.0, False)):
-    front = Front(0, np.full((3, 1), limit), np.zeros((3, 1)))
-    found = lookahead.solve((ones, ones), None, 50, front)
+  for bound, played in ((-10.0, True), (10.0, False)):
+    gadget = ChoiceGadget(0, np.full((3, 1), bound), np.zeros((3, 1)))
+    found = lookahead.solve((ones, ones), None, 50, gadget)
     free = lookahead.solve((ones, ones), None, 50)
     if played:
       np.testing.assert_allclose(found.values[0], free.values[0], atol=0.1)

@@ -18,6 +18,7 @@ from spiel_cfr.search import resolve as resolve_function
 from spiel_cfr.search import subgame_solver
 from spiel_cfr.search.search_step import search_step
 from spiel_cfr.search.subgame_solver import SubgameSolver
+from spiel_cfr.search.subgame_starts import start_from_blueprint
 
 _SAFE = [name for name in search.GADGETS if name != "unsafe"]
 
@@ -215,7 +216,7 @@ def test_solutions_a_little_below_their_bounds_stay_where_the_whole_gains(leduc)
   assert cautious.refused > 0
   assert step.refused == 0
   assert step.smallest_margin < 0
-  assert together.opponent_gets < alone.opponent_gets <= before.opponent_gets
+  assert together.opponent_value < alone.opponent_value <= before.opponent_value
 
 
 def test_a_refused_public_state_keeps_the_blueprint(leduc, monkeypatch):
@@ -426,7 +427,7 @@ def test_programs_need_one_copy_where_the_safe_gadget_has_two(leduc, searcher):
     1 - searcher,
   )
   for state in tree.decisions(searcher)[0] + tree.natural_cut()[:4]:
-    start = before.start(state.number, safe)
+    start = start_from_blueprint(before, state.number, safe)
     whole, less = (tree.cut_out([start], safe, program=program) for program in (False, True))
     game = whole.game
     payoffs = sequence_form_matrices.payoff_matrix(game, searcher)
@@ -456,4 +457,4 @@ def test_programs_see_tiny_probabilities(leduc):
   before = tree.blueprint(tree.normalized(entries**powers, entries), 1)
   after, step = search_step(before, tree.natural_cut(), safe, SubgameSolver("lp"))
   assert step.refused == 0
-  assert after.opponent_gets <= before.opponent_gets + 1e-9
+  assert after.opponent_value <= before.opponent_value + 1e-9

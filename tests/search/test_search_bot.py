@@ -13,8 +13,9 @@ from spiel_cfr import errors, poker, search
 from spiel_cfr.bots import PolicyReader
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker import ranges
-from spiel_cfr.search import SearchBot, local_search, public_states, resolve
+from spiel_cfr.search import SearchBot, blueprint_arrays, public_states, resolve, subgame_resolver
 from spiel_cfr.search.history_tree import HistoryTree
+from spiel_cfr.search.river_solution import blueprint_ranges
 from spiel_cfr.search.segments import Segment
 
 _DICE = "liars_dice(numdice=1,dice_sides=3)"
@@ -109,13 +110,13 @@ def test_public_states_from_the_root_on(name):
   segments, seen = [Segment(view, [view.new_initial_state()], None, 1, 10_000)], []
   while segments:
     segment = segments.pop()
-    entries, _ = local_search.read_blueprint(segment.tree.histories, PolicyReader(blueprint))
+    entries, _ = blueprint_arrays.read_blueprint(segment.tree.histories, PolicyReader(blueprint))
     for number in range(len(segment.tree)):
-      states, probabilities = segment.start(number, entries)
+      states, probabilities = segment.states_in(number, entries)
       histories = [tuple(state.history()) for state in states]
       node = segment.path(histories[0])[-1]
       if segment.tree.histories.mover[node] >= 0 and segment.tree.histories.infoset[node] < 0:
-        segments.append(segment.below(number, entries))
+        segments.append(segment.segment_below(number, entries))
       else:
         seen.append(dict(zip(histories, probabilities.T.tolist(), strict=True)))
   assert sorted(map(sorted, seen)) == sorted(map(sorted, wanted.values()))
@@ -175,9 +176,9 @@ def test_reads_a_table_as_it_reads_any_policy(solved, action_filter, played):
   found = HistoryTree(view, [view.new_initial_state()], 10_000)
   table = blueprint.action_probability_array
   named = {name: dict(enumerate(table[row])) for name, row in blueprint.state_lookup.items()}
-  entries, unknown = local_search.read_blueprint(found, PolicyReader(named))
+  entries, unknown = blueprint_arrays.read_blueprint(found, PolicyReader(named))
   assert unknown.any() == (solved != played or action_filter is not None)
-  again = local_search.read_blueprint(found, PolicyReader(blueprint))
+  again = blueprint_arrays.read_blueprint(found, PolicyReader(blueprint))
   assert again[0].tolist() == entries.tolist()
   assert again[1].tolist() == unknown.tolist()
 
@@ -250,11 +251,11 @@ def test_bad_input():
 
 def test_a_step_that_changes_nothing_leaves_the_blueprint_before_it(monkeypatch):
   step = search.SearchStep(0, 9, 9, 0, 0, 1, np.nan, 0.0, 0.0, 0.0)
-  monkeypatch.setattr(local_search, "search_step", lambda before, *arguments: (before, step))
+  monkeypatch.setattr(subgame_resolver, "search_step", lambda before, *arguments: (before, step))
   bot = SearchBot(blueprint_of("kuhn_poker"), 0)
   bot.get_policy(pyspiel.load_game("kuhn_poker").new_initial_state().child(0).child(1))
   ((first, second),) = (found._solved.values() for found in bot._search._found.values())
-  begins = [each.play.gifts_from for each in (first, second, second.playing(first.entries))]
+  begins = [each.play.gifts_from for each in (first, second, second.with_policy(first.entries))]
   assert begins == [0, 9, 9]
   assert first._gifts.any() and not second._gifts.any()
 
@@ -324,8 +325,8 @@ def test_ranges_lead_to_the_river():
     state.apply_action(action)
   assert sum(chance for _, chance in first.get_policy(state)) == pytest.approx(1)
   (found,) = first._search._found.values()
-  ranges = found._ranges(GameView(game), first._reader)
-  hands = found._deal.hands[found._tree.game.tree.boards[0].hands[1]] // 4
+  ranges = blueprint_ranges(found.river, first._reader)
+  hands = found.river.deal.hands[found.river.hands[1]] // 4
   assert (ranges[0] == 1).all()
   assert ((ranges[1] > 0) == (hands[:, 0] == hands[:, 1])).all()
   # Later decisions there are part of the same solution.

@@ -10,7 +10,7 @@ from blueprints import blueprint
 
 import spiel_cfr
 from spiel_cfr import errors, poker, search
-from spiel_cfr.search import blueprint_search, local_search, subgames
+from spiel_cfr.search import blueprint_search, subgame_resolver, subgames
 from spiel_cfr.search.rivers import RiverTree
 
 _DICE = "liars_dice(dice_sides=3)"
@@ -146,7 +146,7 @@ def test_a_walk_that_ran_out_of_time_is_tried_again(monkeypatch):
   assert None not in bot._search._found
   bot.get_policy(state)
   assert len(calls) == 2
-  assert isinstance(bot._search._found[None], local_search.LocalSearch)
+  assert isinstance(bot._search._found[None], subgame_resolver.SubgameResolver)
 
 
 @pytest.mark.parametrize(("solver", "gadget"), [("lp", "safe"), ("dcfr", "follow")])
@@ -174,7 +174,7 @@ def test_bad_arguments_are_named():
     search.Subgame(state, [np.zeros(3), np.ones(3)])
   with pytest.raises(errors.ArgumentError, match="public_state must"):
     search.Subgame(0, good)
-  with pytest.raises(errors.ArgumentError, match="limits must be 3"):
+  with pytest.raises(errors.ArgumentError, match="values must be 3"):
     search.Subgame(state, good, search.Bounds(0, np.ones(2)))
   with pytest.raises(errors.ArgumentError, match="gifts must be 3"):
     search.Subgame(state, good, search.Bounds(0, np.ones(3), gifts=np.ones(2)))
@@ -193,8 +193,8 @@ def test_gadgets_of_bounds_suit_the_solver(monkeypatch):
     return taken[-1]
 
   monkeypatch.setattr(subgames, "find_gadget", noted)
-  limits = np.ones(len(state.private_states(1)))
-  subgame = search.Subgame(state, ones(tree, state.number), search.Bounds(0, limits))
+  values = np.ones(len(state.private_states(1)))
+  subgame = search.Subgame(state, ones(tree, state.number), search.Bounds(0, values))
   for solver, expected in (("lp", "safe"), ("dcfr", "follow")):
     subgame.solve(solver, 10)
     assert taken[-1] == search.GADGETS[expected], solver

@@ -17,6 +17,7 @@ from spiel_cfr.search import forest_tree
 from spiel_cfr.search import resolve as resolve_function
 from spiel_cfr.search.history_tree import HistoryTree
 from spiel_cfr.search.subgame_solver import SubgameSolver
+from spiel_cfr.search.subgame_starts import start_from_blueprint
 
 _DICE = "liars_dice(dice_sides=4)"
 _GADGETS = [*search.GADGETS, search.Gadget("choice", reach=True, mixed=0.5)]
@@ -78,13 +79,14 @@ def test_public_states_are_those_of_lists(name):
 def test_bounds_and_subgames_are_those_of_lists(name, searcher):
   *_, tree, same_tree, policy = _both(name)
   before, other = (each.blueprint(each.entries(policy), searcher) for each in (tree, same_tree))
-  assert other.opponent_gets == pytest.approx(before.opponent_gets, abs=1e-12)
+  assert other.opponent_value == pytest.approx(before.opponent_value, abs=1e-12)
   assert same_tree.largest_payoff == pytest.approx(tree.largest_payoff)
   cut = tree.natural_cut()
   for state, same in _pairs_of(name, [tree.decisions(1)[0][0], *cut[:: 1 + len(cut) // 3]]):
     for gadget in _GADGETS:
       chosen = search.gadgets.find_gadget(gadget)
-      start, same_start = before.start(state.number, chosen), other.start(same.number, chosen)
+      start = start_from_blueprint(before, state.number, chosen)
+      same_start = start_from_blueprint(other, same.number, chosen)
       for attribute in ("w", "bound", "r"):
         numbers = [np.sort(getattr(each, attribute)[each.w > 0]) for each in (start, same_start)]
         np.testing.assert_allclose(*numbers, atol=1e-12)
@@ -158,9 +160,9 @@ def test_a_public_state_without_a_safe_solution_keeps_the_blueprint(monkeypatch)
   assert step.solved > 0
   assert step.refused > 0
   before = tree.blueprint(tree.entries(policy), 0)
-  after = before.playing(found.probabilities)
+  after = before.with_policy(found.probabilities)
   for state in tree.natural_cut():
-    start = before.start(state.number, search.GADGETS["follow"])
+    start = start_from_blueprint(before, state.number, search.GADGETS["follow"])
     assert after.margins(start).min() >= -1e-9
   calls = []
 
