@@ -192,6 +192,19 @@ def test_the_opponent_takes_what_is_better():
       assert np.abs(found.values[0]).max() < 0.05
 
 
+def test_impossible_private_states_have_no_part_in_forced_play():
+  """The opponent's range at a card that the searcher must have changes nothing."""
+  tree = search.public_states("kuhn_poker")
+  state = tree.decisions(0)[0][0]
+  solutions = []
+  for impossible in (0.0, 1.0):
+    ranges = [np.array([1.0, 0.0, 0.0]), np.array([impossible, 0.5, 0.25])]
+    bounds = search.Bounds(0, np.zeros(3), "follow")
+    subgame = search.Subgame(state, ranges, bounds, search.no_values, depth=1)
+    solutions.append(subgame.solve(iterations=20))
+  np.testing.assert_array_equal(*(solution.values[0] for solution in solutions))
+
+
 def test_functions_of_ones_own_are_asked_for_all_leaves_at_once():
   tree = search.public_states("kuhn_poker")
   asked = []

@@ -183,6 +183,15 @@ def test_reads_a_table_as_it_reads_any_policy(solved, action_filter, played):
   assert again[1].tolist() == unknown.tolist()
 
 
+def test_decisions_where_a_segment_ends_are_not_read():
+  view = GameView(pyspiel.load_game("kuhn_poker"))
+  histories = HistoryTree(view, [view.new_initial_state()], 10_000, depth=1)
+  table = {name: {0: 0.9, 1: 0.1} for name in ("0", "1", "0p", "1p", "2p")}
+  entries, unknown = blueprint_arrays.read_blueprint(histories, PolicyReader(table))
+  assert unknown.tolist() == [False, False, True]
+  assert entries.tolist() == [0.9, 0.1, 0.9, 0.1, 0.5, 0.5]
+
+
 def test_actions_that_the_blueprint_does_not_know():
   blueprint = blueprint_of("kuhn_poker", 1000, first_checks)
   game = spiel_cfr.compile_game("kuhn_poker")

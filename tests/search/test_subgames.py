@@ -164,6 +164,32 @@ def test_bounds_count_gifts_where_the_gadget_of_the_solver_does(solver, gadget):
     assert found.tobytes() == same.tobytes()
 
 
+@pytest.mark.parametrize("form", [0, 1])
+def test_a_bound_beyond_all_payoffs_leaves_the_others_exact(form):
+  tree = trees("leduc_poker")[form]
+  state = tree.natural_cut()[0]
+  # The searcher almost surely has one card, so that the opponent almost surely does not have it.
+  ranges = [
+    np.full(count, eps) for count, eps in zip(state.num_private_states, (1e-8, 1.0), strict=True)
+  ]
+  ranges[0][0] = 1.0
+  w = tree.counterfactual_reach(state.number, 1, ranges[0])
+  unlikely = np.argmin(w)
+  values = search.Subgame(state, ranges).solve("lp").values[1]
+  values[unlikely] = 0.3 * w.max()
+  subgame = search.Subgame(state, ranges, search.Bounds(0, values, "max_margin"))
+  assert subgame.game.payoff_range[1] < 1000
+  excess = (subgame.solve("lp").values[1] - values) / w
+  assert np.delete(excess, unlikely).max() < 1e-9
+
+
+def test_private_states_count_as_their_ranges_say():
+  tree = trees("leduc_poker")[0]
+  for state in (tree[0], *tree.natural_cut()[:2]):
+    assert state.num_private_states == tree.num_private_states(state.number)
+  assert state.num_private_states == tuple(len(state.private_states(player)) for player in (0, 1))
+
+
 def test_bad_arguments_are_named():
   tree = trees("kuhn_poker")[0]
   state, good = tree.natural_cut()[0], [np.ones(3), np.ones(3)]
