@@ -196,11 +196,11 @@ def test_impossible_private_states_have_no_part_in_forced_play():
   """The opponent's range at a card that the searcher must have changes nothing."""
   tree = search.public_states("kuhn_poker")
   state = tree.decisions(0)[0][0]
-  solutions = []
+  w, solutions = tree.counterfactual_reach(state.number, 1, np.array([1.0, 0.0, 0.0])), []
   for impossible in (0.0, 1.0):
-    ranges = [np.array([1.0, 0.0, 0.0]), np.array([impossible, 0.5, 0.25])]
+    ranges = [np.array([1.0, 0.0, 0.0]), np.where(w > 0, [0.5, 0.25, 0.5], impossible)]
     bounds = search.Bounds(0, np.zeros(3), "follow")
-    subgame = search.Subgame(state, ranges, bounds, search.no_values, depth=1)
+    subgame = search.Subgame(state, ranges, bounds, search.no_values, depth=100)
     solutions.append(subgame.solve(iterations=20))
   np.testing.assert_array_equal(*(solution.values[0] for solution in solutions))
 
