@@ -2,7 +2,7 @@
 
 Listed histories (`ListedTree`) and vector form (`VectorTree`) implement two computations: chance's probabilities of
 pairs of private states, and payoffs at the ends of the game. Both are linear in the other player's reach probabilities.
-All else is here, over the rows of `private_forest`.
+This module computes all else from them, over the rows of `private_forest`.
 """
 
 import abc
@@ -89,16 +89,16 @@ class ForestTree(SearchTree, PrivateForests):
     numbers, movers = self.movers
     moves = np.zeros(len(self), np.int64)
     np.bitwise_or.at(moves, numbers, 1 << (movers % 3))
-    # By public state: the bits of the players who have moved above it, and whether chance has moved after a player.
-    acted, after = [0] * len(self), [False] * len(self)
+    # By public state: the bits of the players who have moved above it, and whether chance has moved after one of them.
+    acted, chance_after = [0] * len(self), [False] * len(self)
     for number, (above, bits) in enumerate(
       zip(self.above.tolist(), moves[self.above].tolist(), strict=True)
     ):
       if above != NONE:
         acted[number] = acted[above] | bits & _BOTH
-        after[number] = after[above] or (bits & _CHANCE > 0 and acted[above] > 0)
+        chance_after[number] = chance_after[above] or (bits & _CHANCE > 0 and acted[above] > 0)
     decides = moves & _CHANCE == 0
-    starts = np.array(after) & decides
+    starts = np.array(chance_after) & decides
     return self.first_of(starts if starts.any() else (np.array(acted) == _BOTH) & decides)
 
   @functools.cached_property
@@ -236,7 +236,7 @@ class ForestBlueprint(Blueprint):
 
   @functools.cached_property
   def w(self) -> Float64s:
-    """The weight w of each of the opponent's rows, shape (rows,)."""
+    """The probability that chance and the searcher lead to each of the opponent's rows: w; shape (rows,)."""
     return self.tree.counterfactual_reach_of_rows(1 - self.searcher, self.play.reach[self.searcher])
 
   @functools.cached_property
@@ -245,9 +245,11 @@ class ForestBlueprint(Blueprint):
     opponent, play, forest = 1 - self.searcher, self.play, self._forest
     ends = self.tree.ends(opponent, play.reach[self.searcher])
     values = forest.values(ends, None if play.responds else self.entries, excluded=play.unanswered)
-    return values if play.unanswered is None else self._as_before(values, play.unanswered)
+    return (
+      values if play.unanswered is None else self._with_earlier_payoffs(values, play.unanswered)
+    )
 
-  def _as_before(self, values: Values, unanswered: Bools) -> Values:
+  def _with_earlier_payoffs(self, values: Values, unanswered: Bools) -> Values:
     """Returns values in which the expected payoff below an unanswered action is that at the action's infoset."""
     forest = self._forest
     best = forest.per_infoset(np.where(unanswered, -np.inf, values.entries), np.maximum)
@@ -279,7 +281,7 @@ class ForestBlueprint(Blueprint):
 
   @functools.cached_property
   def _gifts(self) -> Float64s:
-    """The opponent's gifts on the way to each of its rows, per unit of w; shape (rows,)."""
+    """The expected payoff that the opponent has lost on the way to each of its rows: g; shape (rows,)."""
     forest, (rows, entries) = self._forest, self.counterfactual_values
     row_of_entry = forest.row_of_entry
     moves = max(0, self.play.gifts_from - self.tree.first_length)

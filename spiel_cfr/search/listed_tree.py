@@ -153,7 +153,7 @@ class ListedTree(ForestTree):
 
   @functools.cached_property
   def actions(self) -> Int64s:
-    """See `ForestTree.actions`."""
+    """See `PrivateForests.actions`."""
     return np.concatenate(self.histories.actions)
 
   def rows(self, number: int, player: int) -> Int64s:

@@ -70,6 +70,46 @@ class LookaheadSolution(NamedTuple):
   drawn_ranges: Float64s
 
 
+class _PlayerIterates:
+  """One player's PCFR+ in a lookahead: the current strategy, regrets, and sums for averages.
+
+  Attributes:
+    value_sums: float64 (private states, columns). The weighted sum of the counterfactual values at the root.
+  """
+
+  def __init__(self, sequences: PlayerSequences, columns: int) -> None:
+    """Begins with regrets of 0."""
+    self._sequences, size = sequences, (sequences.size, columns)
+    self._regrets, self._predicted, self._strategy_sums = (np.zeros(size) for _ in range(3))
+    self.value_sums = np.zeros((sequences.num_roots, columns))
+    self._strategy = self._reach = np.zeros(size)
+
+  def play(self, root_range: Float64s) -> Float64s:
+    """Computes the next strategy, and returns its reach probabilities; see `PlayerSequences.reach`."""
+    weights = np.maximum(self._regrets + self._predicted, 0.0)
+    self._strategy = self._sequences.strategy(weights)
+    self._reach = self._sequences.reach(root_range, self._strategy)
+    return self._reach
+
+  def update(self, utilities: Float64s, weight: int) -> Float64s:
+    """Updates regrets and sums, and returns the counterfactual values at the root; shape (private states, columns).
+
+    Args:
+      utilities: float64 (sequences, columns). The utilities as `PlayerSequences.regrets` takes and changes them.
+      weight: the weight of the iteration in the averages.
+    """
+    self._predicted = self._sequences.regrets(utilities, self._strategy)
+    self._regrets = np.maximum(self._regrets + self._predicted, 0.0)
+    self._strategy_sums += weight * self._reach[:-1]
+    root_values = utilities[: self._sequences.num_roots]
+    self.value_sums += weight * root_values
+    return root_values
+
+  def average_strategy(self) -> Float64s:
+    """Returns the average strategy in behavioural form, shape (actions, columns)."""
+    return self._sequences.strategy(self._strategy_sums)[self._sequences.num_roots :]
+
+
 class _ChoiceRegrets:
   """The opponent's strategy in a `ChoiceGadget`, by predictive regret matching+.
 
@@ -125,12 +165,13 @@ class Lookahead:
     self.counts = np.array([tree.num_private_states(leaf) for leaf in leaves], np.int64)
     self.counts = self.counts.reshape(-1, 2)
     *ends, payoffs = tree.end_pairs(inside)
-    at_leaves = [
+    rows_at_leaves = [
       np.concatenate([np.zeros(0, np.int64), *(tree.rows(leaf, player) for leaf in leaves)])
       for player in (0, 1)
     ]
     first, second = (
-      PlayerSequences(tree, player, inside, [ends[player], at_leaves[player]]) for player in (0, 1)
+      PlayerSequences(tree, player, inside, [ends[player], rows_at_leaves[player]])
+      for player in (0, 1)
     )
     self.sides = first, second
     last_sequences = first.sequence[ends[0]], second.sequence[ends[1]]
@@ -140,22 +181,30 @@ class Lookahead:
     self._repeated_leaves: dict[int, tuple[PublicState, ...]] = {}
     shape = len(leaves), 2, int(self.counts.max(initial=1))
     self._is_private = np.arange(shape[2]) < self.counts[:, :, None]
+    self._connect_leaves(rows_at_leaves)
+    self.chances = np.zeros((shape[0], shape[2], shape[2]))
+    for position, leaf in enumerate(leaves):
+      first_state, second_state, chance = tree.pairs(leaf)
+      np.add.at(self.chances[position], (first_state, second_state), chance)
+
+  def _connect_leaves(self, rows: Sequence[Int64s]) -> None:
+    """Finds the sequences before private states at the leaves.
+
+    Args:
+      rows: by player, int64 array. The rows of the private states at the leaves, leaf by leaf.
+    """
     # The last sequence before each private state at the leaves. Beyond the last private state: the row of zeros of
     # `PlayerSequences.reach`.
-    self._sequence_before = np.empty(shape, np.int64)
+    self._sequence_before = np.empty(self._is_private.shape, np.int64)
     # By player, sparse (sequences, leaves times width): adds values at leaves to the last sequences before them.
     self._gather: list[Any] = []
     for player, side in enumerate(self.sides):
       is_private, sequence_before = self._is_private[:, player], self._sequence_before[:, player]
       sequence_before[:] = side.size
-      sequence_before[is_private] = side.sequence[at_leaves[player]]
+      sequence_before[is_private] = side.sequence[rows[player]]
       positions = np.flatnonzero(is_private.ravel())
       ones = np.ones(len(positions)), (sequence_before[is_private], positions)
       self._gather.append(scipy.sparse.csr_matrix(ones, (side.size, is_private.size)))
-    self.chances = np.zeros((shape[0], shape[2], shape[2]))
-    for position, leaf in enumerate(leaves):
-      first_state, second_state, chance = tree.pairs(leaf)
-      np.add.at(self.chances[position], (first_state, second_state), chance)
 
   def solve(
     self,
@@ -182,10 +231,7 @@ class Lookahead:
       ArgumentError: `leaf_values` returns an array of a wrong shape, or numbers that are not finite.
     """
     columns = ranges[0].shape[1]
-    root_ranges, sizes = list(ranges), [(side.size, columns) for side in self.sides]
-    # By player: cumulative regrets, predictions of the next regrets, and weighted sums of strategies in sequence form.
-    regrets, predicted, strategy_sums = ([np.zeros(size) for size in sizes] for _ in range(3))
-    value_sums = [np.zeros_like(range_) for range_ in ranges]
+    root_ranges, iterates = list(ranges), [_PlayerIterates(side, columns) for side in self.sides]
     sums_of_ranges, sums_of_values, drawn = np.zeros((3, *self._sequence_before.shape, columns))
     if drawn_iterations is None:
       drawn_iterations = np.full(columns, iterations)
@@ -194,47 +240,44 @@ class Lookahead:
       weight = iteration**2
       if choice is not None:
         root_ranges[choice.player] = choice.range()
-      strategies = [
-        side.strategy(np.maximum(cumulative + prediction, 0.0))
-        for side, cumulative, prediction in zip(self.sides, regrets, predicted, strict=True)
-      ]
-      reach = [
-        side.reach(range_, strategy)
-        for side, range_, strategy in zip(self.sides, root_ranges, strategies, strict=True)
-      ]
+      reach = [each.play(range_) for each, range_ in zip(iterates, root_ranges, strict=True)]
       leaf_ranges = np.stack(
         [reach[player][self._sequence_before[:, player]] for player in (0, 1)], axis=1
       )
       at_leaves = self._leaf_values(leaf_values, leaf_ranges)
-      utilities = [
-        self._payoffs @ reach[1][:-1],
-        -(self._payoffs_of_second @ reach[0][:-1]),
+      root_values = [
+        each.update(utilities, weight)
+        for each, utilities in zip(iterates, self._utilities(reach, at_leaves), strict=True)
       ]
-      for player, side in enumerate(self.sides):
-        utility = utilities[player]
-        utility += self._gather[player] @ at_leaves[:, player].reshape(-1, columns)
-        predicted[player] = side.regrets(utility, strategies[player])
-        regrets[player] = np.maximum(regrets[player] + predicted[player], 0.0)
-        strategy_sums[player] += weight * reach[player][:-1]
-        value_sums[player] += weight * utility[: side.num_roots]
       if choice is not None:
-        choice.update(utilities[choice.player][: len(root_ranges[choice.player])])
+        choice.update(root_values[choice.player])
       sums_of_ranges += weight * leaf_ranges
       sums_of_values += weight * at_leaves
       is_drawn = drawn_iterations == iteration
       drawn[..., is_drawn] = leaf_ranges[..., is_drawn]
     total = iterations * (iterations + 1) * (2 * iterations + 1) / 6
-    first, second = (
-      side.strategy(sums)[side.num_roots :]
-      for side, sums in zip(self.sides, strategy_sums, strict=True)
-    )
+    first, second = iterates
     return LookaheadSolution(
-      (first, second),
-      (value_sums[0] / total, value_sums[1] / total),
+      (first.average_strategy(), second.average_strategy()),
+      (first.value_sums / total, second.value_sums / total),
       sums_of_ranges / total,
       sums_of_values / total,
       drawn,
     )
+
+  def _utilities(self, reach: list[Float64s], at_leaves: Float64s) -> tuple[Float64s, Float64s]:
+    """Returns each player's utility of its sequences, without that of its later actions; shape (sequences, columns).
+
+    Args:
+      reach: by player, the result of `PlayerSequences.reach`.
+      at_leaves: float64 (leaves, 2, width, columns). The counterfactual values at the leaves.
+    """
+    columns = at_leaves.shape[3]
+    first = self._payoffs @ reach[1][:-1]
+    second = -(self._payoffs_of_second @ reach[0][:-1])
+    first += self._gather[0] @ at_leaves[:, 0].reshape(-1, columns)
+    second += self._gather[1] @ at_leaves[:, 1].reshape(-1, columns)
+    return first, second
 
   def _leaf_values(self, leaf_values: LeafValues, ranges: Float64s) -> Float64s:
     """Returns the values at the leaves, shape (leaves, 2, width, columns), 0 beyond the last private state."""

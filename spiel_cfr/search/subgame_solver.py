@@ -5,16 +5,17 @@ import itertools
 import math
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import scipy  # its `sparse` is imported when it is used
 
 from spiel_cfr import catalogue, errors
-from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.evaluation.linear_program import Method, solve_lp, solve_program
 from spiel_cfr.evaluation.sequence_form_matrices import constraint_matrix, payoff_matrix, sequences
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.search.cut_outs import CutOut
+from spiel_cfr.search.cut_outs import Bonus, CutOut
 from spiel_cfr.search.gadgets import GADGETS
 from spiel_cfr.search.search_tree import RangesByState, SearchTree
 from spiel_cfr.search.subgame_starts import start_from_ranges
@@ -135,30 +136,50 @@ def maximin_strategy(cut: CutOut) -> Float64s:
   """
   game, player = cut.game, cut.searcher
   payoffs = payoff_matrix(game, player) / (max(map(abs, game.payoff_range)) or 1.0)
-  own, theirs = (constraint_matrix(game, who) for who in (player, 1 - player))
-  payoffs, lowest = payoffs.T if player else payoffs, None
+  own_constraints, constraints = (constraint_matrix(game, who) for who in (player, 1 - player))
+  payoffs = payoffs.T if player else payoffs
+  lowest: Float64s | None = None
   if cut.bonus is not None:
-    columns, weights = sequences(game, 1 - player), np.zeros(payoffs.shape[1])
-    weights[np.searchsorted(columns, cut.bonus.picks)] = cut.bonus.weights
-    # The value of a pick is its payoffs plus the values of the infosets below it. The bonus adds both to the column of
-    # the empty sequence.
-    below = theirs.minimum(0.0) @ weights
-    first = scipy.sparse.csr_matrix(([1.0], ([0], [0])), (1, len(weights)))
-    theirs = theirs + scipy.sparse.csr_matrix(below[:, None]) @ first
-    payoffs = payoffs + scipy.sparse.csr_matrix((payoffs @ weights)[:, None]) @ first
-    lowest = np.full(theirs.shape[0], -np.inf)
-    lowest[1 + cut.bonus.infosets] = 0.0
+    columns = sequences(game, 1 - player)
+    payoffs, constraints, lowest = _with_bonus(payoffs, constraints, columns, cut.bonus)
   numbers = np.abs(payoffs.data[payoffs.data != 0])
   factors = (1.0, _FACTOR) if numbers.min(initial=1.0) >= _SMALLEST else (_FACTOR, 1.0)
   methods: tuple[Method, ...] = ("simplex", "interior")
   attempts = list(itertools.product(factors, methods))
   for number, (factor, method) in enumerate(attempts, 1):
     try:
-      solution = solve_program(factor * payoffs, own, theirs, method, lowest)
+      solution = solve_program(factor * payoffs, own_constraints, constraints, method, lowest)
       break
     except errors.NoSolutionError:
       if number == len(attempts):
         raise
   result = np.zeros(game.end)
-  result[sequences(game, player)] = np.maximum(solution.x[: own.shape[1]], 0.0)
+  result[sequences(game, player)] = np.maximum(solution.x[: own_constraints.shape[1]], 0.0)
   return result
+
+
+def _with_bonus(
+  payoffs: Any, constraints: Any, columns: Int64s, bonus: Bonus
+) -> tuple[Any, Any, Float64s]:
+  """Adds a bonus to a linear program.
+
+  Args:
+    payoffs: sparse (the searcher's sequences, the opponent's sequences). The searcher's payoffs.
+    constraints: sparse (1 + the opponent's infosets, the opponent's sequences). See `constraint_matrix`.
+    columns: int64 (the opponent's sequences,). The sequence of each column.
+    bonus: the bonus.
+
+  Returns:
+    The new payoffs, the new constraints, and the smallest value that the program allows at each row of the constraints.
+  """
+  weights = np.zeros(payoffs.shape[1])
+  weights[np.searchsorted(columns, bonus.picks)] = bonus.weights
+  # The value of a pick is its payoffs plus the values of the infosets below it. The bonus adds both to the column of
+  # the empty sequence.
+  below = constraints.minimum(0.0) @ weights
+  first = scipy.sparse.csr_matrix(([1.0], ([0], [0])), (1, len(weights)))
+  new_constraints = constraints + scipy.sparse.csr_matrix(below[:, None]) @ first
+  new_payoffs = payoffs + scipy.sparse.csr_matrix((payoffs @ weights)[:, None]) @ first
+  lowest = np.full(constraints.shape[0], -np.inf)
+  lowest[1 + bonus.infosets] = 0.0
+  return new_payoffs, new_constraints, lowest

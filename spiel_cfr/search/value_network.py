@@ -214,11 +214,15 @@ def learn_values(
   fitted = approximator.fitted(parameters, rows, fit)
   result = ValueNetwork(encoder, approximator, fitted, scale, 0.0)
   predicted = result([states[index] for index in measured], ranges[measured])
-  is_reached = reach[measured] > 0
-  errors_of_payoffs = (predicted - values[measured])[is_reached] / reach[measured][is_reached]
-  if len(errors_of_payoffs):
-    result.error = float(np.sqrt((errors_of_payoffs**2).mean()))
+  result.error = _payoff_error(predicted - values[measured], reach[measured])
   return result
+
+
+def _payoff_error(value_errors: Float64s, reach: Float64s) -> float:
+  """Returns the root mean square error of expected payoffs, given those of counterfactual values; 0 without any."""
+  is_reached = reach > 0
+  payoff_errors = value_errors[is_reached] / reach[is_reached]
+  return float(np.sqrt((payoff_errors**2).mean())) if len(payoff_errors) else 0.0
 
 
 def _features(encoded: _EncodedStates, ranges: Float64s) -> Array:

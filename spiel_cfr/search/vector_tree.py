@@ -91,7 +91,7 @@ class VectorTree(ForestTree):
 
   @functools.cached_property
   def actions(self) -> Int64s:
-    """See `ForestTree.actions`."""
+    """See `PrivateForests.actions`."""
     tree, result = self.game.tree, np.full(self.game.end, NONE)
     sequences = self.cells >= 0
     result[self.cells[sequences]] = np.repeat(tree.action, sequences.sum(axis=1))
