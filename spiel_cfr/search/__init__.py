@@ -1,22 +1,23 @@
 """Search by re-solving subgames: public states, gadgets that make it safe, exact evaluation of whole policies, bots.
 
-The modules by the question that they answer, in reading order:
+The modules by question, in reading order:
 
-    What is a public state, a private state, a range?       search_tree (the interface), public_states (makes trees)
-    What makes re-solving safe?                             gadgets
-    How is one subgame solved from ranges?                  subgames, subgame_starts, subgame_solver, cut_outs
-    How is a whole policy re-solved and measured?           resolve, search_step
-    How are values computed where private states are        private_forest (one player), forest_tree (both), and the
-    listed?                                                 two forms of games: listed_tree on history_tree, vector_tree
-    How does such a subgame become a game for a solver?     forest_cut_out, gadget_moves
-    How are rivers of hold'em searched?                     rivers, compiled_river
-    How does a bot search during play?                      search_bot, game_search (the interface of three searches)
-      with a blueprint                                      blueprint_search, subgame_resolver, blueprint_arrays
-      on rivers of hold'em                                  river_search, river_solution
-      without a blueprint, with leaf values                 belief_search
-      How is a game walked only as far as it is played?     segments
-    How does a subgame stop before the end of the game?     lookahead, player_sequences
-    Where do leaf values come from?                         exact_values, value_network, self_play
+    What are public states and ranges?             search_tree (the interface), public_states (makes trees)
+    What makes re-solving safe?                    gadgets
+    How is a subgame solved from ranges?           subgames, subgame_starts, subgame_solver, cut_outs
+    How is a whole policy re-solved?               resolve, search_step
+    How are private states and values computed?    private_forest (one player's), forest_tree (both players')
+      from listed histories                        history_tree, listed_tree
+      in vector form                               vector_tree
+    How does a subgame become a game to solve?     forest_cut_out, gadget_moves
+    How are rivers of hold'em searched?            rivers, compiled_river
+    How does a bot search during play?             search_bot, game_search (the interface of the next three)
+      with a blueprint                             blueprint_search, subgame_resolver, blueprint_arrays
+      on rivers of hold'em                         river_search, river_solution
+      with leaf values                             belief_search
+      How is a game walked as far as it is played? segments
+    How does a subgame stop before the end?        lookahead, player_sequences
+    Where do leaf values come from?                exact_values, value_network, self_play
 """
 
 from spiel_cfr.search.exact_values import ResponseValues, SolvedValues

@@ -273,7 +273,7 @@ class _BuiltInfosets:
   """A player's infosets in the game of the subgames, in the order of their sequences.
 
   Attributes:
-    names: the names of the infosets.
+    names: strings. The names of the infosets.
     counts: list. Arrays of the infosets' numbers of actions.
     actions: list. Arrays of the actions of OpenSpiel.
     parents: list. Arrays of the sequences above the infosets.
@@ -336,7 +336,7 @@ class _WholeInfosets:
     infosets = forest.infosets
     chosen = np.flatnonzero(inside[infosets.rows])
     self.rows, self.counts = infosets.rows[chosen], infosets.counts[chosen]
-    positions = concatenated_ranges(infosets.begins[chosen], self.counts)
+    positions = concatenated_ranges(infosets.starts[chosen], self.counts)
     self.entries = infosets.entries[positions]
     self.actions = tree.actions[self.entries]
     self.entry_above = forest.last[self.rows]

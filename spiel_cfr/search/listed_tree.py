@@ -1,8 +1,9 @@
 """Public trees of listed histories: public states and both players' private states, found from OpenSpiel's strings.
 
-Two histories of the same length are in the same public state if some player cannot tell them apart, if histories below
-them are in one public state, or if a chain of such pairs connects them. No infoset is partly in the histories below a
-public state, so they form a subgame. Public states are the nodes of a tree. Sources: Burch, Johanson and Bowling,
+Two histories of the same length are in the same public state if some player cannot tell them apart, or if histories
+below them are in one public state. Chains of such pairs connect all histories of a public state. An infoset is entirely
+among the histories below a public state or entirely outside: these histories form a subgame. Public states are the
+nodes of a tree. Sources: Burch, Johanson and Bowling,
 "Solving Imperfect Information Games Using Decomposition" (2014); Kovařík, Schmid, Burch, Bowling and Lisý, "Rethinking
 Formal Models of Partially Observable Multiagent Decision Making" (2022).
 """

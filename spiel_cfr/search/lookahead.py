@@ -1,9 +1,9 @@
 """Subgames of limited depth, from a public state down to its leaves, solved by PCFR+.
 
 Leaves are public states. A function maps both players' ranges there to the values of the private states. PCFR+ (Farina,
-Kroer and Sandholm 2021) calls the function in each iteration, with the ranges of that iteration, as CFR-D (Burch,
-Johanson and Bowling, "Solving Imperfect Information Games Using Decomposition", 2014), DeepStack (Moravčík et al. 2017)
-and ReBeL (Brown et al. 2020) do. Arrays have columns: one run solves the subgame for many pairs of ranges.
+Kroer and Sandholm 2021) calls the function in each iteration, with the ranges of that iteration. CFR-D (Burch, Johanson
+and Bowling, "Solving Imperfect Information Games Using Decomposition", 2014), DeepStack (Moravčík et al. 2017) and
+ReBeL (Brown et al. 2020) do the same. One run solves the subgame for many pairs of ranges, the columns of all arrays.
 """
 
 from collections.abc import Callable, Sequence

@@ -4,7 +4,7 @@ Reach probabilities are computed down the forest, and counterfactual values up. 
 at a public state. At the end of the game, a row is the index of a set of terminal histories that the player cannot tell
 apart. Rows are ordered by the number of moves before them. With perfect recall, all histories of a row have the same
 row before the last move, and the same action of the player in that move: each row has one parent. Listed histories and
-vector form therefore share all computations over rows.
+vector form therefore share all computations over rows. An *entry* is the index of an action of an infoset.
 """
 
 import functools
@@ -50,14 +50,14 @@ class ForestInfosets(NamedTuple):
 
   Attributes:
     rows: int64 (infosets,). The row of each infoset.
-    begins: int64 (infosets,). The position of each infoset's first entry in `entries`.
+    starts: int64 (infosets,). The position of each infoset's first entry in `entries`.
     counts: int64 (infosets,). The number of entries of each infoset.
     entries: int64 (entries of the player,). The entries of the player's actions, infoset by infoset.
     positions: int64 (entries of both players,). The position of each entry in `entries`; `NONE` at the other player's.
   """
 
   rows: Int64s
-  begins: Int64s
+  starts: Int64s
   counts: Int64s
   entries: Int64s
   positions: Int64s

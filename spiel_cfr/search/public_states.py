@@ -24,8 +24,8 @@ def public_states(game: AnyGame, *, max_histories: int = DEFAULT_MAX_HISTORIES) 
       tree.public_state_of(state).private_states(0)
 
   If common knowledge does not split a game, there is one public state for each number of moves, and the tree's `repr`
-  says so. The tree of a game in vector form is its public tree, and that of poker over vectors of hands has the rivers:
-  no histories are listed.
+  says so. The tree of a game in vector form is its public tree. The tree of poker over vectors of hands consists of its
+  rivers. These two list no histories.
 
   Args:
     game: a compiled game, or anything that `compile_game` accepts. For an abstraction, the original game is used. A

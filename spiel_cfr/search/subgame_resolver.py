@@ -105,8 +105,8 @@ def _unanswered_actions(
 ) -> Bools | None:
   """Returns True at actions of the opponent to which the blueprint has no answer; None if it answers all.
 
-  An action has no answer if the searcher may then have to decide at an infoset that the blueprint does not know, and
-  the opponent has no other action that avoids it.
+  An action has no answer if the searcher may afterwards come to an infoset that the blueprint does not know, whatever
+  the opponent plays.
 
   Args:
     tree: the public states.
