@@ -392,7 +392,7 @@ _bases: dict[str, Callable[[], Any]] = {
   "number": lambda: 1,
   "function": lambda: lambda seen, legal: legal / legal.sum(axis=1, keepdims=True),
   "step": lambda: 3,
-  "limits": lambda: np.ones(3),
+  "values": lambda: np.ones(3),
   "trust": lambda: 0.5,
   "histories": lambda: [[0, 1, 0, 0]],
   "observed": lambda: spiel_cfr.exploitation.observe(_compiled(), [[0, 1, 0, 0]], 1),
