@@ -1,4 +1,4 @@
-"""Best responses, NashConv, exploitability, and linear programs."""
+"""Evaluation of policies by best responses, NashConv and exploitability; exact solution by linear programs."""
 
 from spiel_cfr.evaluation.evaluate import (
   BestResponse,

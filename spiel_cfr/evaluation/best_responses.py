@@ -1,4 +1,7 @@
-"""Kernels of best responses and expected values."""
+"""Kernels of best responses and expected values: the work at infosets and sequences that `Evaluator` puts together.
+
+`take_best` computes the values of a best response, and `choose_best` its strategy too.
+"""
 
 from typing import NamedTuple
 
@@ -13,7 +16,7 @@ from spiel_cfr.games.sequence_form.tree_passes import Tree, group_at
 
 @block_kernel
 def take_best(block: Block) -> None:
-  """Value = max_a utility."""
+  """Computes the value of a best response at each infoset: value = max_a utility."""
   for i in lanes(block):
     best = full(-np.inf)
     for action in range(block.actions):
@@ -24,7 +27,10 @@ def take_best(block: Block) -> None:
 
 @block_kernel
 def choose_best(block: Block) -> None:
-  """Value = max_a utility;  strategy = 1 at the first action of this utility, 0 elsewhere."""
+  """Computes the values of a best response like `take_best`, and its strategy.
+
+  The first action whose utility equals the value has probability 1, all others 0.
+  """
   value, chosen = block.value, block.scratch[0]
   for i in range(block.size):
     value[i] = block.utility[block.first + i]
@@ -45,9 +51,9 @@ class Expectation(NamedTuple):
   """The arguments of `expect_value`.
 
   Attributes:
-    utility: shape (sequences,). A player's gradient.
-    sequence_form: shape (sequences,). The player's strategy.
-    value: float64 (1,). The result.
+    utility: float array (sequences,). A player's gradient.
+    sequence_form: float array (sequences,). The player's strategy.
+    value: float64 (1,). The expected payoff, which the kernel writes.
   """
 
   utility: Line
@@ -57,15 +63,20 @@ class Expectation(NamedTuple):
 
 @step(Expectation)
 def expect_value(record: Expectation) -> None:
-  """Value = <utility, sequence_form>: the expected payoff of a player's strategy."""
-  utility, sequence_form, total = record.utility, record.sequence_form, 0.0
+  """Computes the expected payoff of a player's strategy: value = <utility, sequence_form>."""
+  utility, sequence_form, value = record.utility, record.sequence_form, 0.0
   for i in range(np.uint64(utility.shape[0])):
-    total += utility[i] * sequence_form[i]
-  record.value[0] = total
+    value += utility[i] * sequence_form[i]
+  record.value[0] = value
 
 
 class Normalize(NamedTuple):
-  """The arguments of `normalize_actions`: infosets, and a sequence form of shape (sequences,)."""
+  """The arguments of `normalize_actions`.
+
+  Attributes:
+    tree: `Tree`. The infosets of a player.
+    sequence_form: float array (sequences,). The player's strategy, which the kernel changes.
+  """
 
   tree: Tree
   sequence_form: Line
@@ -73,14 +84,14 @@ class Normalize(NamedTuple):
 
 @step(Normalize)
 def normalize_actions(record: Normalize) -> None:
-  """Scales the actions of each infoset so that they sum to the sequence above, from which rounding kept them."""
+  """Rescales the actions of each infoset so that they sum exactly to the sequence above, removing rounding errors."""
   groups, parent, sequence_form = record.tree.groups, record.tree.parent, record.sequence_form
   for group in range(np.uint64(groups.shape[0])):
-    first, stride, total, actions, infoset = group_at(groups, group)
-    for i in range(first, first + total):
-      played = 0.0
+    first, stride, count, actions, infoset = group_at(groups, group)
+    for i in range(first, first + count):
+      total = 0.0
       for action in range(actions):
-        played += sequence_form[i + action * stride]
-      scale = sequence_form[parent[infoset + i - first]] / played if played > 0.0 else 0.0
+        total += sequence_form[i + action * stride]
+      scale = sequence_form[parent[infoset + i - first]] / total if total > 0.0 else 0.0
       for action in range(actions):
         sequence_form[i + action * stride] *= scale

@@ -2,9 +2,11 @@
 
 Names and definitions are those of OpenSpiel's `exploitability` module; NashConv is from Lanctot et al., "A Unified
 Game-Theoretic Approach to Multiagent Reinforcement Learning" (2017). All values are expected payoffs in the game's
-units, and exact for any number of players. A best response costs one gradient and one backward pass: the gradient of
-the expected payoff in the sequence form, computed without automatic differentiation, and a pass from the leaves to the
-root.
+units, and exact for any number of players.
+
+A best response takes two passes. The first computes the gradient of the expected payoff with respect to the player's
+sequence form, without automatic differentiation. The second goes from the leaves to the root, and takes the best action
+of each infoset.
 """
 
 import dataclasses
@@ -26,10 +28,10 @@ from spiel_cfr.policies import forms, open_spiel
 
 
 class NashConv(NamedTuple):
-  """NashConv and its parts.
+  """NashConv, and the gain of each player.
 
   Attributes:
-    nash_conv: the sum of `player_improvements`.
+    nash_conv: float. The sum of `player_improvements`.
     player_improvements: float64 (players,). The gain of each player by a best response.
   """
 
@@ -37,7 +39,7 @@ class NashConv(NamedTuple):
   player_improvements: Float64s
 
   def __repr__(self) -> str:
-    """Returns one line with both."""
+    """Returns one line with NashConv and the gains."""
     gains = ", ".join(f"{gain:z.6g}" for gain in self.player_improvements.tolist())
     return f"<NashConv {self.nash_conv:z.6g}: players gain {gains}>"
 
@@ -46,9 +48,9 @@ class BestResponse(NamedTuple):
   """A best response to the other players' policies.
 
   Attributes:
-    value: the expected utility of the best response.
-    policy: the best response as infostate -> action: the first of several best actions; at infosets that the others'
-      policies never reach, any action.
+    value: float. The expected utility of the best response.
+    policy: dict of str to int. The best response as infostate -> action. Of several best actions it has the first. At
+      infosets that the others' policies never reach, the action is arbitrary.
   """
 
   value: float
@@ -70,7 +72,7 @@ def expected_values(game: AnyGame, policies: open_spiel.AnyPolicy) -> Float64s:
     PolicyError: the policy is for another game.
     GameError: see `compile_game`.
   """
-  return evaluate(*_prepare(game, policies)).expected_values
+  return evaluate(*_read_policy(game, policies)).expected_values
 
 
 @overload
@@ -90,18 +92,18 @@ def nash_conv(
   policies: open_spiel.AnyPolicy,
   return_only_nash_conv: bool = True,
 ) -> float | NashConv:
-  """Returns the sum over the players of the gain by a best response.
+  """Returns NashConv: the sum over the players of the gain by a best response to the others' policies.
 
   Args:
     game: the game; compile it first for several calls.
     policies: anything that `policies.from_policy` reads.
-    return_only_nash_conv: whether to return the sum only, without the gain of each player.
+    return_only_nash_conv: True to return the sum as a float, False to return a `NashConv` with the gain of each player.
 
   Raises:
     PolicyError: the policy is for another game.
     GameError: see `compile_game`.
   """
-  result = evaluate(*_prepare(game, policies))
+  result = evaluate(*_read_policy(game, policies))
   if return_only_nash_conv:
     return result.nash_conv
   return NashConv(result.nash_conv, result.best_response_values - result.expected_values)
@@ -115,9 +117,9 @@ def exploitability(game: AnyGame, policies: open_spiel.AnyPolicy) -> float:
     PolicyError: the policy is for another game.
     GameError: see `compile_game`.
   """
-  compiled, sequence = _prepare(game, policies)
+  compiled, sequence_form = _read_policy(game, policies)
   check_two_player_constant_sum(compiled)
-  return evaluate(compiled, sequence).exploitability
+  return evaluate(compiled, sequence_form).exploitability
 
 
 def best_response(game: AnyGame, policies: open_spiel.AnyPolicy, player: int) -> BestResponse:
@@ -128,9 +130,9 @@ def best_response(game: AnyGame, policies: open_spiel.AnyPolicy, player: int) ->
     PolicyError: the policy is for another game.
     GameError: see `compile_game`.
   """
-  compiled, sequence = _prepare(game, policies)
+  compiled, sequence_form = _read_policy(game, policies)
   player = arguments.integer(player, "player", 0, compiled.num_players - 1)
-  result = evaluate(compiled, sequence, responses=True)
+  result = evaluate(compiled, sequence_form, responses=True)
   first = sum(map(len, compiled.actions[:player]))
   actions_of_player = slice(first, first + len(compiled.actions[player]))
   chosen = result.best_responses[compiled.all_action_sequences[actions_of_player]] > 0
@@ -150,16 +152,17 @@ def check_two_player_constant_sum(compiled: CompiledGame) -> None:
     )
 
 
-_NONE = aligned_zeros(0)
-# The largest games whose evaluators are kept. In small games an evaluator takes longer to make than to use.
+_NO_RESPONSES = aligned_zeros(0)
+# Games with at most this many sequences keep their evaluators for later calls, because in small games making an
+# evaluator takes longer than using it. In larger games, the memory of an evaluator matters more.
 _MOST_SEQUENCES = 1 << 20
 
 
 class Evaluated:
-  """Base class of policies with their values.
+  """Base class of evaluated policies: NashConv, exploitability and bounds from the values of best responses.
 
   Attributes:
-    compiled_game: the game as arrays.
+    compiled_game: `CompiledGame`. The game.
     expected_values: float64 (players,). The expected payoff of each player if all play the policy.
     best_response_values: float64 (players,). The expected payoff of each player's best response to the others.
   """
@@ -200,10 +203,13 @@ class Evaluated:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Evaluation(Evaluated):
-  """The result of `evaluate`, see `Evaluated`.
+  """The result of `evaluate`: the values of a policy, and the best responses to it.
 
   Attributes:
-    best_responses: float64 (sequences,). The best responses in behavioral form; empty without `responses`.
+    compiled_game: `CompiledGame`. The game.
+    expected_values: float64 (players,). The expected payoff of each player if all play the policy.
+    best_response_values: float64 (players,). The expected payoff of each player's best response to the others.
+    best_responses: float64 (sequences,). The best responses in behavioral form; empty unless they were asked for.
   """
 
   compiled_game: CompiledGame
@@ -212,7 +218,8 @@ class Evaluation(Evaluated):
   best_responses: Float64s
 
 
-def _prepare(game: AnyGame, policies: open_spiel.AnyPolicy) -> tuple[CompiledGame, Float64s]:
+def _read_policy(game: AnyGame, policies: open_spiel.AnyPolicy) -> tuple[CompiledGame, Float64s]:
+  """Returns the full game, compiled, and the policies in sequence form, shape (sequences,)."""
   compiled = compile_game(game).original
   check_payoffs(compiled.name, compiled.payoff_range)
   return compiled, forms.sequence_form(compiled, open_spiel.from_policy(compiled, policies))
@@ -225,45 +232,71 @@ def evaluate(
 
   Args:
     compiled: the game.
-    sequence_form: shape (sequences,), float64 or float32. The policy, or a positive multiple of each player's part.
-    responses: whether to return the best responses too.
+    sequence_form: float64 or float32, shape (sequences,). Each player's strategy, or a positive multiple of it, such as
+      a sum over iterations.
+    responses: True to return the best responses too.
 
   Raises:
     NotFiniteError: the policy or its value is not finite.
     PolicyError: the array has another shape.
   """
-  if sequence_form.shape != (compiled.end,):
-    raise errors.PolicyError(
-      f"A policy of this game in sequence form has the shape ({compiled.end},), not {sequence_form.shape}."
-    )
-  totals = [sequence_form.item(treeplex.root) for treeplex in compiled.treeplexes]
-  if not all(total > 0 for total in totals):
-    raise errors.NotFiniteError(
-      "A sequence form, or a sum of sequence forms, must be positive at the root of each player."
-    )
-  found = aligned_zeros(compiled.end) if responses else None
-  # In the sums of a long run, rounding makes the actions at an infoset differ slightly in sum from the sequence above.
-  # After a million iterations best responses gain about 1e-12 of the payoffs from that. Below `close`, NashConv is
-  # therefore computed again from normalized strategies.
-  lowest, highest = compiled.payoff_range
-  close = 0.01 * math.sqrt(np.finfo(compiled.dtype).eps) * (highest - lowest)
-  # An evaluator serves one call at a time, and calls may come from several threads.
+  scales = _empty_sequence_entries(compiled, sequence_form)
+  best_responses = aligned_zeros(compiled.end) if responses else None
+  # An evaluator serves one call at a time, and several threads may call.
   try:
     evaluator: Evaluator = compiled.idle_evaluators.pop()
   except IndexError:
     evaluator = Evaluator(compiled.partition or undivided(compiled.every_infoset))
-  values = evaluator(sequence_form, totals, found)
-  if values[:, 1].sum() - values[:, 0].sum() < close:
-    values = evaluator(sequence_form, totals, found, normalizes=True)
+  values = evaluator(sequence_form, scales, best_responses)
+  if values[:, 1].sum() - values[:, 0].sum() < _least_reliable_nash_conv(compiled):
+    values = evaluator(sequence_form, scales, best_responses, normalizes=True)
   _check_values(values)
-  # After an error the evaluator is dropped: threads may still use its arrays, or padding may be not finite.
+  # An error drops the evaluator: threads may still use its arrays, or its padding may contain NaN.
   if compiled.end <= _MOST_SEQUENCES:
     compiled.idle_evaluators.append(evaluator)
-  return Evaluation(compiled, values[:, 0], values[:, 1], _NONE if found is None else found)
+  return Evaluation(
+    compiled,
+    values[:, 0],
+    values[:, 1],
+    _NO_RESPONSES if best_responses is None else best_responses,
+  )
+
+
+def _empty_sequence_entries(compiled: CompiledGame, sequence_form: npt.NDArray[Any]) -> list[float]:
+  """Returns each player's entry at its empty sequence: the factor by which its strategy is multiplied.
+
+  Raises:
+    NotFiniteError: an entry is not positive.
+    PolicyError: the array does not have shape (sequences,).
+  """
+  if sequence_form.shape != (compiled.end,):
+    raise errors.PolicyError(
+      f"A policy of this game in sequence form has the shape ({compiled.end},), not {sequence_form.shape}."
+    )
+  entries: list[float] = [sequence_form.item(treeplex.root) for treeplex in compiled.treeplexes]
+  if not all(entry > 0 for entry in entries):
+    raise errors.NotFiniteError(
+      "A sequence form, or a sum of sequence forms, must be positive at the root of each player."
+    )
+  return entries
+
+
+def _least_reliable_nash_conv(compiled: CompiledGame) -> float:
+  """Returns the NashConv below which rounding in the sequence form matters, so that it must be normalized first.
+
+  In the sum of a long run, the actions of an infoset differ by rounding from the sequence above. Best responses gain
+  from that: about 1e-12 of the payoffs after a million iterations in float64.
+  """
+  lowest, highest = compiled.payoff_range
+  return 0.01 * math.sqrt(np.finfo(compiled.dtype).eps) * (highest - lowest)
 
 
 def original_nash_conv(compiled: CompiledGame, sequence_form: npt.NDArray[Any]) -> float:
-  """Returns the NashConv of a policy; for an abstraction that loses information, in the full game. See `evaluate`.
+  """Returns the NashConv of a policy, in the full game if `compiled` is an abstraction that loses information.
+
+  Args:
+    compiled: the game or abstraction of the policy.
+    sequence_form: see `evaluate`.
 
   Raises:
     NotFiniteError: the policy or its value is not finite.
@@ -274,10 +307,11 @@ def original_nash_conv(compiled: CompiledGame, sequence_form: npt.NDArray[Any]) 
 
 
 def losses(compiled: CompiledGame, evaluation: Evaluation) -> Float64s:
-  """Returns the loss of each player's strategy, shape (players,). Losses sum to NashConv.
+  """Returns the loss of each player's strategy, by which strategies are compared, shape (players,).
 
-  In constant-sum games of two players the loss is the value of the opponent's best response minus half of the constant
-  sum, which does not depend on the other strategy. In other games all players have the same share of NashConv.
+  The losses sum to NashConv. In constant-sum games of two players, the loss is the value of the opponent's best
+  response minus half of the constant sum, and depends on the player's strategy only. In other games, NashConv is
+  divided equally among the players.
   """
   if compiled.is_two_player_constant_sum and compiled.constant_sum is not None:
     result: Float64s = evaluation.best_response_values[::-1] - compiled.constant_sum / 2
@@ -286,12 +320,12 @@ def losses(compiled: CompiledGame, evaluation: Evaluation) -> Float64s:
 
 
 def _check_values(values: Float64s) -> None:
-  """Checks the values of policy and best response, a row for each player.
+  """Checks the expected values and best response values, shape (players, 2).
 
   Raises:
     NotFiniteError: a value is NaN or infinite.
   """
-  # The sum alone is quick to check; it may overflow though all values are finite.
+  # Checking the sum is faster. If it overflows although all values are finite, the second condition decides.
   if not math.isfinite(values.sum()) and not np.isfinite(values).all():
     raise errors.NotFiniteError(
       f"The players expect {values[:, 0].tolist()}, and with best responses {values[:, 1].tolist()}: the policy has "

@@ -1,4 +1,7 @@
-"""Evaluation of a policy part by part: its value and that of a best response, for each player."""
+"""Evaluator of policies: computes expected values and best responses with compiled chains of kernels.
+
+A large game is evaluated part by part: first the subtrees, in several threads, then the trunk above them.
+"""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -22,59 +25,59 @@ from spiel_cfr.games.sequence_form.single_passes import backward
 
 
 class Evaluator:
-  """Evaluates policies of one game. All calls use the same arrays and chains."""
+  """Evaluator of the policies of one game. All calls use the same arrays and chains of kernels."""
 
   def __init__(self, partition: Partition) -> None:
-    """Allocates the arrays."""
+    """Allocates the arrays for the parts of a game."""
     self._partition, self._walk = partition, PartWalk(partition)
     self._expected = np.zeros((len(partition.parts), 1))
-    # In small games a chain takes longer to make than to run.
+    # Chains by what they compute. In small games a chain takes longer to make than to run.
     self._chains: dict[Any, Chain] = {}
 
   def __call__(
     self,
     sequence_form: npt.NDArray[Any],
-    totals: Sequence[float],
-    responses: Float64s | None,
+    scales: Sequence[float],
+    best_responses: Float64s | None,
     normalizes: bool = False,
   ) -> Float64s:
     """Evaluates a policy.
 
     Args:
-      sequence_form: shape (sequences,).
-      totals: the divisor of each player's sequence form.
-      responses: shape (sequences,). Filled with the best responses in behavioral form; None if they are not needed.
-      normalizes: whether the actions of an infoset are scaled to sum to the sequence above.
+      sequence_form: shape (sequences,). A positive multiple of each player's strategy.
+      scales: that multiple, one number for each player.
+      best_responses: shape (sequences,). Overwritten with the best responses in behavioral form; None to omit them.
+      normalizes: True to rescale the actions of each infoset so that they sum to the sequence above.
 
     Returns:
-      A row for each player: the expected value of the policy, and of a best response.
+      Shape (players, 2): each player's expected value of the policy, and of its best response.
     """
     walk, parts = self._walk, self._partition.parts
-    if responses is not None:
+    if best_responses is not None:
       for forced, _ in self._partition.forced():
-        responses[forced] = 1.0
+        best_responses[forced] = 1.0
 
-    def visit(player: int, number: int, workspace: Workspace) -> None:
+    def evaluate_part(player: int, number: int, workspace: Workspace) -> None:
       if number:
-        walk.load(number, workspace, sequence_form, totals)
+        walk.load(number, workspace, sequence_form, scales)
         if normalizes:
           self._normalization(number, workspace).run()
-      self._evaluation(player, number, workspace, responses).run()
+      self._evaluation(player, number, workspace, best_responses).run()
 
-    walk.load(0, walk.trunk, sequence_form, totals)
+    walk.load(0, walk.trunk, sequence_form, scales)
     if normalizes:
       self._normalization(0, walk.trunk).run()
     values = np.zeros((len(walk.players), 2))
     for player in walk.players:
-      walk.for_each_subtree(functools.partial(visit, player))
-      visit(player, 0, walk.trunk)
+      walk.for_each_subtree(functools.partial(evaluate_part, player))
+      evaluate_part(player, 0, walk.trunk)
       root = parts[0].place(player).start
       values[player] = sum(self._expected.ravel().tolist()), walk.trunk.utility[player][root]
     return values
 
   def _normalization(self, number: int, workspace: Workspace) -> Chain:
-    """Returns the steps that scale the actions of each infoset of a part."""
-    return self._kept(
+    """Returns the chain that rescales the actions of each infoset of a part to sum to the sequence above."""
+    return self._cached_chain(
       (number, workspace),
       lambda: [
         normalize_actions.on(Normalize(tree, workspace.sequence_form[player]))
@@ -83,9 +86,9 @@ class Evaluator:
     )
 
   def _evaluation(
-    self, player: int, number: int, workspace: Workspace, responses: Float64s | None
+    self, player: int, number: int, workspace: Workspace, best_responses: Float64s | None
   ) -> Chain:
-    """Returns the steps that evaluate a player's strategy and its best response in a part."""
+    """Returns the chain that evaluates a player's strategy and its best response in a part."""
     part, walk, visit = self._partition.parts[number], self._walk, Visit(number, player, workspace)
     place, utility = part.place(player), visit.utility
 
@@ -93,25 +96,26 @@ class Evaluator:
       expected = Expectation(utility[place], visit.sequence_form[place], self._expected[number])
       return [
         walk.gradient(visit),
-        # Before the values of subtrees are added, so that each leaf counts once.
+        # The expected value comes before `collect` adds the values of subtrees, so that every leaf counts once.
         expect_value.on(expected),
         *walk.collect(visit),
         backward(
-          take_best if responses is None else choose_best,
+          take_best if best_responses is None else choose_best,
           part.trees[player],
           utility,
-          strategy=None if responses is None else responses[part.sequences[player]],
+          strategy=None if best_responses is None else best_responses[part.sequences[player]],
           scratch=workspace.scratch,
         ),
         *walk.leave(visit),
       ]
 
-    return (
-      Chain(steps()) if responses is not None else self._kept((player, number, workspace), steps)
-    )
+    # The caller's array of best responses is another one at each call.
+    if best_responses is not None:
+      return Chain(steps())
+    return self._cached_chain((player, number, workspace), steps)
 
-  def _kept(self, key: Any, steps: Callable[[], list[Step]]) -> Chain:
-    """Returns the chain of a key, made at the first call."""
+  def _cached_chain(self, key: Any, steps: Callable[[], list[Step]]) -> Chain:
+    """Returns the chain stored under a key; the first call makes it from the steps."""
     if key not in self._chains:
       self._chains[key] = Chain(steps())
     return self._chains[key]

@@ -2,11 +2,11 @@
 
     maximize q_0  over x >= 0 and q, such that  E x = e  and  F' q <= A' x
 
-x is the strategy of player 0, A its payoffs, e = (1, 0, ..., 0), and E and F are the constraints of the two players
-(`sequence_form_matrices`). The variables q bound the payoff that player 1's best response leaves at each of its
-infosets. The duals of the inequalities are an optimal strategy of player 1. The program has a row for each sequence of
-player 1 and each infoset of player 0. Koller, Megiddo and von Stengel, "Fast algorithms for finding randomized
-strategies in game trees" (1994).
+Here x is the strategy of player 0, A its payoff matrix, and e = (1, 0, ..., 0). E and F are the constraint matrices of
+players 0 and 1 (`sequence_form_matrices`). The variable q of an infoset of player 1 is the counterfactual payoff of
+player 0 below it, against a best response. The duals of the inequalities are an optimal strategy of player 1. The
+program has a row for each sequence of player 1 and each infoset of player 0. Source: Koller, Megiddo and von Stengel,
+"Fast algorithms for finding randomized strategies in game trees" (1994).
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ import time
 from typing import Any, Literal
 
 import numpy as np
-import scipy  # its parts are imported when they are used
+import scipy  # Python imports its submodules at their first use.
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
@@ -29,23 +29,23 @@ from spiel_cfr.policies import forms
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 
 Method = Literal["simplex", "interior"]
-_SCIPY = {"simplex": "highs-ds", "interior": "highs-ipm"}
-# The smallest tolerance of feasibility that HiGHS takes.
-_FEASIBLE = 1e-10
+_SCIPY_METHODS = {"simplex": "highs-ds", "interior": "highs-ipm"}
+# The smallest feasibility tolerance that HiGHS accepts.
+_TOLERANCE = 1e-10
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class LPSolution(SolvedPolicy):
-  """The solution of a linear program, from `solve_lp`.
+  """Optimal strategies of a two-player constant-sum game and its value, from `solve_lp`.
 
   Attributes:
-    compiled_game: the game as arrays.
-    value: the payoff that player 0 can guarantee, and to which player 1 can limit it.
+    compiled_game: `CompiledGame`. The game.
+    value: float. The value of the game for player 0: the payoff that player 0 can guarantee, and that player 1 can
+      limit it to.
     sequence_form: float64 (sequences,). Optimal strategies of both players.
-    nash_conv: the NashConv of these strategies, which certifies them: `value` is at most this far from the value of the
-      game.
-    seconds: the time to build and solve the program, without compiling the game.
-    method: the method of `solve_lp`.
+    nash_conv: float. The NashConv of the strategies. `value` differs from the exact value of the game by at most this.
+    seconds: float. The time to build and solve the program, without compiling the game.
+    method: "simplex" or "interior". The method of `solve_lp`.
   """
 
   compiled_game: CompiledGame
@@ -74,19 +74,20 @@ def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
       solve_lp("leduc_poker").value  # -0.0856064240780
 
   Args:
-    game: a compiled game, or an argument of `compile_game`. Up to some ten thousand sequences a player this takes
-      seconds, and is more exact than any solver that iterates. For larger games, see `solve`.
-    method: "simplex" (dual simplex, exact to rounding), or "interior" (interior point, then simplex from there).
+    game: a compiled game, or an argument of `compile_game`. With up to about ten thousand sequences a player,
+      this takes seconds and is more exact than any iterative solver. For larger games, see `solve`.
+    method: "simplex" for the dual simplex method, exact up to rounding; "interior" for an interior-point method whose
+      result a simplex method refines.
 
   Raises:
     UnsupportedGameError: the game is not a constant-sum game of two players.
     AbstractionError: infosets of the game are shared.
     ArgumentError: `method` is unknown.
     InvalidPayoffError: the payoffs are too large or too small to compute with.
-    NoSolutionError: HiGHS gives up, as it does on payoffs of very different sizes.
+    NoSolutionError: HiGHS gives up, for example if payoffs have very different sizes.
     GameError: see `compile_game`.
   """
-  arguments.one_of(method, "method", list(_SCIPY))
+  arguments.one_of(method, "method", list(_SCIPY_METHODS))
   compiled = compile_game(game)
   evaluate.check_two_player_constant_sum(compiled)
   if compiled.shared_infosets is not None:
@@ -99,64 +100,68 @@ def solve_lp(game: AnyGame, method: Method = "simplex") -> LPSolution:
   # HiGHS measures feasibility in absolute numbers.
   scale = max(map(abs, compiled.payoff_range)) or 1.0
   payoffs = payoff_matrix(compiled) / scale
-  constraints = [constraint_matrix(compiled, player) for player in (0, 1)]
-  found = solve_program(payoffs, constraints[0], constraints[1], method)
-  # The program minimizes; duals of its inequalities are at most 0.
-  x, y = found.x[: constraints[0].shape[1]], -found.ineqlin.marginals
+  first, second = (constraint_matrix(compiled, player) for player in (0, 1))
+  result = solve_program(payoffs, first, second, method)
+  # The program minimizes, so the duals of its inequalities are at most 0.
+  x, y = result.x[: first.shape[1]], -result.ineqlin.marginals
   sums = np.zeros(compiled.end)
   for player, strategy in enumerate((x, y)):
-    # Rounding leaves negative numbers near 0.
+    # Rounding can make entries slightly negative.
     sums[sequences(compiled, player)] = np.maximum(strategy, 0.0)
   sequence_form = forms.sequence_form(compiled, forms.behavioral_form(compiled, sums))
   seconds = time.perf_counter() - start
   evaluation = evaluate.evaluate(compiled, sequence_form)
-  # More exact than the value of the program, whose error is relative to the largest payoff.
+  # This is more exact than the optimum of the program, whose error is relative to the largest payoff.
   value = float(evaluation.expected_values[0]) + 0.0
   return LPSolution(compiled, value, sequence_form, evaluation.nash_conv, seconds, method)
 
 
 def solve_program(
-  payoffs: Any, own: Any, theirs: Any, method: Method, lowest: Float64s | None = None
+  payoffs: Any, first: Any, second: Any, method: Method, lower_bounds: Float64s | None = None
 ) -> Any:
-  """Solves the program above, maximizing q_0 over x >= 0 and q >= lowest.
+  """Solves the linear program of this module: maximizes q_0 over x >= 0 and q >= `lower_bounds`.
 
   Args:
     payoffs: A, a sparse matrix of shape (sequences of player 0, sequences of player 1).
-    own: E, a sparse matrix of shape (1 + infosets, sequences) of player 0.
-    theirs: F, a sparse matrix of shape (1 + infosets, sequences) of player 1.
+    first: E, the sparse constraint matrix of player 0, shape (1 + infosets, sequences).
+    second: F, the sparse constraint matrix of player 1, shape (1 + infosets, sequences).
     method: see `solve_lp`.
-    lowest: float64 (1 + infosets of player 1,). Lower bounds of q; by default none.
+    lower_bounds: float64 (1 + infosets of player 1,). Lower bounds of q; None for no bounds.
 
   Returns:
-    SciPy's result, of a program that minimizes -q_0 over (x, q).
+    The result of `scipy.optimize.linprog`, which minimizes -q_0 over the vector (x, q).
 
   Raises:
     NoSolutionError: HiGHS gives up, or no strategy satisfies the lower bounds.
   """
-  num_infosets, num_sequences = own.shape
-  costs = np.zeros(num_sequences + theirs.shape[0])
+  num_rows, num_sequences = first.shape
+  num_values = second.shape[0]
+  costs = np.zeros(num_sequences + num_values)
   costs[num_sequences] = -1.0
-  if lowest is None:
-    lowest = np.full(theirs.shape[0], -np.inf)
-  least = np.append(np.zeros(num_sequences), lowest)
-  right = np.zeros(num_infosets)
-  right[0] = 1.0
-  empty = scipy.sparse.csr_matrix((num_infosets, theirs.shape[0]))
-  found: Any = interruptible(
+  if lower_bounds is None:
+    lower_bounds = np.full(num_values, -np.inf)
+  lowest = np.append(np.zeros(num_sequences), lower_bounds)
+  e = np.zeros(num_rows)
+  e[0] = 1.0
+  no_values = scipy.sparse.csr_matrix((num_rows, num_values))
+  result: Any = interruptible(
     lambda: scipy.optimize.linprog(
       costs,
-      A_ub=scipy.sparse.hstack([-payoffs.T, theirs.T]).tocsc(),
-      b_ub=np.zeros(theirs.shape[1]),
-      A_eq=scipy.sparse.hstack([own, empty]).tocsc(),
-      b_eq=right,
-      bounds=np.stack([least, np.full_like(least, np.inf)], axis=1),
-      method=_SCIPY[method],
-      options={"primal_feasibility_tolerance": _FEASIBLE, "dual_feasibility_tolerance": _FEASIBLE},
+      A_ub=scipy.sparse.hstack([-payoffs.T, second.T]).tocsc(),
+      b_ub=np.zeros(second.shape[1]),
+      A_eq=scipy.sparse.hstack([first, no_values]).tocsc(),
+      b_eq=e,
+      bounds=np.stack([lowest, np.full_like(lowest, np.inf)], axis=1),
+      method=_SCIPY_METHODS[method],
+      options={
+        "primal_feasibility_tolerance": _TOLERANCE,
+        "dual_feasibility_tolerance": _TOLERANCE,
+      },
     ),
-    f"linear program of {len(costs):,} variables and {num_infosets + theirs.shape[1]:,} constraints",
+    f"linear program of {len(costs):,} variables and {num_rows + second.shape[1]:,} constraints",
   )
-  if found.status != 0:
+  if result.status != 0:
     raise errors.NoSolutionError(
-      f"HiGHS has not solved the program: {found.message} Scale the payoffs, or use another method or `solve`."
+      f"HiGHS has not solved the program: {result.message} Scale the payoffs, or use another method or `solve`."
     )
-  return found
+  return result

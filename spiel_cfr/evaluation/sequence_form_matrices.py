@@ -1,17 +1,18 @@
-"""Matrices of the sequence form of a two-player game, for linear programs of your own.
+"""Constraint and payoff matrices of the sequence form, from which users build linear programs of their own.
 
-The strategies of player p are the x >= 0 with E_p x = e, e = (1, 0, ..., 0). The empty sequence has probability 1, and
-the actions of an infoset share the probability of the sequence above it. The expected utility of player p is
-x_0' A x_1. See von Stengel, "Efficient Computation of Behavior Strategies" (1996).
+The strategies of player p are the vectors x >= 0 with E_p x = e, where e = (1, 0, ..., 0). These constraints give the
+empty sequence probability 1, and make the actions of each infoset sum to the sequence above it. The expected utility of
+a player is x_0' A x_1, with A its payoff matrix. See von Stengel, "Efficient Computation of Behavior Strategies"
+(1996).
 
-Sequences are numbered without the padding of a solver's arrays: 0 is the empty sequence, and the others follow in the
-order of the player's layout. `sequences` translates.
+Rows and columns number the sequences without the padding of solvers' arrays: 0 is the empty sequence, and the others
+follow in the order of the player's layout. `sequences` translates them to indices of solvers' arrays.
 """
 
 from typing import Any
 
 import numpy as np
-import scipy  # its `sparse` is imported when it is used
+import scipy  # Python imports `scipy.sparse` at its first use.
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s
@@ -22,7 +23,7 @@ from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
 
 def sequences(game: AnyGame, player: int) -> Int64s:
-  """Returns the place of each row or column of a player's matrices in the arrays of solvers.
+  """Returns the sequence of each row or column of a player's matrices, as an index of solvers' arrays.
 
   `solver.average_sequence_form()[sequences(game, player)]` is a player's average strategy as a vector x.
 
@@ -31,7 +32,7 @@ def sequences(game: AnyGame, player: int) -> Int64s:
     player: the player.
 
   Returns:
-    Shape (the player's sequences, the empty one included).
+    int64, shape (sequences of the player,), the empty sequence first.
 
   Raises:
     ArgumentError: the game has no such player.
@@ -63,7 +64,7 @@ def payoff_matrix(game: AnyGame, player: int = 0) -> Any:
 
   Args:
     game: a compiled game of two players, or an argument of `compile_game`.
-    player: the player whose utility it is.
+    player: the player whose utility is returned.
 
   Returns:
     A SciPy sparse matrix in CSR form, shape (sequences of player 0, sequences of player 1). An entry is the sum, over
@@ -81,11 +82,14 @@ def payoff_matrix(game: AnyGame, player: int = 0) -> Any:
       "compiled.payoff.leaves(player), which lists them for any number of players."
     )
   player = arguments.integer(player, "player", 0, 1)
-  sequences_of_player, others, values = compiled.payoff.leaves(player)
+  sequences_of_player, sequences_of_others, values = compiled.payoff.leaves(player)
   trees = compiled.treeplexes
   entries = [
-    _compact(trees[player])[sequences_of_player.astype(np.int64) - trees[player].root],
-    _compact(trees[1 - player])[others[0].astype(np.int64) - trees[1 - player].root],
+    _row_numbers(tree)[last_sequences.astype(np.int64) - tree.root]
+    for tree, last_sequences in (
+      (trees[player], sequences_of_player),
+      (trees[1 - player], sequences_of_others[0]),
+    )
   ]
   rows, columns = entries if player == 0 else entries[::-1]
   shape = trees[0].num_sequences, trees[1].num_sequences
@@ -97,25 +101,27 @@ def _treeplex(compiled: CompiledGame, player: int) -> Treeplex:
 
 
 def _sequences(tree: Treeplex) -> Int64s:
+  """Returns the sequence of each row; see `sequences`."""
   return np.concatenate([[tree.root], *(rows.ravel() for rows, _ in tree.infoset_groups())])
 
 
-def _compact(tree: Treeplex) -> Int64s:
-  """Returns the row of each sequence from the root on, -1 for padding."""
+def _row_numbers(tree: Treeplex) -> Int64s:
+  """Returns the row of each of the player's sequences, -1 for padding; shape (sequences with padding,)."""
   result = np.full(tree.end - tree.root, -1)
-  places = _sequences(tree)
-  result[places - tree.root] = np.arange(len(places))
+  sequences = _sequences(tree)
+  result[sequences - tree.root] = np.arange(len(sequences))
   return result
 
 
 def _constraints(tree: Treeplex) -> Any:
-  compact = _compact(tree)
+  """Returns the constraint matrix of a player; see `constraint_matrix`."""
+  row_numbers = _row_numbers(tree)
   rows, columns, values = [np.zeros(1, np.int64)], [np.zeros(1, np.int64)], [np.ones(1)]
   for group, infosets in tree.infoset_groups():
     infoset = 1 + np.arange(infosets.start, infosets.stop)
     rows += [infoset, np.broadcast_to(infoset, group.shape).ravel()]
     above = tree.parent[infosets].astype(np.int64)
-    columns += [compact[above - tree.root], compact[group - tree.root].ravel()]
+    columns += [row_numbers[above - tree.root], row_numbers[group - tree.root].ravel()]
     values += [np.full(len(infoset), -1.0), np.ones(group.size)]
   entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
   return scipy.sparse.coo_matrix(entries, shape=(1 + tree.num_infosets, tree.num_sequences)).tocsr()
