@@ -1,7 +1,7 @@
-"""Behavioral form and sequence form of a policy: arrays over the sequences of all players.
+"""Behavioral form and sequence form of a policy: two arrays over the sequences of all players.
 
-In behavioral form, a sequence has the probability of its last action at its infoset. In sequence form, it has the
-product of its owner's probabilities along the sequence. Padding is 0.
+In behavioral form, the entry of a sequence is the probability of its last action at its infoset. In sequence form, it
+is the product of the player's action probabilities along the sequence. Entries of padding are 0.
 """
 
 import math
@@ -19,7 +19,7 @@ from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COUNT, FIRST_SEQUENC
 
 
 def check_finite(numbers: npt.NDArray[Any]) -> None:
-  """Raises NotFiniteError if a number of a policy is NaN or infinite."""
+  """Raises NotFiniteError if an entry of a policy is NaN or infinite."""
   if not np.isfinite(numbers).all():
     raise errors.NotFiniteError(
       "The policy has become NaN or infinite: payoffs, weights or steps are too large for floating-point numbers. "
@@ -38,7 +38,15 @@ def check_length(compiled: CompiledGame, numbers: npt.NDArray[Any], name: str) -
 
 @typed
 def uniform(compiled: CompiledGame, result: AnyFloats | None = None) -> AnyFloats:
-  """Returns the uniform policy in behavioral form, shape (sequences,), in a new aligned array or in zeros `result`."""
+  """Returns the uniform policy in behavioral form, shape (sequences,).
+
+  Args:
+    compiled: the game.
+    result: an array of zeros that is filled and returned; None for a new aligned array.
+
+  Raises:
+    ArgumentError: `result` is too short.
+  """
   if result is None:
     result = aligned_zeros(compiled.end)
   check_length(compiled, result, "result")
@@ -52,12 +60,12 @@ def uniform(compiled: CompiledGame, result: AnyFloats | None = None) -> AnyFloat
 def behavioral_form(
   compiled: CompiledGame, sums: Float64s, otherwise: Float64s | None = None
 ) -> Float64s:
-  """Normalizes non-negative sums at each infoset.
+  """Returns the policy that is proportional to non-negative sums at each infoset, such as sums of sequence forms.
 
   Args:
     compiled: the game.
     sums: shape (sequences,), at least 0.
-    otherwise: behavioral form of the strategy at infosets whose sums are all 0; None for the uniform one.
+    otherwise: the policy in behavioral form at infosets whose sums are all 0; None for the uniform policy.
 
   Returns:
     Behavioral form, shape (sequences,).
@@ -83,10 +91,14 @@ def behavioral_form(
 
 @typed
 def sequence_form(compiled: CompiledGame, probabilities: Float64s) -> Float64s:
-  """Returns the sequence form of a policy in behavioral form, both of shape (sequences,). The result is aligned.
+  """Returns the sequence form of a policy, an aligned array of shape (sequences,).
+
+  Args:
+    compiled: the game.
+    probabilities: shape (sequences,). The policy in behavioral form.
 
   Raises:
-    ArgumentError: `probabilities` are too short.
+    ArgumentError: `probabilities` is too short.
   """
   check_length(compiled, probabilities, "probabilities")
   result = aligned_zeros(compiled.end)
@@ -101,7 +113,7 @@ def check_behavioral_form(compiled: CompiledGame, probabilities: npt.NDArray[Any
   """Checks that an array of shape (sequences,) has a distribution at each infoset.
 
   Raises:
-    ValueError: probabilities are negative or don't sum to 1, by more than rounding.
+    ValueError: probabilities are negative or don't sum to 1, with an error larger than rounding.
   """
   tolerance = 1e3 * float(np.finfo(probabilities.dtype).eps) + 1e-6
   for treeplex in compiled.treeplexes:
@@ -114,16 +126,21 @@ def check_behavioral_form(compiled: CompiledGame, probabilities: npt.NDArray[Any
 
 
 def shared_strategy(compiled: CompiledGame, sums: Float64s, strategy: Float64s) -> Float64s:
-  """Returns the common strategy of shared infosets: their pooled sums, normalized, or `strategy` if these are 0.
+  """Returns the average strategy of an abstraction with imperfect recall, shape (sequences,).
 
-  All arrays have shape (sequences,). The result is the same at all infosets of a bucket.
+  Infosets that share a strategy pool their sums, so the result is the same at all infosets of a bucket.
+
+  Args:
+    compiled: an abstraction with shared infosets.
+    sums: shape (sequences,). Sums of sequence forms.
+    strategy: the strategy in behavioral form at buckets whose sums are 0, shape (sequences,).
   """
   assert compiled.shared_infosets is not None
   return behavioral_form(compiled, pooled(compiled.shared_infosets, sums), strategy)
 
 
 def normalized(compiled: CompiledGame, sums: AnyFloats) -> AnyFloats:
-  """Returns sums of sequence forms divided by the entry of the owner's empty sequence, shape (sequences,)."""
+  """Returns the average of sequence forms, shape (sequences,): their sum, divided by the player's empty sequence."""
   result = sums.copy()
   for treeplex in compiled.treeplexes:
     result[treeplex.root : treeplex.end] /= result[treeplex.root]
@@ -131,24 +148,24 @@ def normalized(compiled: CompiledGame, sums: AnyFloats) -> AnyFloats:
 
 
 def check_sums(compiled: CompiledGame, sums: npt.NDArray[Any]) -> None:
-  """Checks that an array, shape (sequences,), is a multiple of a sequence form for each player, or 0 everywhere.
+  """Checks that an array, shape (sequences,), can be a sum of sequence forms, or is 0 everywhere.
 
   Raises:
-    ValueError: it is neither, by more than rounding.
+    ValueError: a player's part is no multiple of a sequence form, with an error larger than rounding.
   """
   require((sums >= 0) & np.isfinite(sums), "averages are sums of probabilities")
   if sums.any():
     require(sums[[tree.root for tree in compiled.treeplexes]] > 0, "every player has an average")
-    # Sums have one rounding an iteration.
+    # Each iteration adds a rounding error to the sums.
     tolerance = 100 * math.sqrt(np.finfo(sums.dtype).eps)
     check_sequence_form(compiled, normalized(compiled, sums), tolerance)
 
 
 def check_sequence_form(compiled: CompiledGame, sequence_form: Float64s, tolerance: float) -> None:
-  """Checks that an array, shape (sequences,), holds strategies in sequence form.
+  """Checks that an array, shape (sequences,), contains strategies in sequence form.
 
   Raises:
-    ValueError: it does not, by more than `tolerance`.
+    ValueError: it does not, with an error larger than `tolerance`.
   """
   require(sequence_form >= 0, "strategies are not negative")
   for tree in compiled.treeplexes:

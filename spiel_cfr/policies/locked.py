@@ -1,4 +1,4 @@
-"""Locked infosets: infosets whose strategy is fixed."""
+"""Locked infosets, at which a solver plays a given strategy: read from any policy, and listed as sequences."""
 
 from collections.abc import Iterable, Mapping
 
@@ -19,26 +19,27 @@ Mask = npt.NDArray[np.uint8]
 def locked_part(
   compiled: CompiledGame, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None
 ) -> tuple[Mask, Float64s]:
-  """Reads the part of a policy at some infosets.
+  """Returns the locked infosets, and the policy that is played there.
 
   Args:
     compiled: the game.
     policy: anything that `from_policy` reads.
-    infostates: the infosets; None for all keys of a mapping.
+    infostates: the infosets to lock; None for all keys of a mapping.
 
   Returns:
-    A mask, uint8 (infosets,) in layout order: 1 at these infosets. And the policy in behavioral form, shape
-    (sequences,), which is defined at these infosets only.
+    A mask, uint8 (infosets,) in layout order, 1 at locked infosets; and the policy in behavioral form, shape
+    (sequences,). Its entries at other infosets are arbitrary.
 
   Raises:
     PolicyError: an infostate is unknown or has no distribution, or `infostates` is missing.
-    LockError: an abstraction merges one of these infosets with another, which is not among them.
+    LockError: an abstraction merges a locked infoset with one that is not locked.
   """
   if infostates is None and not isinstance(policy, Mapping):
     raise errors.PolicyError("Give the infostates of the policy that are meant, or a mapping.")
   names = [*policy] if infostates is None else [*infostates]
   locked = np.zeros(compiled.num_infosets, np.uint8)
-  places = np.concatenate(
+  # The index of each infoset in the mask, with infosets of all players in order of discovery.
+  mask_index = np.concatenate(
     [
       tree.first_infoset + infosets.position.astype(np.int64)
       for tree, infosets in zip(compiled.treeplexes, compiled.infosets, strict=True)
@@ -48,11 +49,11 @@ def locked_part(
     row = compiled.rows.get(name) if isinstance(name, str) else None
     if row is None:
       raise errors.PolicyError(f"There is no infostate {name!r} in {compiled.name}.")
-    locked[places[row]] = 1
-  alike = np.flatnonzero(locked[places])
+    locked[mask_index[row]] = 1
   rows = {compiled.rows[name] for name in names}
-  if len(alike) > len(rows):
-    other = [*compiled.rows][next(row for row in alike.tolist() if row not in rows)]
+  locked_rows = np.flatnonzero(locked[mask_index]).tolist()
+  if len(locked_rows) > len(rows):
+    other = [*compiled.rows][next(row for row in locked_rows if row not in rows)]
     raise errors.LockError(
       f"{compiled.name} merges a locked infoset with {other!r}. Lock all of its infosets alike, or lock in the full "
       "game: without buckets, or without merge_suits."
@@ -61,13 +62,13 @@ def locked_part(
     missing = [name for name in names if name not in policy]
     if missing:
       raise errors.PolicyError(f"The policy has no probabilities for infostate {missing[0]!r}.")
-    rest = open_spiel.to_dict(compiled, uniform(compiled))
-    policy = rest | {name: policy[name] for name in names}
+    uniform_policy = open_spiel.to_dict(compiled, uniform(compiled))
+    policy = uniform_policy | {name: policy[name] for name in names}
   return locked, open_spiel.from_policy(compiled, policy)
 
 
 def locked_sequences(compiled: CompiledGame, locked: Mask) -> Int64s:
-  """Returns the sequences of the infosets at which a mask is not 0, shape (n,)."""
+  """Returns the sequences of locked infosets, int64 (n,), given the mask from `locked_part`."""
   result = [np.zeros(0, np.int64)]
   if locked.any():
     for tree in compiled.treeplexes:

@@ -1,4 +1,4 @@
-"""Base class of results: strategies in sequence form, available as policies."""
+"""Base class of results such as `Solution`: strategies in sequence form, available as policies and dictionaries."""
 
 import functools
 
@@ -9,11 +9,11 @@ from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy
 
 
 class SolvedPolicy:
-  """Base class of results with strategies of all players.
+  """Base class of results that contain a strategy for each player.
 
   Attributes:
     compiled_game: `CompiledGame`. The game.
-    sequence_form: float64 (sequences,). The strategies.
+    sequence_form: float64 (sequences,). The strategies of all players.
   """
 
   compiled_game: CompiledGame
@@ -21,7 +21,10 @@ class SolvedPolicy:
 
   @functools.cached_property
   def probabilities(self) -> Float64s:
-    """The policy in behavioral form, shape (sequences,); uniform at infosets that its owner does not reach."""
+    """The policy in behavioral form, shape (sequences,).
+
+    It is uniform at infosets that the player's strategy never reaches.
+    """
     return forms.behavioral_form(self.compiled_game, self.sequence_form)
 
   @functools.cached_property

@@ -1,4 +1,4 @@
-"""OpenSpiel's tabular policy on the arrays of a compiled game."""
+"""OpenSpiel's tabular policy, made from a compiled game: what `average_policy()` returns."""
 
 import functools
 from collections.abc import Callable, Hashable
@@ -17,11 +17,12 @@ from spiel_cfr.games.openspiel import answers
 
 
 class LivePolicy(NamedTuple):
-  """A policy that changes as its solver runs, like those of OpenSpiel's solvers.
+  """The source of a policy that changes as its solver runs, as policies of OpenSpiel's solvers do.
 
   Attributes:
-    probabilities: function. It returns the current policy in behavioral form, shape (sequences,).
-    version: function. Its result changes whenever the policy may have changed. None if only `refresh` updates it.
+    probabilities: function. It returns the solver's present policy in behavioral form, shape (sequences,).
+    version: function. Its result changes whenever the policy may have changed. If it is None, only `refresh` updates
+      the policy.
   """
 
   probabilities: Callable[[], Float64s]
@@ -35,8 +36,9 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
   memory, and are made at first use. For a game made of arrays, `game` and `game_type` are None, and methods that need
   states fail.
 
-  A live policy is updated whenever `action_probability_array` is read, which every method does. Values written to that
-  array are lost with the next iteration, and never reach the solver. Copies do not change.
+  A live policy follows its solver: every method reads `action_probability_array`, and reading it updates the policy.
+  Values written to the array are lost with the solver's next iteration, and never reach the solver. Copies of a live
+  policy do not change.
   """
 
   @typed
@@ -45,12 +47,12 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
 
     Args:
       compiled: the game.
-      probabilities: behavioral form, shape (sequences,), which is copied; or the live policy of a solver.
+      probabilities: the policy in behavioral form, shape (sequences,), which is copied; or the live policy of a solver.
 
     Raises:
       PolicyError: two players share an information state string.
     """
-    # The constructor of OpenSpiel's class would walk the game.
+    # The constructor of OpenSpiel's TabularPolicy walks the game, so only that of its base class is called.
     players = list(range(compiled.num_players))
     try:
       game, self.game_type = compiled.view.open_spiel_game(), compiled.game.get_type()
@@ -75,7 +77,7 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     return self._compiled
 
   def _fill(self, probabilities: Float64s) -> None:
-    """Writes a behavioral form into the array of OpenSpiel's shape; illegal actions get 0."""
+    """Writes a policy in behavioral form into `action_probability_array`; illegal actions get 0."""
     self._array[:] = 0.0
     self._array[self._compiled.action_cells] = self._compiled.to_actions(probabilities)
 
@@ -85,7 +87,8 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
       find_version = self._source.version
       version = None if find_version is None else find_version()
       self._fill(self._source.probabilities())
-      # Set once the array is complete: otherwise a call after an error, or in another thread, would skip the update.
+      # The version is set after the array. Otherwise a call after an error, or in another thread, would skip the
+      # update.
       self._version = version
 
   @property
@@ -120,9 +123,9 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
         f"The state after the history [{state.history_str()}] is not in the game that was compiled, {self.game}; its "
         "action filter may have removed an action that leads there."
       )
-    chances = self.action_probability_array[row]
-    # The state may be of a game with more actions.
-    return {action: chances[action] for action in actions if action < len(chances)}
+    probabilities = self.action_probability_array[row]
+    # The state may belong to a game with more actions.
+    return {action: probabilities[action] for action in actions if action < len(probabilities)}
 
   def _state_key(self, state: Any, player: int | None) -> str:
     """Returns the name of the state's infoset, by which OpenSpiel's class looks up rows."""
@@ -133,7 +136,7 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
 
   @functools.cached_property
   def states(self) -> list[Any]:
-    """The first state, in the order of histories, of each row's infoset."""
+    """One state of each row's infoset: the first in the order of histories."""
     return list(self._compiled.first_states())
 
   @functools.cached_property
@@ -147,7 +150,7 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
     return None
 
   def __copy__(self, copy_action_probability_array: bool = True) -> "CompiledTabularPolicy":
-    """Returns a copy that does not change with the solver; it shares everything except the probabilities."""
+    """Returns a copy that does not change with the solver. The copies share everything except the probabilities."""
     result = CompiledTabularPolicy.__new__(CompiledTabularPolicy)
     result.__dict__.update(self.__dict__, _source=None)
     del result._array
@@ -173,7 +176,7 @@ def _restored(
 
 
 def player_to_move(state: Any, player_id: int | None = None) -> int:
-  """Returns the player to move at a state: `player_id` if all players move at once.
+  """Returns the player to move at a state; where all players move at once, `player_id`.
 
   Raises:
     PolicyError: no player is to move, `player_id` is not to move, or all players move and `player_id` is None.

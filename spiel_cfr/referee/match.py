@@ -30,7 +30,7 @@ from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.policies import open_spiel
-from spiel_cfr.policies.open_spiel import call_bot
+from spiel_cfr.policies.bot_calls import call_bot
 from spiel_cfr.referee.reading import Anything, read_anything
 from spiel_cfr.referee.seats import play
 

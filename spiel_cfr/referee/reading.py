@@ -18,6 +18,7 @@ from spiel_cfr.games.openspiel import answers
 from spiel_cfr.games.openspiel.infoset_features import Float32s, information_state_tensor
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.policies import open_spiel
+from spiel_cfr.policies.action_entries import from_entries, read_entries
 from spiel_cfr.policies.tabular_policy import player_to_move
 
 Observes = Literal["tensors", "strings", "states"]
@@ -58,8 +59,8 @@ def read_anything(
         rows = _to_distributions(answer, each, batch.name, batch.mask, answers)
         entries.append(rows[batch.mask])
     else:
-      entries.append(open_spiel.read_entries(compiled, each, player))
-  return open_spiel.from_entries(compiled, np.concatenate(entries))
+      entries.append(read_entries(compiled, each, player))
+  return from_entries(compiled, np.concatenate(entries))
 
 
 class FunctionPolicy(open_spiel_policy.Policy):  # type: ignore[misc]

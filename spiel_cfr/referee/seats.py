@@ -15,7 +15,8 @@ from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
 from spiel_cfr.mccfr.random_draws import pick
-from spiel_cfr.policies.open_spiel import call_bot, check_game, one_per_player
+from spiel_cfr.policies.bot_calls import call_bot
+from spiel_cfr.policies.open_spiel import check_game, one_per_player
 
 _ROUNDING = 1e-9
 # The most cached distributions of a player's policy.

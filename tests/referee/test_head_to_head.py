@@ -9,7 +9,7 @@ from open_spiel.python.algorithms import expected_game_score
 
 import spiel_cfr
 from spiel_cfr import errors, referee
-from spiel_cfr.policies.open_spiel import from_entries
+from spiel_cfr.policies.action_entries import from_entries
 
 
 @pytest.fixture(scope="module")
