@@ -1,1 +1,1 @@
-"""General helpers: checks of arguments, files, Ctrl-C, memory, the machine."""
+"""General helpers: checks of arguments, files, Ctrl-C, memory, and the versions and machine behind a result."""

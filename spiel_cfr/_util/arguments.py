@@ -1,4 +1,7 @@
-"""Checks of arguments: each returns the value in a plain type, or raises ArgumentError."""
+"""Checks of arguments: functions that return a value in a plain type, or raise ArgumentError.
+
+Their argument `name` is the name of the checked argument in the error message.
+"""
 
 import math
 import operator
@@ -15,10 +18,10 @@ from spiel_cfr import errors
 
 Float64s: TypeAlias = npt.NDArray[np.float64]
 
-# The largest integer of compiled code.
+# The largest integer in compiled code.
 _MOST = (1 << 63) - 1
-# The range of the largest of several weights.
-_WEIGHTS = (1e-100, 1e100)
+# The largest of several weights must be in this range.
+_RANGE_OF_WEIGHTS = (1e-100, 1e100)
 
 
 def positive_integer(value: Any, name: str) -> int:
@@ -62,22 +65,30 @@ def positive_number(value: Any, name: str) -> float:
   return number
 
 
-def one_of(value: Any, name: str, known: Sequence[str], more: str = "") -> None:
-  """Checks that `value` is one of the known names; `more` is added to them in the message.
+def one_of(value: Any, name: str, options: Sequence[str], alternative: str = "") -> None:
+  """Checks that `value` is one of several strings.
+
+  Args:
+    value: the value.
+    name: the name of the argument.
+    options: the strings.
+    alternative: words that the message adds to the list of options.
 
   Raises:
-    ArgumentError: `value` is not a known name.
+    ArgumentError: `value` is not one of the options.
   """
-  if not isinstance(value, str) or value not in known:
-    names = ", ".join(map(repr, known))
-    raise errors.ArgumentError(f"{name} must be one of {names}{more}, not {shortened(value)}.")
+  if not isinstance(value, str) or value not in options:
+    names = ", ".join(map(repr, options))
+    raise errors.ArgumentError(
+      f"{name} must be one of {names}{alternative}, not {shortened(value)}."
+    )
 
 
 def text(value: Any, name: str) -> str:
-  """Returns `value`, a string that files can have.
+  """Returns `value`, a string that can be written to a file.
 
   Raises:
-    ArgumentError: it is not a string, or has half a surrogate pair, which UTF-8 has no bytes for.
+    ArgumentError: `value` is not a string, or has half of a surrogate pair, which UTF-8 can't encode.
   """
   if not isinstance(value, str) or value != value.encode(errors="ignore").decode():
     raise errors.ArgumentError(f"{name} must be a text, not {shortened(value)}.")
@@ -88,19 +99,23 @@ def of_type(value: Any, name: str, kind: type) -> None:
   """Checks that a value is an instance of a class.
 
   Raises:
-    ArgumentError: `value` is not.
+    ArgumentError: `value` is not an instance of `kind`.
   """
   if not isinstance(value, kind):
     raise errors.ArgumentError(f"{name} must be of type {kind.__name__}, not {shortened(value)}.")
 
 
 def precision(value: Any) -> np.dtype[Any]:
-  """Returns float64 or float32 as a NumPy type, given in any form; raises ArgumentError for other types."""
+  """Returns the NumPy type float64 or float32, given as anything that `np.dtype` takes.
+
+  Raises:
+    ArgumentError: `value` is another type, or none.
+  """
   try:
-    known = value is not None and np.dtype(value) in (np.float32, np.float64)
+    is_valid = value is not None and np.dtype(value) in (np.float32, np.float64)
   except (TypeError, ValueError):
-    known = False
-  if not known:
+    is_valid = False
+  if not is_valid:
     raise errors.ArgumentError(f"dtype must be float64 or float32, not {shortened(value)}.")
   result: np.dtype[Any] = np.dtype(value)
   return result
@@ -123,19 +138,19 @@ def real_number(
 
 
 def weights(value: Any, name: str) -> Float64s:
-  """Returns weights in any unit, of any shape, as float64.
+  """Returns weights of any shape, which need not sum to 1, as float64.
 
   Raises:
-    ArgumentError: a weight is no number or negative, or the largest is not from 1e-100 to 1e100. Products of larger
-      weights with each other and with payoffs could overflow, those of smaller weights vanish.
+    ArgumentError: a weight is negative or no number, or the largest weight is not from 1e-100 to 1e100. Outside that
+      range, products of weights and payoffs could overflow or vanish.
   """
   try:
-    given = np.array(value)
-    # Numbers only: strings and objects, such as integers beyond 64 bits, are refused.
-    result = given.astype(np.float64) if given.dtype.kind in "fiu" else np.zeros(0)
+    array = np.array(value)
+    # Strings and objects, such as integers beyond 64 bits, are refused.
+    result = array.astype(np.float64) if array.dtype.kind in "fiu" else np.zeros(0)
   except (TypeError, ValueError):
     result = np.zeros(0)
-  low, high = _WEIGHTS
+  low, high = _RANGE_OF_WEIGHTS
   if not (result.size and (result >= 0).all() and low <= result.max() <= high):
     raise errors.ArgumentError(
       f"{name} must be weights, none negative, the largest from {low:zg} to {high:zg}, not {shortened(value)}."
@@ -144,10 +159,10 @@ def weights(value: Any, name: str) -> Float64s:
 
 
 def numbers(value: Any, name: str, least: int) -> npt.NDArray[Any]:
-  """Returns `value` as an array of numbers or of booleans with at least `least` elements, without a copy of an array.
+  """Returns `value` as a one-dimensional array of numbers or booleans. An array is not copied.
 
   Raises:
-    ArgumentError: `value` is anything else.
+    ArgumentError: `value` is anything else, or has fewer than `least` elements.
   """
   try:
     result = np.asarray(value)
@@ -161,7 +176,7 @@ def numbers(value: Any, name: str, least: int) -> npt.NDArray[Any]:
 def path(value: Any, name: str) -> pathlib.Path:
   """Returns `value` as a path.
 
-  Integers are refused, since `open` takes them for file descriptors and closes these.
+  Integers are refused, because `open` takes them for file descriptors, and would close the descriptors later.
 
   Raises:
     ArgumentError: `value` is neither a string nor an `os.PathLike` of one, is empty, or is not a possible name.
@@ -180,10 +195,10 @@ def path(value: Any, name: str) -> pathlib.Path:
 
 
 def pattern(value: Any, name: str) -> re.Pattern[str]:
-  """Returns `value`, a regular expression or its compiled form, in compiled form.
+  """Returns a regular expression in compiled form, given as a string or in compiled form.
 
   Raises:
-    ArgumentError: `value` is no regular expression of strings.
+    ArgumentError: `value` is not a regular expression for strings.
   """
   try:
     result = re.compile(value)
@@ -196,16 +211,16 @@ def pattern(value: Any, name: str) -> re.Pattern[str]:
 
 
 def shortened(value: Any) -> str:
-  """Returns the `repr` of a value for messages, at most 200 characters of it."""
+  """Returns the `repr` of a value for error messages, cut off after 200 characters."""
   try:
     text = repr(value)
-  except ValueError:  # Python does not write integers of many digits.
+  except ValueError:  # Python refuses to print integers of many digits.
     text = f"an integer of {value.bit_length()} bits"
   return text if len(text) <= 200 else text[:200] + "..."
 
 
 def _float(value: Any) -> float:
-  """Returns `value` as a float; NaN if it is no number."""
+  """Returns `value` as a float; NaN if it is not a number."""
   if isinstance(value, str | bytes | bytearray | bool | np.bool_ | np.ndarray):
     return math.nan
   try:

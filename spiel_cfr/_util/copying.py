@@ -1,4 +1,7 @@
-"""Read-only mappings and bots that can be copied and pickled, unlike those of Python and pybind11."""
+"""Base classes of read-only mappings and of bots that can be copied and pickled.
+
+Python's `types.MappingProxyType` and bots derived from `pyspiel.Bot` can't be pickled.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, final
@@ -11,7 +14,7 @@ V = TypeVar("V")
 
 @final
 class FrozenMapping(Mapping[K, V]):
-  """A read-only mapping. Copies and pickles are equal to it, which `types.MappingProxyType` does not allow."""
+  """Read-only mapping that can be copied and pickled."""
 
   def __init__(self, items: Mapping[K, V]) -> None:
     self._items = dict(items)
@@ -30,14 +33,17 @@ class FrozenMapping(Mapping[K, V]):
 
 
 class CopyableBot(pyspiel.Bot):  # type: ignore[misc]
-  """Base class of bots whose copies and pickles have the attributes of the bot."""
+  """Base class of bots that can be copied and pickled with all their attributes."""
 
   def __reduce__(self) -> tuple[Any, ...]:
-    """Returns the function and arguments that make the bot again. Of OpenSpiel's C++ policies, only tables work."""
-    return _revived, (type(self), vars(self))
+    """Returns the function and arguments that make the bot again.
+
+    Among attributes that are C++ policies of OpenSpiel, only tabular policies can be pickled.
+    """
+    return _make_bot, (type(self), vars(self))
 
 
-def _revived(cls: type[CopyableBot], attributes: dict[str, Any]) -> CopyableBot:
+def _make_bot(cls: type[CopyableBot], attributes: dict[str, Any]) -> CopyableBot:
   bot = cls.__new__(cls)
   pyspiel.Bot.__init__(bot)
   bot.__dict__.update(attributes)

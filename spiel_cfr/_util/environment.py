@@ -1,4 +1,4 @@
-"""The environment of a result: versions of packages, and the machine."""
+"""Environment of a result: versions of packages, and a description of the machine."""
 
 import importlib.metadata
 import os
@@ -14,12 +14,12 @@ def versions() -> dict[str, str]:
     try:
       result[package] = importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-      result[package] = "not installed"  # Run from its source.
+      result[package] = "not installed"  # The package runs from its source.
   return result
 
 
 def machine() -> dict[str, str | int | None]:
-  """Returns the system, the name of the processor if the system has it, and the number of cores."""
+  """Returns the operating system, the processor and the number of cores."""
   return {
     "system": platform.platform(),
     "processor": platform.processor() or platform.machine(),

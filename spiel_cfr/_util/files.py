@@ -1,7 +1,7 @@
 """Files of arrays with a checksum, written atomically.
 
-A file is an `.npz` archive, as numpy reads it, without pickles. One member is a JSON header. The archive's comment, the
-last bytes of the file, is the SHA-256 of all bytes before it. The same content makes the same bytes.
+A file is an `.npz` archive that `numpy.load` reads, without pickles. One of its arrays contains a JSON header. The file
+ends with the archive's comment, the SHA-256 of all bytes before it. Equal content makes equal bytes.
 """
 
 import contextlib
@@ -31,13 +31,13 @@ from spiel_cfr._util import arguments
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 TEMPORARY = ".tmp"
-# The longest time between the creation of a temporary file and its lock.
+# The longest time from the creation of a temporary file to its lock, in seconds.
 _MOST_UNLOCKED_SECONDS = 1.0
 _HEADER = "header"
 _DIGEST_BYTES = 64
 _BUFFER_BYTES = 1 << 20
 _MEMBER = ".npy"
-# The header of a member in an archive: a signature, and the lengths of the name and the extra field.
+# The header before a member of an archive: a signature, and the lengths of the name and the extra field.
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _HEADER_READERS = {
   (1, 0): np.lib.format.read_array_header_1_0,
@@ -52,14 +52,14 @@ def write(
   header: Mapping[str, Any],
   arrays: Mapping[str, npt.NDArray[Any]],
 ) -> None:
-  """Writes a file. A crash at any moment leaves the old file or the complete new one.
+  """Writes a file atomically: a crash at any moment leaves the old file or the complete new one.
 
   Args:
     path: the path of the file.
-    kind: the kind of file, in words.
+    kind: words for the kind of file, which error messages use.
     format_version: the version of the format of this kind of file.
-    header: any values that JSON can hold.
-    arrays: arrays of any type except objects.
+    header: name -> value that JSON can represent.
+    arrays: name -> array of any type except objects.
 
   Raises:
     ArgumentError: `path` is no path.
@@ -69,7 +69,7 @@ def write(
   members = {_HEADER: np.frombuffer(text.encode(), np.uint8)} | dict(arrays)
   with replacing(path) as file:
     np.savez(file, **members)
-    # The archive ends with the length of its comment, 0.
+    # The archive ends with the length of its comment, which is 0. It is replaced by the length of the digest.
     file.seek(-2, os.SEEK_END)
     file.write(struct.pack("<H", _DIGEST_BYTES))
     file.write(_digest(file, file.tell()))
@@ -77,9 +77,10 @@ def write(
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-  """Opens a temporary file that replaces `path` once it is complete and on the disk, with the same permissions.
+  """Opens a temporary file, and at the end of the context replaces the file at `path` by it.
 
-  Links are followed. Temporary files of earlier writers that were killed are removed.
+  The new file is on the disk before it replaces the old one, and has the same permissions. Links are followed.
+  Temporary files of writers that were killed are removed.
 
   Raises:
     ArgumentError: `path` is no path.
@@ -90,7 +91,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
   temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
   try:
     with open(temporary, "x+b") as file:
-      # The lock shows that the writer is alive.
+      # The lock tells other writers that this one is alive.
       fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
       if path.exists():
         os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
@@ -107,40 +108,40 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def destination(path: str | os.PathLike[str]) -> pathlib.Path:
-  """Returns the file that a path leads to, whether it exists or not.
+  """Returns the file that a path leads to once links are followed, whether it exists or not.
 
   Raises:
     ArgumentError: `path` is no path.
-    OSError: the path leads to a folder, a device or a pipe, or in a circle.
+    OSError: the path leads to a folder, a device or a pipe, or its links form a circle.
   """
   path = arguments.path(path, "path")
-  found = pathlib.Path(os.path.realpath(path))
+  result = pathlib.Path(os.path.realpath(path))
   problem = 0
-  if not path.name or found.is_dir():
+  if not path.name or result.is_dir():
     problem = errno.EISDIR
-  elif found.is_symlink():
+  elif result.is_symlink():
     problem = errno.ELOOP
   if problem:
     raise OSError(problem, os.strerror(problem), str(path))
-  if found.exists() and not found.is_file():
+  if result.exists() and not result.is_file():
     raise OSError(
       errno.EINVAL, "Only a regular file can be replaced; this is not a regular file", str(path)
     )
-  return found
+  return result
 
 
 def _remove_leftovers(path: pathlib.Path) -> None:
-  """Removes the temporary files of writers of `path` that have ended."""
+  """Removes temporary files of writers of `path` that have ended."""
   for leftover in path.parent.glob(f"{glob.escape(path.name)}.????????{TEMPORARY}"):
     with contextlib.suppress(OSError), open(leftover, "rb") as file:
       fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-      # A file that has just been made may not be locked yet.
+      # A living writer may not have locked a file that it has just made.
       if time.time() - os.fstat(file.fileno()).st_mtime > _MOST_UNLOCKED_SECONDS:
         leftover.unlink()
 
 
 def make_folder(path: str | os.PathLike[str]) -> None:
-  """Makes a folder and the folders above it, and waits until they are on the disk.
+  """Makes a folder and its missing parents, and waits until they are on the disk.
 
   Raises:
     ArgumentError: `path` is no path.
@@ -168,7 +169,7 @@ def check_writable(folder: str | os.PathLike[str]) -> None:
 
 
 def _sync_folder(path: pathlib.Path) -> None:
-  """Waits until the names in a folder are on the disk."""
+  """Waits until the list of names in a folder is on the disk."""
   if hasattr(os, "O_DIRECTORY"):
     folder = os.open(path, os.O_DIRECTORY)
     try:
@@ -180,7 +181,9 @@ def _sync_folder(path: pathlib.Path) -> None:
 def read(
   path: str | os.PathLike[str], kind: str, format_version: int
 ) -> tuple[dict[str, Any], Arrays]:
-  """Reads the header and the arrays of a file. It executes nothing in the file, and takes no more memory than its size.
+  """Returns the header and the arrays of a file.
+
+  Reading executes nothing in the file, and takes no more memory than the size of the file.
 
   Raises:
     ArgumentError: `path` is no path.
@@ -200,23 +203,23 @@ def read(
     try:
       arrays = _members(file, size)
       header = json.loads(arrays.pop(_HEADER).tobytes())
-      found = header["kind"], header["format"]
-    # A file with a right checksum may come from another program, and zip and numpy can raise anything.
+      kind_found, version_found = header["kind"], header["format"]
+    # Another program may have made a file with a right checksum, on which zipfile and NumPy can raise any exception.
     except (Exception, MemoryError) as error:
       raise errors.FileFormatError(
         f"{path} is not a {kind}: {type(error).__name__}: {error}."
       ) from error
-  if found[0] != kind:
-    raise errors.FileFormatError(f"{path} is a {found[0]}, not a {kind}.")
-  if found[1] != format_version:
+  if kind_found != kind:
+    raise errors.FileFormatError(f"{path} is a {kind_found}, not a {kind}.")
+  if version_found != format_version:
     raise errors.FileFormatError(
-      f"{path} has format {found[1]}; this version of spiel_cfr reads format {format_version}."
+      f"{path} has format {version_found}; this version of spiel_cfr reads format {format_version}."
     )
   return header, arrays
 
 
 def _members(file: BinaryIO, size: int) -> Arrays:
-  """Reads the arrays of an archive of `size` bytes.
+  """Returns the arrays of an archive of `size` bytes.
 
   Raises:
     ValueError: a member is not an array, or is longer than the archive.
@@ -227,7 +230,7 @@ def _members(file: BinaryIO, size: int) -> Arrays:
     raise ValueError("its members are longer than itself")
   arrays = {}
   for entry in entries:
-    # Members must not be compressed, so that they are not longer than the file.
+    # Without compression, no member is longer than the file.
     if entry.compress_type != zipfile.ZIP_STORED or not entry.filename.endswith(_MEMBER):
       raise ValueError(f"{entry.filename!r} is not an array that numpy.savez has written")
     arrays[entry.filename.removesuffix(_MEMBER)] = _array(file, entry)
@@ -237,7 +240,11 @@ def _members(file: BinaryIO, size: int) -> Arrays:
 
 
 def _array(file: BinaryIO, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
-  """Reads an array in NumPy's format directly from the file, and checks its shape against the length of the data."""
+  """Returns an array in NumPy's format, read directly from the file.
+
+  Raises:
+    ValueError: the shape does not fit the length of the data, or the format is another one.
+  """
   file.seek(entry.header_offset)
   local = file.read(_LOCAL_HEADER.size)
   magic, name_length, extra_length = _LOCAL_HEADER.unpack(local)
@@ -254,14 +261,14 @@ def _array(file: BinaryIO, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
   if any(number < 0 for number in shape) or count * dtype.itemsize != length:
     raise ValueError(f"an array of shape {shape} has {length} bytes of data")
   array: npt.NDArray[Any] = np.empty(count, dtype)
-  into: Any = file
-  if into.readinto(array.view(np.uint8)) != length:
+  readable: Any = file
+  if readable.readinto(array.view(np.uint8)) != length:
     raise ValueError(f"{entry.filename!r} goes on behind the end of the file")
   return array.reshape(shape[::-1]).T if fortran_order else array.reshape(shape)
 
 
 def _digest(file: BinaryIO, size: int) -> bytes:
-  """Returns the hexadecimal SHA-256 of the first `size` bytes; the file position is then after them."""
+  """Returns the hexadecimal SHA-256 of the first `size` bytes of a file, and moves the file position behind them."""
   digest = hashlib.sha256()
   file.seek(0)
   while size > 0:

@@ -1,7 +1,7 @@
-"""Deferred Ctrl-C.
+"""Handling of Ctrl-C around compiled code: deferred until results are stored, or noticed while the code runs.
 
-Python raises KeyboardInterrupt right after compiled code returns, before the caller can note its progress. Inside `with
-DeferredInterrupt()` the first Ctrl-C only sets a flag. A second one acts at once, unless the context is `whole`.
+Python raises KeyboardInterrupt right after compiled code returns, before the caller can store the result. Inside `with
+DeferredInterrupt()`, the first Ctrl-C only sets a flag. A second one acts at once, unless the context is `whole`.
 """
 
 import concurrent.futures
@@ -17,25 +17,26 @@ _Result = TypeVar("_Result")
 
 
 class DeferredInterrupt:
-  """A context that turns the first Ctrl-C into a flag, or all of them.
+  """Context in which the first Ctrl-C, or every Ctrl-C, only sets a flag.
 
-  It does nothing outside the main thread, which alone receives Ctrl-C.
+  Only the main thread receives Ctrl-C; in other threads the context does nothing.
 
   Attributes:
-    requested: whether Ctrl-C was pressed inside the context.
+    requested: bool. True after Ctrl-C was pressed inside the context.
   """
 
   def __init__(self, swallow: bool = False, whole: bool = False) -> None:
     """Makes the context.
 
     Args:
-      swallow: whether the end of the context discards an interrupt, since the caller checks `requested`. Otherwise the
-        end of the context passes it on, which normally raises KeyboardInterrupt.
-      whole: whether every Ctrl-C waits for the end, since a part of the work would leave a wrong state.
+      swallow: True discards Ctrl-C at the end of the context; the caller checks `requested`. False passes it on at the
+        end, which normally raises KeyboardInterrupt.
+      whole: True defers every Ctrl-C, for work that would leave a wrong state if it stopped halfway. False defers only
+        the first.
     """
     self.requested = False
     self._swallow, self._whole = swallow, whole
-    self._waiting = 0
+    self._num_deferred = 0
     self._previous: Any = None
 
   def __enter__(self) -> "DeferredInterrupt":
@@ -54,24 +55,25 @@ class DeferredInterrupt:
     if self._previous is not None:
       signal.signal(signal.SIGINT, self._previous)
       if self.requested and not self._swallow and error is None:
-        for _ in range(self._waiting):
+        for _ in range(self._num_deferred):
           self._previous(signal.SIGINT, None)
 
   def _note(self, number: int, frame: FrameType | None) -> None:
     if self.requested and not self._whole:
       self._previous(number, frame)
-    self._waiting += 1
+    self._num_deferred += 1
     self.requested = True
 
 
 def interruptible(work: Callable[[], _Result], title: str) -> _Result:
-  """Returns the result of a function that takes long in compiled code, during which Python does not look at Ctrl-C.
+  """Calls a function that spends a long time in compiled code, so that Ctrl-C acts at once; returns its result.
 
-  The function runs in a thread of its own. After Ctrl-C the caller goes on at once; the thread ends with the process.
+  The function runs in a new thread, because Python ignores Ctrl-C while its main thread is in compiled code. After
+  Ctrl-C, the caller goes on, and the thread ends with the process.
 
   Args:
     work: the function.
-    title: what the function does and how much of it there is; shown after a second, if standard error is a terminal.
+    title: a description of the work and its size, shown on standard error after a second, if that is a terminal.
   """
   future: concurrent.futures.Future[_Result] = concurrent.futures.Future()
 

@@ -1,4 +1,4 @@
-"""Memory of the process: limits for work whose memory has no known bound."""
+"""Memory of the process and of the machine, for limits on work whose memory is not known in advance."""
 
 import contextlib
 import ctypes
@@ -16,7 +16,10 @@ _MEMINFO = "/proc/meminfo"
 
 
 def resident_bytes() -> int:
-  """Returns the resident memory of this process in bytes; its peak, or 0, on systems that tell only that."""
+  """Returns the resident memory of this process in bytes.
+
+  Outside Linux it is the peak of the resident memory, and on Windows 0.
+  """
   try:
     with open(_STATM, "rb") as file:
       return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -28,11 +31,11 @@ def resident_bytes() -> int:
 
 
 def available_bytes() -> int | None:
-  """Returns the available memory of the machine in bytes; None if the system does not tell."""
+  """Returns the available memory of the machine in bytes; None if it is unknown, as outside Linux."""
   try:
     with open(_MEMINFO) as file:
-      found = [line.split()[1] for line in file if line.startswith("MemAvailable:")]
-    return 1024 * int(found[0]) if found else None
+      kibibytes = [line.split()[1] for line in file if line.startswith("MemAvailable:")]
+    return 1024 * int(kibibytes[0]) if kibibytes else None
   except OSError:
     return None
 
@@ -40,6 +43,6 @@ def available_bytes() -> int | None:
 def give_back() -> None:
   """Returns unused memory to the operating system, if the C library can."""
   gc.collect()
-  # Some C libraries lack the function; some systems can't open a library in this way.
+  # Some C libraries lack the function, and some systems can't open the C library by None.
   with contextlib.suppress(OSError, AttributeError, TypeError):
     ctypes.CDLL(None).malloc_trim(0)

@@ -1,6 +1,7 @@
-"""Time slices: numbers of iterations that take about a tenth of a second, and steps that Ctrl-C does not interrupt.
+"""Time slices: calls of compiled code that are short enough for Ctrl-C and time limits, which it does not notice.
 
-Compiled code notices neither Ctrl-C nor a clock, so no call of it may take longer.
+`Slices` divides iterations into slices of about a tenth of a second. `whole_steps` makes a number of calls, and stops
+between two of them after Ctrl-C.
 """
 
 import concurrent.futures
@@ -10,47 +11,48 @@ from collections.abc import Callable, Iterator
 
 from spiel_cfr._util.interrupt import DeferredInterrupt
 
-_SECONDS = 0.1
-_MOST = 1 << 14
+_SECONDS_PER_SLICE = 0.1
+_MOST_ITERATIONS = 1 << 14
 
 
 class Slices:
-  """Divides iterations into slices of about a tenth of a second, by the time of earlier slices."""
+  """Divider of iterations into slices of about a tenth of a second, by the measured time of earlier slices."""
 
   def __init__(self) -> None:
-    """Begins with a slice of one iteration."""
-    self._at_a_time = 1
+    """Makes the divider; the first slice is one iteration."""
+    self._iterations_per_slice = 1
 
   def __call__(self, iterations: int) -> Iterator[int]:
-    """Yields the lengths of slices, which sum to `iterations`; measures the caller's time between them."""
+    """Yields numbers of iterations that sum to `iterations`; measures the time until the caller asks for the next."""
     while iterations:
-      count = min(iterations, self._at_a_time)
+      count = min(iterations, self._iterations_per_slice)
       start = time.perf_counter()
       yield count
       iterations -= count
       seconds = max(time.perf_counter() - start, 1e-9)
-      most = min(_MOST, 8 * self._at_a_time)
-      self._at_a_time = max(1, min(most, int(count * _SECONDS / seconds)))
+      most = min(_MOST_ITERATIONS, 8 * self._iterations_per_slice)
+      fitting = int(count * _SECONDS_PER_SLICE / seconds)
+      self._iterations_per_slice = max(1, min(most, fitting))
 
 
 def whole_steps(step: Callable[[int, bool], None], count: int) -> None:
-  """Calls `step(number, last)` for numbers from 0 to `count - 1`; `last` is True in the last call.
+  """Calls `step(number, is_last)` with numbers from 0 to `count - 1`; after Ctrl-C, makes one last call and stops.
 
-  Ctrl-C makes the next call the last one, and then raises KeyboardInterrupt. Python interrupts its main thread only, so
-  the calls are made in another thread.
+  `is_last` is True in the last call. After it, Ctrl-C raises KeyboardInterrupt. The calls are made in another thread,
+  because Python interrupts only its main thread.
   """
   interrupted = threading.Event()
 
   def work() -> None:
     for number in range(count):
-      last = number == count - 1 or interrupted.is_set()
-      step(number, last)
-      if last:
+      is_last = number == count - 1 or interrupted.is_set()
+      step(number, is_last)
+      if is_last:
         return
 
   with concurrent.futures.ThreadPoolExecutor(1) as thread:
     try:
-      # An executor that is interrupted while its thread starts would not wait for the thread.
+      # If Ctrl-C interrupted `submit` while the thread starts, the executor would not wait for the thread.
       with DeferredInterrupt():
         running = thread.submit(work)
       running.result()

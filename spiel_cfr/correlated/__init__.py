@@ -1,4 +1,4 @@
-"""Correlated equilibria: solvers that converge to them, exact gaps, optimal equilibria, and mediators."""
+"""Correlated equilibria: solvers that converge to them, exact gaps, optimal equilibria, and mediators for play."""
 
 from spiel_cfr.correlated.correlated_policy import (
   CorrelatedPolicy,
@@ -9,8 +9,8 @@ from spiel_cfr.correlated.correlated_policy import (
 from spiel_cfr.correlated.deviations import DEVIATIONS
 from spiel_cfr.correlated.efr_solver import EFRSolver
 from spiel_cfr.correlated.gaps import (
-  KINDS,
-  MEASURED,
+  GAP_KINDS,
+  MEASURABLE_GAPS,
   CorrelatedGap,
   EmpiricalPlay,
   coarse_correlated_gap,
@@ -22,8 +22,8 @@ from spiel_cfr.correlated.optimal_equilibria import (
 
 __all__ = [
   "DEVIATIONS",
-  "KINDS",
-  "MEASURED",
+  "GAP_KINDS",
+  "MEASURABLE_GAPS",
   "CorrelatedGap",
   "CorrelatedPolicy",
   "EFRSolver",

@@ -1,8 +1,8 @@
 """Correlated policies, and the mediator that recommends their actions during play.
 
-The mediator draws each recommendation given all earlier ones, by a correlation plan or a mixture of profiles. A player
-who takes another action, or acts without asking, gets no further recommendations. The other players get theirs as
-before.
+The mediator draws each recommendation from a correlation plan or a mixture of profiles, conditional on all earlier
+recommendations. A player that takes another action, or acts without asking, gets no further recommendations. The other
+players still get theirs.
 """
 
 import abc
@@ -19,8 +19,8 @@ from spiel_cfr._util.doors import typed
 from spiel_cfr.cfr.warm_start import read_policy
 from spiel_cfr.correlated.correlation_plans import RelevantPairs
 from spiel_cfr.correlated.gaps import (
-  KINDS,
-  MEASURED,
+  GAP_KINDS,
+  MEASURABLE_GAPS,
   NORMAL_FORMS,
   CorrelatedGap,
   EmpiricalPlay,
@@ -35,8 +35,6 @@ from spiel_cfr.policies.tabular_policy import player_to_move
 class CorrelatedPolicy(abc.ABC):
   """Base class of correlated policies: joint distributions of recommendations to all players.
 
-  Sequences are numbered as in solvers' arrays.
-
   Attributes:
     compiled_game: `CompiledGame`. The game.
   """
@@ -44,42 +42,56 @@ class CorrelatedPolicy(abc.ABC):
   compiled_game: CompiledGame
 
   @abc.abstractmethod
-  def _weights(self, last: Sequence[int], player: int, sequences: Int64s) -> Float64s:
-    """Returns the probabilities of `next_recommendations`, shape (actions,), up to a factor and rounding."""
+  def _joint_probabilities(
+    self, last_sequences: Sequence[int], player: int, sequences: Int64s
+  ) -> Float64s:
+    """Returns the probability that each sequence is recommended together with the other players' last sequences.
+
+    Args:
+      last_sequences: the sequence last recommended to each player, as an index of solvers' arrays.
+      player: the player of `sequences`.
+      sequences: the sequences of an infoset's actions, shape (actions,).
+
+    Returns:
+      Shape (actions,). Rounding can make an entry slightly negative.
+    """
 
   @abc.abstractmethod
   def sequence_form(self) -> Float64s:
     """Returns the probability that each sequence is recommended, shape (sequences,)."""
 
   @functools.cached_property
-  def _rows(self) -> list[dict[str, int]]:
-    """One dictionary a player: infostate -> number of the infoset."""
+  def _infoset_numbers(self) -> list[dict[str, int]]:
+    """For each player, a dictionary: infostate -> number of the infoset, in order of discovery."""
     return [
-      {infostate: row for row, infostate in enumerate(infostates)}
+      {infostate: number for number, infostate in enumerate(infostates)}
       for infostates in self.compiled_game.infostates
     ]
 
   def _sequences_at(self, player: int, infostate: str) -> Int64s:
-    """Returns the sequences of an infoset's actions, shape (actions,)."""
-    infosets, row = self.compiled_game.infosets[player], self._rows[player].get(infostate)
-    if row is None:
+    """Returns the sequences of an infoset's actions, as indices of solvers' arrays, shape (actions,)."""
+    infosets, number = (
+      self.compiled_game.infosets[player],
+      self._infoset_numbers[player].get(infostate),
+    )
+    if number is None:
       raise errors.PolicyError(
         f"Player {player}'s infostate {infostate!r} is not in the game that was compiled, {self.compiled_game}."
       )
-    first, stride = int(infosets.first_sequence[row]), int(infosets.stride[row])
-    return first + stride * np.arange(infosets.num_actions[row])
+    first, stride = int(infosets.first_sequence[number]), int(infosets.stride[number])
+    return first + stride * np.arange(infosets.num_actions[number])
 
   def marginals(self) -> open_spiel.PolicyDict:
-    """Returns how often each action is recommended, as infostate -> action -> probability.
+    """Returns the probability of each recommendation at its infoset, as infostate -> action -> probability.
 
-    The marginals have lost the correlation. Players who play them independently play another policy.
+    Marginals do not contain the correlation: players that follow them independently play another policy.
     """
     return open_spiel.to_dict(
       self.compiled_game, forms.behavioral_form(self.compiled_game, self.sequence_form())
     )
 
   def mediator(self, seed: int | np.random.Generator | None = None) -> "Mediator":
-    """Returns a mediator that all players share, for any number of plays in turn.
+    """Returns a mediator that all players share, for any number of consecutive plays.
 
     Raises:
       ArgumentError: the seed is invalid.
@@ -87,7 +99,7 @@ class CorrelatedPolicy(abc.ABC):
     return Mediator(self, seed)
 
   def bots(self, seed: int | np.random.Generator | None = None) -> list["MediatedBot"]:
-    """Returns one bot a player; the bots share a mediator and follow its recommendations.
+    """Returns one bot for each player. The bots share a mediator, and follow its recommendations.
 
         bots = optimal_equilibrium("sheriff(num_rounds=1)").policy.bots(seed=0)
         pyspiel.evaluate_bots(game.new_initial_state(), bots, 0)
@@ -100,56 +112,65 @@ class CorrelatedPolicy(abc.ABC):
 
 
 def next_recommendations(
-  policy: CorrelatedPolicy, last: Sequence[int], player: int, infostate: str
+  policy: CorrelatedPolicy, last_sequences: Sequence[int], player: int, infostate: str
 ) -> tuple[Int64s, Float64s]:
   """Returns an infoset's sequences, and the probability that each is recommended next, both of shape (actions,).
 
-  Probabilities are uniform at infosets that followed recommendations never reach.
+  Sequences are indices of solvers' arrays. Probabilities are uniform at infosets that a player never reaches if it
+  follows all recommendations.
 
   Args:
     policy: the distribution of recommendations.
-    last: the sequence last recommended to each player; its empty sequence at first.
-    player: the infoset's owner.
+    last_sequences: the sequence last recommended to each player, which is its empty sequence before the first
+      recommendation.
+    player: the player to move at the infoset.
     infostate: the infoset's information state string.
 
   Raises:
     PolicyError: the infostate is not in the compiled game.
   """
   sequences = policy._sequences_at(player, infostate)
-  weights = np.maximum(policy._weights(last, player, sequences), 0.0)
-  total = weights.sum()
-  return sequences, weights / total if total > 0 else np.full(len(sequences), 1 / len(sequences))
+  joint = np.maximum(policy._joint_probabilities(last_sequences, player, sequences), 0.0)
+  total = joint.sum()
+  return sequences, joint / total if total > 0 else np.full(len(sequences), 1 / len(sequences))
 
 
 class PlanPolicy(CorrelatedPolicy):
-  """Correlated policy that follows a correlation plan of two players."""
+  """Correlated policy of two players that follows a correlation plan."""
 
   def __init__(self, pairs: RelevantPairs, plan: Float64s) -> None:
-    """Takes the plan, shape (pairs,)."""
+    """Makes the policy.
+
+    Args:
+      pairs: the relevant pairs of sequences of the game.
+      plan: shape (pairs,). The probability of each pair.
+    """
     self.compiled_game, self._pairs, self._plan = pairs.game, pairs, plan
 
-  def _weights(self, last: Sequence[int], player: int, sequences: Int64s) -> Float64s:
+  def _joint_probabilities(
+    self, last_sequences: Sequence[int], player: int, sequences: Int64s
+  ) -> Float64s:
     number = self._pairs.number
-    others = np.full(len(sequences), number[last[1 - player]])
-    return self._plan[self._pairs.index_of(player, number[sequences], others)]
+    opponent_last = np.full(len(sequences), number[last_sequences[1 - player]])
+    return self._plan[self._pairs.index_of(player, number[sequences], opponent_last)]
 
   def sequence_form(self) -> Float64s:
     """Returns the probability that each sequence is recommended, shape (sequences,).
 
-    It is the plan's entry for the pair with the other player's empty sequence.
+    It is the plan's entry for the pair of the sequence and the other player's empty sequence.
     """
     result = np.zeros(self.compiled_game.end)
-    for player, of_player in enumerate(self._pairs.players):
-      numbers = np.arange(len(of_player.places))
+    for player, sequences in enumerate(self._pairs.players):
+      numbers = np.arange(len(sequences.indices))
       pairs = self._pairs.index_of(player, numbers, np.zeros_like(numbers))
-      result[of_player.places] = self._plan[pairs]
+      result[sequences.indices] = self._plan[pairs]
     return result
 
 
 class MixturePolicy(CorrelatedPolicy):
-  """Mixture of strategy profiles: before each play, one profile is drawn and recommended to all players.
+  """Mixture of strategy profiles of any number of players: before each play, one is drawn and recommended to all.
 
-  Example: the iterates of a solver with simultaneous updates. The number of players is arbitrary.
+  An example are the iterates of a solver with simultaneous updates.
   """
 
   @typed
@@ -163,66 +184,74 @@ class MixturePolicy(CorrelatedPolicy):
 
     Args:
       game: a compiled game, or an argument of `compile_game`.
-      profiles: policies of all players. Each is an array in behavioral form, shape (sequences,), such as
+      profiles: strategy profiles. A profile is an array in behavioral form, shape (sequences,), such as
         `solver.current_probabilities()`, or anything that `policies.from_policy` reads.
-      weights: one a profile, proportional to its probability; None for equal weights.
+      weights: one number for each profile, proportional to its probability; None for equal weights.
 
     Raises:
-      ArgumentError: there are no profiles, or `weights` is not one weight a profile, see `arguments.weights`.
+      ArgumentError: there are no profiles, or `weights` are not one valid weight for each profile.
       PolicyError: a profile is not a policy of this game.
       GameError: see `compile_game`.
     """
     self.compiled_game = compile_game(game)
-    self._profiles = [read_policy(self.compiled_game, each) for each in profiles]
+    self._profiles = [read_policy(self.compiled_game, profile) for profile in profiles]
     if not self._profiles:
       raise errors.ArgumentError("There are no profiles to draw from.")
-    given = np.ones(len(profiles)) if weights is None else weights
-    chances = arguments.weights(given, "weights, one for each profile,")
-    if chances.shape != (len(profiles),):
+    checked = arguments.weights(
+      np.ones(len(profiles)) if weights is None else weights, "weights, one for each profile,"
+    )
+    if checked.shape != (len(profiles),):
       raise errors.ArgumentError(
         f"weights are {arguments.shortened(weights)} for {len(profiles)} profiles; give one for each."
       )
-    self._shares = chances / chances.sum()
+    self._profile_probabilities = checked / checked.sum()
 
   @functools.cached_property
   def _sequence_forms(self) -> Float64s:
-    return np.array([forms.sequence_form(self.compiled_game, each) for each in self._profiles])
+    """The profiles in sequence form, shape (profiles, sequences)."""
+    return np.array(
+      [forms.sequence_form(self.compiled_game, profile) for profile in self._profiles]
+    )
 
-  def _weights(self, last: Sequence[int], player: int, sequences: Int64s) -> Float64s:
-    others = [sequence for other, sequence in enumerate(last) if other != player]
-    posterior = self._shares * self._sequence_forms[:, others].prod(axis=1)
-    return np.asarray(posterior @ self._sequence_forms[:, sequences])
+  def _joint_probabilities(
+    self, last_sequences: Sequence[int], player: int, sequences: Int64s
+  ) -> Float64s:
+    others = [sequence for other, sequence in enumerate(last_sequences) if other != player]
+    # The probability that a profile is drawn and recommends the other players' last sequences.
+    joint = self._profile_probabilities * self._sequence_forms[:, others].prod(axis=1)
+    return np.asarray(joint @ self._sequence_forms[:, sequences])
 
   def sequence_form(self) -> Float64s:
-    """Returns the mixture of the profiles' sequence forms, shape (sequences,): the players' average strategies."""
-    return np.asarray(self._shares @ self._sequence_forms)
+    """Returns the players' average strategies, shape (sequences,): the mean of the profiles in sequence form."""
+    return np.asarray(self._profile_probabilities @ self._sequence_forms)
 
   def gap(self, kind: str = "extensive-form") -> CorrelatedGap:
-    """Returns the exact gap from an equilibrium.
+    """Returns the exact gap of the mixture from a correlated equilibrium.
 
     Args:
-      kind: a name in `correlated.KINDS`, "normal-form" or "mixed normal-form". In "normal-form", Aumann's, the mediator
-        tells each player a pure strategy drawn from its part of the profile; in "mixed normal-form", the whole part.
+      kind: a name in `correlated.GAP_KINDS`, "normal-form" or "mixed normal-form". The normal-form kind is Aumann's:
+        the mediator draws a pure strategy from each player's mixed strategy in the profile, and tells it to the player.
+        In the mixed kind, it tells each player its mixed strategy.
 
     Raises:
       ArgumentError: the kind is unknown.
-      AbstractionError: the game is a lossy abstraction, or infosets are shared.
+      AbstractionError: the game is a lossy abstraction, or has shared infosets.
       GameTooLargeError: the kind needs more than 2^26 regrets, or too many pure strategies.
     """
     if kind in NORMAL_FORMS:
-      return normal_form_gap(self.compiled_game, self._profiles, self._shares, kind)
-    arguments.one_of(kind, "kind", (*KINDS, *NORMAL_FORMS))
-    play = EmpiricalPlay(
-      self.compiled_game, next(name for name, kinds in MEASURED.items() if kind in kinds)
-    )
-    for profile, share in zip(self._profiles, self._shares.tolist(), strict=True):
-      if share:
-        play.add(profile, share)
+      return normal_form_gap(self.compiled_game, self._profiles, self._profile_probabilities, kind)
+    arguments.one_of(kind, "kind", (*GAP_KINDS, *NORMAL_FORMS))
+    deviations = next(name for name, kinds in MEASURABLE_GAPS.items() if kind in kinds)
+    play = EmpiricalPlay(self.compiled_game, deviations)
+    probabilities = self._profile_probabilities.tolist()
+    for profile, probability in zip(self._profiles, probabilities, strict=True):
+      if probability:
+        play.add(profile, probability)
     return play.gap(kind)
 
 
 class Mediator:
-  """Mediator: it recommends actions to all players, for any number of plays in turn.
+  """Mediator that recommends actions to all players, for any number of consecutive plays.
 
   Attributes:
     compiled_game: `CompiledGame`. The game.
@@ -232,11 +261,11 @@ class Mediator:
   def __init__(
     self, correlated_policy: CorrelatedPolicy, seed: int | np.random.Generator | None = None
   ) -> None:
-    """Begins a play.
+    """Makes the mediator, ready for a first play.
 
     Args:
       correlated_policy: the distribution of recommendations.
-      seed: the seed of the draws, or a generator.
+      seed: the seed of the random draws, or a generator.
 
     Raises:
       ArgumentError: the seed is invalid.
@@ -251,68 +280,69 @@ class Mediator:
   def restart(self) -> None:
     """Begins another play."""
     # (player, infostate) -> index, in the list of legal actions, of the action recommended in this play.
-    self._recommended: dict[tuple[int, str], int] = {}
+    self._recommended_index: dict[tuple[int, str], int] = {}
 
   def recommend(self, state: Any, player: int | None = None) -> int:
     """Returns the recommended action. A repeated call at the same infoset returns the same action.
 
     Args:
-      state: a state of this play at which the player is to move.
-      player: the player to move; needed at simultaneous nodes.
+      state: a state of this play at which the player moves.
+      player: the player; needed only at simultaneous nodes.
 
     Raises:
-      PolicyError: the player is not to move, the state is not in the compiled game, or the player gets no further
-        recommendations: it has taken another action than recommended, or acted without asking.
+      PolicyError: the player is not to move, or the state is not in the compiled game. Or the player gets no further
+        recommendations, because it took another action than recommended, or acted without asking.
     """
     player = player_to_move(state, player)
     view = self.compiled_game.view
     view.check_state(state)
-    last, deviators = self._retrace(state)
+    last_sequences, deviators = self._replay(state)
     if player in deviators:
       raise errors.PolicyError(
         f"Before the history [{state.history_str()}] player {player} has not followed the mediator's recommendation, "
         "and is told no more. Let it play by a policy, or call restart() if a new play has begun."
       )
     if state.is_simultaneous_node():
-      # Players don't see each other's actions here, but their recommendations are correlated.
+      # Recommendations at a simultaneous node are correlated too: this one depends on those already made here.
       for other in range(self.compiled_game.num_players):
         if other not in deviators and state.legal_actions(other):
-          self._append(last, other, view.look_up(state, other)[0])
+          self._append(last_sequences, other, view.look_up(state, other)[0])
     infostate, legal = view.look_up(state, player)
     key = player, infostate
-    if key not in self._recommended:
-      _, chances = next_recommendations(self._policy, last, *key)
-      self._recommended[key] = int(self._rng.choice(len(legal), p=chances))
-    return int(legal[self._recommended[key]])
+    if key not in self._recommended_index:
+      _, probabilities = next_recommendations(self._policy, last_sequences, *key)
+      self._recommended_index[key] = int(self._rng.choice(len(legal), p=probabilities))
+    return int(legal[self._recommended_index[key]])
 
-  def _retrace(self, state: Any) -> tuple[list[int], set[int]]:
-    """Returns the sequence last recommended to each player before a state, and the players who have deviated."""
+  def _replay(self, state: Any) -> tuple[list[int], set[int]]:
+    """Returns the sequence last recommended to each player before a state, and the players that have deviated."""
     view = self.compiled_game.view
-    last, deviators = [tree.root for tree in self.compiled_game.treeplexes], set[int]()
+    last_sequences = [tree.root for tree in self.compiled_game.treeplexes]
+    deviators = set[int]()
     past = view.new_initial_state()
     for action in state.history():
       player = past.current_player()
       if player >= 0 and player not in deviators:
         infostate, legal = view.look_up(past, player)
-        self._append(last, player, infostate)
-        place = self._recommended.get((player, infostate))
-        if place is None or legal[place] != action:
+        self._append(last_sequences, player, infostate)
+        index = self._recommended_index.get((player, infostate))
+        if index is None or legal[index] != action:
           deviators.add(player)
       past.apply_action(action)
-    return last, deviators
+    return last_sequences, deviators
 
-  def _append(self, last: list[int], player: int, infostate: str) -> None:
-    """Replaces a player's last sequence by the one recommended at an infoset, if there is one."""
-    place = self._recommended.get((player, infostate))
-    if place is not None:
-      last[player] = int(self._policy._sequences_at(player, infostate)[place])
+  def _append(self, last_sequences: list[int], player: int, infostate: str) -> None:
+    """Replaces a player's last sequence by the sequence recommended at an infoset, if any was."""
+    index = self._recommended_index.get((player, infostate))
+    if index is not None:
+      last_sequences[player] = int(self._policy._sequences_at(player, infostate)[index])
 
 
 class MediatedBot(copying.CopyableBot):
   """Bot that follows a mediator, for `pyspiel.evaluate_bots` and matches. The bots of all players share the mediator.
 
-  Another bot may replace any of them: it gets no recommendations, and the others get theirs as before. A deep copy or a
-  pickle of one bot has a mediator of its own; those of a list of bots share one.
+  Another bot may replace any of these bots. It gets no recommendations, and the other players still get theirs. A deep
+  copy or a pickle of one bot contains a new mediator; the bots in a copied or pickled list share one.
   """
 
   @typed
@@ -320,8 +350,8 @@ class MediatedBot(copying.CopyableBot):
     """Makes the bot.
 
     Args:
-      mediator: the mediator that it follows.
-      player: the player that it plays.
+      mediator: the mediator to follow.
+      player: the player to play as.
 
     Raises:
       ArgumentError: the game has no such player.
@@ -332,11 +362,11 @@ class MediatedBot(copying.CopyableBot):
     self._player = arguments.integer(player, "player", 0, players - 1)
 
   def player_id(self) -> int:
-    """Returns the player that it plays."""
+    """Returns the player that the bot plays as."""
     return self._player
 
   def restart(self) -> None:
-    """Begins another play, for all bots that share the mediator."""
+    """Begins another play for all bots that share the mediator."""
     self._mediator.restart()
 
   def restart_at(self, state: Any) -> None:

@@ -1,19 +1,20 @@
-"""Sets of deviations by name, and the layout of their regrets: flat arrays over infosets and memories.
+"""Sets of deviations that EFR minimizes the regrets of, and the layout of these regrets in flat arrays.
 
-A deviator is a player who does not follow all recommendations. Its memory at an infoset I is the information that it
-has of the recommendations on the way to I. Its probability is a product of the player's own probabilities.
-Let I_0, ..., I_{n-1} be the player's infosets above I, and a_k the action at I_k that leads to I. Kinds of memories:
+A deviator is a player that does not follow all recommendations of a mediator. Its memory at an infoset I is what it
+knows of the recommendations at its earlier infosets. The probability of a memory is a product of the player's action
+probabilities. Let I_0, ..., I_{n-1} be the player's infosets above I, and a_k the action at I_k that leads to I. The
+kinds of memories:
 
-    forced     no recommendation, probability 1: the deviator reaches I by its own actions
+    forced     no recommendation, probability 1: the deviator has deviated from the start of the game
     partial    a_0, ..., a_{k-1} were recommended, for each k < n: it deviated at I_k before the recommendation there
     triggered  a_0, ..., a_{k-1} were recommended and then b, not a_k, for each k and b: it deviated after seeing b
     followed   a_0, ..., a_{n-1} were recommended: it has not deviated yet
     recalled   any list of actions at I_0, ..., I_{n-1}
 
-The probability of a memory is that of one sequence, except for recalled memories. An external deviation plays a fixed
-action at I. An internal one plays a if b is recommended, and otherwise follows. Below I the deviator follows again.
-Morrill et al., "Efficient Deviation Types and Learning for Hindsight Rationality in Extensive-Form Games" (2021),
-section 5.
+A memory of any kind but the last is a sequence, and has its probability. An external deviation plays a fixed action at
+I. An internal deviation plays an action a if b is recommended, and otherwise follows. Below I the deviator follows the
+recommendations again. Source: Morrill et al., "Efficient Deviation Types and Learning for Hindsight Rationality in
+Extensive-Form Games" (2021), section 5.
 """
 
 from collections.abc import Mapping
@@ -34,17 +35,17 @@ FORCED, PARTIAL, TRIGGERED, FOLLOWED, RECALLED = (
   "followed",
   "recalled",
 )
-# Sentinel in place of an infoset, an action or a memory.
+# Stands for a missing infoset, action or memory.
 NONE = -1
 _MOST_REGRETS = 1 << 26
 
 
 class DeviationSet(NamedTuple):
-  """A set of deviations: the kinds of memories at each infoset.
+  """Set of deviations, described by the kinds of memories at which its deviators may deviate.
 
   Attributes:
-    external: tuple of str. Kinds of memories with external deviations.
-    internal: tuple of str. Kinds of memories with internal deviations.
+    external: tuple of str. The kinds of memories with external deviations.
+    internal: tuple of str. The kinds of memories with internal deviations.
   """
 
   external: tuple[str, ...] = ()
@@ -64,7 +65,8 @@ DEVIATIONS: Mapping[str, DeviationSet] = FrozenMapping(
     "behavioural": DeviationSet(internal=(RECALLED,)),
   }
 )
-_SHORT = {
+# Names in OpenSpiel, and their names in `DEVIATIONS`.
+_OPEN_SPIEL_NAMES = {
   "blind cf": "blind counterfactual",
   "informed cf": "informed counterfactual",
   "bps": "blind partial sequence",
@@ -79,12 +81,14 @@ _SHORT = {
 
 
 def full_name(deviations: str) -> str:
-  """Returns the name in `DEVIATIONS` of a set, given that name or OpenSpiel's.
+  """Returns the name in `DEVIATIONS` of a set of deviations, given that name or OpenSpiel's.
 
   Raises:
     ArgumentError: the name is unknown.
   """
-  name = _SHORT.get(deviations, deviations) if isinstance(deviations, str) else deviations
+  name = (
+    _OPEN_SPIEL_NAMES.get(deviations, deviations) if isinstance(deviations, str) else deviations
+  )
   arguments.one_of(name, "deviations", tuple(DEVIATIONS))
   return name
 
@@ -92,24 +96,25 @@ def full_name(deviations: str) -> str:
 class Memories(NamedTuple):
   """Memories of all infosets, and the layout of their regrets.
 
-  Infosets are in layout order, player by player. A node is a factor of probability: nodes below `CompiledGame.end` are
-  sequences; later nodes are lists of recommended actions that are no sequence.
+  Infosets are in layout order, player by player. A node is a sequence, or a list of recommended actions of a player.
+  The nodes below `CompiledGame.end` are sequences, the others lists. A memory has the probability of its node.
 
   Attributes:
     begin: int64 (infosets + 1,). The first memory of each infoset; last, the number of memories.
     node: int64 (memories,). The node that has the memory's probability.
-    internal: int64 (memories,). 1 if a memory's deviations are internal, 0 if external. External memories come first.
+    internal: int64 (memories,). 1 if the deviations of a memory are internal, 0 if they are external. At each infoset,
+      external memories come first.
     offset: int64 (memories + 1,). The first regret of each memory; last, the number of regrets. An external memory has
-      a regret for each action; an internal one for each recommended and each played action.
-    above: int64 (memories,). The memory of the infoset above with the same node; `NONE` if there is none.
-    trigger: int64 (memories,). The recommendation at the infoset above with which the memory ends; `NONE` if the
-      infoset above has the memory.
-    infoset_above: int64 (infosets,). The owner's infoset above; `NONE` at its first infosets.
-    action_above: int64 (infosets,). The action at the infoset above that leads here.
-    sequence_above: int64 (infosets,). The sequence of that action.
+      a regret for each action, an internal one for each pair of a recommended and a played action.
+    above: int64 (memories,). The memory with the same node at the player's infoset above; `NONE` if there is none.
+    trigger: int64 (memories,). The last recommendation in a memory, if it was made at the infoset above; `NONE` if that
+      infoset has the memory too.
+    infoset_above: int64 (infosets,). The player's infoset above each infoset; `NONE` at the player's first infosets.
+    action_above: int64 (infosets,). The action at the infoset above that leads to each infoset.
+    sequence_above: int64 (infosets,). The sequence above each infoset.
     list_begin: int64 (infosets + 1,). The first list that ends at each infoset; last, the number of lists.
     list_parent: int64 (lists,). The node of the list without its last action.
-    list_played: int64 (lists,). The sequence of the list's last action.
+    list_last: int64 (lists,). The sequence that ends with the last action of the list.
   """
 
   begin: Longs
@@ -123,16 +128,19 @@ class Memories(NamedTuple):
   sequence_above: Longs
   list_begin: Longs
   list_parent: Longs
-  list_played: Longs
+  list_last: Longs
 
 
 def make_memories(game: CompiledGame, name: str) -> Memories:
-  """Returns the memories of a set in `DEVIATIONS`.
+  """Returns the memories of a set of deviations in a game.
+
+  Args:
+    game: the game.
+    name: the name of the set in `DEVIATIONS`.
 
   Raises:
     GameTooLargeError: there are more than 2^26 regrets.
   """
-  chosen = DEVIATIONS[name]
   layout = _MemoryLists(game, name)
   owner = np.repeat(np.arange(game.num_infosets), np.diff(layout.begin))
   node, above, trigger, triggered = np.array(layout.rows, np.int64).reshape(-1, 4).T
@@ -146,10 +154,10 @@ def make_memories(game: CompiledGame, name: str) -> Memories:
   }
   external, internal = (
     np.logical_or.reduce([is_kind[kind] for kind in kinds]) | np.zeros(len(node), bool)
-    for kinds in chosen
+    for kinds in DEVIATIONS[name]
   )
   kept = external | internal
-  # The number of a memory once unused ones are left out.
+  # The number of each memory after memories without deviations are left out; its last entry stands for `NONE`.
   number = np.append(np.where(kept, np.cumsum(kept) - 1, NONE), NONE)
   actions = np.array([len(sequences) for sequences in layout.sequences], np.int64)[owner]
   sizes = np.where(internal, actions**2, actions)[kept]
@@ -166,11 +174,12 @@ def make_memories(game: CompiledGame, name: str) -> Memories:
     sequence_above=layout.sequence_above,
     list_begin=np.array(layout.list_begin, np.int64),
     list_parent=np.array(layout.list_parent, np.int64),
-    list_played=np.array(layout.list_played, np.int64),
+    list_last=np.array(layout.list_last, np.int64),
   )
 
 
 def _check_size(game: CompiledGame, name: str, count: float) -> None:
+  """Raises GameTooLargeError if `count` regrets are too many."""
   if count > _MOST_REGRETS:
     raise errors.GameTooLargeError(
       f"The {name} deviations of {game} have more than {_MOST_REGRETS:,} regrets. Use a smaller set, such as "
@@ -179,13 +188,13 @@ def _check_size(game: CompiledGame, name: str, count: float) -> None:
 
 
 class _Memory(NamedTuple):
-  """A memory at an infoset.
+  """Memory at an infoset; see `Memories` for the first three attributes.
 
   Attributes:
     node: int. The node that has the memory's probability.
-    above: int. The memory of the infoset above with the same node, or `NONE`.
-    trigger: int. The recommendation at the infoset above with which the memory ends; `NONE` if that has the memory.
-    is_triggered: int. 1 if the memory ends with a recommendation that was not followed, otherwise 0.
+    above: int. The memory with the same node at the infoset above, or `NONE`.
+    trigger: int. The last recommendation in the memory, if it was made at the infoset above; otherwise `NONE`.
+    is_triggered: int. 1 if the last recommendation in the memory was not followed, otherwise 0.
   """
 
   node: int
@@ -195,10 +204,10 @@ class _Memory(NamedTuple):
 
 
 class _MemoryLists:
-  """Growing lists of memories, infoset by infoset; see `Memories` for the attributes not described here.
+  """Lists of all memories, from which `make_memories` selects; see `Memories` for attributes not described here.
 
   Attributes:
-    sequences: one list of int an infoset. The sequences of its actions.
+    sequences: list of lists of int. For each infoset, the sequences of its actions.
     rows: list of `_Memory`. The memories of all infosets.
   """
 
@@ -216,43 +225,47 @@ class _MemoryLists:
     self.action_above = action[self.sequence_above]
     self.begin, self.list_begin = [0], [0]
     self.rows = list[_Memory]()
-    self.list_parent, self.list_played = list[int](), list[int]()
-    wanted = {kind for kinds in DEVIATIONS[name] for kind in kinds}
-    inner = set(self.infoset_above.tolist())
-    for infoset, up in enumerate(self.infoset_above.tolist()):
-      if RECALLED in wanted:
-        self._add_lists(infoset, up, infoset in inner)
+    self.list_parent, self.list_last = list[int](), list[int]()
+    kinds_of_memories = {kind for kinds in DEVIATIONS[name] for kind in kinds}
+    has_infosets_below = set(self.infoset_above.tolist())
+    for infoset, infoset_above in enumerate(self.infoset_above.tolist()):
+      if RECALLED in kinds_of_memories:
+        self._add_lists(infoset, infoset_above, infoset in has_infosets_below)
       else:
-        self._add_sequences(infoset, up, TRIGGERED in wanted)
+        self._add_sequences(infoset, infoset_above, TRIGGERED in kinds_of_memories)
       self.begin.append(len(self.rows))
       self.list_begin.append(len(self.list_parent))
       # Each memory and each list has several regrets.
       _check_size(game, name, 4 * (len(self.rows) + len(self.list_parent)))
 
-  def _add_sequences(self, infoset: int, up: int, with_triggers: bool) -> None:
-    """Adds the memories of the infoset above, those that it triggers, and last the memory of all recommendations."""
-    above, last = int(self.sequence_above[infoset]), int(self.action_above[infoset])
-    if up != NONE:
+  def _add_sequences(self, infoset: int, infoset_above: int, with_triggered: bool) -> None:
+    """Adds the memories of an infoset that are sequences.
+
+    They are the memories of the infoset above, the memories triggered there, and last the memory of all
+    recommendations.
+    """
+    sequence_above = int(self.sequence_above[infoset])
+    if infoset_above != NONE:
       self.rows += [
         self.rows[memory]._replace(above=memory, trigger=NONE)
-        for memory in range(self.begin[up], self.begin[up + 1])
+        for memory in range(self.begin[infoset_above], self.begin[infoset_above + 1])
       ]
-    if up != NONE and with_triggers:
+    if infoset_above != NONE and with_triggered:
       self.rows += [
         _Memory(sequence, NONE, action, 1)
-        for action, sequence in enumerate(self.sequences[up])
-        if sequence != above
+        for action, sequence in enumerate(self.sequences[infoset_above])
+        if sequence != sequence_above
       ]
-    self.rows.append(_Memory(above, NONE, last, 0))
+    self.rows.append(_Memory(sequence_above, NONE, int(self.action_above[infoset]), 0))
 
-  def _add_lists(self, infoset: int, up: int, is_inner: bool) -> None:
-    """Adds a memory for each list of recommendations above an infoset."""
-    before = [int(self.sequence_above[infoset])]
-    if up != NONE:
-      first, last = self.list_begin[up : up + 2]
-      before = list(range(self._end + first, self._end + last))
-    self.rows += [_Memory(node, NONE, NONE, 0) for node in before]
-    if is_inner:
-      for node in before:
+  def _add_lists(self, infoset: int, infoset_above: int, has_infosets_below: bool) -> None:
+    """Adds a memory for each list of recommendations at earlier infosets, and the lists that end here if needed."""
+    nodes = [int(self.sequence_above[infoset])]
+    if infoset_above != NONE:
+      first, last = self.list_begin[infoset_above : infoset_above + 2]
+      nodes = list(range(self._end + first, self._end + last))
+    self.rows += [_Memory(node, NONE, NONE, 0) for node in nodes]
+    if has_infosets_below:
+      for node in nodes:
         self.list_parent += [node] * len(self.sequences[infoset])
-        self.list_played += self.sequences[infoset]
+        self.list_last += self.sequences[infoset]

@@ -1,8 +1,8 @@
-"""Extensive-form regret minimization (EFR): it minimizes the regrets of a set of deviations.
+"""Extensive-form regret minimization (EFR): a solver that minimizes the regrets of a set of deviations.
 
-At every infoset, regret matching plays a fixed point of the deviations, each weighted by the probability of its memory
-(time selection). The mixture of all iterations then converges, in every game, to an equilibrium of the kind that the
-set defines; docs/n_players.md lists the kinds. With blind counterfactual deviations, EFR is CFR. Morrill et al.,
+At every infoset, regret matching plays a fixed point of the deviations, weighted by the probabilities of their memories
+(time selection). In every game, the mixture of all iterations converges to a correlated equilibrium, whose kind depends
+on the set; docs/n_players.md lists the kinds. With blind counterfactual deviations, EFR is CFR. Source: Morrill et al.,
 "Efficient Deviation Types and Learning for Hindsight Rationality in Extensive-Form Games" (2021).
 """
 
@@ -29,9 +29,9 @@ class EFRState(AveragedState):
 
   Attributes:
     strategy: float64 (sequences,). The current strategy in behavioral form.
-    regrets: float64 (regrets,). The cumulative regrets, in the layout of `deviations.Memories`.
+    regrets: float64 (regrets,). The cumulative regrets, in the order of `deviations.Memories`.
     reach: float64 (nodes,). The probability of each node of `deviations.Memories`.
-    play_values: float64 (players,). The sum of each player's expected payoffs.
+    play_values: float64 (players,). The expected payoff of each player, summed over iterations.
   """
 
   strategy: Float64s
@@ -56,7 +56,7 @@ class EFRSolver(GradientSolver[EFRState]):
 
     Args:
       game: a compiled game, or an argument of `compile_game`.
-      deviations: a name in `correlated.DEVIATIONS`, or OpenSpiel's short form of it.
+      deviations: a name in `correlated.DEVIATIONS`, or OpenSpiel's abbreviation of it.
 
     Raises:
       ArgumentError: the name of the deviations is unknown.
@@ -83,6 +83,7 @@ class EFRSolver(GradientSolver[EFRState]):
     return state
 
   def _choose(self, state: EFRState, learns: bool) -> None:
+    """Computes reach probabilities; before that the next strategy, if `learns`."""
     self._table.choose(state.regrets, state.strategy, state.reach, learns)
     state.point[:] = state.reach[: len(state.point)]
 
@@ -110,13 +111,14 @@ class EFRSolver(GradientSolver[EFRState]):
 
   @in_turn
   def gap(self, kind: str | None = None) -> CorrelatedGap:
-    """Returns the exact gap of the uniform mixture of all iterations from an equilibrium.
+    """Returns the exact gap of the uniform mixture of all iterations from a correlated equilibrium.
 
     Args:
-      kind: a name in `correlated.KINDS` that `correlated.MEASURED` lists for the deviations; None for the strongest.
+      kind: a name in `correlated.GAP_KINDS` that `correlated.MEASURABLE_GAPS` lists for the deviations; None for the
+        first.
 
     Raises:
-      ArgumentError: the deviations do not determine that gap, or no iteration is done.
+      ArgumentError: the deviations do not determine that gap, or the solver has done no iteration.
       AbstractionError: the game is a lossy abstraction.
     """
     state = self.state

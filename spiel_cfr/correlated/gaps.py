@@ -1,23 +1,25 @@
-"""Exact gaps from correlated equilibria of all kinds: the gains of players who deviate.
+"""Exact gap of play from a correlated equilibrium: the sum over players of the best deviator's gain.
 
 Play is a distribution over strategy profiles, such as the iterations of a run. A mediator draws a profile. At every
-infoset that a player reaches, it recommends an action drawn from the player's strategy. The kinds of deviators:
+infoset that a player reaches, it recommends an action drawn from the player's strategy. Each kind of equilibrium has a
+kind of deviator, and the gap is 0 if no such deviator gains:
 
     coarse                 decides before the game, and gets no recommendations
     extensive-form coarse  may stop following at any infoset, before it sees the recommendation there
     extensive-form         may stop following at any infoset, after it sees the recommendation there
     agent-form coarse      deviates at one infoset, before it sees the recommendation, and follows again
     agent-form             deviates at one infoset, after it sees the recommendation, and follows again
-    behavioural            plays any action at any infoset, and sees all recommendations on the way
+    behavioural            plays any action at any infoset, and sees the recommendations at all of its infosets
     normal-form            is told its pure strategy, an action at every infoset, before the game
     mixed normal-form      is told its mixed strategy before the game
 
-The gap is the sum over players of the best deviator's gain: 0 in an equilibrium of that kind. OpenSpiel computes the
-first five kinds and the last from lists of profiles: `cce_dist`, `EFCCEDist`, `EFCEDist`, `AFCCEDist`, `AFCEDist` and
-`ce_dist`. Here only the two normal-form kinds need the profiles (`MixturePolicy.gap`). A *memory* is the information
-that a deviator has, at an infoset, of earlier recommendations. The gain of the other kinds of deviators is a sum of
-regrets. Summed regrets of each memory therefore determine the gain; docs/theory/correlated.md has the proof. If the
-deviators of a set in `DEVIATIONS` follow again, there is a gap with the name of the set.
+A set in `DEVIATIONS` whose deviators follow again also defines a kind, of the set's name. OpenSpiel computes the first
+five kinds and the last from lists of profiles: `cce_dist`, `EFCCEDist`, `EFCEDist`, `AFCCEDist`, `AFCEDist` and
+`ce_dist`.
+
+Here only the two normal-form kinds need the profiles (`MixturePolicy.gap`). In the other kinds, the gain of a deviator
+is a sum of regrets of its memories: of what it knows, at each infoset, of earlier recommendations. Sums of regrets over
+a run therefore determine the gap; docs/theory/correlated.md has the proof.
 """
 
 from collections.abc import Mapping
@@ -42,12 +44,13 @@ from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COUNT
 from spiel_cfr.policies import open_spiel
 
-# Where a deviation begins: before the game, or at an infoset, before or after the recommendation there.
+# The point at which a deviation begins: before the game, at an infoset before the recommendation there, or after it.
 _BEFORE_GAME, _UNSEEN, _SEEN = range(3)
-# Where a deviation ends, so that the deviator follows again: never; after an external deviation; after an external or
-# internal deviation; after its first action; or at any time, if the deviator sees all recommendations.
+# The point at which a deviation ends, so that the deviator follows again: never; after an external deviation; after an
+# external or internal deviation; after the first action; or at any time, as the deviator sees all recommendations.
 _NEVER, _AFTER_EXTERNAL, _AFTER_ANY, _AFTER_FIRST, _ANY_TIME = range(5)
-KINDS: Mapping[str, tuple[int, int]] = FrozenMapping(
+# For each kind of gap, the points at which its deviations begin and end.
+GAP_KINDS: Mapping[str, tuple[int, int]] = FrozenMapping(
   {
     "coarse": (_BEFORE_GAME, _NEVER),
     "extensive-form coarse": (_UNSEEN, _NEVER),
@@ -63,30 +66,30 @@ KINDS: Mapping[str, tuple[int, int]] = FrozenMapping(
     "behavioural": (_SEEN, _ANY_TIME),
   }
 )
-# The kinds whose gaps need the profiles.
+# The kinds of gaps that need the profiles.
 NORMAL_FORMS = NORMAL_FORM, MIXED_NORMAL_FORM = "normal-form", "mixed normal-form"
-_BLIND = ("extensive-form coarse", "coarse", "agent-form coarse", "blind counterfactual")
-# For each set of deviations, the kinds of gap that its regrets determine; the first is the default. If all regrets are
-# 0, these gaps are 0.
-MEASURED: Mapping[str, tuple[str, ...]] = FrozenMapping(
+_BLIND_GAPS = ("extensive-form coarse", "coarse", "agent-form coarse", "blind counterfactual")
+# For each set of deviations, the kinds of gap that its regrets determine; the first is the default. If no regret is
+# positive, these gaps are 0.
+MEASURABLE_GAPS: Mapping[str, tuple[str, ...]] = FrozenMapping(
   {
     "blind action": ("agent-form coarse",),
     "informed action": ("agent-form", "agent-form coarse"),
     "blind counterfactual": ("coarse", "blind counterfactual"),
     "informed counterfactual": ("coarse", "blind counterfactual", "informed counterfactual"),
-    "blind partial sequence": (*_BLIND, "blind partial sequence"),
+    "blind partial sequence": (*_BLIND_GAPS, "blind partial sequence"),
     "counterfactual partial sequence": (
-      *_BLIND,
+      *_BLIND_GAPS,
       *("agent-form", "informed counterfactual", "blind partial sequence"),
       "counterfactual partial sequence",
     ),
     "causal partial sequence": (
-      *("extensive-form", *_BLIND, "agent-form", "blind partial sequence"),
+      *("extensive-form", *_BLIND_GAPS, "agent-form", "blind partial sequence"),
       "causal partial sequence",
     ),
     "twice informed partial sequence": (
       "extensive-form",
-      *(kind for kind in KINDS if kind not in ("extensive-form", "behavioural")),
+      *(kind for kind in GAP_KINDS if kind not in ("extensive-form", "behavioural")),
     ),
     "behavioural": ("behavioural",),
   }
@@ -94,13 +97,13 @@ MEASURED: Mapping[str, tuple[str, ...]] = FrozenMapping(
 
 
 class CorrelatedGap(NamedTuple):
-  """Gap of play from a kind of correlated equilibrium.
+  """Gap of play from a correlated equilibrium of one kind.
 
   Attributes:
-    gap: float. The sum of the players' gains; negative gains count as 0.
+    gap: float. The sum of the players' gains, with negative gains counted as 0.
     player_improvements: float64 (players,). The gain of each player's best deviation; negative if all deviations lose.
     expected_values: float64 (players,). The expected payoff of each player.
-    kind: str. A name in `KINDS`, "normal-form" or "mixed normal-form".
+    kind: str. The kind of equilibrium: a name in `GAP_KINDS`, "normal-form" or "mixed normal-form".
   """
 
   gap: float
@@ -114,27 +117,20 @@ def _best_gains(
 ) -> Float64s:
   """Returns the gain of each player's best deviator, times the sum of weights, shape (players,).
 
-  Infosets are visited from the last to the first. Each collects the best gains below it:
+  Infosets are visited from the last to the first. For each action of an infoset, four arrays collect the best gains at
+  the player's infosets below:
 
-      deviating(m, a)      of a deviator of memory m who plays a here
-      following(a)         of a player who is recommended a here, and follows
-      triggered(b, a)      of a player who is recommended b here, and begins to deviate by playing a
-      recalling(m, b, a)   of a deviator of memory m who is recommended b and plays a, if it sees all recommendations
+      deviating(m, a)      of a deviator with memory m that plays a here
+      following(a)         of a follower that is recommended a here
+      triggered(b, a)      of a follower that is recommended b here, and begins to deviate by playing a
+      recalling(m, b, a)   of a deviator with memory m that is recommended b and plays a, if it sees all recommendations
 
-  Let r(m, a) be the regret of memory m for not playing a, and s(m, b, a) for not playing a instead of b. A deviator of
-  memory m gains
-
-      max over a of  r(m, a) + sum over b of s(m, b, a) + deviating(m, a)
-      sum over b of  max over a of  s(m, b, a) + recalling(m, b, a)           if it sees all recommendations
-
-  A player who has followed so far gains as much as the first memory of the infoset. If it may begin to deviate here, it
-  gains
-
-      max(sum over b of following(b), gain of the last memory)                         before it sees b
-      sum over b of  max(following(b), max over a of s(last, b, a) + triggered(b, a))  after it sees b
-
-  A deviator who may return to following gains at least 0. If it may return after an internal deviation, it also gains
-  at least what the best internal deviation here gains.
+  Args:
+    game: the game.
+    memories: the layout of the regrets.
+    regrets: shape (regrets,). Weighted sums of regrets.
+    begins: the point at which deviations begin, see `GAP_KINDS`.
+    ends: the point at which deviations end, see `GAP_KINDS`.
   """
   sizes = np.repeat(*game.groups[:, [ACTIONS, COUNT]].astype(np.int64).T).tolist()
   shapes = list(zip(np.diff(memories.begin).tolist(), sizes, strict=True))
@@ -143,43 +139,87 @@ def _best_gains(
   triggered = [np.zeros((size, size)) for size in sizes]
   recalls = ends == _ANY_TIME
   recalling = [np.zeros((count * recalls, size, size)) for count, size in shapes]
-  result = np.zeros(game.num_infosets)
+  first_gains = np.zeros(game.num_infosets)
   for infoset, size in reversed(list(enumerate(sizes))):
-    first, last = memories.begin[infoset : infoset + 2]
-    part = regrets[memories.offset[first] : memories.offset[last]]
-    # External memories come first. Playing a fixed action is playing it instead of each recommendation.
-    num_external = size * np.count_nonzero(memories.internal[first:last] == 0)
-    external, swaps = part[:num_external], part[num_external:].reshape(-1, size, size)
-    gains = np.vstack([external.reshape(-1, size), swaps.sum(axis=1)]) + deviating[infoset]
-    gains = gains.max(axis=1)
-    if ends in (_AFTER_EXTERNAL, _AFTER_ANY):
-      gains = np.maximum(gains, 0.0)
-    if ends == _AFTER_ANY:
-      gains = np.maximum(gains, swaps.max(axis=2).sum(axis=1))
+    external, internal = _regrets_at(memories, regrets, infoset, size)
     if recalls:
-      gains = (swaps + recalling[infoset]).max(axis=2).sum(axis=1)
-    # The gain of a player who has followed so far.
-    gain = gains[0]
-    if begins == _UNSEEN:
-      gain = max(following[infoset].sum(), gains[-1])
-    if begins == _SEEN:
-      options = swaps[-1] + triggered[infoset]
-      np.fill_diagonal(options, following[infoset])
-      gain = options.max(axis=1).sum()
-    up, action = memories.infoset_above[infoset], memories.action_above[infoset]
-    if up == NONE:
-      result[infoset] = gains.sum() if recalls else gain
+      gains = (internal + recalling[infoset]).max(axis=2).sum(axis=1)
+    else:
+      gains = _deviator_gains(external, internal, deviating[infoset], ends)
+    gain = _follower_gain(gains, internal, following[infoset], triggered[infoset], begins)
+    above, action = memories.infoset_above[infoset], memories.action_above[infoset]
+    if above == NONE:
+      first_gains[infoset] = gains.sum() if recalls else gain
       continue
-    following[up][action] += gain
+    following[above][action] += gain
     if recalls:
-      recalling[up][:, :, action] += gains.reshape(-1, sizes[up])
+      recalling[above][:, :, action] += gains.reshape(-1, sizes[above])
     elif ends != _AFTER_FIRST:
-      above, trigger = memories.above[first:last], memories.trigger[first:last]
-      inherited, begun = above != NONE, (above == NONE) & (trigger != NONE)
-      deviating[up][above[inherited] - memories.begin[up], action] += gains[inherited]
-      triggered[up][trigger[begun], action] += gains[begun]
+      at_infoset = slice(*memories.begin[infoset : infoset + 2])
+      memory_above, trigger = memories.above[at_infoset], memories.trigger[at_infoset]
+      is_inherited = memory_above != NONE
+      is_triggered = ~is_inherited & (trigger != NONE)
+      inherited = memory_above[is_inherited] - memories.begin[above]
+      deviating[above][inherited, action] += gains[is_inherited]
+      triggered[above][trigger[is_triggered], action] += gains[is_triggered]
   cuts = np.cumsum([tree.num_infosets for tree in game.treeplexes])[:-1]
-  return np.array([of_player.sum() for of_player in np.split(result, cuts)])
+  return np.array([gains_of_player.sum() for gains_of_player in np.split(first_gains, cuts)])
+
+
+def _regrets_at(
+  memories: Memories, regrets: Float64s, infoset: int, size: int
+) -> tuple[Float64s, Float64s]:
+  """Returns the regrets at an infoset with `size` actions.
+
+  Returns:
+    External regrets of shape (memories, actions): r(m, a) is the regret of memory m for not playing a. Internal regrets
+    of shape (memories, actions, actions): s(m, b, a) is the regret of memory m for not playing a instead of b.
+  """
+  first, last = memories.begin[infoset : infoset + 2]
+  at_infoset = regrets[memories.offset[first] : memories.offset[last]]
+  # External memories come first.
+  num_external = size * np.count_nonzero(memories.internal[first:last] == 0)
+  external, internal = at_infoset[:num_external], at_infoset[num_external:]
+  return external.reshape(-1, size), internal.reshape(-1, size, size)
+
+
+def _deviator_gains(
+  external: Float64s, internal: Float64s, deviating: Float64s, ends: int
+) -> Float64s:
+  """Returns the best gain at and below an infoset of a deviator with each memory there, shape (memories,).
+
+      max over a of  r(m, a) + sum over b of s(m, b, a) + deviating(m, a)
+
+  A deviator that may follow again gains at least 0. If it may do so after an internal deviation, it also gains at least
+  as much as the best internal deviation at this infoset.
+  """
+  # To play an action is to play it instead of each recommendation.
+  gains = np.vstack([external, internal.sum(axis=1)]) + deviating
+  gains = gains.max(axis=1)
+  if ends in (_AFTER_EXTERNAL, _AFTER_ANY):
+    gains = np.maximum(gains, 0.0)
+  if ends == _AFTER_ANY:
+    gains = np.maximum(gains, internal.max(axis=2).sum(axis=1))
+  return gains
+
+
+def _follower_gain(
+  gains: Float64s, internal: Float64s, following: Float64s, triggered: Float64s, begins: int
+) -> float:
+  """Returns the best gain at and below an infoset of a player that has followed so far.
+
+  If deviations begin before the game, it is the gain of the first memory. Otherwise the player may begin to deviate:
+
+      max(sum over b of following(b), gain of the last memory)                         before it sees b
+      sum over b of  max(following(b), max over a of s(last, b, a) + triggered(b, a))  after it sees b
+  """
+  if begins == _UNSEEN:
+    return max(following.sum(), gains[-1])
+  if begins == _SEEN:
+    options = internal[-1] + triggered
+    np.fill_diagonal(options, following)
+    return options.max(axis=1).sum()
+  return gains[0]
 
 
 def measure(
@@ -190,43 +230,43 @@ def measure(
   total: float,
   kind: str | None,
 ) -> CorrelatedGap:
-  """Returns the exact gap of play from an equilibrium of a kind.
+  """Returns the exact gap of play from a correlated equilibrium.
 
   Args:
-    play: the measured object, for messages.
+    play: the solver or `EmpiricalPlay`, for error messages.
     table: the layout of the regrets.
     regrets: weighted sums of regrets, shape (table.size,).
-    play_values: the weighted sum of each player's expected payoffs, shape (players,).
+    play_values: weighted sums of each player's expected payoffs, shape (players,).
     total: the sum of weights.
-    kind: a name in `KINDS` that `MEASURED` lists for the deviations; None for the first of them.
+    kind: a name in `GAP_KINDS` that `MEASURABLE_GAPS` lists for the deviations; None for the first of them.
 
   Raises:
     ArgumentError: the regrets do not determine that gap, or `total` is 0.
     AbstractionError: the game is a lossy abstraction.
   """
-  measured = MEASURED[table.deviations]
-  kind = measured[0] if kind is None else kind
-  arguments.one_of(kind, "kind", (*KINDS, *NORMAL_FORMS))
+  measurable = MEASURABLE_GAPS[table.deviations]
+  kind = measurable[0] if kind is None else kind
+  arguments.one_of(kind, "kind", (*GAP_KINDS, *NORMAL_FORMS))
   if kind in NORMAL_FORMS:
     raise errors.ArgumentError(
       f"{play!r} stores sums, and the {kind} gap needs the strategies. Take MixturePolicy(game, "
       f"profiles).gap({kind!r})."
     )
-  if kind not in measured:
-    able = [name for name, kinds in MEASURED.items() if kind in kinds]
+  if kind not in measurable:
+    sufficient = [name for name, kinds in MEASURABLE_GAPS.items() if kind in kinds]
     raise errors.ArgumentError(
-      f"The regrets of {play!r} do not determine the {kind} gap. These deviations do: {', '.join(able)}. Take a solver "
-      "with one of them, or add the policies to an EmpiricalPlay with one of them."
+      f"The regrets of {play!r} do not determine the {kind} gap. These deviations do: {', '.join(sufficient)}. Take a "
+      "solver with one of them, or add the policies to an EmpiricalPlay with one of them."
     )
   check_exact(table.game)
   if not total:
     raise errors.ArgumentError(f"{play!r} has played nothing yet. Run the solver, or add policies.")
-  gains = _best_gains(table.game, table.memories, regrets, *KINDS[kind]) / total
+  gains = _best_gains(table.game, table.memories, regrets, *GAP_KINDS[kind]) / total
   return make_gap(gains, play_values / total, kind)
 
 
 def check_exact(game: CompiledGame) -> None:
-  """Raises AbstractionError for a lossy abstraction, whose deviations are not those of the full game."""
+  """Raises AbstractionError for a lossy abstraction: its deviations are not the deviations of the full game."""
   if not game.is_exact:
     raise errors.AbstractionError(
       f"{game} does not determine the gains of deviations in the full game. Take the full game, or a lossless "
@@ -235,12 +275,12 @@ def check_exact(game: CompiledGame) -> None:
 
 
 def make_gap(gains: Float64s, expected: Float64s, kind: str) -> CorrelatedGap:
-  """Returns the gap of gains and expected payoffs, both of shape (players,)."""
+  """Returns a gap, given the gain and the expected payoff of each player, both of shape (players,)."""
   return CorrelatedGap(float(np.maximum(gains, 0.0).sum()), gains, expected, kind)
 
 
 class EmpiricalPlay:
-  """Empirical distribution of play: strategy profiles with weights, stored as the sums of regrets that gaps need.
+  """Empirical distribution of play: weighted strategy profiles, stored as the sums of regrets that determine gaps.
 
       play = EmpiricalPlay(game, "causal partial sequence")
       for _ in range(100):
@@ -250,12 +290,16 @@ class EmpiricalPlay:
 
   Attributes:
     compiled_game: `CompiledGame`. The game.
-    deviations: str. A name in `DEVIATIONS`; `MEASURED` lists the gaps that it determines.
-    total: float. The sum of weights.
+    deviations: str. A name in `DEVIATIONS`; `MEASURABLE_GAPS` lists the gaps that it determines.
+    total: float. The sum of the profiles' weights.
   """
 
   def __init__(self, game: AnyGame, deviations: str = "causal partial sequence") -> None:
-    """Begins without profiles.
+    """Makes an empty distribution.
+
+    Args:
+      game: a compiled game, or an argument of `compile_game`.
+      deviations: a name in `DEVIATIONS`, or OpenSpiel's abbreviation of it.
 
     Raises:
       ArgumentError: the name of the deviations is unknown.
@@ -272,7 +316,7 @@ class EmpiricalPlay:
     """Adds a profile.
 
     Args:
-      policy: the strategies of all players: an array in behavioural form, shape (sequences,), such as
+      policy: the strategies of all players: an array in behavioral form, shape (sequences,), such as
         `solver.current_probabilities()`, or anything that `policies.from_policy` reads.
       weight: a positive number, proportional to the profile's probability.
 
@@ -293,30 +337,30 @@ class EmpiricalPlay:
 
   @typed
   def gap(self, kind: str | None = None) -> CorrelatedGap:
-    """Returns the exact gap of the play from an equilibrium, see `EFRSolver.gap`."""
+    """Returns the exact gap of the distribution from a correlated equilibrium, see `EFRSolver.gap`."""
     return measure(self, self._table, self._regrets, self._play_values, self.total, kind)
 
 
 def coarse_correlated_gap(solver: FullWidthSolver) -> CorrelatedGap:
-  """Returns the exact gap of a full-width solver's iterations from a coarse correlated equilibrium.
+  """Returns the exact gap of a full-width solver's iterates from a coarse correlated equilibrium.
 
       averaging = Averaging(correlated=True)
       solver = FullWidthSolver(game, RegretMatching(), alternating_updates=False, averaging=averaging)
       solver.run(1000)
       coarse_correlated_gap(solver).gap
 
-  With w_t the weight of iteration t and g_p^t player p's gradient, the gain of p is its average regret
+  Let w_t be the weight of iteration t, and g_p^t the gradient of player p. The gain of p is its average regret
 
       max over x_p of <sum w_t g_p^t / sum w_t, x_p>  -  sum w_t u_p(x^t) / sum w_t
 
-  In a two-player constant-sum game the gap is NashConv of the averages. Hart and Mas-Colell (2000); Celli et al.,
-  "Learning to Correlate in Multi-Player General-Sum Sequential Games" (2019).
+  In a two-player constant-sum game the gap is the NashConv of the average strategies. Sources: Hart and Mas-Colell
+  (2000); Celli et al., "Learning to Correlate in Multi-Player General-Sum Sequential Games" (2019).
 
   Args:
     solver: a full-width solver made with `Averaging(correlated=True)`, after at least one iteration.
 
   Raises:
-    ArgumentError: the solver has no such averaging, or has done no iteration.
+    ArgumentError: the solver's averaging is not `correlated`, or the solver has done no iteration.
   """
   if not isinstance(solver, FullWidthSolver) or not solver.averaging.correlated:
     raise errors.ArgumentError(

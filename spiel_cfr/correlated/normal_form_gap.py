@@ -1,14 +1,14 @@
-"""Normal-form gap of a mixture of profiles: the mediator tells each player a strategy before the game.
+"""Gap of a mixture of profiles from a normal-form correlated equilibrium: players are told strategies before the game.
 
-The mediator draws profile k with probability share_k, and from it a pure strategy for each player: an action at every
-infoset. A player who is told the pure strategy s weights the profiles by share_k P_k(s). With g_k its gradient against
-profile k, it gains
+The mediator draws profile k with probability q_k, and from the profile a pure strategy for each player: an action at
+every infoset. Let P_k(s) be the probability of pure strategy s in profile k, and g_k the player's gradient against the
+profile. The player's best deviation gains
 
-    sum over s of  max over x of <sum over k of share_k P_k(s) g_k, x>   -   its expected payoff by following
+    sum over s of  max over x of <sum over k of q_k P_k(s) g_k, x>   -   its expected payoff if it follows
 
-The gap is 0 in a correlated equilibrium (Aumann 1974). Pure strategies with proportional weights give the player the
-same information, and are merged. A player who is told the mixed strategy of profile k has more information; that gap,
-OpenSpiel's `ce_dist`, is at least as large.
+The gap is 0 in a correlated equilibrium (Aumann 1974). Pure strategies with proportional weights q_k P_k(s) give the
+player the same information, and are merged. In the mixed kind of gap, OpenSpiel's `ce_dist`, the mediator tells each
+player its mixed strategy of profile k. That is more information, so the gap is at least as large.
 """
 
 from collections.abc import Sequence
@@ -29,21 +29,21 @@ from spiel_cfr.games.compiled.counterfactual_values import gradients
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 from spiel_cfr.policies import forms
 
-# The most weights of strategies at once, and the most utilities.
-_MOST_WEIGHTS, _MOST_UTILITIES = 1 << 18, 1 << 20
-# Weights are proportional if they agree in this number of digits.
-_DIGITS = 12
+# The largest arrays: probabilities of pure strategies in profiles, and utilities of sequences.
+_MOST_PROBABILITIES, _MOST_UTILITIES = 1 << 18, 1 << 20
+# Strategies are merged if their relative weights agree to this number of decimals.
+_DECIMALS = 12
 
 
 def normal_form_gap(
-  game: CompiledGame, profiles: Sequence[Float64s], shares: Float64s, kind: str
+  game: CompiledGame, profiles: Sequence[Float64s], probabilities: Float64s, kind: str
 ) -> CorrelatedGap:
-  """Returns the gap of a mixture from a correlated equilibrium.
+  """Returns the gap of a mixture of profiles from a correlated equilibrium in normal form.
 
   Args:
     game: the game.
     profiles: strategy profiles in behavioral form, each of shape (sequences,).
-    shares: the probability of each profile, shape (profiles,).
+    probabilities: the probability of each profile, shape (profiles,).
     kind: "normal-form" for pure strategies, "mixed normal-form" for mixed ones.
 
   Raises:
@@ -51,25 +51,30 @@ def normal_form_gap(
     GameTooLargeError: the profiles have too many pure strategies.
   """
   check_exact(game)
-  strategies = np.array(profiles)[shares > 0]
-  shares = shares[shares > 0]
-  reaches = [forms.sequence_form(game, each) for each in strategies]
-  utilities = np.array([gradients(game, each) for each in reaches]) * shares[:, None]
+  strategies = np.array(profiles)[probabilities > 0]
+  probabilities = probabilities[probabilities > 0]
+  reaches = [forms.sequence_form(game, strategy) for strategy in strategies]
+  utilities = np.array([gradients(game, reach) for reach in reaches]) * probabilities[:, None]
   expected, best = np.zeros((2, game.num_players))
   for player, tree in enumerate(game.treeplexes):
-    part = slice(tree.root, tree.end)
-    expected[player] = (np.array(reaches)[:, part] * utilities[:, part]).sum()
-    mixed = kind == MIXED_NORMAL_FORM
-    likelihoods = _mixed(tree, strategies) if mixed else _pure(game, tree, strategies)
+    own = slice(tree.root, tree.end)
+    expected[player] = (np.array(reaches)[:, own] * utilities[:, own]).sum()
+    if kind == MIXED_NORMAL_FORM:
+      likelihoods = _mixed_strategies(tree, strategies)
+    else:
+      likelihoods = _pure_strategies(game, tree, strategies)
     step = max(1, _MOST_UTILITIES // (tree.end - tree.root))
     for start in range(0, len(likelihoods), step):
-      weighted = likelihoods[start : start + step] @ utilities[:, part]
+      weighted = likelihoods[start : start + step] @ utilities[:, own]
       best[player] += _best_values(tree, weighted).sum()
   return make_gap(best - expected, expected, kind)
 
 
-def _mixed(tree: Treeplex, strategies: Float64s) -> Float64s:
-  """Returns 1 where a profile contains a mixed strategy of the player, else 0; shape (strategies, profiles)."""
+def _mixed_strategies(tree: Treeplex, strategies: Float64s) -> Float64s:
+  """Returns a matrix of a player's distinct mixed strategies, shape (strategies, profiles).
+
+  An entry is 1 if the profile contains the mixed strategy, otherwise 0.
+  """
   groups = [sequences.ravel() for sequences, _ in tree.infoset_groups()]
   if not groups:
     return np.ones((1, len(strategies)))
@@ -77,8 +82,8 @@ def _mixed(tree: Treeplex, strategies: Float64s) -> Float64s:
   return np.asarray(np.arange(number.max() + 1)[:, None] == number.ravel(), np.float64)
 
 
-def _pure(game: CompiledGame, tree: Treeplex, strategies: Float64s) -> Float64s:
-  """Returns the probability of each pure strategy in each profile, shape (strategies, profiles).
+def _pure_strategies(game: CompiledGame, tree: Treeplex, strategies: Float64s) -> Float64s:
+  """Returns the probability of a player's pure strategies in each profile, shape (strategies, profiles).
 
   Strategies with proportional probabilities are merged.
 
@@ -88,14 +93,15 @@ def _pure(game: CompiledGame, tree: Treeplex, strategies: Float64s) -> Float64s:
   likelihoods = np.ones((1, len(strategies)))
   for sequences, _ in tree.infoset_groups():
     for column in sequences.T:
-      chances = strategies[:, column].T
-      if (chances == chances[:, :1]).all():
+      probabilities = strategies[:, column].T
+      # An infoset at which all profiles play alike gives the player no information.
+      if (probabilities == probabilities[:, :1]).all():
         continue
-      likelihoods = (likelihoods[:, None] * chances).reshape(-1, len(strategies))
+      likelihoods = (likelihoods[:, None] * probabilities).reshape(-1, len(strategies))
       likelihoods = likelihoods[likelihoods.any(axis=1)]
-      if likelihoods.size > _MOST_WEIGHTS:
+      if likelihoods.size > _MOST_PROBABILITIES:
         likelihoods = _merge_proportional(likelihoods)
-      if likelihoods.size > _MOST_WEIGHTS:
+      if likelihoods.size > _MOST_PROBABILITIES:
         raise errors.GameTooLargeError(
           f"In {game} a player of these {len(strategies)} profiles has more than {len(likelihoods):,} pure "
           f"strategies. The gap {MIXED_NORMAL_FORM!r} needs no list of them and is at least the gap {NORMAL_FORM!r}."
@@ -104,8 +110,8 @@ def _pure(game: CompiledGame, tree: Treeplex, strategies: Float64s) -> Float64s:
 
 
 def _merge_proportional(likelihoods: Float64s) -> Float64s:
-  """Returns the rows, with proportional ones replaced by their sum."""
-  proportions = np.round(likelihoods / likelihoods.sum(axis=1, keepdims=True), _DIGITS)
+  """Returns the rows of a matrix, with proportional rows replaced by their sum."""
+  proportions = np.round(likelihoods / likelihoods.sum(axis=1, keepdims=True), _DECIMALS)
   order = np.lexsort(proportions.T)
   differs = (np.diff(proportions[order], axis=0) != 0).any(axis=1)
   starts = np.concatenate([[0], np.flatnonzero(differs) + 1])
@@ -113,7 +119,15 @@ def _merge_proportional(likelihoods: Float64s) -> Float64s:
 
 
 def _best_values(tree: Treeplex, utilities: Float64s) -> Float64s:
-  """Returns the values of best responses, shape (n,), to gradients of shape (n, sequences of the player)."""
+  """Returns the values of best responses to gradients of a player.
+
+  Args:
+    tree: the player's infosets.
+    utilities: shape (n, sequences of the player). The gradients.
+
+  Returns:
+    Shape (n,).
+  """
   values = utilities.T.copy()
   for sequences, infosets in reversed(list(tree.infoset_groups())):
     best = values[sequences - tree.root].max(axis=0)

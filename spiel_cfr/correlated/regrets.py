@@ -1,13 +1,14 @@
-"""Regrets of deviations: the increments of an iteration, and the next strategy.
+"""Regrets of deviations: kernels that add the regrets of an iteration, and that choose the next strategy.
 
-Let pi be a player's strategy at infoset I, u(a) the counterfactual values there, v their mean under pi, and w the
-probability of a memory. An iteration adds to the regrets of the memory
+Let pi be a player's strategy at infoset I, u(a) the counterfactual value of action a, v the mean of u under pi, and w
+the probability of a memory. An iteration adds to the regrets of the memory
 
-    external, to play a              w (u(a) - v)
-    internal, to play a instead of b w pi(b) (u(a) - u(b))
+    for an external deviation to a          w (u(a) - v)
+    for an internal deviation from b to a   w pi(b) (u(a) - u(b))
 
-The next strategy is a fixed point of all deviations at I. Each is weighted by its positive regret times the probability
-of its memory under the next strategies above I: Morrill et al. (2021), algorithm 1.
+The next strategy at I is a fixed point of the weighted sum of all deviations at I. The weight of a deviation is its
+positive regret, times the probability of its memory under the next strategies above I. Source: Morrill et al. (2021),
+algorithm 1.
 """
 
 from typing import Any, NamedTuple
@@ -30,7 +31,7 @@ from spiel_cfr.games.sequence_form.treeplex import (
 )
 from spiel_cfr.regret_minimizers.regret_minimizer import TIE
 
-# Rates of transition are 0 below this share of the largest.
+# Transition rates of a Markov chain below this share of the largest count as 0.
 _NEGLIGIBLE = 1e-16
 
 
@@ -51,12 +52,12 @@ class RegretUpdate(NamedTuple):
   """The arguments of `add_regrets`.
 
   Attributes:
-    groups: uint64 (groups, 6). See `treeplex.Treeplex`.
+    groups: uint64 (groups, 6). The groups of infosets, see `treeplex.Treeplex`.
     memories: `Memories`. The layout of the regrets.
     reach: float64 (nodes,). The probability of each node.
     strategy: float64 (sequences,). The current strategy in behavioral form.
-    utility: float64 (sequences,). The counterfactual values.
-    regrets: float64 (regrets,). The cumulative regrets.
+    utility: float64 (sequences,). The counterfactual value of each sequence.
+    regrets: float64 (regrets,). The cumulative regrets, which the kernel increases.
     weight: float. The weight of the iteration.
   """
 
@@ -82,84 +83,91 @@ def add_regrets(record: RegretUpdate) -> None:
       for a in range(actions):
         value += strategy[row + a * stride] * utility[row + a * stride]
       for memory in range(memories.begin[infoset + i], memories.begin[infoset + i + 1]):
-        share, place = weight * reach[memories.node[memory]], memories.offset[memory]
+        scale, offset = weight * reach[memories.node[memory]], memories.offset[memory]
         if memories.internal[memory]:
           for b in range(actions):
-            chance = share * strategy[row + b * stride]
+            scale_of_b = scale * strategy[row + b * stride]
             for a in range(actions):
-              regrets[place + a] += chance * (utility[row + a * stride] - utility[row + b * stride])
-            place += actions
+              regrets[offset + a] += scale_of_b * (
+                utility[row + a * stride] - utility[row + b * stride]
+              )
+            offset += actions
         else:
           for a in range(actions):
-            regrets[place + a] += share * (utility[row + a * stride] - value)
+            regrets[offset + a] += scale * (utility[row + a * stride] - value)
 
 
 @inlined
-def _sum_weights(
+def _sum_deviations(
   memories: Memories,
   infoset: int,
   actions: int,
   reach: Float64s,
   regrets: Float64s,
   tie: float,
-  rates: Float64s,
-  shares: Float64s,
+  external: Float64s,
+  internal: Float64s,
 ) -> tuple[float, float]:
-  """Sums the weights of the deviations at an infoset; returns the sums over external and over internal ones.
+  """Sums the weights of the deviations at an infoset over its memories.
 
-  Overwrites `shares`, (actions,), with the weights of external deviations to a, and `rates`, (actions, actions), with
-  those of internal deviations from b, the row, to a, the column.
+  Writes the weights of external deviations to a to `external`, shape (actions,), and the weights of internal deviations
+  from b, the row, to a, the column, to `internal`, shape (actions, actions).
+
+  Returns:
+    The sum of all external and of all internal weights.
   """
-  external, internal = 0.0, 0.0
+  external_total, internal_total = 0.0, 0.0
   for a in range(actions):
-    shares[a] = 0.0
+    external[a] = 0.0
     for b in range(actions):
-      rates[b, a] = 0.0
+      internal[b, a] = 0.0
   for memory in range(memories.begin[infoset], memories.begin[infoset + 1]):
-    chance, place = reach[memories.node[memory]], memories.offset[memory]
+    probability, offset = reach[memories.node[memory]], memories.offset[memory]
     if memories.internal[memory]:
       for b in range(actions):
         for a in range(actions):
-          if a != b and regrets[place + a] > tie:
-            rates[b, a] += chance * regrets[place + a]
-            internal += chance * regrets[place + a]
-        place += actions
+          if a != b and regrets[offset + a] > tie:
+            internal[b, a] += probability * regrets[offset + a]
+            internal_total += probability * regrets[offset + a]
+        offset += actions
     else:
       for a in range(actions):
-        if regrets[place + a] > tie:
-          shares[a] += chance * regrets[place + a]
-          external += chance * regrets[place + a]
-  return external, internal
+        if regrets[offset + a] > tie:
+          external[a] += probability * regrets[offset + a]
+          external_total += probability * regrets[offset + a]
+  return external_total, internal_total
 
 
 @inlined
-def _find_reachable(rates: Float64s, leads: Float64s, actions: int) -> None:
-  """Writes 1 to `leads[b, a]` if a Markov chain of these rates can get from b to a, otherwise 0 (Warshall 1962).
+def _find_reachable(rates: Float64s, reachable: Float64s, actions: int) -> None:
+  """Writes 1 to `reachable[b, a]` if a Markov chain gets from b to a with positive probability, otherwise 0.
 
-  Divides `rates` by the largest, and sets negligible ones to 0, because their products may underflow.
+  Divides the transition rates `rates` by the largest, and sets negligible rates to 0, because products of them may
+  underflow. The algorithm is Warshall's (1962).
   """
-  most = 0.0
+  largest = 0.0
   for b in range(actions):
     for a in range(actions):
       if a != b:
-        most = max(most, rates[b, a])
+        largest = max(largest, rates[b, a])
   for b in range(actions):
     for a in range(actions):
-      rates[b, a] = rates[b, a] / most if rates[b, a] > _NEGLIGIBLE * most else 0.0
-      leads[b, a] = 1.0 if a == b or rates[b, a] > 0.0 else 0.0
+      rates[b, a] = rates[b, a] / largest if rates[b, a] > _NEGLIGIBLE * largest else 0.0
+      reachable[b, a] = 1.0 if a == b or rates[b, a] > 0.0 else 0.0
   for via in range(actions):
     for b in range(actions):
-      if leads[b, via] > 0.0:
+      if reachable[b, via] > 0.0:
         for a in range(actions):
-          if leads[via, a] > 0.0:
-            leads[b, a] = 1.0
+          if reachable[via, a] > 0.0:
+            reachable[b, a] = 1.0
 
 
 @inlined
 def _find_stationary(rates: Float64s, members: Int64s, size: int, result: Float64s) -> float:
-  """Writes the stationary distribution of a closed class of actions to `result`; returns the sum of its squares.
+  """Writes the stationary distribution of a closed class of a Markov chain to `result`; returns its sum of squares.
 
-  Elimination without subtractions avoids cancellation (Grassmann, Taksar and Heyman 1985). Overwrites `rates`.
+  The class consists of the first `size` actions in `members`. Elimination without subtractions avoids cancellation
+  (Grassmann, Taksar and Heyman 1985). Overwrites `rates`.
   """
   for last in range(size - 1, 0, -1):
     end, leaving = members[last], 0.0
@@ -172,11 +180,11 @@ def _find_stationary(rates: Float64s, members: Int64s, size: int, result: Float6
           rates[members[i], members[j]] += rates[members[i], end] * rates[end, members[j]]
   total = result[members[0]] = 1.0
   for last in range(1, size):
-    chance = 0.0
+    inflow = 0.0
     for j in range(last):
-      chance += result[members[j]] * rates[members[j], members[last]]
-    result[members[last]] = chance
-    total += chance
+      inflow += result[members[j]] * rates[members[j], members[last]]
+    result[members[last]] = inflow
+    total += inflow
   squares = 0.0
   for j in range(size):
     result[members[j]] /= total
@@ -186,16 +194,17 @@ def _find_stationary(rates: Float64s, members: Int64s, size: int, result: Float6
 
 @inlined
 def _fixed_point(
-  rates: Float64s, leads: Float64s, members: Int64s, actions: int, result: Float64s
+  rates: Float64s, reachable: Float64s, members: Int64s, actions: int, result: Float64s
 ) -> None:
-  """Writes the stationary distribution of a Markov chain of these rates to `result`.
+  """Writes the stationary distribution of a Markov chain with transition rates `rates` to `result`.
 
-  If there are several, it is the one of least Euclidean norm, as in OpenSpiel: each closed class is weighted by one
-  over the sum of squares of its stationary distribution.
+  If there are several stationary distributions, it is the one of least Euclidean norm, as in OpenSpiel: each closed
+  class is weighted by one over the sum of squares of its stationary distribution. `reachable` and `members` are
+  workspace.
   """
-  _find_reachable(rates, leads, actions)
+  _find_reachable(rates, reachable, actions)
   for a in range(actions):
-    # Marks actions that are not computed yet.
+    # -1 marks actions whose probability is not computed yet.
     result[a] = -1.0
   total = 0.0
   for a in range(actions):
@@ -203,10 +212,10 @@ def _fixed_point(
       continue
     size, closed = 0, True
     for b in range(actions):
-      if leads[a, b] > 0.0:
+      if reachable[a, b] > 0.0:
         members[size] = b
         size += 1
-        closed = closed and leads[b, a] > 0.0
+        closed = closed and reachable[b, a] > 0.0
     if not closed:
       result[a] = 0.0
       continue
@@ -218,17 +227,17 @@ def _fixed_point(
     result[a] /= total
 
 
-class StrategyChoice(NamedTuple):
-  """The arguments of `choose`.
+class StrategyUpdate(NamedTuple):
+  """The arguments of `update_strategy`.
 
   Attributes:
-    groups: uint64 (groups, 6). See `treeplex.Treeplex`.
+    groups: uint64 (groups, 6). The groups of infosets, see `treeplex.Treeplex`.
     memories: `Memories`. The layout of the regrets.
-    ties: float64 (infosets,). Regrets up to this value count as 0.
+    ties: float64 (infosets,). The largest regret that counts as 0 at each infoset.
     regrets: float64 (regrets,). The cumulative regrets.
-    strategy: float64 (sequences,). The strategy in behavioral form, overwritten if `learns`.
-    reach: float64 (nodes,). The probability of each node, overwritten.
-    learns: bool. True to choose a new strategy, False to compute `reach` only.
+    strategy: float64 (sequences,). The strategy in behavioral form, which the kernel overwrites if `learns`.
+    reach: float64 (nodes,). The probability of each node, which the kernel overwrites.
+    learns: bool. True to choose a new strategy, False to compute only `reach`.
   """
 
   groups: CountTable
@@ -240,48 +249,51 @@ class StrategyChoice(NamedTuple):
   learns: Count
 
 
-@step(StrategyChoice, single=False)
-def choose(record: StrategyChoice) -> None:
-  """Chooses strategies from the root down, and computes the probability of each node."""
+@step(StrategyUpdate, single=False)
+def update_strategy(record: StrategyUpdate) -> None:
+  """Chooses strategies from the root down if `learns`, and computes the probability of each node."""
   groups, memories, ties, regrets = record.groups, record.memories, record.ties, record.regrets
   strategy, reach, learns = record.strategy, record.reach, record.learns
-  lists, most = strategy.shape[0], 1
+  num_sequences, most_actions = strategy.shape[0], 1
   for group in range(groups.shape[0]):
-    most = max(most, infosets_of(groups, group)[3])
-  rates, leads = np.empty((most, most)), np.empty((most, most))
-  shares, result, members = np.empty(most), np.empty(most), np.empty(most, np.int64)
+    most_actions = max(most_actions, infosets_of(groups, group)[3])
+  internal = np.empty((most_actions, most_actions))
+  reachable = np.empty((most_actions, most_actions))
+  external, result = np.empty(most_actions), np.empty(most_actions)
+  members = np.empty(most_actions, np.int64)
   for group in range(groups.shape[0]):
-    first, stride, count, actions, infoset = infosets_of(groups, group)
+    first, stride, count, actions, first_infoset = infosets_of(groups, group)
     for i in range(count):
-      row, number = first + i, infoset + i
+      row, infoset = first + i, first_infoset + i
       if learns:
-        external, internal = _sum_weights(
-          memories, number, actions, reach, regrets, ties[number], rates, shares
+        external_total, internal_total = _sum_deviations(
+          memories, infoset, actions, reach, regrets, ties[infoset], external, internal
         )
-        if internal > 0.0:
+        if internal_total > 0.0:
+          # An external deviation to a is an internal one from every action b.
           for a in range(actions):
             for b in range(actions):
-              rates[b, a] += shares[a]
-          _fixed_point(rates, leads, members, actions, result)
+              internal[b, a] += external[a]
+          _fixed_point(internal, reachable, members, actions, result)
         for a in range(actions):
-          if internal <= 0.0:
-            result[a] = shares[a] / external if external > 0.0 else 1.0 / actions
+          if internal_total <= 0.0:
+            result[a] = external[a] / external_total if external_total > 0.0 else 1.0 / actions
           strategy[row + a * stride] = result[a]
-      above = memories.sequence_above[number]
+      sequence_above = memories.sequence_above[infoset]
       for a in range(actions):
-        place = row + a * stride
-        reach[place] = reach[above] * strategy[place]
-      for last in range(memories.list_begin[number], memories.list_begin[number + 1]):
-        reach[lists + last] = (
-          reach[memories.list_parent[last]] * strategy[memories.list_played[last]]
+        sequence = row + a * stride
+        reach[sequence] = reach[sequence_above] * strategy[sequence]
+      for number in range(memories.list_begin[infoset], memories.list_begin[infoset + 1]):
+        reach[num_sequences + number] = (
+          reach[memories.list_parent[number]] * strategy[memories.list_last[number]]
         )
 
 
 class DeviationRegrets:
   """Layout of the regrets of a set of deviations in a game, and the passes over them. It is immutable.
 
-  Strategies and counterfactual values have shape (sequences,), regrets (size,). The probability of each node, `reach`,
-  has shape (nodes,); its first part is the sequence form.
+  Its methods take strategies and counterfactual values of shape (sequences,), and regrets of shape (size,). The array
+  `reach`, of shape (nodes,), contains the probability of each node; it begins with the sequence form.
 
   Attributes:
     game: `CompiledGame`. The game.
@@ -291,7 +303,7 @@ class DeviationRegrets:
   """
 
   def __init__(self, game: CompiledGame, deviations: str) -> None:
-    """Lays out the regrets of a set, see `deviations.make_memories`.
+    """Makes the layout, see `deviations.make_memories`.
 
     Raises:
       AbstractionError: infosets of the game are shared.
@@ -310,17 +322,17 @@ class DeviationRegrets:
 
   def new_reach(self) -> Float64s:
     """Returns zeros for the probability of each node, shape (nodes,)."""
-    return np.zeros(self.game.end + len(self.memories.list_played))
+    return np.zeros(self.game.end + len(self.memories.list_last))
 
   def choose(
     self, regrets: Float64s, strategy: Float64s, reach: Float64s, learns: bool = True
   ) -> None:
-    """Overwrites the strategy with the next one if `learns`, and `reach` with the probability of each node."""
+    """Overwrites `strategy` with the next strategy if `learns`, and `reach` with the probability of each node."""
     reach[[tree.root for tree in self.game.treeplexes]] = 1.0
-    record = StrategyChoice(
+    arguments = StrategyUpdate(
       self.game.groups, self.memories, self._ties, regrets, strategy, reach, learns
     )
-    Chain([choose.on(record)]).run()
+    Chain([update_strategy.on(arguments)]).run()
 
   def add(
     self,
@@ -330,8 +342,8 @@ class DeviationRegrets:
     reach: Float64s,
     weight: float = 1.0,
   ) -> None:
-    """Adds the weighted regrets of a strategy, given its `reach` from `choose` and its counterfactual values."""
-    record = RegretUpdate(
+    """Adds the weighted regrets of a strategy to `regrets`, given its `reach` from `choose` and its `utility`."""
+    arguments = RegretUpdate(
       self.game.groups, self.memories, reach, strategy, utility, regrets, weight
     )
-    Chain([add_regrets.on(record)]).run()
+    Chain([add_regrets.on(arguments)]).run()

@@ -1,4 +1,4 @@
-"""Exact expected payoffs of policies against each other."""
+"""Head-to-head evaluation: the exact expected payoffs of policies against each other, as a table."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,17 +12,17 @@ from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled import counterfactual_values
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies import forms
-from spiel_cfr.referee.reading import Anything, read_anything
+from spiel_cfr.referee.policy_conversion import PolicyLike, to_behavioral_form
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class HeadToHead:
-  """Expected payoffs of policies against each other, in the game's units per play.
+  """Expected payoffs of policies against each other, in the game's units per play; `print` shows a table of `scores`.
 
   Attributes:
     names: tuple of str. The names of the policies.
-    values: float64 (2, policies, policies). The expected payoffs of players 0 and 1 if the row's policy is player 0 and
-      the column's policy player 1.
+    values: float64 (2, policies, policies). The expected payoffs of players 0 and 1 if the policy of the row is player
+      0 and the policy of the column is player 1.
   """
 
   names: tuple[str, ...]
@@ -30,7 +30,7 @@ class HeadToHead:
 
   @property
   def scores(self) -> Float64s:
-    """Expected payoff of the row's policy against the column's, averaged over both seats."""
+    """Payoff of the row's policy against the column's, averaged over both seats, float64 (policies, policies)."""
     scores: Float64s = (self.values[0] + self.values[1].T) / 2
     return scores
 
@@ -45,7 +45,7 @@ class HeadToHead:
     return "\n".join(lines)
 
 
-def head_to_head(game: AnyGame, policies: Mapping[str, Anything], **options: Any) -> HeadToHead:
+def head_to_head(game: AnyGame, policies: Mapping[str, PolicyLike], **options: Any) -> HeadToHead:
   """Returns the exact expected payoffs of policies against each other, in both seats.
 
       >>> uniform = lambda tensors, legal_actions: legal_actions / legal_actions.sum(axis=1, keepdims=True)
@@ -56,8 +56,8 @@ def head_to_head(game: AnyGame, policies: Mapping[str, Anything], **options: Any
 
   Args:
     game: a two-player game: compiled, or an argument of `compile_game`. For more players, use `expected_values`.
-    policies: name -> policy, as in `judge`; agents and bots in lists, one for each seat.
-    options: `observes`, `answers` and `batch_size` of `judge`.
+    policies: name -> policy, as `judge` takes it. For agents and bots it is a list with one for each seat.
+    options: the arguments `observes`, `answers` and `batch_size` of `judge`.
 
   Raises:
     UnsupportedGameError: the game does not have two players.
@@ -75,12 +75,18 @@ def head_to_head(game: AnyGame, policies: Mapping[str, Anything], **options: Any
     raise errors.ArgumentError(
       f"policies must be policies by name, in a mapping, not {arguments.shortened(policies)}."
     )
-  behavioral = [read_anything(compiled, each, **options) for each in policies.values()]
-  played = np.array([forms.sequence_form(compiled, each) for each in behavioral])
-  gradients = np.array([counterfactual_values.gradients(compiled, each) for each in played])
+  sequence_forms = np.array(
+    [
+      forms.sequence_form(compiled, to_behavioral_form(compiled, policy, **options))
+      for policy in policies.values()
+    ]
+  )
+  gradients = np.array(
+    [counterfactual_values.gradients(compiled, sequence_form) for sequence_form in sequence_forms]
+  )
   first, second = (slice(tree.root, tree.end) for tree in compiled.treeplexes)
   values = [
-    played[:, first] @ gradients[:, first].T,
-    gradients[:, second] @ played[:, second].T,
+    sequence_forms[:, first] @ gradients[:, first].T,
+    gradients[:, second] @ sequence_forms[:, second].T,
   ]
   return HeadToHead(tuple(map(str, policies)), np.array(values))

@@ -1,13 +1,13 @@
-"""Lower bound on NashConv for games of any size, from responses that are learned by playing.
+"""Lower bound on NashConv in games of any size, from responses that are learned by playing.
 
-The expected gain of any response is at most that of a best response. So the mean gain in fresh plays bounds NashConv
-from below, with the probability that `mean_bounds` gives. A better learner makes the bound tighter. Timbers et al.
-2022, "Approximate Exploitability: Learning a Best Response", do this with networks.
+No response gains more than a best response. The mean gain of a learned response in fresh plays therefore bounds
+NashConv from below, with the probability that `mean_bounds` computes. A better learner makes the bound tighter. Timbers
+et al. 2022, "Approximate Exploitability: Learning a Best Response", do this with networks.
 
-The learner is a tree of the responder's infosets (Kocsis and Szepesvari 2006, "Bandit based Monte-Carlo Planning"; one
-tree for all plays, as in Cowling, Powley and Whitehouse 2012, "Information Set Monte Carlo Tree Search"). Chance and
-the opponents play by their own distributions, so a play costs one walk from the root to a terminal. Each play adds one
-infoset to the tree. Below the tree, the responder follows the evaluated policy.
+The learner here is Monte Carlo tree search over the responder's infosets (Kocsis and Szepesvari 2006, "Bandit based
+Monte-Carlo Planning"). All plays share one tree, as in Cowling, Powley and Whitehouse 2012, "Information Set Monte
+Carlo Tree Search". Chance and the opponents play by their distributions, so a play costs one walk from the root to a
+terminal. Every play adds one infoset to the tree. Below the tree, the responder follows the evaluated policy.
 """
 
 import dataclasses
@@ -28,9 +28,9 @@ from spiel_cfr.policies.tabular_policy import player_to_move
 from spiel_cfr.referee.mean_bounds import least_mean
 from spiel_cfr.referee.seats import Seats
 
-# The value of an infoset averages its best action's mean with the mean of all plays, which counts as this many plays:
-# the maximum of few samples is biased upwards.
-_MEAN_COUNTS_AS = 5
+# The maximum of few sample means is biased upwards. The value of an infoset is therefore an average of its best
+# action's mean, weighted by the number of plays, and of the mean of all plays, with this weight.
+_WEIGHT_OF_MEAN = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,11 +38,12 @@ class NashConvBound:
   """Lower bound on a policy's NashConv, in the game's units.
 
   Attributes:
-    bound: float. NashConv is at least this with probability `confidence`; 0 if the plays show nothing.
-    estimate: float. The mean gain of the responses in the fresh plays, an unbiased estimate of their gain.
-    interval: two floats. Bounds on the gain of the responses with probability `confidence`. NashConv may be above both.
+    bound: float. NashConv is at least this with probability `confidence`; 0 if the plays prove no gain.
+    estimate: float. The mean gain of the responses in the fresh plays, an unbiased estimate of their expected gain.
+    interval: two floats. Bounds on the expected gain of the responses, with probability `confidence`. NashConv may be
+      above both.
     confidence: float. The probability of the bounds, over the draws of the fresh plays.
-    response: `LearnedResponse`. The responses, and the evaluated policy for other players.
+    response: `LearnedResponse`. The responses; for players without a response, the evaluated policy.
     players: tuple of int. The responding players.
     episodes: int. The number of plays that the responses have learned from.
     evaluation_episodes: int. The number of fresh plays of each response.
@@ -69,18 +70,22 @@ class NashConvBound:
 
 
 class LearnedResponse(open_spiel_policy.Policy):  # type: ignore[misc]
-  """Policy of learned responses: one action at each learned infoset, and the evaluated policy at the others.
+  """Policy of learned responses: one action at each learned infoset, and the evaluated policy at all others.
 
   Attributes:
-    actions: one dictionary a player. Infostate -> action at learned infosets.
+    actions: list of dictionaries. For each player, infostate -> action at learned infosets.
   """
 
   def __init__(self, seats: Seats, actions: Sequence[Mapping[str, int]]) -> None:
     super().__init__(seats.view.open_spiel_game(), list(range(seats.view.num_players)))
-    self._seats, self.actions = seats, [dict(of_player) for of_player in actions]
+    self._seats, self.actions = seats, [dict(learned) for learned in actions]
 
   def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
-    """Returns action -> probability; raises PolicyError if `player_id` is not to move, or the policy has none."""
+    """Returns action -> probability.
+
+    Raises:
+      PolicyError: `player_id` is not to move, or the evaluated policy has no probabilities.
+    """
     player = player_to_move(state, player_id)
     infostate, legal = self._seats.view.look_up(state, player)
     chosen = self.actions[player].get(infostate)
@@ -103,13 +108,13 @@ def nash_conv_lower_bound(
 
   Args:
     game: an OpenSpiel game or its string, of any size; or a compiled game.
-    policy: a policy that `PolicyBot` plays, which is called once an infostate; or a list with such a policy or an
-      OpenSpiel bot for each player. Bots must not learn from one play to the next.
+    policy: a policy that `PolicyBot` plays, which is called once for each infostate; or a list with such a policy or an
+      OpenSpiel bot for each player. Bots must not learn from earlier plays.
     player: the responding player; None for each player in turn. The gain of one player also bounds NashConv.
-    episodes: the number of plays that each response learns from.
+    episodes: the number of plays that a response learns from.
     evaluation_episodes: the number of fresh plays of each response.
     confidence: the probability of the bound, over the draws of the fresh plays.
-    seed: the seed of all draws except those of bots without a policy.
+    seed: the seed of all random draws except those of bots without a policy.
 
   Raises:
     ArgumentError: an argument is invalid.
@@ -131,8 +136,8 @@ def nash_conv_lower_bound(
     players = (arguments.integer(player, "player", 0, num_players - 1),)
 
   actions: list[dict[str, int]] = [{} for _ in range(num_players)]
-  for each in players:
-    actions[each] = _learn(seats, each, episodes, learning)
+  for responder in players:
+    actions[responder] = _learn(seats, responder, episodes, learning)
   # If all players respond in a constant-sum game, the sum of the policy's payoffs is known without plays.
   policy_sum = seats.constant_sum if player is None else None
   samples = _gains(seats, players, actions, policy_sum, evaluation_episodes, fresh)
@@ -158,13 +163,14 @@ def nash_conv_lower_bound(
 
 
 class _Infoset:
-  """An infoset of the learner.
+  """Infoset in the learner's tree: statistics of the plays through it.
 
   Attributes:
     legal: list of int. The legal actions.
     counts: list of int. The number of plays of each action.
-    totals: list of float. The sum of the values of these plays: payoffs, and changes of `value` at infosets below.
-    value: float. The value of the infoset times its number of plays.
+    totals: list of float. For each action, the sum of the values of its plays. The value of a play is its payoff, or
+      the change of `value` at the next infoset in the tree.
+    value: float. The value of the infoset, times its number of plays.
   """
 
   __slots__ = ("counts", "legal", "totals", "value")
@@ -179,9 +185,14 @@ class _Infoset:
     return [total / count if count else -math.inf for total, count in pairs]
 
   def explore(self, scale: float, uniform: float) -> int:
-    """Returns the index of the next action: an untried one, or the one with the highest upper confidence bound."""
+    """Returns the index of the next action: an untried one, or the one with the highest upper confidence bound.
+
+    Args:
+      scale: the scale of payoffs, which multiplies the width of confidence bounds.
+      uniform: a random number in [0, 1), which selects the untried action.
+    """
     if 0 in self.counts:
-      untried = [place for place, count in enumerate(self.counts) if not count]
+      untried = [index for index, count in enumerate(self.counts) if not count]
       return untried[int(uniform * len(untried))]
     width = scale * math.sqrt(math.log(sum(self.counts)))
     highest = [
@@ -189,23 +200,24 @@ class _Infoset:
     ]
     return highest.index(max(highest))
 
-  def learn(self, place: int, value: float) -> float:
-    """Adds a play of an action with its value; returns the change of `self.value`."""
-    self.counts[place] += 1
-    self.totals[place] += value
+  def learn(self, index: int, value: float) -> float:
+    """Adds a play of an action, given its index and the value of the play; returns the change of `self.value`."""
+    self.counts[index] += 1
+    self.totals[index] += value
     count, before = sum(self.counts), self.value
     best = count * max(self.means())
-    self.value = (count * best + _MEAN_COUNTS_AS * sum(self.totals)) / (count + _MEAN_COUNTS_AS)
+    self.value = (count * best + _WEIGHT_OF_MEAN * sum(self.totals)) / (count + _WEIGHT_OF_MEAN)
     return self.value - before
 
 
 def _learn(
   seats: Seats, player: int, episodes: int, generator: np.random.Generator
 ) -> dict[str, int]:
-  """Returns infostate -> action at the infosets that a player has learned."""
+  """Lets a player learn a response in a number of plays; returns infostate -> best action at learned infosets."""
   tree: dict[str, _Infoset] = {}
   path: list[tuple[_Infoset, int]] = []
   scale = (seats.payoff_range[1] - seats.payoff_range[0]) / 2
+  # True until the play leaves the tree.
   is_inside = True
 
   def respond(infostate: str, legal: list[int]) -> int | None:
@@ -216,16 +228,16 @@ def _learn(
         tree.setdefault(infostate, _Infoset(legal))
       is_inside = False
       return None
-    place = infoset.explore(scale, generator.random())
-    path.append((infoset, place))
-    return place
+    index = infoset.explore(scale, generator.random())
+    path.append((infoset, index))
+    return index
 
   for _ in range(episodes):
     path.clear()
     is_inside = True
     value = seats.play(player, respond, lambda _: generator.random())[player]
-    for infoset, place in reversed(path):
-      value = infoset.learn(place, value)
+    for infoset, index in reversed(path):
+      value = infoset.learn(index, value)
   return {
     infostate: infoset.legal[max(range(len(infoset.legal)), key=infoset.means().__getitem__)]
     for infostate, infoset in tree.items()
@@ -241,36 +253,45 @@ def _gains(
   episodes: int,
   generator: np.random.Generator,
 ) -> npt.NDArray[np.float64]:
-  """Returns the gains of responses in fresh plays, shape (episodes,).
+  """Returns the gains of all responses together in fresh plays, shape (episodes,).
 
-  An episode has one play of each response. The payoffs of the policy itself are `policy_sum`, or those of one more
-  play. The plays of an episode share their random numbers, separately for chance and each player, so most luck cancels.
-  Different episodes are independent.
+  An episode has one play of each response. If `policy_sum` is None, it has another play, in which all players follow
+  the policy. The plays of an episode share their random numbers, separately for chance and each player, so that most
+  luck cancels. Episodes are independent.
+
+  Args:
+    seats: the game and its players.
+    players: the responding players.
+    actions: the response of each player, see `LearnedResponse`.
+    policy_sum: the sum of the players' expected payoffs if all follow the policy; None if it is unknown.
+    episodes: the number of episodes.
+    generator: the source of random numbers.
   """
+  # The random numbers of an episode by mover, and how many of them the present play has used.
   streams: dict[int, list[float]] = {}
-  used: dict[int, int] = {}
+  num_used: dict[int, int] = {}
 
-  def luck(mover: int) -> float:
-    stream, place = streams.setdefault(mover, []), used.get(mover, 0)
-    used[mover] = place + 1
-    if place == len(stream):
+  def draw(mover: int) -> float:
+    stream, index = streams.setdefault(mover, []), num_used.get(mover, 0)
+    num_used[mover] = index + 1
+    if index == len(stream):
       stream.append(generator.random())
-    return stream[place]
+    return stream[index]
 
   def play(player: int) -> list[float]:
-    used.clear()
-    return seats.play(player, functools.partial(respond, player), luck)
+    num_used.clear()
+    return seats.play(player, functools.partial(respond, player), draw)
 
   def respond(player: int, infostate: str, legal: list[int]) -> int | None:
-    chosen = actions[player].get(infostate)
-    return legal.index(chosen) if chosen in legal else None
+    action = actions[player].get(infostate)
+    return legal.index(action) if action in legal else None
 
   result = np.empty(episodes)
   for episode in range(episodes):
     streams.clear()
     result[episode] = math.fsum(play(player)[player] for player in players)
     if policy_sum is None:
-      returns = play(-1)
+      returns = play(-1)  # No player responds.
       result[episode] -= math.fsum(returns[player] for player in players)
     else:
       result[episode] -= policy_sum

@@ -1,4 +1,4 @@
-"""Plays of a game on OpenSpiel's states, by bots, or by a policy and a responding player."""
+"""Plays of a game on OpenSpiel's states: by bots, or by policies and one responding player."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -19,20 +19,20 @@ from spiel_cfr.policies.bot_calls import call_bot
 from spiel_cfr.policies.open_spiel import check_game, one_per_player
 
 _ROUNDING = 1e-9
-# The most cached distributions of a player's policy.
+# The largest number of cached distributions of a player's policy.
 _MOST_CACHED = 200_000
 
-# (infostate, legal actions) -> index of the action; None to follow the policy.
+# Function from an infostate and its legal actions to the index of an action, or to None to follow the policy.
 Respond: TypeAlias = Callable[[str, list[int]], int | None]
 
 
 class Seats:
-  """A game and its players: a policy or a bot in each seat.
+  """Game with a policy or a bot in the seat of each player.
 
   Attributes:
     view: `GameView`. The game.
-    payoff_range: two floats. The least and the largest payoff of a player.
-    constant_sum: float. The sum of all payoffs; None if it is not constant.
+    payoff_range: two floats. The smallest and the largest payoff of a player.
+    constant_sum: float. The sum of the players' payoffs; None if it is not constant.
     states: int. The number of states visited so far.
   """
 
@@ -40,7 +40,7 @@ class Seats:
   constant_sum: float | None
 
   def __init__(self, game: AnyGame, policy: Any) -> None:
-    """Seats a policy, or one policy or bot for each player; for arguments and errors see `nash_conv_lower_bound`."""
+    """Makes the players' bots; see `nash_conv_lower_bound` for arguments and errors."""
     if isinstance(game, CompiledGame):
       view, self.payoff_range, self.constant_sum = game.view, game.payoff_range, game.constant_sum
     else:
@@ -57,10 +57,10 @@ class Seats:
     policies = one_per_player(policy, view.num_players)
     check_game(view.game, *policies)
     self._bots = [
-      each if isinstance(each, pyspiel.Bot) else PolicyBot(each, player)
-      for player, each in enumerate(policies)
+      source if isinstance(source, pyspiel.Bot) else PolicyBot(source, player)
+      for player, source in enumerate(policies)
     ]
-    # Bots that may have a memory are informed of all moves, and called at every state.
+    # Bots that may have a memory are informed of all moves.
     self._informed = [None if isinstance(bot, DrawingBot) else bot for bot in self._bots]
     for player, bot in enumerate(self._bots):
       seat = bot.player_id() if isinstance(bot, DrawingBot) else player
@@ -79,7 +79,7 @@ class Seats:
   def distribution(
     self, state: Any, player: int, infostate: str, legal: Sequence[int]
   ) -> list[float]:
-    """Returns the probabilities of the legal actions, shape (actions,); uniform for bots without a policy."""
+    """Returns a player's probabilities of the legal actions at a state; uniform for bots without a policy."""
     cached = self._distributions[player].get(infostate)
     if cached is not None:
       return cached
@@ -94,23 +94,32 @@ class Seats:
       self._distributions[player][infostate] = result
     return result
 
-  def play(self, player: int, respond: Respond, luck: Callable[[int], float]) -> list[float]:
-    """Plays a game with a responding player, or none for -1; returns the payoff of each player.
+  def play(self, player: int, respond: Respond, draw: Callable[[int], float]) -> list[float]:
+    """Plays the game once, with a player that may respond instead of following its policy.
 
-    If the response is None, the player follows its policy, uniform for bots without one. `luck` returns the next random
-    number in [0, 1) for chance or a player.
+    Args:
+      player: the responding player; -1 for none.
+      respond: the response of that player. Where it is None, the player follows its policy, uniform if it has none.
+      draw: a function from a player, or chance, to its next random number in [0, 1).
+
+    Returns:
+      The payoff of each player.
+
+    Raises:
+      PolicyError: a bot or policy returns an illegal action or no distribution.
+      InvalidPayoffError: the payoffs contradict the game's limits or its constant sum.
     """
     view = self.view
 
     def choose(state: Any, mover: int) -> int:
       self.states += 1
       if mover == CHANCE:
-        outcomes, chances = zip(*view.chance_outcomes(state), strict=True)
-        return int(outcomes[pick(chances, 0, len(chances), luck(mover))])
+        outcomes, probabilities = zip(*view.chance_outcomes(state), strict=True)
+        return int(outcomes[pick(probabilities, 0, len(probabilities), draw(mover))])
       infostate, legal = view.infostate(state), view.legal_actions(state)
-      place = respond(infostate, legal) if mover == player else None
-      if place is not None:
-        return legal[place]
+      response = respond(infostate, legal) if mover == player else None
+      if response is not None:
+        return legal[response]
       bot = self._bots[mover]
       if mover != player and not bot.provides_policy():
         action = call_bot(bot.step, state)
@@ -119,18 +128,23 @@ class Seats:
             f"After the history [{state.history_str()}] player {mover} plays {action!r}; the legal actions are {legal}."
           )
         return int(action)
-      probabilities = self.distribution(state, mover, infostate, legal)
-      return legal[pick(probabilities, 0, len(probabilities), luck(mover))]
+      distribution = self.distribution(state, mover, infostate, legal)
+      return legal[pick(distribution, 0, len(distribution), draw(mover))]
 
-    # The bot that the responding player replaces is not informed.
+    # The bot of the responding player does not play, and is not informed.
     informed = [None if seat == player else bot for seat, bot in enumerate(self._informed)]
     state = play(view, choose, informed)
     self.states += 1
     returns: list[float] = list(view.returns(state))
+    self._check_returns(state, returns)
+    return returns
+
+  def _check_returns(self, state: Any, returns: list[float]) -> None:
+    """Raises InvalidPayoffError if the returns of a terminal state contradict what the game declares."""
     low, high = self.payoff_range
     rounding = _ROUNDING * max(1.0, abs(low), abs(high))
-    is_possible = len(returns) == view.num_players
-    is_possible &= all(low - rounding <= each <= high + rounding for each in returns)
+    is_possible = len(returns) == self.view.num_players
+    is_possible &= all(low - rounding <= payoff <= high + rounding for payoff in returns)
     if self.constant_sum is not None:
       is_possible &= abs(math.fsum(returns) - self.constant_sum) <= rounding
     if not is_possible:
@@ -138,18 +152,17 @@ class Seats:
         f"After the history [{state.history_str()}] the returns are {returns}; the game declares numbers from {low} to "
         f"{high}" + ("." if self.constant_sum is None else f" whose sum is {self.constant_sum}.")
       )
-    return returns
 
 
 def play(
   view: GameView, choose: Callable[[Any, int], int], informed: Sequence[pyspiel.Bot | None]
 ) -> Any:
-  """Plays a game from the root to a terminal state, which it returns.
+  """Plays a game from the root to a terminal state; returns that state.
 
   Args:
     view: the game.
-    choose: (state, player to move or chance) -> action.
-    informed: one bot a player, which is informed of the moves of chance and the others; None for players without a bot.
+    choose: a function from a state and the player to move, or chance, to an action.
+    informed: for each player, the bot that is informed of moves by chance and the other players; None for no bot.
   """
   state = view.new_initial_state()
   for bot in informed:

@@ -1,4 +1,4 @@
-"""Verdict on a policy: its values, its exploitability, and the infosets at which it loses most."""
+"""Verdict on a policy: its expected values, its exploitability, and the infosets at which best responses gain most."""
 
 import dataclasses
 import functools
@@ -26,10 +26,10 @@ class InfosetGain(NamedTuple):
   """Gain of a best response at an infoset.
 
   Attributes:
-    gain: float. The gain per play, in the game's units, see `Verdict.gains`.
-    player: int. The owner of the infoset.
-    infostate: str. Its information state string.
-    played: dictionary. Action -> probability of the policy.
+    gain: float. The gain per play of the game, in its units, see `Verdict.gains`.
+    player: int. The player to move at the infoset.
+    infostate: str. The information state string of the infoset.
+    played: dictionary. The policy at the infoset: action -> probability.
     best: int. The action of a best response.
   """
 
@@ -42,14 +42,14 @@ class InfosetGain(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Verdict(Evaluated):
-  """Exact evaluation of a policy.
+  """Exact evaluation of a policy, the result of `judge`; `print` shows it as a table.
 
   Attributes:
     compiled_game: `CompiledGame`. The game.
     probabilities: float64 (sequences,). The policy in behavioral form.
     expected_values: float64 (players,). The expected payoff of each player if all play the policy.
     best_response_values: float64 (players,). The value of each player's best response to the others.
-    value: float. The value of the game for player 0; None if it is unknown, or the game has none.
+    value: float. The value of the game for player 0; None if it is unknown, or if the game has no value.
   """
 
   compiled_game: CompiledGame
@@ -69,7 +69,7 @@ class Verdict(Evaluated):
 
   @property
   def guaranteed(self) -> Float64s | None:
-    """The payoff that each player's policy guarantees, shape (2,); None unless two-player constant-sum."""
+    """The payoff that each player's policy guarantees, shape (2,); None if the game is not two-player constant-sum."""
     if not self.compiled_game.is_two_player_constant_sum:
       return None
     guaranteed: Float64s = (self.compiled_game.constant_sum or 0.0) - self.best_response_values[
@@ -79,7 +79,7 @@ class Verdict(Evaluated):
 
   @property
   def value_gaps(self) -> Float64s | None:
-    """The value of the game less `guaranteed`, for each player, shape (2,); None without a `value`.
+    """The value of the game minus `guaranteed`, for each player, shape (2,); None if `value` is None.
 
     The gaps are at least 0, up to rounding, and sum to NashConv.
     """
@@ -90,10 +90,11 @@ class Verdict(Evaluated):
 
   @functools.cached_property
   def gains(self) -> Float64s:
-    """The gain of a best response at each infoset per play, shape (infosets,), player by player in order of discovery.
+    """The gain of a best response at each infoset, per play of the game, shape (infosets,).
 
-    Let x be the player's sequence form, p its probabilities, and u(ja) the counterfactual value of action a at infoset
-    j if its owner plays a best response from there on.
+    Infosets are ordered by player, and then by discovery. Let x be the player's strategy in sequence form, p its action
+    probabilities, and u(ja) the counterfactual value of action a at infoset j, if the player plays a best response
+    after it.
 
         gain(j) = x(parent of j) (max over a of u(ja) - sum over a of p(ja) u(ja))
 
@@ -103,19 +104,19 @@ class Verdict(Evaluated):
     if not len(starts):
       return np.zeros(0)
     reach = forms.sequence_form(game, self.probabilities)
-    above = [
+    parents = [
       tree.parent[infosets.position]
       for tree, infosets in zip(game.treeplexes, game.infosets, strict=True)
     ]
     played = game.to_actions(self.probabilities) * values
     best = np.maximum.reduceat(values, starts)
-    result: Float64s = reach[np.concatenate(above)] * (best - np.add.reduceat(played, starts))
+    result: Float64s = reach[np.concatenate(parents)] * (best - np.add.reduceat(played, starts))
     return result
 
   def worst(self, count: int = 10) -> list[InfosetGain]:
-    """Returns up to `count` infosets at which best responses gain most; gains within rounding are left out.
+    """Returns up to `count` infosets at which best responses gain most, without gains that may be rounding.
 
-    Gains are against the policies of the others. A gain may therefore be due to a mistake of another player.
+    A best response is against the policies of the other players. Its gain may be due to a mistake of another player.
 
     Raises:
       ArgumentError: `count` is not a positive integer.
@@ -123,14 +124,14 @@ class Verdict(Evaluated):
     count = arguments.positive_integer(count, "count")
     game, result = self.compiled_game, []
     least = 1e-12 * max(map(abs, game.payoff_range))
-    chances, actions = game.to_actions(self.probabilities), np.concatenate(game.actions)
+    probabilities, actions = game.to_actions(self.probabilities), np.concatenate(game.actions)
     firsts = [game.infoset_rows(player).start for player in range(game.num_players)]
     ends = [*self._starts[1:].tolist(), len(actions)]
     for row in np.argsort(-self.gains, kind="stable")[:count].tolist():
       if self.gains[row] > least:
-        part = slice(int(self._starts[row]), ends[row])
-        played = dict(zip(actions[part].tolist(), chances[part].tolist(), strict=True))
-        best = int(actions[part][self._action_values[part].argmax()])
+        here = slice(int(self._starts[row]), ends[row])
+        played = dict(zip(actions[here].tolist(), probabilities[here].tolist(), strict=True))
+        best = int(actions[here][self._action_values[here].argmax()])
         player = int(np.searchsorted(firsts, row, side="right")) - 1
         infostate = game.infostates[player][row - firsts[player]]
         result.append(InfosetGain(float(self.gains[row]), player, infostate, played, best))
@@ -138,7 +139,7 @@ class Verdict(Evaluated):
 
   @functools.cached_property
   def _action_values(self) -> Float64s:
-    """The values u of `gains`, shape (actions,), in order of discovery."""
+    """The counterfactual values u in the formula of `gains`, shape (actions,), in order of discovery."""
     game = self.compiled_game
     values = counterfactual_values.gradients(game, forms.sequence_form(game, self.probabilities))
     counterfactual_values.backward_pass(game, take_best, values)
@@ -146,13 +147,13 @@ class Verdict(Evaluated):
 
   @functools.cached_property
   def _starts(self) -> Int64s:
-    """The first action of each infoset, in order of discovery."""
+    """The index of the first action of each infoset, shape (infosets,), in order of discovery."""
     counts = np.concatenate(self.compiled_game.num_actions)
     result: Int64s = np.cumsum(counts) - counts
     return result
 
   def explore(self, path: str | os.PathLike[str], **options: Any) -> Exploration:
-    """Writes a page to click through the game and the policy; `options` are those of `explore`.
+    """Writes a web page that shows the policy at each history; `options` are arguments of `spiel_cfr.explore`.
 
     Raises:
       ArgumentError: an option is invalid.
@@ -179,7 +180,7 @@ class Verdict(Evaluated):
     ]
     for name, numbers in rows.items():
       if numbers is not None:
-        lines.append(f"{name:26}" + "".join(f"{each:z12.6f}" for each in numbers.tolist()))
+        lines.append(f"{name:26}" + "".join(f"{number:z12.6f}" for number in numbers.tolist()))
     if game.is_two_player_constant_sum:
       value = "" if self.value is None else f"; value of the game {self.value:z.6f} for player 0"
       lines.append(
@@ -194,24 +195,26 @@ class Verdict(Evaluated):
     if worst:
       lines.append("Largest shares of NashConv, by infoset:")
     lines += [
-      f"{each.gain / self.gains.sum():z6.1%} player {each.player} plays the best action, {best}, with probability "
-      f"{each.played[each.best]:z.3g} at {each.infostate!r}"
-      for each, best in zip(worst, self._best_actions(worst), strict=True)
+      f"{infoset.gain / self.gains.sum():z6.1%} player {infoset.player} plays the best action, {best}, with "
+      f"probability {infoset.played[infoset.best]:z.3g} at {infoset.infostate!r}"
+      for infoset, best in zip(worst, self._best_actions(worst), strict=True)
     ]
     return "\n".join(lines)
 
-  def _best_actions(self, places: list[InfosetGain]) -> list[str]:
+  def _best_actions(self, infosets: list[InfosetGain]) -> list[str]:
     """Returns the name of the best action at each infoset; its number if the game has no state of the infoset."""
     game = self.compiled_game
     try:
-      # These forms would have to walk all histories to find a state.
+      # These forms of games would have to walk all histories to find a state.
       if isinstance(game, PublicTreeGame | PrivateMovesGame):
         raise errors.NoStatesError
       names, view = MoveNames(game.game), game.view
     except errors.NoStatesError:
-      return [str(each.best) for each in places]
-    states = [
-      view.first_states([[each.infostate] * (each.player == i) for i in range(game.num_players)])[0]
-      for each in places
-    ]
-    return [names.name(state, each.best) for state, each in zip(states, places, strict=True)]
+      return [str(infoset.best) for infoset in infosets]
+    result = []
+    for infoset in infosets:
+      # One list of infostates for each player, all but one of them empty.
+      infostates: list[list[str]] = [[] for _ in range(game.num_players)]
+      infostates[infoset.player].append(infoset.infostate)
+      result.append(names.name(view.first_states(infostates)[0], infoset.best))
+    return result

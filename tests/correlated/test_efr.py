@@ -137,13 +137,13 @@ def test_blind_counterfactual_deviations_are_cfr():
   )
 
 
-@pytest.mark.parametrize("deviations", correlated.MEASURED)
+@pytest.mark.parametrize("deviations", correlated.MEASURABLE_GAPS)
 def test_minimized_gaps_vanish(deviations):
   """Gaps fall at least as 1 / sqrt(T): 16 times the iterations give a quarter, with a margin."""
   solver = correlated.EFRSolver(load("unequal actions"), deviations)
   # Behavioural deviations have all others in them.
-  all_kinds = tuple(correlated.KINDS)
-  kinds = all_kinds if deviations == "behavioural" else correlated.MEASURED[deviations]
+  all_kinds = tuple(correlated.GAP_KINDS)
+  kinds = all_kinds if deviations == "behavioural" else correlated.MEASURABLE_GAPS[deviations]
   plays = [correlated.EmpiricalPlay(solver.compiled_game, name) for name in ("tips", "behavioural")]
   gaps = []
   for _ in range(2):
@@ -153,7 +153,7 @@ def test_minimized_gaps_vanish(deviations):
       solver.evaluate_and_update_policy()
     gaps.append([plays[kind == "behavioural"].gap(kind).gap for kind in kinds])
     for kind, gap in zip(kinds, gaps[-1], strict=True):
-      if kind in correlated.MEASURED[deviations]:
+      if kind in correlated.MEASURABLE_GAPS[deviations]:
         assert solver.gap(kind).gap == pytest.approx(gap, abs=1e-12)
   assert (np.array(gaps[1]) <= np.array(gaps[0]) / 3 + 1e-9).all(), gaps
 

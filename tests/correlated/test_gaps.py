@@ -77,20 +77,20 @@ def played(game, mixture, deviations="twice informed partial sequence"):
 
 
 @pytest.mark.parametrize("name", GAMES)
-@pytest.mark.parametrize("kind", correlated.KINDS)
+@pytest.mark.parametrize("kind", correlated.GAP_KINDS)
 def test_gaps_equal_the_gain_of_the_best_deviation(name, kind):
   source = GAMES[name]()
   game = spiel_cfr.compile_game(source)
   mixture = mixed(game, 1, 2)
   begins, ends = (
-    words[number] for words, number in zip(WORDS, correlated.KINDS[kind], strict=True)
+    words[number] for words, number in zip(WORDS, correlated.GAP_KINDS[kind], strict=True)
   )
   expected = [
     open_spiel_efr.best_gain(source, mixture, player, begins, ends)
     for player in range(game.num_players)
   ]
   assert max(expected) > 1e-3
-  for deviations, measured in correlated.MEASURED.items():
+  for deviations, measured in correlated.MEASURABLE_GAPS.items():
     if kind in measured:
       found = played(game, mixture, deviations).gap(kind)
       np.testing.assert_allclose(
@@ -205,7 +205,7 @@ def test_mixed_strategies_reveal_more():
 
 
 def test_too_many_pure_strategies_are_refused(monkeypatch):
-  monkeypatch.setattr(normal_form_gap, "_MOST_WEIGHTS", 1 << 10)
+  monkeypatch.setattr(normal_form_gap, "_MOST_PROBABILITIES", 1 << 10)
   game = spiel_cfr.compile_game("leduc_poker")
   solver = spiel_cfr.CFRSolver(game)
   solver.run(10)
@@ -241,7 +241,7 @@ def test_correlation_plans_say_the_same(name):
   for weight, profile in zip(weights, profiles, strict=True):
     strategies = spiel_cfr.policies.from_policy(game, profile)
     own, other = (
-      spiel_cfr.policies.sequence_form(game, strategies)[each.places] for each in pairs.players
+      spiel_cfr.policies.sequence_form(game, strategies)[own.indices] for own in pairs.players
     )
     plan += weight * own[pairs.first] * other[pairs.second]
   for concept, kind in (
@@ -264,7 +264,7 @@ def test_larger_sets_of_deviations_gain_more(name):
   mixture = correlated.MixturePolicy(game, profiles, weights)
   gains = {
     kind: mixture.gap(kind).player_improvements
-    for kind in (*correlated.KINDS, "normal-form", "mixed normal-form")
+    for kind in (*correlated.GAP_KINDS, "normal-form", "mixed normal-form")
   }
   for chain in CHAINS:
     for less, more in itertools.pairwise(chain):

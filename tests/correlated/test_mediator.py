@@ -104,7 +104,7 @@ def test_leaving_gains_nothing(name, concept):
   found = correlated.optimal_equilibrium(game, concept, 1)
   assert found.gains == pytest.approx([0, 0], abs=1e-9)
   for player in (0, 1):
-    value = best_response(game, [(1.0, found.policy._weights)], player, concept)
+    value = best_response(game, [(1.0, found.policy._joint_probabilities)], player, concept)
     assert value == pytest.approx(found.expected_values[player], abs=1e-7)
 
 
@@ -140,7 +140,7 @@ def test_gains_of_mixtures(source):
     gains = policy.gap(kind).player_improvements
     for player in (0, 1):
       # Whether a profile is drawn before the play, or one action after the other as the mediator does.
-      for drawn in (laws, [(1.0, policy._weights)]):
+      for drawn in (laws, [(1.0, policy._joint_probabilities)]):
         value = best_response(game, drawn, player, concept)
         assert gains[player] == pytest.approx(value - expected[player], abs=1e-9)
 
@@ -239,7 +239,8 @@ def test_copies_and_pickles_of_bots_share_a_mediator():
 
 
 @pytest.mark.parametrize(
-  "table", [correlated.DEVIATIONS, correlated.MEASURED, correlated.KINDS, catalogue.SOLVERS]
+  "table",
+  [correlated.DEVIATIONS, correlated.MEASURABLE_GAPS, correlated.GAP_KINDS, catalogue.SOLVERS],
 )
 def test_tables_of_names_can_be_copied_and_not_changed(table):
   for twin in (copy.deepcopy(table), pickle.loads(pickle.dumps(table))):

@@ -1,4 +1,4 @@
-"""Conversion of functions, agents, bots and solvers to policies in behavioral form."""
+"""Conversion of functions, networks, agents, bots and solvers to policies in behavioral form."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -23,48 +23,48 @@ from spiel_cfr.policies.tabular_policy import player_to_move
 
 Observes = Literal["tensors", "strings", "states"]
 Answers = Literal["probabilities", "logits"]
-# (observations, legal actions) -> a number for each action. All have one row an infoset.
+# Function from the observations and legal actions of a batch of infosets to a number for each action.
 BatchFunction: TypeAlias = Callable[[Any, Bools], Any]
-# An argument of `judge`: a policy, a solver, a function of batches; or a list with one of these, an agent or a bot for
-# each player.
-Anything: TypeAlias = Any
-# The largest difference of sums from 1. Networks compute in float32; rows are normalized after the check.
+# A policy in any form that `judge` takes: a policy, a solver, a `BatchFunction`; or a list that contains one of these,
+# an agent or a bot for each player.
+PolicyLike: TypeAlias = Any
+# The largest difference from 1 of a sum of probabilities, which networks compute in float32. Sums are normalized later.
 _TOLERANCE = 1e-4
 
 
-def read_anything(
+def to_behavioral_form(
   compiled: CompiledGame,
-  policy: Anything,
+  policy: PolicyLike,
   observes: Observes = "tensors",
   answers: Answers = "probabilities",
   batch_size: int = 4096,
 ) -> Float64s:
-  """Returns the behavioral form of an argument of `judge`, shape (sequences,); see there for errors."""
+  """Returns a policy in behavioral form, shape (sequences,); see `judge` for arguments and errors."""
   arguments.one_of(observes, "observes", get_args(Observes))
   arguments.one_of(answers, "answers", get_args(Answers))
   batch_size = arguments.positive_integer(batch_size, "batch_size")
   entries = []
   policies = open_spiel.one_per_player(policy, compiled.num_players)
   open_spiel.check_game(compiled, *policies)
-  for player, each in enumerate(policies):
-    if isinstance(each, rl_agent.AbstractAgent | pyspiel.Bot):
-      _check_seat(each, player, is_alone=each is policy)
-    if isinstance(each, rl_agent.AbstractAgent):
+  for player, source in enumerate(policies):
+    if isinstance(source, rl_agent.AbstractAgent | pyspiel.Bot):
+      _check_seat(source, player, is_alone=source is policy)
+    if isinstance(source, rl_agent.AbstractAgent):
       for batch in _batches(compiled, player, "tensors", batch_size):
-        entries.append(_agent_entries(compiled, each, player, batch))
-    elif callable(each) and not isinstance(each, open_spiel_policy.Policy | pyspiel.Policy):
+        entries.append(_agent_entries(compiled, source, player, batch))
+    elif callable(source) and not isinstance(source, open_spiel_policy.Policy | pyspiel.Policy):
       for batch in _batches(compiled, player, observes, batch_size):
-        # Copies, because the function may write to its arguments.
-        answer = each(batch.observations.copy(), batch.mask.copy())
-        rows = _to_distributions(answer, each, batch.name, batch.mask, answers)
+        # The function gets copies, because it may write to its arguments.
+        answer = source(batch.observations.copy(), batch.mask.copy())
+        rows = _to_distributions(answer, source, batch.name, batch.mask, answers)
         entries.append(rows[batch.mask])
     else:
-      entries.append(read_entries(compiled, each, player))
+      entries.append(read_entries(compiled, source, player))
   return from_entries(compiled, np.concatenate(entries))
 
 
 class FunctionPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
-  """OpenSpiel policy of a function of tensors, called state by state, for games too large to be walked."""
+  """OpenSpiel policy that calls a function or network state by state, for games too large to be walked."""
 
   @typed
   def __init__(
@@ -74,7 +74,12 @@ class FunctionPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
     *,
     answers: Answers = "probabilities",
   ) -> None:
-    """Takes a function as in `judge` with `observes="tensors"`.
+    """Makes the policy.
+
+    Args:
+      game: an OpenSpiel game, or its string.
+      function: a function of tensors and legal actions, as `judge` calls it with `observes="tensors"`.
+      answers: the result of the function: "probabilities", or "logits" of a softmax over the legal actions.
 
     Raises:
       ArgumentError: an argument is invalid.
@@ -104,7 +109,13 @@ class FunctionPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
 
 
 def _check_seat(agent: rl_agent.AbstractAgent | pyspiel.Bot, player: int, is_alone: bool) -> None:
-  """Raises PolicyError if an agent or bot has no policy, or is of another player."""
+  """Raises PolicyError if an agent or bot does not provide a policy, or plays as another player.
+
+  Args:
+    agent: the agent or bot.
+    player: the player at whose place in the list it is.
+    is_alone: True if it was given instead of a list.
+  """
   name = type(agent).__name__
   if is_alone:
     raise errors.PolicyError(f"A {name} plays for one player: give a list, one for each player.")
@@ -121,10 +132,10 @@ def _check_seat(agent: rl_agent.AbstractAgent | pyspiel.Bot, player: int, is_alo
 
 
 class _Batch(NamedTuple):
-  """A batch of infosets of a player.
+  """Batch of infosets of a player.
 
   Attributes:
-    names: list of str. The infostates of all the player's infosets.
+    names: list of str. The infostates of all infosets of the player.
     begin: int. The first infoset of the batch.
     observations: float32 (rows, length), or a list of strings or states. The observation of each infoset.
     mask: bool (rows, actions of the game). True for legal actions.
@@ -143,32 +154,32 @@ class _Batch(NamedTuple):
 def _batches(
   compiled: CompiledGame, player: int, observes: Observes, batch_size: int
 ) -> Iterator[_Batch]:
-  """Yields a player's infosets in batches, one in memory at a time, with a progress bar if there are many."""
+  """Yields a player's infosets in batches, of which one is in memory at a time; shows a bar if that takes long."""
   infosets = compiled.infosets[player]
   count, names = len(infosets.num_actions), infosets.infostates
   ends = np.append(0, np.cumsum(infosets.num_actions))
   states = compiled.first_states(player) if observes == "states" else ()
   starts = range(0, count, batch_size)
   for begin in tqdm.tqdm(starts, desc="reading policy", delay=1.0, leave=False, disable=None):
-    part = slice(begin, min(begin + batch_size, count))
-    mask = np.zeros((part.stop - begin, compiled.num_distinct_actions), bool)
-    rows = np.repeat(np.arange(len(mask)), infosets.num_actions[part])
-    mask[rows, infosets.actions[ends[begin] : ends[part.stop]]] = True
-    observations: Any = states[part]
+    in_batch = slice(begin, min(begin + batch_size, count))
+    mask = np.zeros((in_batch.stop - begin, compiled.num_distinct_actions), bool)
+    rows = np.repeat(np.arange(len(mask)), infosets.num_actions[in_batch])
+    mask[rows, infosets.actions[ends[begin] : ends[in_batch.stop]]] = True
+    observations: Any = states[in_batch]
     if observes == "tensors":
-      observations = _tensors(compiled, player, part)
+      observations = _tensors(compiled, player, in_batch)
     elif observes == "strings":
-      observations = names[part]
+      observations = names[in_batch]
     yield _Batch(names, begin, observations, mask)
 
 
 def _tensors(compiled: CompiledGame, player: int, infosets: slice) -> Float32s:
-  """Returns a player's tensors; for simultaneous moves, those of the simultaneous game."""
+  """Returns a player's information state tensors; for simultaneous moves, the tensors of the simultaneous game."""
   tensors = compiled.tensors_of(player, infosets)
   root = compiled.view.new_initial_state()
   if not isinstance(root, pyspiel.TurnBasedSimultaneousState):
     return tensors
-  # The turn-based game puts the player to move before the simultaneous game's tensor.
+  # The turn-based game's tensor is the player to move, followed by the simultaneous game's tensor.
   size = root.simultaneous_game_state().get_game().information_state_tensor_size()
   return tensors[:, -size:]
 
@@ -176,16 +187,16 @@ def _tensors(compiled: CompiledGame, player: int, infosets: slice) -> Float32s:
 def _agent_entries(
   compiled: CompiledGame, agent: rl_agent.AbstractAgent, player: int, batch: _Batch
 ) -> Float64s:
-  """Returns an agent's probabilities of the legal actions of a batch, infoset by infoset."""
+  """Returns an agent's probabilities of all legal actions in a batch, infoset by infoset, shape (actions,)."""
   players, result = range(compiled.num_players), [np.zeros(0)]
-  # Lists, because tabular agents look up the string of a list.
+  # A tensor becomes a list, because tabular agents look up the string of a list.
   for row, tensor in enumerate(batch.observations.tolist()):
     mask = batch.mask[row : row + 1]
     legal = np.flatnonzero(mask).tolist()
     step = rl_environment.TimeStep(
       observations={
-        "info_state": [tensor if each == player else None for each in players],
-        "legal_actions": [legal if each == player else [] for each in players],
+        "info_state": [tensor if other == player else None for other in players],
+        "legal_actions": [legal if other == player else [] for other in players],
         "current_player": player,
         "serialized_state": [],
       },
@@ -202,7 +213,18 @@ def _agent_entries(
 def _to_distributions(
   answer: Any, source: Any, name: Callable[[int], str], mask: Bools, answers: Answers
 ) -> Float64s:
-  """Returns distributions over legal actions, shape (rows, actions); raises PolicyError if the answer has none."""
+  """Returns the distributions over legal actions in the answer of a function or agent, shape (rows, actions).
+
+  Args:
+    answer: the answer.
+    source: the function or agent, for error messages.
+    name: a function from a row to its infostate, for error messages.
+    mask: shape (rows, actions). True for legal actions.
+    answers: "probabilities" or "logits".
+
+  Raises:
+    PolicyError: the answer contains no distributions.
+  """
   rows = _as_array(answer)
   if rows.shape != mask.shape:
     raise errors.PolicyError(
@@ -229,8 +251,8 @@ def _to_distributions(
 
 
 def _as_array(answer: Any) -> Float64s:
-  """Returns an array of NumPy, JAX or PyTorch as float64, without a copy if it is that already."""
-  # PyTorch converts only tensors without gradients, in the computer's memory.
+  """Returns an array of NumPy, JAX or PyTorch as a float64 array of NumPy, which is a copy only if necessary."""
+  # PyTorch converts only tensors that have no gradient and are in the computer's memory.
   for method in ("detach", "cpu"):
     answer = getattr(answer, method, lambda unchanged=answer: unchanged)()
   try:
@@ -241,11 +263,11 @@ def _as_array(answer: Any) -> Float64s:
     ) from error
 
 
-def _check_rows(name: Callable[[int], str], rows: Float64s, is_right: Bools, why: str) -> None:
-  """Raises PolicyError if a row is wrong, and quotes the first."""
-  if not is_right.all():
-    row = int(np.flatnonzero(~is_right)[0])
+def _check_rows(name: Callable[[int], str], rows: Float64s, is_valid: Bools, why: str) -> None:
+  """Raises PolicyError with the first invalid row, if there is one; `why` ends the message."""
+  if not is_valid.all():
+    row = int(np.flatnonzero(~is_valid)[0])
     raise errors.PolicyError(
-      f"At infostate {name(row)!r}, and at {int((~is_right).sum()) - 1:,} others of {len(rows):,}, the answer is "
+      f"At infostate {name(row)!r}, and at {int((~is_valid).sum()) - 1:,} others of {len(rows):,}, the answer is "
       f"{rows[row].tolist()}, {why}"
     )
