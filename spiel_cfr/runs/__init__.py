@@ -1,4 +1,4 @@
-"""Long runs: stopping rules, evaluations, traces, checkpoints, sweeps and executors."""
+"""Long runs and many runs: stopping rules, evaluations, traces, checkpoints, sweeps and executors."""
 
 from spiel_cfr.games.compiled.sharded_game import shard
 from spiel_cfr.runs.checkpoint_folder import Checkpoints

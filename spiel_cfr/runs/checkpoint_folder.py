@@ -1,4 +1,4 @@
-"""Folder with the latest checkpoints of a run."""
+"""Checkpoints of a run: a folder with the newest ones, and the schedule on which they are saved."""
 
 import contextlib
 import dataclasses
@@ -28,9 +28,9 @@ class Checkpoints:
       run(solver, 1_000_000, checkpoints=checkpoints)
 
   Attributes:
-    folder: path. The folder; each run needs its own.
-    every: int or schedule. The number of iterations between checkpoints. A run also saves one when it stops.
-    keep: int. The number of checkpoints that are kept: the newest ones.
+    folder: path. The folder. Different runs need different folders.
+    every: int or schedule. The number of iterations between checkpoints. A run also saves a checkpoint when it stops.
+    keep: int. The number of newest checkpoints to keep.
 
   Raises:
     ArgumentError: `folder` is no path, `keep` is not a positive integer, or `every` is neither that nor a schedule.
@@ -48,17 +48,17 @@ class Checkpoints:
 
   @property
   def schedule(self) -> NextDue:
-    """Schedule of the checkpoints."""
+    """The schedule of the checkpoints."""
     return self.every if callable(self.every) else Every(self.every)
 
   def paths(self) -> list[pathlib.Path]:
     """Returns the checkpoints in the folder, newest first."""
-    found = pathlib.Path(self.folder).glob("iteration-*.npz")
-    return sorted((path for path in found if _NAME.fullmatch(path.name)), key=_iteration)[::-1]
+    paths = pathlib.Path(self.folder).glob("iteration-*.npz")
+    return sorted((path for path in paths if _NAME.fullmatch(path.name)), key=_iteration)[::-1]
 
   @typed
   def check(self, solver: Solver) -> None:
-    """Checks that the solver can be saved to this folder. `run` does so before it begins.
+    """Checks that a solver can be saved to the folder. `run` calls it before the first iteration.
 
     Raises:
       ArgumentError: an argument of the solver's constructor can't be written as JSON.
@@ -82,34 +82,34 @@ class Checkpoints:
 
   @typed
   def save(self, solver: Solver) -> pathlib.Path:
-    """Adds a checkpoint, and removes the oldest ones beyond `keep`. Only one run may use the folder.
+    """Saves a checkpoint, and removes the oldest ones beyond `keep`. Only one run may use the folder.
 
     Raises:
       ArgumentError: an argument of the solver's constructor can't be written as JSON.
-      OSError: the file can't be written; no older file is removed.
+      OSError: the file can't be written; then no older file is removed.
     """
     folder = pathlib.Path(self.folder)
     path = folder / f"iteration-{solver.iteration:012}.npz"
     files.make_folder(folder)
     solver.save(path)
-    # Temporary files of processes that were killed while they wrote.
+    # Processes that were killed while they wrote have left temporary files.
     leftovers = folder.glob(f"iteration-*{files.TEMPORARY}")
-    for old in [*self.paths()[self.keep :], *leftovers]:
-      if old != path:
-        old.unlink(missing_ok=True)
+    for old_path in [*self.paths()[self.keep :], *leftovers]:
+      if old_path != path:
+        old_path.unlink(missing_ok=True)
     return path
 
   @typed
   def resume(self, solver: Solver) -> pathlib.Path | None:
-    """Restores the newest checkpoint, if there is one.
+    """Restores a solver from the newest checkpoint, if there is one.
 
-    Damaged files are skipped with a warning, and renamed once an older file has been restored.
+    Damaged files are skipped with a warning. Once an older file has been restored, they are renamed.
 
     Returns:
-      The file that was read, or None if the folder has no checkpoints.
+      The restored file; None if the folder has no checkpoints.
 
     Raises:
-      CheckpointMismatchError: the checkpoints are of another game, another solver or other arguments.
+      CheckpointMismatchError: the checkpoint is of another game, another solver or other arguments.
       FileFormatError: a file is no checkpoint or has a newer format, or all files are damaged.
     """
     damaged: dict[pathlib.Path, errors.DamagedFileError] = {}

@@ -1,7 +1,7 @@
-"""Lock on a folder: only one run may write to it at a time.
+"""Lock on a folder, so that only one run writes to it at a time.
 
-The operating system releases the lock when the process ends, even if it is killed. The lock file remains, and names the
-last holder.
+The operating system releases the lock when the process ends, even if it is killed. The lock file remains, and contains
+the process that held the lock last.
 """
 
 import contextlib
@@ -16,7 +16,13 @@ from spiel_cfr._util import arguments, files
 
 @contextlib.contextmanager
 def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
-  """Holds the lock on a folder, which is made if it is missing; raises FolderInUseError if another run holds it."""
+  """Holds the lock on a folder during the context. Makes the folder if it is missing.
+
+  Raises:
+    FolderInUseError: another run holds the lock.
+    ArgumentError: `folder` is no path.
+    OSError: the folder can't be made.
+  """
   folder = arguments.path(folder, "folder")
   files.make_folder(folder)
   with open(folder / "lock", "a+") as file:

@@ -1,4 +1,4 @@
-"""Mean of several policies of a game."""
+"""Mean of several policies of a game, for example of runs of a sampling solver with different seeds."""
 
 from collections.abc import Iterable
 
@@ -14,19 +14,20 @@ from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy
 
 @typed
 def merge(game: AnyGame, policies: Iterable[AnyPolicy]) -> CompiledTabularPolicy:
-  """Returns the mean of policies in sequence form: each player draws one at the start, independently, and plays it.
+  """Returns the mean of policies in sequence form.
 
-      x(s) = mean over k of x_k(s)    in sequence form, for each player
+      x(s) = mean over k of x_k(s)    for each sequence s of each player
 
-  In two-player constant-sum games, exploitability is convex in the sequence form. The exploitability of the mean is
-  then at most the mean exploitability. Use: merge runs of a sampling solver with different seeds, one a core.
+  To play it, each player independently draws one of the policies before the game. In two-player constant-sum games,
+  exploitability is convex in the sequence form, so that of the mean is at most the mean of the exploitabilities. Use it
+  to merge runs of a sampling solver with different seeds, for example one run for each core.
 
   Args:
     game: a compiled game, or an argument of `compile_game`.
-    policies: at least one policy that `policies.from_policy` reads. Repeated policies count repeatedly.
+    policies: policies that `policies.from_policy` reads, at least one. Repeated policies count repeatedly.
 
   Returns:
-    OpenSpiel's Python class, uniform at infosets that no policy reaches.
+    An OpenSpiel policy in Python, uniform at infosets that no policy reaches.
 
   Raises:
     ArgumentError: there are no policies.

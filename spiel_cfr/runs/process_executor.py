@@ -1,7 +1,7 @@
-"""Executor of processes on this machine: if a process is killed, only its own call is tried again.
+"""Executor of processes on this machine: if a process is killed, only the call in that process is tried again.
 
 In a `concurrent.futures.ProcessPoolExecutor`, the death of one process ends all calls, and the call at fault is
-unknown. Here each process is a pool of its own.
+unknown. Therefore each process here is a pool of one process.
 """
 
 import concurrent.futures
@@ -17,16 +17,16 @@ from typing import Any
 from spiel_cfr._util import arguments
 from spiel_cfr._util.doors import typed
 
-# The most attempts at a call whose process dies.
+# The number of attempts at a call if its process dies.
 ATTEMPTS = 3
-# In a process of the executor, the call that it is at.
+# In a process of the executor: the function that it is calling, or nothing.
 _calls: list[Callable[..., Any]] = []
 
 
 class ProcessExecutor(concurrent.futures.ThreadPoolExecutor):
-  """Executor of new Python processes. They end when this process ends, even if it is killed.
+  """Executor of new Python processes, which end when this process ends, even if it is killed.
 
-  Functions, arguments and results are pickled. If a process dies, its call is tried in another one; after three
+  Functions, arguments and results are pickled. If a process dies, its call is tried in another process. After three
   attempts, the future raises `BrokenProcessPool`.
   """
 
@@ -35,7 +35,7 @@ class ProcessExecutor(concurrent.futures.ThreadPoolExecutor):
     """Makes the executor; processes start with the first calls.
 
     Args:
-      workers: the number of processes; None for one a core.
+      workers: the number of processes; None for one process for each core.
 
     Raises:
       ArgumentError: `workers` is not an integer from 1 to 1,000.
@@ -51,13 +51,13 @@ class ProcessExecutor(concurrent.futures.ThreadPoolExecutor):
     return super().submit(self._call, fn, args, kwargs)
 
   def _call(self, function: Callable[..., Any], args: Any, kwargs: Any, attempt: int = 1) -> Any:
-    """Calls a function in the process of this thread."""
+    """Calls a function in the process that belongs to the present thread."""
     if getattr(self._thread, "pool", None) is None:
       context = multiprocessing.get_context("spawn")
-      self._thread.pool = concurrent.futures.ProcessPoolExecutor(1, context, _begin)
+      self._thread.pool = concurrent.futures.ProcessPoolExecutor(1, context, _set_up_process)
       self._pools.append(self._thread.pool)
     try:
-      return self._thread.pool.submit(_work, function, args, kwargs).result()
+      return self._thread.pool.submit(_call_in_process, function, args, kwargs).result()
     except BrokenProcessPool:
       self._thread.pool = None
       if attempt == ATTEMPTS:
@@ -70,14 +70,14 @@ class ProcessExecutor(concurrent.futures.ThreadPoolExecutor):
       pool.shutdown(wait, cancel_futures=cancel_futures)
 
 
-def _begin() -> None:
-  """Makes a new process ignore the terminal's Ctrl-C, which is meant for its parent, and end with its parent."""
+def _set_up_process() -> None:
+  """Detaches a new process from Ctrl-C in the terminal, which is for its parent, and lets it end with its parent."""
   os.setpgrp()
   signal.signal(signal.SIGINT, _interrupt)
   threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
-def _work(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def _call_in_process(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
   """Calls a function in a process of the executor."""
   _calls.append(function)
   try:
@@ -87,7 +87,7 @@ def _work(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-  """Raises KeyboardInterrupt in a call; ends a process that waits for one, which would print a traceback."""
+  """Raises KeyboardInterrupt in a call. Ends a process without a call, which would only print a traceback."""
   if not _calls:
     os._exit(1)
   raise KeyboardInterrupt

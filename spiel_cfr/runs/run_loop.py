@@ -1,4 +1,4 @@
-"""Loop that runs a solver until a stopping rule applies, with evaluations and checkpoints on a schedule."""
+"""Run of a solver until a stopping rule applies, with evaluations and checkpoints on a schedule."""
 
 import contextlib
 import copy
@@ -21,7 +21,7 @@ from spiel_cfr.runs.run_progress import Progress
 from spiel_cfr.runs.run_schedules import NextDue, Powers, next_due
 from spiel_cfr.runs.trace import Row, Trace
 
-# The most iterations of a run that only time or Ctrl-C ends.
+# The number of iterations of a run that only time or Ctrl-C ends.
 _MOST = (1 << 63) - 1
 
 StopReason = Literal["iterations", "target", "seconds", "interrupt", "stop_when"]
@@ -33,9 +33,9 @@ class RunResult:
 
   Attributes:
     reason: "iterations", "target", "seconds", "stop_when" or, after Ctrl-C, "interrupt". The rule that stopped the run.
-    rows: list of `Row`. The evaluations; the last one is of the solver's final policy.
-    best_policy: `CompiledTabularPolicy`. The best evaluated policy of a lossy abstraction, where policies do not
-      improve steadily; None for other games.
+    rows: list of `Row`. The evaluations. The last one is of the solver's final policy.
+    best_policy: `CompiledTabularPolicy`. The best evaluated policy of a lossy abstraction, because policies of those do
+      not improve steadily; None for other games.
   """
 
   reason: StopReason
@@ -62,7 +62,7 @@ class RunResult:
 
 @dataclasses.dataclass(frozen=True)
 class StoppingRules:
-  """Stopping rules of a run, which ends when the first one applies.
+  """Stopping rules of a run. The run ends when the first rule applies.
 
   Attributes:
     iterations: int. The iteration at which the run stops; None for no limit.
@@ -94,7 +94,7 @@ class StoppingRules:
 
   @property
   def target(self) -> float:
-    """NashConv at which the run stops: the larger of both targets; -inf without a target."""
+    """The NashConv at which the run stops, the larger of both targets; -inf without a target."""
     nash_conv, exploitability = self.target_nash_conv, self.target_exploitability
     targets = nash_conv, None if exploitability is None else 2 * exploitability
     return max((target for target in targets if target is not None), default=-math.inf)
@@ -114,32 +114,33 @@ def run(
   checkpoints: Checkpoints | None = None,
   progress: bool = True,
 ) -> RunResult:
-  """Runs a solver until iteration `iterations` in total, another stopping rule, or Ctrl-C.
+  """Runs a solver until a total number of iterations, another stopping rule, or Ctrl-C.
 
-  `iterations` counts from the solver's first iteration: `run(solver, 5)` only evaluates a solver that has done 20;
-  `solver.run(5)` runs five more. The solver's policies are usable however the run ends.
+  `iterations` counts from the solver's first iteration. If the solver has done 20 iterations, `run(solver, 5)` only
+  evaluates it, whereas `solver.run(5)` runs five more. The solver's policies are usable however the run ends.
 
       result = run(CFRPlusSolver("leduc_poker"), 10_000, target_exploitability=1e-4)
       print(result.reason, result.last.exploitability)
 
-  The policy is evaluated on a schedule, at every checkpoint and at the end. `Row.solver_seconds` does not count
+  The run evaluates the policy on a schedule, at every checkpoint and at the end. `Row.solver_seconds` does not include
   evaluations.
 
   Args:
-    solver: any solver. It continues from its current iteration.
-    iterations: the run stops when the solver's total number of iterations, earlier runs included, reaches this.
+    solver: any solver. It continues from its present iteration.
+    iterations: the run stops when the solver's total number of iterations, including earlier runs, reaches this.
     target_nash_conv: the run stops at an evaluation with NashConv of at most this.
     target_exploitability: the run stops at an evaluation with exploitability of at most this.
-    seconds: the run stops after this wall-clock time, evaluations included, to within a tenth of a second or one
+    seconds: the run stops after this wall-clock time, including evaluations, to within a tenth of a second or one
       iteration; infinity for a run that Ctrl-C ends.
-    stop_when: an additional rule: a function of all evaluations so far, called after each.
+    stop_when: an additional rule: a function that takes the list of all evaluations so far, after each evaluation, and
+      returns True to stop the run.
     evaluate_at: the schedule of evaluations: `Every(n)`, `Powers(base)`, or another function from an iteration to the
-      next one that is due; infinity for never.
-    evaluate_current: True also evaluates the current strategy, the last iterate: `Row.current_nash_conv`.
+      next due iteration; infinity for never.
+    evaluate_current: True to evaluate the current strategy, the last iterate, too: `Row.current_nash_conv`.
     traces: receivers of evaluations, such as `TraceFile`. They are closed when the run ends or fails.
     checkpoints: the folder and schedule of checkpoints. The run also saves one when it stops.
-    progress: True prints progress to standard error: a changing line on a terminal; otherwise the first and the last
-      evaluation, and at most one every five seconds between them.
+    progress: True to print progress to standard error: a changing line on a terminal; otherwise the first and the last
+      evaluation, and between them at most one evaluation every five seconds.
 
   Raises:
     ArgumentError: there is no stopping rule, or an argument is invalid.
@@ -161,82 +162,162 @@ def run(
     evaluate.check_two_player_constant_sum(solver.compiled_game)
   bar = Progress(rules.iterations) if progress else None
   listeners: list[Trace] = [*traces, *([bar] if bar else [])]
-  solver_seconds = evaluation_seconds = 0.0
-  rows: list[Row] = []
-  best_policy: CompiledTabularPolicy | None = None
-  slices = Slices()
-  reason: StopReason | None = None
   with contextlib.ExitStack() as stack:
     if checkpoints:
       stack.enter_context(locked(checkpoints.folder))
       checkpoints.check(solver)
     solver.prepare()
     interrupt = stack.enter_context(DeferredInterrupt(swallow=True))
-    for listener in listeners:
-      stack.callback(listener.close)
-      last = listener.start(solver)
-      if last is not None:
-        solver_seconds = max(solver_seconds, last.solver_seconds)
-        evaluation_seconds = max(evaluation_seconds, last.evaluation_seconds)
-    start = time.perf_counter()
-
-    def out_of_time() -> bool:
-      return seconds is not None and time.perf_counter() - start >= seconds
-
+    evaluations = _Evaluations(solver, listeners, evaluate_current, stack)
+    loop = _IterationLoop(solver, rules.seconds, interrupt, bar)
+    reason: StopReason | None = None
     while reason is None:
       now = int(solver.iteration)
-      due = next_due(evaluate_at, now, "evaluate_at")
+      evaluation_due = next_due(evaluate_at, now, "evaluate_at")
       checkpoint_due = next_due(checkpoints.schedule, now, "every") if checkpoints else math.inf
-      end = min(due, checkpoint_due, rules.iterations or math.inf)
-      if math.isinf(end) and seconds is None:
+      due = min(evaluation_due, checkpoint_due, rules.iterations or math.inf)
+      if math.isinf(due) and seconds is None:
         raise errors.ArgumentError(
           f"After iteration {now} evaluate_at is never due again, so the run would never stop. Give iterations or "
           "seconds."
         )
-      for count in slices(_MOST if math.isinf(end) else max(0, int(end) - now)):
-        if interrupt.requested or out_of_time():
-          break
-        begin = time.perf_counter()
-        solver.run(count)
-        solver_seconds += time.perf_counter() - begin
-        if bar:
-          bar.update(int(solver.iteration))
-      if interrupt.requested:
-        reason = "interrupt"
-      elif rules.iterations is not None and solver.iteration >= rules.iterations:
-        reason = "iterations"
-      elif out_of_time():
-        reason = "seconds"
-
-      if not rows or rows[-1].iteration != solver.iteration:
-        row = _evaluate(solver, solver_seconds, evaluation_seconds, evaluate_current)
-        evaluation_seconds = row.evaluation_seconds
-        rows.append(row)
-        for listener in listeners:
-          listener.write(row)
-        if not solver.compiled_game.is_exact and row.nash_conv <= min(
-          each.nash_conv for each in rows
-        ):
-          best_policy = copy.copy(solver.average_policy())
-        if row.nash_conv <= rules.target:
+      evaluations.solver_seconds += loop.run_until(due)
+      reason = loop.reason_to_stop(rules.iterations)
+      if evaluations.add_if_new():
+        if evaluations.rows[-1].nash_conv <= rules.target:
           reason = "target"
-        elif reason is None and stop_when is not None and stop_when(rows):
+        elif reason is None and stop_when is not None and stop_when(evaluations.rows):
           reason = "stop_when"
       if checkpoints and (reason is not None or solver.iteration == checkpoint_due):
         checkpoints.save(solver)
-  return RunResult(reason, rows, best_policy)
+  return RunResult(reason, evaluations.rows, evaluations.best_policy)
+
+
+class _IterationLoop:
+  """Iterations of a run up to a due iteration, a time limit or Ctrl-C."""
+
+  def __init__(
+    self,
+    solver: Solver,
+    seconds: float | None,
+    interrupt: DeferredInterrupt,
+    bar: Progress | None,
+  ) -> None:
+    """Starts the time of the run.
+
+    Args:
+      solver: the solver.
+      seconds: the wall-clock time of the run; None for no limit.
+      interrupt: the context in which the run's iterations are done.
+      bar: the progress to update; None for no progress.
+    """
+    self._solver, self._seconds, self._interrupt, self._bar = solver, seconds, interrupt, bar
+    self._slices = Slices()
+    self._start = time.perf_counter()
+
+  def _is_out_of_time(self) -> bool:
+    return self._seconds is not None and time.perf_counter() - self._start >= self._seconds
+
+  def run_until(self, due: float) -> float:
+    """Runs until iteration `due`, or until time is up or Ctrl-C was pressed; returns the seconds in the solver."""
+    solver_seconds = 0.0
+    count = _MOST if math.isinf(due) else max(0, int(due) - int(self._solver.iteration))
+    for iterations in self._slices(count):
+      if self._interrupt.requested or self._is_out_of_time():
+        break
+      begin = time.perf_counter()
+      self._solver.run(iterations)
+      solver_seconds += time.perf_counter() - begin
+      if self._bar:
+        self._bar.update(int(self._solver.iteration))
+    return solver_seconds
+
+  def reason_to_stop(self, most_iterations: int | None) -> StopReason | None:
+    """Returns the reason to stop that needs no evaluation; None if there is none."""
+    if self._interrupt.requested:
+      return "interrupt"
+    if most_iterations is not None and self._solver.iteration >= most_iterations:
+      return "iterations"
+    return "seconds" if self._is_out_of_time() else None
+
+
+class _Evaluations:
+  """Evaluations of a run, which are sent to its listeners.
+
+  Attributes:
+    rows: list of `Row`. The evaluations so far.
+    solver_seconds: float. The solver's time, including earlier runs in the listeners' traces.
+    best_policy: `CompiledTabularPolicy`. The best evaluated policy of a lossy abstraction; None for other games.
+  """
+
+  def __init__(
+    self,
+    solver: Solver,
+    listeners: Sequence[Trace],
+    evaluate_current: bool,
+    stack: contextlib.ExitStack,
+  ) -> None:
+    """Starts the listeners, which `stack` closes."""
+    self._solver, self._listeners, self._evaluate_current = solver, listeners, evaluate_current
+    self.rows: list[Row] = []
+    self.best_policy: CompiledTabularPolicy | None = None
+    self.solver_seconds = self._evaluation_seconds = 0.0
+    for listener in listeners:
+      stack.callback(listener.close)
+      last = listener.start(solver)
+      if last is not None:
+        self.solver_seconds = max(self.solver_seconds, last.solver_seconds)
+        self._evaluation_seconds = max(self._evaluation_seconds, last.evaluation_seconds)
+
+  def add_if_new(self) -> bool:
+    """Evaluates the solver; returns False if this iteration has been evaluated already."""
+    if self.rows and self.rows[-1].iteration == self._solver.iteration:
+      return False
+    row = self._evaluate()
+    self._evaluation_seconds = row.evaluation_seconds
+    self.rows.append(row)
+    for listener in self._listeners:
+      listener.write(row)
+    is_best = row.nash_conv <= min(earlier.nash_conv for earlier in self.rows)
+    if is_best and not self._solver.compiled_game.is_exact:
+      self.best_policy = copy.copy(self._solver.average_policy())
+    return True
+
+  def _evaluate(self) -> Row:
+    begin, solver = time.perf_counter(), self._solver
+    nash_conv, game = solver.nash_conv(), solver.compiled_game
+    current_nash_conv = (
+      evaluate.original_nash_conv(game, solver.current_sequence_form())
+      if self._evaluate_current
+      else None
+    )
+    return Row(
+      # A plain integer: `iteration` of Monte Carlo solvers is callable, and refers to the solver.
+      int(solver.iteration),
+      self.solver_seconds,
+      self._evaluation_seconds + time.perf_counter() - begin,
+      solver.nodes_touched,
+      nash_conv,
+      nash_conv / 2 if game.is_two_player_constant_sum else None,
+      current_nash_conv,
+      solver.trace_columns(),
+    )
 
 
 def _check_arguments(solver: Any, traces: Any, checkpoints: Any) -> list[Trace]:
-  """Returns the traces as a list; raises ArgumentError for arguments of wrong types."""
+  """Returns the traces as a list.
+
+  Raises:
+    ArgumentError: an argument has a wrong type.
+  """
   shortened = arguments.shortened
   if not isinstance(solver, Solver):
     raise errors.ArgumentError(
       f"run takes a solver, such as CFRPlusSolver(game), not {shortened(solver)}; solve takes a game."
     )
-  is_series = isinstance(traces, Iterable) and getattr(traces, "ndim", 1) != 0
-  listed = list(traces) if is_series else None
-  if listed is None or not all(isinstance(trace, Trace) for trace in listed):
+  is_iterable = isinstance(traces, Iterable) and getattr(traces, "ndim", 1) != 0
+  result = list(traces) if is_iterable else None
+  if result is None or not all(isinstance(trace, Trace) for trace in result):
     raise errors.ArgumentError(
       f"traces must be a list of traces, such as [runs.TraceFile('trace.csv')], not {shortened(traces)}."
     )
@@ -244,26 +325,4 @@ def _check_arguments(solver: Any, traces: Any, checkpoints: Any) -> list[Trace]:
     raise errors.ArgumentError(
       f"checkpoints must be such as Checkpoints('folder', every=1_000), not {shortened(checkpoints)}."
     )
-  return listed
-
-
-def _evaluate(
-  solver: Solver, solver_seconds: float, evaluation_seconds: float, evaluate_current: bool
-) -> Row:
-  """Returns an evaluation of the solver, given the times of the solver and of earlier evaluations."""
-  begin = time.perf_counter()
-  nash_conv, game = solver.nash_conv(), solver.compiled_game
-  current = (
-    evaluate.original_nash_conv(game, solver.current_sequence_form()) if evaluate_current else None
-  )
-  return Row(
-    # A plain integer: `iteration` of Monte Carlo solvers is callable, and refers to the solver.
-    int(solver.iteration),
-    solver_seconds,
-    evaluation_seconds + time.perf_counter() - begin,
-    solver.nodes_touched,
-    nash_conv,
-    nash_conv / 2 if game.is_two_player_constant_sum else None,
-    current,
-    solver.trace_columns(),
-  )
+  return result

@@ -1,7 +1,6 @@
-"""Schedules: the iterations at which evaluations or checkpoints are due.
+"""Schedules of evaluations and checkpoints: functions from an iteration to the next due iteration after it.
 
-A schedule is any function from an iteration, 0 or more, to the next due iteration after it. Since it depends on the
-iteration only, a resumed run keeps the schedule of an uninterrupted one.
+A schedule depends only on the iteration, so a resumed run keeps the schedule of an uninterrupted run.
 """
 
 import dataclasses
@@ -13,21 +12,30 @@ from typing import Any, TypeAlias
 from spiel_cfr import errors
 from spiel_cfr._util.arguments import integer, positive_integer, real_number, shortened
 
-# Infinity means never again.
+# A schedule takes an iteration from 0 on. It returns infinity if no later iteration is due.
 NextDue: TypeAlias = Callable[[int], float]
 
 
 def next_due(schedule: NextDue, iteration: int, name: str) -> float:
-  """Returns the next due iteration, an integer or infinity; raises ArgumentError if it is not later."""
+  """Returns the next due iteration of a schedule: a whole number, or infinity.
+
+  Args:
+    schedule: the schedule.
+    iteration: the present iteration.
+    name: the name of the schedule in error messages.
+
+  Raises:
+    ArgumentError: `schedule` is not a function, or returns no later iteration.
+  """
   if not callable(schedule):
     raise errors.ArgumentError(
       f"{name} must be Every(n), Powers(base) or a function of an iteration, not {shortened(schedule)}."
     )
-  answer: Any = schedule(iteration)
-  due = real_number(answer, f"{name}({iteration})")
+  returned: Any = schedule(iteration)
+  due = real_number(returned, f"{name}({iteration})")
   if due <= iteration:
     raise errors.ArgumentError(
-      f"{name}({iteration}) is {shortened(answer)}; it must return a later iteration."
+      f"{name}({iteration}) is {shortened(returned)}; it must return a later iteration."
     )
   return due if math.isinf(due) else math.ceil(due)
 
@@ -37,7 +45,7 @@ class Every:
   """Schedule of all multiples of a number of iterations.
 
   Attributes:
-    iterations: int. The number of iterations.
+    iterations: int. The number of iterations between two due iterations.
 
   Raises:
     ArgumentError: `iterations` is not a positive integer.
@@ -56,10 +64,10 @@ class Every:
 
 @dataclasses.dataclass(frozen=True)
 class Powers:
-  """Schedule of the powers of a number, rounded up: evenly spaced on the logarithmic axis of a convergence plot.
+  """Schedule of the powers of a number, rounded up. They are evenly spaced on the logarithmic axis of a plot.
 
   Attributes:
-    base: float. The number.
+    base: float. The number whose powers are due.
 
   Raises:
     ArgumentError: `base` is not a finite number above 1.
@@ -72,7 +80,7 @@ class Powers:
       raise errors.ArgumentError(f"The base of Powers must be above 1, not {self.base!r}.")
 
   def __call__(self, iteration: int) -> float:
-    """Returns the next power after `iteration`; infinity if floating-point numbers can't represent it."""
+    """Returns the next power after `iteration`; infinity if no floating-point number can represent it."""
     iteration = integer(iteration, "iteration", 0)
     growth = self.base - 1
     if iteration * growth < 1:

@@ -1,4 +1,7 @@
-"""Sweep: runs of all combinations of games, solvers and arguments, on any executor. Finished runs are not repeated."""
+"""Sweep: runs of all combinations of games, solvers and arguments, on any executor.
+
+A sweep continues where an earlier call was interrupted, and does not repeat finished runs.
+"""
 
 import concurrent.futures
 import contextlib
@@ -46,9 +49,9 @@ class SweepTable:
   """Results of `sweep`, which are also in `table.csv` in its folder.
 
   Attributes:
-    columns: tuple of str. The names of the columns: the varied arguments, the last evaluation's values as in `Row`, the
-      `reason` why the run stopped ("error" if it failed), the `error`, and the `folder` of the run.
-    rows: list of dictionaries. Column -> value for each run, in the order of the grid.
+    columns: tuple of str. The names of the columns: the varied arguments, the values of the last evaluation as in
+      `Row`, the `reason` why the run stopped ("error" if it failed), the `error`, and the `folder` of the run.
+    rows: list of dictionaries. For each run, in the order of the grid: column -> value.
   """
 
   columns: tuple[str, ...]
@@ -56,11 +59,11 @@ class SweepTable:
 
   @property
   def failed(self) -> Sequence[Mapping[str, Any]]:
-    """Rows of the runs that failed."""
+    """The rows of runs that failed."""
     return [row for row in self.rows if row["error"]]
 
   def trace(self, row: Mapping[str, Any]) -> TraceContents:
-    """Returns all evaluations of a row's run.
+    """Returns all evaluations of the run of a row.
 
     Raises:
       FileFormatError: the trace is damaged.
@@ -69,14 +72,14 @@ class SweepTable:
     return read_trace(pathlib.Path(row["folder"]) / sweep_cells.TRACE)
 
   def solver(self, row: Mapping[str, Any], game: Any) -> Solver:
-    """Returns the solver of a row in its state at the end of the run.
+    """Returns the solver of a row, in its state at the end of the run.
 
     Args:
       row: one of `rows`.
       game: the row's game: compiled, or an argument of `compile_game`.
 
     Raises:
-      ArgumentError: the row's run has no checkpoint.
+      ArgumentError: the run has no checkpoint.
       CheckpointMismatchError: the checkpoint is of another game.
       FileFormatError: the checkpoint is damaged.
     """
@@ -107,7 +110,7 @@ def sweep(
   executor: concurrent.futures.Executor | None = None,
   progress: bool = True,
 ) -> SweepTable:
-  """Runs all combinations of a grid. Each run continues from where an earlier sweep has left it.
+  """Runs all combinations of a grid; a run continues where an earlier sweep left it.
 
       table = sweep(
         {"game": ["kuhn_poker", "leduc_poker"], "solver": ["dcfr", "pdcfr+"], "gamma": [2, 4]},
@@ -115,28 +118,31 @@ def sweep(
         iterations=10_000,
       )
 
-  Each run has a folder, named by a hash of the game, the solver with all arguments, and the rules. The folder has a
-  trace, checkpoints and, once the run is finished, a result. So the same call continues a sweep that was interrupted or
-  killed, and adds the runs of an extended grid. A run that fails becomes a row with its error; the others go on.
+  A run has a folder, named by a hash of the game, the solver with all arguments, and the rules. The folder contains a
+  trace, checkpoints and, once the run is finished, a result. The same call therefore continues a sweep that was
+  interrupted or killed. With an extended grid, it adds the new runs. A run that fails becomes a row with its error, and
+  the others go on.
 
   Games are compiled once. If a process is killed, its run loses the work since the last checkpoint.
 
   Args:
     grid: name -> list of values. Names are "game" (values: arguments of `compile_game`), "solver" (values: names in
-      `catalogue.SOLVERS`, or classes), and arguments of the solvers' constructors. A sequence of grids is their union.
+      `catalogue.SOLVERS`, or classes), and arguments of the solvers' constructors. A sequence of grids stands for
+      their union.
     folder: the folder of the sweep, which all participating machines must see.
     iterations: see `run`.
     target_nash_conv: see `run`.
     target_exploitability: see `run`.
-    seconds: the most time for each run. Solvers with a horizon also need `iterations`.
+    seconds: the time limit of each run. Solvers with a horizon also need `iterations`.
     evaluate_at: the schedule of evaluations: `Every(n)`, `Powers(base)` or a function of a module.
     checkpoint_every: the number of iterations between checkpoints, or a schedule; None for ten checkpoints.
-    executor: any `concurrent.futures.Executor` that pickles its calls, such as `RayExecutor`. None starts one process a
-      core; programs must then guard their main part by `if __name__ == "__main__":`, as for all of Python's processes.
-    progress: True shows the number of finished runs on standard error.
+    executor: any `concurrent.futures.Executor` that pickles its calls, such as `RayExecutor`. None starts one
+      process for each core. Programs must then guard their main part by `if __name__ == "__main__":`, as always with
+      processes of Python.
+    progress: True to show the number of finished runs on standard error.
 
   Returns:
-    A table with one row a combination.
+    A table with one row for each combination.
 
   Raises:
     ArgumentError: the grid has no game or no solver, a rule is invalid, or `folder` is no path.
@@ -162,10 +168,10 @@ def sweep(
   varied = {name: None for combination in combinations for name in combination}
   with locked(folder):
     try:
-      rows, waiting = _prepare(combinations, rules, evaluate_at, checkpoint_every, folder)
+      rows, unfinished = _prepare(combinations, rules, evaluate_at, checkpoint_every, folder)
       table = SweepTable((*varied, *sweep_cells.RESULTS, "folder"), rows)
       try:
-        _run(waiting, rows, executor, progress)
+        _run(unfinished, rows, executor, progress)
       finally:
         _write_table(table, folder / _TABLE)
     finally:
@@ -183,7 +189,11 @@ def _write_table(table: SweepTable, path: pathlib.Path) -> None:
 
 
 def _combinations(grid: Grid | Sequence[Grid]) -> Iterator[dict[str, Any]]:
-  """Yields the arguments of each run, by name."""
+  """Yields the combinations of a grid, or of several: for each run, name -> value.
+
+  Raises:
+    ArgumentError: the grid has another form.
+  """
   grids = [grid] if isinstance(grid, Mapping) else grid
   if not isinstance(grids, Sequence) or not grids:
     raise errors.ArgumentError(
@@ -211,49 +221,53 @@ def _prepare(
   checkpoint_every: NextDue,
   folder: pathlib.Path,
 ) -> tuple[list[dict[str, Any]], list[Cell]]:
-  """Returns one row a combination, with its result if it is finished or can't be run, and the cells of the others."""
+  """Returns one row for each combination, and the cells of unfinished runs.
+
+  The row of a finished run, or of one that can't be run, has its result.
+  """
   # Combinations by game: each game is compiled once, and released after its combinations.
   games: dict[Any, list[int]] = {}
   for index, combination in enumerate(combinations):
     game = combination["game"]
     games.setdefault(game if isinstance(game, str) else id(game), []).append(index)
   rows: list[dict[str, Any]] = [{} for _ in combinations]
-  waiting: dict[str, Cell] = {}
+  unfinished: dict[str, Cell] = {}
   for indices in games.values():
     compiled = compile_game(combinations[indices[0]]["game"])
-    written = None
+    game_path = None
     for index in indices:
       arguments = dict(combinations[index])
-      kind = arguments.pop("solver")
+      solver_type = arguments.pop("solver")
       del arguments["game"]
       row = rows[index] = {
         **combinations[index],
         "game": compiled.game_string,
-        "solver": getattr(kind, "__name__", kind),
+        "solver": getattr(solver_type, "__name__", solver_type),
         "folder": "",
       }
       try:
-        solver = sweep_cells.make_solver(kind, compiled, arguments, rules.iterations)
+        solver = sweep_cells.make_solver(solver_type, compiled, arguments, rules.iterations)
         run = str(folder / sweep_cells.key(solver, rules, evaluate_at))
-        done = sweep_cells.read_result(pathlib.Path(run))
-        if done is not None:
-          row.update(done, folder=run)
+        result = sweep_cells.read_result(pathlib.Path(run))
+        if result is not None:
+          row.update(result, folder=run)
           continue
-        # This compiles the kernels once; processes then load them from the disk.
+        # The kernels are compiled once here; other processes then load them from the disk.
         solver.prepare()
-        written = written or _write(compiled, folder / _GAMES / compiled.digest)
-        cell = Cell(written, kind, arguments, rules, evaluate_at, checkpoint_every, run)
+        game_path = game_path or _write(compiled, folder / _GAMES / compiled.digest)
+        cell = Cell(game_path, solver_type, arguments, rules, evaluate_at, checkpoint_every, run)
         pickle.dumps(cell)
       except Exception as error:
-        # The error concerns this combination only; the others go on.
+        # The error concerns only this combination; the others go on.
         row.update(failed(error))
       else:
-        waiting[run] = cell
+        unfinished[run] = cell
         row["folder"] = run
-  return rows, list(waiting.values())
+  return rows, list(unfinished.values())
 
 
 def _write(game: CompiledGame, path: pathlib.Path) -> str:
+  """Pickles a game to a file; returns its path."""
   files.make_folder(path.parent)
   with files.replacing(path) as file:
     pickle.dump(game, file)
@@ -261,36 +275,36 @@ def _write(game: CompiledGame, path: pathlib.Path) -> str:
 
 
 def _run(
-  waiting: Sequence[Cell],
+  cells: Sequence[Cell],
   rows: Sequence[dict[str, Any]],
   executor: concurrent.futures.Executor | None,
   progress: bool,
 ) -> None:
   """Runs cells, and adds each result to the rows of its folder as soon as it is available."""
-  if not waiting:
+  if not cells:
     return
-  for cell in waiting:
+  for cell in cells:
     files.make_folder(cell.folder)
   starts_processes = executor is None
   if executor is None:
-    executor = ProcessExecutor(min(os.cpu_count() or 1, len(waiting)))
+    executor = ProcessExecutor(min(os.cpu_count() or 1, len(cells)))
   num_failed = 0
   futures: dict[concurrent.futures.Future[dict[str, Any]], Cell] = {}
   try:
     with tqdm.tqdm(
       total=len(rows),
-      initial=len(rows) - len(waiting),
+      initial=len(rows) - len(cells),
       desc="sweep",
       unit="run",
       disable=not progress,
       mininterval=0.1 if sys.stderr.isatty() else SECONDS_BETWEEN_LINES,
     ) as bar:
-      for cell in waiting:
+      for cell in cells:
         futures[executor.submit(sweep_cells.run_cell, cell)] = cell
       for future in concurrent.futures.as_completed(futures):
         cell = futures[future]
         error = future.exception()
-        # An error here means that the run's process has died, or that the executor could not start it.
+        # Such an error means that the run's process has died, or that the executor could not start it.
         result = future.result() if error is None else failed(error)
         for row in rows:
           if row["folder"] == cell.folder:
@@ -301,7 +315,7 @@ def _run(
   except BaseException:
     for future in futures:
       future.cancel()
-    # The signal of Ctrl-C: runs stop after a whole iteration.
+    # After the signal of Ctrl-C, runs finish their iteration and stop.
     for process in (
       multiprocessing.active_children() if isinstance(executor, ProcessExecutor) else []
     ):

@@ -1,4 +1,4 @@
-"""Cells of a sweep: one run of a game and a solver with its arguments and stopping rules."""
+"""Cells of a sweep: single runs, each with a game, a solver, its arguments and stopping rules."""
 
 import dataclasses
 import functools
@@ -25,7 +25,7 @@ from spiel_cfr.runs.trace import TraceFile
 AnySolver = str | type[Solver]
 
 RESULT, TRACE, CHECKPOINTS = "result.json", "trace.csv", "checkpoints"
-# The columns of a run's result, and their values for a run that failed.
+# The columns of a run's result, and their values if the run fails.
 RESULTS: Mapping[str, Any] = {
   "iteration": 0,
   "solver_seconds": math.nan,
@@ -40,12 +40,12 @@ RESULTS: Mapping[str, Any] = {
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-  """A run of a sweep, as it is sent to the executor.
+  """One run of a sweep, as it is sent to the executor.
 
   Attributes:
-    game: str. The file of the pickled game.
+    game: str. The path of the pickled game.
     solver: str or class. The solver's name in the catalogue, or its class.
-    arguments: dictionary. Arguments of the solver's constructor, without the game.
+    arguments: dictionary. The arguments of the solver's constructor, without the game.
     rules: `StoppingRules`. The rules that end the run.
     evaluate_at: schedule. The iterations at which the policy is evaluated.
     checkpoint_every: schedule. The iterations at which a checkpoint is saved.
@@ -64,7 +64,17 @@ class Cell:
 def make_solver(
   solver: AnySolver, game: CompiledGame, arguments: Mapping[str, Any], iterations: int | None
 ) -> Solver:
-  """Returns the solver of a cell. Sampling solvers without a seed get seed 0, so cells are reproducible."""
+  """Returns the solver of a cell. A sampling solver without a seed gets seed 0, so that cells are reproducible.
+
+  Args:
+    solver: a name in the catalogue, or a class.
+    game: the game.
+    arguments: the arguments of the solver's constructor, without the game.
+    iterations: the number of iterations of the run; None if it is unknown.
+
+  Raises:
+    ArgumentError: the solver is unknown, needs the number of iterations, or does not take the arguments.
+  """
   if isinstance(solver, str):
     entry = catalogue.find(solver)
   elif callable(solver):
@@ -86,7 +96,7 @@ def make_solver(
 
 
 def key(solver: Solver, rules: StoppingRules, evaluate_at: NextDue) -> str:
-  """Returns the name of a run's folder: a hash of game, class, arguments and rules."""
+  """Returns the name of a run's folder: a hash of the game, the solver with its arguments, and the rules."""
   schedule = (
     repr(evaluate_at)
     if dataclasses.is_dataclass(evaluate_at)
@@ -101,9 +111,9 @@ def key(solver: Solver, rules: StoppingRules, evaluate_at: NextDue) -> str:
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
-  """Runs a cell from its last checkpoint, or from the start; returns the columns of `RESULTS`.
+  """Runs a cell, from its last checkpoint if there is one; returns the columns of `RESULTS`.
 
-  Errors become part of the result.
+  An error becomes part of the result.
   """
   folder = pathlib.Path(cell.folder)
   try:
@@ -114,7 +124,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     except errors.DamagedFileError:
       for path in checkpoints.paths():
         path.unlink()
-    outcome = run(
+    run_result = run(
       solver,
       **dataclasses.asdict(cell.rules),
       evaluate_at=cell.evaluate_at,
@@ -122,10 +132,10 @@ def run_cell(cell: Cell) -> dict[str, Any]:
       checkpoints=checkpoints,
       progress=False,
     )
-    last = outcome.last.columns()
+    last = run_result.last.columns()
     result = {name: last.get(name, default) for name, default in RESULTS.items()}
-    result["reason"] = outcome.reason
-    if outcome.reason != "interrupt":
+    result["reason"] = run_result.reason
+    if run_result.reason != "interrupt":
       content = {
         "run": folder.name,
         "solver": solver.description(),
@@ -137,19 +147,19 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         file.write(json.dumps(content, indent=1).encode())
     return _as_numbers(result)
   except Exception as error:
-    # The error concerns this cell only; the others go on.
+    # The error concerns only this cell; the others go on.
     return failed(error)
 
 
 @functools.lru_cache(maxsize=1)
 def _game(path: str) -> CompiledGame:
-  """Returns the game that the sweep has written. A process loads it once."""
+  """Returns the game of a cell. A process loads it once."""
   game: CompiledGame = pickle.loads(pathlib.Path(path).read_bytes())
   return game
 
 
 def failed(error: BaseException) -> dict[str, Any]:
-  """Returns the result of a failed run, with the error in one line."""
+  """Returns the result of a run that failed, with the error in one line."""
   text = " ".join(str(error).split())
   if not isinstance(error, errors.SpielCFRError) or not text:
     text = f"{type(error).__name__}: {text}"
@@ -157,7 +167,7 @@ def failed(error: BaseException) -> dict[str, Any]:
 
 
 def read_result(folder: pathlib.Path) -> dict[str, Any] | None:
-  """Returns the result in a run's folder; None if there is none, or one of another run."""
+  """Returns the result in a run's folder; None if the run is unfinished, or the result is of another run."""
   try:
     content = json.loads((folder / RESULT).read_bytes())
     result = _as_numbers({name: content["result"][name] for name in RESULTS})
@@ -167,6 +177,6 @@ def read_result(folder: pathlib.Path) -> dict[str, Any] | None:
 
 
 def _as_numbers(result: dict[str, Any]) -> dict[str, Any]:
-  """Returns a result with NaN in place of an undefined exploitability, which is None in files."""
+  """Returns a result with NaN for an undefined exploitability, which is None in files."""
   exploitability = result["exploitability"]
   return result | {"exploitability": math.nan if exploitability is None else exploitability}

@@ -1,7 +1,7 @@
-"""Traces: CSV files with one row an evaluation, for plots and comparisons.
+"""Traces of a run: receivers of its evaluations, and CSV files with one row for each evaluation.
 
-A file begins with a header, a comment in JSON: the game, the solver with its arguments (the seed included), versions of
-packages, and the machine. Each row is flushed at once. A killed run may leave half a line at the end; the run that
+A file begins with a comment in JSON, the header: the game, the solver with its arguments and seed, versions of
+packages, and the machine. Every row is flushed at once. A killed run may leave half a line at the end. The run that
 continues it removes that line, and all rows after its checkpoint.
 """
 
@@ -26,17 +26,18 @@ _FORMAT = 4
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-  """An evaluation of the average policy.
+  """Evaluation of a solver's average policy during a run.
 
   Attributes:
-    iteration: int. The number of iterations done.
-    solver_seconds: float. The wall-clock time of these iterations.
+    iteration: int. The number of iterations that the solver has done.
+    solver_seconds: float. The wall-clock time of all iterations.
     evaluation_seconds: float. The wall-clock time of all evaluations up to this one.
     nodes_touched: int. The number of states that a recursive implementation would have visited.
     nash_conv: float. NashConv, the sum of the players' gains by best responses, in the game's units.
     exploitability: float. Half of NashConv in two-player constant-sum games; None in others.
-    current_nash_conv: float. NashConv of the current strategy, the last iterate; None unless requested from the run.
-    more: dictionary. Column -> value of the solver's own columns, see `Solver.trace_columns`.
+    current_nash_conv: float. NashConv of the current strategy, the last iterate; None unless the run was
+      asked to evaluate it.
+    more: dictionary. Column -> value, for additional columns of the solver, see `Solver.trace_columns`.
   """
 
   iteration: int
@@ -49,11 +50,11 @@ class Row:
   more: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
   def columns(self) -> dict[str, Any]:
-    """Returns all values by their names in files."""
+    """Returns all values of the row: name of the column in files -> value."""
     return {name: getattr(self, name) for name in _NAMES} | dict(self.more)
 
 
-# Columns of every trace.
+# The columns of every trace.
 _NAMES = tuple(field.name for field in dataclasses.fields(Row) if field.name != "more")
 
 
@@ -70,11 +71,11 @@ class TraceContents(NamedTuple):
 
 
 class Trace(abc.ABC):
-  """Base class of receivers of a run's evaluations. Derive from it to send them elsewhere."""
+  """Base class of receivers of a run's evaluations. Derive from it to send evaluations elsewhere."""
 
   @abc.abstractmethod
   def start(self, solver: Solver) -> Row | None:
-    """Begins, or continues from the solver's iteration; returns the last earlier row, or None."""
+    """Begins a trace, or continues it from the solver's iteration; returns the last earlier row, or None."""
 
   @abc.abstractmethod
   def write(self, row: Row) -> None:
@@ -82,12 +83,12 @@ class Trace(abc.ABC):
 
   @abc.abstractmethod
   def close(self) -> None:
-    """Ends the trace. The run calls it even if it fails."""
+    """Ends the trace. The run calls this method even if the run fails."""
 
 
 @typed
 def read_trace(path: str | os.PathLike[str]) -> TraceContents:
-  """Reads the file of a `TraceFile`. An incomplete last line is ignored.
+  """Returns the contents of a trace file. An incomplete last line is ignored.
 
   Raises:
     FileFormatError: the file is no trace, has another format, or is damaged.
@@ -103,7 +104,7 @@ def read_trace(path: str | os.PathLike[str]) -> TraceContents:
       raise ValueError(f"its format is not {_FORMAT}")
     if not isinstance(header.get("resumed", []), list):
       raise ValueError("its header does not list when it was resumed")
-    # A file that was cut off may have the header only.
+    # A file that was cut off may consist of the header.
     names = lines[0].split(",") if lines else []
     for line in lines[1:]:
       cells = [json.loads(cell) if cell else None for cell in line.split(",")]
@@ -118,6 +119,7 @@ def read_trace(path: str | os.PathLike[str]) -> TraceContents:
 
 
 def _to_row(values: dict[str, Any]) -> Row:
+  """Returns a row, given column -> value; raises ValueError if a value is impossible."""
   for name, value in values.items():
     if value is None and name in ("exploitability", "current_nash_conv"):
       continue
@@ -131,13 +133,13 @@ def _to_row(values: dict[str, Any]) -> Row:
 
 
 def _line(row: Row) -> str:
-  """Returns a row as a line of the file; None is an empty cell."""
+  """Returns a row as a line of the file, in which an empty cell stands for None."""
   cells = ("" if value is None else json.dumps(value) for value in row.columns().values())
   return ",".join(cells) + "\n"
 
 
 def _header(solver: Solver) -> dict[str, Any]:
-  """Returns the header of a trace."""
+  """Returns the header of a trace that begins at the solver's iteration."""
   return {
     "kind": _KIND,
     "format": _FORMAT,
@@ -152,11 +154,14 @@ def _header(solver: Solver) -> dict[str, Any]:
 
 
 class TraceFile(Trace):
-  """Trace in a CSV file, which is made when the run starts."""
+  """Trace in a CSV file, which the run makes when it starts."""
 
   @typed
   def __init__(self, path: str | os.PathLike[str]) -> None:
-    """Takes the path of the file.
+    """Makes the trace, without its file.
+
+    Args:
+      path: the path of the file.
 
     Raises:
       ArgumentError: `path` is no path.
@@ -166,7 +171,7 @@ class TraceFile(Trace):
     self._last = -1
 
   def start(self, solver: Solver) -> Row | None:
-    """Begins the file. Rows of an existing trace are kept up to the solver's iteration.
+    """Begins the file. If it exists, rows up to the solver's iteration are kept.
 
     Raises:
       FileFormatError: the path has a file that is no trace.
@@ -196,7 +201,7 @@ class TraceFile(Trace):
     return rows[-1] if rows else None
 
   def write(self, row: Row) -> None:
-    # A resumed run with nothing left to do repeats the last evaluation.
+    # A resumed run without iterations left repeats the last evaluation.
     if self._file is not None and row.iteration > self._last:
       self._file.write(_line(row))
       self._file.flush()

@@ -1,4 +1,4 @@
-"""Tracking of infosets during a run: snapshots of chosen infosets, and histograms of all regrets."""
+"""Tracker of infosets during a run: snapshots of chosen infosets, and histograms of all cumulative regrets."""
 
 import re
 
@@ -12,12 +12,12 @@ from spiel_cfr.cfr.snapshot import Snapshot
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.runs.trace import Row, Trace
 
-# Edges of the bins on either side of 0, as shares of the range of payoffs; one more bin lies between the two sides.
+# The edges of bins above 0, as shares of the range of payoffs. Bins below 0 mirror them, and one bin includes 0.
 _MAGNITUDES = np.geomspace(1e-8, 1.0, 33)
 
 
 class Tracker(Trace):
-  """Trace that takes snapshots of infosets at each evaluation of a run, for every solver.
+  """Trace that takes snapshots of infosets at every evaluation of a run. It works with all solvers.
 
       tracker = runs.Tracker("^2")  # Kuhn's king
       run(CFRSolver("kuhn_poker"), 10_000, evaluate_at=runs.Powers(1.1), traces=[tracker])
@@ -26,10 +26,10 @@ class Tracker(Trace):
   If a solver is resumed, its tracker continues too.
 
   Attributes:
-    infosets: dictionary. (player, infostate) -> list of `Snapshot`, one an evaluation.
-    histograms: dictionary. Iteration -> int64 (bins,): the number of actions, of all infosets, whose cumulative regret
-      divided by the number of iterations is in each bin. The outer bins include all values beyond them. The dictionary
-      is empty for solvers without regrets.
+    infosets: dictionary. (player, infostate) -> list of `Snapshot`, one for each evaluation.
+    histograms: dictionary. Iteration -> int64 (bins,), the number of actions in each bin. An action of any infoset
+      counts in the bin of its cumulative regret, divided by the number of iterations. The outer bins include all values
+      beyond them. The dictionary is empty for solvers without regrets.
     edges: float64 (bins + 1,). The edges of the bins in the game's units, logarithmic on either side of 0.
   """
 
@@ -39,7 +39,10 @@ class Tracker(Trace):
 
   @typed
   def __init__(self, pattern: str | re.Pattern[str]) -> None:
-    """Takes a regular expression, which is searched in information state strings to choose infosets.
+    """Makes the tracker.
+
+    Args:
+      pattern: a regular expression. Infosets with a match in their information state string are tracked.
 
     Raises:
       ArgumentError: `pattern` is no regular expression.
@@ -48,7 +51,7 @@ class Tracker(Trace):
     self.infosets, self.histograms = {}, {}
 
   def start(self, solver: Solver) -> None:
-    """Removes snapshots and histograms of iterations after the solver's.
+    """Begins at the solver's iteration: removes snapshots and histograms of later iterations.
 
     Raises:
       ArgumentError: the regular expression finds no infoset of the game.
@@ -75,8 +78,8 @@ class Tracker(Trace):
       self.infosets.setdefault((snapshot.player, snapshot.infostate), []).append(snapshot)
     regrets = self._solver.cumulative_regrets()
     if regrets is not None:
-      inside = np.clip(regrets / max(1, row.iteration), self.edges[0], self.edges[-1])
-      self.histograms[row.iteration] = np.histogram(inside, self.edges)[0]
+      clipped = np.clip(regrets / max(1, row.iteration), self.edges[0], self.edges[-1])
+      self.histograms[row.iteration] = np.histogram(clipped, self.edges)[0]
 
   def close(self) -> None:
     self.__dict__.pop("_solver", None)
