@@ -1,4 +1,4 @@
-"""Abstractions: smaller games in which infosets play alike, with loss or without, or in which actions are left out."""
+"""Abstractions: smaller games in which several infosets share a strategy, exactly or not, or actions are missing."""
 
 from spiel_cfr.abstraction.abstract_game import abstract, lift
 from spiel_cfr.abstraction.action_translation import (

@@ -1,15 +1,17 @@
-"""Abstract games: games whose infosets are buckets of a larger game's infosets, made without histories.
+"""Abstract games: smaller games in which the infosets of a bucket share a strategy, made from a game's arrays.
 
-1. Refinement. Infosets become one if they are in the same bucket and their owner reached them by the same buckets and
-   actions. The result has perfect recall, and leaves with the same sequences are merged. It is smaller than the full
-   game, and any solver takes it.
-2. Shared infosets. If several of these infosets are in one bucket, because their owner forgets, they share strategies
+An abstract game is made in two steps, without histories:
+
+1. Refinement. Infosets are merged if they are in the same bucket, and their player reached them by the same buckets and
+   actions. Leaves with the same sequences are merged too. The refined game is smaller than the full game and has
+   perfect recall, and any solver takes it.
+2. Shared infosets. If a player forgets, several infosets of the refined game are in one bucket. They share strategies
    and regrets, see `games.sequence_form.shared_infosets`. Lanctot et al., "No-Regret Learning in Extensive-Form Games
    with Imperfect Recall" (2012), bound regrets by the same refinement.
 
-Let X be a sequence form of the abstraction, and m(s) the number of the full game's actions that play alike on the way
-to s. Then each of these sequences has X(s) / m(s) in the full game. Payoffs of the abstraction are sums over its leaves
-in the full game, divided by all m.
+Several actions of an infoset may be merged too. Let m(s) be the product of the numbers of merged actions along sequence
+s, and X a strategy of the abstraction in sequence form. Each sequence of the full game that becomes s then has
+probability X(s) / m(s). A payoff of the abstraction is the sum over merged leaves, divided by the m of all players.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,37 +39,39 @@ from spiel_cfr.policies import CompiledTabularPolicy, open_spiel
 def abstract(
   game: CompiledGame, buckets: AnyBuckets | HandBuckets, players: Iterable[int] | None = None
 ) -> EnumeratedGame | PublicGame:
-  """Returns the game in which infosets of a bucket play alike.
+  """Returns the smaller game in which the infosets of a bucket share a strategy.
 
       small = abstract(game, lambda infostate: infostate.replace("private:2", "private:3"))
       solver = DCFRSolver(small)
 
-  The abstraction has the infosets of its `original` by name, several of them with the same sequences. Policies of its
-  solvers are therefore policies of the original game.
+  The abstraction has the infosets of its `original` by name, and merged infosets have the same sequences. Policies of
+  its solvers are therefore policies of the original game.
 
   Args:
     game: a compiled game that lists its leaves; or poker in vector form, for buckets of hands.
-    buckets: see `make_buckets`; also the results of `lossless` and `hand_buckets`.
-    players: the players whose infosets are put into buckets; by default, all. The others keep all of their information.
+    buckets: an argument of `make_buckets`, or a result of `lossless` or `hand_buckets`.
+    players: the players whose infosets are put into buckets; None for all. The other players keep all of their
+      information.
 
   Raises:
     ArgumentError: see `make_buckets`; or a player does not exist.
     AbstractionError: see `make_buckets`.
-    ImperfectRecallError: an infoset is below another one of its bucket.
-    UnsupportedGameError: the game is in vector form and the buckets are not of hands, or it is an abstraction itself.
+    ImperfectRecallError: an infoset is below another infoset of its bucket.
+    UnsupportedGameError: the game is in vector form and the buckets are not `HandBuckets`, or the game is an
+      abstraction.
   """
   if not isinstance(game, CompiledGame):
     raise errors.ArgumentError(f"game must be a result of compile_game, not {game!r}.")
   if isinstance(buckets, HandBuckets):
-    whole = check_whole_public_game(game)
-    return merge_hands(whole, buckets if players is None else buckets.only(whole, players))
+    full = check_whole_public_game(game)
+    return merge_hands(full, buckets if players is None else buckets.only(full, players))
   if not isinstance(game, EnumeratedGame) or game.original is not game:
     raise errors.UnsupportedGameError(
       f"{game} lists no leaves of its own to merge. Pass compile_game(game, vector_form=False), without symmetries; "
       "in vector form, hand_buckets."
     )
-  made = make_buckets(game, buckets)
-  return _merge_infosets(game, made if players is None else made.only(game, players))
+  all_buckets = make_buckets(game, buckets)
+  return _merge_infosets(game, all_buckets if players is None else all_buckets.only(game, players))
 
 
 @typed
@@ -76,11 +80,11 @@ def lift(game: CompiledGame, policy: open_spiel.AnyPolicy) -> CompiledTabularPol
 
   Args:
     game: the result of `abstract`.
-    policy: a policy of a solver of this game, or any policy that is the same at infosets that play alike. Averages at
-      shared infosets are the same only if their owner reached them in the same way.
+    policy: a policy of a solver of this game, or any policy that is the same at merged infosets. Averages at shared
+      infosets are the same only if the player reached the infosets in the same way.
 
   Raises:
-    PolicyError: the policy is for another game, or differs at infosets that play alike.
+    PolicyError: the policy is for another game, or differs at merged infosets.
   """
   probabilities = open_spiel.from_policy(game, policy)
   full = game.original
@@ -88,32 +92,34 @@ def lift(game: CompiledGame, policy: open_spiel.AnyPolicy) -> CompiledTabularPol
 
 
 def _merge_infosets(full: EnumeratedGame, buckets: Buckets) -> EnumeratedGame:
-  merged = [_merge(full, buckets, player) for player in range(full.num_players)]
+  """Returns the abstraction of a game by buckets of all players."""
+  refinements = [_refine(full, buckets, player) for player in range(full.num_players)]
   number, copies = np.zeros((2, full.end), np.uint32)
-  for own in merged:
-    number[own.sequences] = own.numbers
-    copies[own.sequences] = own.copies
+  for refined in refinements:
+    number[refined.sequences] = refined.numbers
+    copies[refined.sequences] = refined.copies
   placements, payoff = lay_out(
-    [own.parents for own in merged],
-    [own.num_actions for own in merged],
+    [refined.parents for refined in refinements],
+    [refined.num_actions for refined in refinements],
     *merged_leaves(full.payoff, full.num_players, number, np.maximum(copies, 1.0)),
   )
   sequences = np.zeros(full.end, np.uint32)
   labels, infosets = [], []
-  for known, own, placed in zip(full.infosets, merged, placements, strict=True):
-    sequences[own.sequences] = placed.sequences[own.numbers]
-    labels.append(np.empty_like(own.labels))
-    labels[-1][placed.position] = own.labels
-    places = (placed.position, placed.first_sequence, placed.stride)
+  for original, refined, placement in zip(full.infosets, refinements, placements, strict=True):
+    sequences[refined.sequences] = placement.sequences[refined.numbers]
+    labels.append(np.empty_like(refined.labels))
+    labels[-1][placement.position] = refined.labels
     infosets.append(
       Infosets(
-        known.infostates,
-        known.actions,
-        known.num_actions,
-        *(array[own.infosets] for array in places),
+        original.infostates,
+        original.actions,
+        original.num_actions,
+        placement.position[refined.infosets],
+        placement.first_sequence[refined.infosets],
+        placement.stride[refined.infosets],
       )
     )
-  treeplexes = tuple(placed.treeplex for placed in placements)
+  treeplexes = tuple(placement.treeplex for placement in placements)
   shared = _share_infosets(treeplexes, labels)
   return EnumeratedGame(
     full.facts,
@@ -128,29 +134,34 @@ def _merge_infosets(full: EnumeratedGame, buckets: Buckets) -> EnumeratedGame:
 def _share_infosets(
   treeplexes: Sequence[Treeplex], labels: Sequence[Int64s]
 ) -> SharedInfosets | None:
-  """Returns the sequences that share a bucket; `labels` are each player's buckets in layout order."""
-  if all(len(own) == len(np.unique(own)) for own in labels):
+  """Returns the infosets that share a strategy; None if all buckets have one infoset.
+
+  Args:
+    treeplexes: the players' treeplexes in the refined game.
+    labels: for each player, the bucket of each infoset of the refined game, in layout order.
+  """
+  if all(len(labels_of_player) == len(np.unique(labels_of_player)) for labels_of_player in labels):
     return None
   bucket = np.full(treeplexes[-1].end, -1)
-  for treeplex, own in zip(treeplexes, labels, strict=True):
+  for treeplex, label in zip(treeplexes, labels, strict=True):
     for sequences, infosets in treeplex.infoset_groups():
-      bucket[sequences] = own[infosets] + (1 + own.max()) * np.arange(len(sequences))[:, None]
+      bucket[sequences] = label[infosets] + (1 + label.max()) * np.arange(len(sequences))[:, None]
   return build_shared_infosets([treeplex.groups for treeplex in treeplexes], bucket)
 
 
-class _Merged(NamedTuple):
-  """A player's infosets after refinement.
+class _Refined(NamedTuple):
+  """Refinement of a player's infosets: the infosets of the refined game, and the map from the full game to them.
 
   Attributes:
-    sequences: int64 (sequences of the full game,). The full game's sequences: the empty one, then in order of
-      discovery.
-    numbers: int64 (sequences of the full game,). The abstraction's sequence for each, in the abstraction's order of
-      discovery.
-    copies: float64 (sequences of the full game,). The number of sequences of the same infosets that play alike.
-    infosets: int64 (infosets of the full game,). The abstraction's infoset for each.
-    parents: int64 (infosets,). The sequence above each infoset of the abstraction, as `build_treeplex` takes it.
-    num_actions: int64 (infosets,). The number of actions of each infoset of the abstraction.
-    labels: int64 (infosets,). The bucket of each infoset of the abstraction.
+    sequences: int64 (sequences of the full game,). The index of each sequence of the full game in solvers' arrays: the
+      empty sequence, then the others in order of discovery.
+    numbers: int64 (sequences of the full game,). The refined game's sequence that each sequence becomes, numbered in
+      the refined game's order of discovery.
+    copies: float64 (sequences of the full game,). The number m of merged sequences, see the module.
+    infosets: int64 (infosets of the full game,). The refined game's infoset that each infoset becomes.
+    parents: int64 (infosets,). The sequence above each infoset of the refined game, as `build_treeplex` takes it.
+    num_actions: int64 (infosets,). The number of actions of each infoset of the refined game.
+    labels: int64 (infosets,). The bucket of each infoset of the refined game.
   """
 
   sequences: Int64s
@@ -162,44 +173,42 @@ class _Merged(NamedTuple):
   labels: Int64s
 
 
-class _Refinement:
-  """The infosets of an abstraction of one player, found in order of discovery.
+class _RefinedInfosets:
+  """Growing lists of a player's infosets in the refined game, in order of discovery.
 
   Lists are several times faster here than arrays.
 
   Attributes:
-    infosets: the abstraction's infoset for each of the full game's infosets so far.
-    parents: the sequence above each infoset of the abstraction.
-    firsts: the first sequence of each.
-    num_actions: the number of actions of each.
-    labels: the bucket of each.
+    infosets: list of int. The refined game's infoset of each infoset of the full game that has been added.
+    parents: list of int. The sequence above each infoset of the refined game.
+    first_sequences: list of int. The first sequence of each infoset of the refined game.
+    num_actions: list of int. The number of actions of each infoset of the refined game.
+    labels: list of int. The bucket of each infoset of the refined game.
   """
 
   def __init__(self) -> None:
     self.infosets: list[int] = []
     self.parents: list[int] = []
-    self.firsts: list[int] = []
+    self.first_sequences: list[int] = []
     self.num_actions: list[int] = []
     self.labels: list[int] = []
-    # The infoset of the abstraction above each, or -1.
+    # The refined game's infoset above each of its infosets, or -1.
     self._above: list[int] = []
+    # (bucket, sequence above) -> infoset of the refined game.
     self._numbers: dict[tuple[int, int], int] = {}
     self._end = 1
 
   def add(self, label: int, num_actions: int, above: int, slot: int) -> bool:
-    """Adds the full game's next infoset.
+    """Adds the next infoset of the full game; returns False if it is below another infoset of its bucket.
 
     Args:
-      label: its bucket.
-      num_actions: the number of its bucket's actions.
-      above: the full game's infoset above it, or -1.
-      slot: the action of that infoset's bucket that leads to it.
-
-    Returns:
-      Whether the infoset is not below another one of its bucket.
+      label: the bucket of the infoset.
+      num_actions: the number of actions of the bucket.
+      above: the full game's infoset above the infoset, or -1.
+      slot: the bucket's action at that infoset above that leads to the infoset.
     """
     infoset_above = self.infosets[above] if above >= 0 else -1
-    parent = self.firsts[infoset_above] + slot if above >= 0 else 0
+    parent = self.first_sequences[infoset_above] + slot if above >= 0 else 0
     infoset = self._numbers.setdefault((label, parent), len(self._numbers))
     if infoset == len(self.parents):
       ancestor = infoset_above
@@ -208,7 +217,7 @@ class _Refinement:
           return False
         ancestor = self._above[ancestor]
       self.parents.append(parent)
-      self.firsts.append(self._end)
+      self.first_sequences.append(self._end)
       self.num_actions.append(num_actions)
       self.labels.append(label)
       self._above.append(infoset_above)
@@ -217,47 +226,65 @@ class _Refinement:
     return True
 
 
-def _merge(full: CompiledGame, buckets: Buckets, player: int) -> _Merged:
-  """Returns a player's infosets after refinement."""
-  own, tree = full.infosets[player], full.treeplexes[player]
-  begin = sum(len(infosets.actions) for infosets in full.infosets[:player])
-  cells = full.all_action_sequences[begin : begin + len(own.actions)]
-  sequences = np.append(np.array([tree.root]), cells)
-  place = np.zeros(tree.end, np.int64)
-  place[sequences] = np.arange(len(sequences))
-  labels, slots = buckets.labels[player], buckets.slots[player]
-  infoset = np.repeat(np.arange(len(labels)), own.num_actions)
-  pairs = infoset * (1 + int(slots.max(initial=0))) + slots
-  _, pair, counts = np.unique(pairs, return_inverse=True, return_counts=True)
-  alike = counts[pair].astype(np.float64)
-  widths = np.zeros(len(labels), np.int64)
-  np.maximum.at(widths, infoset, slots + 1)
+def _refine(full: CompiledGame, buckets: Buckets, player: int) -> _Refined:
+  """Returns the refinement of a player's infosets by their buckets.
 
-  # The sequence above each infoset, in order of discovery; its infoset and slot, -1 and 0 for the empty one.
-  above = place[tree.parent[own.position]].tolist()
-  infoset_of, slot_of = [-1, *infoset.tolist()], [0, *slots.tolist()]
-  refined = _Refinement()
-  for label, parent, width in zip(labels.tolist(), above, widths.tolist(), strict=True):
-    if not refined.add(label, width, infoset_of[parent], slot_of[parent]):
-      name = own.infostates[len(refined.infosets)]
+  Raises:
+    ImperfectRecallError: an infoset is below another infoset of its bucket.
+  """
+  original, tree = full.infosets[player], full.treeplexes[player]
+  begin = sum(len(infosets.actions) for infosets in full.infosets[:player])
+  action_sequences = full.all_action_sequences[begin : begin + len(original.actions)]
+  # From here on, sequences are numbered in order of discovery; 0 is the empty sequence.
+  sequences = np.append(np.array([tree.root]), action_sequences)
+  number = np.zeros(tree.end, np.int64)
+  number[sequences] = np.arange(len(sequences))
+  parents = number[tree.parent[original.position]].tolist()
+  labels, slots = buckets.labels[player], buckets.slots[player]
+  infoset_of_action = np.repeat(np.arange(len(labels)), original.num_actions)
+  num_slots = np.zeros(len(labels), np.int64)
+  np.maximum.at(num_slots, infoset_of_action, slots + 1)
+
+  # The infoset and the slot at the end of each sequence; -1 and 0 for the empty sequence.
+  last_infoset, last_slot = [-1, *infoset_of_action.tolist()], [0, *slots.tolist()]
+  refined = _RefinedInfosets()
+  for label, parent, count in zip(labels.tolist(), parents, num_slots.tolist(), strict=True):
+    if not refined.add(label, count, last_infoset[parent], last_slot[parent]):
+      name = original.infostates[len(refined.infosets)]
       raise errors.ImperfectRecallError(
         f"Player {player} comes to infostate {name!r} by way of another one of the same bucket. They are before and "
         "after an action of its own and can't play alike: give them different buckets, for example by the number of "
         "own actions."
       )
   infosets = np.array(refined.infosets, np.int64)
-  first = np.array(refined.firsts, np.int64)
-  copies = np.ones(len(sequences))
-  if (alike > 1).any():
-    for index, parent in enumerate(above):
-      here = slice(*np.searchsorted(infoset, [index, index + 1]).tolist())
-      copies[1:][here] = copies[parent] * alike[here]
-  return _Merged(
+  first_sequences = np.array(refined.first_sequences, np.int64)
+  return _Refined(
     sequences,
-    np.append(0, first[infosets][infoset] + slots),
-    copies,
+    np.append(0, first_sequences[infosets][infoset_of_action] + slots),
+    _count_copies(infoset_of_action, slots, parents),
     infosets,
     np.array(refined.parents, np.int64),
     np.array(refined.num_actions, np.int64),
     np.array(refined.labels, np.int64),
   )
+
+
+def _count_copies(infoset_of_action: Int64s, slots: Int64s, parents: list[int]) -> Float64s:
+  """Returns the number m of the module's docstring for each sequence of a player, in order of discovery.
+
+  It is the product, over the actions of the sequence, of the number of actions of the infoset in the same slot.
+
+  Args:
+    infoset_of_action: shape (actions,). The infoset of each action.
+    slots: shape (actions,). The slot of each action.
+    parents: the sequence above each infoset.
+  """
+  pairs = infoset_of_action * (1 + int(slots.max(initial=0))) + slots
+  _, pair, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+  num_merged = counts[pair].astype(np.float64)
+  copies = np.ones(1 + len(slots))
+  if (num_merged > 1).any():
+    for infoset, parent in enumerate(parents):
+      here = slice(*np.searchsorted(infoset_of_action, [infoset, infoset + 1]).tolist())
+      copies[1:][here] = copies[parent] * num_merged[here]
+  return copies

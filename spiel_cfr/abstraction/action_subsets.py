@@ -1,7 +1,7 @@
-"""Smaller games that lack some actions of a whole game, in the two forms that `solve_refining` takes.
+"""Subsets of a game's actions, and the smaller games that have only these actions.
 
-A subset of actions is a boolean array over the sequences of the whole game: True where the action is kept. Every
-infoset keeps at least one action.
+A subset of actions is a boolean array over the sequences of the whole game, True at kept actions. Every infoset keeps
+at least one action. `ListedSubsets` serves games that list their leaves, `PokerSubsets` poker in vector form.
 """
 
 import dataclasses
@@ -22,76 +22,87 @@ from spiel_cfr.poker.betting_tree import BettingNode, Kind
 from spiel_cfr.poker.hand_tree import first_deal, hand_tree
 from spiel_cfr.poker.public_game import PublicGame
 
-# The list of a poker game's nodes has this where a node is left out, so that the others keep their numbers.
+# Stands for a missing node in the list of a smaller poker game, so that the other nodes keep their numbers.
 _ABSENT = BettingNode(Kind.CHANCE, level=-1, path=())
 
 
 class SmallerGame(NamedTuple):
-  """A game with a subset of the actions, and how its strategies are played in the whole game.
+  """Game with a subset of the actions, and the map by which its strategies are played in the whole game.
+
+  A pair is a sequence of the smaller game, and a sequence of the whole game whose action is played with the same
+  probability. In the first `num_same` pairs, both are the same action of the same infoset. In the others, only the
+  whole game has the second infoset.
 
   Attributes:
-    game: the smaller game; the whole game itself if no action is missing.
-    here: int64 (pairs,). Sequences of the smaller game.
-    there: int64 (pairs,). The sequence of the whole game that is played like each of `here`.
-    num_same: the first pairs, so many, are an infoset and itself; the others are infosets that only the whole game has.
+    game: `CompiledGame`. The smaller game; the whole game itself if no action is missing.
+    small_sequences: int64 (pairs,). The sequence of the smaller game in each pair.
+    whole_sequences: int64 (pairs,). The sequence of the whole game in each pair.
+    num_same: int. The number of pairs with the same action of the same infoset.
   """
 
   game: CompiledGame
-  here: Int64s
-  there: Int64s
+  small_sequences: Int64s
+  whole_sequences: Int64s
   num_same: int
 
 
 class ListedSubsets:
-  """Subsets of the actions of a game that lists its leaves: each action of each infoset is a unit.
+  """Subsets of the actions of a game that lists its leaves.
+
+  A unit is a set of actions that are added together. Here every action of every infoset is a unit.
 
   Attributes:
-    whole: the whole game.
-    unit: int64 (sequences,). Number of the unit of each action; the actions of a unit come in together.
+    whole: `EnumeratedGame`. The whole game.
+    unit: int64 (sequences,). The number of the unit of each action.
   """
 
   def __init__(self, whole: EnumeratedGame) -> None:
+    """Lists the leaves of the whole game."""
     self.whole = whole
     self.unit = np.arange(whole.end)
-    # Shapes (players, leaves) and (leaves, players).
+    # The last sequences of leaves, shape (players, leaves), and payoffs, shape (leaves, players).
     self._leaves, self._payoffs = merged_leaves(
       whole.payoff, whole.num_players, np.arange(whole.end, dtype=np.uint32), np.ones(whole.end)
     )
 
   def filtered(self, action_filter: ActionFilter) -> Bools:
-    """Returns the subset that a filter keeps, shape (sequences,).
+    """Returns the subset that an action filter keeps, shape (sequences,).
 
-    The filter is asked at the first state of each infoset, or by the infoset's name if the game was made of arrays.
+    The filter gets the first state of each infoset, or the infoset's name if the game was made of arrays.
+
+    Raises:
+      ArgumentError: the filter keeps no action of an infoset.
     """
     whole, kept = self.whole, np.ones(self.whole.end, np.bool_)
-    named = whole.open_spiel_version is None
-    states = [*itertools.chain(*whole.infostates)] if named else whole.first_states()
+    is_made_of_arrays = whole.open_spiel_version is None
+    names = itertools.chain(*whole.infostates)
+    states = [*names] if is_made_of_arrays else whole.first_states()
     ends = np.cumsum(np.concatenate(whole.num_actions))
-    actions, cells = np.concatenate(whole.actions).tolist(), whole.all_action_sequences
+    actions, sequences = np.concatenate(whole.actions).tolist(), whole.all_action_sequences
     for state, begin, end in zip(states, [0, *ends.tolist()], ends.tolist(), strict=False):
-      kept[cells[begin:end]] = _kept_by(action_filter, state, actions[begin:end])
+      kept[sequences[begin:end]] = _kept_by(action_filter, state, actions[begin:end])
     return kept
 
   def smaller(self, kept: Bools) -> SmallerGame:
-    """Returns the game of the leaves to which all players come with kept actions, and of the infosets above these."""
-    whole, cells = self.whole, self.whole.all_action_sequences
-    if kept[cells].all():
-      return SmallerGame(whole, cells, cells, len(cells))
-    some = played_to(whole, kept)[self._leaves].all(axis=0)
-    leaves, payoffs = self._leaves[:, some], self._payoffs[some]
-    listed = _infosets_above(whole, leaves) & kept
+    """Returns the game of the leaves that kept actions lead to, and of the infosets above these leaves."""
+    whole, all_sequences = self.whole, self.whole.all_action_sequences
+    if kept[all_sequences].all():
+      return SmallerGame(whole, all_sequences, all_sequences, len(all_sequences))
+    is_reached = played_to(whole, kept)[self._leaves].all(axis=0)
+    leaves, payoffs = self._leaves[:, is_reached], self._payoffs[is_reached]
+    is_listed = _actions_above(whole, leaves) & kept
+    # Sequences of the smaller game are numbered in order of discovery; 0 is the empty sequence.
     number = np.zeros(whole.end, np.uint32)
     names, actions, parents, counts, begin = [], [], [], [], 0
-    for own, tree in zip(whole.infosets, whole.treeplexes, strict=True):
-      entries = cells[begin : begin + len(own.actions)]
-      begin += len(own.actions)
-      # Sequences in the order of discovery, from 0, the empty one.
-      number[entries[listed[entries]]] = 1 + np.arange(listed[entries].sum())
-      infoset = np.repeat(np.arange(len(own.num_actions)), own.num_actions)
-      here, count = np.unique(infoset[listed[entries]], return_counts=True)
-      names.append([own.infostates[place] for place in here.tolist()])
-      actions.append(own.actions[listed[entries]])
-      parents.append(number[tree.parent[own.position[here]]].astype(np.int64))
+    for infosets, tree in zip(whole.infosets, whole.treeplexes, strict=True):
+      sequences = all_sequences[begin : begin + len(infosets.actions)]
+      begin += len(infosets.actions)
+      number[sequences[is_listed[sequences]]] = 1 + np.arange(is_listed[sequences].sum())
+      infoset_of_action = np.repeat(np.arange(len(infosets.num_actions)), infosets.num_actions)
+      kept_infosets, count = np.unique(infoset_of_action[is_listed[sequences]], return_counts=True)
+      names.append([infosets.infostates[infoset] for infoset in kept_infosets.tolist()])
+      actions.append(infosets.actions[is_listed[sequences]])
+      parents.append(number[tree.parent[infosets.position[kept_infosets]]].astype(np.int64))
       counts.append(count)
     facts = dataclasses.replace(
       whole.facts,
@@ -100,39 +111,48 @@ class ListedSubsets:
       open_spiel_version=None,
     )
     game = game_of_parts(facts, names, actions, parents, counts, number[leaves], payoffs)
-    same = cells[listed[cells]]
-    return SmallerGame(game, game.all_action_sequences, same, len(same))
+    whole_sequences = all_sequences[is_listed[all_sequences]]
+    return SmallerGame(game, game.all_action_sequences, whole_sequences, len(whole_sequences))
 
 
 class PokerSubsets:
-  """Subsets of the actions of poker in vector form: an action at a public state is a unit.
+  """Subsets of the actions of poker in vector form.
 
-  An action comes at a public state for all hands, so that a player with other cards does not see what is missing.
+  A unit is a set of actions that are added together. Here it is an action at a public node, for all hands: missing
+  actions do not reveal cards.
 
   Attributes:
-    whole: the whole game.
-    unit: int64 (sequences,). Number of the unit of each action, of all hands.
+    whole: `PublicGame`. The whole game.
+    unit: int64 (sequences,). The number of the unit of each action.
   """
 
   def __init__(self, whole: PublicGame) -> None:
+    """Finds the sequences of each public node of the whole game."""
     self.whole = whole
     self.unit = np.zeros(whole.end, np.int64)
-    # The sequences of each decision on all boards, shape (actions, hands), by the number of the public node.
+    # Number of a public node -> its sequences on all boards, shape (actions, hands of all boards).
     self._sequences: dict[int, Int64s] = {}
-    units = 0
+    num_units = 0
     for index, node in enumerate(whole.tree.nodes):
       if node.kind is Kind.DECISION:
-        places = whole.tree.node_of[:, index]
-        rows = [whole.layout.sequences(place) for place in places[places >= 0].tolist()]
-        self._sequences[index] = np.hstack(rows)
-        self.unit[self._sequences[index]] = units + np.arange(len(node.actions))[:, None]
-        units += len(node.actions)
+        # The node on each board, -1 if it is not on the board.
+        nodes_on_boards = whole.tree.node_of[:, index]
+        on_boards = nodes_on_boards[nodes_on_boards >= 0].tolist()
+        self._sequences[index] = np.hstack([whole.layout.sequences(node) for node in on_boards])
+        self.unit[self._sequences[index]] = num_units + np.arange(len(node.actions))[:, None]
+        num_units += len(node.actions)
 
   def filtered(self, action_filter: ActionFilter) -> Bools:
-    """Returns the subset that a filter keeps at a first state of each public state, shape (sequences,)."""
+    """Returns the subset that an action filter keeps, shape (sequences,).
+
+    The filter gets one state of each public node, with the first hand on its first board.
+
+    Raises:
+      ArgumentError: the filter keeps no action of a public node.
+    """
     tree, kept = self.whole.tree, np.ones(self.whole.end, np.bool_)
     levels = [board.level for board in tree.boards]
-    for index, rows in self._sequences.items():
+    for index, sequences in self._sequences.items():
       node = tree.nodes[index]
       number = levels.index(node.level)
       board = tree.boards[number]
@@ -140,104 +160,126 @@ class PokerSubsets:
       deal = first_deal(tree.deal, board, node.player, int(board.hands[node.player][0]))
       for action in (*deal, *tree.actions_above(int(tree.node_of[number, index]))):
         state.apply_action(action)
-      kept[rows] = _kept_by(action_filter, state, list(node.actions))[:, None]
+      kept[sequences] = _kept_by(action_filter, state, list(node.actions))[:, None]
     return kept
 
   def smaller(self, kept: Bools) -> SmallerGame:
-    """Returns the game of the public nodes to which both players come with kept actions.
+    """Returns the game of the public nodes that kept actions lead to.
 
-    While an action is missing, others answer it as they answer the kept action with the nearest number, with kept
-    actions alone.
+    The answer to a missing action is the answer to the kept action with the nearest number, restricted to kept actions.
     """
     whole, tree = self.whole, self.whole.tree
-    places = [list(range(len(node.children))) for node in tree.nodes]
-    for index, rows in self._sequences.items():
-      places[index] = np.flatnonzero(kept[rows[:, 0]]).tolist()
-    like = _played_like(tree.nodes, places)
+    # For each public node, the indices of its kept actions.
+    kept_actions = [list(range(len(node.children))) for node in tree.nodes]
+    for index, sequences in self._sequences.items():
+      kept_actions[index] = np.flatnonzero(kept[sequences[:, 0]]).tolist()
+    model_of = _find_models(tree.nodes, kept_actions)
     nodes = [
-      dataclasses.replace(
-        node,
-        actions=tuple(node.actions[place] for place in some if node.actions),
-        children=[node.children[place] for place in some],
-        last=tuple(own and (own[0], places[own[0]].index(own[1])) for own in node.last),
-      )
-      if like.get(index) == index
+      _without_missing_actions(tree.nodes, index, kept_actions)
+      if model_of.get(index) == index
       else _ABSENT
-      for index, (node, some) in enumerate(zip(tree.nodes, places, strict=True))
+      for index in range(len(tree.nodes))
     ]
     small = self
     if _ABSENT in nodes:
       levels = {node.level for node in nodes}
       boards = [board for board in tree.boards if board.level in levels]
-      cut = hand_tree(tree.deal, nodes, boards)
-      small = PokerSubsets(PublicGame(whole.view, cut, whole.dtype, whole.num_threads))
+      small_tree = hand_tree(tree.deal, nodes, boards)
+      small = PokerSubsets(PublicGame(whole.view, small_tree, whole.dtype, whole.num_threads))
+    # Pairs of sequences of the smaller and the whole game, by whether the node is its own model.
     pairs: dict[bool, list[tuple[Int64s, Int64s]]] = {True: [], False: []}
-    for index, other in like.items():
+    for index, model in model_of.items():
       if index in self._sequences:
-        own = [tree.nodes[index].actions[place] for place in places[index]]
-        answers = [places[index][_nearest(action, own)] for action in nodes[other].actions]
-        there = self._sequences[index][answers]
-        pairs[index == other].append((small._sequences[other].ravel(), there.ravel()))
-    here, there = np.hstack(pairs[True] + pairs[False])
-    return SmallerGame(small.whole, here, there, sum(len(own) for own, _ in pairs[True]))
+        kept_here = kept_actions[index]
+        numbers = [tree.nodes[index].actions[action] for action in kept_here]
+        answers = [kept_here[_nearest(number, numbers)] for number in nodes[model].actions]
+        whole_sequences = self._sequences[index][answers]
+        pairs[index == model].append((small._sequences[model].ravel(), whole_sequences.ravel()))
+    small_sequences, whole_sequences = np.hstack(pairs[True] + pairs[False])
+    num_same = sum(len(sequences) for sequences, _ in pairs[True])
+    return SmallerGame(small.whole, small_sequences, whole_sequences, num_same)
 
 
-def _infosets_above(game: CompiledGame, leaves: Uint32s) -> Bools:
-  """Returns True at all actions of the infosets above some leaves, of shape (players, leaves); shape (sequences,)."""
-  used = np.zeros(game.end, np.bool_)
-  used[leaves] = True
+def _without_missing_actions(
+  nodes: Sequence[BettingNode], index: int, kept: Sequence[list[int]]
+) -> BettingNode:
+  """Returns a node of the smaller game, given the nodes of the whole game and the indices of their kept actions."""
+  node = nodes[index]
+  return dataclasses.replace(
+    node,
+    actions=tuple(node.actions[action] for action in kept[index] if node.actions),
+    children=[node.children[action] for action in kept[index]],
+    # The last decision of each player, if any: a node and the index of its action.
+    last=tuple(last and (last[0], kept[last[0]].index(last[1])) for last in node.last),
+  )
+
+
+def _actions_above(game: CompiledGame, leaves: Uint32s) -> Bools:
+  """Returns True at all actions of the infosets above leaves, shape (sequences,).
+
+  Args:
+    game: the game.
+    leaves: shape (players, leaves). The last sequence of each player at each leaf.
+  """
+  result = np.zeros(game.end, np.bool_)
+  result[leaves] = True
   for tree in game.treeplexes:
-    for rows, infosets in reversed(list(tree.infoset_groups())):
-      some = used[rows].any(axis=0)
-      used[rows] = some
-      used[tree.parent[infosets][some]] = True
-  return used
+    for sequences, infosets in reversed(list(tree.infoset_groups())):
+      is_above = result[sequences].any(axis=0)
+      result[sequences] = is_above
+      result[tree.parent[infosets][is_above]] = True
+  return result
 
 
 def _kept_by(action_filter: ActionFilter, state: Any, actions: list[int]) -> Bools:
-  """Returns True at the actions that a filter keeps, shape (actions,); raises ArgumentError if there are none."""
-  found: Any = action_filter(state, list(actions))
-  kept = list(found) if isinstance(found, Iterable) else []
+  """Returns True at the actions that a filter keeps, shape (actions,); raises ArgumentError if it keeps none."""
+  returned: Any = action_filter(state, list(actions))
+  kept = list(returned) if isinstance(returned, Iterable) else []
   result = np.array([action in kept for action in actions])
   if not result.any():
     where = f"At infoset {state!r}"
     if not isinstance(state, str):
       where = f"After the history [{state.history_str()}]"
     raise errors.ArgumentError(
-      f"{where} the action filter keeps {found}, none of the game's {actions}."
+      f"{where} the action filter keeps {returned}, none of the game's {actions}."
     )
   return result
 
 
 def played_to(game: CompiledGame, kept: Bools) -> Bools:
-  """Returns True at the sequences that consist of kept actions, shape (sequences,)."""
+  """Returns True at the sequences of which all actions are kept, shape (sequences,)."""
   result = kept.copy()
   for tree in game.treeplexes:
-    for rows, infosets in tree.infoset_groups():
-      result[rows] &= result[tree.parent[infosets]]
+    for sequences, infosets in tree.infoset_groups():
+      result[sequences] &= result[tree.parent[infosets]]
   return result
 
 
-def _played_like(nodes: Sequence[BettingNode], kept: Sequence[Sequence[int]]) -> dict[int, int]:
-  """Returns the number of the kept node that each node is played like: itself, where it is kept.
+def _find_models(nodes: Sequence[BettingNode], kept: Sequence[Sequence[int]]) -> dict[int, int]:
+  """Returns the model of each public node: the node of the smaller game by which it is played.
 
-  Below a missing action all go on as below the nearest that is kept, as long as it is the same player's turn.
+  A node of the smaller game is its own model. Below a missing action, models are the nodes below the nearest kept
+  action, as long as the same player moves. Nodes without a model are missing in the result.
+
+  Args:
+    nodes: the nodes of the whole game, parents first.
+    kept: for each node, the indices of its kept actions.
   """
   result = {0: 0}
   for index, node in enumerate(nodes):
     if index not in result:
       continue
-    other, places = nodes[result[index]], kept[result[index]]
-    if (other.kind, other.player) != (node.kind, node.player):
+    model, kept_of_model = nodes[result[index]], kept[result[index]]
+    if (model.kind, model.player) != (node.kind, node.player):
       del result[index]
       continue
-    actions = [other.actions[place] for place in places if other.actions]
-    for place, child in enumerate(node.children):
-      nearest = _nearest(node.actions[place], actions) if actions else place
-      result[child] = other.children[places[nearest]]
+    numbers = [model.actions[action] for action in kept_of_model if model.actions]
+    for action, child in enumerate(node.children):
+      nearest = _nearest(node.actions[action], numbers) if numbers else action
+      result[child] = model.children[kept_of_model[nearest]]
   return result
 
 
-def _nearest(action: int, actions: Sequence[int]) -> int:
-  """Returns the place of the action with the nearest number."""
-  return min(range(len(actions)), key=lambda place: (abs(actions[place] - action), actions[place]))
+def _nearest(number: int, numbers: Sequence[int]) -> int:
+  """Returns the index of the nearest of several numbers; of two equally near ones, of the smaller."""
+  return min(range(len(numbers)), key=lambda index: (abs(numbers[index] - number), numbers[index]))

@@ -1,19 +1,19 @@
-"""Action translation: how the policy of a game with fewer actions answers actions that this game leaves out.
+"""Action translation: a map from actions that an abstraction lacks to actions that it has.
 
-A game is solved with an action filter, but in the whole game other players take actions that the filter leaves out. A
-translation maps such an action to kept actions, with probabilities. See Ganzfried and Sandholm, "Action Translation in
-Extensive-Form Games with Large Action Spaces" (2013). Their pseudo-harmonic mapping takes a bet of x pots, between the
-sizes A < B, for A with probability
+If a game is solved with an action filter, players of the whole game can take actions that the filter removed. A
+translation maps such an action to a distribution over kept actions. See Ganzfried and Sandholm, "Action Translation in
+Extensive-Form Games with Large Action Spaces" (2013). Their pseudo-harmonic mapping translates a bet of x pots, between
+kept sizes A < B, to A with probability
 
     (B - x) (1 + A) / ((B - A) (1 + x))
 
-The player remembers the translations of all earlier actions. A history h of the whole game thus corresponds to a
-mixture of histories h' of the filtered game. With x' the player's sequence form there, its sequence form in the whole
-game is
+The player remembers the translations of all earlier actions. A history h of the whole game is thus translated to a
+mixture of histories h' of the filtered game, with probabilities P(h'). Let x' be the player's strategy in the filtered
+game in sequence form. Its strategy in the whole game is
 
-    x(s) = sum over histories h' of h:  P(h') x'(s at h')
+    x(s) = sum over translations h' of h:  P(h') x'(s at h')
 
-This is an ordinary strategy, which is evaluated exactly.
+This is an ordinary strategy, so it can be evaluated exactly.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,10 +28,10 @@ from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies import CompiledTabularPolicy, forms, open_spiel
 
-# The mixture that stands for a history of the whole game: states of the filtered game (None if the player to move there
-# is another), their probabilities, and the player's own reach probability at each.
+# The translations of a history of the whole game, for one player. A translation is a state of the filtered game, its
+# probability, and the player's reach probability there. The state is None if the filtered game has no such state.
 _Mixture: TypeAlias = list[tuple[Any, float, float]]
-# (state of the filtered game, an action that it leaves out) -> dict from kept actions to probabilities.
+# Function from a state of the filtered game and a missing action to a dictionary: kept action -> probability.
 Translation: TypeAlias = Callable[[Any, int], Mapping[int, float]]
 _TOLERANCE = 1e-9
 
@@ -61,18 +61,18 @@ def pseudo_harmonic(bet: float, below: float, above: float) -> float:
 
 @typed
 def nearest_sizes(filtered: CompiledGame, size: Callable[[Any, int], float | None]) -> Translation:
-  """Returns the translation of a bet to the next smaller or larger kept bet, by `pseudo_harmonic`.
+  """Returns the translation of bets to the next smaller and the next larger kept bet, by `pseudo_harmonic`.
 
   Args:
     filtered: a game compiled with an action filter.
-    size: takes a state and an action; returns its size as a multiple of the pot: 0 for a check or call, None for
-      actions without a size, such as a fold. It must not look at hidden information.
+    size: a function from a state and an action to the size of the action, as a multiple of the pot: 0 for a check or
+      call, None for actions without a size, such as a fold. It must not use hidden information.
   """
 
   def translate(state: Any, action: int) -> dict[int, float]:
     bet = size(state, action)
     kept = filtered.view.legal_actions(state)
-    sizes = {move: found for move in kept if (found := size(state, move)) is not None}
+    sizes = {move: size_of_move for move in kept if (size_of_move := size(state, move)) is not None}
     if bet is None or not sizes:
       raise errors.AbstractionError(
         f"After [{state.history_str()}] action {action} is of size {bet}, and the kept actions are of sizes {sizes}: "
@@ -82,8 +82,8 @@ def nearest_sizes(filtered: CompiledGame, size: Callable[[Any, int], float | Non
     above = min((move for move in sizes if sizes[move] > bet), key=sizes.__getitem__, default=None)
     if below is None or above is None:
       return {move: 1.0 for move in (below, above) if move is not None}
-    smaller = pseudo_harmonic(bet, sizes[below], sizes[above])
-    return {below: smaller, above: 1 - smaller}
+    probability = pseudo_harmonic(bet, sizes[below], sizes[above])
+    return {below: probability, above: 1 - probability}
 
   return translate
 
@@ -98,26 +98,26 @@ def translated_policy(
       policy = translated_policy(game, small, solver, nearest_sizes(small, size))
       exploitability(game, policy)
 
-  The policy is uniform at infosets that its owner never reaches. It is also uniform where another player moves in the
-  filtered game: a bet translated to all-in ends the betting there, but not in the whole game.
+  The policy is uniform at infosets that its player never reaches. It is also uniform at states whose translation is a
+  state of another player. For example, a bet translated to all-in ends the betting only in the filtered game.
 
   Args:
     game: the whole game.
     filtered: the same game, compiled with an action filter.
     policy: a policy of the filtered game.
-    translate: called with a state of the filtered game, and an action of another player that the filter leaves out
-      there; returns probabilities of kept actions. The state is OpenSpiel's and lists all legal actions. The function
-      must not look at information that is hidden from the others.
+    translate: a function from a state of the filtered game, and an action of another player that is missing there, to a
+      dictionary: kept action -> probability. The state is OpenSpiel's, and lists all legal actions. The function must
+      not use information that is hidden from other players.
 
   Raises:
-    AbstractionError: the games differ by more than a filter; or a translation does not return probabilities of kept
+    AbstractionError: the games differ by more than a filter. Or `translate` does not return probabilities of kept
       actions, or returns different ones at histories of the same infoset.
-    PolicyError: the policy is not one of the filtered game.
+    PolicyError: the policy is not a policy of the filtered game.
   """
-  for given in (game, filtered):
-    if not isinstance(given, CompiledGame):
+  for argument in (game, filtered):
+    if not isinstance(argument, CompiledGame):
       raise errors.ArgumentError(
-        f"game and filtered must be results of compile_game, not {given!r}."
+        f"game and filtered must be results of compile_game, not {argument!r}."
       )
   if game.game_string != filtered.game_string:
     raise errors.AbstractionError(f"{filtered} is not {game} with an action filter.")
@@ -130,10 +130,11 @@ def translated_policy(
 
 
 class _TranslatedWalk:
-  """A walk of the whole game, with the mixture of histories of the filtered game that stands for each history.
+  """Walk over the histories of the whole game and their translations.
 
   Attributes:
-    entries: float64 (actions,). The translated sequence form at each action of the whole game; -1 before it is found.
+    entries: float64 (actions,). The translated strategy in sequence form, at each action of the whole game; -1 before
+      it is computed.
   """
 
   def __init__(
@@ -143,10 +144,17 @@ class _TranslatedWalk:
     sequence_form: Float64s,
     translate: Translation,
   ) -> None:
-    """Takes the sequence form of the filtered game's actions."""
+    """Prepares the walk.
+
+    Args:
+      game: the whole game.
+      filtered: the filtered game.
+      sequence_form: shape (actions of the filtered game,). The strategies in sequence form, in order of discovery.
+      translate: the translation.
+    """
     self._game, self._filtered, self._translate = game, filtered, translate
     self._sequence_form, self._actions = sequence_form, np.concatenate(filtered.actions)
-    self._places, self._filtered_places = _action_slices(game), _action_slices(filtered)
+    self._slices, self._filtered_slices = _action_slices(game), _action_slices(filtered)
     self.entries = np.full(len(game.all_action_sequences), -1.0)
 
   def run(self) -> None:
@@ -161,92 +169,117 @@ class _TranslatedWalk:
         continue
       if state.is_chance_node():
         for action, _ in game.view.chance_outcomes(state):
-          stack.append((state.child(action), [_dealt(mixture, action) for mixture in mixtures]))
+          children = [_after_chance(mixture, action) for mixture in mixtures]
+          stack.append((state.child(action), children))
         continue
       mover, legal = state.current_player(), game.view.legal_actions(state)
-      played = self._strategies(mixtures[mover], mover, legal)
-      self._write(state, legal, played)
+      strategies = self._strategies(mixtures[mover], mover, legal)
+      self._write(state, legal, strategies)
       for action in legal:
-        moved: _Mixture = [
-          (None if taken is None else taken.child(action), chance, strategy[action])
-          for taken, chance, strategy in played
-          if action in strategy
+        mixture_of_mover: _Mixture = [
+          (
+            None if translation is None else translation.child(action),
+            probability,
+            reach_of[action],
+          )
+          for translation, probability, reach_of in strategies
+          if action in reach_of
         ]
-        after = [
-          moved if player == mover else self._answered(mixture, mover, action)
+        children = [
+          mixture_of_mover if player == mover else self._after_move(mixture, mover, action)
           for player, mixture in enumerate(mixtures)
         ]
-        stack.append((state.child(action), after))
+        stack.append((state.child(action), children))
 
   def _strategies(
     self, mixture: _Mixture, mover: int, legal: list[int]
   ) -> list[tuple[Any, float, dict[int, float]]]:
-    """Returns the player's sequence form at each action, for each part of its mixture."""
+    """Returns, for each translation in the mover's mixture, a dictionary: action -> the mover's reach after it."""
     result: list[tuple[Any, float, dict[int, float]]] = []
-    for taken, chance, reach in mixture:
-      if taken is None or taken.current_player() != mover:
-        result.append((None, chance, dict.fromkeys(legal, reach / len(legal))))
+    for translation, probability, reach in mixture:
+      if translation is None or translation.current_player() != mover:
+        result.append((None, probability, dict.fromkeys(legal, reach / len(legal))))
       else:
-        here = self._filtered_places[mover][self._filtered.view.infostate(taken)]
-        played = zip(self._actions[here].tolist(), self._sequence_form[here].tolist(), strict=True)
-        result.append((taken, chance, dict(played)))
+        here = self._filtered_slices[mover][self._filtered.view.infostate(translation)]
+        reach_of = zip(
+          self._actions[here].tolist(), self._sequence_form[here].tolist(), strict=True
+        )
+        result.append((translation, probability, dict(reach_of)))
     return result
 
   def _write(
-    self, state: Any, legal: list[int], played: list[tuple[Any, float, dict[int, float]]]
+    self, state: Any, legal: list[int], strategies: list[tuple[Any, float, dict[int, float]]]
   ) -> None:
-    """Writes the mixture of strategies at a state; it must be the same at all states of the infoset."""
-    here = self._places[state.current_player()][self._game.view.infostate(state)]
-    mixed = np.array(
+    """Writes the mean of the strategies of all translations of a state to `entries`.
+
+    Raises:
+      AbstractionError: the mean differs from that at an earlier state of the same infoset.
+    """
+    here = self._slices[state.current_player()][self._game.view.infostate(state)]
+    mean = np.array(
       [
-        sum(chance * strategy.get(action, 0.0) for _, chance, strategy in played)
+        sum(probability * reach_of.get(action, 0.0) for _, probability, reach_of in strategies)
         for action in legal
       ]
     )
-    before = self.entries[here]
-    if before[0] >= 0 and np.abs(before - mixed).max() > _TOLERANCE:
+    earlier = self.entries[here]
+    if earlier[0] >= 0 and np.abs(earlier - mean).max() > _TOLERANCE:
       raise errors.AbstractionError(
         f"After the history [{state.history_str()}] the translation answers otherwise than at another history of the "
         "same infoset: it must see what the player sees, and nothing else."
       )
-    self.entries[here] = mixed
+    self.entries[here] = mean
 
-  def _answered(self, mixture: _Mixture, mover: int, action: int) -> _Mixture:
-    """Returns a player's mixture after another player's action."""
+  def _after_move(self, mixture: _Mixture, mover: int, action: int) -> _Mixture:
+    """Returns a player's mixture after an action of another player.
+
+    Raises:
+      AbstractionError: `translate` does not return probabilities of kept actions.
+    """
     result: _Mixture = []
-    for taken, chance, reach in mixture:
-      if taken is None or taken.current_player() != mover:
-        result.append((None, chance, reach))
+    for translation, probability, reach in mixture:
+      if translation is None or translation.current_player() != mover:
+        result.append((None, probability, reach))
         continue
-      kept = self._filtered.view.legal_actions(taken)
-      found = {action: 1.0} if action in kept else dict(self._translate(taken, action))
-      chances = np.array(list(found.values()), np.float64)
-      if not set(found) <= set(kept) or not (
-        (chances >= 0).all() and abs(chances.sum() - 1) < _TOLERANCE
+      kept = self._filtered.view.legal_actions(translation)
+      is_kept = action in kept
+      distribution = {action: 1.0} if is_kept else dict(self._translate(translation, action))
+      shares = np.array(list(distribution.values()), np.float64)
+      if not set(distribution) <= set(kept) or not (
+        (shares >= 0).all() and abs(shares.sum() - 1) < _TOLERANCE
       ):
         raise errors.AbstractionError(
-          f"The translation takes action {action} after [{taken.history_str()}] for {found}; it must return "
-          f"probabilities of the kept actions {kept}."
+          f"The translation takes action {action} after [{translation.history_str()}] for {distribution}; it must "
+          f"return probabilities of the kept actions {kept}."
         )
-      result += [(taken.child(move), chance * part, reach) for move, part in found.items()]
+      result += [
+        (translation.child(move), probability * share, reach)
+        for move, share in distribution.items()
+      ]
     return result
 
 
-def _dealt(mixture: _Mixture, action: int) -> _Mixture:
+def _after_chance(mixture: _Mixture, outcome: int) -> _Mixture:
   """Returns a mixture after a move of chance."""
   return [
-    (taken.child(action) if taken is not None and taken.is_chance_node() else None, chance, reach)
-    for taken, chance, reach in mixture
+    (
+      translation.child(outcome)
+      if translation is not None and translation.is_chance_node()
+      else None,
+      probability,
+      reach,
+    )
+    for translation, probability, reach in mixture
   ]
 
 
 def _action_slices(game: CompiledGame) -> list[dict[str, slice]]:
-  """Returns, for each player, a dict from infostates to the slices of their actions among those of all players."""
+  """Returns a dictionary for each player: infostate -> slice of its actions, among the actions of all players."""
   result, begin = [], 0
-  for own in game.infosets:
-    starts = begin + np.cumsum(own.num_actions) - own.num_actions
-    ends = starts + own.num_actions
-    places = map(slice, starts.tolist(), ends.tolist())
-    result.append(dict(zip(own.infostates, places, strict=True)))
-    begin += len(own.actions)
+  for infosets in game.infosets:
+    starts = begin + np.cumsum(infosets.num_actions) - infosets.num_actions
+    ends = starts + infosets.num_actions
+    slices = map(slice, starts.tolist(), ends.tolist())
+    result.append(dict(zip(infosets.infostates, slices, strict=True)))
+    begin += len(infosets.actions)
   return result

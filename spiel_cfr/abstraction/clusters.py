@@ -1,15 +1,15 @@
-"""Clusters of infosets as buckets, found without knowledge of the game.
+"""Clusters of infosets as buckets, by k-means on the strategies that a few iterations give.
 
-A few iterations on the full game give a strategy. Infosets that the other players can't tell apart, such as hands after
-the same betting, are clustered by it. Clusters that do not follow from earlier ones make players forget: their infosets
-are shared. k-means++ is by Arthur and Vassilvitskii (2007), in SciPy's implementation.
+The method needs no knowledge of the game. It clusters infosets that the other players can't distinguish, such as hands
+after the same betting. If a cluster merges infosets of different earlier clusters, the abstraction has imperfect
+recall, and its infosets are shared. k-means++ is by Arthur and Vassilvitskii (2007), in SciPy's implementation.
 """
 
 import warnings
 
 import numpy as np
 import numpy.typing as npt
-import scipy  # its `cluster` is imported when it is used
+import scipy  # Python imports `scipy.cluster` at its first use.
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
@@ -25,19 +25,19 @@ from spiel_cfr.games.payoffs.private_types import public_states
 
 @typed
 def cluster(game: CompiledGame, size: int, *, iterations: int = 100, seed: int = 0) -> Buckets:
-  """Puts infosets into buckets by the average strategy of CFR+.
+  """Returns buckets of infosets at which the average strategy of CFR+ is similar.
 
       small = abstract(game, cluster(game, 4))
 
   Args:
     game: a compiled game that lists its leaves.
-    size: largest number of buckets of a public state.
-    iterations: number of iterations of CFR+ on the full game.
-    seed: seed of k-means++; the same seed gives the same buckets.
+    size: the largest number of buckets at a public state.
+    iterations: the number of iterations of CFR+ on the full game.
+    seed: the seed of k-means++; the same seed gives the same buckets.
 
   Raises:
     ArgumentError: an argument is out of its range.
-    UnsupportedGameError: the game is in vector form, or an abstraction itself.
+    UnsupportedGameError: the game is in vector form, or is an abstraction.
   """
   size = arguments.positive_integer(size, "size")
   iterations = arguments.positive_integer(iterations, "iterations")
@@ -46,36 +46,44 @@ def cluster(game: CompiledGame, size: int, *, iterations: int = 100, seed: int =
     raise errors.UnsupportedGameError(
       f"{game} lists no leaves of its own. Pass compile_game(game, vector_form=False), without symmetries."
     )
-  learned = CFRPlusSolver(game)
-  learned.run(iterations)
-  played, owner = learned.average_probabilities(), np.full(game.end, -1)
-  sequences = np.split(
-    game.all_action_sequences, np.cumsum([len(own.actions) for own in game.infosets])[:-1]
+  solver = CFRPlusSolver(game)
+  solver.run(iterations)
+  strategy, infoset_of = solver.average_probabilities(), np.full(game.end, -1)
+  # For each player, the sequences of all actions, infoset by infoset.
+  action_sequences = np.split(
+    game.all_action_sequences,
+    np.cumsum([len(infosets.actions) for infosets in game.infosets])[:-1],
   )
-  for cells, own in zip(sequences, game.infosets, strict=True):
-    owner[cells] = np.repeat(np.arange(len(own.num_actions)), own.num_actions)
+  for sequences, infosets in zip(action_sequences, game.infosets, strict=True):
+    infoset_of[sequences] = np.repeat(np.arange(len(infosets.num_actions)), infosets.num_actions)
   leaves, _ = merged_leaves(
     game.payoff, game.num_players, np.arange(game.end, dtype=np.uint32), np.ones(game.end)
   )
   labels = []
-  for player, (cells, own) in enumerate(zip(sequences, game.infosets, strict=True)):
-    public = public_states(leaves, player, owner, len(own.num_actions))
-    starts = np.cumsum(own.num_actions) - own.num_actions
-    found, count = np.zeros(len(public), np.int64), 0
-    for members in _groups(own.num_actions, own.actions, public):
-      width = int(own.num_actions[members[0]])
-      points = played[cells[starts[members][:, None] + np.arange(width)]]
-      found[members] = count + k_means(points, size, rng)
-      count += size
-    labels.append(found)
+  for player, (sequences, infosets) in enumerate(zip(action_sequences, game.infosets, strict=True)):
+    public = public_states(leaves, player, infoset_of, len(infosets.num_actions))
+    starts = np.cumsum(infosets.num_actions) - infosets.num_actions
+    label, num_labels = np.zeros(len(public), np.int64), 0
+    for members in _groups(infosets.num_actions, infosets.actions, public):
+      num_actions = int(infosets.num_actions[members[0]])
+      points = strategy[sequences[starts[members][:, None] + np.arange(num_actions)]]
+      label[members] = num_labels + k_means(points, size, rng)
+      num_labels += size
+    labels.append(label)
   return Buckets(tuple(labels), identity(game).slots)
 
 
 def _groups(num_actions: Int64s, actions: Int64s, public: Int64s) -> list[Int64s]:
-  """Returns the infosets that may be in one bucket: those of one public state with the same actions."""
+  """Returns the groups of infosets that may share buckets: infosets at one public state with the same actions.
+
+  Args:
+    num_actions: shape (infosets,). The number of actions of each infoset.
+    actions: shape (actions,). The actions of all infosets.
+    public: shape (infosets,). The public state of each infoset.
+  """
   groups: dict[tuple[int, ...], list[int]] = {}
-  pieces = np.split(actions, np.cumsum(num_actions)[:-1]) if len(num_actions) else []
-  for index, (state, legal) in enumerate(zip(public.tolist(), pieces, strict=True)):
+  legal_actions = np.split(actions, np.cumsum(num_actions)[:-1]) if len(num_actions) else []
+  for index, (state, legal) in enumerate(zip(public.tolist(), legal_actions, strict=True)):
     groups.setdefault((state, *legal.tolist()), []).append(index)
   return [np.array(members) for members in groups.values()]
 
@@ -88,20 +96,20 @@ def k_means(
   *,
   ground: npt.ArrayLike | None = None,
 ) -> Int64s:
-  """Clusters points by k-means++; equal points are in one cluster.
+  """Returns clusters of points by k-means++. Equal points are in one cluster.
 
   Args:
-    points: float64 (points, numbers).
-    size: largest number of clusters.
+    points: float64 (points, columns).
+    size: the largest number of clusters.
     seed: the seed of the first centres, or a generator.
-    ground: None for Euclidean distances between points. Otherwise the Euclidean distances between the meanings of the
-      columns. Points p, q are then histograms of the same sum, compared by the energy distance (Székely and Rizzo,
-      "Energy Statistics", 2013), in which neighbouring bins hardly differ:
+    ground: None for Euclidean distances between points. For points that are histograms of the same sum: float64
+      (columns, columns), the Euclidean distances between bins. Histograms p and q are then compared by the energy
+      distance (Székely and Rizzo, "Energy Statistics", 2013), in which shifts between neighbouring bins count little:
 
         distance^2 = -(p - q)' ground (p - q)
 
   Returns:
-    int64 (points,). The number of each point's cluster, from 0 without gaps.
+    int64 (points,). The cluster of each point, numbered from 0 without gaps.
 
   Raises:
     ArgumentError: the points are not a table of finite numbers, the size is not positive, the seed is invalid, or
@@ -110,27 +118,27 @@ def k_means(
   size = arguments.positive_integer(size, "size")
   if not isinstance(seed, np.random.Generator):
     seed = arguments.integer(seed, "seed", 0)
-  table = _numbers(points, "points")
+  table = _as_table(points, "points")
   if table.ndim != 2 or not len(table) or not np.isfinite(table).all():
     raise errors.ArgumentError("points must be a table of finite numbers, one row for each point.")
-  distinct, which = np.unique(table, axis=0, return_inverse=True)
+  distinct, cluster_of = np.unique(table, axis=0, return_inverse=True)
   if ground is not None:
-    embedding = _embed(_numbers(ground, "ground"), table.shape[1])
+    embedding = _embed(_as_table(ground, "ground"), table.shape[1])
     distinct, table = distinct @ embedding, table @ embedding
   if len(distinct) > size:
     with warnings.catch_warnings():
-      # An empty cluster is dropped.
+      # SciPy warns of empty clusters, which are dropped below.
       warnings.simplefilter("ignore", UserWarning)
       centres, _ = scipy.cluster.vq.kmeans2(
         table, size, minit="++", seed=np.random.default_rng(seed)
       )
     nearest = ((distinct[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
-    which = nearest[which.reshape(-1)]
-  result: Int64s = np.unique(which, return_inverse=True)[1].reshape(-1)
+    cluster_of = nearest[cluster_of.reshape(-1)]
+  result: Int64s = np.unique(cluster_of, return_inverse=True)[1].reshape(-1)
   return result
 
 
-def _numbers(value: npt.ArrayLike, name: str) -> Float64s:
+def _as_table(value: npt.ArrayLike, name: str) -> Float64s:
   try:
     return np.asarray(value, np.float64)
   except (OverflowError, TypeError, ValueError):
@@ -140,7 +148,10 @@ def _numbers(value: npt.ArrayLike, name: str) -> Float64s:
 
 
 def _embed(ground: Float64s, columns: int) -> Float64s:
-  """Returns A with |p A - q A|^2 = -(p - q)' ground (p - q) for p and q of the same sum: classical scaling."""
+  """Returns a matrix A with |p A - q A|^2 = -(p - q)' ground (p - q) for all p and q of the same sum.
+
+  This is classical multidimensional scaling, by which k-means uses the energy distance.
+  """
   if ground.shape != (columns, columns) or not (
     np.isfinite(ground).all() and np.array_equal(ground, ground.T)
   ):

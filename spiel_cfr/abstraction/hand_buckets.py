@@ -1,9 +1,9 @@
-"""Hand buckets: poker in vector form in which hands of a bucket play alike.
+"""Hand buckets: abstractions of poker in vector form, in which the hands of a bucket share a strategy.
 
-Boards that differ only by suits may be one. A board that stands for others counts as often as there are such boards.
-Hands of a bucket share an infoset, see `Board.infoset_of_hand`. Players remember the buckets that they have been in:
-after a deal of public cards, hands stay together only if they were in one bucket before. Recall is therefore perfect.
-Every solver takes the game, and iterations take less time than those of the whole game.
+Hands of a bucket share an infoset, see `Board.infoset_of_hand`. After a deal of public cards, hands are in one bucket
+only if they were in one bucket before, so players remember their buckets, and recall is perfect. Boards that differ
+only by suits may be merged. One of them then stands for all, with the sum of their probabilities. Every solver takes
+the smaller game, and an iteration takes less time than on the whole game.
 """
 
 import dataclasses
@@ -28,13 +28,13 @@ from spiel_cfr.poker.suit_symmetries import number_in_order
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HandBuckets:
-  """Buckets of hands and of boards in a poker game in vector form. `hand_buckets` and `lossless` make them.
+  """Buckets of hands and of boards in poker in vector form. `hand_buckets` and `lossless` make them.
 
   Attributes:
-    stands_for: int64 (boards,). The number of the board that stands for each; its own number if none does.
-    labels: for each player and each board, int64 (hands,). The infoset of each hand at the decisions of the board that
-      stands for its board, see `Board.infoset_of_hand`.
-    is_lossless: bool. As of `Buckets`.
+    stands_for: int64 (boards,). The number of the board that stands for each board, which may be the board itself.
+    labels: for each player and each board, int64 (hands,). The infoset of each hand, among the infosets of the board
+      that stands for its board, see `Board.infoset_of_hand`.
+    is_lossless: bool. True if the full game has equilibria that are the same at all hands of a bucket.
   """
 
   stands_for: Int64s
@@ -42,7 +42,7 @@ class HandBuckets:
   is_lossless: bool = False
 
   def only(self, game: CompiledGame, players: Iterable[int]) -> "HandBuckets":
-    """Returns the same buckets for some players; the other player's hands all stay apart, on every board.
+    """Returns the same buckets for some players. Every hand of another player is its own bucket, on every board.
 
     Raises:
       ArgumentError: a player does not exist.
@@ -50,8 +50,8 @@ class HandBuckets:
     chosen = checked_players(game, players)
     labels = [
       [
-        number_in_order(own if player in chosen else np.arange(len(own)))
-        for own in self.labels[player]
+        number_in_order(label if player in chosen else np.arange(len(label)))
+        for label in self.labels[player]
       ]
       for player in PLAYERS
     ]
@@ -60,7 +60,11 @@ class HandBuckets:
 
 
 def check_whole_public_game(game: CompiledGame) -> PublicGame:
-  """Returns a game in vector form that is no abstraction; raises UnsupportedGameError for any other."""
+  """Returns the game if it is poker in vector form and no abstraction.
+
+  Raises:
+    UnsupportedGameError: it is another game.
+  """
   if not isinstance(game, PublicGame) or game.original is not game or game.tree.is_merged:
     raise errors.UnsupportedGameError(
       f"{game} is not a result of compile_public_game, or has merge_suits=True."
@@ -69,42 +73,48 @@ def check_whole_public_game(game: CompiledGame) -> PublicGame:
 
 
 def merge_hands(full: PublicGame, buckets: HandBuckets) -> PublicGame:
-  """Returns the game in which hands of a bucket play alike; raises AbstractionError for another game's buckets."""
-  before = full.tree
-  sizes = [[len(board.hands[player]) for board in before.boards] for player in PLAYERS]
-  if [[len(board) for board in own] for own in buckets.labels] != sizes:
+  """Returns the abstraction in which the hands of a bucket share a strategy.
+
+  Raises:
+    AbstractionError: the buckets are of another game.
+  """
+  full_tree = full.tree
+  sizes = [[len(board.hands[player]) for board in full_tree.boards] for player in PLAYERS]
+  if [[len(labels) for labels in labels_of_player] for labels_of_player in buckets.labels] != sizes:
     raise errors.AbstractionError(f"The buckets are not of the boards and hands of {full}.")
   numbers, counts = np.unique(buckets.stands_for, return_counts=True)
   boards = [
     dataclasses.replace(
-      before.boards[number],
-      probability=before.boards[number].probability * count,
+      full_tree.boards[number],
+      probability=full_tree.boards[number].probability * count,
       infoset_of_hand=(buckets.labels[0][number], buckets.labels[1][number]),
-      parent=int(np.searchsorted(numbers, buckets.stands_for[before.boards[number].parent])),
+      parent=int(np.searchsorted(numbers, buckets.stands_for[full_tree.boards[number].parent])),
     )
     for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
   ]
-  tree = hand_tree(before.deal, before.nodes, boards)
+  tree = hand_tree(full_tree.deal, full_tree.nodes, boards)
   layout = lay_out(tree, full.num_threads is not None)
-  places = np.searchsorted(numbers, buckets.stands_for)
-  made = map_hands(full.layout, layout, places, buckets.labels, is_exact=buckets.is_lossless)
-  return PublicGame(full.view, tree, full.dtype, full.num_threads, full, made)
+  board_numbers = np.searchsorted(numbers, buckets.stands_for)
+  hands_map = map_hands(
+    full.layout, layout, board_numbers, buckets.labels, is_exact=buckets.is_lossless
+  )
+  return PublicGame(full.view, tree, full.dtype, full.num_threads, full, hands_map)
 
 
 def hand_buckets(game: PublicGame, labels: Sequence[Any]) -> HandBuckets:
-  """Puts hands into buckets.
+  """Returns the hands of both players in buckets.
 
-      equity = [hand_equities(game, player) for player in (0, 1)]
-      small = abstract(game, hand_buckets(game, [k_means(own, 20) for own in equity]))
+      equities = [hand_equities(game, player) for player in (0, 1)]
+      small = abstract(game, hand_buckets(game, [k_means(equity, 20) for equity in equities]))
 
   Args:
     game: poker in vector form.
-    labels: for each player, an integer for each hand, in the order of `Board.hands`. If public cards are dealt: for
-      each player, a list of these, one for each of `game.tree.boards`. Labels of different boards and players are
-      unrelated.
+    labels: for each player, an array with an integer for each hand, in the order of `Board.hands`. If public cards are
+      dealt: for each player, a list of such arrays, one for each board in `game.tree.boards`. Labels of different
+      boards and players are unrelated.
 
   Raises:
-    UnsupportedGameError: the game is not in vector form, or an abstraction itself.
+    UnsupportedGameError: the game is not in vector form, or is an abstraction.
     ArgumentError: the labels are not integers, one for each hand.
   """
   check_whole_public_game(game)
@@ -112,26 +122,28 @@ def hand_buckets(game: PublicGame, labels: Sequence[Any]) -> HandBuckets:
     raise errors.ArgumentError(
       f"labels must be a list for each of two players, not {arguments.shortened(labels)}."
     )
-  boards, made = game.tree.boards, []
-  for player, given in enumerate(labels):
-    arrays = [given] if len(boards) == 1 else given
+  boards, buckets = game.tree.boards, []
+  for player, labels_of_player in enumerate(labels):
+    arrays = [labels_of_player] if len(boards) == 1 else labels_of_player
     if not isinstance(arrays, Sequence) or len(arrays) != len(boards):
       raise errors.ArgumentError(
         f"Public cards are dealt in this game: labels must be {len(boards)} arrays for a player, one for each board."
       )
-    own: list[Int64s] = []
+    buckets_of_player: list[Int64s] = []
     for number, (board, array) in enumerate(zip(boards, arrays, strict=True)):
-      bucket = _checked(array, len(board.hands[player]))
+      bucket = _checked_labels(array, len(board.hands[player]))
       if number:
-        # Players remember the bucket before.
-        above = own[board.parent][game.tree.infoset_places(player, board.parent, number)]
-        bucket = above * (1 + int(bucket.max(initial=0))) + bucket
-      own.append(number_in_order(bucket))
-    made.append(own)
-  return HandBuckets(np.arange(len(boards)), (made[0], made[1]))
+        # Players remember their bucket on the board before the deal.
+        hands_before = game.tree.infoset_places(player, board.parent, number)
+        bucket_before = buckets_of_player[board.parent][hands_before]
+        bucket = bucket_before * (1 + int(bucket.max(initial=0))) + bucket
+      buckets_of_player.append(number_in_order(bucket))
+    buckets.append(buckets_of_player)
+  return HandBuckets(np.arange(len(boards)), (buckets[0], buckets[1]))
 
 
-def _checked(labels: npt.ArrayLike, count: int) -> Int64s:
+def _checked_labels(labels: npt.ArrayLike, count: int) -> Int64s:
+  """Returns the labels of a board's hands, numbered from 0 without gaps."""
   array = np.asarray(labels)
   if array.shape != (count,) or array.dtype.kind not in "iu":
     raise errors.ArgumentError(

@@ -1,18 +1,18 @@
-"""Lossless abstraction by colour refinement, from the arrays of any game.
+"""Lossless abstraction of any game, by colour refinement of its sequences and infosets.
 
-Sequences and infosets have colours, which are split until nothing changes:
+Sequences and infosets of a player begin with the same colour. Colours are split until no split is left:
 
-    colour(sequence) = (old colour, payoffs by colours of the others' sequences, colour of its own infoset,
+    colour(sequence) = (old colour, payoffs by colours of the others' sequences, colour of its infoset,
                         multiset of the colours of the infosets below)
     colour(infoset)  = (old colour, colour of the sequence above, multiset of the colours of its actions)
 
 If a strategy is constant on each colour, so are its gradients and counterfactual values. CFR therefore stays constant
 on colours and can iterate on one representative of each. The same idea reduces linear programs by equitable partitions:
-Grohe, Kersting, Mladenov and Selman, "Dimension Reduction via Colour Refinement" (2014). Here it serves n players and
-any payoffs. It finds the suits of poker without knowledge of cards.
+Grohe, Kersting, Mladenov and Selman, "Dimension Reduction via Colour Refinement" (2014). Here it serves any number of
+players and any payoffs. It finds the suits of poker without knowledge of cards.
 
-Payoffs by colours are compared by random numbers, one for each colour in place of strategies. Two sequences with the
-same payoffs by colours have the same gradient. Others have different gradients, except by coincidence.
+Payoffs by colours are compared by gradients against random numbers, one for each colour. Two sequences with the same
+payoffs by colours have the same gradient. Other sequences have different gradients, except by coincidence.
 """
 
 import numpy as np
@@ -30,23 +30,26 @@ from spiel_cfr.poker.merged_hands import equal_hands
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.suit_symmetries import number_in_order
 
-# Gradients that differ by at most this share of themselves, plus this share of the largest, count as equal.
+# Gradients count as equal if they differ by at most these shares of their size and of the largest gradient.
 _RELATIVE, _ABSOLUTE = 1e-10, 1e-14
-# Number of random draws for each colour; two make a coincidence all but impossible.
+# The number of random numbers for each colour. With two, a coincidence is all but impossible.
 _DRAWS = 2
 
 
 @typed
 def lossless(game: AnyGame) -> Buckets | HandBuckets:
-  """Finds infosets that may play alike without loss: their abstraction has the same equilibria.
+  """Returns buckets of infosets that can share a strategy without loss: the abstraction has the same equilibria.
 
       small = abstract(game, lossless(game))
 
-  Actions of an infoset with the same colour become one, whose probability they share equally. In poker in vector form,
-  public cards and hands that differ only by suits are found, see `poker.suit_symmetries`.
+  Actions of an infoset with the same colour become one action, and share its probability equally. In poker in vector
+  form, the buckets contain public cards and hands that differ only by suits, see `poker.suit_symmetries`.
+
+  Args:
+    game: a compiled game, or an argument of `compile_game`.
 
   Raises:
-    UnsupportedGameError: the game is an abstraction itself.
+    UnsupportedGameError: the game is an abstraction.
     GameError: see `compile_game`.
   """
   game = compile_game(game)
@@ -63,71 +66,85 @@ def lossless(game: AnyGame) -> Buckets | HandBuckets:
 
 @typed
 def lossless_abstraction(game: AnyGame) -> EnumeratedGame | PublicGame:
-  """Returns a smaller game with the same equilibria, in which equivalent infosets are one.
+  """Returns a smaller game with the same equilibria, in which equivalent infosets are merged.
 
       >>> lossless_abstraction("leduc_poker").num_infosets
       288
 
   Raises:
-    GameError: see `compile_game`; or the game is an abstraction itself.
+    GameError: see `compile_game`; or the game is an abstraction.
   """
   compiled = compile_game(game)
   return abstract(compiled, lossless(compiled))
 
 
 class _Colours:
-  """Colours of sequences and infosets; different players have different colours."""
+  """Colours of sequences and infosets. Different players have different colours.
+
+  Infosets are numbered over all players, in layout order.
+
+  Attributes:
+    game: `CompiledGame`. The game.
+    rng: `np.random.Generator`. The source of the random numbers.
+    sequences: int64 (n,). All sequences of the game, without padding, in ascending order.
+    infoset: int64 (sequences with padding,). The infoset of each sequence; the number of infosets if it has none.
+    parent: int64 (infosets,). The sequence above each infoset.
+    colour: int64 (sequences with padding,). The colour of each sequence.
+    infoset_colour: int64 (infosets + 1,). The colour of each infoset; 0 for sequences without an infoset.
+  """
 
   def __init__(self, game: CompiledGame) -> None:
     self.game = game
     self.rng = np.random.default_rng(0)
     count = sum(treeplex.num_infosets for treeplex in game.treeplexes)
-    # All sequences, ascending. `owner` has the infoset of each, `parent` the sequence above each infoset in layout
-    # order.
     self.sequences = np.sort(
       np.concatenate([game.all_action_sequences, [tree.root for tree in game.treeplexes]])
     )
-    self.owner = np.full(game.end, count)
-    self.player = np.zeros(game.end, np.int64)
-    self.infoset_player = np.zeros(count, np.int64)
+    self.infoset = np.full(game.end, count)
+    player_of_sequence = np.zeros(game.end, np.uint64)
+    player_of_infoset = np.zeros(count, np.uint64)
     for player, tree in enumerate(game.treeplexes):
-      self.player[tree.root : tree.end] = player
+      player_of_sequence[tree.root : tree.end] = player
       for sequences, infosets in tree.infoset_groups():
-        own = np.arange(infosets.start, infosets.stop) + tree.first_infoset
-        self.owner[sequences] = own
-        self.infoset_player[own] = player
+        numbers = np.arange(infosets.start, infosets.stop) + tree.first_infoset
+        self.infoset[sequences] = numbers
+        player_of_infoset[numbers] = player
     self.parent = game.parent.astype(np.int64)
-    self.colour = _numbered(self.player.astype(np.uint64))
-    self.infoset_colour = np.append(_numbered(self.infoset_player.astype(np.uint64)), 0)
+    self.colour = _numbered(player_of_sequence)
+    self.infoset_colour = np.append(_numbered(player_of_infoset), 0)
 
   def refine(self) -> None:
-    """Splits colours until a round splits none."""
-    before = 0
-    while self._count() > before:
-      before = self._count()
+    """Splits colours until no split is left."""
+    previous = 0
+    while self._num_colours() > previous:
+      previous = self._num_colours()
       self._split()
 
-  def _count(self) -> int:
+  def _num_colours(self) -> int:
     return int(self.colour.max()) + int(self.infoset_colour.max())
 
   def _split(self) -> None:
+    """Splits all colours once. A new colour is the number of a hash of the terms in the module's formulas.
+
+    Every colour has a random 64-bit number, so a multiset of colours is hashed by the sum of the numbers.
+    """
     numbers = self.rng.integers(1, 1 << 63, (2, len(self.colour) + len(self.infoset_colour) + 1))
-    of_colour, of_infoset = numbers.astype(np.uint64)
-    below = np.zeros(len(self.colour), np.uint64)
-    np.add.at(below, self.parent, of_infoset[self.infoset_colour[:-1]])
-    signature = _mixed(of_colour[self.colour] ^ _mixed(below))
-    signature = _mixed(signature ^ of_infoset[self.infoset_colour[self.owner]])
+    sequence_hash, infoset_hash = numbers.astype(np.uint64)
+    infosets_below = np.zeros(len(self.colour), np.uint64)
+    np.add.at(infosets_below, self.parent, infoset_hash[self.infoset_colour[:-1]])
+    signature = _mixed(sequence_hash[self.colour] ^ _mixed(infosets_below))
+    signature = _mixed(signature ^ infoset_hash[self.infoset_colour[self.infoset]])
     for gradient in self._gradients():
       signature = _mixed(signature ^ (_classes(gradient) + np.uint64(1)))
     self.colour = _numbered(signature)
-    inside = np.zeros(len(self.infoset_colour), np.uint64)
-    np.add.at(inside, self.owner[self.sequences], of_colour[self.colour[self.sequences]])
-    above = np.append(of_colour[self.colour[self.parent]], np.uint64(0))
-    old = of_infoset[self.infoset_colour]
-    self.infoset_colour = _numbered(_mixed(old ^ _mixed(inside) ^ _mixed(above + old)))
+    actions = np.zeros(len(self.infoset_colour), np.uint64)
+    np.add.at(actions, self.infoset[self.sequences], sequence_hash[self.colour[self.sequences]])
+    above = np.append(sequence_hash[self.colour[self.parent]], np.uint64(0))
+    old = infoset_hash[self.infoset_colour]
+    self.infoset_colour = _numbered(_mixed(old ^ _mixed(actions) ^ _mixed(above + old)))
 
   def _gradients(self) -> list[Float64s]:
-    """Returns gradients with a random number for each colour in place of a strategy."""
+    """Returns gradients, shape (sequences with padding,), against random numbers in place of a strategy."""
     game, result = self.game, []
     for _ in range(_DRAWS):
       weights, utility = aligned_zeros(game.end), aligned_zeros(game.end)
@@ -139,32 +156,34 @@ class _Colours:
     return result
 
   def buckets(self) -> Buckets:
-    """Returns the infosets by colour, with their actions in the order of colours."""
+    """Returns the buckets: infosets by their colour, with slots in the order of the actions' colours."""
     labels, slots, begin = [], [], 0
-    for tree, own in zip(self.game.treeplexes, self.game.infosets, strict=True):
-      place = own.position.astype(np.int64) + tree.first_infoset
-      labels.append(number_in_order(self.infoset_colour[place]))
-      cells = self.game.all_action_sequences[begin : begin + len(own.actions)]
-      begin += len(cells)
-      infoset = np.repeat(np.arange(len(place)), own.num_actions)
-      colour = self.colour[cells]
-      by_colour = np.lexsort((colour, infoset))
-      changed = np.diff(colour[by_colour], prepend=-1) != 0
-      starts = np.cumsum(own.num_actions) - own.num_actions
-      changed[starts] = False
-      rank = np.cumsum(changed)
-      slot = np.empty(len(cells), np.int64)
-      slot[by_colour] = rank - rank[starts][infoset[by_colour]]
+    for tree, infosets in zip(self.game.treeplexes, self.game.infosets, strict=True):
+      numbers = infosets.position.astype(np.int64) + tree.first_infoset
+      labels.append(number_in_order(self.infoset_colour[numbers]))
+      sequences = self.game.all_action_sequences[begin : begin + len(infosets.actions)]
+      begin += len(sequences)
+      infoset_of_action = np.repeat(np.arange(len(numbers)), infosets.num_actions)
+      colour = self.colour[sequences]
+      by_colour = np.lexsort((colour, infoset_of_action))
+      # True at an action whose colour differs from that of the action before it at the infoset.
+      is_new_slot = np.diff(colour[by_colour], prepend=-1) != 0
+      starts = np.cumsum(infosets.num_actions) - infosets.num_actions
+      is_new_slot[starts] = False
+      rank = np.cumsum(is_new_slot)
+      slot = np.empty(len(sequences), np.int64)
+      slot[by_colour] = rank - rank[starts][infoset_of_action[by_colour]]
       slots.append(slot)
     return Buckets(tuple(labels), tuple(slots), True)
 
 
 def _numbered(signature: Uint64s) -> Int64s:
+  """Returns the numbers of distinct values, from 0 without gaps."""
   return np.unique(signature, return_inverse=True)[1].astype(np.int64)
 
 
 def _classes(values: Float64s) -> Uint64s:
-  """Numbers values; values that differ only by rounding have the same number."""
+  """Returns a number for each value. Values that differ only by rounding have the same number."""
   order = np.argsort(values)
   ascending = values[order]
   step = np.diff(ascending)
@@ -176,7 +195,7 @@ def _classes(values: Float64s) -> Uint64s:
 
 
 def _mixed(words: Uint64s) -> Uint64s:
-  """Returns words each of whose bits depends on all bits of the given one: the finalizer of splitmix64."""
+  """Returns hashes of 64-bit words, by the finalizer of splitmix64."""
   words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
   words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
   return words ^ (words >> np.uint64(31))

@@ -1,15 +1,15 @@
-"""Refinement on the way (dynamic abstraction): actions come into a small game while it is solved.
+"""Dynamic abstraction: solves a small game, and adds missing actions of the whole game while it is solved.
 
-After Brown and Sandholm, "Simultaneous Abstraction and Equilibrium Finding in Games" (2015), with another rule for when
-an action comes: see docs/theory/ours_and_theirs.md.
+The method follows Brown and Sandholm, "Simultaneous Abstraction and Equilibrium Finding in Games" (2015), with another
+rule for the time at which an action is added, see docs/theory/ours_and_theirs.md.
 
     while NashConv in the whole game > target:
       iterate in the smaller game
-      if the larger half of that NashConv comes from missing actions:
+      if more than half of that NashConv comes from missing actions:
         add actions, see `refined_actions`
         start the solver of the new game warm, or with transferred regrets
 
-It saves memory, and rarely time: docs/refinement.md has the numbers.
+The method saves memory, and rarely time; docs/refinement.md has the numbers.
 """
 
 import dataclasses
@@ -35,28 +35,28 @@ from spiel_cfr.policies.solved_policy import SolvedPolicy
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.runs.run_schedules import Powers
 
-# Numbers that a solver keeps for each sequence: regrets, strategy, sequence form, average, utilities.
-_LINES = 5
-# The target by default, as a share of the range of payoffs.
+# The arrays of a solver over sequences: regrets, strategy, sequence form, average, utilities.
+_ARRAYS = 5
+# The default target, as a share of the range of payoffs.
 _SHARE_OF_RANGE = 1e-3
 Rule = Literal["policy", "regrets"]
-# The solver of each rule, by default.
+# The default solver of each rule.
 _SOLVERS: dict[Rule, str] = {"policy": "cfr+", "regrets": "cfr_simultaneous"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-  """An evaluation on the way.
+  """Evaluation during `solve_refining`.
 
   Attributes:
-    iterations: number of iterations so far, of all sizes of the game.
-    leaves: number of leaves that iterations in the smaller games and evaluations in the whole game have read so far;
-      each player reads all leaves of a game once in an iteration and once in an evaluation.
-    seconds: time so far, evaluations and refinements included.
-    infosets: number of infosets of the smaller game.
-    bytes: about how much memory an iteration goes through, payoffs and solver.
-    own_nash_conv: NashConv of the policy in the smaller game.
-    nash_conv: NashConv of the policy in the whole game.
+    iterations: int. The number of iterations so far, in all smaller games.
+    leaves: int. The number of leaves read so far, by iterations in smaller games and evaluations in the whole game. In
+      an iteration or evaluation, each player reads all leaves of the game once.
+    seconds: float. The time so far, including evaluations and refinements.
+    infosets: int. The number of infosets of the smaller game.
+    bytes: int. About the memory that an iteration reads and writes, for payoffs and the solver's arrays.
+    small_nash_conv: float. The NashConv of the policy in the smaller game.
+    nash_conv: float. The NashConv of the policy in the whole game.
   """
 
   iterations: int
@@ -64,7 +64,7 @@ class Stage:
   seconds: float
   infosets: int
   bytes: int
-  own_nash_conv: float
+  small_nash_conv: float
   nash_conv: float
 
 
@@ -73,11 +73,11 @@ class Refined(SolvedPolicy):
   """The result of `solve_refining`.
 
   Attributes:
-    compiled_game: the whole game.
-    sequence_form: float64 (sequences,). The best policy of the whole game that was met.
-    nash_conv: NashConv of that policy in the whole game, by best responses.
-    small: the smaller game at the end.
-    history: the evaluations on the way.
+    compiled_game: `CompiledGame`. The whole game.
+    sequence_form: float64 (sequences,). The best evaluated policy, in the whole game.
+    nash_conv: float. The NashConv of that policy in the whole game.
+    small: `CompiledGame`. The smaller game at the end.
+    history: tuple of `Stage`. The evaluations.
   """
 
   compiled_game: CompiledGame
@@ -100,32 +100,31 @@ def solve_refining(
   iterations: int = 100_000,
   rule: Rule = "policy",
 ) -> Refined:
-  """Solves a game by way of a smaller one to which actions are added where they are missing.
+  """Solves a game by dynamic abstraction: solves a smaller game, and adds the missing actions that gain most.
 
-      found = solve_refining("leduc_poker", target=0.01)
-      nash_conv(found.compiled_game, found.policy)
+      result = solve_refining("leduc_poker", target=0.01)
+      nash_conv(result.compiled_game, result.policy)
 
   Args:
-    game: the whole game, of two players and constant sum: what `compile_game` takes or returns, if that lists its
-      leaves or is poker in vector form.
-    start: an action filter, which says what actions to begin with: a function of a state and its legal actions, as
-      `compile_game` takes it, or of an infoset's name and actions if the game was made of arrays. It must keep the same
-      at all states of an infoset; by default, the first and the last.
-    target: the NashConv in the whole game to stop at; by default a thousandth of the range of payoffs.
-    solver: the name of a full-width solver in the catalogue; by default "cfr+", or "cfr_simultaneous" with
-      rule="regrets", which takes no other.
-    iterations: how many there may be, of all sizes of the game.
-    rule: how the solver of a new game begins. "policy": a warm start from the average policy, with an average that
-      begins anew. "regrets", the paper's: all past iterations count as if they had been played in the new game without
-      its new actions, discounted until their regrets are no larger than the bound of CFR.
+    game: the whole game, a two-player constant-sum game: compiled, or an argument of `compile_game`. It must list its
+      leaves, or be poker in vector form.
+    start: an action filter that keeps the first smaller game's actions. It is a function of a state and its legal
+      actions, as in `compile_game`; or of an infostate and its actions, if the game was made of arrays. It must keep
+      the same actions at all states of an infoset. None keeps the first and the last action.
+    target: the NashConv in the whole game at which to stop; None for a thousandth of the range of payoffs.
+    solver: the name of a full-width solver in the catalogue; None for "cfr+", or "cfr_simultaneous" with
+      rule="regrets", which takes no other solver.
+    iterations: the largest number of iterations, in all smaller games together.
+    rule: the way in which the solver of a new game begins. "policy" is a warm start from the average policy, with a new
+      average. "regrets" is the paper's: all past iterations count as if they had been played in the new game without
+      the new actions. They are discounted until their regrets are at most the bound of CFR.
 
   Raises:
-    ArgumentError: an argument makes no sense; or the solver is not a full-width one, or not one of the rule.
+    ArgumentError: an argument is invalid; or the solver is not full-width, or does not fit the rule.
     UnsupportedGameError: the game has another form or other players, or is an abstraction.
-    NoStatesError: the states for the filter stayed behind when the game was pickled or written to a file.
+    NoStatesError: the filter needs states, and the game was pickled or written to a file without them.
     WarmStartError: the solver can't start warm.
-
-  and what `compile_game` raises.
+    GameError: see `compile_game`.
   """
   begin = time.perf_counter()
   if target is not None:
@@ -144,80 +143,107 @@ def solve_refining(
     )
   if target is None:
     target = _SHARE_OF_RANGE * (game.payoff_range[1] - game.payoff_range[0])
-  made = RefinedActions.filtered(game, start or _first_and_last)
+  refined = RefinedActions.filtered(game, start or _first_and_last)
   name = _SOLVERS[rule] if solver is None else solver
-  running = _solver(name, made.small, iterations, rule)
+  running = _make_solver(name, refined.small, iterations, rule)
   history: list[Stage] = []
-  best, least, done, since, leaves = forms.uniform(game), math.inf, 0, 0, 0
-  while least > target and done < iterations:
-    # What a solver has just begun with says little.
-    due = max(20, int(Powers(1.5)(since)))
-    count = min(due - since, iterations - done)
+  best, least_nash_conv = forms.uniform(game), math.inf
+  total_iterations = iterations_in_game = leaves = 0
+  while least_nash_conv > target and total_iterations < iterations:
+    # At least 20 iterations in a new game, because its first policies say little.
+    due = max(20, int(Powers(1.5)(iterations_in_game)))
+    count = min(due - iterations_in_game, iterations - total_iterations)
     running.run(count)
-    since, done = since + count, done + count
-    sums = running.average_sequence_form()
-    small, own = made.small, evaluate.evaluate(made.small, sums).nash_conv
-    probabilities = made.to_whole(sums)
+    iterations_in_game += count
+    total_iterations += count
+    small, sums = refined.small, running.average_sequence_form()
+    small_nash_conv = evaluate.evaluate(small, sums).nash_conv
+    probabilities = refined.to_whole(sums)
     sequence_form = forms.sequence_form(game, probabilities)
-    nash_conv = own if small is game else evaluate.evaluate(game, sequence_form).nash_conv
-    leaves += 2 * (count * _leaves(small) + _leaves(game))
-    seconds = time.perf_counter() - begin
-    history.append(Stage(done, leaves, seconds, small.num_infosets, _bytes(small), own, nash_conv))
-    if nash_conv < least:
-      best, least = sequence_form, nash_conv
-    if least > target and nash_conv > 2 * own and (refined := made.refined(probabilities)):
-      after, since = _solver(name, refined.small, iterations, rule), 0
+    nash_conv = small_nash_conv
+    if small is not game:
+      nash_conv = evaluate.evaluate(game, sequence_form).nash_conv
+    leaves += 2 * (count * _num_leaves(small) + _num_leaves(game))
+    history.append(
+      Stage(
+        total_iterations,
+        leaves,
+        time.perf_counter() - begin,
+        small.num_infosets,
+        _num_bytes(small),
+        small_nash_conv,
+        nash_conv,
+      )
+    )
+    if nash_conv < least_nash_conv:
+      best, least_nash_conv = sequence_form, nash_conv
+    if least_nash_conv <= target or nash_conv <= 2 * small_nash_conv:
+      continue
+    larger = refined.refined(probabilities)
+    if larger is not None:
+      new_solver = _make_solver(name, larger.small, iterations, rule)
       if rule == "policy":
-        after.warm_start(refined.to_small(probabilities), keep_average=False)
+        new_solver.warm_start(larger.to_small(probabilities), keep_average=False)
       else:
-        _transfer(running, made, after, refined, probabilities)
-      made, running = refined, after
-  return Refined(game, best, least, made.small, tuple(history))
+        _transfer_regrets(running, refined, new_solver, larger, probabilities)
+      refined, running, iterations_in_game = larger, new_solver, 0
+  return Refined(game, best, least_nash_conv, refined.small, tuple(history))
 
 
 def _first_and_last(state: Any, actions: list[int]) -> list[int]:
-  """Keeps the first and the last action: an action filter."""
+  """Action filter that keeps the first and the last action."""
   return [actions[0], actions[-1]]
 
 
-def _transfer(
-  before: FullWidthSolver,
-  made: RefinedActions,
-  after: FullWidthSolver,
+def _transfer_regrets(
+  old_solver: FullWidthSolver,
   refined: RefinedActions,
+  new_solver: FullWidthSolver,
+  larger: RefinedActions,
   probabilities: Float64s,
 ) -> None:
-  """Begins a solver of the new game with the discounted regrets that the solver before it would have had there."""
-  count, old = before.iteration, before.cumulative_regrets()
-  assert old is not None
-  regrets = refined.to_small(made.whole_regrets(old, probabilities, count))
-  # Whole iterations, so that regrets and average stay those of the same play.
-  kept = max(1, int(largest_factor(refined.small, regrets, count) * count))
-  average = forms.sequence_form(refined.small, refined.to_small(probabilities))
-  after.begin_with_regrets(kept / count * regrets, average, kept)
+  """Begins a solver with the discounted regrets that an old solver would have in the new game.
+
+  Args:
+    old_solver: the solver of the old game.
+    refined: the old game.
+    new_solver: the solver of the new game.
+    larger: the new game, with additional actions.
+    probabilities: the average policy in the whole game, in behavioral form.
+  """
+  count, old_regrets = old_solver.iteration, old_solver.cumulative_regrets()
+  assert old_regrets is not None
+  regrets = larger.to_small(refined.whole_regrets(old_regrets, probabilities, count))
+  # A whole number of iterations, so that regrets and average belong to the same play.
+  kept = max(1, int(largest_factor(larger.small, regrets, count) * count))
+  average = forms.sequence_form(larger.small, larger.to_small(probabilities))
+  new_solver.begin_with_regrets(kept / count * regrets, average, kept)
 
 
 def _payoffs(game: CompiledGame) -> Sequence[Payoff]:
-  return [game.payoff] if game.partition is None else [own.payoff for own in game.partition.parts]
+  """Returns the payoffs of all parts of a game."""
+  return [game.payoff] if game.partition is None else [part.payoff for part in game.partition.parts]
 
 
-def _leaves(game: CompiledGame) -> int:
+def _num_leaves(game: CompiledGame) -> int:
   return sum(payoff.num_leaves for payoff in _payoffs(game))
 
 
-def _bytes(game: CompiledGame) -> int:
-  numbers = _LINES * game.dtype.itemsize * game.end
-  return sum(payoff.num_bytes for payoff in _payoffs(game)) + numbers
+def _num_bytes(game: CompiledGame) -> int:
+  """Returns `Stage.bytes` of a game."""
+  solver_bytes = _ARRAYS * game.dtype.itemsize * game.end
+  return sum(payoff.num_bytes for payoff in _payoffs(game)) + solver_bytes
 
 
-def _solver(name: str, game: CompiledGame, iterations: int, rule: Rule) -> FullWidthSolver:
+def _make_solver(name: str, game: CompiledGame, iterations: int, rule: Rule) -> FullWidthSolver:
+  """Returns a solver of the catalogue; raises ArgumentError if it can't start warm or does not fit the rule."""
   entry = catalogue.find(name)
   if entry.wrapper or not issubclass(entry.family, FullWidthSolver):
     raise errors.ArgumentError(f"{name!r} is no full-width solver that can start warm.")
   result = entry(game, iterations)
   assert isinstance(result, FullWidthSolver)
-  plain = result.minimizer == RegretMatching() and result.averaging == Averaging()
-  if rule == "regrets" and (not plain or result.alternating_updates):
+  is_plain_cfr = result.minimizer == RegretMatching() and result.averaging == Averaging()
+  if rule == "regrets" and (not is_plain_cfr or result.alternating_updates):
     raise errors.ArgumentError(
       f"rule='regrets' is for 'cfr_simultaneous', not {name!r}: regrets of the past are known exactly only where all "
       "players update at once and all iterations weigh the same. Use rule='policy'."

@@ -282,7 +282,7 @@ def test_actions_that_are_worth_most_for_their_size_come_first():
   made = RefinedActions.filtered(load("kuhn_poker"), lambda state, actions: actions[:1])
   worth, cost = np.array([2.0, 3.0, 0.0, 3.0, 2.0]), np.array([1.0, 1.0, 1.0, 2.0, 4.0])
   # Per sequence they are worth 2, 3, 0, 1.5 and .5; the first, second and fourth have 8 of 10.
-  assert made._chosen(worth, cost).tolist() == [True, True, False, True, False]
+  assert made._choose_units(worth, cost).tolist() == [True, True, False, True, False]
 
 
 def test_forms_that_cannot_leave_out_actions_are_refused():

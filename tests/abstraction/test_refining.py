@@ -40,7 +40,7 @@ def check(found, target, form):
   assert sizes[0] < sizes[-1] == found.small.num_infosets <= game.num_infosets
   # A policy of the smaller game gains no more from best responses there than from those of the whole game.
   for stage in found.history:
-    assert stage.own_nash_conv <= stage.nash_conv + 1e-9 * max(map(abs, game.payoff_range))
+    assert stage.small_nash_conv <= stage.nash_conv + 1e-9 * max(map(abs, game.payoff_range))
   assert found.small.dtype == game.dtype
   assert (found.small.partition is None) == (game.partition is None)
 
@@ -57,7 +57,7 @@ def test_actions_come_in(form):
   solver.run(first.iterations)
   assert first.infosets == walked.num_infosets
   tolerance = 1e-4 if form.get("dtype") else 1e-9
-  assert first.own_nash_conv == pytest.approx(solver.nash_conv(), rel=tolerance)
+  assert first.small_nash_conv == pytest.approx(solver.nash_conv(), rel=tolerance)
 
 
 def test_actions_below_public_cards_come_in():
