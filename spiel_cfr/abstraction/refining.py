@@ -130,11 +130,7 @@ def solve_refining(
   if target is not None:
     target = arguments.real_number(target, "target", 0.0)
   iterations = arguments.positive_integer(iterations, "iterations")
-  arguments.one_of(rule, "rule", tuple(_SOLVERS))
-  if solver is not None:
-    arguments.of_type(solver, "solver", str)
-  if start is not None and not callable(start):
-    raise errors.ArgumentError(f"Begin with an action filter, not with {start!r}.")
+  _check_arguments(start, solver, rule)
   game = compile_game(game)
   if not game.is_two_player_constant_sum:
     raise errors.UnsupportedGameError(
@@ -188,6 +184,15 @@ def solve_refining(
         _transfer_regrets(running, refined, new_solver, larger, probabilities)
       refined, running, iterations_in_game = larger, new_solver, 0
   return Refined(game, best, least_nash_conv, refined.small, tuple(history))
+
+
+def _check_arguments(start: Any, solver: str | None, rule: Rule) -> None:
+  """Raises ArgumentError if an argument of `solve_refining` is invalid."""
+  arguments.one_of(rule, "rule", tuple(_SOLVERS))
+  if solver is not None:
+    arguments.of_type(solver, "solver", str)
+  if start is not None and not callable(start):
+    raise errors.ArgumentError(f"Begin with an action filter, not with {start!r}.")
 
 
 def _first_and_last(state: Any, actions: list[int]) -> list[int]:

@@ -149,10 +149,10 @@ class RelevantPairs:
         nodes, above = level[moved], parent[moved]
         last[player, nodes] = sequence_of[walk.entry[above] + nodes - walk.first_child[above]]
     pairs = [np.zeros((2, 0), np.int64)]
-    for player, own in enumerate(self.players):
+    for player, player_sequences in enumerate(self.players):
       opponent = self.players[1 - player]
       nodes = np.flatnonzero(walk.mover == player)
-      infosets = own.infoset[sequence_of[walk.entry[nodes]]]
+      infosets = player_sequences.infoset[sequence_of[walk.entry[nodes]]]
       sequences = last[1 - player, nodes]
       # An infoset is connected to the opponent's infosets above it, which are visited from the last to the first.
       while len(infosets):
@@ -170,13 +170,13 @@ class RelevantPairs:
     # The first equality is xi[empty, empty] = 1.
     rows, columns = [np.zeros(1, np.int64)], [np.zeros(1, np.int64)]
     values, count = [np.ones(1)], 1
-    for player, own in enumerate(self.players):
+    for player, player_sequences in enumerate(self.players):
       sequences, others = (self.first, self.second)[:: 1 - 2 * player]
       pairs = np.flatnonzero(sequences)
-      keys = np.stack([own.infoset[sequences[pairs]], others[pairs]])
+      keys = np.stack([player_sequences.infoset[sequences[pairs]], others[pairs]])
       (infoset, other), row = np.unique(keys, axis=1, return_inverse=True)
       rows += [count + row.ravel(), count + np.arange(len(infoset))]
-      columns += [pairs, self.index_of(player, own.parent[infoset], other)]
+      columns += [pairs, self.index_of(player, player_sequences.parent[infoset], other)]
       values += [np.ones(len(pairs)), np.full(len(infoset), -1.0)]
       count += len(infoset)
     entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))

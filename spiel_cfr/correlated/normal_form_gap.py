@@ -57,15 +57,17 @@ def normal_form_gap(
   utilities = np.array([gradients(game, reach) for reach in reaches]) * probabilities[:, None]
   expected, best = np.zeros((2, game.num_players))
   for player, tree in enumerate(game.treeplexes):
-    own = slice(tree.root, tree.end)
-    expected[player] = (np.array(reaches)[:, own] * utilities[:, own]).sum()
+    sequences_of_player = slice(tree.root, tree.end)
+    expected[player] = (
+      np.array(reaches)[:, sequences_of_player] * utilities[:, sequences_of_player]
+    ).sum()
     if kind == MIXED_NORMAL_FORM:
       likelihoods = _mixed_strategies(tree, strategies)
     else:
       likelihoods = _pure_strategies(game, tree, strategies)
     step = max(1, _MOST_UTILITIES // (tree.end - tree.root))
     for start in range(0, len(likelihoods), step):
-      weighted = likelihoods[start : start + step] @ utilities[:, own]
+      weighted = likelihoods[start : start + step] @ utilities[:, sequences_of_player]
       best[player] += _best_values(tree, weighted).sum()
   return make_gap(best - expected, expected, kind)
 

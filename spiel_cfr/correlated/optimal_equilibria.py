@@ -62,22 +62,24 @@ class Triggers(NamedTuple):
   leaving: Int64s
 
 
-def _list_triggers(own: PlayerSequences, concept: Concept) -> Triggers:
-  ancestors, descendants = own.lineage
+def _list_triggers(player_sequences: PlayerSequences, concept: Concept) -> Triggers:
+  """Returns the triggers of a player under a concept."""
+  parent, infoset_of = player_sequences.parent, player_sequences.infoset
+  ancestors, descendants = player_sequences.lineage
   if concept == "EFCE":
-    recommended, played = np.arange(1, len(own.infoset)), own.parent[own.infoset[1:]]
+    recommended, played = np.arange(1, len(infoset_of)), parent[infoset_of[1:]]
     # An infoset has a trigger for each action that may be recommended.
-    order, starts, sizes = own.by_infoset
-    infoset = own.infoset[ancestors]
+    order, starts, sizes = player_sequences.by_infoset
+    infoset = infoset_of[ancestors]
     counts = sizes[infoset]
     trigger = order[concatenated_ranges(starts[infoset], counts)] - 1
     obeying = np.stack([ancestors - 1, descendants])
     leaving = np.stack([trigger, np.repeat(descendants, counts)])
     return Triggers(recommended, played, played - 1, obeying, leaving)
   if concept == "EFCCE":
-    after = np.stack([own.infoset[ancestors], descendants])
-    return Triggers(own.parent, own.parent, own.infoset[own.parent], after, after)
-  root, sequences = np.zeros(1, np.int64), np.arange(1, len(own.infoset))
+    after = np.stack([infoset_of[ancestors], descendants])
+    return Triggers(parent, parent, infoset_of[parent], after, after)
+  root, sequences = np.zeros(1, np.int64), np.arange(1, len(infoset_of))
   after = np.stack([np.zeros(len(sequences), np.int64), sequences])
   return Triggers(root, root, np.full(1, -1), after, after)
 
@@ -105,12 +107,12 @@ class IncentiveConstraints:
     self._depth = pairs.game.treeplexes[player].depth
     payoffs = payoff_matrix(pairs.game, player)
     self._payoffs = payoffs if player == 0 else payoffs.T.tocsr()
-    own = pairs.players[player]
-    triggers = _list_triggers(own, concept)
+    parent, infoset_of = pairs.players[player].parent, pairs.players[player].infoset
+    triggers = _list_triggers(pairs.players[player], concept)
     self.previous = triggers.previous
     num_triggers = len(triggers.recommended)
     trigger, sequence = triggers.leaving
-    keys = np.stack([trigger, own.infoset[sequence]])
+    keys = np.stack([trigger, infoset_of[sequence]])
     (value_trigger, value_infoset), value = np.unique(keys, axis=1, return_inverse=True)
     order = np.argsort(value.ravel(), kind="stable")
     self.bounded_value, trigger, sequence = value.ravel()[order], trigger[order], sequence[order]
@@ -123,15 +125,15 @@ class IncentiveConstraints:
     self.immediate = self._payoff_rows(
       triggers.recommended[trigger], sequence, np.arange(num_rows), num_rows
     )
-    is_first = own.parent[value_infoset] == triggers.played[value_trigger]
+    is_first = parent[value_infoset] == triggers.played[value_trigger]
     values = np.flatnonzero(is_first)
     self.leaving = _matrix(
       np.ones(len(values)), value_trigger[values], values, (num_triggers, num_values)
     )
     # The row above any other value has the same trigger, and the sequence above the value's infoset.
     values = np.flatnonzero(~is_first)
-    row_keys = trigger * len(own.infoset) + sequence
-    parent_keys = value_trigger[values] * len(own.infoset) + own.parent[value_infoset[values]]
+    row_keys = trigger * len(infoset_of) + sequence
+    parent_keys = value_trigger[values] * len(infoset_of) + parent[value_infoset[values]]
     by_key = np.argsort(row_keys)
     rows = by_key[np.searchsorted(row_keys, parent_keys, sorter=by_key)]
     self.later = _matrix(np.ones(len(values)), rows, values, (num_rows, num_values))

@@ -90,10 +90,12 @@ class Evaluator:
   ) -> Chain:
     """Returns the chain that evaluates a player's strategy and its best response in a part."""
     part, walk, visit = self._partition.parts[number], self._walk, Visit(number, player, workspace)
-    place, utility = part.place(player), visit.utility
+    sequences, utility = part.place(player), visit.utility
 
     def steps() -> list[Step]:
-      expected = Expectation(utility[place], visit.sequence_form[place], self._expected[number])
+      expected = Expectation(
+        utility[sequences], visit.sequence_form[sequences], self._expected[number]
+      )
       return [
         walk.gradient(visit),
         # The expected value comes before `collect` adds the values of subtrees, so that every leaf counts once.

@@ -131,7 +131,7 @@ def from_policy(compiled: CompiledGame, policy: AnyPolicy) -> Float64s:
         OpenSpiel's strings. In the second case, the policy must be the same for all strings of an infoset;
       - a bot that provides its policy;
       - a solver, or a result of `solve` and similar functions;
-      - a list or tuple of these, one a player, each for its player's infosets.
+      - a list or tuple with one of these for each player, which is read at the infosets of that player.
 
   Returns:
     Behavioral form, shape (sequences,).

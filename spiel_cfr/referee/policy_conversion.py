@@ -113,7 +113,7 @@ def _check_seat(agent: rl_agent.AbstractAgent | pyspiel.Bot, player: int, is_alo
 
   Args:
     agent: the agent or bot.
-    player: the player at whose place in the list it is.
+    player: the index of the agent or bot in the list of policies.
     is_alone: True if it was given instead of a list.
   """
   name = type(agent).__name__

@@ -302,12 +302,11 @@ def _run(
       for cell in cells:
         futures[executor.submit(sweep_cells.run_cell, cell)] = cell
       for future in concurrent.futures.as_completed(futures):
-        cell = futures[future]
-        error = future.exception()
+        folder, error = futures[future].folder, future.exception()
         # Such an error means that the run's process has died, or that the executor could not start it.
         result = future.result() if error is None else failed(error)
         for row in rows:
-          if row["folder"] == cell.folder:
+          if row["folder"] == folder:
             row.update(result)
         num_failed += bool(result["error"])
         bar.set_postfix_str(f"{num_failed} failed" if num_failed else "", refresh=False)
@@ -315,13 +314,16 @@ def _run(
   except BaseException:
     for future in futures:
       future.cancel()
-    # After the signal of Ctrl-C, runs finish their iteration and stop.
-    for process in (
-      multiprocessing.active_children() if isinstance(executor, ProcessExecutor) else []
-    ):
-      with contextlib.suppress(ProcessLookupError):
-        os.kill(cast("int", process.pid), signal.SIGINT)
+    if isinstance(executor, ProcessExecutor):
+      _interrupt_processes()
     raise
   finally:
     if starts_processes:
       executor.shutdown(cancel_futures=True)
+
+
+def _interrupt_processes() -> None:
+  """Sends the signal of Ctrl-C to all processes, so that their runs finish an iteration, save and stop."""
+  for process in multiprocessing.active_children():
+    with contextlib.suppress(ProcessLookupError):
+      os.kill(cast("int", process.pid), signal.SIGINT)
