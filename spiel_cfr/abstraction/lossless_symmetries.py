@@ -85,7 +85,7 @@ class _Colours:
 
   Attributes:
     game: `CompiledGame`. The game.
-    rng: NumPy generator. The source of the random numbers.
+    rng: `Generator` of NumPy. The source of the random numbers.
     sequences: int64 (n,). All sequences of the game, without padding, in ascending order.
     infoset: int64 (sequences with padding,). The infoset of each sequence; the number of infosets if it has none.
     parent: int64 (infosets,). The sequence above each infoset.
