@@ -200,7 +200,7 @@ def _deviator_gains(
     gains = np.maximum(gains, 0.0)
   if ends == _AFTER_ANY:
     gains = np.maximum(gains, internal.max(axis=2).sum(axis=1))
-  return gains
+  return np.asarray(gains)
 
 
 def _follower_gain(
@@ -214,12 +214,12 @@ def _follower_gain(
       sum over b of  max(following(b), max over a of s(last, b, a) + triggered(b, a))  after it sees b
   """
   if begins == _UNSEEN:
-    return max(following.sum(), gains[-1])
+    return float(max(following.sum(), gains[-1]))
   if begins == _SEEN:
     options = internal[-1] + triggered
     np.fill_diagonal(options, following)
-    return options.max(axis=1).sum()
-  return gains[0]
+    return float(options.max(axis=1).sum())
+  return float(gains[0])
 
 
 def measure(
