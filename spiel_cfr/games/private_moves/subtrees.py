@@ -134,7 +134,8 @@ class PlayerSubtrees:
   """One player's subtrees, their copies, and the embeddings of subgames in them.
 
   Infosets and sequences are numbered subtree by subtree, without roots. In the whole game, infoset follows infoset,
-  each with all its copies, and each copy with all its actions.
+  each with all its copies, and each copy with all its actions. If an infoset with actions l and r has two copies, below
+  sequences a and b, then the order is l below a, r below a, l below b, r below b: `stride` is 2.
 
   Attributes:
     subgames: SubgameInfosets. The infosets that are merged.
