@@ -88,28 +88,28 @@ class RectangleGradient(NamedTuple):
   """The arguments of `rectangle_gradient`.
 
   Attributes:
-    own: Rows. The rows of the player.
-    own_root: int. The player's first sequence.
-    other: Rows. The rows of the opponent.
-    other_root: int. The opponent's first sequence.
+    rows: Rows. The rows of the player.
+    root: int. The player's first sequence.
+    opponent_rows: Rows. The rows of the opponent.
+    opponent_root: int. The opponent's first sequence.
     payoffs: float64 (rectangles,). The player's payoff of each pair of sequences.
     sequence_form: float64 (sequences,). The strategy of the opponent.
     utility: float64 (sequences,). The gradient at the player's sequences, written here.
     by_class: float64 (classes,). Workspace for the player with more classes.
-    by_own_row: float64 (rows,). Workspace for the player's rows.
-    by_other_row: float64 (rows,). Workspace for the opponent's rows.
+    by_row: float64 (rows,). Workspace for the player's rows.
+    by_opponent_row: float64 (rows,). Workspace for the opponent's rows.
   """
 
-  own: Rows
-  own_root: Count
-  other: Rows
-  other_root: Count
+  rows: Rows
+  root: Count
+  opponent_rows: Rows
+  opponent_root: Count
   payoffs: Doubles
   sequence_form: Doubles
   utility: Doubles
   by_class: Doubles
-  by_own_row: Doubles
-  by_other_row: Doubles
+  by_row: Doubles
+  by_opponent_row: Doubles
 
 
 @inlined
@@ -133,26 +133,28 @@ def add_to_row(
 @step(RectangleGradient, single=False)
 def rectangle_gradient(record: RectangleGradient) -> None:
   """Computes a player's gradient at all of its sequences."""
-  own, other, by_class = record.own, record.other, record.by_class
-  by_own_row, by_other_row = record.by_own_row, record.by_other_row
+  rows, opponent_rows, by_class = record.rows, record.opponent_rows, record.by_class
+  by_row, by_opponent_row = record.by_row, record.by_opponent_row
   for number in range(np.uint64(by_class.shape[0])):
     by_class[number] = 0.0
-  for sequence in range(np.uint64(other.class_of_sequence.shape[0])):
-    reach = record.sequence_form[record.other_root + sequence]
-    by_class[other.class_of_sequence[sequence]] += reach
-  for row in range(np.uint64(by_other_row.shape[0])):
-    by_other_row[row] = sum_of_row(other.first_entry_of_row, other.class_of_entry, row, by_class)
-  for row in range(np.uint64(by_own_row.shape[0])):
-    by_own_row[row] = 0.0
+  for sequence in range(np.uint64(opponent_rows.class_of_sequence.shape[0])):
+    reach = record.sequence_form[record.opponent_root + sequence]
+    by_class[opponent_rows.class_of_sequence[sequence]] += reach
+  for row in range(np.uint64(by_opponent_row.shape[0])):
+    by_opponent_row[row] = sum_of_row(
+      opponent_rows.first_entry_of_row, opponent_rows.class_of_entry, row, by_class
+    )
+  for row in range(np.uint64(by_row.shape[0])):
+    by_row[row] = 0.0
   for rectangle in range(np.uint64(record.payoffs.shape[0])):
-    total = by_other_row[other.row_of_rectangle[rectangle]]
-    by_own_row[own.row_of_rectangle[rectangle]] += record.payoffs[rectangle] * total
+    total = by_opponent_row[opponent_rows.row_of_rectangle[rectangle]]
+    by_row[rows.row_of_rectangle[rectangle]] += record.payoffs[rectangle] * total
   for number in range(np.uint64(by_class.shape[0])):
     by_class[number] = 0.0
-  for row in range(np.uint64(by_own_row.shape[0])):
-    add_to_row(own.first_entry_of_row, own.class_of_entry, row, by_own_row[row], by_class)
-  for sequence in range(np.uint64(own.class_of_sequence.shape[0])):
-    record.utility[record.own_root + sequence] = by_class[own.class_of_sequence[sequence]]
+  for row in range(np.uint64(by_row.shape[0])):
+    add_to_row(rows.first_entry_of_row, rows.class_of_entry, row, by_row[row], by_class)
+  for sequence in range(np.uint64(rows.class_of_sequence.shape[0])):
+    record.utility[record.root + sequence] = by_class[rows.class_of_sequence[sequence]]
 
 
 class PairPayoff(Payoff):
@@ -255,20 +257,20 @@ class Rectangles(PairPayoff):
     arrays: PayoffArrays | None = None,
   ) -> Step:
     """Returns the step that computes a gradient; `arrays` may replace the payoffs, as `values`."""
-    own, other = self.rows[player], self.rows[1 - player]
+    rows, opponent_rows = self.rows[player], self.rows[1 - player]
     payoffs = self.payoffs if arrays is None else arrays.values.reshape(2, -1)
-    num_classes = max(1 + int(rows.class_of_sequence.max(initial=0)) for rows in self.rows)
+    num_classes = max(1 + int(side.class_of_sequence.max(initial=0)) for side in self.rows)
     record = RectangleGradient(
-      own=own,
-      own_root=self._roots[player],
-      other=other,
-      other_root=self._roots[1 - player],
+      rows=rows,
+      root=self._roots[player],
+      opponent_rows=opponent_rows,
+      opponent_root=self._roots[1 - player],
       payoffs=payoffs[player],
       sequence_form=sequence_form,
       utility=utility,
       by_class=np.zeros(num_classes),
-      by_own_row=np.zeros(len(own.first_entry_of_row) - 1),
-      by_other_row=np.zeros(len(other.first_entry_of_row) - 1),
+      by_row=np.zeros(len(rows.first_entry_of_row) - 1),
+      by_opponent_row=np.zeros(len(opponent_rows.first_entry_of_row) - 1),
     )
     return self.gradient.on(record)
 

@@ -32,10 +32,10 @@ class SharedGradient(NamedTuple):
   """The arguments of `shared_gradient`.
 
   Attributes:
-    own: SharedRows. The rows of the player.
+    rows: SharedRows. The rows of the player.
     begin: int. The player's first sequence.
     end: int. One past the player's last sequence.
-    other: SharedRows. The rows of the opponent.
+    opponent_rows: SharedRows. The rows of the opponent.
     subgame_of_group: uint32 (groups,). The subgame of each group.
     reach_of_group: float64 (groups,). Chance's probability of each history of a group.
     first_rectangle_of_subgame: uint32 (subgames + 1,). The first rectangle of each subgame.
@@ -45,14 +45,14 @@ class SharedGradient(NamedTuple):
     sequence_form: float64 (sequences,). The strategy of the opponent.
     utility: float64 (sequences,). The gradient at the player's sequences, written here.
     by_class: float64 (classes + 1,). Workspace for the subgame and the player with the most classes.
-    by_own_row: float64 (rows,). Workspace for the subgame with the most rows of the player.
-    by_other_row: float64 (rows,). Workspace for the subgame with the most rows of the opponent.
+    by_row: float64 (rows,). Workspace for the subgame with the most rows of the player.
+    by_opponent_row: float64 (rows,). Workspace for the subgame with the most rows of the opponent.
   """
 
-  own: SharedRows
+  rows: SharedRows
   begin: Count
   end: Count
-  other: SharedRows
+  opponent_rows: SharedRows
   subgame_of_group: Indices
   reach_of_group: Doubles
   first_rectangle_of_subgame: Indices
@@ -61,8 +61,8 @@ class SharedGradient(NamedTuple):
   sequence_form: Doubles
   utility: Doubles
   by_class: Doubles
-  by_own_row: Doubles
-  by_other_row: Doubles
+  by_row: Doubles
+  by_opponent_row: Doubles
 
 
 @inlined
@@ -131,61 +131,64 @@ def _add_to_members(
 @inlined
 def _add_leaves(record: SharedGradient) -> None:
   """Adds the payoffs of the histories that end before the cut."""
-  own, other = record.own.sequence_of_leaf, record.other.sequence_of_leaf
-  first_leaf = np.uint64(record.own.in_subgames.row_of_rectangle.shape[0])
-  for leaf in range(np.uint64(own.shape[0])):
+  sequence_of_leaf = record.rows.sequence_of_leaf
+  opponent_sequence_of_leaf = record.opponent_rows.sequence_of_leaf
+  first_leaf = np.uint64(record.rows.in_subgames.row_of_rectangle.shape[0])
+  for leaf in range(np.uint64(sequence_of_leaf.shape[0])):
     payoff = record.payoffs[record.payoff[first_leaf + leaf]]
-    record.utility[own[leaf]] += payoff * record.sequence_form[other[leaf]]
+    record.utility[sequence_of_leaf[leaf]] += (
+      payoff * record.sequence_form[opponent_sequence_of_leaf[leaf]]
+    )
 
 
 @inlined
 def _sum_rows(record: SharedGradient, group: int, subgame: int) -> None:
   """Sums the opponent's classes by row, weighted by chance's probability of the group."""
-  rows = record.other.in_subgames
+  rows = record.opponent_rows.in_subgames
   first = np.uint64(rows.first_row_of_subgame[subgame])
   for row in range(first, np.uint64(rows.first_row_of_subgame[subgame + _ONE])):
     total = sum_of_row(rows.first_entry_of_row, rows.class_of_entry, row, record.by_class)
-    record.by_other_row[row - first] = total * record.reach_of_group[group]
+    record.by_opponent_row[row - first] = total * record.reach_of_group[group]
 
 
 @inlined
 def _multiply_rectangles(record: SharedGradient, subgame: int) -> None:
   """Multiplies the sums of the opponent's rows by the payoffs of rectangles, and adds them by the player's row."""
-  row, other_row = (
-    record.own.in_subgames.row_of_rectangle,
-    record.other.in_subgames.row_of_rectangle,
+  row, opponent_row = (
+    record.rows.in_subgames.row_of_rectangle,
+    record.opponent_rows.in_subgames.row_of_rectangle,
   )
   first_rectangle = record.first_rectangle_of_subgame
   for rectangle in range(
     np.uint64(first_rectangle[subgame]), np.uint64(first_rectangle[subgame + _ONE])
   ):
-    total = record.by_other_row[other_row[rectangle]]
+    total = record.by_opponent_row[opponent_row[rectangle]]
     payoff = record.payoffs[record.payoff[rectangle]]
-    record.by_own_row[row[rectangle]] += payoff * total
+    record.by_row[row[rectangle]] += payoff * total
 
 
 @step(SharedGradient, single=False)
 def shared_gradient(record: SharedGradient) -> None:
   """Computes a player's gradient at all of its sequences."""
-  own, other, by_class = record.own, record.other, record.by_class
+  opponent_rows, by_class = record.opponent_rows, record.by_class
+  in_subgame = record.rows.in_subgames
   for sequence in range(record.begin, record.end):
     record.utility[sequence] = 0.0
   _add_leaves(record)
   for group in range(np.uint64(record.subgame_of_group.shape[0])):
     subgame = np.uint64(record.subgame_of_group[group])
-    _clear(by_class, _num_classes(other.in_subgames, subgame))
-    _sum_members(other, group, subgame, record.sequence_form, by_class)
+    _clear(by_class, _num_classes(opponent_rows.in_subgames, subgame))
+    _sum_members(opponent_rows, group, subgame, record.sequence_form, by_class)
     _sum_rows(record, group, subgame)
-    rows = own.in_subgames
-    first_row = np.uint64(rows.first_row_of_subgame[subgame])
-    end_row = np.uint64(rows.first_row_of_subgame[subgame + _ONE])
-    _clear(record.by_own_row, end_row - first_row)
+    first_row = np.uint64(in_subgame.first_row_of_subgame[subgame])
+    end_row = np.uint64(in_subgame.first_row_of_subgame[subgame + _ONE])
+    _clear(record.by_row, end_row - first_row)
     _multiply_rectangles(record, subgame)
-    _clear(by_class, _num_classes(rows, subgame))
+    _clear(by_class, _num_classes(in_subgame, subgame))
     for row in range(first_row, end_row):
-      gained = record.by_own_row[row - first_row]
-      add_to_row(rows.first_entry_of_row, rows.class_of_entry, row, gained, by_class)
-    _add_to_members(own, group, subgame, by_class, record.utility)
+      gained = record.by_row[row - first_row]
+      add_to_row(in_subgame.first_entry_of_row, in_subgame.class_of_entry, row, gained, by_class)
+    _add_to_members(record.rows, group, subgame, by_class, record.utility)
 
 
 class SharedRectangles(PairPayoff):
@@ -270,15 +273,15 @@ class SharedRectangles(PairPayoff):
     arrays: PayoffArrays | None = None,
   ) -> Step:
     """Returns the step that computes a gradient; `arrays` may replace the payoffs, as `values`."""
-    own, other = self.rows[player], self.rows[1 - player]
+    rows, opponent_rows = self.rows[player], self.rows[1 - player]
     payoffs = self.payoffs if arrays is None else arrays.values.reshape(2, -1)
     begin, end = self._bounds[player]
-    most_classes = max(_longest(rows.in_subgames.first_class_of_subgame) for rows in self.rows)
+    most_classes = max(_longest(side.in_subgames.first_class_of_subgame) for side in self.rows)
     record = SharedGradient(
-      own=own,
+      rows=rows,
       begin=begin,
       end=end,
-      other=other,
+      opponent_rows=opponent_rows,
       subgame_of_group=self.subgame_of_group,
       reach_of_group=self.reach_of_group,
       first_rectangle_of_subgame=self.first_rectangle_of_subgame,
@@ -287,8 +290,8 @@ class SharedRectangles(PairPayoff):
       sequence_form=sequence_form,
       utility=utility,
       by_class=np.zeros(1 + most_classes),
-      by_own_row=np.zeros(_longest(own.in_subgames.first_row_of_subgame)),
-      by_other_row=np.zeros(_longest(other.in_subgames.first_row_of_subgame)),
+      by_row=np.zeros(_longest(rows.in_subgames.first_row_of_subgame)),
+      by_opponent_row=np.zeros(_longest(opponent_rows.in_subgames.first_row_of_subgame)),
     )
     return self.gradient.on(record)
 
@@ -299,10 +302,10 @@ class SharedRectangles(PairPayoff):
       GameTooLargeError: there are more than 20 million.
     """
     self._check_num_leaves()
-    own, opponent = self.rows[player], self.rows[1 - player]
+    rows, opponent_rows = self.rows[player], self.rows[1 - player]
     trunk_payoffs = self.payoffs[player, self.payoff[self._num_rectangles :]]
     parts: list[tuple[Integers, Integers, Float64s]] = [
-      (own.sequence_of_leaf, opponent.sequence_of_leaf, trunk_payoffs)
+      (rows.sequence_of_leaf, opponent_rows.sequence_of_leaf, trunk_payoffs)
     ]
     parts += [
       self._group_leaves(player, group, subgame)
@@ -320,13 +323,13 @@ class SharedRectangles(PairPayoff):
   def _group_leaves(self, player: int, group: int, subgame: int) -> tuple[Int64s, Int64s, Float64s]:
     """Returns the pairs of a group: the player's sequences, the opponent's sequences, and the player's payoffs."""
     place, opponent_place, values = self._subgame_pairs(player, subgame)
-    own, opponent = (
+    sequences, opponent_sequences = (
       self.rows[owner].group_sequences(group, subgame) for owner in (player, 1 - player)
     )
-    shape = len(own), len(opponent), len(values)
+    shape = len(sequences), len(opponent_sequences), len(values)
     return (
-      np.broadcast_to(own[:, None, place], shape).ravel(),
-      np.broadcast_to(opponent[None, :, opponent_place], shape).ravel(),
+      np.broadcast_to(sequences[:, None, place], shape).ravel(),
+      np.broadcast_to(opponent_sequences[None, :, opponent_place], shape).ravel(),
       np.broadcast_to(values * self.reach_of_group[group], shape).ravel(),
     )
 
@@ -338,10 +341,10 @@ class SharedRectangles(PairPayoff):
     """
     rectangles = slice(*self.first_rectangle_of_subgame[subgame : subgame + 2])
     payoffs = self.payoffs[player, self.payoff[rectangles]]
-    own, opponent = self.rows[player].in_subgames, self.rows[1 - player].in_subgames
-    of_rows, of_opponent_rows = _row_matrix(own, subgame), _row_matrix(opponent, subgame)
+    rows, opponent_rows = self.rows[player].in_subgames, self.rows[1 - player].in_subgames
+    of_rows, of_opponent_rows = _row_matrix(rows, subgame), _row_matrix(opponent_rows, subgame)
     of_rectangles = scipy.sparse.csr_array(
-      (payoffs, (own.row_of_rectangle[rectangles], opponent.row_of_rectangle[rectangles])),
+      (payoffs, (rows.row_of_rectangle[rectangles], opponent_rows.row_of_rectangle[rectangles])),
       shape=(of_rows.shape[0], of_opponent_rows.shape[0]),
     )
     pairs = scipy.sparse.coo_array(of_rows.T @ of_rectangles @ of_opponent_rows)
