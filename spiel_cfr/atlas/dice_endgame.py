@@ -1,8 +1,8 @@
-"""Liar's dice of two players with their own numbers of dice, as a game of OpenSpiel in Python.
+"""Liar's dice of two players with a number of dice for each player, as a game of OpenSpiel in Python.
 
-OpenSpiel's own liar's dice gives both players as many dice. This game has the rules of Thomas Ahle's tables,
-github.com/thomasahle/snyd: a bid is a number and a face, in ascending order; the other player bids higher, or calls.
-A bid that is called wins if both players' dice show that number of the face. There are four rules:
+OpenSpiel's liar's dice gives both players the same number of dice. This game has the rules of Thomas Ahle's tables,
+github.com/thomasahle/snyd. A bid is a number of dice and a face. The other player makes a higher bid, or calls. A bid
+that is called wins if the dice of both players show the face at least that number of times. There are four rules:
 
 - "normal": dice show what is on them;
 - "joker": ones count as any face, and are not bid;
@@ -45,8 +45,8 @@ class DiceEndgame(pyspiel.Game):  # type: ignore[misc]
   """A game of liar's dice.
 
   Attributes:
-    rolls: one list a player. Its rolls, and their probabilities.
-    bids: list of (int, int). The number and the face of each bid, ascending. Action k is bid k - 1; action 0 calls.
+    rolls: for each player, a list of (tuple of int, float). The dice of each roll, and its probability.
+    bids: list of (int, int). The number and the face of each bid, ascending. Action 0 calls, action k is bid k - 1.
   """
 
   def __init__(self, dice: str = "1 1", sides: int = 6, rule: str = "normal") -> None:
@@ -96,7 +96,7 @@ class DiceEndgame(pyspiel.Game):  # type: ignore[misc]
     return [(roll, count / sides**number) for roll, count in counts.items()]
 
   def wins(self, bid: int, rolls: tuple[int, ...]) -> bool:
-    """Returns whether a bid wins if it is called, given the number of each player's roll."""
+    """Returns whether a bid wins if it is called, given the index of each player's roll in `rolls`."""
     number, face = self.bids[bid]
     return (
       sum(shown[roll][face] for shown, roll in zip(self._dice_shown, rolls, strict=True)) >= number
@@ -119,7 +119,7 @@ class DiceEndgame(pyspiel.Game):  # type: ignore[misc]
 
 
 class DiceState(pyspiel.State):  # type: ignore[misc]
-  """A state: rolls so far, bids so far, and whether the last bid was called."""
+  """State of the game: the rolls, the bids, and whether the last bid was called."""
 
   def __init__(self, game: DiceEndgame) -> None:
     """Begins before the dice are rolled."""
@@ -136,7 +136,7 @@ class DiceState(pyspiel.State):  # type: ignore[misc]
     return len(self._bids) % 2 if len(self._rolls) == 2 else int(pyspiel.PlayerId.CHANCE)
 
   def chance_outcomes(self) -> list[tuple[int, float]]:
-    """Returns the numbers of the rolls of the next player, and their probabilities."""
+    """Returns the indices of the rolls of the next player, and their probabilities."""
     rolls = self._dice.rolls[len(self._rolls)]
     return [(number, chance) for number, (_, chance) in enumerate(rolls)]
 
@@ -188,11 +188,17 @@ def load(text: str) -> DiceEndgame:
   """Returns the game of a string such as `dice_endgame(dice=2 1,sides=6,rule=joker)`.
 
   Raises:
-    GameParameterError: the string is malformed, or a parameter is unknown.
+    GameParameterError: the string is malformed, or a parameter is unknown or given twice.
     ArgumentError: a parameter is invalid.
   """
   try:
     given = pyspiel.game_parameters_from_string(text)
+    parsed = pyspiel.game_parameters_to_string(given)
+    # OpenSpiel's parser takes the last of two values.
+    if "(" in text and any(text.count(symbol) != parsed.count(symbol) for symbol in "(=,)"):
+      raise errors.GameParameterError(
+        f"{text} gives a parameter twice, or has text that is no parameter: OpenSpiel reads it as {parsed}."
+      )
     return DiceEndgame(**{name: value for name, value in given.items() if name != "name"})
   except (TypeError, pyspiel.SpielError) as error:
     raise errors.GameParameterError(

@@ -1,4 +1,4 @@
-"""Entries of the atlas: games with proven numbers."""
+"""Entries of the atlas: each has a game, its size, and proven bounds on values."""
 
 import dataclasses
 import difflib
@@ -37,11 +37,11 @@ class Published:
     """Bounds on the published number: half a unit of the last decimal on both sides, or 1e-9 for a fraction."""
     number = Fraction(self.value)
     decimals = len(self.value.partition(".")[2])
-    half = Fraction(1, 10**9) if not decimals else Fraction(1, 2 * 10**decimals)
-    return Interval(number - half, number + half)
+    error = Fraction(1, 2 * 10**decimals) if decimals else Fraction(1, 10**9)
+    return Interval(number - error, number + error)
 
   def agrees_with(self, value: Interval) -> bool:
-    """Returns whether the published number may be a number within bounds."""
+    """Returns whether the published number is consistent with bounds on the value."""
     return self.interval.low <= value.high and value.low <= self.interval.high
 
 
@@ -51,30 +51,30 @@ class Entry:
 
   Attributes:
     game: str. OpenSpiel's string, or another name; see `atlas.load`.
-    num_infosets: tuple of int. Each player's number of infosets.
-    num_states: int. The number of histories, chance nodes and terminal ones included; in vector form that of public
-      states.
-    num_terminals: int. The number of terminal histories, or of terminal public states.
+    num_infosets: tuple of int. The number of infosets of each player.
+    num_states: int. The number of histories, with chance nodes and terminal histories. In vector form, the number of
+      public states.
+    num_terminals: int. The number of terminal histories. In vector form, the number of terminal public states.
     value: `Interval`. Bounds on the value for player 0; None unless the game is two-player constant-sum.
     uniform_nash_conv: `Interval`. Bounds on NashConv of the uniform policy.
-    solution: str. The method that made the solution, such as "lp", "restarted 10,000" (iterations), or
-      "quantal response 10^6" (rationality).
+    solution: str. The method of the solution, such as "lp", "restarted 10,000" (iterations), or "quantal response 10^6"
+      (rationality).
     solution_nash_conv: `Interval`. Bounds on NashConv of the solution.
     is_rational: bool. True if all payoffs and chance probabilities stand for rationals; see `Certificate`.
-    infostate: "history" if infosets are the owner's observations and actions, see `compile_game`; None if they are
-      OpenSpiel's information states.
-    form: "list" for a list of histories, "vector", or "private moves".
-    arithmetic: "integers" or "floats", see `Certificate`.
-    unique: one bool a player. True if all its equilibrium strategies have the same sequence form, by linear programs;
-      None if rounding hides it. None instead of the tuple if not computed.
+    infostate: "history" or None. With "history", infosets are the player's own observations and actions, see
+      `compile_game`. With None, they are OpenSpiel's information states.
+    form: "list", "vector" or "private moves". The form in which the game is compiled; "list" is a list of histories.
+    arithmetic: "integers" or "floats". The arithmetic of the bounds, see `Certificate`.
+    unique: tuple of bool. For each player, whether all its equilibrium strategies have the same sequence form, by
+      linear programs; None if rounding hides it. None instead of the tuple if it was not computed.
     best_efce: float. The largest sum of payoffs in an extensive-form correlated equilibrium; None if not computed.
-    efce_bound: float. An upper bound on it, in games that are not triangle-free; None if not computed.
-    best_ce: str. The largest sum of payoffs in a correlated equilibrium of the normal form, a fraction; None if a
+    efce_bound: float. An upper bound on that sum in a game that is not triangle-free; None if not computed.
+    best_ce: str. The largest sum of payoffs in a correlated equilibrium of the normal form, a fraction. None if a
       player has several infosets, or if there are more than 16 outcomes.
-    polytope: tuple of int. Dimension, number of vertices and number of facets of the polytope of these equilibria; None
-      as above.
+    polytope: tuple of int. Dimension, number of vertices and number of facets of the polytope of correlated equilibria
+      of the normal form. None if a player has several infosets, or if there are more than 16 outcomes.
     facts: tuple of str. Other proven facts.
-    published: tuple of `Published`. Values published elsewhere.
+    published: tuple of `Published`. Values that others have published.
   """
 
   game: str
@@ -107,19 +107,19 @@ class Entry:
 
   @property
   def agrees(self) -> bool | None:
-    """True if all published values agree with ours; None without published values, or without a value."""
+    """Whether all published values agree with the bounds; None without published values or without bounds."""
     if not self.published or self.value is None:
       return None
-    return all(each.agrees_with(self.value) for each in self.published)
+    return all(published.agrees_with(self.value) for published in self.published)
 
 
 def compile_entry(game: str, infostate: Literal["history"] | None = None) -> CompiledGame:
-  """Returns the compiled game of a name; see `Entry.compile`."""
+  """Returns the compiled game of an entry, given its name and infostate."""
   return compile_game(sources.load(game), infostate=infostate, progress=False)
 
 
 def read_entry(text: dict[str, Any]) -> Entry:
-  """Returns the entry that an object of the file describes."""
+  """Returns the entry of a JSON object of the atlas's file."""
   fields = dict(text)
   for name in ("value", "uniform_nash_conv", "solution_nash_conv"):
     if fields[name] is not None:
@@ -127,7 +127,7 @@ def read_entry(text: dict[str, Any]) -> Entry:
   for name in ("num_infosets", "unique", "polytope", "facts"):
     if fields.get(name) is not None:
       fields[name] = tuple(fields[name])
-  fields["published"] = tuple(Published(**each) for each in fields.get("published", ()))
+  fields["published"] = tuple(Published(**value) for value in fields.get("published", ()))
   return Entry(**fields)
 
 
@@ -139,7 +139,7 @@ def entries() -> tuple[Entry, ...]:
 
 
 def find(game: str) -> Entry:
-  """Returns the entry of a game. Default parameters may be written or left out.
+  """Returns the entry of a game, whether its string has default parameters or not.
 
       >>> find("leduc_poker(players=2)").num_states
       9457
@@ -155,9 +155,9 @@ def find(game: str) -> Entry:
   by_name = {entry.game: entry for entry in entries()}
   if game in by_name:
     return by_name[game]
-  wanted, kind = sources.canonical(game), game.partition("(")[0]
+  canonical, short_name = sources.canonical(game), game.partition("(")[0]
   for name, entry in by_name.items():
-    if name.partition("(")[0] == kind and sources.canonical(name) == wanted:
+    if name.partition("(")[0] == short_name and sources.canonical(name) == canonical:
       return entry
   names = [*by_name]
   close = difflib.get_close_matches(game, names, 3, 0.5)

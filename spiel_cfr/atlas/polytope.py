@@ -1,10 +1,10 @@
 """Polytope of the correlated equilibria of a game in which each player decides once, in exact numbers.
 
 A correlated equilibrium is a distribution over joint actions such that no player gains by replacing one recommended
-action by another. All these conditions are linear, so correlated equilibria are a polytope (Nau, Canovas and Hansen,
-"On the geometry of Nash equilibria and correlated equilibria", 2004). Without the condition that probabilities sum to
-1 it is a cone, whose rays are found by the double description method: rays of an orthant are cut by one condition
-after the other.
+action by another. These conditions are linear, so correlated equilibria are a polytope (Nau, Canovas and Hansen, "On
+the geometry of Nash equilibria and correlated equilibria", 2004). Without the condition that probabilities sum to 1, it
+is a cone. The double description method finds the extreme rays of the cone: it begins with those of the orthant x >= 0,
+and cuts them by one condition after the other.
 """
 
 import itertools
@@ -19,6 +19,7 @@ from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
 Row = tuple[int, ...]
+# The largest denominator of a payoff, and the largest number of joint actions.
 _DENOMINATOR, _MOST_OUTCOMES = 10**6, 16
 
 
@@ -45,12 +46,12 @@ def correlated_polytope(compiled: CompiledGame) -> Polytope | None:
   """
   if any(tree.num_infosets != 1 for tree in compiled.treeplexes):
     return None
-  counts = [int(of_player[0]) for of_player in compiled.num_actions]
-  if math.prod(counts) > _MOST_OUTCOMES:
+  num_actions = [int(of_player[0]) for of_player in compiled.num_actions]
+  if math.prod(num_actions) > _MOST_OUTCOMES:
     return None
-  outcomes = [*itertools.product(*map(range, counts))]
-  payoffs = {outcome: _payoffs(compiled, counts, outcome) for outcome in outcomes}
-  rays = extreme_rays(len(outcomes), _incentives(outcomes, payoffs, counts))
+  outcomes = [*itertools.product(*map(range, num_actions))]
+  payoffs = {outcome: _payoffs(compiled, num_actions, outcome) for outcome in outcomes}
+  rays = extreme_rays(len(outcomes), _incentives(outcomes, payoffs, num_actions))
   welfare = [sum(payoffs[outcome], Fraction(0)) for outcome in outcomes]
   sums = [Fraction(sum(map(operator.mul, ray, welfare))) / sum(ray) for ray, _ in rays]
   dimension = _rank([ray for ray, _ in rays]) - 1
@@ -62,10 +63,12 @@ def correlated_polytope(compiled: CompiledGame) -> Polytope | None:
   return Polytope(dimension, len(rays), len(facets), max(sums))
 
 
-def _payoffs(compiled: CompiledGame, counts: list[int], outcome: tuple[int, ...]) -> list[Fraction]:
+def _payoffs(
+  compiled: CompiledGame, num_actions: list[int], outcome: tuple[int, ...]
+) -> list[Fraction]:
   """Returns each player's expected payoff of a joint action."""
   played, first = np.zeros(compiled.end), 0
-  for tree, count, action in zip(compiled.treeplexes, counts, outcome, strict=True):
+  for tree, count, action in zip(compiled.treeplexes, num_actions, outcome, strict=True):
     played[[tree.root, compiled.all_action_sequences[first + action]]] = 1.0
     first += count
   values = evaluate.evaluate(compiled, played).expected_values
@@ -73,17 +76,19 @@ def _payoffs(compiled: CompiledGame, counts: list[int], outcome: tuple[int, ...]
 
 
 def _incentives(
-  outcomes: list[tuple[int, ...]], payoffs: dict[tuple[int, ...], list[Fraction]], counts: list[int]
+  outcomes: list[tuple[int, ...]],
+  payoffs: dict[tuple[int, ...], list[Fraction]],
+  num_actions: list[int],
 ) -> list[Row]:
   """Returns the conditions: row x >= 0 for each player, recommended action and other action."""
   rows = []
-  for player, count in enumerate(counts):
-    for told, other in itertools.permutations(range(count), 2):
+  for player, count in enumerate(num_actions):
+    for recommended, other in itertools.permutations(range(count), 2):
       row = [Fraction(0)] * len(outcomes)
       for place, outcome in enumerate(outcomes):
-        if outcome[player] == told:
-          instead = (*outcome[:player], other, *outcome[player + 1 :])
-          row[place] = payoffs[outcome][player] - payoffs[instead][player]
+        if outcome[player] == recommended:
+          deviation = (*outcome[:player], other, *outcome[player + 1 :])
+          row[place] = payoffs[outcome][player] - payoffs[deviation][player]
       rows.append(_whole(row))
   return rows
 
@@ -91,13 +96,14 @@ def _incentives(
 def extreme_rays(size: int, conditions: list[Row]) -> list[tuple[Row, int]]:
   """Returns the extreme rays of {x >= 0: row x >= 0 for each row of `conditions`}.
 
-  Each comes with the set of conditions that it meets with equality, as bits: first x_i >= 0 for each i, then the rows.
-  Two rays span a face, so that a cut between them is a ray, if no other ray meets all conditions that both meet.
+  Each ray has the set of its tight conditions, those that it meets with equality, as bits: first x_i >= 0 for each i,
+  then the rows. Two rays span a face of the cone if no other ray meets all conditions that are tight for both. Then
+  the point of the face at which a new condition is tight is a new ray.
   """
-  everything = (1 << size) - 1
+  orthant = (1 << size) - 1
   rays = [
-    (tuple(int(place == own) for place in range(size)), everything & ~(1 << own))
-    for own in range(size)
+    (tuple(int(place == unit) for place in range(size)), orthant & ~(1 << unit))
+    for unit in range(size)
   ]
   for number, row in enumerate(conditions, size):
     bit = 1 << number
@@ -130,27 +136,27 @@ def _dot(left: Row, right: Row) -> int:
 
 def _whole(row: list[Fraction]) -> Row:
   """Returns the smallest whole multiple of a row."""
-  scale = math.lcm(*(each.denominator for each in row))
-  return _reduced([int(each * scale) for each in row])
+  scale = math.lcm(*(number.denominator for number in row))
+  return _reduced([int(number * scale) for number in row])
 
 
 def _reduced(row: list[int]) -> Row:
   """Returns a row without a common divisor."""
   divisor = math.gcd(*row) or 1
-  return tuple(each // divisor for each in row)
+  return tuple(number // divisor for number in row)
 
 
 def _rank(rows: list[Row]) -> int:
-  """Returns the rank, by exact elimination."""
-  left, rank = [[Fraction(each) for each in row] for row in rows], 0
+  """Returns the rank of a matrix, by exact elimination."""
+  matrix, rank = [[Fraction(number) for number in row] for row in rows], 0
   for column in range(len(rows[0])):
-    pivot = next((row for row in left[rank:] if row[column]), None)
+    pivot = next((row for row in matrix[rank:] if row[column]), None)
     if pivot is None:
       continue
-    left.remove(pivot)
-    left.insert(rank, pivot)
-    for place in range(rank + 1, len(left)):
-      factor = left[place][column] / pivot[column]
-      left[place] = [a - factor * b for a, b in zip(left[place], pivot, strict=True)]
+    matrix.remove(pivot)
+    matrix.insert(rank, pivot)
+    for place in range(rank + 1, len(matrix)):
+      factor = matrix[place][column] / pivot[column]
+      matrix[place] = [a - factor * b for a, b in zip(matrix[place], pivot, strict=True)]
     rank += 1
   return rank

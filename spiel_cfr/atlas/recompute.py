@@ -1,4 +1,4 @@
-"""Computation of the atlas's numbers."""
+"""Computation of the atlas's numbers, and comparison with an entry."""
 
 from typing import Any
 
@@ -20,16 +20,17 @@ from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
 from spiel_cfr.policies import open_spiel
 from spiel_cfr.quantal_response import solve_qre
 
-# The largest games, in sequences, that a linear program solves, and that are checked for unique equilibria.
+# The largest number of sequences of a game that a linear program solves, and of one whose equilibria are checked for
+# uniqueness.
 _PROGRAM, _ALL_EQUILIBRIA = 30_000, 3_000
-# The largest games, in histories, whose optimal correlated equilibrium is computed.
+# The largest number of histories of a game whose optimal correlated equilibrium is computed.
 _CORRELATED = 1_500
-# The NashConv above which a small game's solution is replaced.
+# The NashConv above which the solution of a small game is replaced by a quantal response equilibrium.
 _POOR = 1e-3
-# The largest difference of equal probabilities, the smallest of different ones, and the tolerance for the value of an
-# optimal strategy.
+# The largest difference of probabilities that count as equal, the smallest of different ones, and the tolerance for the
+# value of an optimal strategy.
 _SAME, _DIFFERENT, _OPTIMAL = 1e-5, 1e-3, 1e-9
-# The numbers of iterations of games of up to so many sequences.
+# Pairs of a largest number of sequences, and the number of iterations for such games.
 _ITERATIONS = ((200_000, 10_000), (2_000_000, 2_000), (10**12, 300))
 
 
@@ -42,23 +43,23 @@ def recompute(game: AnyGame) -> dict[str, Any]:
   """
   compiled = compile_game(game, progress=False)
   name, policy = _solution(compiled)
-  uniform, found = certify(compiled, CFRSolver(compiled)), certify(compiled, policy)
+  uniform, certificate = certify(compiled, CFRSolver(compiled)), certify(compiled, policy)
   result: dict[str, Any] = {
     "num_infosets": [tree.num_infosets for tree in compiled.treeplexes],
     "num_states": compiled.num_states,
     "num_terminals": compiled.num_terminals,
-    "value": None if found.value is None else found.value.decimals(),
+    "value": None if certificate.value is None else certificate.value.decimals(),
     "uniform_nash_conv": uniform.nash_conv.decimals(),
     "solution": name,
-    "solution_nash_conv": found.nash_conv.decimals(),
-    "is_rational": found.is_rational,
+    "solution_nash_conv": certificate.nash_conv.decimals(),
+    "is_rational": certificate.is_rational,
   }
   if isinstance(compiled, PublicTreeGame | PrivateMovesGame):
     result["form"] = "vector" if isinstance(compiled, PublicTreeGame) else "private moves"
-    result["arithmetic"] = found.arithmetic
+    result["arithmetic"] = certificate.arithmetic
   if compiled.is_two_player_constant_sum and compiled.end <= _ALL_EQUILIBRIA:
     result["unique"] = [_is_unique(compiled, player) for player in (0, 1)]
-  if compiled.num_players == 2 and found.value is None and compiled.num_states <= _CORRELATED:
+  if compiled.num_players == 2 and certificate.value is None and compiled.num_states <= _CORRELATED:
     best = optimal_equilibrium(compiled)
     result["best_efce" if best.is_exact else "efce_bound"] = round(best.value, 9)
   polytope = correlated_polytope(compiled)
@@ -87,7 +88,7 @@ def _solution(compiled: CompiledGame) -> tuple[str, open_spiel.AnyPolicy]:
 def _is_unique(compiled: CompiledGame, player: int) -> bool | None:
   """Returns whether all optimal strategies of a player have the same sequence form; None if rounding hides it.
 
-  The strategies that are best and worst in a random direction differ, with probability one, if any two do.
+  If two optimal strategies differ, then with probability one those that are best and worst in a random direction do.
   """
   value = solve_lp(compiled).value
   value = value if player == 0 else (compiled.constant_sum or 0.0) - value
@@ -103,8 +104,8 @@ def _is_unique(compiled: CompiledGame, player: int) -> bool | None:
 def changes(before: Entry, text: dict[str, Any]) -> list[str]:
   """Returns the contradictions between an entry and recomputed numbers, one sentence each.
 
-  Sizes and facts must be equal. Bounds on the value and on NashConv of uniform play must overlap. NashConv of the
-  solution may differ by rounding.
+  Sizes and facts must be equal. Bounds on the value and on NashConv of the uniform policy must overlap. NashConv of the
+  solution may differ by a factor of 3 and a rounding error.
   """
   after = read_entry({"game": before.game} | text)
   exact = (
@@ -130,7 +131,7 @@ def changes(before: Entry, text: dict[str, Any]) -> list[str]:
       result.append(f"{before.game}: only one of the two computations has a {name}")
     elif old is not None and (old.low > new.high or new.low > old.high):
       result.append(f"{before.game}: {name} was in {old}, is in {new}")
-  was, now = (float(each.solution_nash_conv.high) for each in (before, after))
+  was, now = (float(entry.solution_nash_conv.high) for entry in (before, after))
   scale = 1e-9 + float(before.uniform_nash_conv.high) * 1e-6
   if max(was, now) > 3 * min(was, now) + scale:
     result.append(f"{before.game}: NashConv of {before.solution} was {was:zg}, is {now:zg}")

@@ -1,4 +1,4 @@
-"""Games of the atlas, from their names.
+"""Games of the atlas by name.
 
 A name is one of
 
@@ -83,14 +83,28 @@ def _text(name: str) -> str:
 
 
 def canonical(game: str) -> str:
-  """Returns a name with all parameters, so that defaults may be written or left out. For errors see `load`."""
+  """Returns a name with all parameters, the same whether defaults are written or left out. For errors see `load`."""
   if game.endswith(_GAMBIT) or game in ENDGAMES:
     return game
   loaded = load(game)
   if not _is_dice_endgame(game):
     # A game of simultaneous moves has other parameters after its conversion to turns.
     loaded = pyspiel.load_game(game)
-  return f"{loaded.get_type().short_name} {sorted(map(str, loaded.get_parameters().items()))}"
+  return _with_all_parameters(loaded, pyspiel.game_parameters_from_string(game))
+
+
+def _with_all_parameters(game: pyspiel.Game, given: dict[str, Any]) -> str:
+  """Returns a game's name and parameters, with all parameters of the games that are its parameters.
+
+  `given` are the parameters by which the game was loaded. OpenSpiel's restricted_nash_response does not keep them.
+  """
+  parameters = given | game.get_parameters()
+  for name, value in parameters.items():
+    if isinstance(value, dict) and "name" in value:
+      inner = pyspiel.load_game(pyspiel.game_parameters_to_string(value))
+      parameters[name] = _with_all_parameters(inner, value)
+  game_name = parameters.pop("name")
+  return f"{game_name}({','.join(f'{name}={parameters[name]}' for name in sorted(parameters))})"
 
 
 def _is_dice_endgame(game: str) -> bool:

@@ -34,10 +34,10 @@ class Certificate:
     best_response_values: one `Interval` a player. Bounds on the value of its best response to the others.
     value: `Interval`. Bounds on the value of the game for player 0; None unless the game is two-player constant-sum.
     is_rational: bool. True if all payoffs and chance probabilities stand for rationals with small denominators. If
-      False, the bounds hold for all numbers that differ from OpenSpiel's by at most 2^-48 of their size. Floats in
-      `arithmetic` make no distinction, and have False.
-    arithmetic: "integers" for bounds in integers, from a list of histories; "floats" for floating-point bounds, widened
-      by a bound on their rounding errors.
+      False, the bounds hold for all numbers that differ from OpenSpiel's by at most 2^-48 of their size. Always False
+      if `arithmetic` is "floats".
+    arithmetic: "integers" or "floats". Integers are used on a list of histories. Floating-point bounds are widened by a
+      bound on their rounding errors.
   """
 
   compiled_game: CompiledGame
@@ -60,18 +60,18 @@ class Certificate:
     return Interval.total(self.gains)
 
   def __repr__(self) -> str:
-    """Returns one line."""
+    """Returns the bounds on NashConv and on the value, on one line."""
     value = "" if self.value is None else f", value of the game in {self.value}"
     return f"<Certificate of {self.compiled_game.name}: NashConv in {self.nash_conv}{value}>"
 
   def save(self, path: str | os.PathLike[str]) -> None:
     """Writes a JSON file that `examples/check_certificate.py` checks without this library.
 
-    It claims bounds on each player's gain, on NashConv, and on the value if there is one.
+    The file claims bounds on each player's gain, on NashConv, and on the value of a two-player constant-sum game.
 
     Raises:
-      UnsupportedGameError: OpenSpiel's string does not describe the whole game, its numbers are not all rational, or it
-        is too large to be checked history by history.
+      UnsupportedGameError: OpenSpiel's string does not describe the whole game, not all of its numbers are rational,
+        or it is too large to be checked history by history.
       OSError: the file can't be written.
     """
     game = self.compiled_game
@@ -99,7 +99,7 @@ class Certificate:
       file.write(_text(content))
 
   def _policy(self) -> list[dict[str, dict[str, float]]]:
-    """Returns each player's infostate -> action -> float."""
+    """Returns, for each player, the probabilities by infostate and action."""
     game = self.compiled_game
     numbers = iter(game.to_actions(self.probabilities).tolist())
     result = []
@@ -116,7 +116,7 @@ class Certificate:
 
 
 def _text(content: dict[str, Any]) -> bytes:
-  """Returns JSON in the form that is hashed."""
+  """Returns JSON without spaces and with sorted keys, which is hashed."""
   return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -134,7 +134,7 @@ def certify(
   Args:
     game: a compiled game, or an argument of `compile_game`; any number of players.
     policy: anything that `policies.from_policy` reads. It is divided by its exact sum at each infoset.
-    max_nodes: the most histories that are listed; a million takes about twenty seconds.
+    max_nodes: the largest number of histories that are listed; a million takes about twenty seconds.
 
   Raises:
     PolicyError: the policy is not a policy of this game.
@@ -149,13 +149,13 @@ def certify(
   probabilities = open_spiel.from_policy(compiled, policy)
   in_floats = needs_rounding(compiled, max_nodes)
   if in_floats:
-    found = rounded_bounds(compiled, probabilities)
+    bounds = rounded_bounds(compiled, probabilities)
   else:
-    found = listed_bounds(compiled, compiled.to_actions(probabilities), max_nodes)
+    bounds = listed_bounds(compiled, compiled.to_actions(probabilities), max_nodes)
   value = None
-  if compiled.num_players == 2 and found.constant_sum is not None:
-    first, second = found.best_responses
-    value = Interval(found.constant_sum.low - second.high, first.high)
+  if compiled.num_players == 2 and bounds.constant_sum is not None:
+    first, second = bounds.best_responses
+    value = Interval(bounds.constant_sum.low - second.high, first.high)
     if value.low > value.high:
       raise errors.UnsupportedGameError(
         f"The payoffs of {compiled.name} don't sum to its constant_sum, {compiled.constant_sum:zg}: compile it again."
@@ -163,9 +163,9 @@ def certify(
   return Certificate(
     compiled,
     probabilities,
-    tuple(found.expected),
-    tuple(found.best_responses),
+    tuple(bounds.expected),
+    tuple(bounds.best_responses),
     value,
-    found.is_rational,
+    bounds.is_rational,
     "floats" if in_floats else "integers",
   )

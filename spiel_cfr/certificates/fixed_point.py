@@ -18,7 +18,7 @@ Integers = npt.NDArray[Any]
 
 _BITS = 128
 _ONE = 1 << _BITS
-# A float stands for a rational with a denominator up to _DENOMINATOR and a relative difference up to _CLOSE.
+# A float stands for a rational with a denominator up to _DENOMINATOR, if their relative difference is at most _CLOSE.
 _DENOMINATOR = 10**6
 _CLOSE = Fraction(1, 1 << 50)
 # The relative radius of the interval around any other float.
@@ -51,9 +51,9 @@ class Interval(NamedTuple):
   def total(cls, intervals: Iterable["Interval"]) -> "Interval":
     """Returns bounds on a sum."""
     low, high = Fraction(0), Fraction(0)
-    for each in intervals:
-      arguments.of_type(each, "each of intervals", Interval)
-      low, high = low + each.low, high + each.high
+    for interval in intervals:
+      arguments.of_type(interval, "each of intervals", Interval)
+      low, high = low + interval.low, high + interval.high
     return cls(low, high)
 
   def widened(self) -> "Interval":
@@ -134,28 +134,30 @@ def _floor(number: Fraction) -> int:
 
 
 def rational(number: float) -> Fraction | None:
-  """Returns the rational that a float stands for; None if no denominator up to 10^6 comes within 2^-50 of its size."""
+  """Returns the rational that a float stands for: its denominator is up to 10^6, its relative difference up to 2^-50.
+
+  Returns None if there is no such rational.
+  """
   exact = Fraction(number)
-  found = exact.limit_denominator(_DENOMINATOR)
-  return found if abs(found - exact) <= abs(exact) * _CLOSE else None
+  nearest = exact.limit_denominator(_DENOMINATOR)
+  return nearest if abs(nearest - exact) <= abs(exact) * _CLOSE else None
 
 
 def payoff(number: float) -> Interval:
   """Returns the rational that a payoff stands for, or else an interval of 2^-48 of its size on both sides."""
-  found = rational(number)
-  return _around(number) if found is None else Interval(found, found)
+  exact = rational(number)
+  return _around(number) if exact is None else Interval(exact, exact)
 
 
 def chances(numbers: Sequence[float]) -> list[Interval]:
   """Returns the probabilities of a chance node.
 
-  They are the rationals that the floats stand for if these sum to 1; otherwise each is an interval of 2^-48 of its size
-  on both sides.
+  If all floats stand for rationals with the sum 1, these are returned. Otherwise each interval has 2^-48 of the float's
+  size on both sides.
   """
-  found = [rational(number) for number in numbers]
-  rationals = [number for number in found if number is not None]
+  rationals = [exact for number in numbers if (exact := rational(number)) is not None]
   if len(rationals) == len(numbers) and sum(rationals) == 1:
-    return [Interval(number, number) for number in rationals]
+    return [Interval(exact, exact) for exact in rationals]
   return [_around(number) for number in numbers]
 
 
@@ -165,7 +167,7 @@ def _around(number: float) -> Interval:
 
 
 def distribution(numbers: Sequence[float]) -> list[Interval]:
-  """Returns the floats of an infoset, each divided by their exact sum."""
+  """Returns the probabilities of an infoset: the floats, divided by their exact sum."""
   exact = [Fraction(number) for number in numbers]
   total = sum(exact)
   return [Interval(number / total, number / total) for number in exact]

@@ -34,20 +34,22 @@ def listed_bounds(compiled: CompiledGame, entries: Float64s, max_nodes: int) -> 
 
   Args:
     compiled: the game.
-    entries: float64 (actions,). The probability of every entry of `CompiledGame.actions`. It is normalized exactly.
-    max_nodes: the most histories of the game.
+    entries: float64 (actions,). The probability of each action of `CompiledGame.actions`. The probabilities of an
+      infoset are divided by their exact sum.
+    max_nodes: the largest number of histories of the game.
 
   Raises:
     GameTooLargeError: the game has more than `max_nodes` histories.
-    PolicyError: an infoset has no distribution.
+    PolicyError: a probability is negative or not finite, or all probabilities of an infoset are 0.
     ImperfectRecallError: a player forgets its own actions.
   """
   walk = HistoryWalk(compiled, max_nodes)
   ends = walk.mover == TERMINAL
-  returns = [[fixed_point.payoff(each) for each in row] for row in walk.returns.tolist()]
+  returns = [[fixed_point.payoff(payoff) for payoff in row] for row in walk.returns.tolist()]
   chances = _chances(walk)
-  numbers = zip(_policy(compiled, entries), Bounds.around(chances), strict=True)
-  moves = Bounds(*(walk.along_edges(*each) for each in numbers))
+  policy_and_chance = zip(_policy(compiled, entries), Bounds.around(chances), strict=True)
+  # The probability of the last move of each history.
+  moves = Bounds(*(walk.along_edges(*probabilities) for probabilities in policy_and_chance))
   payoffs = [
     Bounds.around(of_player).take(walk.index[ends]) for of_player in zip(*returns, strict=True)
   ]
@@ -56,26 +58,32 @@ def listed_bounds(compiled: CompiledGame, entries: Float64s, max_nodes: int) -> 
   expected = [_total(reach.times(of_player)) for of_player in payoffs]
   best = [_best_response(compiled, walk, moves, payoffs[player], player) for player in players]
   sums = [Interval.total(row) for row in returns]
-  constant = Interval(min(each.low for each in sums), max(each.high for each in sums))
-  is_constant = max(each.low for each in sums) <= min(each.high for each in sums)
+  lows, highs = [total.low for total in sums], [total.high for total in sums]
+  # The sum may be constant if all intervals have a common point.
+  is_constant = max(lows) <= min(highs)
+  intervals = [*chances, *(payoff for row in returns for payoff in row)]
   return PolicyBounds(
-    expected,
-    best,
-    constant if is_constant else None,
-    all(low == high for low, high in [*chances, *(each for row in returns for each in row)]),
+    expected=expected,
+    best_responses=best,
+    constant_sum=Interval(min(lows), max(highs)) if is_constant else None,
+    is_rational=all(low == high for low, high in intervals),
   )
 
 
 def _policy(compiled: CompiledGame, entries: Float64s) -> Bounds:
-  """Returns the probability of every entry."""
+  """Returns the probability of each action of `CompiledGame.actions`.
+
+  Raises:
+    PolicyError: see `listed_bounds`.
+  """
   if not np.isfinite(entries).all() or (entries < 0).any():
     raise errors.PolicyError(
       "The policy has probabilities that are negative or not finite. Give finite numbers of at least 0."
     )
   result: list[Interval] = []
-  begin, numbers = 0, entries.tolist()
+  begin, probabilities = 0, entries.tolist()
   for count in np.concatenate(compiled.num_actions).tolist():
-    distribution = numbers[begin : begin + count]
+    distribution = probabilities[begin : begin + count]
     if not any(distribution):
       raise errors.PolicyError(
         f"The policy has an infoset of {count} actions with all probabilities 0. Give one a positive probability."
@@ -106,13 +114,14 @@ def _reach(walk: HistoryWalk, moves: Bounds, player: int | None) -> Bounds:
   for level in walk.levels[1:]:
     above = result.take(walk.parent[level])
     reach = above.times(moves.take(level))
-    is_left_out = walk.mover[walk.parent[level]] == player
-    reach.put(is_left_out, above.take(is_left_out))
+    is_own_move = walk.mover[walk.parent[level]] == player
+    reach.put(is_own_move, above.take(is_own_move))
     result.put(level, reach)
   return result
 
 
 def _total(numbers: Bounds) -> Interval:
+  """Returns bounds on the sum of numbers."""
   total = Bounds.zeros(1)
   total.add_at(np.zeros(len(numbers.low), np.int64), numbers)
   return total.intervals()[0]
@@ -144,11 +153,11 @@ def _best_response(
 
 
 def _last_sequences(walk: HistoryWalk, player: int) -> Int64s:
-  """Returns the entry of a player's last action before each history; -1 before its first action."""
+  """Returns the place in `CompiledGame.actions` of a player's last action before each history; -1 if there is none."""
   result = np.full(len(walk.mover), -1)
   for level in walk.levels[1:]:
     parent = walk.parent[level]
-    acts = walk.mover[parent] == player
-    taken = walk.entry[parent] + level - walk.first_child[parent]
-    result[level] = np.where(acts, taken, result[parent])
+    is_own_move = walk.mover[parent] == player
+    action = walk.entry[parent] + level - walk.first_child[parent]
+    result[level] = np.where(is_own_move, action, result[parent])
   return result

@@ -1,8 +1,8 @@
-"""Bounds on best responses of large games: floating-point values widened by a bound on their rounding errors.
+"""Bounds on best responses of large games: floating-point values, widened by a bound on their rounding errors.
 
-Every value is a sum of products, each of which passes at most K roundings. Let u = 2^-53 be the unit roundoff, and
-g(K) = K u / (1 - K u). The error is at most g(K) times the sum of the absolute values of the products.
-docs/theory/certificates.md has the proof and the counts.
+A value is a sum of products. Let K be the largest number of roundings that a product passes, u = 2^-53 the unit
+roundoff, and g(K) = K u / (1 - K u). Then the error is at most g(K) times the sum of the absolute values of the
+products. docs/theory/certificates.md has the proof and the counts.
 """
 
 import math
@@ -27,13 +27,13 @@ from spiel_cfr.poker.hand_tree import HandTree
 from spiel_cfr.policies import forms
 
 _ROUNDOFF = Fraction(1, 1 << 53)
-# The largest difference of payoffs that count as equal, relative to a pattern's largest: `private_types.rounded`.
+# The largest difference of payoffs that `private_types.rounded` makes equal, relative to the largest of a pattern.
 _ALIKE = Fraction(1, 10**13)
-# Roundings of a product that do not grow with the game: payoff, factor, pattern, 16 columns.
+# The number of roundings of a product that does not grow with the game: payoff, factor, pattern, 16 columns.
 _FEW = 100
-# The number of roundings for a product with a float that stands for all numbers within 2^-48 of its size.
+# The number of roundings that covers a float which stands for all numbers within 2^-48 of its size.
 _READING = 33
-# The largest relative difference of sums of returns that count as constant: `vector.tree_pieces`.
+# The largest relative difference of sums of returns that `vector.tree_pieces` takes as constant.
 _SAME_SUM = Fraction(2, 10**9)
 # The number of sums over all hands of the opponent in a showdown's value; see `poker.showdown_kernels`.
 _SUMS_OF_HANDS = 16
@@ -68,12 +68,12 @@ def rounded_bounds(compiled: CompiledGame, probabilities: Float64s) -> PolicyBou
   check_payoffs(compiled.name, compiled.payoff_range)
   width = _error(compiled)
   played = forms.sequence_form(compiled, forms.behavioral_form(compiled, probabilities))
-  found = evaluate.evaluate(compiled, played)
+  evaluation = evaluate.evaluate(compiled, played)
   expected, best = (
     Bounds.around(
-      Interval(Fraction(each) - width, Fraction(each) + width) for each in values.tolist()
+      Interval(Fraction(value) - width, Fraction(value) + width) for value in values.tolist()
     ).intervals()
-    for values in (found.expected_values, found.best_response_values)
+    for values in (evaluation.expected_values, evaluation.best_response_values)
   )
   return PolicyBounds(expected, best, _constant_sum(compiled), is_rational=False)
 
@@ -88,7 +88,7 @@ def _constant_sum(compiled: CompiledGame) -> Interval | None:
 
 
 def _are_opposite(compiled: CompiledGame) -> bool:
-  """Returns True if each payoff of one player is seen to be the negative of the other's."""
+  """Returns whether each stored payoff of player 1 is the negative of player 0's."""
   if isinstance(compiled, PublicTreeGame):
     tree = compiled.tree
     if not isinstance(tree, TypedTree):
@@ -102,7 +102,9 @@ def _are_opposite(compiled: CompiledGame) -> bool:
 
 
 def _largest(compiled: CompiledGame) -> Fraction:
-  return max(abs(Fraction(each)) for each in compiled.payoff_range) * (1 + _READING * _ROUNDOFF)
+  """Returns a bound on the size of any payoff."""
+  largest = max(abs(Fraction(bound)) for bound in compiled.payoff_range)
+  return largest * (1 + _READING * _ROUNDOFF)
 
 
 def _error(compiled: CompiledGame) -> Fraction:

@@ -28,7 +28,7 @@ from spiel_cfr.games.openspiel.game_view import ActionFilter, GameView, Infostat
 from spiel_cfr.games.openspiel.perfect_recall_infostates import check_infostate
 from spiel_cfr.games.openspiel.state_checks import warn_of_doubts
 from spiel_cfr.games.openspiel.walk import enumerate_game
-from spiel_cfr.games.private_moves import private_moves_game
+from spiel_cfr.games.private_moves import compile_private_moves, private_moves_game
 from spiel_cfr.games.private_moves.rectangles import Rectangles
 from spiel_cfr.games.vector import vector_game
 from spiel_cfr.games.vector.typed_tree import PUBLIC_TREE, restored
@@ -106,8 +106,8 @@ def compile_game(
     # The traceback would keep everything found so far in memory.
     error.with_traceback(None)
     memory.give_back()
-    max_worlds = min(max_nodes, private_moves_game.DEFAULT_MAX_WORLDS)
-    if vector_form is False or not private_moves_game.is_chosen_by_default(view, max_worlds):
+    max_worlds = min(max_nodes, compile_private_moves.DEFAULT_MAX_WORLDS)
+    if vector_form is False or not compile_private_moves.is_chosen_by_default(view, max_worlds):
       raise error from None
     return _in_private_moves_form(view, max_worlds, max_nodes, max_bytes, progress, error)
 
@@ -150,7 +150,7 @@ def _in_private_moves_form(
     GameTooLargeError: the game does not fit the form, or gains little: `too_large`.
   """
   try:
-    compiled = private_moves_game.compile_view(
+    compiled = compile_private_moves.compile_view(
       view, max_worlds, max_bytes, progress, max_core_histories=max_nodes
     )
   except errors.ImperfectRecallError as refused:

@@ -86,9 +86,12 @@ def test_published_values_agree():
 def test_games_are_found_by_any_string():
   for name in ("leduc_poker", "leduc_poker()", "leduc_poker(players=2)"):
     assert atlas.find(name).game == "leduc_poker"
+  assert atlas.find("misere(game=kuhn_poker(players=2))").game == "misere(game=kuhn_poker())"
   assert atlas.find("matrix_rps").value.low <= 0
   with pytest.raises(errors.ArgumentError, match="does not have"):
     atlas.find("leduc_poker(players=3)")
+  with pytest.raises(errors.ArgumentError, match="does not have"):
+    atlas.find("restricted_nash_response(game=kuhn_poker(),p=0.25)")
   with pytest.raises(errors.UnknownGameError):
     atlas.find("no_game")
 

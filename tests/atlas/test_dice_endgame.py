@@ -75,6 +75,8 @@ def test_both_forms_are_the_same_game():
     "dice_endgame(rule=3)",
     "dice_endgame(players=3)",
     "dice_endgame(dice=2 1",
+    "dice_endgame(dice=1 1,dice=2 1)",
+    "dice_endgame(dice=1 1,sides=2,sides=2)",
   ],
 )
 def test_bad_strings(text):

@@ -24,9 +24,9 @@ from spiel_cfr.games.compiled import enumerated_game
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.private_moves import (
+  compile_private_moves,
   core_histories,
   cores,
-  private_moves_game,
   size_estimate,
   trunk,
   worlds,
@@ -139,7 +139,7 @@ def test_a_random_game_is_the_same_in_both_forms(seed, zero_sum):
 def _shared(game: Any, depth: int, infostate: Any = None, keys: Any = None) -> Any:
   """Returns a game with subgames that are shared after some moves."""
   view = GameView(loading.load_game(game, needs_strings=infostate is None), infostate=infostate)
-  return private_moves_game.compile_view(view, 10**4, 10**9, False, keys, depth=depth)
+  return compile_private_moves.compile_view(view, 10**4, 10**9, False, keys, depth=depth)
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2, 3, 4])
@@ -177,7 +177,10 @@ def test_a_random_game_with_shared_subgames_is_the_same(seed, depth, monkeypatch
 def test_iterates_are_the_same_with_shared_subgames(solver):
   game, listed_game = _random_abrupt(2)
   shared_game = _shared(game, 3, keys=_KEYS)
-  assert len(shared_game.payoff.subgame) > len(shared_game.payoff.first_rectangle) - 1
+  assert (
+    len(shared_game.payoff.subgame_of_group)
+    > len(shared_game.payoff.first_rectangle_of_subgame) - 1
+  )
   listed, shared = (_SOLVERS[solver](each) for each in (listed_game, shared_game))
   for each in (listed, shared):
     each.run(20)
@@ -424,7 +427,7 @@ def test_compile_game_does_not_try_the_form_in_vain(game, monkeypatch):
   def fail(*_, **__):
     raise AssertionError
 
-  monkeypatch.setattr(private_moves_game, "compile_view", fail)
+  monkeypatch.setattr(compile_private_moves, "compile_view", fail)
   with pytest.raises(errors.GameTooLargeError, match="1,000"):
     spiel_cfr.compile_game(game, infostate="history", max_nodes=1_000)
 
@@ -436,7 +439,7 @@ def test_core_histories_have_a_limit(monkeypatch):
   for limit, is_refused in [(game.num_core_histories, False), (game.num_core_histories - 1, True)]:
     view = GameView(loading.load_game("kuhn_poker"))
     compiled = functools.partial(
-      private_moves_game.compile_view, view, 1_000, 10**9, False, max_core_histories=limit
+      compile_private_moves.compile_view, view, 1_000, 10**9, False, max_core_histories=limit
     )
     if is_refused:
       with pytest.raises(errors.GameTooLargeError, match=f"more than {limit} core histories"):
@@ -544,7 +547,7 @@ def test_far_too_many_worlds_are_foreseen(monkeypatch):
 )
 def test_the_form_is_chosen_by_how_often_worlds_come_again(name, is_chosen):
   view = GameView(loading.load_game(name, needs_strings=False))
-  assert private_moves_game.is_chosen_by_default(view, max_worlds=2_000_000) is is_chosen
+  assert compile_private_moves.is_chosen_by_default(view, max_worlds=2_000_000) is is_chosen
 
 
 def test_unsuitable_games_are_refused():

@@ -1,1 +1,1 @@
-"""Games of two players whose hidden moves leave a small true state, such as phantom tic-tac-toe."""
+"""Private moves form: games of two players with hidden moves and few true states, such as phantom tic-tac-toe."""

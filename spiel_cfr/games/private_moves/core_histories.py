@@ -1,6 +1,6 @@
-"""Core histories of a game: walks over them, from the root or from many worlds, with arrays that grow.
+"""Walks over the core histories of a game, from the root or from many worlds, with arrays that grow.
 
-Long arrays of rows are merged from time to time, see `merged_rows`.
+`core_walk` is the kernel. Equal rows are merged at the end, and whenever rows have become long (`merged_rows`).
 """
 
 from typing import Any, NamedTuple
@@ -16,14 +16,14 @@ from spiel_cfr.games.private_moves.core_walk import Side, Walk
 from spiel_cfr.games.private_moves.cores import Split
 from spiel_cfr.games.private_moves.merged_rows import PlayerRows, joined_rows, merged
 
-# The fields of each group of arrays that `core_walk` asks to be longer.
-_SHARED = {
+# The fields of each group of arrays that `core_walk` asks to be longer: those of `Walk`, and those of `Side`.
+_OF_BOTH = {
   core_walk.FRAMES: ("frames", "reach"),
   core_walk.OFFSETS: ("offsets",),
   core_walk.CHANCES: ("chance_event", "chance_before"),
   core_walk.RECTANGLES: ("rows", "payoffs"),
 }
-_OWN = {
+_OF_PLAYER = {
   core_walk.LISTS: ("list_sequence", "list_sight", "list_below"),
   core_walk.INFOSETS: (
     "parent",
@@ -37,15 +37,32 @@ _OWN = {
   core_walk.ROWS: ("row_end",),
   core_walk.ENTRIES: ("entries",),
 }
-# Arrays with one line for each player.
+# Arrays with a line for each player.
 _BY_PLAYER = ("rows", "payoffs")
+# The length of arrays at the beginning.
 _ROOM = 1 << 10
 # The core and the sights at which the game begins.
 ROOT = np.zeros((1, 3), np.int64)
-# Number of elements of lists in a call of the kernel: about a fiftieth of a second.
+# Number of elements of lists after which the kernel returns: about a fiftieth of a second.
 _WORK = 1 << 20
 # Number of entries of rows after which rows are merged.
 _BATCH = 1 << 22
+
+
+class WalkStarts(NamedTuple):
+  """The first infoset, sequence, row and rectangle of each walk, and the totals at the end.
+
+  Attributes:
+    infoset: int64 (2, walks + 1). The first infoset of each player in each walk.
+    sequence: int64 (2, walks + 1). The first sequence of each player in each walk: the one at which the walk begins.
+    row: int64 (2, walks + 1). The first row of each player in each walk.
+    rectangle: int64 (walks + 1,). The first rectangle of each walk.
+  """
+
+  infoset: Int64s
+  sequence: Int64s
+  row: Int64s
+  rectangle: Int64s
 
 
 class CoreHistories(NamedTuple):
@@ -53,20 +70,19 @@ class CoreHistories(NamedTuple):
 
   Attributes:
     players: PlayerRows of each player.
-    ends: int64 (starts, 7). After each walk, the numbers of infosets, sequences and rows of player 0, those of
-      player 1, and the number of rectangles.
+    starts: WalkStarts. The first number of each walk.
     chance_event: int32 (paths,). The last event of each path of chance.
-    chance_before: int32 (paths,). The path before it, or `core_walk.NOTHING`.
-    rows: int32 (2, rectangles). The row of each player.
-    payoff: int32 (rectangles,). The column of `payoffs` of each.
+    chance_before: int32 (paths,). The path of chance before that event, or `core_walk.NOTHING`.
+    rows: int32 (2, rectangles). The row of each player in each rectangle.
+    payoff: int32 (rectangles,). The column of `payoffs` of each rectangle.
     payoffs: float64 (2, columns). The return of each player, times the probability of chance.
-    num_histories: int64 (starts,). The number of terminal histories of each walk.
-    num_states: int64 (starts,). The number of all histories of each walk.
+    num_histories: int64 (walks,). The number of terminal histories of each walk.
+    num_states: int64 (walks,). The number of all histories of each walk.
     num_core_histories: int. The number of terminal core histories.
   """
 
   players: tuple[PlayerRows, PlayerRows]
-  ends: Int64s
+  starts: WalkStarts
   chance_event: Int32s
   chance_before: Int32s
   rows: Int32s
@@ -78,25 +94,26 @@ class CoreHistories(NamedTuple):
 
 
 class _Batch(NamedTuple):
-  """Result of some walks, with all numbers from 0.
+  """Result of some consecutive walks. All numbers of a batch begin at 0.
 
   Attributes:
     players: PlayerRows of each player.
-    ends: int64 (starts, 7). As in `CoreHistories`.
-    rows: int32 (2, rectangles). The row of each player.
-    payoff: int32 (rectangles,). The column of `payoffs` of each.
+    starts: WalkStarts. The first number of each walk.
+    rows: int32 (2, rectangles). The row of each player in each rectangle.
+    payoff: int32 (rectangles,). The column of `payoffs` of each rectangle.
     payoffs: float64 (2, columns). Different payoffs.
   """
 
   players: tuple[PlayerRows, PlayerRows]
-  ends: Int64s
+  starts: WalkStarts
   rows: Int32s
   payoff: Int32s
   payoffs: Float64s
 
   @property
   def num_bytes(self) -> int:
-    return sum(array.nbytes for part in (*self.players, self[1:]) for array in part)
+    fields = (*self.players, self.starts, self[2:])
+    return sum(array.nbytes for arrays in fields for array in arrays)
 
 
 def walk_core_histories(
@@ -110,7 +127,7 @@ def walk_core_histories(
 
   Args:
     split: cores and sights.
-    starts: int64 (starts, 3). The core and the two sights at which each walk begins, such as `ROOT`.
+    starts: int64 (walks, 3). The core and the two sights at which each walk begins, such as `ROOT`.
     max_core_histories: the number of terminal core histories after which the walk stops; None for no limit.
     max_bytes: largest memory of the arrays.
     progress: whether to show a bar, if standard error is a terminal.
@@ -119,158 +136,248 @@ def walk_core_histories(
     GameTooLargeError: there are more core histories, or the arrays take more memory.
     PrivateMovesError: the walk comes to a world that was not found.
   """
-  record = _empty_walk(split)
-  chain = Chain([core_walk.walk_cores.on(record)])
-  counts, ends, totals, batches = record.counts, list[Any](), list[Any](), list[_Batch]()
   bar = tqdm.tqdm(
     desc="walking core histories", unit=" histories", unit_scale=True, delay=1.0, leave=False,
     disable=None if progress else True,
   )  # fmt: skip
+  walker = _Walker(split, max_core_histories, max_bytes, bar)
   try:
     for start in starts:
-      core_walk.begin(record, start[0], start[1:])
-      while counts[core_walk.DEPTH]:
-        chain.run()
-        stop = int(counts[core_walk.STOP])
-        bar.update(int(counts[core_walk.HISTORIES]) - bar.n)
-        if max_core_histories is not None and counts[core_walk.CORE_HISTORIES] > max_core_histories:
-          raise errors.GameTooLargeError(
-            f"The game has more than {max_core_histories:,} core histories."
-          )
-        if stop == core_walk.UNKNOWN_WORLD:
-          raise errors.PrivateMovesError(
-            "A pair of sequences that fit the same path of cores is no history: the keys of worlds leave something out."
-          )
-        if stop not in (core_walk.DONE, core_walk.PAUSED):
-          record = _with_room(record, stop, max_bytes)
-          chain = Chain([core_walk.walk_cores.on(record)])
-      sides = record.side0.counts, record.side1.counts
-      ends.append([*sides[0][:3], *sides[1][:3], counts[core_walk.NUM_RECTANGLES]])
-      totals.append(counts[[core_walk.HISTORIES, core_walk.STATES]])
-      if max(own[core_walk.NUM_ENTRIES] for own in sides) > _BATCH:
-        batches.append(_batch(record, ends))
-        ends = []
-        kept = sum(batch.num_bytes for batch in batches)
-        if kept > max_bytes:
-          raise errors.GameTooLargeError(
-            f"After {len(totals):,} of {len(starts):,} subgames, arrays take {kept:,} bytes, more than "
-            f"max_bytes={max_bytes:,}. Raise the limit if there is the memory."
-          )
+      walker.walk(start)
+      walker.merge_long_rows(len(starts))
   finally:
     bar.close()
-  if ends:
-    batches.append(_batch(record, ends))
-  paths = counts[core_walk.NUM_CHANCES]
-  histories, decisions = np.diff(totals, axis=0, prepend=[[0, 0]]).T
-  joined = batches[0] if len(batches) == 1 else _joined(batches)
-  return CoreHistories(
-    **joined._asdict(),
-    chance_event=record.chance_event[:paths].copy(),
-    chance_before=record.chance_before[:paths].copy(),
-    num_histories=histories,
-    num_states=histories + decisions,
-    num_core_histories=int(counts[core_walk.CORE_HISTORIES]),
-  )
+  return walker.result()
 
 
-def _batch(record: Walk, ends: list[Any]) -> _Batch:
-  """Returns what the walks have found since the last batch, and begins a new one."""
-  rectangles = record.counts[core_walk.NUM_RECTANGLES]
-  players, rows, table = list[PlayerRows](), [], np.array(ends, np.int64)
+class _Walker:
+  """Walks of one game: the kernel, its arrays, and the batches of walks whose rows are already merged."""
+
+  def __init__(
+    self, split: Split, max_core_histories: int | None, max_bytes: int, bar: Any
+  ) -> None:
+    self._max_core_histories, self._max_bytes, self._bar = max_core_histories, max_bytes, bar
+    self._record = _empty_walk(split)
+    self._chain = Chain([core_walk.walk_cores.on(self._record)])
+    self._counts = self._record.counts
+    # The numbers of histories and of decisions at the end of each walk.
+    self._totals = list[Int64s]()
+    # For each walk of the current batch: the numbers of infosets, sequences and rows of player 0, those of player 1,
+    # and the number of rectangles, at its end.
+    self._ends = list[list[int]]()
+    self._batches = list[_Batch]()
+
+  def walk(self, start: Int64s) -> None:
+    """Walks all core histories from a start; arrays that are too short become longer."""
+    counts = self._counts
+    core_walk.begin(self._record, start[0], start[1:])
+    while counts[core_walk.DEPTH]:
+      self._chain.run()
+      self._bar.update(int(counts[core_walk.HISTORIES]) - self._bar.n)
+      self._check_core_histories()
+      stop = int(counts[core_walk.STOP])
+      if stop == core_walk.UNKNOWN_WORLD:
+        raise errors.PrivateMovesError(
+          "A pair of sequences that fit the same path of cores is no history: the keys of worlds leave something out."
+        )
+      if stop not in (core_walk.DONE, core_walk.PAUSED):
+        self._record = _with_room(self._record, stop, self._max_bytes)
+        self._chain = Chain([core_walk.walk_cores.on(self._record)])
+    first, second = self._record.side0.counts, self._record.side1.counts
+    self._ends.append([*first[:3], *second[:3], counts[core_walk.NUM_RECTANGLES]])
+    self._totals.append(counts[[core_walk.HISTORIES, core_walk.STATES]])
+
+  def _check_core_histories(self) -> None:
+    most = self._max_core_histories
+    if most is not None and self._counts[core_walk.CORE_HISTORIES] > most:
+      raise errors.GameTooLargeError(f"The game has more than {most:,} core histories.")
+
+  def merge_long_rows(self, num_walks: int) -> None:
+    """Merges the rows of the current batch if they are long; `num_walks` is the number of all walks."""
+    sides = self._record.side0, self._record.side1
+    if max(side.counts[core_walk.NUM_ENTRIES] for side in sides) <= _BATCH:
+      return
+    self._end_batch()
+    num_bytes = sum(batch.num_bytes for batch in self._batches)
+    if num_bytes > self._max_bytes:
+      raise errors.GameTooLargeError(
+        f"After {len(self._totals):,} of {num_walks:,} subgames, arrays take {num_bytes:,} bytes, more than "
+        f"max_bytes={self._max_bytes:,}. Raise the limit if there is the memory."
+      )
+
+  def _end_batch(self) -> None:
+    self._batches.append(_batch(self._record, np.array(self._ends, np.int64)))
+    self._ends = []
+
+  def result(self) -> CoreHistories:
+    """Returns the result of all walks."""
+    if self._ends:
+      self._end_batch()
+    num_paths = self._counts[core_walk.NUM_CHANCES]
+    histories, decisions = np.diff(self._totals, axis=0, prepend=[[0, 0]]).T
+    joined = self._batches[0] if len(self._batches) == 1 else _joined(self._batches)
+    return CoreHistories(
+      **joined._asdict(),
+      chance_event=self._record.chance_event[:num_paths].copy(),
+      chance_before=self._record.chance_before[:num_paths].copy(),
+      num_histories=histories,
+      num_states=histories + decisions,
+      num_core_histories=int(self._counts[core_walk.CORE_HISTORIES]),
+    )
+
+
+def _batch(record: Walk, ends: Int64s) -> _Batch:
+  """Returns the result of the walks since the last batch, and empties the arrays for the next one.
+
+  Args:
+    record: the kernel's arguments.
+    ends: int64 (walks, 7). The numbers of `_Walker._ends`.
+  """
+  num_rectangles = record.counts[core_walk.NUM_RECTANGLES]
+  starts = np.concatenate([np.zeros((1, 7), np.int64), ends]).T
+  players, rows, first_rows = list[PlayerRows](), [], []
   for player, side in enumerate((record.side0, record.side1)):
-    own, number = merged(side)
-    players.append(own)
-    rows.append(number[record.rows[player, :rectangles]])
-    # Rows that are equal are in the same walk, so that numbers are in the order of walks.
-    before = np.append(0, 1 + np.maximum.accumulate(number))
-    table[:, 2 + 3 * player] = before[table[:, 2 + 3 * player]]
+    merged_player, row_number = merged(side)
+    players.append(merged_player)
+    rows.append(row_number[record.rows[player, :num_rectangles]])
+    # Equal rows are in the same walk, so the numbers of merged rows ascend from walk to walk.
+    num_before = np.append(0, 1 + np.maximum.accumulate(row_number))
+    first_rows.append(num_before[starts[2 + 3 * player]])
     side.counts[:] = 0
   record.counts[core_walk.NUM_RECTANGLES] = 0
-  pairs = np.ascontiguousarray(record.payoffs[:, :rectangles].T).view(np.complex128)
+  pairs = np.ascontiguousarray(record.payoffs[:, :num_rectangles].T).view(np.complex128)
   payoffs, payoff = np.unique(pairs, return_inverse=True)
-  columns = np.stack([payoffs.real, payoffs.imag])
   return _Batch(
-    (players[0], players[1]), table, np.array(rows), payoff.ravel().astype(np.int32), columns
+    players=(players[0], players[1]),
+    starts=WalkStarts(starts[[0, 3]], starts[[1, 4]], np.stack(first_rows), starts[6]),
+    rows=np.array(rows),
+    payoff=payoff.ravel().astype(np.int32),
+    payoffs=np.stack([payoffs.real, payoffs.imag]),
   )
 
 
 def _joined(batches: list[_Batch]) -> _Batch:
   """Joins batches, numbering on from one to the next."""
-  # For each batch: the numbers of infosets, sequences and rows of both players and of rectangles before it.
-  before = np.cumsum([np.zeros(7, np.int64), *(batch.ends[-1] for batch in batches)], axis=0)
-  columns = np.cumsum([0, *(batch.payoffs.shape[1] for batch in batches)])
-  players = [
-    joined_rows([batch.players[player] for batch in batches], before[:, own], before[:, other])
-    for player, own, other in ((0, 1, 4), (1, 4, 1))
-  ]
-  numbered = list(zip(batches, before[:-1], columns[:-1], strict=True))
+  starts = WalkStarts(
+    *(
+      _joined_starts(list(parts))
+      for parts in zip(*(batch.starts for batch in batches), strict=True)
+    )
+  )
+  # The numbers of rows and sequences of both players before each batch, and of columns of payoffs.
+  num_rows, num_sequences = (
+    np.cumsum([np.zeros(2, np.int64), *(first[:, -1] for first in of_batches)], axis=0)
+    for of_batches in (
+      [batch.starts.row for batch in batches],
+      [batch.starts.sequence for batch in batches],
+    )
+  )
+  num_columns = np.cumsum([0, *(batch.payoffs.shape[1] for batch in batches)])
+  first, second = (
+    joined_rows(
+      [batch.players[player] for batch in batches],
+      num_sequences[:, player],
+      num_sequences[:, 1 - player],
+    )
+    for player in (0, 1)
+  )
   return _Batch(
-    players=(players[0], players[1]),
-    ends=np.concatenate([batch.ends + shift for batch, shift, _ in numbered]),
+    players=(first, second),
+    starts=starts,
     rows=np.concatenate(
-      [batch.rows + shift[[2, 5]].astype(np.int32)[:, None] for batch, shift, _ in numbered], axis=1
+      [
+        batch.rows + before.astype(np.int32)[:, None]
+        for batch, before in zip(batches, num_rows[:-1], strict=True)
+      ],
+      axis=1,
     ),
-    payoff=np.concatenate([batch.payoff + np.int32(column) for batch, _, column in numbered]),
+    payoff=np.concatenate(
+      [
+        batch.payoff + np.int32(before)
+        for batch, before in zip(batches, num_columns[:-1], strict=True)
+      ]
+    ),
     payoffs=np.concatenate([batch.payoffs for batch in batches], axis=1),
   )
 
 
+def _joined_starts(parts: list[Int64s]) -> Int64s:
+  """Joins the first numbers of the walks of batches, and the total at the end."""
+  result = [parts[0]]
+  for part in parts[1:]:
+    result.append(part[..., 1:] + result[-1][..., -1:])
+  return np.concatenate(result, axis=-1)
+
+
 def _empty_walk(split: Split) -> Walk:
   """Returns the kernel's arguments before the first walk."""
-  sides = []
-  for sights, legal in zip(split.sights, split.legal, strict=True):
-    actions = np.array([len(actions) for actions in split.action_lists], np.int32)
-    own: dict[str, Any] = {
-      name: np.zeros(_ROOM, np.int32) for names in _OWN.values() for name in names
-    }
-    own["row_end"] = np.zeros(_ROOM, np.int64)
-    counts = np.zeros(core_walk.NUM_SIDE_COUNTS, np.int64)
-    num_actions = np.where(legal < 0, 0, actions[legal]).astype(np.int32)
-    sides.append(Side(sights=sights, num_actions=num_actions, counts=counts, **own))
-  most = int(np.diff(split.cores.first_event).max(initial=0))
-  counts = np.zeros(core_walk.NUM_COUNTS, np.int64)
-  frames, reach = np.zeros((_ROOM, core_walk.FRAME_COLUMNS), np.int64), np.ones(_ROOM)
-  room = _ROOM + most
+  side0, side1 = (_empty_side(split, player) for player in (0, 1))
+  most_events = int(np.diff(split.cores.first_event).max(initial=0))
+  room = _ROOM + most_events
   return Walk(
     cores=split.cores,
-    side0=sides[0],
-    side1=sides[1],
-    frames=frames,
-    reach=reach,
+    side0=side0,
+    side1=side1,
+    frames=np.zeros((_ROOM, core_walk.FRAME_COLUMNS), np.int64),
+    reach=np.ones(_ROOM),
     offsets=np.zeros(room, np.int32),
     chance_event=np.zeros(_ROOM, np.int32),
     chance_before=np.zeros(_ROOM, np.int32),
     rows=np.zeros((2, room), np.int32),
     payoffs=np.zeros((2, room)),
-    counts=counts,
+    counts=np.zeros(core_walk.NUM_COUNTS, np.int64),
     most_work=_WORK,
   )
 
 
+def _empty_side(split: Split, player: int) -> Side:
+  """Returns a player's arrays before the first walk."""
+  length_of_list = np.array([len(actions) for actions in split.action_lists], np.int32)
+  legal = split.legal[player]
+  arrays: dict[str, Any] = {
+    name: np.zeros(_ROOM, np.int32) for names in _OF_PLAYER.values() for name in names
+  }
+  arrays["row_end"] = np.zeros(_ROOM, np.int64)
+  return Side(
+    sights=split.sights[player],
+    num_actions=np.where(legal < 0, 0, length_of_list[legal]).astype(np.int32),
+    counts=np.zeros(core_walk.NUM_SIDE_COUNTS, np.int64),
+    **arrays,
+  )
+
+
 def _with_room(record: Walk, group: int, max_bytes: int) -> Any:
-  """Returns the kernel's arguments with the arrays of a group twice as long."""
+  """Returns the kernel's arguments with the arrays of a group twice as long.
+
+  Raises:
+    GameTooLargeError: all arrays would take more than `max_bytes`.
+  """
   player, place = divmod(group - core_walk.OF_PLAYER, core_walk.NEXT_PLAYER)
-  owner: Any = record
-  names = _SHARED.get(group, ())
-  if not names:
-    owner, names = (record.side0, record.side1)[player], _OWN[core_walk.OF_PLAYER + place]
+  owner: Any = record if group in _OF_BOTH else (record.side0, record.side1)[player]
+  names = _OF_BOTH[group] if group in _OF_BOTH else _OF_PLAYER[core_walk.OF_PLAYER + place]
   arrays = {name: getattr(owner, name) for name in names}
+  _check_bytes(record, sum(array.nbytes for array in arrays.values()), max_bytes)
+  longer = owner._replace(
+    **{name: _twice_as_long(array, name in _BY_PLAYER) for name, array in arrays.items()}
+  )
+  return longer if owner is record else record._replace(**{f"side{player}": longer})
+
+
+def _check_bytes(record: Walk, more: int, max_bytes: int) -> None:
+  """Raises GameTooLargeError if the arrays and some more bytes take more memory than allowed."""
+  sides = record.side0, record.side1
   used = sum(
     array.nbytes
-    for arguments in (record, record.side0, record.side1)
+    for arguments in (record, *sides)
     for array in arguments
     if isinstance(array, np.ndarray)
   )
-  more = sum(array.nbytes for array in arrays.values())
   if used + more > max_bytes:
-    infosets = [side.counts[core_walk.NUM_INFOSETS] for side in (record.side0, record.side1)]
+    infosets = [side.counts[core_walk.NUM_INFOSETS] for side in sides]
     raise errors.GameTooLargeError(
       f"After {record.counts[core_walk.HISTORIES]:,} histories and {infosets[0]:,} + {infosets[1]:,} infosets, arrays "
       f"need {used + more:,} bytes, more than max_bytes={max_bytes:,}. Raise the limit if there is the memory."
     )
-  longer = {name: _twice_as_long(array, name in _BY_PLAYER) for name, array in arrays.items()}
-  own = owner._replace(**longer)
-  return own if owner is record else record._replace(**{f"side{player}": own})
 
 
 def _twice_as_long(array: Any, by_player: bool) -> Any:

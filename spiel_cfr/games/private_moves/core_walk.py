@@ -1,10 +1,10 @@
-"""The walk over core histories, a kernel that finds both players' infosets and the rows of rectangles.
+"""Kernel of the walk over core histories, which finds both players' infosets and the rows of rectangles.
 
 A *core history* is a path of cores. Each player has a list of the sequences that fit it, and every pair from the two
 lists is a history. If a move ends the game, a *rectangle* pairs a row of player 0 with a row of player 1, at one
-payoff. A failed attempt does not change the core: it lengthens the mover's list, without a new core history.
+payoff. A failed attempt does not change the core, so it adds sequences to the mover's list, but no core history.
 
-The kernel stops if an array is full, and goes on when Python has made it longer. It then arrives once more.
+If an array is full, the kernel stops. Python makes the array longer, and the kernel repeats the unfinished step.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -22,19 +22,19 @@ LongTable = Annotated[Int64s, Field("int64", 2)]
 Longs = Annotated[Int64s, Field("int64", 1)]
 IntTable = Annotated[Int32s, Field("int32", 2)]
 
-# Values of `counts[STOP]`: the walk is done or paused, or this group of arrays is too short.
+# Values of `counts[STOP]`: the walk is done, or paused; or the name of a group of arrays that is too short.
 DONE, PAUSED, FRAMES, OFFSETS, CHANCES, RECTANGLES, LISTS, INFOSETS, SEQUENCES, ROWS, ENTRIES = (
   range(11)
 )
-# Groups from `OF_PLAYER` on are of one player. Player 1's numbers are larger by `NEXT_PLAYER`.
+# Groups from `OF_PLAYER` on have arrays of one player. Their numbers for player 1 are larger by `NEXT_PLAYER`.
 OF_PLAYER, NEXT_PLAYER = LISTS, 5
 UNKNOWN_WORLD = 16  # The walk has come to a world that was not found.
-# Columns of `Walk.frames`. Core, next event, offset and path of chance; then, for each player (the constant plus the
-# player), the beginning, the end and the top of its list.
+# Columns of `Walk.frames`: core, next event, first offset, path of chance. Then, for each player (the constant plus the
+# player), the beginning and the end of its list, and the end of the elements that the core history uses.
 _CORE, _NEXT, _OFFSET, _CHANCE_PATH, _BEGIN, _END, _TOP = 0, 1, 2, 3, 4, 6, 8
 FRAME_COLUMNS = 10
 _ARRIVING = -1
-# Elements of `Walk.counts`. STATES counts decisions, WORK elements of lists.
+# Elements of `Walk.counts`. STATES counts nonterminal histories, WORK counts elements of lists.
 STOP, DEPTH, NUM_CHANCES, NUM_RECTANGLES, HISTORIES, STATES, CORE_HISTORIES, WORK = range(8)
 NUM_COUNTS = 8
 # Elements of `Side.counts`.
@@ -50,14 +50,14 @@ class Side(NamedTuple):
 
   Attributes:
     sights: Sights. The player's sights.
-    num_actions: int32 (seen,). The number of actions for each value that the player has seen.
-    list_sequence: int32 (elements,). The sequences of the lists of core histories on the current path, end to end.
-    list_sight: int32 (elements,). The sight at each element.
-    list_below: int32 (elements,). The first sequence of the infoset at each element, if the player moves.
+    num_actions: int32 (seen,). The number of actions by what the player has seen.
+    list_sequence: int32 (elements,). The sequences that fit the core histories on the current path, list after list.
+    list_sight: int32 (elements,). The player's sight after each sequence.
+    list_below: int32 (elements,). The first sequence of the infoset below each sequence, if the player moves.
     parent: int32 (infosets,). The sequence above each infoset.
     seen: int32 (infosets,). The number of what the player has seen there.
     sibling: int32 (infosets,). The next infoset below the same sequence, or `NOTHING`.
-    first_sequence: int32 (infosets,). The sequence of action 0.
+    first_sequence: int32 (infosets,). The sequence of action 0 of each infoset.
     opponent_sequence: int32 (infosets,). A sequence of the opponent that, with the infoset, is a history.
     chance_path: int32 (infosets,). The chance events of that history: an index in `Walk.chance_event`.
     child: int32 (sequences,). The first infoset below each sequence, or `NOTHING`.
@@ -90,13 +90,13 @@ class Walk(NamedTuple):
     cores: Cores. The cores.
     side0: Side. Player 0.
     side1: Side. Player 1.
-    frames: int64 (depth, 10). The core histories on the current path.
-    reach: float64 (depth,). Chance's probability of each.
-    offsets: int32. For each core history on the path and each event, the beginning of the mover's sequences with that
-      event in its list.
+    frames: int64 (depth, 10). The core histories on the current path, one a row; see the columns above.
+    reach: float64 (depth,). Chance's probability of each core history on the path.
+    offsets: int32 (offsets,). For each core history on the path and each event, the first element of the mover's lists
+      with that event.
     chance_event: int32 (paths,). The last event of each path of chance.
-    chance_before: int32 (paths,). The path before it, or `NOTHING`.
-    rows: int32 (2, rectangles). The row of each player.
+    chance_before: int32 (paths,). The path of chance before that event, or `NOTHING`.
+    rows: int32 (2, rectangles). The row of each player in each rectangle.
     payoffs: float64 (2, rectangles). The return of each player, times the probability of chance.
     counts: int64 (8,). Counters, from `STOP` to `WORK`.
     most_work: int. The number of elements of lists after which the kernel pauses.
@@ -147,7 +147,7 @@ def _infoset(side: Side, sequence: int, seen: int, opponent_sequence: int, chanc
 
 @inlined
 def _move(record: Walk, frame: int, player: int, side: Side) -> Any:
-  """Lets a player move with each sequence of its list. Failed attempts join the list; events follow it, in order.
+  """Makes all moves of a player's list. Sequences of failed attempts join the list; those of events follow it.
 
   Returns:
     The group of arrays that is too short, or `DONE`.
@@ -315,7 +315,7 @@ def _enter(record: Walk, frame: int, player: int, side: Side, event: int, mover:
 
 @inlined
 def _arrive(record: Walk, frame: int, mover: int) -> Any:
-  """Prepares a core history for the events that follow: the moves of its player, and the ends of the game."""
+  """Makes the moves at a core history, and the rectangles of the moves that end the game."""
   frames = record.frames
   if mover == CHANCE:
     return _end(record, frame, mover)
@@ -331,7 +331,7 @@ def _arrive(record: Walk, frame: int, mover: int) -> Any:
 
 @inlined
 def _descend(record: Walk, frame: int, mover: int, event: int) -> Any:
-  """Begins the core history after an event, unless no sequence has the event."""
+  """Adds the core history after an event to the path, unless the game ends or no sequence has the event."""
   cores, frames, counts = record.cores, record.frames, record.counts
   core, offset = frames[frame, _CORE], frames[frame, _OFFSET]
   number = cores.first_event[core] + event

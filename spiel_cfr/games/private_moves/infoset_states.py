@@ -1,7 +1,7 @@
-"""A state of OpenSpiel for each infoset, made on demand, since walks of ten billion histories take too long.
+"""OpenSpiel's states of infosets, made on demand.
 
-The walk over core histories notes, for each infoset, a sequence of the opponent and the events of chance that, with it,
-are a history. The states themselves say whose move comes next.
+The walk over core histories stores, for each infoset, a sequence of the opponent and a path of chance that, with the
+infoset, are a history. OpenSpiel's states tell whose move of the history is next.
 """
 
 import functools
@@ -25,9 +25,9 @@ class PlayerInfosets(NamedTuple):
   Attributes:
     parent: int32 (infosets,). The sequence above each infoset; sequences are numbered infoset by infoset, from 0, the
       empty one.
-    legal: int32 (infosets,). The list of legal actions of each, in `InfosetStates.action_lists`.
+    legal: int32 (infosets,). The list of legal actions at each infoset, in `InfosetStates.action_lists`.
     opponent_sequence: int32 (infosets,). A sequence of the opponent that, with the infoset, is a history.
-    chance_path: int32 (infosets,). The chance events of that history.
+    chance_path: int32 (infosets,). The path of chance of that history, or -1.
   """
 
   parent: Int32s
@@ -37,13 +37,13 @@ class PlayerInfosets(NamedTuple):
 
 
 class InfosetStates:
-  """Histories of infosets, and the states after them.
+  """Histories that lead to infosets, and OpenSpiel's states after them.
 
   Attributes:
     players: PlayerInfosets of each player.
-    action_lists: list of tuples. Lists of actions.
+    action_lists: list of tuples of int. The different lists of actions.
     chance_action: int32 (paths,). The last action of each path of chance.
-    chance_before: int32 (paths,). The path before it, or -1.
+    chance_before: int32 (paths,). The path of chance before that action, or -1.
   """
 
   def __init__(
@@ -78,7 +78,7 @@ class InfosetStates:
   def _first_sequences(self) -> list[Int64s]:
     """For each player, int64 (infosets,). The first sequence of each infoset."""
     counts = [self.num_actions(player) for player in (0, 1)]
-    return [1 + np.cumsum(own) - own for own in counts]
+    return [1 + np.cumsum(of_player) - of_player for of_player in counts]
 
   def __getstate__(self) -> dict[str, Any]:
     """Leaves out cached attributes."""
@@ -89,17 +89,17 @@ class InfosetStates:
     """Returns a state of each of some infosets of a player.
 
     Raises:
-      FileFormatError: the histories, which are from a file, are not of the view's game.
+      FileFormatError: the histories are from a file, and not of the view's game.
     """
-    own = self.players[player]
-    moves = [[], [], self._chance_moves(own.chance_path[infosets])]
-    moves[player] = self._moves(player, own.parent[infosets])
-    moves[1 - player] = self._moves(1 - player, own.opponent_sequence[infosets])
+    columns = self.players[player]
+    moves = [[], [], self._chance_moves(columns.chance_path[infosets])]
+    moves[player] = self._moves(player, columns.parent[infosets])
+    moves[1 - player] = self._moves(1 - player, columns.opponent_sequence[infosets])
     result = []
-    for history in zip(*moves, strict=True):
-      state, remaining = view.new_initial_state(), [iter(own) for own in history]
+    for moves_of_history in zip(*moves, strict=True):
+      state, remaining = view.new_initial_state(), [iter(actions) for actions in moves_of_history]
       try:
-        for _ in range(sum(map(len, history))):
+        for _ in range(sum(map(len, moves_of_history))):
           # Chance is player -1, and the last of the three.
           state.apply_action_with_legality_check(next(remaining[state.current_player()]))
       except (IndexError, StopIteration, pyspiel.SpielError) as error:
@@ -111,16 +111,18 @@ class InfosetStates:
 
   def _moves(self, player: int, sequences: Integers) -> list[list[int]]:
     """Returns a player's actions on the way to each of some sequences."""
-    own, first = self.players[player], self._first_sequences[player]
+    infosets, first_sequence = self.players[player], self._first_sequences[player]
     columns = []
     while sequences.any():
-      some = sequences > 0
-      infoset = np.searchsorted(first, sequences[some], side="right") - 1
+      has_action = sequences > 0
+      last = sequences[has_action]
+      infoset = np.searchsorted(first_sequence, last, side="right") - 1
       actions = np.full(len(sequences), -1)
-      actions[some] = self._actions[own.legal[infoset], sequences[some] - first[infoset]]
+      place = last - first_sequence[infoset]
+      actions[has_action] = self._actions[infosets.legal[infoset], place]
       columns.append(actions)
       sequences = sequences.copy()
-      sequences[some] = own.parent[infoset]
+      sequences[has_action] = infosets.parent[infoset]
     return _rows(columns, len(sequences))
 
   def _chance_moves(self, paths: Integers) -> list[list[int]]:
@@ -133,7 +135,7 @@ class InfosetStates:
 
 
 def _rows(columns: list[Int64s], count: int) -> list[list[int]]:
-  """Returns rows of actions without the -1, given columns in reverse order."""
+  """Returns the actions of each history, without -1, given the last actions, the actions before them and so on."""
   if not columns:
     return [[] for _ in range(count)]
   table = np.stack(columns[::-1], axis=1).tolist()
@@ -141,7 +143,7 @@ def _rows(columns: list[Int64s], count: int) -> list[list[int]]:
 
 
 class OfInfosets(Sequence[_T]):
-  """A sequence with an element for each infoset of a player, made on demand, so that millions take no memory."""
+  """Sequence with an element for each infoset of a player. Elements are made on demand, to save memory."""
 
   def __init__(self, count: int, make: Callable[[Int64s], list[_T]]) -> None:
     """Takes the number of infosets, and a function that makes the elements of some infosets."""

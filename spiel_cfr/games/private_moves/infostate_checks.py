@@ -1,4 +1,7 @@
-"""Checks that infostates contain exactly what their owner has seen and done, by the keys of worlds."""
+"""Checks that the infostates of a player contain exactly what it has seen and done.
+
+What a player has seen is defined by the keys of worlds (`world_keys`).
+"""
 
 import collections
 import random
@@ -11,15 +14,16 @@ from spiel_cfr.games.private_moves.world_keys import WorldKeys
 
 # The number of shortest histories that are compared, and of random ones.
 SHORT, RANDOM = 5_000, 300
+# The largest number of moves of a history.
 _LONGEST = 300
 
 
 class Memory(NamedTuple):
-  """The histories of both players at a state, by number.
+  """Both players' memories of a history. Equal memories have equal numbers.
 
   Attributes:
-    seen: for each player, int. The sequence of what it has seen and done.
-    infostates: for each player, int. The sequence of its infostates and actions.
+    seen: tuple of int (2,). The number of all that each player has seen and done.
+    infostates: tuple of int (2,). The number of each player's infostates and actions so far.
   """
 
   seen: tuple[int, int] = (0, 0)
@@ -27,22 +31,23 @@ class Memory(NamedTuple):
 
 
 class InfostateChecks:
-  """The infostates of all histories so far."""
+  """Infostates of all histories so far, and comparisons with the next one."""
 
   def __init__(self, view: GameView, keys: WorldKeys) -> None:
     """Takes the game and the keys of its worlds."""
     self._view, self._keys = view, keys
     self._numbers: dict[tuple[int, Any], int] = {}
-    # For each player: `Memory.seen` -> infostate and history; infostate -> `Memory.seen`, `Memory.infostates`, history.
+    # For each player, by `Memory.seen`: the infostate, and the first history. By infostate: `Memory.seen`,
+    # `Memory.infostates`, and the first history.
     self._by_seen: tuple[dict[int, tuple[str, list[int]]], ...] = ({}, {})
     self._by_infostate: tuple[dict[str, tuple[int, int, list[int]]], ...] = ({}, {})
 
   def arrive(self, state: Any, memory: Memory) -> Memory:
-    """Adds what the player to move sees, and compares its infostate with those of other histories.
+    """Returns the memories with what the player to move sees now, and compares its infostate with earlier ones.
 
     Raises:
-      PrivateMovesError: an infostate contains more or less than what its owner has seen and done.
-      ImperfectRecallError: an infostate forgets an earlier infostate or action of its owner.
+      PrivateMovesError: an infostate contains more or less than what the player has seen and done.
+      ImperfectRecallError: the player forgets an earlier infostate or action.
     """
     player = state.current_player()
     if player < 0:
@@ -50,17 +55,23 @@ class InfostateChecks:
     infostate, history = self._view.infostate(state), state.history()
     seen = self._longer(memory.seen, player, self._keys.seen(state, player))
     infostates = self._longer(memory.infostates, player, infostate)
-    first = self._by_infostate[player].setdefault(
+    first_seen, first_infostates, first_history = self._by_infostate[player].setdefault(
       infostate, (seen[player], infostates[player], history)
     )
-    if first[1] != infostates[player]:
+    if first_infostates != infostates[player]:
       raise imperfect_recall(self._view, state)
-    same = self._by_seen[player].setdefault(seen[player], (infostate, history))
-    for is_same, other, difference in (
-      (first[0] == seen[player], first[2], "differ, but have the same infostate"),
-      (same[0] == infostate, same[1], "are the same, but have different infostates"),
+    infostate_of_seen, history_of_seen = self._by_seen[player].setdefault(
+      seen[player], (infostate, history)
+    )
+    for agrees, other, difference in (
+      (first_seen == seen[player], first_history, "differ, but have the same infostate"),
+      (
+        infostate_of_seen == infostate,
+        history_of_seen,
+        "are the same, but have different infostates",
+      ),
     ):
-      if not is_same:
+      if not agrees:
         raise errors.PrivateMovesError(
           f"By what player {player} has seen and done, the histories {other} and {history} {difference}. Worlds are "
           f"identified by {self._keys}."
@@ -68,7 +79,7 @@ class InfostateChecks:
     return Memory(seen, infostates)
 
   def after(self, memory: Memory, mover: int, action: int) -> Memory:
-    """Adds the action of a player; chance has no memory."""
+    """Returns the memories after a move. Moves of chance change none."""
     if mover < 0:
       return memory
     seen, infostates = (self._longer(numbers, mover, action) for numbers in memory)

@@ -1,14 +1,14 @@
-"""Rows of sequences with equal columns and equal rows merged, exactly.
+"""Merging of rows: sequences that are in the same rows become one class, and equal rows become one row, exactly.
 
-Sequences that are in the same rows, such as orders of failed attempts, are one *class*. Rows then hold classes. Rows
-with the same classes are one row.
+Two orders of the same failed attempts, for instance, are in the same rows. Rows of sequences become rows of *classes*.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spiel_cfr._numba.arrays import Int32s, Int64s
+from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.steps import Chain, step
 from spiel_cfr.games.private_moves.core_walk import Longs, Side
 from spiel_cfr.games.private_moves.cores import Ints
@@ -17,14 +17,14 @@ _NOTHING = -1
 
 
 class PlayerRows(NamedTuple):
-  """One player's infosets and rows.
+  """One player's infosets and rows, as walks found them.
 
   Attributes:
-    parent: int32 (infosets,). The sequence above each infoset. Sequences are numbered as infosets are found, after
-      the one at which a walk begins.
-    seen: int32 (infosets,). The number of what the player has seen there.
+    parent: int32 (infosets,). The sequence above each infoset. Each walk numbers the sequence at which it begins, and
+      then the actions of infosets in order of discovery.
+    seen: int32 (infosets,). The number of what the player has seen at each infoset.
     opponent_sequence: int32 (infosets,). A sequence of the opponent that, with the infoset, is a history.
-    chance_path: int32 (infosets,). The chance events of that history.
+    chance_path: int32 (infosets,). The path of chance of that history.
     classes: int32 (sequences,). The class of each sequence; class 0 is in no row.
     row_end: int64 (rows,). One past the last entry of each row.
     entries: int32 (entries,). The classes of each row, row by row.
@@ -39,13 +39,13 @@ class PlayerRows(NamedTuple):
   entries: Int32s
 
 
-class _Merge(NamedTuple):
-  """The arguments of `merge_columns`.
+class _Refinement(NamedTuple):
+  """The arguments of `refine_classes`.
 
   Attributes:
     row_end: int64 (rows,). One past the last entry of each row.
-    entries: int32 (entries,). The sequences of each row; replaced by its classes, without gaps.
-    classes: int32 (sequences,). The class of each sequence, written here.
+    entries: int32 (entries,). The sequences of each row. The kernel replaces them by the row's classes, without gaps.
+    classes: int32 (sequences,). The class of each sequence, written by the kernel.
     size: int32 (sequences + 1,). The number of sequences of each class.
     occurrences: int32 (sequences + 1,). Workspace of zeros.
     target: int32 (sequences + 1,). Workspace.
@@ -61,59 +61,84 @@ class _Merge(NamedTuple):
   touched: Ints
 
 
-@step(_Merge, single=False)
-def merge_columns(record: _Merge) -> None:
-  """Finds the coarsest classes such that each row is a union of classes, by refinement, row by row.
+@inlined
+def _count_by_class(record: _Refinement, start: int, end: int) -> Any:
+  """Counts the sequences of a row by class. Writes the classes to `touched`, and returns their number."""
+  num_touched = 0
+  for entry in range(start, end):
+    number = record.classes[record.entries[entry]]
+    if record.occurrences[number] == 0:
+      record.touched[num_touched] = number
+      num_touched += 1
+    record.occurrences[number] += 1
+  return num_touched
 
-  A row splits each class that it partly contains: the part in the row becomes a new class. Classes are numbered from 1
-  in the order of rows. Class 0 keeps the sequences that are in no row.
+
+@inlined
+def _split_classes(record: _Refinement, num_touched: int, num_classes: int) -> Any:
+  """Chooses the class of the sequences in a row: a new class, unless all sequences of the old class are in the row.
+
+  Writes the choices to `target` and zeros to `occurrences`. Returns the number of classes.
   """
-  classes, size, count, target = record.classes, record.size, record.occurrences, record.target
-  touched, entries = record.touched, record.entries
-  # One more than its sequences, so that no row contains all of class 0.
-  size[0] = classes.shape[0] + 1
-  num_classes, start = 1, 0
-  for row in range(record.row_end.shape[0]):
-    end, some = record.row_end[row], 0
-    for entry in range(start, end):
-      before = classes[entries[entry]]
-      if count[before] == 0:
-        touched[some] = before
-        some += 1
-      count[before] += 1
-    for place in range(some):
-      before = touched[place]
-      target[before] = before
-      if count[before] < size[before]:
-        target[before] = num_classes
-        size[num_classes] = count[before]
-        size[before] -= count[before]
-        num_classes += 1
-      count[before] = 0
-    for entry in range(start, end):
-      classes[entries[entry]] = target[classes[entries[entry]]]
-    start = end
+  occurrences, size = record.occurrences, record.size
+  for place in range(num_touched):
+    number = record.touched[place]
+    record.target[number] = number
+    if occurrences[number] < size[number]:
+      record.target[number] = num_classes
+      size[num_classes] = occurrences[number]
+      size[number] -= occurrences[number]
+      num_classes += 1
+    occurrences[number] = 0
+  return num_classes
+
+
+@inlined
+def _replace_sequences_by_classes(record: _Refinement) -> None:
+  """Replaces the sequences of each row by their classes; a class occurs once."""
+  entries, last_row = record.entries, record.occurrences
   start = written = 0
   for row in range(record.row_end.shape[0]):
     end = record.row_end[row]
     for entry in range(start, end):
-      own = classes[entries[entry]]
-      if count[own] != row + 1:
-        count[own] = row + 1
-        entries[written] = own
+      number = record.classes[entries[entry]]
+      if last_row[number] != row + 1:
+        last_row[number] = row + 1
+        entries[written] = number
         written += 1
     record.row_end[row] = written
     start = end
 
 
-class _MergeRows(NamedTuple):
+@step(_Refinement, single=False)
+def refine_classes(record: _Refinement) -> None:
+  """Finds the coarsest classes such that each row is a union of classes, by refinement, row by row.
+
+  A row splits each class that it partly contains: the sequences in the row become a new class. Classes are numbered
+  from 1 on in the order of rows. Class 0 keeps the sequences that are in no row.
+  """
+  classes, entries = record.classes, record.entries
+  # One more than its sequences, so that no row contains all of class 0.
+  record.size[0] = classes.shape[0] + 1
+  num_classes, start = 1, 0
+  for row in range(record.row_end.shape[0]):
+    end = record.row_end[row]
+    num_touched = _count_by_class(record, start, end)
+    num_classes = _split_classes(record, num_touched, num_classes)
+    for entry in range(start, end):
+      classes[entries[entry]] = record.target[classes[entries[entry]]]
+    start = end
+  _replace_sequences_by_classes(record)
+
+
+class _RowMerge(NamedTuple):
   """The arguments of `merge_rows`.
 
   Attributes:
-    row_end: int64 (rows,). One past the last entry of each row; replaced by those of different rows.
-    entries: int32 (entries,). The classes of each row; replaced by those of different rows.
-    number: int32 (rows,). The place of each row among different rows, written here.
-    table: int32 (a power of 2,). Hash table, `_NOTHING` everywhere.
+    row_end: int64 (rows,). One past the last entry of each row. The kernel replaces it by that of different rows.
+    entries: int32 (entries,). The classes of each row. The kernel replaces them by those of different rows.
+    number: int32 (rows,). The place of each row among different rows, written by the kernel.
+    table: int32 (a power of 2,). Hash table of different rows; `_NOTHING` everywhere at the beginning.
     mark: int32 (classes,). Workspace of zeros.
   """
 
@@ -124,79 +149,97 @@ class _MergeRows(NamedTuple):
   mark: Ints
 
 
-@step(_MergeRows, single=False)
-def merge_rows(record: _MergeRows) -> None:
+@inlined
+def _mark_and_hash(record: _RowMerge, row: int, start: int, end: int) -> Any:
+  """Marks the classes of a row, and returns a hash that does not depend on their order."""
+  mixed = np.uint64(0)
+  for entry in range(start, end):
+    record.mark[record.entries[entry]] = row + 1
+    bits = np.uint64(record.entries[entry]) * np.uint64(0x9E3779B97F4A7C15)
+    mixed += bits ^ (bits >> np.uint64(29))
+  return np.int64(mixed >> np.uint64(8))
+
+
+@inlined
+def _has_marked_classes(record: _RowMerge, row: int, length: int, other: int) -> Any:
+  """Returns whether another row has the classes of a row, which is marked and has `length` classes."""
+  first = record.row_end[other - 1] if other > 0 else 0
+  result = record.row_end[other] - first == length
+  for entry in range(first, record.row_end[other]):
+    result &= record.mark[record.entries[entry]] == row + 1
+  return result
+
+
+@step(_RowMerge, single=False)
+def merge_rows(record: _RowMerge) -> None:
   """Finds rows that have the same classes, in any order. Rows with equal hashes are compared."""
-  row_end, entries, number = record.row_end, record.entries, record.number
-  table, mark = record.table, record.mark
+  row_end, entries, table = record.row_end, record.entries, record.table
   last_place = table.shape[0] - 1
-  kept = written = start = 0
-  for row in range(number.shape[0]):
-    end, mixed = row_end[row], np.uint64(0)
-    for entry in range(start, end):
-      mark[entries[entry]] = row + 1
-      bits = np.uint64(entries[entry]) * np.uint64(0x9E3779B97F4A7C15)
-      mixed += bits ^ (bits >> np.uint64(29))
-    place = np.int64(mixed >> np.uint64(8)) & last_place
+  num_rows = written = start = 0
+  for row in range(record.number.shape[0]):
+    end = row_end[row]
+    place = _mark_and_hash(record, row, start, end) & last_place
     same = _NOTHING
     while same == _NOTHING and table[place] != _NOTHING:
-      other = table[place]
-      first = row_end[other - 1] if other > 0 else 0
-      is_same = row_end[other] - first == end - start
-      for entry in range(first, row_end[other]):
-        is_same &= mark[entries[entry]] == row + 1
-      if is_same:
-        same = other
+      if _has_marked_classes(record, row, end - start, table[place]):
+        same = table[place]
       place = (place + 1) & last_place
     if same == _NOTHING:
-      same, table[place] = kept, kept
+      same, table[place] = num_rows, num_rows
       for entry in range(start, end):
         entries[written] = entries[entry]
         written += 1
-      row_end[kept] = written
-      kept += 1
-    number[row] = same
+      row_end[num_rows] = written
+      num_rows += 1
+    record.number[row] = same
     start = end
 
 
 def merged(side: Side) -> tuple[PlayerRows, Int32s]:
-  """Returns a player's infosets and different rows, and the number of the row that each row has become."""
-  infosets, sequences, rows = side.counts[:3].tolist()
-  row_end, classes = side.row_end[:rows], np.zeros(sequences, np.int32)
-  size, count, target, touched = np.zeros((4, sequences + 1), np.int32)
-  columns = _Merge(row_end, side.entries, classes, size, count, target, touched)
-  number = np.zeros(rows, np.int32)
-  table = np.full(1 << (2 * rows).bit_length(), _NOTHING, np.int32)
-  same_rows = _MergeRows(row_end, side.entries, number, table, np.zeros(sequences + 1, np.int32))
-  Chain([merge_columns.on(columns), merge_rows.on(same_rows)]).run()
-  kept = 1 + int(number.max(initial=-1))
-  num_entries = int(row_end[kept - 1]) if kept else 0
-  found = PlayerRows(
-    parent=side.parent[:infosets].copy(),
-    seen=side.seen[:infosets].copy(),
-    opponent_sequence=side.opponent_sequence[:infosets].copy(),
-    chance_path=side.chance_path[:infosets].copy(),
+  """Returns a player's infosets and different rows, and the number of the row that each row becomes."""
+  num_infosets, num_sequences, num_rows = side.counts[:3].tolist()
+  row_end, classes = side.row_end[:num_rows], np.zeros(num_sequences, np.int32)
+  size, occurrences, target, touched = np.zeros((4, num_sequences + 1), np.int32)
+  refinement = _Refinement(row_end, side.entries, classes, size, occurrences, target, touched)
+  number = np.zeros(num_rows, np.int32)
+  table = np.full(1 << (2 * num_rows).bit_length(), _NOTHING, np.int32)
+  mark = np.zeros(num_sequences + 1, np.int32)
+  row_merge = _RowMerge(row_end, side.entries, number, table, mark)
+  Chain([refine_classes.on(refinement), merge_rows.on(row_merge)]).run()
+  num_different = 1 + int(number.max(initial=-1))
+  num_entries = int(row_end[num_different - 1]) if num_different else 0
+  rows = PlayerRows(
+    parent=side.parent[:num_infosets].copy(),
+    seen=side.seen[:num_infosets].copy(),
+    opponent_sequence=side.opponent_sequence[:num_infosets].copy(),
+    chance_path=side.chance_path[:num_infosets].copy(),
     classes=classes,
-    row_end=row_end[:kept].copy(),
+    row_end=row_end[:num_different].copy(),
     entries=side.entries[:num_entries].copy(),
   )
-  return found, number
+  return rows, number
 
 
 def joined_rows(
-  parts: list[PlayerRows], sequences: Int64s, opponent_sequences: Int64s
+  batches: list[PlayerRows], num_sequences: Int64s, num_opponent_sequences: Int64s
 ) -> PlayerRows:
-  """Joins rows and infosets of different walks, given the number of sequences of both players before each part."""
-  classes = np.cumsum([0, *(part.classes.max(initial=0) for part in parts)])
-  entries = np.cumsum([0, *(len(part.entries) for part in parts)])
+  """Joins a player's infosets and rows of several batches of walks.
+
+  Args:
+    batches: the infosets and rows of each batch, numbered from 0.
+    num_sequences: int64 (batches,). The number of the player's sequences before each batch.
+    num_opponent_sequences: int64 (batches,). The number of the opponent's sequences before each batch.
+  """
+  num_classes = np.cumsum([0, *(rows.classes.max(initial=0) for rows in batches)])
+  num_entries = np.cumsum([0, *(len(rows.entries) for rows in batches)])
   shifted = [
-    part._replace(
-      parent=part.parent + np.int32(sequences[place]),
-      opponent_sequence=part.opponent_sequence + np.int32(opponent_sequences[place]),
-      classes=np.where(part.classes > 0, part.classes + np.int32(classes[place]), 0),
-      row_end=part.row_end + entries[place],
-      entries=part.entries + np.int32(classes[place]),
+    rows._replace(
+      parent=rows.parent + np.int32(num_sequences[batch]),
+      opponent_sequence=rows.opponent_sequence + np.int32(num_opponent_sequences[batch]),
+      classes=np.where(rows.classes > 0, rows.classes + np.int32(num_classes[batch]), 0),
+      row_end=rows.row_end + num_entries[batch],
+      entries=rows.entries + np.int32(num_classes[batch]),
     )
-    for place, part in enumerate(parts)
+    for batch, rows in enumerate(batches)
   ]
   return PlayerRows(*(np.concatenate(columns) for columns in zip(*shifted, strict=True)))

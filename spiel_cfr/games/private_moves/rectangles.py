@@ -1,12 +1,12 @@
 """Rectangles: payoffs of a game in private moves form, as pairs of rows of sequences with one payoff each.
 
-Any sequence of a rectangle's first row meets any sequence of its second row at the same payoff. Let C_q[row, sequence]
-be 1 if a row of player q has the sequence, and K[row, row'] the sum of the payoffs of the rectangles that pair the two
-rows. Then the payoff matrix is U = C_0' K C_1, and a gradient is three sparse products:
+A *rectangle* pairs a row of player 0 with a row of player 1. Each sequence of the one meets each sequence of the other
+at the same payoff. Let C_q[row, sequence] be 1 if a row of player q has the sequence, and K[row, row'] the sum of the
+payoffs of the rectangles that pair the two rows. Then the payoff matrix is U = C_0' K C_1. A gradient is three sparse
+products: sums over the opponent's rows, a product with K, and sums over the rows that have a sequence of the player.
 
-    sums over the opponent's rows -> sums over rectangles -> spread over the player's rows
-
-Rows hold classes of sequences, see `core_histories`. Class 0 has the sequences that are in no row.
+Rows list *classes*, sets of sequences that are in the same rows (`merged_rows`). Class 0 has the sequences that are in
+no row.
 """
 
 import abc
@@ -17,12 +17,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, concatenated_ranges, unpickled
+from spiel_cfr._numba.arrays import (
+  AnyFloats,
+  Float64s,
+  Int32s,
+  Int64s,
+  Uint32s,
+  concatenated_ranges,
+  unpickled,
+)
+from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.records import Count, Doubles, Indices
 from spiel_cfr._numba.steps import Chain, Step, step
 from spiel_cfr.games.payoffs.payoff import NO_PLAYERS, Payoff, PayoffArrays
 from spiel_cfr.games.payoffs.utility_bounds import Leaves, combined
-from spiel_cfr.games.sequence_form.treeplex import Treeplex
+from spiel_cfr.games.sequence_form.treeplex import Placement, Treeplex
 
 # Largest number of leaves that `leaves` lists, of 40 bytes each.
 _MOST_LEAVES = 20_000_000
@@ -32,76 +41,120 @@ class Rows(NamedTuple):
   """One player's rows.
 
   Attributes:
-    classes: uint32 (sequences,). The class of each of the player's sequences; 0 for padding.
-    start: uint32 (rows + 1,). The first entry of each row, then the number of entries.
-    entries: uint32 (entries,). The classes of each row, row by row.
-    of_rectangle: uint32 (rectangles,). The row of each rectangle.
+    class_of_sequence: uint32 (sequences,). The class of each of the player's sequences; 0 for padding.
+    first_entry_of_row: uint32 (rows + 1,). The first entry of each row, then the number of entries.
+    class_of_entry: uint32 (entries,). The classes of each row, row by row.
+    row_of_rectangle: uint32 (rectangles,). The row of each rectangle.
   """
 
-  classes: Indices
-  start: Indices
-  entries: Indices
-  of_rectangle: Indices
+  class_of_sequence: Indices
+  first_entry_of_row: Indices
+  class_of_entry: Indices
+  row_of_rectangle: Indices
 
   def __reduce__(self) -> tuple[Any, ...]:
     return unpickled, (Rows, *self)
+
+
+class DiscoveredRows(NamedTuple):
+  """One player's rows before its infosets are laid out.
+
+  Attributes:
+    class_of_sequence: int32 (sequences,). The class of each sequence, in order of discovery.
+    row_end: int64 (rows,). One past the last entry of each row.
+    class_of_entry: int32 (entries,). The classes of each row, row by row.
+    row_of_rectangle: int32 (rectangles,). The row of each rectangle.
+  """
+
+  class_of_sequence: Int32s
+  row_end: Int64s
+  class_of_entry: Int32s
+  row_of_rectangle: Int32s
+
+  def placed(self, placement: Placement) -> Rows:
+    """Returns the rows in the numbering of the layout."""
+    tree = placement.treeplex
+    class_of_sequence = np.zeros(tree.end - tree.root, np.uint32)
+    class_of_sequence[placement.sequences - tree.root] = self.class_of_sequence
+    return Rows(
+      class_of_sequence=class_of_sequence,
+      first_entry_of_row=np.append(0, self.row_end).astype(np.uint32),
+      class_of_entry=self.class_of_entry.astype(np.uint32),
+      row_of_rectangle=self.row_of_rectangle.astype(np.uint32),
+    )
 
 
 class RectangleGradient(NamedTuple):
   """The arguments of `rectangle_gradient`.
 
   Attributes:
-    own: Rows. The rows of the player.
-    own_root: int. The player's first sequence.
-    other: Rows. The rows of the opponent.
-    other_root: int. The opponent's first sequence.
+    rows: Rows. The rows of the player.
+    root: int. The player's first sequence.
+    opponent_rows: Rows. The rows of the opponent.
+    opponent_root: int. The opponent's first sequence.
     payoffs: float64 (rectangles,). The player's payoff of each pair of sequences.
     sequence_form: float64 (sequences,). The strategy of the opponent.
     utility: float64 (sequences,). The gradient at the player's sequences, written here.
-    by_class: float64 (classes,). Workspace, long enough for the player with more classes.
-    by_own_row: float64 (the player's rows,). Workspace.
-    by_other_row: float64 (the opponent's rows,). Workspace.
+    by_class: float64 (classes,). Workspace for the player with more classes.
+    by_row: float64 (rows,). Workspace for the player's rows.
+    by_opponent_row: float64 (rows,). Workspace for the opponent's rows.
   """
 
-  own: Rows
-  own_root: Count
-  other: Rows
-  other_root: Count
+  rows: Rows
+  root: Count
+  opponent_rows: Rows
+  opponent_root: Count
   payoffs: Doubles
   sequence_form: Doubles
   utility: Doubles
   by_class: Doubles
-  by_own_row: Doubles
-  by_other_row: Doubles
+  by_row: Doubles
+  by_opponent_row: Doubles
+
+
+@inlined
+def sum_of_row(first_entry: Indices, class_of_entry: Indices, row: int, by_class: Doubles) -> Any:
+  """Returns the sum of the classes of a row."""
+  total = 0.0
+  for entry in range(np.uint64(first_entry[row]), np.uint64(first_entry[row + np.uint64(1)])):
+    total += by_class[class_of_entry[entry]]
+  return total
+
+
+@inlined
+def add_to_row(
+  first_entry: Indices, class_of_entry: Indices, row: int, gained: float, by_class: Doubles
+) -> None:
+  """Adds a number to each class of a row."""
+  for entry in range(np.uint64(first_entry[row]), np.uint64(first_entry[row + np.uint64(1)])):
+    by_class[class_of_entry[entry]] += gained
 
 
 @step(RectangleGradient, single=False)
 def rectangle_gradient(record: RectangleGradient) -> None:
   """Computes a player's gradient at all of its sequences."""
-  own, other, by_class = record.own, record.other, record.by_class
-  sequence_form, utility = record.sequence_form, record.utility
+  rows, opponent_rows, by_class = record.rows, record.opponent_rows, record.by_class
+  by_row, by_opponent_row = record.by_row, record.by_opponent_row
   for number in range(np.uint64(by_class.shape[0])):
     by_class[number] = 0.0
-  for sequence in range(np.uint64(other.classes.shape[0])):
-    by_class[other.classes[sequence]] += sequence_form[record.other_root + sequence]
-  for row in range(np.uint64(record.by_other_row.shape[0])):
-    total = 0.0
-    for entry in range(np.uint64(other.start[row]), np.uint64(other.start[row + np.uint64(1)])):
-      total += by_class[other.entries[entry]]
-    record.by_other_row[row] = total
-  for row in range(np.uint64(record.by_own_row.shape[0])):
-    record.by_own_row[row] = 0.0
+  for sequence in range(np.uint64(opponent_rows.class_of_sequence.shape[0])):
+    reach = record.sequence_form[record.opponent_root + sequence]
+    by_class[opponent_rows.class_of_sequence[sequence]] += reach
+  for row in range(np.uint64(by_opponent_row.shape[0])):
+    by_opponent_row[row] = sum_of_row(
+      opponent_rows.first_entry_of_row, opponent_rows.class_of_entry, row, by_class
+    )
+  for row in range(np.uint64(by_row.shape[0])):
+    by_row[row] = 0.0
   for rectangle in range(np.uint64(record.payoffs.shape[0])):
-    met = record.by_other_row[other.of_rectangle[rectangle]]
-    record.by_own_row[own.of_rectangle[rectangle]] += record.payoffs[rectangle] * met
+    total = by_opponent_row[opponent_rows.row_of_rectangle[rectangle]]
+    by_row[rows.row_of_rectangle[rectangle]] += record.payoffs[rectangle] * total
   for number in range(np.uint64(by_class.shape[0])):
     by_class[number] = 0.0
-  for row in range(np.uint64(record.by_own_row.shape[0])):
-    gained = record.by_own_row[row]
-    for entry in range(np.uint64(own.start[row]), np.uint64(own.start[row + np.uint64(1)])):
-      by_class[own.entries[entry]] += gained
-  for sequence in range(np.uint64(own.classes.shape[0])):
-    utility[record.own_root + sequence] = by_class[own.classes[sequence]]
+  for row in range(np.uint64(by_row.shape[0])):
+    add_to_row(rows.first_entry_of_row, rows.class_of_entry, row, by_row[row], by_class)
+  for sequence in range(np.uint64(rows.class_of_sequence.shape[0])):
+    record.utility[record.root + sequence] = by_class[rows.class_of_sequence[sequence]]
 
 
 class PairPayoff(Payoff):
@@ -109,16 +162,20 @@ class PairPayoff(Payoff):
 
   def __init__(self, payoffs: Float64s) -> None:
     """Takes payoffs of both players, shape (2, columns), weighted by chance."""
-    # The kernel reads the rows and `values`; the tables of other forms stay empty.
-    none = np.zeros(0, np.uint32)
+    # The kernels read rows and `values`; the tables of other forms stay empty.
+    empty = np.zeros(0, np.uint32)
     super().__init__(
-      PayoffArrays(NO_PLAYERS, NO_PLAYERS, none, none.reshape(0, 0), payoffs.ravel())
+      PayoffArrays(NO_PLAYERS, NO_PLAYERS, empty, empty.reshape(0, 0), payoffs.ravel())
     )
 
   @property
   @abc.abstractmethod
   def _end(self) -> int:
-    """The number of sequences of both players, padding included."""
+    """Number of sequences of both players, padding included."""
+
+  @abc.abstractmethod
+  def row_arrays(self, player: int) -> tuple[Uint32s, ...]:
+    """Returns the arrays of a player's rows."""
 
   @property
   def payoffs(self) -> Float64s:
@@ -135,11 +192,11 @@ class PairPayoff(Payoff):
 
   @functools.cached_property
   def _totals(self) -> tuple[Float64s, Float64s]:
-    """For each player, the sum of the absolute payoffs that each of its sequences can meet."""
-    positive = self.arrays._replace(values=np.abs(self.arrays.values))
+    """For each player, the sum of the absolute payoffs at each of its sequences."""
+    absolute = self.arrays._replace(values=np.abs(self.arrays.values))
     result = np.zeros(self._end), np.zeros(self._end)
     Chain(
-      self.gradient_step(player, np.ones(self._end), result[player], positive) for player in (0, 1)
+      self.gradient_step(player, np.ones(self._end), result[player], absolute) for player in (0, 1)
     ).run()
     return result
 
@@ -170,17 +227,22 @@ class Rectangles(PairPayoff):
 
   @property
   def _end(self) -> int:
-    return sum(len(rows.classes) for rows in self.rows)
+    return sum(len(rows.class_of_sequence) for rows in self.rows)
 
   @property
   def _roots(self) -> tuple[int, int]:
-    return 0, len(self.rows[0].classes)
+    return 0, len(self.rows[0].class_of_sequence)
+
+  def row_arrays(self, player: int) -> tuple[Uint32s, ...]:
+    return tuple(self.rows[player])
 
   @property
   def num_leaves(self) -> int:
     """Number of pairs of sequences with a payoff for player 0; a pair counts once for each path of chance to it."""
-    sizes = [self._row_sizes(player)[self.rows[player].of_rectangle] for player in (0, 1)]
-    return int((sizes[0] * sizes[1])[self.payoffs[0] != 0].sum())
+    first, second = (
+      self._row_sizes(player)[self.rows[player].row_of_rectangle] for player in (0, 1)
+    )
+    return int((first * second)[self.payoffs[0] != 0].sum())
 
   @property
   def num_bytes(self) -> int:
@@ -195,20 +257,20 @@ class Rectangles(PairPayoff):
     arrays: PayoffArrays | None = None,
   ) -> Step:
     """Returns the step that computes a gradient; `arrays` may replace the payoffs, as `values`."""
-    own, other = self.rows[player], self.rows[1 - player]
+    rows, opponent_rows = self.rows[player], self.rows[1 - player]
     payoffs = self.payoffs if arrays is None else arrays.values.reshape(2, -1)
-    classes = max(1 + int(rows.classes.max(initial=0)) for rows in self.rows)
+    num_classes = max(1 + int(side.class_of_sequence.max(initial=0)) for side in self.rows)
     record = RectangleGradient(
-      own=own,
-      own_root=self._roots[player],
-      other=other,
-      other_root=self._roots[1 - player],
+      rows=rows,
+      root=self._roots[player],
+      opponent_rows=opponent_rows,
+      opponent_root=self._roots[1 - player],
       payoffs=payoffs[player],
       sequence_form=sequence_form,
       utility=utility,
-      by_class=np.zeros(classes),
-      by_own_row=np.zeros(len(own.start) - 1),
-      by_other_row=np.zeros(len(other.start) - 1),
+      by_class=np.zeros(num_classes),
+      by_row=np.zeros(len(rows.first_entry_of_row) - 1),
+      by_opponent_row=np.zeros(len(opponent_rows.first_entry_of_row) - 1),
     )
     return self.gradient.on(record)
 
@@ -219,38 +281,51 @@ class Rectangles(PairPayoff):
       GameTooLargeError: there are more than 20 million.
     """
     self._check_num_leaves()
-    worth = np.flatnonzero(self.payoffs[player])
-    sides = [self._sequences_of(owner, worth) for owner in (player, 1 - player)]
-    (own, own_sizes), (others, other_sizes) = sides
-    pairs = own_sizes * other_sizes
-    rectangle = np.repeat(np.arange(len(worth)), pairs)
-    place = concatenated_ranges(np.zeros_like(pairs), pairs)
-    first, second = (np.cumsum(sizes) - sizes for sizes in (own_sizes, other_sizes))
-    columns = [
-      own[first[rectangle] + place // other_sizes[rectangle]],
-      others[second[rectangle] + place % other_sizes[rectangle]],
-    ]
+    paid = np.flatnonzero(self.payoffs[player])
+    sequences, num_sequences = self._sequences_of(player, paid)
+    opponent_sequences, num_opponent_sequences = self._sequences_of(1 - player, paid)
+    # Pairs are listed rectangle by rectangle, in the order of the player's row and then of the opponent's.
+    num_pairs = num_sequences * num_opponent_sequences
+    rectangle = np.repeat(np.arange(len(paid)), num_pairs)
+    pair = concatenated_ranges(np.zeros_like(num_pairs), num_pairs)
+    place, opponent_place = np.divmod(pair, num_opponent_sequences[rectangle])
+    first = np.cumsum(num_sequences) - num_sequences
+    opponent_first = np.cumsum(num_opponent_sequences) - num_opponent_sequences
+    sequence = sequences[first[rectangle] + place]
+    opponent_sequence = opponent_sequences[opponent_first[rectangle] + opponent_place]
     # In the order of the player's sequences.
-    (theirs, mine), values = combined(columns[::-1], self.payoffs[player, worth][rectangle], np.add)
-    return Leaves(mine.astype(np.uint32), theirs.astype(np.uint32)[None], values)
+    (opponent_sequence, sequence), values = combined(
+      [opponent_sequence, sequence], self.payoffs[player, paid][rectangle], np.add
+    )
+    return Leaves(sequence.astype(np.uint32), opponent_sequence.astype(np.uint32)[None], values)
 
   def _row_sizes(self, player: int) -> Int64s:
     """Returns the number of sequences of each row."""
     rows = self.rows[player]
-    counts = np.bincount(rows.classes)
-    ends = np.append(0, np.cumsum(counts[rows.entries]))
-    return np.diff(ends[rows.start])
+    class_sizes = np.bincount(rows.class_of_sequence)
+    sums = np.append(0, np.cumsum(class_sizes[rows.class_of_entry]))
+    return np.diff(sums[rows.first_entry_of_row])
 
   def _sequences_of(self, player: int, rectangles: Int64s) -> tuple[Int64s, Int64s]:
     """Returns the sequences of the rows of some rectangles, end to end, and the number in each row."""
     rows = self.rows[player]
-    chosen = rows.of_rectangle[rectangles]
-    start = rows.start.astype(np.int64)
-    classes = rows.entries[concatenated_ranges(start[chosen], start[chosen + 1] - start[chosen])]
-    members = np.argsort(rows.classes, kind="stable")
-    counts = np.bincount(rows.classes)
-    sequences = (
-      self._roots[player]
-      + members[concatenated_ranges((np.cumsum(counts) - counts)[classes], counts[classes])]
-    )
-    return sequences, self._row_sizes(player)[chosen]
+    chosen = rows.row_of_rectangle[rectangles]
+    first_entry = rows.first_entry_of_row.astype(np.int64)
+    classes = rows.class_of_entry[
+      concatenated_ranges(first_entry[chosen], first_entry[chosen + 1] - first_entry[chosen])
+    ]
+    by_class = np.argsort(rows.class_of_sequence, kind="stable")
+    class_sizes = np.bincount(rows.class_of_sequence)
+    first_of_class = np.cumsum(class_sizes) - class_sizes
+    places = concatenated_ranges(first_of_class[classes], class_sizes[classes])
+    return self._roots[player] + by_class[places], self._row_sizes(player)[chosen]
+
+
+def placed_rectangles(
+  rows: tuple[DiscoveredRows, DiscoveredRows], payoffs: Float64s, placements: Sequence[Placement]
+) -> Rectangles:
+  """Returns the payoffs, given both players' rows, payoffs of rectangles, and the layout of both players."""
+  first, second = (
+    of_player.placed(placement) for of_player, placement in zip(rows, placements, strict=True)
+  )
+  return Rectangles((first, second), payoffs)

@@ -1,14 +1,12 @@
-"""Shared rectangles: payoffs of a game in private moves form whose subgames are kept once for many histories.
+"""Shared rectangles: payoffs of a game in private moves form that keeps each subgame once for many histories.
 
-Histories at the cut (`trunk`) that are in the same world w have the same subgame. Its payoff matrix U_w is a set of
-rectangles, see `rectangles`, over the sequences of the subgame. Some of these histories are *groups*: a set A of
-sequences of player 0 and a set B of sequences of player 1, of which all pairs are in world w. Let E_A sum the parts of
-a strategy below the sequences of A, sequence by sequence of the subgame. Then
+`subgames` explains subgames, copies and groups with an example. Let U_w be the payoff matrix of subgame w, a set of
+rectangles (`rectangles`) over the sequences of the subgame. Let E_A sum a strategy over the members A of a group,
+sequence by sequence of the subgame. Then the payoff matrix of the game is
 
-    U = the histories that end before the cut + sum over groups: reach * E_A' U_w E_B
+    U = the histories that end before the cut + sum over groups A x B in subgame w: reach * E_A' U_w E_B
 
-All sequences that can be in the same worlds are *copies* of one subtree. The layout puts the copies of each sequence
-next to each other, so that one list of positions serves them all.
+The layout puts the copies of each sequence next to each other, so that one list of positions serves all copies.
 """
 
 from collections.abc import Sequence
@@ -17,95 +15,54 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy  # its `sparse` is imported when it is used
 
-from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, unpickled
+from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Integers, Uint32s
 from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.records import Count, Doubles, Indices, Line
 from spiel_cfr._numba.steps import Step, step
 from spiel_cfr.games.payoffs.payoff import PayoffArrays
 from spiel_cfr.games.payoffs.utility_bounds import Leaves, combined
-from spiel_cfr.games.private_moves.rectangles import PairPayoff
+from spiel_cfr.games.private_moves.rectangles import PairPayoff, add_to_row, sum_of_row
+from spiel_cfr.games.private_moves.shared_rows import SharedRows, SubgameRows, lengths, owners
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
 _ONE = np.uint64(1)
-
-
-class SharedRows(NamedTuple):
-  """One player's rows of all subgames, and its sequences in all groups.
-
-  Numbers of classes and rows begin at 0 in each subgame. The *root* is the player's sequence at the cut.
-
-  Attributes:
-    first_class: uint32 (subgames + 1,). The number of classes of earlier subgames.
-    root_class: uint32 (subgames,). The class of the root; one past the last class if it is in no row.
-    first_used: uint32 (subgames + 1,). The first of the sequences of each subgame that are in rows.
-    used_class: uint32 (used sequences,). The class of each.
-    first_row: uint32 (subgames + 1,). The first row of each subgame.
-    first_entry: uint32 (rows + 1,). The first entry of each row.
-    entries: uint32 (entries,). The classes of each row, row by row.
-    of_rectangle: uint32 (rectangles,). The row of each rectangle.
-    leaves: uint32 (leaves,). The player's sequence at each history that ends before the cut.
-    first_block: uint32 (groups + 1,). The first block of each group: copies of one subtree.
-    first_position: uint32 (blocks,). The place in `positions` where those of the block begin.
-    first_copy: uint32 (blocks + 1,). The first copy of each block.
-    copy: uint32 (copies,). The number of each copy, which is added to a position.
-    root: uint32 (copies,). The root of each copy.
-    positions: uint32. Lists with the number of copy 0 of each used sequence of a subgame.
-  """
-
-  first_class: Indices
-  root_class: Indices
-  first_used: Indices
-  used_class: Indices
-  first_row: Indices
-  first_entry: Indices
-  entries: Indices
-  of_rectangle: Indices
-  leaves: Indices
-  first_block: Indices
-  first_position: Indices
-  first_copy: Indices
-  copy: Indices
-  root: Indices
-  positions: Indices
-
-  def __reduce__(self) -> tuple[Any, ...]:
-    return unpickled, (SharedRows, *self)
 
 
 class SharedGradient(NamedTuple):
   """The arguments of `shared_gradient`.
 
   Attributes:
-    own: SharedRows. The rows of the player.
+    rows: SharedRows. The rows of the player.
     begin: int. The player's first sequence.
-    end: int. One past its last sequence.
-    other: SharedRows. The rows of the opponent.
-    subgame: uint32 (groups,). The subgame of each group.
-    reach: float64 (groups,). Chance's probability of the histories of each group.
-    first_rectangle: uint32 (subgames + 1,). The first rectangle of each subgame.
-    payoff: uint32 (rectangles + leaves,). The place of the payoff of each rectangle and of each leaf.
+    end: int. One past the player's last sequence.
+    opponent_rows: SharedRows. The rows of the opponent.
+    subgame_of_group: uint32 (groups,). The subgame of each group.
+    reach_of_group: float64 (groups,). Chance's probability of each history of a group.
+    first_rectangle_of_subgame: uint32 (subgames + 1,). The first rectangle of each subgame.
+    payoff: uint32 (rectangles + leaves,). The index in `payoffs` of each rectangle, and of each history that ends
+      before the cut.
     payoffs: float64. The player's different payoffs.
     sequence_form: float64 (sequences,). The strategy of the opponent.
     utility: float64 (sequences,). The gradient at the player's sequences, written here.
-    by_class: float64. Workspace, one longer than the classes of any subgame and player.
-    by_own_row: float64. Workspace, as long as the player's rows of any subgame.
-    by_other_row: float64. Workspace, as long as the opponent's rows of any subgame.
+    by_class: float64 (classes + 1,). Workspace for the subgame and the player with the most classes.
+    by_row: float64 (rows,). Workspace for the subgame with the most rows of the player.
+    by_opponent_row: float64 (rows,). Workspace for the subgame with the most rows of the opponent.
   """
 
-  own: SharedRows
+  rows: SharedRows
   begin: Count
   end: Count
-  other: SharedRows
-  subgame: Indices
-  reach: Doubles
-  first_rectangle: Indices
+  opponent_rows: SharedRows
+  subgame_of_group: Indices
+  reach_of_group: Doubles
+  first_rectangle_of_subgame: Indices
   payoff: Indices
   payoffs: Doubles
   sequence_form: Doubles
   utility: Doubles
   by_class: Doubles
-  by_own_row: Doubles
-  by_other_row: Doubles
+  by_row: Doubles
+  by_opponent_row: Doubles
 
 
 @inlined
@@ -115,76 +72,123 @@ def _clear(numbers: Line, end: int) -> None:
 
 
 @inlined
-def _gather(
-  rows: SharedRows, group: int, subgame: int, sequence_form: Line, by_class: Line
-) -> None:
-  """Adds the strategies of all copies of a group, class by class."""
-  first, last = np.uint64(rows.first_used[subgame]), np.uint64(rows.first_used[subgame + _ONE])
-  for block in range(np.uint64(rows.first_block[group]), np.uint64(rows.first_block[group + _ONE])):
-    begin, end = np.uint64(rows.first_copy[block]), np.uint64(rows.first_copy[block + _ONE])
-    shift = np.uint64(rows.first_position[block]) - first
-    for copy in range(begin, end):
-      by_class[rows.root_class[subgame]] += sequence_form[rows.root[copy]]
-    for used in range(first, last):
-      position = np.uint64(rows.positions[shift + used])
-      total = 0.0
-      for copy in range(begin, end):
-        total += sequence_form[position + np.uint64(rows.copy[copy])]
-      by_class[rows.used_class[used]] += total
+def _num_classes(rows: SubgameRows, subgame: int) -> Any:
+  """Returns the number of classes of a subgame, with one more for a root that is in no row."""
+  first = rows.first_class_of_subgame
+  return first[subgame + _ONE] - first[subgame] + _ONE
 
 
 @inlined
-def _scatter(rows: SharedRows, group: int, subgame: int, by_class: Line, utility: Line) -> None:
-  """Adds the number of its class to each sequence of all copies of a group."""
-  first, last = np.uint64(rows.first_used[subgame]), np.uint64(rows.first_used[subgame + _ONE])
-  for block in range(np.uint64(rows.first_block[group]), np.uint64(rows.first_block[group + _ONE])):
-    begin, end = np.uint64(rows.first_copy[block]), np.uint64(rows.first_copy[block + _ONE])
-    shift = np.uint64(rows.first_position[block]) - first
-    for copy in range(begin, end):
-      utility[rows.root[copy]] += by_class[rows.root_class[subgame]]
-    for used in range(first, last):
-      position = np.uint64(rows.positions[shift + used])
-      gained = by_class[rows.used_class[used]]
-      for copy in range(begin, end):
-        utility[position + np.uint64(rows.copy[copy])] += gained
+def _sum_members(
+  rows: SharedRows, group: int, subgame: int, sequence_form: Line, by_class: Line
+) -> None:
+  """Sums the strategies of all members of a group, class by class."""
+  in_subgame, members = rows.in_subgames, rows.in_groups
+  first_paying = np.uint64(in_subgame.first_paying_of_subgame[subgame])
+  end_paying = np.uint64(in_subgame.first_paying_of_subgame[subgame + _ONE])
+  for bundle in range(
+    np.uint64(members.first_bundle_of_group[group]),
+    np.uint64(members.first_bundle_of_group[group + _ONE]),
+  ):
+    begin = np.uint64(members.first_member_of_bundle[bundle])
+    end = np.uint64(members.first_member_of_bundle[bundle + _ONE])
+    shift = np.uint64(members.first_position_of_bundle[bundle]) - first_paying
+    for member in range(begin, end):
+      root = members.root_of_member[member]
+      by_class[in_subgame.class_of_root[subgame]] += sequence_form[root]
+    for paying in range(first_paying, end_paying):
+      position = np.uint64(members.positions[shift + paying])
+      total = 0.0
+      for member in range(begin, end):
+        total += sequence_form[position + np.uint64(members.copy_of_member[member])]
+      by_class[in_subgame.class_of_paying[paying]] += total
+
+
+@inlined
+def _add_to_members(
+  rows: SharedRows, group: int, subgame: int, by_class: Line, utility: Line
+) -> None:
+  """Adds the number of its class to each sequence of all members of a group."""
+  in_subgame, members = rows.in_subgames, rows.in_groups
+  first_paying = np.uint64(in_subgame.first_paying_of_subgame[subgame])
+  end_paying = np.uint64(in_subgame.first_paying_of_subgame[subgame + _ONE])
+  for bundle in range(
+    np.uint64(members.first_bundle_of_group[group]),
+    np.uint64(members.first_bundle_of_group[group + _ONE]),
+  ):
+    begin = np.uint64(members.first_member_of_bundle[bundle])
+    end = np.uint64(members.first_member_of_bundle[bundle + _ONE])
+    shift = np.uint64(members.first_position_of_bundle[bundle]) - first_paying
+    for member in range(begin, end):
+      utility[members.root_of_member[member]] += by_class[in_subgame.class_of_root[subgame]]
+    for paying in range(first_paying, end_paying):
+      position = np.uint64(members.positions[shift + paying])
+      gained = by_class[in_subgame.class_of_paying[paying]]
+      for member in range(begin, end):
+        utility[position + np.uint64(members.copy_of_member[member])] += gained
+
+
+@inlined
+def _add_leaves(record: SharedGradient) -> None:
+  """Adds the payoffs of the histories that end before the cut."""
+  sequence_of_leaf = record.rows.sequence_of_leaf
+  opponent_sequence_of_leaf = record.opponent_rows.sequence_of_leaf
+  first_leaf = np.uint64(record.rows.in_subgames.row_of_rectangle.shape[0])
+  for leaf in range(np.uint64(sequence_of_leaf.shape[0])):
+    payoff = record.payoffs[record.payoff[first_leaf + leaf]]
+    record.utility[sequence_of_leaf[leaf]] += (
+      payoff * record.sequence_form[opponent_sequence_of_leaf[leaf]]
+    )
+
+
+@inlined
+def _sum_rows(record: SharedGradient, group: int, subgame: int) -> None:
+  """Sums the opponent's classes by row, weighted by chance's probability of the group."""
+  rows = record.opponent_rows.in_subgames
+  first = np.uint64(rows.first_row_of_subgame[subgame])
+  for row in range(first, np.uint64(rows.first_row_of_subgame[subgame + _ONE])):
+    total = sum_of_row(rows.first_entry_of_row, rows.class_of_entry, row, record.by_class)
+    record.by_opponent_row[row - first] = total * record.reach_of_group[group]
+
+
+@inlined
+def _multiply_rectangles(record: SharedGradient, subgame: int) -> None:
+  """Multiplies the sums of the opponent's rows by the payoffs of rectangles, and adds them by the player's row."""
+  row, opponent_row = (
+    record.rows.in_subgames.row_of_rectangle,
+    record.opponent_rows.in_subgames.row_of_rectangle,
+  )
+  first_rectangle = record.first_rectangle_of_subgame
+  for rectangle in range(
+    np.uint64(first_rectangle[subgame]), np.uint64(first_rectangle[subgame + _ONE])
+  ):
+    total = record.by_opponent_row[opponent_row[rectangle]]
+    payoff = record.payoffs[record.payoff[rectangle]]
+    record.by_row[row[rectangle]] += payoff * total
 
 
 @step(SharedGradient, single=False)
 def shared_gradient(record: SharedGradient) -> None:
   """Computes a player's gradient at all of its sequences."""
-  own, other, by_class, payoffs = record.own, record.other, record.by_class, record.payoffs
-  by_own_row, by_other_row = record.by_own_row, record.by_other_row
+  opponent_rows, by_class = record.opponent_rows, record.by_class
+  in_subgame = record.rows.in_subgames
   for sequence in range(record.begin, record.end):
     record.utility[sequence] = 0.0
-  first_leaf = np.uint64(own.of_rectangle.shape[0])
-  for leaf in range(np.uint64(own.leaves.shape[0])):
-    met = payoffs[record.payoff[first_leaf + leaf]] * record.sequence_form[other.leaves[leaf]]
-    record.utility[own.leaves[leaf]] += met
-  for group in range(np.uint64(record.subgame.shape[0])):
-    subgame = np.uint64(record.subgame[group])
-    _clear(by_class, other.first_class[subgame + _ONE] - other.first_class[subgame] + _ONE)
-    _gather(other, group, subgame, record.sequence_form, by_class)
-    first, last = np.uint64(other.first_row[subgame]), np.uint64(other.first_row[subgame + _ONE])
-    for row in range(first, last):
-      total = 0.0
-      for entry in range(
-        np.uint64(other.first_entry[row]), np.uint64(other.first_entry[row + _ONE])
-      ):
-        total += by_class[other.entries[entry]]
-      by_other_row[row - first] = total * record.reach[group]
-    first, last = np.uint64(own.first_row[subgame]), np.uint64(own.first_row[subgame + _ONE])
-    _clear(by_own_row, last - first)
-    for rectangle in range(
-      np.uint64(record.first_rectangle[subgame]), np.uint64(record.first_rectangle[subgame + _ONE])
-    ):
-      met = by_other_row[other.of_rectangle[rectangle]]
-      by_own_row[own.of_rectangle[rectangle]] += payoffs[record.payoff[rectangle]] * met
-    _clear(by_class, own.first_class[subgame + _ONE] - own.first_class[subgame] + _ONE)
-    for row in range(first, last):
-      gained = by_own_row[row - first]
-      for entry in range(np.uint64(own.first_entry[row]), np.uint64(own.first_entry[row + _ONE])):
-        by_class[own.entries[entry]] += gained
-    _scatter(own, group, subgame, by_class, record.utility)
+  _add_leaves(record)
+  for group in range(np.uint64(record.subgame_of_group.shape[0])):
+    subgame = np.uint64(record.subgame_of_group[group])
+    _clear(by_class, _num_classes(opponent_rows.in_subgames, subgame))
+    _sum_members(opponent_rows, group, subgame, record.sequence_form, by_class)
+    _sum_rows(record, group, subgame)
+    first_row = np.uint64(in_subgame.first_row_of_subgame[subgame])
+    end_row = np.uint64(in_subgame.first_row_of_subgame[subgame + _ONE])
+    _clear(record.by_row, end_row - first_row)
+    _multiply_rectangles(record, subgame)
+    _clear(by_class, _num_classes(in_subgame, subgame))
+    for row in range(first_row, end_row):
+      gained = record.by_row[row - first_row]
+      add_to_row(in_subgame.first_entry_of_row, in_subgame.class_of_entry, row, gained, by_class)
+    _add_to_members(record.rows, group, subgame, by_class, record.utility)
 
 
 class SharedRectangles(PairPayoff):
@@ -192,9 +196,9 @@ class SharedRectangles(PairPayoff):
 
   Attributes:
     rows: SharedRows of each player.
-    subgame: uint32 (groups,). The subgame of each group.
-    reach: float64 (groups,). Chance's probability of the histories of each group.
-    first_rectangle: uint32 (subgames + 1,). The first rectangle of each subgame.
+    subgame_of_group: uint32 (groups,). The subgame of each group.
+    reach_of_group: float64 (groups,). Chance's probability of each history of a group.
+    first_rectangle_of_subgame: uint32 (subgames + 1,). The first rectangle of each subgame.
     payoff: uint32 (rectangles + leaves,). The column of `payoffs` of each rectangle, and of each history that ends
       before the cut.
   """
@@ -205,17 +209,18 @@ class SharedRectangles(PairPayoff):
   def __init__(
     self,
     rows: tuple[SharedRows, SharedRows],
-    subgame: Indices,
-    reach: Float64s,
-    first_rectangle: Indices,
+    subgame_of_group: Indices,
+    reach_of_group: Float64s,
+    first_rectangle_of_subgame: Indices,
     payoff: Indices,
     payoffs: Float64s,
     treeplexes: Sequence[Treeplex],
   ) -> None:
     """Takes the attributes, and different payoffs of both players, shape (2, columns), weighted by chance."""
     super().__init__(payoffs)
-    self.rows, self.subgame, self.reach = rows, subgame, reach
-    self.first_rectangle, self.payoff = first_rectangle, payoff
+    self.rows, self.payoff = rows, payoff
+    self.subgame_of_group, self.reach_of_group = subgame_of_group, reach_of_group
+    self.first_rectangle_of_subgame = first_rectangle_of_subgame
     self._bounds = [(tree.root, tree.end) for tree in treeplexes]
 
   @property
@@ -223,24 +228,42 @@ class SharedRectangles(PairPayoff):
     return self._bounds[-1][1]
 
   @property
+  def _num_rectangles(self) -> int:
+    return len(self.rows[0].in_subgames.row_of_rectangle)
+
+  def row_arrays(self, player: int) -> tuple[Uint32s, ...]:
+    return self.rows[player].arrays()
+
+  @property
   def num_leaves(self) -> int:
     """Number of pairs of sequences with a payoff for player 0; a pair counts once for each path of chance to it."""
-    worth = self.payoffs[0, self.payoff] != 0
-    num_rectangles = len(self.rows[0].of_rectangle)
-    pairs, copies = np.ones(num_rectangles, np.int64), np.ones(len(self.subgame), np.int64)
+    is_paid = self.payoffs[0, self.payoff] != 0
+    num_pairs = np.ones(self._num_rectangles, np.int64)
+    num_histories = np.ones(len(self.subgame_of_group), np.int64)
+    subgame_of_rectangle = owners(self.first_rectangle_of_subgame)
     for rows in self.rows:
-      subgame = _owners(self.first_rectangle)
-      pairs *= _row_sizes(rows)[rows.first_row[subgame].astype(np.int64) + rows.of_rectangle]
-      copies *= _lengths(rows.first_copy[rows.first_block])
-    totals = np.append(0, np.cumsum(pairs * worth[:num_rectangles]))[self.first_rectangle]
-    in_groups = int((np.diff(totals)[self.subgame] * copies).sum())
-    return in_groups + int(worth[num_rectangles:].sum())
+      in_subgame, members = rows.in_subgames, rows.in_groups
+      first_row = in_subgame.first_row_of_subgame[subgame_of_rectangle].astype(np.int64)
+      num_pairs *= rows.row_sizes()[first_row + in_subgame.row_of_rectangle]
+      num_histories *= lengths(members.first_member_of_bundle[members.first_bundle_of_group])
+    sums = np.append(0, np.cumsum(num_pairs * is_paid[: self._num_rectangles]))
+    of_subgame = np.diff(sums[self.first_rectangle_of_subgame])
+    in_groups = int((of_subgame[self.subgame_of_group] * num_histories).sum())
+    return in_groups + int(is_paid[self._num_rectangles :].sum())
 
   @property
   def num_bytes(self) -> int:
     """Memory of the arrays, in bytes."""
-    shared = (self.payoffs, self.payoff, self.subgame, self.reach, self.first_rectangle)
-    return sum(array.nbytes for array in (*shared, *self.rows[0], *self.rows[1]))
+    arrays: tuple[AnyFloats, ...] = (
+      self.payoffs,
+      self.payoff,
+      self.subgame_of_group,
+      self.reach_of_group,
+      self.first_rectangle_of_subgame,
+      *self.row_arrays(0),
+      *self.row_arrays(1),
+    )
+    return sum(array.nbytes for array in arrays)
 
   def gradient_step(
     self,
@@ -250,25 +273,25 @@ class SharedRectangles(PairPayoff):
     arrays: PayoffArrays | None = None,
   ) -> Step:
     """Returns the step that computes a gradient; `arrays` may replace the payoffs, as `values`."""
-    own, other = self.rows[player], self.rows[1 - player]
+    rows, opponent_rows = self.rows[player], self.rows[1 - player]
     payoffs = self.payoffs if arrays is None else arrays.values.reshape(2, -1)
     begin, end = self._bounds[player]
-    classes = max(int(np.diff(rows.first_class).max(initial=0)) for rows in self.rows)
+    most_classes = max(_longest(side.in_subgames.first_class_of_subgame) for side in self.rows)
     record = SharedGradient(
-      own=own,
+      rows=rows,
       begin=begin,
       end=end,
-      other=other,
-      subgame=self.subgame,
-      reach=self.reach,
-      first_rectangle=self.first_rectangle,
+      opponent_rows=opponent_rows,
+      subgame_of_group=self.subgame_of_group,
+      reach_of_group=self.reach_of_group,
+      first_rectangle_of_subgame=self.first_rectangle_of_subgame,
       payoff=self.payoff,
       payoffs=payoffs[player],
       sequence_form=sequence_form,
       utility=utility,
-      by_class=np.zeros(1 + classes),
-      by_own_row=np.zeros(int(np.diff(own.first_row).max(initial=0))),
-      by_other_row=np.zeros(int(np.diff(other.first_row).max(initial=0))),
+      by_class=np.zeros(1 + most_classes),
+      by_row=np.zeros(_longest(rows.in_subgames.first_row_of_subgame)),
+      by_opponent_row=np.zeros(_longest(opponent_rows.in_subgames.first_row_of_subgame)),
     )
     return self.gradient.on(record)
 
@@ -279,89 +302,74 @@ class SharedRectangles(PairPayoff):
       GameTooLargeError: there are more than 20 million.
     """
     self._check_num_leaves()
-    before_cut = self.payoffs[player, self.payoff[len(self.rows[0].of_rectangle) :]]
-    found = [(*(self.rows[owner].leaves for owner in (player, 1 - player)), before_cut)]
-    for group, subgame in enumerate(self.subgame.tolist()):
-      own, others, values = self._subgame_pairs(player, subgame)
-      mine, theirs = (
-        _sequences(self.rows[owner], group, subgame) for owner in (player, 1 - player)
-      )
-      shape = len(mine), len(theirs), len(values)
-      found.append(
-        (
-          np.broadcast_to(mine[:, None, own], shape).ravel(),
-          np.broadcast_to(theirs[None, :, others], shape).ravel(),
-          np.broadcast_to(values * self.reach[group], shape).ravel(),
-        )
-      )
-    own, others, values = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    worth = values != 0
-    keys = [others[worth].astype(np.int64), own[worth].astype(np.int64)]
+    rows, opponent_rows = self.rows[player], self.rows[1 - player]
+    trunk_payoffs = self.payoffs[player, self.payoff[self._num_rectangles :]]
+    parts: list[tuple[Integers, Integers, Float64s]] = [
+      (rows.sequence_of_leaf, opponent_rows.sequence_of_leaf, trunk_payoffs)
+    ]
+    parts += [
+      self._group_leaves(player, group, subgame)
+      for group, subgame in enumerate(self.subgame_of_group.tolist())
+    ]
+    sequence, opponent_sequence, values = (
+      np.concatenate(columns) for columns in zip(*parts, strict=True)
+    )
+    is_paid = values != 0
     # In the order of the player's sequences.
-    (theirs, mine), values = combined(keys, values[worth], np.add)
-    return Leaves(mine.astype(np.uint32), theirs.astype(np.uint32)[None], values)
+    keys = [opponent_sequence[is_paid].astype(np.int64), sequence[is_paid].astype(np.int64)]
+    (opponent_sequence, sequence), values = combined(keys, values[is_paid], np.add)
+    return Leaves(sequence.astype(np.uint32), opponent_sequence.astype(np.uint32)[None], values)
+
+  def _group_leaves(self, player: int, group: int, subgame: int) -> tuple[Int64s, Int64s, Float64s]:
+    """Returns the pairs of a group: the player's sequences, the opponent's sequences, and the player's payoffs."""
+    place, opponent_place, values = self._subgame_pairs(player, subgame)
+    sequences, opponent_sequences = (
+      self.rows[owner].group_sequences(group, subgame) for owner in (player, 1 - player)
+    )
+    shape = len(sequences), len(opponent_sequences), len(values)
+    return (
+      np.broadcast_to(sequences[:, None, place], shape).ravel(),
+      np.broadcast_to(opponent_sequences[None, :, opponent_place], shape).ravel(),
+      np.broadcast_to(values * self.reach_of_group[group], shape).ravel(),
+    )
 
   def _subgame_pairs(self, player: int, subgame: int) -> tuple[Int64s, Int64s, Float64s]:
-    """Returns the payoff matrix of a subgame: places in `_sequences` of the player and of the opponent, and payoffs."""
-    rectangles = slice(*self.first_rectangle[subgame : subgame + 2])
+    """Returns the payoff matrix of a subgame in coordinate form.
+
+    Returns:
+      Columns of `SharedRows.group_sequences` for the player and for the opponent, and the player's payoffs.
+    """
+    rectangles = slice(*self.first_rectangle_of_subgame[subgame : subgame + 2])
     payoffs = self.payoffs[player, self.payoff[rectangles]]
-    sides = []
-    for owner in (player, 1 - player):
-      rows = self.rows[owner]
-      first_row, end_row = rows.first_row[subgame : subgame + 2].tolist()
-      first_entry = rows.first_entry[first_row : end_row + 1].astype(np.int64)
-      entries = rows.entries[first_entry[0] : first_entry[-1]]
-      used = rows.used_class[slice(*rows.first_used[subgame : subgame + 2])]
-      classes = np.append(used, rows.root_class[subgame])
-      count = 1 + int(classes.max())
-      in_row = scipy.sparse.csr_array(
-        (np.ones(len(entries)), entries, first_entry - first_entry[0]),
-        shape=(end_row - first_row, count),
-      )
-      in_class = scipy.sparse.csr_array(
-        (np.ones(len(classes)), (classes, np.arange(len(classes)))), shape=(count, len(classes))
-      )
-      sides.append((in_row @ in_class, rows.of_rectangle[rectangles]))
-    (own, own_rows), (other, other_rows) = sides
-    matrix = scipy.sparse.csr_array(
-      (payoffs, (own_rows, other_rows)), shape=(own.shape[0], other.shape[0])
+    rows, opponent_rows = self.rows[player].in_subgames, self.rows[1 - player].in_subgames
+    of_rows, of_opponent_rows = _row_matrix(rows, subgame), _row_matrix(opponent_rows, subgame)
+    of_rectangles = scipy.sparse.csr_array(
+      (payoffs, (rows.row_of_rectangle[rectangles], opponent_rows.row_of_rectangle[rectangles])),
+      shape=(of_rows.shape[0], of_opponent_rows.shape[0]),
     )
-    pairs = scipy.sparse.coo_array(own.T @ matrix @ other)
+    pairs = scipy.sparse.coo_array(of_rows.T @ of_rectangles @ of_opponent_rows)
     return pairs.coords[0], pairs.coords[1], pairs.data
 
 
-def _lengths(first: Indices) -> Int64s:
-  """Returns the lengths of consecutive ranges, given their beginnings and the last end."""
-  numbers = first.astype(np.int64)
-  return numbers[1:] - numbers[:-1]
+def _longest(first: Indices) -> int:
+  """Returns the length of the longest of consecutive ranges, given their beginnings and the last end."""
+  return int(np.diff(first).max(initial=0))
 
 
-def _owners(first: Indices) -> Int64s:
-  """Returns the number of the range of each element of consecutive ranges."""
-  return np.repeat(np.arange(len(first) - 1), _lengths(first))
-
-
-def _row_sizes(rows: SharedRows) -> Int64s:
-  """Returns the number of sequences of each row, in one copy."""
-  first_class = rows.first_class.astype(np.int64)
-  # The class one past the last holds roots that are in no row.
-  sizes = np.zeros(len(first_class) - 1 + first_class[-1], np.int64)
-  begin = first_class[:-1] + np.arange(len(first_class) - 1)
-  np.add.at(sizes, begin[_owners(rows.first_used)] + rows.used_class, 1)
-  np.add.at(sizes, begin + rows.root_class, 1)
-  subgame = _owners(rows.first_row)
-  of_entry = np.repeat(subgame, _lengths(rows.first_entry))
-  ends = np.append(0, np.cumsum(sizes[begin[of_entry] + rows.entries]))
-  return np.diff(ends[rows.first_entry])
-
-
-def _sequences(rows: SharedRows, group: int, subgame: int) -> Int64s:
-  """Returns, for each copy in a group, the sequences of the subgame that are in rows, and then the root."""
-  used = int(rows.first_used[subgame + 1]) - int(rows.first_used[subgame])
-  result = []
-  for block in range(*rows.first_block[group : group + 2].tolist()):
-    position = int(rows.first_position[block])
-    positions = rows.positions[position : position + used].astype(np.int64)
-    for copy in range(*rows.first_copy[block : block + 2].tolist()):
-      result.append(np.append(positions + rows.copy[copy], rows.root[copy]))
-  return np.array(result)
+def _row_matrix(rows: SubgameRows, subgame: int) -> Any:
+  """Returns a matrix of a subgame's rows and its paying sequences and root, 1 if the sequence is in the row."""
+  first_row, end_row = rows.first_row_of_subgame[subgame : subgame + 2].tolist()
+  first_entry = rows.first_entry_of_row[first_row : end_row + 1].astype(np.int64)
+  class_of_entry = rows.class_of_entry[first_entry[0] : first_entry[-1]]
+  paying = slice(*rows.first_paying_of_subgame[subgame : subgame + 2])
+  class_of_sequence = np.append(rows.class_of_paying[paying], rows.class_of_root[subgame])
+  num_classes, num_sequences = 1 + int(class_of_sequence.max()), len(class_of_sequence)
+  in_row = scipy.sparse.csr_array(
+    (np.ones(len(class_of_entry)), class_of_entry, first_entry - first_entry[0]),
+    shape=(end_row - first_row, num_classes),
+  )
+  in_class = scipy.sparse.csr_array(
+    (np.ones(num_sequences), (class_of_sequence, np.arange(num_sequences))),
+    shape=(num_classes, num_sequences),
+  )
+  return in_row @ in_class

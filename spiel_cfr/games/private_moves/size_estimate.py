@@ -1,7 +1,8 @@
-"""Estimate of the size of all rows, before core histories are walked and memory is taken.
+"""Estimate of the memory of all rows, before core histories are walked.
 
-A random descent follows one path of cores with the number of sequences at each sight, without lists of them. Weighted
-as in `game_size` (Knuth), the entries that it meets are an unbiased estimate of their number.
+A random descent follows one path of cores, with the number of sequences at each sight instead of lists of sequences.
+Weighted as in `game_size` (Knuth), the number of entries on the path is an unbiased estimate of the number of all
+entries.
 """
 
 import collections
@@ -23,11 +24,11 @@ _BYTES_PER_ENTRY = 4
 
 
 def sample_bytes(split: Split, starts: Int64s) -> list[float]:
-  """Returns unbiased estimates of the memory of all rows, in bytes; their mean is a better one.
+  """Returns unbiased estimates of the memory of all rows, in bytes, one for each random descent.
 
   Args:
     split: cores and sights.
-    starts: int64 (starts, 3). The core and the two sights at which each walk begins.
+    starts: int64 (walks, 3). The core and the two sights at which each walk begins.
   """
   until, samples = time.perf_counter() + _SECONDS, list[float]()
   choice = random.Random(0)
@@ -38,10 +39,10 @@ def sample_bytes(split: Split, starts: Int64s) -> list[float]:
 
 
 def check_size(samples: list[float], max_bytes: int) -> None:
-  """Refuses games whose rows certainly take more memory than allowed, given estimates of it.
+  """Checks estimates of the memory of rows, in bytes.
 
   Raises:
-    GameTooLargeError: they do.
+    GameTooLargeError: rows certainly take more than `max_bytes`.
   """
   if at_least(samples) > max_bytes:
     raise errors.GameTooLargeError(
@@ -64,9 +65,10 @@ def sample_entries(
     events = range(int(cores.first_event[core + 1]) - first_event)
     after = {event: numbers for event in events}
     if mover < 2:
-      own = _moved(split, mover, numbers[mover])
+      moved = _moved(split, mover, numbers[mover])
       after = {
-        event: [own[event], numbers[1]] if mover == 0 else [numbers[0], own[event]] for event in own
+        event: [moved[event], numbers[1]] if mover == 0 else [numbers[0], moved[event]]
+        for event in moved
       }
     going_on, ended = [], False
     for event, lists in after.items():
@@ -91,7 +93,7 @@ def sample_entries(
 
 
 def _moved(split: Split, player: int, numbers: _Numbers) -> dict[int, _Numbers]:
-  """Returns the numbers of sequences after each event of a player's moves; adds failed attempts to `numbers`."""
+  """Returns a player's numbers of sequences after each event that it causes; adds failed attempts to `numbers`."""
   sights = split.sights[player]
   result: dict[int, _Numbers] = collections.defaultdict(collections.Counter)
   queue = collections.deque(numbers.items())
@@ -109,7 +111,7 @@ def _moved(split: Split, player: int, numbers: _Numbers) -> dict[int, _Numbers]:
 
 
 def _viewed(split: Split, player: int, numbers: _Numbers, event: int) -> _Numbers:
-  """Returns the numbers of sequences of a player after an event that it does not cause."""
+  """Returns a player's numbers of sequences after an event that it does not cause."""
   sights = split.sights[player]
   result: _Numbers = collections.Counter()
   for sight, number in numbers.items():

@@ -1,10 +1,10 @@
-"""Checks of worlds on pairs of histories: equal keys must mean equal futures.
+"""Checks that histories with equal keys, those in one world, have equal futures.
 
-`find_worlds` visits one history of each world, so that a key that leaves something out might not be noticed. Here all
-short histories and many random ones are compared, state by state, with the histories that found their worlds. Each
-random history is also walked again along its path of cores with other moves. The two are then crossed: player 0 moves
-as in the first, player 1 as in the second. The crossed history must exist, and each player must have the infostates
-that it had before.
+`find_worlds` visits one history of each world, so it may miss that a key leaves something out. These checks compare all
+short histories and many random ones, state by state, with the histories that found their worlds. Each random history
+is also walked again along its path of cores with other moves. The two histories are then crossed: player 0 moves as in
+the first, player 1 as in the second. The crossed history must exist, and each player must have the same infostates as
+before.
 """
 
 import collections
@@ -46,8 +46,8 @@ class _Position(NamedTuple):
     state: OpenSpiel's state.
     world: int. The world of the state.
     moves: list of int. The legal actions, or the outcomes of chance.
-    edges: int64 (moves,). The edges of the world.
-    memory: Memory. The histories of both players.
+    edges: int64 (moves,). The edge of each move.
+    memory: Memory. Both players' memories of the history.
   """
 
   state: Any
@@ -61,9 +61,9 @@ class _Walk(NamedTuple):
   """A history from the root to its end.
 
   Attributes:
-    moves: dict from player 0, player 1 and chance to its moves, in order.
-    cores: list of int. The cores that the history goes through.
-    memory: Memory. The histories of both players at the end.
+    moves: dict from player 0, player 1 and chance to the list of its moves.
+    cores: list of int. The cores of the history after the first one.
+    memory: Memory. Both players' memories after the last move.
     history: list of int. All moves.
   """
 
@@ -74,7 +74,7 @@ class _Walk(NamedTuple):
 
 
 class _Along:
-  """Chooses random moves along a path of cores."""
+  """Choice of random moves along a path of cores."""
 
   def __init__(self, worlds: Worlds, cores: list[int], choice: random.Random) -> None:
     self._worlds, self._cores, self._choice = worlds, collections.deque(cores), choice
@@ -82,19 +82,19 @@ class _Along:
   def __call__(self, here: _Position) -> int | None:
     """Returns a move that leads to the next core or does not change the core; None in a dead end."""
     after = self._worlds.core_after(here.edges)
-    fits, still = after == self._cores[0], after == self._worlds.core[here.world]
-    if not fits.any() or self._choice.random() < 0.5:
-      fits |= still
-    if not fits.any():
+    is_possible, stays = after == self._cores[0], after == self._worlds.core[here.world]
+    if not is_possible.any() or self._choice.random() < 0.5:
+      is_possible |= stays
+    if not is_possible.any():
       return None
-    place = self._choice.choice(np.flatnonzero(fits).tolist())
-    if not still[place]:
+    place = self._choice.choice(np.flatnonzero(is_possible).tolist())
+    if not stays[place]:
       self._cores.popleft()
     return here.moves[place]
 
 
 class _Checks:
-  """Walks that are compared with worlds."""
+  """Comparisons of histories with the worlds that were found."""
 
   def __init__(self, view: GameView, worlds: Worlds) -> None:
     self._view, self._worlds = view, worlds
@@ -157,10 +157,10 @@ class _Checks:
     if worlds.mover[worlds.core[world]] == CHANCE:
       outcomes = self._view.chance_outcomes(state)
       moves = [action for action, _ in outcomes]
-      is_same = [chance for _, chance in outcomes] == worlds.probability[edges].tolist()
+      agrees = [chance for _, chance in outcomes] == worlds.probability[edges].tolist()
     else:
-      moves, is_same = self._view.legal_actions(state), True
-    if not is_same or tuple(moves) != expected:
+      moves, agrees = self._view.legal_actions(state), True
+    if not agrees or tuple(moves) != expected:
       self._refuse(state, worlds.history(world), f"are followed by {moves} and {list(expected)}")
     return _Position(state, world, moves, edges, self._infostates.arrive(state, memory))
 

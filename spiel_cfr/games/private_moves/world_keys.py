@@ -1,8 +1,8 @@
-"""Keys of worlds: functions of OpenSpiel's states by which histories with the same future are recognized.
+"""Keys of worlds: functions of OpenSpiel's states that are equal for histories with the same future.
 
-A *world* is a core and what each player has seen of it. The *core* is the truth: the board and the player to move.
-Several keys are tried in turn, because some games leave the number of moves out of their strings, and others have no
-observation strings.
+A *world* is a core and what each player has seen. The *core* is the true state, such as the board, and the player to
+move. Several keys are tried in turn, because the strings of some games lack the number of moves, and other games have
+no observation strings.
 """
 
 import dataclasses
@@ -20,10 +20,10 @@ class WorldKeys:
   """The two functions that identify a world.
 
   Attributes:
-    core: takes a state; returns a hashable core without the player to move, which is added to it.
-    seen: takes a state and a player; returns a hashable value, what the player has seen. At the player's own decisions
-      it must determine the legal actions. With the player's earlier decisions and actions, it must determine the
-      infoset.
+    core: function of a state. It returns a hashable core, without the player to move, which the library adds.
+    seen: function of a state and a player. It returns what the player has seen, a hashable value. At the player's
+      decisions, this must determine the legal actions. Together with the player's earlier decisions and actions, it
+      must determine the infoset.
     name: str. The keys in words, for error messages.
   """
 
@@ -36,7 +36,7 @@ class WorldKeys:
 
 
 def checked(keys: WorldKeys) -> WorldKeys:
-  """Returns keys that raise an UnsupportedGameError with the history where given ones raise, or are not hashable."""
+  """Returns keys that raise UnsupportedGameError with the history if the given ones raise, or are not hashable."""
   return WorldKeys(guarded(keys.core, _hashable), guarded(keys.seen, _hashable), keys.name)
 
 
@@ -82,7 +82,7 @@ _BY_INFORMATION = (WorldKeys(_board, _information, "str(state), and information 
 
 def candidates(game: Any) -> tuple[WorldKeys, ...]:
   """Returns the keys that are tried on an OpenSpiel game, in order. A game must have the strings that its keys use."""
-  kind = game.get_type()
-  return _BY_OBSERVATIONS * bool(kind.provides_observation_string) + _BY_INFORMATION * bool(
-    kind.provides_information_state_string
+  game_type = game.get_type()
+  return _BY_OBSERVATIONS * bool(game_type.provides_observation_string) + _BY_INFORMATION * bool(
+    game_type.provides_information_state_string
   )

@@ -1,7 +1,7 @@
-"""The graph of worlds of a game: a few hundred thousand, where there are ten billion histories.
+"""Graph of the worlds of a game: a few hundred thousand worlds for ten billion histories.
 
-Histories with the same world have the same future. `find_worlds` visits one history of each world. `world_checks` tests
-that the others are alike, and raises `PrivateMovesError` with two histories if a key breaks its promise.
+Histories in the same world have the same future, so `find_worlds` visits one history of each world. `world_checks`
+compares it with others, and raises `PrivateMovesError` with two histories if the keys of worlds are wrong.
 """
 
 import collections
@@ -33,14 +33,14 @@ _MOVERS = {
   int(pyspiel.PlayerId.TERMINAL): TERMINAL,
 }
 _CHECK_EVERY = 1 << 12
-# With more worlds than this, their number is estimated from this many states of random histories. A game is refused if
-# it has over `_CERTAINLY` times as many worlds as allowed by the estimate.
+# After `_ESTIMATE_FROM` worlds, their number is estimated from `_SAMPLED_STATES` states on random histories. A game is
+# refused if the estimate is over `_CERTAINLY` times the allowed number.
 _ESTIMATE_FROM, _SAMPLED_STATES, _CERTAINLY = 100_000, 20_000, 2
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Worlds:
-  """The graph of worlds. An edge is a move of a world; edges of a world are consecutive, in the order of its actions.
+  """Graph of worlds. An edge is a move at a world; the edges of a world are consecutive, in the order of its actions.
 
   Attributes:
     keys: WorldKeys. The keys.
@@ -51,13 +51,13 @@ class Worlds:
     seen_number: int64 (2, worlds). The number of what each player has seen, in `seen`.
     legal: int64 (worlds,). The list of actions of each world, in `action_lists`.
     action_lists: list of tuples. Lists of actions, those of chance among them.
-    mover: int64 (cores,). A player, `CHANCE` or `TERMINAL`.
+    mover: int64 (cores,). The player to move, `CHANCE` or `TERMINAL`.
     returns: float64 (cores, 2). The returns of both players at terminal cores; 0 elsewhere.
     first_edge: int64 (worlds,). The first edge of each world.
     source: int64 (edges,). The world before the move.
-    action: int64 (edges,). The action.
-    place: int64 (edges,). The place of the action in the list of actions.
-    target: int64 (edges,). The world after the move; -1 - core if it is terminal.
+    action: int64 (edges,). The action of the move.
+    place: int64 (edges,). The place of the action in the world's list of actions.
+    target: int64 (edges,). The world after the move; -1 - core if the move ends the game.
     probability: float64 (edges,). The probability of a chance outcome; 1 elsewhere.
     found_by: int64 (worlds,). The edge by which the world was found; -1 at the root, which is world 0.
   """
@@ -102,8 +102,10 @@ class Worlds:
 def world_of(worlds: Worlds, state: Any) -> int | None:
   """Returns the world of a non-terminal state; None if it was not found."""
   core = worlds.cores.get((worlds.keys.core(state), state.current_player()), -1)
-  sights = [own.get(worlds.keys.seen(state, player), -1) for player, own in enumerate(worlds.seen)]
-  return worlds.numbers.get((core, sights[0], sights[1]))
+  first, second = (
+    numbers.get(worlds.keys.seen(state, player), -1) for player, numbers in enumerate(worlds.seen)
+  )
+  return worlds.numbers.get((core, first, second))
 
 
 def find_worlds(
@@ -153,20 +155,20 @@ def find_worlds(
 
 
 def sample_worlds(view: GameView, keys: WorldKeys, count: int) -> collections.Counter[Any]:
-  """Returns how often the worlds of a number of states are met on random histories."""
+  """Returns the number of visits of each world on random histories with `count` states in all."""
   choice, state = random.Random(0), view.new_initial_state()
-  met: collections.Counter[Any] = collections.Counter()
+  visits: collections.Counter[Any] = collections.Counter()
   for _ in range(count):
     if state.is_terminal():
       state = view.new_initial_state()
     seen = (keys.seen(state, player) for player in (0, 1))
-    met[keys.core(state), state.current_player(), *seen] += 1
+    visits[keys.core(state), state.current_player(), *seen] += 1
     if state.is_chance_node():
       moves = [action for action, _ in view.chance_outcomes(state)]
     else:
       moves = view.legal_actions(state)
     state.apply_action(choice.choice(moves))
-  return met
+  return visits
 
 
 def _too_many(keys: WorldKeys, max_worlds: int, number: str = "") -> errors.GameTooLargeError:
@@ -186,13 +188,13 @@ class _Search:
     self._cores: dict[Hashable, int] = {}
     self._seen: tuple[dict[Hashable, int], dict[Hashable, int]] = ({}, {})
     self._action_lists: dict[tuple[int, ...], int] = {}
-    # One element for each core.
+    # An element for each core.
     self._mover, self._returns = list[int](), list[tuple[float, float]]()
-    # One element for each world.
+    # An element for each world.
     self._legal, self._found_by = list[int](), list[int]()
-    # One element for each edge.
+    # An element for each edge.
     self._target, self._probability = list[int](), list[float]()
-    # From terminal cores to the edges by which they were found.
+    # The edge by which each terminal core was found.
     self._ends: dict[int, int] = {}
     self.queue: collections.deque[Any] = collections.deque()
     self._visit(view.new_initial_state())
@@ -242,11 +244,11 @@ class _Search:
           f"{(first, second)}. Cores are identified by {self._keys}."
         )
       return -1 - core
-    first, second = (
-      own.setdefault(self._keys.seen(state, player), len(own))
-      for player, own in enumerate(self._seen)
+    first_seen, second_seen = (
+      numbers.setdefault(self._keys.seen(state, player), len(numbers))
+      for player, numbers in enumerate(self._seen)
     )
-    world = self.numbers.setdefault((core, first, second), len(self.numbers))
+    world = self.numbers.setdefault((core, first_seen, second_seen), len(self.numbers))
     if world == len(self._found_by):
       # No edge leads to the root.
       self._found_by.append(edge if world else -1)
@@ -282,15 +284,15 @@ class _Search:
 
 
 def _check_that_games_end(worlds: Worlds) -> None:
-  """Raises PrivateMovesError if the graph has a cycle, since a world that repeats can repeat for ever."""
+  """Raises PrivateMovesError if the graph has a cycle, since a game that returns to a world can go on for ever."""
   inner = worlds.target >= 0
   source, target = worlds.source[inner], worlds.target[inner]
   count = len(worlds.core)
   graph = scipy.sparse.csr_array((np.ones(len(source), np.int8), (source, target)), (count, count))
   number, component = scipy.sparse.csgraph.connected_components(graph, connection="strong")
-  again = np.flatnonzero(inner)[component[source] == component[target]]
+  in_cycle = np.flatnonzero(inner)[component[source] == component[target]]
   if number < count or (source == target).any():
-    history = worlds.history_after(int(again[0]))
+    history = worlds.history_after(int(in_cycle[0]))
     raise errors.PrivateMovesError(
       f"The world after the history {history} can repeat, so that the game need not end. Worlds are identified by "
       f"{worlds.keys}: let the core contain what makes the game end, such as the number of moves."

@@ -1,0 +1,187 @@
+"""Rows of shared subgames: one player's rows of each subgame, and its sequences at the cut in each group.
+
+`subgames` explains the terms with an example, `rectangles` explains rows and classes. A sequence below the root of a
+subgame is *paying* if it is in a row.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Int64s, Integers, Uint32s, unlocked, unpickled
+from spiel_cfr._numba.records import Indices
+from spiel_cfr.games.private_moves.core_histories import CoreHistories
+from spiel_cfr.games.private_moves.cut_groups import Groups
+from spiel_cfr.games.private_moves.subtrees import PlayerSubtrees, SubgameInfosets
+
+
+class SubgameRows(NamedTuple):
+  """One player's rows of all subgames. Classes and the rows of rectangles are numbered from 0 in each subgame.
+
+  Attributes:
+    first_class_of_subgame: uint32 (subgames + 1,). The number of classes of all earlier subgames.
+    class_of_root: uint32 (subgames,). The class of the root of each subgame; one past the last class of the subgame if
+      the root is in no row.
+    first_paying_of_subgame: uint32 (subgames + 1,). The first paying sequence of each subgame.
+    class_of_paying: uint32 (paying sequences,). The class of each paying sequence.
+    first_row_of_subgame: uint32 (subgames + 1,). The first row of each subgame.
+    first_entry_of_row: uint32 (rows + 1,). The first entry of each row.
+    class_of_entry: uint32 (entries,). The classes of each row, row by row.
+    row_of_rectangle: uint32 (rectangles,). The row of each rectangle.
+  """
+
+  first_class_of_subgame: Indices
+  class_of_root: Indices
+  first_paying_of_subgame: Indices
+  class_of_paying: Indices
+  first_row_of_subgame: Indices
+  first_entry_of_row: Indices
+  class_of_entry: Indices
+  row_of_rectangle: Indices
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    return unpickled, (SubgameRows, *self)
+
+
+class GroupMembers(NamedTuple):
+  """One player's sequences at the cut, group by group, and the sequences of the layout below them.
+
+  Attributes:
+    first_bundle_of_group: uint32 (groups + 1,). The first bundle of each group.
+    first_position_of_bundle: uint32 (bundles,). The first element of `positions` for each bundle.
+    first_member_of_bundle: uint32 (bundles + 1,). The first member of each bundle.
+    copy_of_member: uint32 (members,). The copy of each member. Added to a position, it gives the member's sequence.
+    root_of_member: uint32 (members,). The member itself: a sequence at the cut.
+    positions: uint32 (positions,). The sequence of copy 0 for each paying sequence of a subgame, in its order.
+  """
+
+  first_bundle_of_group: Indices
+  first_position_of_bundle: Indices
+  first_member_of_bundle: Indices
+  copy_of_member: Indices
+  root_of_member: Indices
+  positions: Indices
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    return unpickled, (GroupMembers, *self)
+
+
+class SharedRows(NamedTuple):
+  """One player's rows of all subgames, its sequences in all groups, and its sequences at leaves of the trunk.
+
+  Attributes:
+    in_subgames: SubgameRows. The rows of subgames.
+    sequence_of_leaf: uint32 (leaves,). The player's sequence at each history that ends before the cut.
+    in_groups: GroupMembers. The members of groups.
+  """
+
+  in_subgames: SubgameRows
+  sequence_of_leaf: Indices
+  in_groups: GroupMembers
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    return _unpickled_rows, tuple(self)
+
+  def arrays(self) -> tuple[Uint32s, ...]:
+    """Returns all arrays."""
+    return *self.in_subgames, self.sequence_of_leaf, *self.in_groups
+
+  def row_sizes(self) -> Int64s:
+    """Returns the number of sequences of each row, in one copy."""
+    rows = self.in_subgames
+    first_class = rows.first_class_of_subgame.astype(np.int64)
+    num_subgames = len(first_class) - 1
+    # The class one past the last of a subgame holds a root that is in no row.
+    sizes = np.zeros(num_subgames + first_class[-1], np.int64)
+    begin = first_class[:-1] + np.arange(num_subgames)
+    np.add.at(sizes, begin[owners(rows.first_paying_of_subgame)] + rows.class_of_paying, 1)
+    np.add.at(sizes, begin + rows.class_of_root, 1)
+    subgame_of_row = owners(rows.first_row_of_subgame)
+    subgame_of_entry = np.repeat(subgame_of_row, lengths(rows.first_entry_of_row))
+    sums = np.append(0, np.cumsum(sizes[begin[subgame_of_entry] + rows.class_of_entry]))
+    return np.diff(sums[rows.first_entry_of_row])
+
+  def group_sequences(self, group: int, subgame: int) -> Int64s:
+    """Returns the paying sequences of a group and then the root, for each member; shape (members, sequences)."""
+    members, first_paying = self.in_groups, self.in_subgames.first_paying_of_subgame
+    num_paying = int(first_paying[subgame + 1]) - int(first_paying[subgame])
+    result = []
+    for bundle in range(*members.first_bundle_of_group[group : group + 2].tolist()):
+      first = int(members.first_position_of_bundle[bundle])
+      positions = members.positions[first : first + num_paying].astype(np.int64)
+      for member in range(*members.first_member_of_bundle[bundle : bundle + 2].tolist()):
+        sequences = positions + members.copy_of_member[member]
+        result.append(np.append(sequences, members.root_of_member[member]))
+    return np.array(result)
+
+
+def _unpickled_rows(
+  in_subgames: SubgameRows, sequence_of_leaf: Uint32s, in_groups: GroupMembers
+) -> SharedRows:
+  return SharedRows(in_subgames, unlocked(sequence_of_leaf), in_groups)
+
+
+def lengths(first: Indices) -> Int64s:
+  """Returns the lengths of consecutive ranges, given their beginnings and the last end."""
+  numbers = first.astype(np.int64)
+  return numbers[1:] - numbers[:-1]
+
+
+def owners(first: Indices) -> Int64s:
+  """Returns the number of the range of each element of consecutive ranges."""
+  return np.repeat(np.arange(len(first) - 1), lengths(first))
+
+
+def subgame_rows(infosets: SubgameInfosets, walked: CoreHistories, player: int) -> SubgameRows:
+  """Returns a player's rows of all subgames, numbered from 0 in each subgame."""
+  rows, starts, count = walked.players[player], walked.starts, infosets.num_subgames
+  first_row, root = starts.row[player], infosets.root_of_subgame
+  first_entry = np.append(0, rows.row_end)
+  # The walk numbers classes from 1 on, subgame by subgame.
+  largest_class = np.append(0, np.maximum.accumulate(rows.entries))
+  first_class = largest_class[first_entry[first_row]].astype(np.int64)
+  class_of_root = rows.classes[root[:-1]]
+  paying = infosets.paying_sequences()
+  first_paying = np.searchsorted(paying, root)
+  subgame_of_paying, subgame_of_entry, subgame_of_rectangle = (
+    np.repeat(np.arange(count), np.diff(first))
+    for first in (first_paying, first_entry[first_row], starts.rectangle)
+  )
+  return SubgameRows(
+    first_class_of_subgame=_indices(first_class),
+    class_of_root=_indices(
+      np.where(class_of_root > 0, class_of_root - 1 - first_class[:-1], np.diff(first_class))
+    ),
+    first_paying_of_subgame=_indices(first_paying),
+    class_of_paying=_indices(rows.classes[paying] - 1 - first_class[subgame_of_paying]),
+    first_row_of_subgame=_indices(first_row),
+    first_entry_of_row=_indices(first_entry),
+    class_of_entry=_indices(rows.entries - 1 - first_class[subgame_of_entry]),
+    row_of_rectangle=_indices(walked.rows[player] - first_row[subgame_of_rectangle]),
+  )
+
+
+def group_members(
+  subtrees: PlayerSubtrees, groups: Groups, player: int, placed: Uint32s
+) -> GroupMembers:
+  """Returns a player's members of groups; `placed` has the layout's number of each sequence of the whole game."""
+  images, (group, history) = subtrees.paying_images(), groups.members[player]
+  place, embedding = subtrees.place_of_history[history], subtrees.embedding_of_history[history]
+  order = np.lexsort((subtrees.copy_at_cut[place], embedding, group))
+  group, place, embedding = group[order], place[order], embedding[order]
+  # Members of one subgame have the same subtree if they have the same embedding.
+  is_new = (np.diff(group) != 0) | (np.diff(embedding) != 0)
+  first_member = np.append(0, 1 + np.flatnonzero(is_new))
+  num_groups = len(groups.subgame)
+  return GroupMembers(
+    first_bundle_of_group=_indices(np.searchsorted(group[first_member], np.arange(num_groups + 1))),
+    first_position_of_bundle=_indices(images.first[embedding[first_member]]),
+    first_member_of_bundle=_indices(np.append(first_member, len(group))),
+    copy_of_member=_indices(subtrees.copy_at_cut[place]),
+    root_of_member=placed[subtrees.sequence_at_cut[place]],
+    positions=placed[images.copy_0],
+  )
+
+
+def _indices(numbers: Integers) -> Uint32s:
+  return numbers.astype(np.uint32)
