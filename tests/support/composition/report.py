@@ -10,8 +10,10 @@ from spiel_cfr import catalogue
 
 _HEAD = """# What works with what
 
-This table has every solver of `spiel_cfr.catalogue`, on every form of game, with every operation: {num_cells:,} cells.
-Each cell works and agrees with the game whose histories are all listed, or raises a named error that says what to do.
+Look here before you combine a solver with a form of game and an operation, such as pruning with three players. The
+table has {num_cells:,} combinations ("cells"): every solver of `spiel_cfr.catalogue`, on every form of game, with every
+operation. A cell works and agrees with the same game in listed form, or it raises a named error that says what to do:
+see [the refusals](#refusals).
 
 `make composition` runs all cells and writes this page. `make test-all` runs {num_tested:,} of them: every form with
 every solver, every form with every operation, every solver with every operation, and each cell that is refused because
@@ -58,7 +60,8 @@ def _operations(found: Mapping[Cell, str]) -> list[str]:
   return [
     "## Operations",
     "",
-    "The number of solvers with which an operation works, of those that have it.",
+    "The number of solvers with which an operation works."
+    " Where some refuse it, the number of solvers that have the operation follows.",
     "",
     *_table(["operation", *map(str, FORMS)], rows),
   ]
