@@ -3,9 +3,9 @@ r"""Draws exploitability against the number of buckets, for abstractions of Ledu
     python examples/abstraction.py --picture=results/abstraction.png
     python examples/abstraction.py --endgame=subgame3.txt
 
-prints a table for each game: the number of buckets, and the exploitability in the full game of the solver's policy. It
-abstracts both players, or one at a time (`least_exploitable`). The endgame is a file in the LibratusEndgames format,
-and begins at the river or the turn. By default there is a random one of each.
+prints a table for each game: the number of buckets, and the exploitability of the solver's policy in the full game.
+Both players are abstracted, or one player at a time (`least_exploitable`). `--endgame` is a file in the
+LibratusEndgames format, and begins at the river or the turn. By default there are a random river and a random turn.
 """
 
 from results import draws, median_seconds, pyplot, river_endgame, save, start, turn_endgame
@@ -22,7 +22,9 @@ import spiel_cfr
 from spiel_cfr.poker import bet_filters
 
 _ITERATIONS = flags.DEFINE_integer("iterations", 1000, "iterations of each solver", lower_bound=1)
-_SIZES = flags.DEFINE_list("sizes", ["1", "2", "3", "4", "6"], "most buckets at a public state")
+_SIZES = flags.DEFINE_list(
+  "sizes", ["1", "2", "3", "4", "6"], "largest number of buckets at a public state"
+)
 _HANDS = flags.DEFINE_list(
   "hands", ["1", "2", "5", "10", "20", "50", "100", "200"], "buckets of hands on the river"
 )

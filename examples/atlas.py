@@ -1,4 +1,4 @@
-"""Recomputes the atlas: prints changes, and writes the file of the package and docs/atlas.md.
+"""Computes the atlas of solved games again, prints the changes, and writes the package's file and docs/atlas.md.
 
 An interrupted run continues with the games that it has not computed. Its results are in the file `--done`; delete that
 file after a change of the code.

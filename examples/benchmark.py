@@ -1,19 +1,19 @@
-r"""Measures speed as ratios of times in the same run: medians over interleaved rounds.
+r"""Measures the speed of the library and of OpenSpiel, as ratios of times in one run: medians over interleaved rounds.
 
     python examples/benchmark.py
     python examples/benchmark.py --only=iterations --games=leduc
 
 The parts:
 
-- `iterations`: an iteration of CFR+, all players, against OpenSpiel in C++ and Python, our leaf rows and the streaming
-  floor;
-- `solvers`: an iteration of our solvers against CFR+;
+- `iterations`: an iteration of CFR+, all players, against OpenSpiel in C++ and Python, the library's leaf rows and the
+  streaming floor;
+- `solvers`: an iteration of the library's solvers against CFR+;
 - `sampling`: Monte Carlo CFR against OpenSpiel's;
 - `states`: Monte Carlo CFR on games too large to compile, from the first iteration on, against OpenSpiel's;
 - `evaluation`: NashConv against OpenSpiel's;
-- `compiling`: the walk against a bare walk;
+- `compiling`: compiling against a walk through OpenSpiel's states that does nothing else;
 - `endgames`: hold'em in vector form against dense matrix products and OpenSpiel's list of deals;
-- `start`: first and second start of Python with one iteration of Leduc;
+- `start`: the first and the second start of Python, with one iteration on Leduc;
 - `shards`, only if named: a turn endgame on threads and on processes;
 - `scaling`, only if named: the growth of costs with the size of games, with a picture.
 
@@ -97,7 +97,7 @@ def repeat(function: Callable[..., object], *arguments: Any) -> Step:
 
 
 def show(title: str, found: dict[str, float], base: str) -> None:
-  """Prints times, and their ratios to that of `base`."""
+  """Prints times, and their ratios to the time of `base`."""
   print(f"\n{title}")
   for name, seconds in found.items():
     print(f"  {name:34} {seconds * 1e6:z14,.2f} us {seconds / found[base]:z12,.2f}", flush=True)
@@ -121,7 +121,7 @@ def read(array: npt.NDArray[np.float64], times: int) -> float:
 
 
 def read_seconds(num_bytes: int) -> float:
-  """Returns the seconds in which this machine reads an array of this size, which it has just read before."""
+  """Returns the seconds in which this machine reads an array of this size for the second time."""
   array = np.ones(num_bytes // 8)
   return medians({"read": lambda times: read(array, times)})["read"]
 
@@ -260,7 +260,7 @@ def evaluation() -> None:
 
 
 def bare_walk(game: pyspiel.Game) -> None:
-  """Visits all states depth first, and calls the methods that compiling needs."""
+  """Visits all states depth first, and only calls the methods that compiling needs."""
   stack = [game.new_initial_state()]
   while stack:
     state = stack.pop()
@@ -292,7 +292,7 @@ _TURN = flags.DEFINE_string("turn", None, "file of a turn endgame in the Libratu
 
 
 def endgame(path: str | None, board: str, num_hands: int = 1326) -> pyspiel.Game:
-  """Loads an endgame, or makes one with random reaches of `num_hands` hands, less those that the board blocks."""
+  """Loads an endgame, or makes one with random reaches of `num_hands` hands, minus the hands that the board blocks."""
   if path is not None:
     return spiel_cfr.load_endgame(path).load()
   rng = np.random.default_rng(0)
@@ -452,16 +452,23 @@ def shards() -> None:
 _HANDS = flags.DEFINE_integer(
   "hands", 400, "hands of each player in the endgame of `shards`", 10, 1326
 )
-_MOST_LEAVES = flags.DEFINE_float("most_leaves", 1e5, "most leaves of the games of `scaling`", 1)
+_MOST_LEAVES = flags.DEFINE_float(
+  "most_leaves", 1e5, "largest number of leaves of the games of `scaling`", 1
+)
 _MOST_LEAVES_OF_OPEN_SPIEL = flags.DEFINE_float(
-  "most_leaves_of_open_spiel", 2e6, "most leaves of the games that OpenSpiel's C++ also solves", 1
+  "most_leaves_of_open_spiel",
+  2e6,
+  "largest number of leaves of the games that OpenSpiel's C++ also solves",
+  1,
 )
 _SECONDS_EACH = flags.DEFINE_float(
-  "seconds_each", 60, "most seconds to each exploitability of a game of `scaling`", 0.001
+  "seconds_each", 60, "time limit to each exploitability of a game of `scaling`, in seconds", 0.001
 )
-_MOST_MINUTES = flags.DEFINE_float("most_minutes", 10, "most minutes of a game of `scaling`", 0.001)
+_MOST_MINUTES = flags.DEFINE_float(
+  "most_minutes", 10, "time limit of a game of `scaling`, in minutes", 0.001
+)
 _MOST_GIGABYTES = flags.DEFINE_float(
-  "most_gigabytes", 4, "most memory for compiling a game of `scaling`, in GB", 0.001
+  "most_gigabytes", 4, "memory limit for compiling a game of `scaling`, in GB", 0.001
 )
 _PICTURE = flags.DEFINE_string("picture", "results/scaling.png", "file of the picture of `scaling`")
 _KEEP = flags.DEFINE_bool(

@@ -2,11 +2,11 @@ r"""Optimizes bet sizes in Kuhn and Leduc poker while CFR+ solves the games.
 
     python examples/bet_sizes.py --picture=results/bet_sizes.png
 
-After Brown and Sandholm, "Regret Transfer and Parameter Optimization" (2014). Every few iterations, player 0's sizes
-take a step along the approximate gradient of the value under the averages so far. CFR+ continues in the game with the
-new sizes, and keeps regrets and averages. A step is length * gradient / sqrt(sum of squared norms of the gradients so
-far). Player 1's sizes are fixed. `optimize_parameters`, which solves each game before a step, gets the same number of
-iterations. The table has the values of the resulting sizes, by CFR+ from scratch.
+The method is that of Brown and Sandholm, "Regret Transfer and Parameter Optimization" (2014). Every few iterations, the
+bet sizes of player 0 take a step along the approximate gradient of the value under the averages so far. CFR+ continues
+in the game with the new sizes, and keeps regrets and averages. A step is length * gradient / sqrt(sum of squared norms
+of the gradients so far). The sizes of player 1 are fixed. `optimize_parameters`, which solves each game before a step,
+has the same number of iterations. The table has the values of the resulting sizes, computed by CFR+ from scratch.
 """
 
 from results import draws, pyplot, save, start
@@ -97,7 +97,7 @@ def row(name: str, rule: str, iterations: int, bets: LinearGame, sizes: Any) -> 
 
 @draws
 def draw(paths: dict[str, Path]) -> None:
-  """Draws sizes and values against iterations, one column a game."""
+  """Draws sizes and values against iterations, one column for each game."""
   figure, grid = pyplot().subplots(
     2, len(paths), figsize=(5 * len(paths), 6), sharex=True, squeeze=False, layout="constrained"
   )

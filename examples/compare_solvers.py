@@ -2,9 +2,9 @@ r"""Compares solvers of this library and OpenSpiel on one game; OpenSpiel evalua
 
     python examples/compare_solvers.py --game=leduc_poker --solvers=cfr,cfr+,dcfr,open_spiel_cfr+ --iterations=1000
 
-prints and draws the exploitability of the average policy after 1, 2, 4, ... iterations (NashConv if the game is not
-two-player constant-sum), and that of the last iterate. At the end, OpenSpiel's functions evaluate every final average
-policy.
+prints and draws the exploitability of the average policy after 1, 2, 4, ... iterations, and of the last iterate. (In
+games other than two-player constant-sum games it is NashConv.) At the end, OpenSpiel's functions evaluate every final
+average policy.
 """
 
 from results import draws, file_name, pyplot, save, start
@@ -100,7 +100,7 @@ def picture_of(game: str) -> pathlib.Path:
 
 
 def judge(game: CompiledGame, solvers: dict[str, spiel_cfr.Solver]) -> None:
-  """Prints OpenSpiel's NashConv, its difference from ours, and differences of equal solvers' policies."""
+  """Prints OpenSpiel's NashConv, its difference from the library's, and differences of equal solvers' policies."""
   print("\nOpenSpiel's NashConv of the final average policies, and the difference from ours")
   for name, solver in solvers.items():
     by_open_spiel = open_spiel_exploitability.nash_conv(

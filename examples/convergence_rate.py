@@ -2,9 +2,9 @@ r"""Draws NashConv against the horizon T: T^(-3/4) for stable-predictive CFR, T^
 
     python examples/convergence_rate.py --output=rate.png
 
-For every horizon T = 2^6 ... 2^14 it runs T iterations of stable-predictive CFR, with the theory's steps for T, and of
-CFR, both with simultaneous updates. The theory bounds NashConv times T^(3/4). For CFR, NashConv times T^(1/2) stays
-constant. The matrix games have mixed equilibria away from the uniform strategy.
+For each horizon T = 2^6 ... 2^14, the program runs T iterations of stable-predictive CFR, with the steps of the theory
+for T, and T iterations of CFR, both with simultaneous updates. The theory bounds NashConv times T^(3/4). For CFR,
+NashConv times T^(1/2) stays constant. The matrix games have mixed equilibria away from the uniform strategy.
 """
 
 from results import draws, pyplot, save, start, writable
@@ -68,7 +68,7 @@ def main() -> None:
 
 @draws
 def draw(curves: Curves, horizons: list[int], path: pathlib.Path) -> None:
-  """Draws one panel a solver, and one line a game."""
+  """Draws one panel for each solver, and one line for each game."""
   size = 3.6 * len(curves), 4
   figure, grid = pyplot().subplots(1, len(curves), figsize=size, layout="constrained")
   for axes, ((title, rate), lines) in zip(grid, curves.items(), strict=True):

@@ -1,10 +1,11 @@
-r"""Draws the value of a mediator in the sheriff's game: optimal equilibria of each concept, and play without one.
+r"""Draws the value of a mediator in the sheriff's game: the best correlated equilibrium of each kind, and no mediator.
 
     python examples/correlated.py --picture=results/correlated.png
 
 A smuggler fills a cargo and offers bribes; a sheriff inspects it or not (Farina, Ling, Fang and Sandholm, "Correlation
 in Extensive-Form Games: Saddle-Point Formulation and Benchmarks", 2019). Play without a mediator is the average of
-CFR+, with NashConv as its gap. Here CFR+ finds a Nash equilibrium; no theorem says so, and it need not be the best.
+CFR+, with NashConv as its gap. In this game CFR+ finds a Nash equilibrium, although no theorem promises it. It need not
+be the best Nash equilibrium.
 """
 
 from results import draws, pyplot, save, start
@@ -15,7 +16,7 @@ from absl import flags
 import spiel_cfr
 from spiel_cfr import correlated
 
-_ITEMS = flags.DEFINE_integer("items", 10, "most items in the cargo", lower_bound=1)
+_ITEMS = flags.DEFINE_integer("items", 10, "largest number of items in the cargo", lower_bound=1)
 _BRIBE = flags.DEFINE_integer("bribe", 2, "the largest bribe", lower_bound=1)
 _ROUNDS = flags.DEFINE_integer("rounds", 2, "rounds of bargaining", lower_bound=1)
 _ITERATIONS = flags.DEFINE_integer("iterations", 20_000, "iterations of CFR+", lower_bound=1)
@@ -44,7 +45,7 @@ def main() -> None:
 
 @draws
 def draw(values: dict[str, np.ndarray]) -> None:
-  """Draws one bar a concept: the expected payoffs of both players."""
+  """Draws one bar for each kind of equilibrium: the expected payoffs of both players."""
   figure, axes = pyplot().subplots(figsize=(6, 3.6), layout="constrained")
   below = np.zeros(len(values))
   for player, (name, color) in enumerate((("smuggler", "tab:blue"), ("sheriff", "0.6"))):

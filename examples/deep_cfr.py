@@ -3,9 +3,9 @@
   python examples/deep_cfr.py --game=leduc_poker --iterations=100 --num_traversals=1500
   python examples/deep_cfr.py --game=phantom_ttt --engine=states --iterations=10 --num_traversals=200
 
-The second command is for games that can't be compiled: it plays against a uniform opponent. With --open_spiel, the
-first one also runs OpenSpiel's Deep CFR, with the same iterations, traversals and network sizes. That takes a tenth of
-a second a traversal, so begin with few.
+The second command is for games that can't be compiled: it plays the policy against a uniform opponent. With
+--open_spiel, the first command also runs OpenSpiel's Deep CFR, with the same iterations, traversals and network sizes.
+A traversal of OpenSpiel's takes a tenth of a second, so begin with few traversals.
 """
 
 from results import draws, pyplot, save, start
@@ -24,7 +24,9 @@ from spiel_cfr.deep_cfr.network import LeastSquares
 from spiel_cfr.referee import play_match
 
 _GAME = flags.DEFINE_string("game", "leduc_poker", "OpenSpiel game string")
-_SOLVERS = flags.DEFINE_list("solvers", ["deep", "dcfr+", "pdcfr+"], "deep, dcfr+, pdcfr+")
+_SOLVERS = flags.DEFINE_list(
+  "solvers", ["deep", "dcfr+", "pdcfr+"], "solvers to run, from: deep, dcfr+, pdcfr+"
+)
 _ITERATIONS = flags.DEFINE_integer("iterations", 100, "iterations of each solver", lower_bound=1)
 _NUM_TRAVERSALS = flags.DEFINE_integer(
   "num_traversals", 1500, "traversals for each player in an iteration"
@@ -39,7 +41,12 @@ _TABLES = flags.DEFINE_bool("tables", True, "also run the solvers with tables in
 _OPEN_SPIEL = flags.DEFINE_bool(
   "open_spiel", False, "also run OpenSpiel's Deep CFR, which needs flax and chex"
 )
-_ENGINE = flags.DEFINE_enum("engine", "compiled", ["compiled", "states"], "see docs/deep.md")
+_ENGINE = flags.DEFINE_enum(
+  "engine",
+  "compiled",
+  ["compiled", "states"],
+  "compiled arrays, or OpenSpiel's states for large games (docs/deep.md)",
+)
 _EPISODES = flags.DEFINE_integer(
   "episodes", 1000, "games of each evaluation on states", lower_bound=2
 )
@@ -114,7 +121,7 @@ def run_open_spiel(game: spiel_cfr.CompiledGame) -> tuple[int, float, float, flo
   fitting = 0.0
 
   class Timed(deep_cfr.DeepCFRSolver):  # type: ignore[misc]
-    """Deep CFR that sums up the seconds of fits."""
+    """Deep CFR that adds up the seconds of its fits."""
 
     def _learn_advantage_network(self, player: int) -> Any:
       nonlocal fitting

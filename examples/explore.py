@@ -29,20 +29,25 @@ from spiel_cfr.poker import ranges
 
 _GAME = flags.DEFINE_string("game", "kuhn_poker", "OpenSpiel game string")
 _POLICY = flags.DEFINE_string("policy", None, "file of a policy that solve.py has written")
-_TRACE = flags.DEFINE_multi_string("trace", [], "files of traces to show as curves")
-_SECONDS = flags.DEFINE_float("seconds", 30.0, "most seconds of solving, without --policy", 0.0)
+_TRACE = flags.DEFINE_multi_string("trace", [], "files of traces to draw as curves")
+_SECONDS = flags.DEFINE_float(
+  "seconds", 30.0, "time limit of solving, in seconds, without --policy", 0.0
+)
 _SOLUTION = flags.DEFINE_string("solution", None, "file of a solution that flop.py has saved")
 _RUNOUTS = flags.DEFINE_list("runouts", [], "with --solution: turn and river cards to show")
 _OUTPUT = flags.DEFINE_string("output", "results/explore.html", "file of the page")
 _MAX_INFOSETS = flags.DEFINE_integer(
-  "max_infosets", 100_000, "most infosets on the page; the likeliest are shown", lower_bound=1
+  "max_infosets",
+  100_000,
+  "largest number of infosets on the page; the likeliest are shown",
+  lower_bound=1,
 )
 _VECTOR = flags.DEFINE_bool("vector_form", None, "show poker as ranges of hands")
 _BOARD = flags.DEFINE_string("board", None, "public cards of an endgame, such as 7s9h9cTc2d")
 _FIRST = flags.DEFINE_string("first", "22+,A2s+,KTs+,ATo+", "the first player's range")
 _SECOND = flags.DEFINE_string("second", "22+,A2s+,KTs+,ATo+", "the second player's range")
 _POT = flags.DEFINE_integer("pot", 2000, "chips in the pot", lower_bound=1)
-_STACK = flags.DEFINE_integer("stack", 9000, "chips that each player has left", lower_bound=1)
+_STACK = flags.DEFINE_integer("stack", 9000, "chips that each player has behind", lower_bound=1)
 
 
 def explore() -> None:

@@ -3,9 +3,10 @@ r"""Compares first-order methods with CFR+, DCFR and stable-predictive CFR, on s
     python examples/first_order.py --output_dir=results
     python examples/first_order.py --games= --endgames=subgame3.txt,subgame4.txt --iterations=300
 
-It measures exploitability against iterations, gradients (of one player each; an alternating iteration of CFR takes two)
-and processor seconds, and writes a picture, a table, and a CSV file with every number. The last column of the table is
-the median slope at the end: -1 is a rate of 1 / T. Times of iterations are medians over interleaved rounds.
+The program measures exploitability against iterations, gradients and processor seconds. It writes a picture, a table,
+and a CSV file with every number. A gradient is that of one player; an alternating iteration of CFR takes two. The last
+column of the table is the median slope at the end: -1 is a rate of 1 / T. Times of iterations are medians over
+interleaved rounds.
 """
 
 from results import NAMED_GAMES, draws, median_seconds, pyplot, save, start
@@ -147,7 +148,7 @@ def slope(points: list[Point]) -> float:
 
 @draws
 def draw(path: pathlib.Path, curves: dict[str, dict[str, list[Point]]]) -> None:
-  """Draws one column a game, and one row an axis."""
+  """Draws one column for each game, and one row for each axis."""
   figure, grid = pyplot().subplots(
     len(_AXES),
     len(curves),

@@ -2,10 +2,10 @@ r"""Solves hold'em from the flop, the turn or the river on, with ranges and bet 
 
     python examples/flop.py --board=Td9d6h --oop="66+,A8s+" --ip="QQ-22" --pot=200 --stack=900 --bets="50%,a" --raises=a
 
-prints an estimate of the memory, then the exploitability during the run, and at the end both players' strategies at
-their first decisions, by class of hands. It saves the solution and a page to click through, results/Td9d6h.solution and
+prints an estimate of the memory, the exploitability during the run, and at the end both players' strategies at their
+first decisions, by class of hands. It saves the solution, results/Td9d6h.solution, and a page to click through,
 results/Td9d6h.html. Ctrl-C ends the run and keeps the strategies so far. With --checkpoint, the same command continues
-later.
+an interrupted run.
 
     python examples/explore.py --solution=results/Td9d6h.solution --runouts=2c7s,Ah
 
@@ -13,8 +13,8 @@ opens the solution in a second, and makes a page of other runouts.
 
     python examples/flop.py --boards=flops.txt --oop="66+,A8s+" --ip="QQ-22" --pot=200 --stack=900
 
-solves each board of a file, one board a line, and compares them: results/flops.csv has EV, equity and frequencies of
-both players' first decisions by class of hands, results/flops.png a picture.
+solves each board of a file, one board per line, and compares them. results/flops.csv has EV, equity and frequencies of
+both players' first decisions by class of hands; results/flops.png is a picture.
 """
 
 from results import draws, pyplot, save, start, writable
@@ -35,14 +35,14 @@ from spiel_cfr.explorer import HandReport, hand_report
 from spiel_cfr.poker import ranges
 
 _BOARD = flags.DEFINE_string("board", "Td9d6h", "three to five public cards")
-_BOARDS = flags.DEFINE_string("boards", None, "file of boards, one a line; instead of --board")
-_OOP = flags.DEFINE_string("oop", "66+,A8s+", "range of the player who acts first on each street")
+_BOARDS = flags.DEFINE_string("boards", None, "file of boards, one per line, in place of --board")
+_OOP = flags.DEFINE_string("oop", "66+,A8s+", "range of the player that acts first on each street")
 _IP = flags.DEFINE_string("ip", "QQ-22", "range of the other player")
 _POT = flags.DEFINE_integer("pot", 200, "chips in the pot", lower_bound=2)
 _STACK = flags.DEFINE_integer("stack", 900, "chips that each player has behind", lower_bound=1)
 _BETS = flags.DEFINE_string("bets", "50%,a", "sizes of first bets on a street, see poker.bet_sizes")
 _RAISES = flags.DEFINE_string("raises", "a", "sizes of raises")
-_DONK = flags.DEFINE_string("donk", None, "sizes of donk bets; by default those of other bets")
+_DONK = flags.DEFINE_string("donk", None, "sizes of donk bets; by default the sizes of other bets")
 _ADD_ALL_IN = flags.DEFINE_float(
   "add_all_in", 0.0, "also offer all-in where it is at most X times the pot", 0.0
 )

@@ -1,9 +1,9 @@
-r"""Evaluates agents while they learn: a training loop, with the lines that compute exploitability.
+r"""Measures the exploitability of agents while they learn: a training loop, with the lines that call the referee.
 
     python examples/judge_agents.py --agents=q_learners   # OpenSpiel's tabular Q-learners
     python examples/judge_agents.py --agents=network      # a JAX network that learns by self-play
 
-Exploitability is exact: the winnings of a best response against the agents, averaged over both seats.
+Exploitability is exact: the payoff of a best response against the agents, averaged over both seats.
 """
 
 import time

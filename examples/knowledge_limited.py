@@ -3,16 +3,16 @@
     python examples/knowledge_limited.py
     python examples/knowledge_limited.py --games=1 --orders=1,2 --iterations=100
 
-In dark hex and phantom tic-tac-toe, common knowledge splits nothing, so every public state is as large as the game. A
-knowledge-limited subgame begins at one infoset of the searcher (Zhang and Sandholm, "Subgame Solving Without Common
-Knowledge", 2021). Of order 1, it contains the opponent's information at the histories of this infoset, and all
-histories with that information. The searcher is free at the infoset and below, and plays the blueprint elsewhere. Of
-order 2, the searcher is also free at the other infosets that the opponent may face there.
+In dark hex and phantom tic-tac-toe, the players have so little common knowledge that every public state is as large as
+the game. A knowledge-limited subgame begins at one infoset of the searcher (Zhang and Sandholm, "Subgame Solving
+Without Common Knowledge", 2021). A subgame of order 1 contains the private states that the opponent may have at this
+infoset, and all histories with these private states. The searcher is free at the infoset and below, and plays the
+blueprint elsewhere. In a subgame of order 2, the searcher is also free at its other infosets in these histories.
 
-The opponent's expected payoff at each of its private states may not exceed the one that it has against the blueprint. A
-linear program maximizes a tenth of the smallest margin, plus nine tenths of the mean margin in play of the blueprint.
-The first number is the exploitability if the second decisions of both players are re-solved, each infoset by itself.
-The last one is that of continual search, which re-solves later decisions from the latest solution.
+The opponent's expected payoff at each of its private states may not exceed its payoff against the blueprint. A linear
+program maximizes a tenth of the smallest margin, plus nine tenths of the mean margin in play of the blueprint. The
+first number is the exploitability after the second decisions of both players are re-solved, each infoset separately.
+The last number is that of continual search, which re-solves later decisions from the latest solution.
 """
 
 from results import chosen, markdown, start

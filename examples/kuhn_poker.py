@@ -6,7 +6,7 @@ Kuhn (1950) found all equilibria; alpha is a free number from 0 to 1/3. The firs
 
 - bets a jack with probability alpha and a king with 3 alpha, and never bets a queen first;
 - calls a bet with a queen with probability alpha + 1/3, and always with a king;
-- loses 1/18 a game.
+- loses 1/18 per game.
 
 The second player's equilibrium strategy is unique. It
 

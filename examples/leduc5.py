@@ -1,8 +1,8 @@
 """Leduc-5: Leduc poker with five bet sizes, as an OpenSpiel game in Python.
 
-Brown and Sandholm, "Regret-Based Pruning in Extensive-Form Games" (2015), measure pruning on it. Bets are 0.5, 1, 2, 4
-or 8 chips in the first round and 1, 2, 4, 8 or 16 in the second, with at most two bets a round. The deck has two cards
-of each rank, without suits, which never matter. The game has 34,224 infosets.
+Brown and Sandholm, "Regret-Based Pruning in Extensive-Form Games" (2015), measure pruning on this game. Bets are 0.5,
+1, 2, 4 or 8 chips in the first round and 1, 2, 4, 8 or 16 in the second, with at most two bets in a round. The deck has
+two cards of each rank, without suits, which never matter. The game has 34,224 infosets.
 
     python examples/leduc5.py
 
@@ -21,7 +21,9 @@ SIZES = ((0.5, 1.0, 2.0, 4.0, 8.0), (1.0, 2.0, 4.0, 8.0, 16.0))
 MOST_BETS = 2
 FOLD, CALL = 0, 1
 
-_ITERATIONS = flags.DEFINE_list("iterations", ["100", "300"], "iterations of CFR+ to evaluate at")
+_ITERATIONS = flags.DEFINE_list(
+  "iterations", ["100", "300"], "iterations of CFR+ at which to evaluate"
+)
 
 _TYPE = pyspiel.GameType(
   short_name="python_leduc5",

@@ -1,13 +1,14 @@
-r"""The experiment of Farina et al. (2019) on endgames of no-limit hold'em: its table and its figures.
+r"""Repeats the experiment of Farina et al. (2019) on endgames of no-limit hold'em, with its table and its figures.
 
     python examples/libratus_endgames.py                                     # a built-in river
     python examples/libratus_endgames.py --subgame_folder=LibratusEndgames   # all endgames of a folder
 
-The paper's four endgames, subgame1.txt to subgame4.txt, are at https://github.com/Sandholm-Lab/LibratusEndgames. Bets
-are the paper's: the first of a round half the pot, the pot or all-in, later ones the pot or all-in.
+The paper's four endgames, subgame1.txt to subgame4.txt, are at https://github.com/Sandholm-Lab/LibratusEndgames. Bet
+sizes are those of the paper: the first bet of a round is half the pot, the pot or all-in; later bets are the pot or
+all-in.
 
-The program prints and draws NashConv of the average strategies, in thousandths of a big blind a game (mbb/g), against
-iterations and seconds: for simultaneous updates (the paper's Figures 2 and 3) and alternating ones (Figures 4 and 5).
+The program prints and draws NashConv of the average strategies against iterations and seconds, in thousandths of a big
+blind per game (mbb/g). Updates are simultaneous (the paper's Figures 2 and 3) and alternating (Figures 4 and 5).
 Exploitability is half of NashConv. The table also has NashConv of the last iterate. An interrupted run resumes from its
 checkpoint, and a run with a complete trace in output_dir is not repeated.
 
@@ -287,7 +288,7 @@ def shown(gap: float) -> str:
 
 @results.draws
 def draw(found: Found, updates: str, path: pathlib.Path) -> None:
-  """Draws one row an endgame: NashConv against iterations and against seconds."""
+  """Draws one row for each endgame: NashConv against iterations and against seconds."""
   if not found:
     return
   figure, grid = results.pyplot().subplots(

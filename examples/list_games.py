@@ -25,8 +25,8 @@ from spiel_cfr import errors
 
 ITERATIONS = 50
 
-_MAX_NODES = flags.DEFINE_integer("max_nodes", 100_000, "most states of a game")
-_SECONDS = flags.DEFINE_float("seconds", 120.0, "most seconds for a game")
+_MAX_NODES = flags.DEFINE_integer("max_nodes", 100_000, "largest number of states of a game")
+_SECONDS = flags.DEFINE_float("seconds", 120.0, "time limit of a game, in seconds")
 
 # Parameters to try if the game has no defaults, or if the defaults make it too large or of imperfect recall.
 SMALL = {

@@ -39,7 +39,7 @@ _POLICIES = [
 _CHOSEN = flags.DEFINE_multi_integer(
   "policies", list(range(len(_POLICIES))), f"policies to evaluate, by number from 0: {_POLICIES}"
 )
-_EPISODES = flags.DEFINE_integer("episodes", 100_000, "games that a response learns from", 0)
+_EPISODES = flags.DEFINE_integer("episodes", 100_000, "games from which a response learns", 0)
 _FRESH = flags.DEFINE_integer("evaluation_episodes", 20_000, "fresh games of a response", 2)
 _SEED = flags.DEFINE_integer("seed", 0, "seed of all random numbers", 0)
 _PICTURE = flags.DEFINE_string("picture", "results/lower_bound.png", "file of the picture")

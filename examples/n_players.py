@@ -1,10 +1,10 @@
-r"""Draws two measures of play in games of several players or general sums: correlated gaps and NashConv.
+r"""Draws the gaps from correlated equilibria and NashConv, in games of several players or general sums.
 
     python examples/n_players.py --iterations=2000 --picture=results/n_players.png
 
-The gap of the played iterations from correlated equilibria converges to 0 in every game: from coarse ones for CFR and
-CFR+ with simultaneous updates, and also from extensive-form ones for EFR. NashConv of the product of the average
-strategies need not converge to 0.
+The gap of the played iterations from a coarse correlated equilibrium converges to 0 in every game, for CFR and CFR+
+with simultaneous updates and for EFR. With EFR, the gap from an extensive-form correlated equilibrium converges to 0
+too. NashConv of the product of the average strategies need not converge to 0.
 """
 
 from results import draws, pyplot, save, start
@@ -64,7 +64,7 @@ def main() -> None:
 
 @draws
 def draw(curves: dict[str, Curves]) -> None:
-  """Draws one panel a game, and two lines a solver."""
+  """Draws one panel for each game, and two lines for each solver."""
   figure, grid = pyplot().subplots(
     1, len(curves), figsize=(3.4 * len(curves) + 0.6, 3.6), layout="constrained", squeeze=False
   )

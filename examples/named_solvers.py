@@ -13,7 +13,7 @@ from spiel_cfr import CompiledGame, catalogue, errors, policies
 
 
 class OpenSpielSolver(spiel_cfr.Solver):
-  """OpenSpiel's solver with the interface of ours, so that it runs in the same loop."""
+  """OpenSpiel's solver with the interface of `spiel_cfr.Solver`, so that it runs in the same loop."""
 
   def __init__(self, game: CompiledGame, name: str, alternating_updates: bool = True) -> None:
     """Makes OpenSpiel's solver of a name.

@@ -1,9 +1,9 @@
-r"""Regret matching in a user's own file, at the speed of the library's.
+r"""Defines a regret minimizer outside the library, and compares its speed with the library's.
 
     python examples/own_minimizer.py --game=leduc_poker --iterations=1000
 
-`spiel_cfr.games.sequence_form.blocks` says what a block is, and `spiel_cfr.regret_minimizers.regret_minimizer` what
-a minimizer has to do.
+`spiel_cfr.games.sequence_form.blocks` describes a block, and `spiel_cfr.regret_minimizers.regret_minimizer` describes
+the methods of a minimizer.
 """
 
 import dataclasses

@@ -19,7 +19,9 @@ from absl import flags
 import spiel_cfr
 
 _SECONDS = flags.DEFINE_float("seconds", 60.0, "processor seconds of each solver", lower_bound=0.0)
-_EXP_A_SPIEL = flags.DEFINE_string("exp_a_spiel", "", "results of exp-a-spiel; empty for none")
+_EXP_A_SPIEL = flags.DEFINE_string(
+  "exp_a_spiel", "", "CSV file with the results of exp-a-spiel; empty for none"
+)
 _PICTURE = flags.DEFINE_string(
   "picture", "results/phantom_race.png", "file of the picture; empty for none"
 )

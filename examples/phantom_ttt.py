@@ -4,8 +4,8 @@ r"""Solves phantom tic-tac-toe, a game of 9,829,101,024 histories, with exact be
     python examples/phantom_ttt.py --game="dark_hex(board_size=3)" --history
     python examples/phantom_ttt.py --game="phantom_ttt(gameversion=abrupt)" --max_bytes=3000000000 --exploitability=0.02
 
-With `--history`, infosets of dark hex are those of the literature: OpenSpiel's strings have the number of moves, and
-lose it later. See docs/private_moves.md.
+With `--history`, infosets of dark hex are those of the literature, the player's own observations and actions.
+OpenSpiel's information state strings differ from them: see docs/private_moves.md.
 """
 
 import resource
@@ -20,13 +20,15 @@ import spiel_cfr
 _GAME = flags.DEFINE_string("game", "phantom_ttt", "OpenSpiel string of a game of private moves")
 _HISTORY = flags.DEFINE_bool("history", False, "make infosets of own observations and actions")
 _MAX_BYTES = flags.DEFINE_integer(
-  "max_bytes", 1_500_000_000, "most bytes of compiled arrays", lower_bound=1
+  "max_bytes", 1_500_000_000, "largest size of the compiled arrays, in bytes", lower_bound=1
 )
 _SOLVER = flags.DEFINE_string("solver", "cfr+", "full-width solver of the catalogue")
 _EXPLOITABILITY = flags.DEFINE_float(
   "exploitability", 1e-3, "exploitability at which to stop", lower_bound=0.0
 )
-_SECONDS = flags.DEFINE_float("seconds", 600.0, "most seconds of the solver", lower_bound=0.0)
+_SECONDS = flags.DEFINE_float(
+  "seconds", 600.0, "time limit of the solver, in seconds", lower_bound=0.0
+)
 
 
 def timed(step: str, call: Callable[[], Any]) -> Any:

@@ -1,4 +1,4 @@
-r"""Draws traces of runs together: NashConv or exploitability against iterations, seconds or nodes touched.
+r"""Draws several traces in one picture: NashConv or exploitability against iterations, seconds or nodes touched.
 
     python examples/plot_traces.py --output=traces.png results/cfr.csv results/cfr_plus.csv
 

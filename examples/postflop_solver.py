@@ -4,12 +4,12 @@ r"""Compares this library with postflop-solver, another solver of hold'em: the s
     python examples/postflop_solver.py --trees=river,turn  # measures this library again on two trees
 
 The file has the measurements of both solvers, with the processor, the versions and the compiler. With `--program`, both
-are measured, a few iterations each in turn, and the file is written again. The program is a harness around
+solvers are measured, a few iterations of each in turn, and the file is written again. The program is a harness around
 postflop-solver; `Peer` has the lines that it reads and prints.
 
-Seconds are those of the processor, in one thread. The time of an iteration is the least over the slices between two
-evaluations, which other programs disturb least. The seconds to a target are that time by the iterations. Between two
-evaluations, the logarithm of exploitability is interpolated.
+Seconds are processor seconds of one thread. The time of an iteration is the smallest over the periods between two
+evaluations, since other programs disturb this period least. The seconds to a target are this time multiplied by the
+number of iterations. Between two evaluations, the logarithm of exploitability is interpolated.
 """
 
 from results import draws, markdown, panels, save, start, writable

@@ -1,4 +1,4 @@
-r"""Measures the savings of pruning: four solvers with and without it, on games where most actions are never played.
+"""Measures the savings of pruning: four solvers with and without it, on games where few actions are played.
 
     python examples/pruning.py
 
@@ -6,11 +6,11 @@ prints a table for each game, with a row for each solver and number of iteration
 
     exploitability  without pruning
     pruned          exploitability with pruning
-    nodes           visited with pruning, as a share of those without; includes the work of pruning itself
-    rolled back     number of pruning periods that were rolled back
+    nodes           visited with pruning, as a share of the nodes without; includes the work of pruning itself
+    rolled back     number of windows that were undone
     times faster    speedup by pruning in processor time; below 1, the solver is slower
 
-The two solvers take turns, so other load on the machine affects both.
+The solvers with and without pruning take turns, so other load on the machine affects both.
 """
 
 from results import chosen, start
@@ -50,7 +50,7 @@ SOLVERS: dict[str, tuple[spiel_cfr.RegretMinimizer, float, Rule]] = {
 
 _GAMES = flags.DEFINE_list("games", list("012"), "games to measure, by number from 0")
 _SOLVERS = flags.DEFINE_list("solvers", list(SOLVERS), "solvers to measure, by name")
-_AT = flags.DEFINE_list("at", ["1000", "3000", "10000"], "iterations to evaluate at")
+_AT = flags.DEFINE_list("at", ["1000", "3000", "10000"], "iterations at which to evaluate")
 
 
 def main() -> None:

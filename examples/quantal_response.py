@@ -31,7 +31,7 @@ def main() -> None:
 
 @draws
 def draw(found: QuantalResponse) -> None:
-  """Draws one panel a player, with one line an infoset: the probability of its last action."""
+  """Draws one panel for each player, with one line for each infoset: the probability of its last action."""
   game = found.compiled_game
   rationality = [point.rationality for point in found.path]
   # The last action of each infoset; in poker, to bet or to raise.

@@ -1,15 +1,15 @@
-r"""Compares refinement of an abstraction with solving at once, and two rules for entering a larger game.
+r"""Compares refinement while solving with solving at once, and two rules that continue in the larger game.
 
     python examples/refining.py --picture=results/refining.png
 
-The first table is of a river endgame in vector form: infosets, memory, iterations and time to a target. The game has
-all bets of `fchpa`; the first abstraction has `few_bets`, or only checks, calls and folds. Memory is that of an
+The first table is for a river endgame in vector form: infosets, memory, iterations and time to a target. The whole game
+has all bets of `fchpa`; the first abstraction has `few_bets`, or only checks, calls and folds. Memory is that of an
 iteration; the whole game, which evaluates policies, is not counted. Times do not include compiling.
 
-The second table is of games that list their leaves, begun with the first and the last action of each infoset. When
-actions are added, a solver starts warm from its policy (rule "policy"), or continues with discounted regrets of the
-same play in the new game (rule "regrets"). Leaves are counted over iterations and evaluations: until NashConv in the
-whole game was 2 % of the range of payoffs, and in all.
+The second table is for games in listed form. The first abstraction has the first and the last action of each infoset.
+When actions are added, the solver has a warm start from its policy (rule "policy"), or continues with the discounted
+regrets that the past iterations have in the larger game (rule "regrets"). Leaves are counted over iterations and
+evaluations: until NashConv in the whole game is 2 % of the range of payoffs, and in total.
 """
 
 from results import NAMED_GAMES, draws, pyplot, river_endgame, save, start, writable

@@ -3,10 +3,10 @@ r"""Draws exploitability against seconds: restarted CFR, other solvers, and Open
     python examples/restarts.py --picture=results/restarts.png
 
 prints a Markdown table for each game: the exploitability of each solver's policy after several times, and the time to
-1e-9. Times are those of the solver on one core, the least of several rounds, without evaluations and compiling.
-OpenSpiel's CFR+ has the iterates of ours, as compare_solvers.py shows, so ours are evaluated in its place, which is
-much faster. The last row is the game's linear program, solved by HiGHS' interior-point method; --noprogram leaves it
-out.
+1e-9. Times are those of the solver on one core, the smallest of several rounds, without evaluations and compiling.
+OpenSpiel's CFR+ has the iterates of the library's CFR+, as compare_solvers.py shows. So the library's iterates are
+evaluated in its place, which is much faster. The last row is the linear program of the game, solved by the
+interior-point method of HiGHS; --noprogram omits it.
 """
 
 from results import chosen, draws, pyplot, save, start, writable
@@ -150,7 +150,7 @@ def evaluate(solver: spiel_cfr.Solver, steps: list[tuple[int, float]], unit: flo
 
 @draws
 def draw(curves: dict[str, dict[str, Curve]]) -> None:
-  """Draws one panel a game."""
+  """Draws one panel for each game."""
   figure, panels = pyplot().subplots(
     1, len(curves), figsize=(4.6 * len(curves), 4.6), layout="constrained", squeeze=False
   )

@@ -1,8 +1,8 @@
 """Games on which `examples/step_rule.py` compares rules, in groups by their use in the design of the rules.
 
-`FRESH` was chosen before restarted CFR was run on any of its games. Some games have relatives that were used in the
-first experiments with restarts of the adaptive rule, long before: blotto with 6 coins on 3 fields, battleship 2x2 with
-two shots, goofspiel 4 with random points, oshi-zumo with 4 coins.
+The games of `FRESH` were chosen before restarted CFR was run on any of them. Some of them have relatives that were used
+in earlier experiments with restarts of the adaptive rule: blotto with 6 coins on 3 fields, battleship 2x2 with two
+shots, goofspiel 4 with random points, oshi-zumo with 4 coins.
 """
 
 from collections.abc import Mapping

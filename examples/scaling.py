@@ -1,7 +1,7 @@
-"""Growth of the cost of solving with the size of games: the part `scaling` of benchmark.py.
+"""Time and memory of solving against the size of games: the part `scaling` of benchmark.py.
 
-Each game is measured in a process of its own, which gets the arguments of `measure` in JSON. Times are processor
-seconds, which other load affects little.
+Each game is measured in a separate process, which gets the arguments of `measure` in JSON. Times are processor seconds,
+which other load affects little.
 """
 
 from results import draws, pyplot, save

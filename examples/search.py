@@ -3,8 +3,8 @@ r"""Re-solves subgames of weak policies with each gadget, and measures the explo
     python examples/search.py
 
 The policies are averages of a few iterations of CFR on five games. Each gadget re-solves the subgames of one cut, or
-all decisions one after another ("continual"), for both players. Printed and drawn is the exploitability of the combined
-policy. Unsafe search and 1-KLSS may make a policy worse; the other gadgets never do.
+all decisions one after another ("continual"), for both players. The program prints and draws the exploitability of the
+combined policy. Unsafe search and 1-KLSS may make a policy worse; the other gadgets never do.
 
     python examples/search.py --turns=small,subgame2.txt --iterations=20,100
 
@@ -87,7 +87,7 @@ def compare(name: str, iterations: int) -> dict[str, list[float]]:
 
 
 def print_turns() -> None:
-  """Prints a table with one row a turn and policy: exploitability by gadget, and milliseconds a river."""
+  """Prints a table with one row for each turn and policy: exploitability by gadget, and milliseconds per river."""
   rows = []
   for name in _TURNS.value:
     game = load_turn(name)
@@ -121,7 +121,7 @@ def load_turn(name: str) -> poker.PublicGame:
 
 @draws
 def draw(path: pathlib.Path, results: dict[str, dict[str, list[float]]]) -> None:
-  """Draws one panel a policy, and one bar a gadget: exploitability relative to the policy's."""
+  """Draws one panel for each policy, and one bar for each gadget: exploitability relative to the policy's."""
   shown = {name: found for name, found in results.items() if found["alone"][0] > 1e-9}
   plt, figure, grid = panels(len(shown), min(5, len(shown)))
   for axes, (name, found) in zip(grid.flat, shown.items(), strict=False):

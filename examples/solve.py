@@ -1,4 +1,4 @@
-r"""Solves one game.
+r"""Solves one game, prints its convergence, and writes the policy.
 
     python examples/solve.py --game="liars_dice(dice_sides=4)"
 
@@ -12,7 +12,7 @@ runs a solver by name. Both print a table of iterations, seconds and NashConv, a
     python examples/solve.py --iterations=1000000 --trace=results/leduc.csv \
       --checkpoint_dir=results/leduc --checkpoint_every=100000 --resume
 
-can be stopped or killed at any moment, and started again: it resumes from the last checkpoint, and ends with the same
+can be stopped or killed at any moment. Started again, it resumes from the last checkpoint, and ends with the same
 policy, bit for bit. `plot_traces.py` draws traces.
 """
 
@@ -40,10 +40,13 @@ _SOLVER = flags.DEFINE_string(
   f"solver, by default the best one for the game, from: {', '.join(SOLVERS)}",
 )
 _ITERATIONS = flags.DEFINE_integer(
-  "iterations", None, "iterations to stop after; 1000 if a solver is named", lower_bound=1
+  "iterations",
+  None,
+  "stop after this number of iterations; 1000 if a solver is named",
+  lower_bound=1,
 )
-_TARGET = flags.DEFINE_float("target_nash_conv", None, "NashConv to stop at", 0.0)
-_SECONDS = flags.DEFINE_float("seconds", None, "seconds to stop after", 0.0)
+_TARGET = flags.DEFINE_float("target_nash_conv", None, "stop at this NashConv", 0.0)
+_SECONDS = flags.DEFINE_float("seconds", None, "stop after this number of seconds", 0.0)
 _EVAL_EVERY = flags.DEFINE_integer(
   "eval_every", 0, "iterations between evaluations; 0 for a growing interval", lower_bound=0
 )
@@ -54,8 +57,10 @@ _PLOT = flags.DEFINE_bool("plot", False, "draw NashConv, which needs matplotlib"
 _PICTURE = flags.DEFINE_string(
   "picture", None, "file of the picture; by default in results/, named by the game"
 )
-_MAX_NODES = flags.DEFINE_integer("max_nodes", 20_000_000, "most states of the game", lower_bound=1)
-_TRACE = flags.DEFINE_multi_string("trace", [], "CSV files for the evaluations, any number")
+_MAX_NODES = flags.DEFINE_integer(
+  "max_nodes", 20_000_000, "largest number of states of the game", lower_bound=1
+)
+_TRACE = flags.DEFINE_multi_string("trace", [], "CSV files to which the evaluations are written")
 _CHECKPOINT_DIR = flags.DEFINE_string("checkpoint_dir", None, "folder of checkpoints")
 _CHECKPOINT_EVERY = flags.DEFINE_integer(
   "checkpoint_every", 10_000, "iterations between checkpoints", lower_bound=1

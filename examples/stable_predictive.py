@@ -2,12 +2,12 @@ r"""Compares stable-predictive optimistic CFR with variants of regret matching, 
 
     python examples/stable_predictive.py --games=kuhn,leduc --iterations=10000 --updates=simultaneous,alternating
 
-For every game and order of updates it runs
+For each game and order of updates, the program runs
 
 - CFR, CFR+, DCFR, PCFR+ and adaptive optimistic descent;
 - stable-predictive OFTRL with adaptive steps, with linear and uniform weights, without and with restarts;
-- stable-predictive OFTRL with the paper's steps, and with the best multiple 10^k of them;
-- OpenSpiel's CFR and CFR+, in C++ for alternating updates and in Python for simultaneous ones.
+- stable-predictive OFTRL with the paper's steps, and with the best multiple 10^k of these steps;
+- OpenSpiel's CFR and CFR+, in C++ for alternating updates and in Python for simultaneous updates.
 
 It prints OpenSpiel's evaluation of every final policy. For each order of updates it writes a picture and two Markdown
 tables, of exploitability and of processor seconds. A CSV file has every number.
@@ -212,7 +212,7 @@ def write_csv(path: pathlib.Path, results: dict[str, dict[str, Curves]]) -> None
 
 
 def exploitabilities(order: str, games: dict[str, Curves]) -> str:
-  """Returns a table with one row a solver and one column a game: exploitability by iteration."""
+  """Returns a table with one row for each solver and one column for each game: exploitability by iteration."""
   # The best factors differ between games, so they are in the cells.
   at = [point for point in _TABLE_ITERATIONS if point <= _ITERATIONS.value]
 
@@ -225,7 +225,7 @@ def exploitabilities(order: str, games: dict[str, Curves]) -> str:
 
 
 def seconds(order: str, games: dict[str, Curves]) -> str:
-  """Returns a table with one row a solver and one column a game: processor seconds for 1,000 iterations."""
+  """Returns a table with one row per solver and one column per game: processor seconds for 1,000 iterations."""
   return table(
     f"{order}, processor seconds for 1,000 iterations",
     games,
@@ -248,7 +248,7 @@ def table(head: str, games: dict[str, Curves], cell: Callable[[str, Curve], str]
 
 @draws
 def draw(path: pathlib.Path, order: str, games: dict[str, Curves]) -> None:
-  """Draws one panel a game, and the legend in the last panel."""
+  """Draws one panel for each game, and the legend in the last panel."""
   columns = min(4, len(games) + 1)
   rows = -(-(len(games) + 1) // columns)
   figure, grid = pyplot().subplots(

@@ -3,14 +3,15 @@ r"""Compares rules of regret minimization at equal time and at equal iterations,
     python examples/step_rule.py --groups=tuned,seen,fresh --results=results/step_rule.jsonl
 
 runs every rule on every game of `rule_games.py` to budgets of 100, 1,000 and 10,000 iterations. It writes each result
-to a file as one line, resumes from that file, and prints tables of it; --report prints the tables only.
+to a file as one line, resumes from that file, and prints tables of the results; --report only prints the tables.
 
 Time is counted in iterations of CFR+ on the same game. The cost of a rule is the ratio of processor times of whole runs
-of the rule and CFR+, which take turns. "Equal time" is exploitability after the time of N iterations of CFR+, "equal
-iterations" after N iterations. The HS-* rules are given the number of iterations.
+of the rule and of CFR+, which take turns. "Equal time" is the exploitability after the time of N iterations of CFR+;
+"equal iterations" is the exploitability after N iterations. The HS-* rules are given the number of iterations.
 
-The late phase of most rules is chaotic, so one run says little. Run 0 begins with uniform strategies, the others with
-uniform strategies perturbed by 0.1 %. Values below 1e-12 of the payoff range are rounding errors, and count as equal.
+The late phase of most rules is chaotic, so a single run says little. Run 0 begins with uniform strategies, the other
+runs with uniform strategies perturbed by 0.1 %. Values below 1e-12 of the payoff range are rounding errors, and count
+as equal.
 
 --endgames=subgame3.txt,subgame4.txt (of github.com/Sandholm-Lab/LibratusEndgames) adds these endgames, in mbb/g.
 """
@@ -38,7 +39,7 @@ from spiel_cfr.poker import bet_filters
 
 _GROUPS = flags.DEFINE_list("groups", ["tuned"], f"groups of games: {', '.join(rule_games.GROUPS)}")
 _GAMES = flags.DEFINE_list("games", [], "numbers of games of these groups, from 0; all by default")
-_ENDGAMES = flags.DEFINE_list("endgames", [], "files of endgames")
+_ENDGAMES = flags.DEFINE_list("endgames", [], "files of endgames in the LibratusEndgames format")
 _BUDGETS = flags.DEFINE_list("budgets", ["100", "1000", "10000"], "budgets, in iterations")
 _RUNS = flags.DEFINE_integer("runs", 3, "runs of each rule on each game", lower_bound=1)
 _COLUMNS = flags.DEFINE_list("columns", [], "rules to run; all by default")
@@ -144,7 +145,7 @@ def cost(column: str, game: CompiledGame, iterations: int) -> float:
 
 
 def values(column: str, game: CompiledGame, run: int, counts: set[int]) -> dict[int, float]:
-  """Returns iterations -> exploitability. A rule with a horizon has a run of its own for each number."""
+  """Returns iterations -> exploitability. A rule with a horizon has a separate run for each number of iterations."""
   result = {}
   has_horizon = column.startswith("HS-")
   solver = perturbed(make(column, game, max(counts)), run)
@@ -204,7 +205,7 @@ def compiled_endgame(path: str) -> tuple[CompiledGame, float]:
 
 
 def report(records: list[Record]) -> None:
-  """Prints tables of our rule against the best published one, at equal time and at equal iterations."""
+  """Prints tables of our rule against the best published rule, at equal time and at equal iterations."""
   by_key = {(record["game"], record["column"], record["run"]): record for record in records}
   names = list(dict.fromkeys(record["game"] for record in records))
   budgets = [str(budget) for budget in _BUDGETS.value]
@@ -313,7 +314,7 @@ def read(path: pathlib.Path) -> dict[tuple[str, str, int], Record]:
 
 
 def add(records: dict[tuple[str, str, int], Record], record: Record) -> None:
-  """Adds a record, merged with that of the same game, rule and run."""
+  """Adds a record, merged with the record of the same game, rule and run."""
   key = record["game"], record["column"], record["run"]
   known = records.setdefault(key, record)
   for numbers in ("cost", "iterations", "time"):

@@ -27,7 +27,7 @@ _ITERATIONS = flags.DEFINE_integer("iterations", 1000, "iterations of each solve
 _FOLDER = flags.DEFINE_string("folder", "results/sweep", "folder of the sweep")
 _EXECUTOR = flags.DEFINE_enum("executor", "processes", ["processes", "ray"], "executor of the runs")
 _PROCESSES = flags.DEFINE_integer(
-  "processes", None, "number of processes; by default one a core", lower_bound=1
+  "processes", None, "number of processes; by default one per core", lower_bound=1
 )
 _RAY_ADDRESS = flags.DEFINE_string(
   "ray_address", None, 'address of a cluster, or "auto"; by default, Ray starts on this machine'

@@ -1,4 +1,4 @@
-r"""Writes the tables of README and the documentation from docs/results.jsonl, the only source of their numbers.
+r"""Writes the measured tables of README and docs/ from docs/results.jsonl, the only source of their numbers.
 
     python examples/tables.py                            # writes the tables into the pages
     python examples/tables.py --run=warm_start,n_players  # measures these tables first

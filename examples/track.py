@@ -2,10 +2,11 @@ r"""Tracks infosets while a solver runs: strategies, cumulative regrets, and his
 
     python examples/track.py --game=kuhn_poker --track='^2' --solver=cfr --iterations=10000
 
-draws the infosets of the king in Kuhn poker under CFR. It also writes snapshots of the infosets whose names the regular
-expression finds to a file, one JSON object a line; without --track, of all infosets. The last row of the picture
-compares the last strategy with the average: the probability of every action, and exploitability (NashConv if the game
-is not two-player constant-sum). All solvers of the catalogue work; those without regrets show strategies only.
+draws the infosets of the king in Kuhn poker under CFR. It also writes snapshots of these infosets to a file, one JSON
+object per line. `--track` is a regular expression of names of infosets; without it, all infosets are tracked. The last
+row of the picture compares the last strategy with the average: the probability of every action, and the exploitability
+(NashConv if the game is not two-player constant-sum). All solvers of the catalogue work; a solver without regrets shows
+strategies only.
 """
 
 from results import draws, file_name, pyplot, save, start
@@ -61,7 +62,7 @@ def main() -> None:
 def draw(
   solver: spiel_cfr.Solver, tracker: runs.Tracker, evaluations: list[runs.Row], path: pathlib.Path
 ) -> None:
-  """Draws one row an infoset, strategies left and regrets right; the last rows are about all infosets."""
+  """Draws one row for each infoset, strategies left and regrets right; the last rows are about all infosets."""
   shown = dict(list(tracker.infosets.items())[:_MOST_INFOSETS])
   rows = len(shown) + bool(tracker.histograms) + 1
   figure, grid = pyplot().subplots(

@@ -1,17 +1,17 @@
-r"""Compares transfers of a solution to the game with other bet sizes: by policies, and by regrets.
+r"""Compares two transfers of a solution to a game with other bet sizes: by the policy, and by regrets.
 
     python examples/transfer.py --iterations=300
 
-CFR runs on Kuhn or Leduc poker, and then solves the game with other bet sizes. It starts
+CFR solves Kuhn or Leduc poker, and then the game with other bet sizes. In the second game it starts
 
 - from scratch;
 - from the average policy: `spiel_cfr.cfr.transfer(solver, game)`;
-- from the discounted regrets of the same play with the new payoffs: `transfer(solver, game, rule="regrets")`. Brown and
-  Sandholm, "Regret Transfer and Parameter Optimization" (2014). The weight in iterations is that of the paper's bound,
-  or that of the policy.
+- from the discounted regrets of the past iterations with the new payoffs: `transfer(solver, game, rule="regrets")`,
+  after Brown and Sandholm, "Regret Transfer and Parameter Optimization" (2014). The regrets count for as many
+  iterations as the paper's bound allows, or for as many as the policy.
 
-Cells are medians, over bet sizes, of the iterations to an exploitability. In brackets is the median ratio to those from
-the policy.
+Cells are medians, over bet sizes, of the number of iterations to an exploitability. In brackets is the median ratio to
+the number of iterations from the policy.
 """
 
 from results import start
@@ -47,7 +47,7 @@ POLICY = "CFR, policy"
 
 _GAMES = flags.DEFINE_multi_enum("game", list(GAMES), list(GAMES), "games to measure")
 _ITERATIONS = flags.DEFINE_integer("iterations", 300, "iterations on the game solved first", 1)
-_MOST = flags.DEFINE_integer("most", 20_000, "most iterations on the other games", 1)
+_MOST = flags.DEFINE_integer("most", 20_000, "largest number of iterations on the other games", 1)
 
 
 def main() -> None:

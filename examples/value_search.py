@@ -1,11 +1,12 @@
-"""Search with values, from self-play to the exploitability of what is played, in a few minutes on two cores.
+"""Search with values, from self-play to the exploitability of the bot's policy, in a few minutes on two cores.
 
     python examples/value_search.py
     python examples/value_search.py --games=liars_dice_5 --rounds=20
 
 In each round a bot plays against itself with the network so far, and the network learns from the values of all public
-states that were solved. Then a bot searches with the network at the leaves of its subgames, and another one with exact
-values: the difference is what the network's error costs. Every decision of both players is measured exactly.
+states that were solved. Then one bot searches with the network at the leaves of its subgames, and another bot with
+exact values. The difference of their exploitabilities is the cost of the network's error. All decisions of both players
+are measured exactly.
 """
 
 from results import NAMED_GAMES, markdown, start
@@ -25,15 +26,19 @@ _MORE_GAMES = {
   "liars_dice_2x3": "liars_dice(numdice=2,dice_sides=3)",
 }
 _GAMES = flags.DEFINE_list("games", ["leduc", "liars_dice_4"], "names of games")
-_DEPTH = flags.DEFINE_integer("depth", 2, "the moves of a subgame", 1)
-_ROUNDS = flags.DEFINE_integer("rounds", 10, "how often the network learns; 0 leaves it out", 0)
-_PLAYS = flags.DEFINE_integer("plays", 50, "plays a round", 1)
+_DEPTH = flags.DEFINE_integer("depth", 2, "number of moves in a subgame", 1)
+_ROUNDS = flags.DEFINE_integer(
+  "rounds", 10, "number of times that the network learns; 0 for no network", 0
+)
+_PLAYS = flags.DEFINE_integer("plays", 50, "plays in a round", 1)
 _BATCH = flags.DEFINE_integer("batch", 32, "ranges at each public state", 1)
 _STEPS = flags.DEFINE_integer("steps", 3000, "steps of each fit", 1)
 _LAYERS = flags.DEFINE_list("layers", ["128", "64"], "units of the network's layers")
 _LEARNING = flags.DEFINE_integer("learning", 64, "iterations of a subgame in self-play", 1)
 _PLAYING = flags.DEFINE_integer("playing", 512, "iterations of a subgame that is played", 1)
-_EXACT = flags.DEFINE_integer("exact", 64, "iterations with exact values; 0 leaves them out", 0)
+_EXACT = flags.DEFINE_integer(
+  "exact", 64, "iterations with exact values; 0 for no search with exact values", 0
+)
 _GADGET = flags.DEFINE_string("gadget", "follow", "the gadget in front of subgames")
 # Rounds whose examples the network learns from: earlier ones have values of worse networks.
 _RECENT = 4

@@ -1,16 +1,16 @@
-r"""Draws the effect of warm starts: solvers from scratch, and from the average of another solver.
+r"""Measures the gain of warm starts: solvers from scratch, and from the average of another solver.
 
     python examples/warm_start.py --picture=results/warm_start.png
 
-prints two tables for a game. In the first, CFR continues from its average after 30 iterations about as if it had not
-stopped. The second has the iterations to three exploitabilities, from scratch and from CFR's average after 1,000
-iterations.
+prints two tables for a game. In the first table, CFR continues from its average after 30 iterations, about as if it had
+not stopped. The second table has the number of iterations to three exploitabilities, from scratch and from the average
+of CFR after 1,000 iterations.
 
     python examples/warm_start.py --game=kuhn_poker --source=30 --condition
 
 prints T, the number of iterations for which the average of --source iterations of CFR counts. It also prints the
 condition of Brown and Sandholm (2016): at each infoset, the sum of squares of the positive substitute regrets is at
-most T D^2 n, the bound after T iterations of regret matching. D is the range of the owner's payoffs, n the number of
+most T D^2 n, the bound after T iterations of regret matching. D is the range of the player's payoffs, n the number of
 actions.
 """
 

@@ -2,10 +2,11 @@ r"""The steps of Libratus on a small game: abstraction, blueprint, safe and nest
 
     python examples/way_of_libratus.py --output_dir=docs
 
-The game is no-limit poker with one private card each, one public card and a few chips, of which any number may be bet.
-The blueprint has raises to 3 chips, to 9 and all-in; in the second round, its infosets have only the rank of the hand.
-Printed and drawn is the exploitability in the full game after each step, by exact best responses. Brown and Sandholm,
-"Superhuman AI for heads-up no-limit poker: Libratus beats top professionals" (2018).
+The game is no-limit poker with one private card per player, one public card and a few chips; any number of chips may be
+bet. The blueprint has raises to 3 chips, to 9 and all-in; in the second round, its infosets have only the rank of the
+hand. The program prints and draws the exploitability in the full game after each step, by exact best responses. The
+steps are those of Brown and Sandholm, "Superhuman AI for heads-up no-limit poker: Libratus beats top professionals"
+(2018).
 """
 
 from results import draws, pyplot, save, start, writable
@@ -83,7 +84,7 @@ def main() -> None:
 
 @draws
 def draw(found: dict[str, float], path: pathlib.Path) -> None:
-  """Draws one bar a step."""
+  """Draws one bar for each step."""
   figure, axes = pyplot().subplots(figsize=(8, 3), layout="constrained")
   colors = ["0.7", "C3", "C3", "C0", "C0", "C2"]
   bars = axes.barh(list(found), list(found.values()), color=colors)
