@@ -71,11 +71,11 @@ def clustered(game: spiel_cfr.CompiledGame) -> Curves:
   """Measures clusters of strategies, and the lossless abstraction."""
   curves: Curves = {}
   for size in map(int, _SIZES.value):
-    made = spiel_cfr.abstraction.cluster(game, size)
-    both = run(spiel_cfr.abstraction.abstract(game, made))
-    one = spiel_cfr.abstraction.least_exploitable(game, made, iterations=_ITERATIONS.value)
-    add(curves, "both sides", made.num_buckets, both)
-    add(curves, "one side at a time", made.num_buckets, one.exploitability)
+    buckets = spiel_cfr.abstraction.cluster(game, size)
+    exploitability = run(spiel_cfr.abstraction.abstract(game, buckets))
+    best = spiel_cfr.abstraction.least_exploitable(game, buckets, iterations=_ITERATIONS.value)
+    add(curves, "both sides", buckets.num_buckets, exploitability)
+    add(curves, "one side at a time", buckets.num_buckets, best.exploitability)
   small = spiel_cfr.abstraction.lossless_abstraction(game)
   add(curves, "lossless", small.num_infosets, run(small))
   return curves
@@ -85,7 +85,7 @@ def bucketed(game: spiel_cfr.poker.PublicGame) -> Curves:
   """Measures buckets of hands by equity, and by equities against eight clusters of the opponent's hands."""
   curves: Curves = {}
   equity = [spiel_cfr.abstraction.hand_equities(game, player) for player in (0, 1)]
-  groups = [spiel_cfr.abstraction.k_means(own, 8) for own in equity]
+  groups = [spiel_cfr.abstraction.k_means(values, 8) for values in equity]
   features = {
     "equity": equity,
     "equity against 8 clusters": [
@@ -97,7 +97,7 @@ def bucketed(game: spiel_cfr.poker.PublicGame) -> Curves:
       small = spiel_cfr.abstraction.abstract(
         game,
         spiel_cfr.abstraction.hand_buckets(
-          game, [spiel_cfr.abstraction.k_means(own, size) for own in points]
+          game, [spiel_cfr.abstraction.k_means(values, size) for values in points]
         ),
       )
       add(curves, name, small.num_infosets, run(small))
@@ -119,7 +119,7 @@ def before_the_river(game: spiel_cfr.poker.PublicGame) -> Curves:
       for features, equities in zip(turns, rivers, strict=True):
         points, ground = features[name]
         turn = spiel_cfr.abstraction.k_means(points, size, ground=ground)
-        labels.append([turn, *(spiel_cfr.abstraction.k_means(own, size) for own in equities)])
+        labels.append([turn, *(spiel_cfr.abstraction.k_means(values, size) for values in equities)])
       small = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.hand_buckets(game, labels))
       add(curves, name, small.num_infosets, run(small, _TURN_ITERATIONS.value))
   equal = spiel_cfr.abstraction.abstract(game, spiel_cfr.abstraction.lossless(game))
@@ -133,17 +133,21 @@ def turn_features(
   """Returns features of hands on the turn, with ground distances between the columns of histograms."""
   bins = np.arange(10)
   # On each river, equities against two clusters of the opponent's hands; then common clusters of these on all rivers.
-  against = []
+  by_river = []
   for board in later_boards(game):
     others = spiel_cfr.abstraction.k_means(
       spiel_cfr.abstraction.hand_equities(game, 1 - player, board=board), 2
     )
-    found = spiel_cfr.abstraction.hand_equities(game, player, others, board=board)
-    against.append(found if found.shape[1] == 2 else np.hstack([found, found]))
-  every = np.vstack(against)
-  which = spiel_cfr.abstraction.k_means(every, 6)
-  centres = np.array([every[which == number].mean(axis=0) for number in range(which.max() + 1)])
-  labels = np.split(which, np.cumsum([len(own) for own in against])[:-1])
+    hand_features = spiel_cfr.abstraction.hand_equities(game, player, others, board=board)
+    by_river.append(
+      hand_features if hand_features.shape[1] == 2 else np.hstack([hand_features, hand_features])
+    )
+  all_features = np.vstack(by_river)
+  clusters = spiel_cfr.abstraction.k_means(all_features, 6)
+  centres = np.array(
+    [all_features[clusters == number].mean(axis=0) for number in range(clusters.max() + 1)]
+  )
+  labels = np.split(clusters, np.cumsum([len(river_features) for river_features in by_river])[:-1])
   return {
     "equity": (spiel_cfr.abstraction.hand_equities(game, player), None),
     "equity histograms": (
@@ -191,14 +195,15 @@ def speed() -> str:
     "full": spiel_cfr.CFRPlusSolver(full).run,
     "lossless": spiel_cfr.CFRPlusSolver(lossless).run,
   }
-  found = median_seconds(runs, _ROUNDS.value, 0.01, time.process_time)
+  medians = median_seconds(runs, _ROUNDS.value, 0.01, time.process_time)
+  ratio = medians["full"] / medians["lossless"]
   game, seconds = spiel_cfr.compile_game("liars_dice"), []
   for _ in range(3):
     begin = time.process_time()
     spiel_cfr.abstraction.lossless(game)
     seconds.append(time.process_time() - begin)
   return (
-    f"\nAn iteration on Leduc poker ({full.num_infosets:,} infosets) takes {found['full'] / found['lossless']:z.2f} "
+    f"\nAn iteration on Leduc poker ({full.num_infosets:,} infosets) takes {ratio:z.2f} "
     f"times as long as on its lossless abstraction ({lossless.num_infosets:,}). Colour refinement of liar's dice "
     f"({game.num_infosets:,} infosets) takes {float(np.median(seconds)):z.2f} s."
   )

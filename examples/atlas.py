@@ -31,7 +31,7 @@ def main(_: list[str]) -> None:
   done.parent.mkdir(parents=True, exist_ok=True)
   known = dict(_whole_lines(done))
   num_changes = 0
-  for place, before in enumerate(listed):
+  for index, before in enumerate(listed):
     game = before["game"]
     if (_GAMES.value and game not in _GAMES.value) or (_MISSING.value and "num_states" in before):
       continue
@@ -39,7 +39,7 @@ def main(_: list[str]) -> None:
       start = time.process_time()
       known[game] = atlas.recompute(compile_entry(game, before.get("infostate")))
       print(
-        f"{place + 1} of {len(listed)}, {time.process_time() - start:z.0f} s: {game}", flush=True
+        f"{index + 1} of {len(listed)}, {time.process_time() - start:z.0f} s: {game}", flush=True
       )
       with done.open("a") as file:
         file.write(json.dumps([game, known[game]]) + "\n")
@@ -47,7 +47,7 @@ def main(_: list[str]) -> None:
     if "num_states" in before:
       differs = atlas.changes(read_entry(before), known[game])
     if differs:
-      listed[place] = before | known[game]
+      listed[index] = before | known[game]
       num_changes += 1
       print(f"changed: {game}", *differs, sep="\n  ", flush=True)
   lines = ",\n".join(json.dumps(entry) for entry in listed)

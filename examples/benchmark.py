@@ -96,11 +96,11 @@ def repeat(function: Callable[..., object], *arguments: Any) -> Step:
   return step
 
 
-def show(title: str, found: dict[str, float], base: str) -> None:
+def show(title: str, timings: dict[str, float], base: str) -> None:
   """Prints times, and their ratios to the time of `base`."""
   print(f"\n{title}")
-  for name, seconds in found.items():
-    print(f"  {name:34} {seconds * 1e6:z14,.2f} us {seconds / found[base]:z12,.2f}", flush=True)
+  for name, seconds in timings.items():
+    print(f"  {name:34} {seconds * 1e6:z14,.2f} us {seconds / timings[base]:z12,.2f}", flush=True)
 
 
 def compiled(name: str) -> EnumeratedGame:
@@ -154,15 +154,15 @@ def iterations() -> None:
     if game.num_states < 50_000:
       python = open_spiel_cfr.CFRPlusSolver(game.game)
       steps["OpenSpiel Python"] = repeat(python.evaluate_and_update_policy)
-    found = medians(steps)
-    found["streaming floor"] = read_seconds(game.payoff.num_bytes + 4 * 8 * game.end)
+    timings = medians(steps)
+    timings["streaming floor"] = read_seconds(game.payoff.num_bytes + 4 * 8 * game.end)
     show(
       f"one iteration of CFR+ on {game.game_string}: time, and ratio to ours",
-      found,
+      timings,
       "spiel_cfr",
     )
-    base = found["spiel_cfr"]
-    cells = [times(found[column] / base) if column in found else "" for column in columns]
+    base = timings["spiel_cfr"]
+    cells = [times(timings[column] / base) if column in timings else "" for column in columns]
     table.append(f"| {name} | {base * 1e6:z.3g} us | {' | '.join(cells)} |")
   print("\n".join(table))
 
@@ -179,8 +179,8 @@ def solvers() -> None:
     if game.num_players > 2:
       continue
     names = [solver for solver in SOLVERS if not solver.startswith("open_spiel")]
-    found = medians({solver: SOLVERS[solver](game, 1000).run for solver in names})
-    show(f"one iteration on {game.game_string}: time, and ratio to CFR+", found, "cfr+")
+    timings = medians({solver: SOLVERS[solver](game, 1000).run for solver in names})
+    show(f"one iteration on {game.game_string}: time, and ratio to CFR+", timings, "cfr+")
 
 
 @part
@@ -190,7 +190,7 @@ def sampling() -> None:
     solver = spiel_cfr.ExternalSamplingSolver(game)
     # Later iterations reach a part of the game only, and cost less.
     solver.run(10_000)
-    found = medians(
+    timings = medians(
       {
         "spiel_cfr": solver.run,
         "spiel_cfr, outcome sampling": spiel_cfr.OutcomeSamplingSolver(game).run,
@@ -205,7 +205,7 @@ def sampling() -> None:
     )
     show(
       f"one iteration of external sampling on {game.game_string}: time, and ratio to ours",
-      found,
+      timings,
       "spiel_cfr",
     )
 
@@ -229,10 +229,10 @@ def states() -> None:
       for _ in range(count):
         theirs.iteration()
       times.setdefault("OpenSpiel Python", []).append((time.perf_counter() - start) / count)
-    found = {label: statistics.median(column) for label, column in times.items()}
+    timings = {label: statistics.median(column) for label, column in times.items()}
     show(
       f"an iteration of the first {count} on {name}: time, and ratio to ours",
-      found,
+      timings,
       "spiel_cfr",
     )
 
@@ -413,12 +413,12 @@ def start() -> None:
   program = "import spiel_cfr; spiel_cfr.CFRPlusSolver('leduc_poker').run(1)"
   with tempfile.TemporaryDirectory() as folder:
     environment = os.environ | {"NUMBA_CACHE_DIR": folder}
-    found = {}
+    timings = {}
     for name in ("first start", "second start", "third start"):
       begin = time.perf_counter()
       subprocess.run([sys.executable, "-c", program], check=True, env=environment)
-      found[name] = time.perf_counter() - begin
-  show("starting Python, importing, compiling Leduc, one iteration", found, "second start")
+      timings[name] = time.perf_counter() - begin
+  show("starting Python, importing, compiling Leduc, one iteration", timings, "second start")
 
 
 def shards() -> None:
@@ -435,7 +435,7 @@ def shards() -> None:
     for num_threads in (1, 2)
   )
   with spiel_cfr.runs.RayExecutor() as executor:
-    found = medians(
+    timings = medians(
       {
         "1 thread": spiel_cfr.CFRPlusSolver(plain).run,
         "2 threads": spiel_cfr.CFRPlusSolver(threaded).run,
@@ -443,10 +443,10 @@ def shards() -> None:
         "2 processes": spiel_cfr.CFRPlusSolver(spiel_cfr.runs.shard(plain, executor, 2)).run,
       }
     )
-  show(f"one iteration of CFR+ on a turn endgame\n{plain}", found, "1 thread")
+  show(f"one iteration of CFR+ on a turn endgame\n{plain}", timings, "1 thread")
   print("\n| | milliseconds | of one thread |\n| --- | --- | --- |")
-  for name, seconds in found.items():
-    print(f"| {name} | {1e3 * seconds:z.0f} | {seconds / found['1 thread']:z.2f} |")
+  for name, seconds in timings.items():
+    print(f"| {name} | {1e3 * seconds:z.0f} | {seconds / timings['1 thread']:z.2f} |")
 
 
 _HANDS = flags.DEFINE_integer(

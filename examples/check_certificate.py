@@ -10,8 +10,8 @@ import pyspiel
 
 
 def rational(number: float) -> Fraction:
-  found = (exact := Fraction(number)).limit_denominator(10**6)
-  return found if abs(found - exact) * 2**50 <= abs(exact) else Fraction("no rational")  # An error.
+  near = (exact := Fraction(number)).limit_denominator(10**6)
+  return near if abs(near - exact) * 2**50 <= abs(exact) else Fraction("no rational")  # An error.
 
 
 def check(content: Any) -> bool:
@@ -26,7 +26,7 @@ def check(content: Any) -> bool:
   while stack:
     state, reaches, last = stack.pop()
     if state.is_terminal():
-      sums.add(sum(payoffs := [rational(each) for each in state.returns()]))
+      sums.add(sum(payoffs := [rational(value) for value in state.returns()]))
       for player, payoff in enumerate(payoffs):
         worth[last[player]] += reaches[player] * payoff // 1  # Without the player's own moves.
         worth["policy", player] += reaches[-1] * payoff // 1  # With all moves.
@@ -43,9 +43,9 @@ def check(content: Any) -> bool:
     if min(moves.values()) < 0 or sum(moves.values()) != 1:
       raise ValueError(f"There are no probabilities after {state.history()}.")
     for action, move in moves.items():
-      made = [each if place == mover else each * move for place, each in enumerate(reaches)]
-      after = [(infoset, action) if each == mover else last[each] for each in players]
-      stack.append((state.child(action), made, after))
+      products = [reach * (1 if i == mover else move) for i, reach in enumerate(reaches)]
+      after = [(infoset, action) if player == mover else last[player] for player in players]
+      stack.append((state.child(action), products, after))
   for infoset, ((above, actions),) in reversed(infosets.items()):  # Perfect recall, or an error.
     worth[above] += max(worth[infoset, action] for action in actions)
   gains = [worth[player] - worth["policy", player] for player in players]

@@ -33,9 +33,9 @@ def main() -> None:
   values = {"no mediator": spiel_cfr.expected_values(game, solver.average_policy())}
   gaps = [solver.nash_conv()]
   for concept in ("EFCE", "EFCCE", "NFCCE"):
-    found = correlated.optimal_equilibrium(game, concept)
-    values[concept] = found.expected_values
-    gaps.append(float(found.gains.sum()))
+    equilibrium = correlated.optimal_equilibrium(game, concept)
+    values[concept] = equilibrium.expected_values
+    gaps.append(float(equilibrium.gains.sum()))
   print(f"{game}")
   print("| | welfare | smuggler | sheriff | leaving gains |\n| --- | ---: | ---: | ---: | ---: |")
   for (name, (smuggler, sheriff)), gap in zip(values.items(), gaps, strict=True):

@@ -167,11 +167,11 @@ def play() -> None:
   )
   uniform = open_spiel_policy.UniformRandomPolicy(solver.game)
   for _ in range(5):
-    found = play_match(
+    match = play_match(
       solver.game, solver.average_policy(), uniform, deals=_EPISODES.value // 2, seed=_SEED.value
     )
     print(
-      f"  iteration {int(solver.iteration):4}   mean return {found.mean:+z.3f} +- {found.standard_error:z.3f}",
+      f"  iteration {int(solver.iteration):4}   mean return {match.mean:+z.3f} +- {match.standard_error:z.3f}",
       flush=True,
     )
     solver.run(max(1, _ITERATIONS.value // 4))

@@ -180,29 +180,29 @@ def compare(boards: list[str]) -> None:
   if not boards:
     sys.exit(f"error: {_BOARDS.value} has no boards")
   path = writable(pathlib.Path(_OUTPUT_DIR.value or ".", pathlib.Path(_BOARDS.value or "").stem))
-  found: list[list[HandReport]] = []
+  all_reports: list[list[HandReport]] = []
   is_finished = True
   for number, board in enumerate(boards, 1):
     print(f"\nboard {number} of {len(boards)}", flush=True)
     solution, is_finished = solve_board(board)
-    found.append(reports(solution))
-    write_table(boards, found, path.with_suffix(".csv"))
+    all_reports.append(reports(solution))
+    write_table(boards, all_reports, path.with_suffix(".csv"))
     if not is_finished:
       break
   print(f"Wrote {path.with_suffix('.csv')}")
-  draw(boards, found, path.with_suffix(".png"))
+  draw(boards, all_reports, path.with_suffix(".png"))
   if not is_finished:
     raise KeyboardInterrupt
 
 
-def write_table(boards: list[str], found: list[list[HandReport]], path: pathlib.Path) -> None:
+def write_table(boards: list[str], all_reports: list[list[HandReport]], path: pathlib.Path) -> None:
   """Writes the classes of hands of all boards, with a column for each action."""
-  actions = list(dict.fromkeys(name for report in found[0] for name in report.actions))
+  actions = list(dict.fromkeys(name for report in all_reports[0] for name in report.actions))
   fixed = ["board", "player", "kind", "class", "combos", "EV", "equity"]
   with path.open("w", newline="") as file:
     table = csv.DictWriter(file, [*fixed, *actions])
     table.writeheader()
-    for board, of_board in zip(boards, found, strict=False):
+    for board, of_board in zip(boards, all_reports, strict=False):
       for report in of_board:
         for line in report.classes:
           numbers = f"{line.combos:z.4g}", f"{line.ev:z.3f}", f"{line.equity:z.4f}"
@@ -215,22 +215,22 @@ def write_table(boards: list[str], found: list[list[HandReport]], path: pathlib.
 
 
 @draws
-def draw(boards: list[str], found: list[list[HandReport]], path: pathlib.Path) -> None:
+def draw(boards: list[str], all_reports: list[list[HandReport]], path: pathlib.Path) -> None:
   """Draws EV and equity of both players, and the frequencies of their first actions, board by board."""
   plt = pyplot()
   figure, panels = plt.subplots(
-    3, 1, figsize=(max(6.0, 2 + 0.35 * len(found)), 8), layout="constrained", sharex=True
+    3, 1, figsize=(max(6.0, 2 + 0.35 * len(all_reports)), 8), layout="constrained", sharex=True
   )
-  names = boards[: len(found)]
+  names = boards[: len(all_reports)]
   for player, color in enumerate(("tab:blue", "tab:orange")):
-    whole = [of_board[player].classes[0] for of_board in found]
-    label = found[0][player].player
+    whole = [of_board[player].classes[0] for of_board in all_reports]
+    label = all_reports[0][player].player
     shares = [100 * each.ev / _POT.value for each in whole]
     panels[0].plot(names, shares, "o-", color=color, label=f"EV of {label}")
     equities = [100 * each.equity for each in whole]
     panels[0].plot(names, equities, "x--", color=color, label=f"equity of {label}")
-    bottom = [0.0] * len(found)
-    for index, action in enumerate(found[0][player].actions):
+    bottom = [0.0] * len(all_reports)
+    for index, action in enumerate(all_reports[0][player].actions):
       heights = [100 * float(each.frequencies[index]) for each in whole]
       panels[1 + player].bar(names, heights, bottom=bottom, label=action)
       bottom = [low + height for low, height in zip(bottom, heights, strict=True)]

@@ -34,9 +34,9 @@ def main() -> None:
   for iterations in (4, 10, 100, 1_000):
     solver.run(iterations - int(solver.iteration))
     policies[f"CFR+ {iterations:,}"] = solver.average_policy_dict()
-  found = referee.head_to_head(game, policies)
-  print(f"| | {' | '.join(found.names)} |\n|{' --- |' * (len(policies) + 1)}")
-  for name, row in zip(found.names, found.scores.tolist(), strict=True):
+  comparison = referee.head_to_head(game, policies)
+  print(f"| | {' | '.join(comparison.names)} |\n|{' --- |' * (len(policies) + 1)}")
+  for name, row in zip(comparison.names, comparison.scores.tolist(), strict=True):
     print(f"| {name} | {' | '.join(f'{score:+z.4f}' for score in row)} |")
   print(f"\n| match | exact | sampled | two deals | one deal | baseline |\n|{' --- |' * 6}")
   small = spiel_cfr.CFRPlusSolver(_SMALL)
@@ -46,7 +46,7 @@ def main() -> None:
     match = referee.play_match(
       _GAME, policies[one], policies[other], deals=_DEALS.value, baseline=baseline
     )
-    exact = found.scores[found.names.index(one), found.names.index(other)]
+    exact = comparison.scores[comparison.names.index(one), comparison.names.index(other)]
     variances = (
       match.returns.var(axis=0).sum() / 4,
       match.returns.mean(axis=1).var(),
@@ -59,7 +59,7 @@ def main() -> None:
       flush=True,
     )
   if picture is not None:
-    draw(found, picture)
+    draw(comparison, picture)
 
 
 def ranks_and_bets(state: Any) -> Any:
@@ -72,17 +72,17 @@ def ranks_and_bets(state: Any) -> Any:
 
 
 @draws
-def draw(found: referee.HeadToHead, path: pathlib.Path) -> None:
+def draw(comparison: referee.HeadToHead, path: pathlib.Path) -> None:
   """Draws the matrix of expected payoffs."""
   figure, axes = pyplot().subplots(figsize=(6.5, 5.5), layout="constrained")
   # Light colours keep the numbers readable.
-  most = 2 * np.abs(found.scores).max()
-  image = axes.imshow(found.scores, cmap="RdBu", vmin=-most, vmax=most)
-  for (row, column), score in np.ndenumerate(found.scores):
+  most = 2 * np.abs(comparison.scores).max()
+  image = axes.imshow(comparison.scores, cmap="RdBu", vmin=-most, vmax=most)
+  for (row, column), score in np.ndenumerate(comparison.scores):
     axes.text(column, row, f"{score:+z.3f}", ha="center", va="center")
-  places = range(len(found.names))
-  axes.set_xticks(places, found.names, rotation=30)
-  axes.set_yticks(places, found.names)
+  places = range(len(comparison.names))
+  axes.set_xticks(places, comparison.names, rotation=30)
+  axes.set_yticks(places, comparison.names)
   axes.set_title("expected payoff of the row against the column")
   figure.colorbar(image)
   save(figure, path, 120)

@@ -84,10 +84,10 @@ def main(arguments: list[str]) -> None:
     ("it calls a bet with a queen with 1/3", active["1b"], 1 / 3),
     ("it always calls a bet with a king", active["2b"], 1),
   ]
-  holds = [abs(found - expected) <= _TOLERANCE.value for _, found, expected in claims]
-  for (claim, found, expected), is_right in zip(claims, holds, strict=True):
+  holds = [abs(measured - expected) <= _TOLERANCE.value for _, measured, expected in claims]
+  for (claim, measured, expected), is_right in zip(claims, holds, strict=True):
     verdict = "ok   " if is_right else "WRONG"
-    print(f"  {verdict} {claim:53} {found:z8.4f}  (theory {expected:z.4f})")
+    print(f"  {verdict} {claim:53} {measured:z8.4f}  (theory {expected:z.4f})")
   if not all(holds):
     sys.exit("The strategies are no equilibrium within --tolerance: run more iterations.")
 

@@ -116,7 +116,7 @@ def steps_of_the_figures(
 
 def makers() -> dict[str, Callable[..., spiel_cfr.Solver]]:
   """Returns the chosen methods by name, each a function of a game and `alternating_updates`."""
-  found: dict[str, Callable[..., spiel_cfr.Solver]] = {}
+  result: dict[str, Callable[..., spiel_cfr.Solver]] = {}
   for name in _METHODS.value:
     if name not in ("oftrl", *_ENTRIES):
       raise app.UsageError(f"unknown method {name!r}; there are oftrl, {', '.join(_ENTRIES)}")
@@ -125,15 +125,15 @@ def makers() -> dict[str, Callable[..., spiel_cfr.Solver]]:
       if name == "oftrl":
         for factor in _FACTORS.value:
           label = f"oftrl{suffix}" if float(factor) == 1 else f"oftrl{suffix} x{factor}"
-          found[label] = functools.partial(
+          result[label] = functools.partial(
             steps_of_the_figures, factor=float(factor), regularizer=regularizer
           )
       elif "cfr" in name:
-        found[name] = functools.partial(catalogue.SOLVERS[_ENTRIES[name]], iterations=_HORIZON)
+        result[name] = functools.partial(catalogue.SOLVERS[_ENTRIES[name]], iterations=_HORIZON)
       else:
         entry = functools.partial(catalogue.SOLVERS[_ENTRIES[name]], regularizer=regularizer)
-        found[f"oftrl{suffix} {name}"] = functools.partial(entry, iterations=_HORIZON)
-  return found
+        result[f"oftrl{suffix} {name}"] = functools.partial(entry, iterations=_HORIZON)
+  return result
 
 
 def shown_points() -> list[int]:
@@ -155,15 +155,15 @@ def main(arguments: list[str]) -> None:
   if not set(_REGULARIZERS.value) <= set(get_args(Regularizer)):
     raise app.UsageError(f"--regularizer takes {' and '.join(get_args(Regularizer))}")
   methods, folder = makers(), pathlib.Path(_OUTPUT_DIR.value)
-  found: dict[str, Found] = {updates: {} for updates in _UPDATES.value}
+  results: dict[str, Found] = {updates: {} for updates in _UPDATES.value}
   try:
     files.check_writable(folder)
     for name, endgame in endgames().items():
       for updates, rows in solve(name, endgame, methods, folder).items():
-        found[updates][name] = rows
+        results[updates][name] = rows
   except (spiel_cfr.errors.SpielCFRError, OSError) as error:
     sys.exit(f"error: {error}")
-  for updates, gaps in found.items():
+  for updates, gaps in results.items():
     print(
       f"\n{updates} updates: NashConv in mbb/g of the average by iteration, and of the last iterate,"
     )
@@ -205,7 +205,7 @@ def solve(
   )
   print(f"{name}: board {endgame.board}, pot {endgame.pot}\n{game}", flush=True)
   print(f"each solver takes about {game.memory_estimate() / 1e6:z,.0f} MB", flush=True)
-  found: Found = {}
+  results: Found = {}
   best: tuple[float, spiel_cfr.Solver] | None = None
   for updates in _UPDATES.value:
     for method, make in methods.items():
@@ -218,11 +218,11 @@ def solve(
           best = rows[-1].nash_conv, solver
         del solver
       evaluations = [in_mbb(row, endgame) for row in rows if row.iteration <= _ITERATIONS.value]
-      found.setdefault(updates, {})[method] = evaluations
+      results.setdefault(updates, {})[method] = evaluations
       print(f"  {updates:12} {method:16} {evaluations[-1].nash_conv:z10.4g} mbb/g", flush=True)
   if _PAGE.value and best is not None:
     print(spiel_cfr.explore(best[1], folder / f"endgame_{name}.html", title=name))
-  return found
+  return results
 
 
 def run(solver: spiel_cfr.Solver, trace: pathlib.Path) -> list[runs.Row]:
@@ -267,11 +267,11 @@ def with_tuned(gaps: dict[str, list[runs.Row]]) -> dict[str, list[runs.Row]]:
   return gaps | {f"oftrl tuned ({best.removeprefix('oftrl ')})": gaps[best]}
 
 
-def table(found: Found, updates: str) -> str:
+def table(results: Found, updates: str) -> str:
   """Returns a table with a row for each endgame and method: NashConv by iteration and of the last iterate, seconds."""
   points = shown_points()
   rows = {}
-  for name, methods in found.items():
+  for name, methods in results.items():
     for method, evaluations in methods.items():
       at, last = {row.iteration: row.nash_conv for row in evaluations}, evaluations[-1]
       cells = [shown(at[point]) for point in points]
@@ -287,14 +287,14 @@ def shown(gap: float) -> str:
 
 
 @results.draws
-def draw(found: Found, updates: str, path: pathlib.Path) -> None:
+def draw(results: Found, updates: str, path: pathlib.Path) -> None:
   """Draws one row for each endgame: NashConv against iterations and against seconds."""
-  if not found:
+  if not results:
     return
   figure, grid = results.pyplot().subplots(
-    len(found), 2, figsize=(11, 3.2 * len(found)), layout="constrained", squeeze=False
+    len(results), 2, figsize=(11, 3.2 * len(results)), layout="constrained", squeeze=False
   )
-  for pair, (name, methods) in zip(grid, found.items(), strict=True):
+  for pair, (name, methods) in zip(grid, results.items(), strict=True):
     for method, rows in with_tuned(methods).items():
       color = _COLORS.get(method.partition(" (")[0])
       if color is None:

@@ -49,7 +49,7 @@ def main() -> None:
   picture = writable(_PICTURE.value)
   print("| game | policy | NashConv | at least | responses gain | states | seconds |")
   print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
-  found = []
+  results = []
   for number in _CHOSEN.value:
     name, label = _POLICIES[number]
     policy, exact = made(_GAMES[name], label)
@@ -62,13 +62,13 @@ def main() -> None:
       seed=_SEED.value,
     )
     seconds = time.perf_counter() - start
-    found.append((f"{name}\n{label}", exact, result))
+    results.append((f"{name}\n{label}", exact, result))
     print(
       f"| {name} | {label} | {'' if exact is None else f'{exact:z.3f}'} | {result.bound:z.3f} | "
       f"{result.estimate:z.3f} | {result.states:,} | {seconds:z.0f} |",
       flush=True,
     )
-  draw(found, picture)
+  draw(results, picture)
 
 
 def made(game: str, label: str) -> tuple[Any, float | None]:
@@ -92,10 +92,10 @@ def made(game: str, label: str) -> tuple[Any, float | None]:
 
 
 @draws
-def draw(found: list[tuple[str, float | None, NashConvBound]], path: pathlib.Path) -> None:
+def draw(results: list[tuple[str, float | None, NashConvBound]], path: pathlib.Path) -> None:
   """Draws exact numbers, confidence intervals of the responses' gains, and lower bounds."""
-  figure, axes = pyplot().subplots(figsize=(8, 0.45 * len(found) + 1.2), layout="constrained")
-  for place, (_, exact, result) in enumerate(found):
+  figure, axes = pyplot().subplots(figsize=(8, 0.45 * len(results) + 1.2), layout="constrained")
+  for place, (_, exact, result) in enumerate(results):
     low, high = result.interval
     axes.plot(
       [max(low, 1e-3), max(high, 1e-3)], [place, place], color="tab:blue", linewidth=5, alpha=0.4
@@ -107,8 +107,8 @@ def draw(found: list[tuple[str, float | None, NashConvBound]], path: pathlib.Pat
   axes.plot([], [], "|", color="black", markersize=12, markeredgewidth=2, label="exact")
   axes.plot([], [], ">", color="tab:blue", label="lower bound, 95%")
   axes.plot([], [], color="tab:blue", linewidth=5, alpha=0.4, label="gain of the responses, 95%")
-  axes.set(xscale="log", xlabel="NashConv", yticks=range(len(found)))
-  axes.set_yticklabels([label.replace("\n", ": ") for label, _, _ in found])
+  axes.set(xscale="log", xlabel="NashConv", yticks=range(len(results)))
+  axes.set_yticklabels([label.replace("\n", ": ") for label, _, _ in results])
   axes.invert_yaxis()
   axes.grid(axis="x", color="0.9")
   axes.legend()

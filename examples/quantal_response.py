@@ -24,18 +24,18 @@ _PICTURE = flags.DEFINE_string("picture", "results/quantal_response.png", "file 
 
 
 def main() -> None:
-  found = spiel_cfr.solve_qre(_GAME.value, _RATIONALITY.value, step=_STEP.value)
-  print(found)
-  draw(found)
+  branch = spiel_cfr.solve_qre(_GAME.value, _RATIONALITY.value, step=_STEP.value)
+  print(branch)
+  draw(branch)
 
 
 @draws
-def draw(found: QuantalResponse) -> None:
+def draw(branch: QuantalResponse) -> None:
   """Draws one panel for each player, with one line for each infoset: the probability of its last action."""
-  game = found.compiled_game
-  rationality = [point.rationality for point in found.path]
+  game = branch.compiled_game
+  rationality = [point.rationality for point in branch.path]
   # The last action of each infoset; in poker, to bet or to raise.
-  entries = np.array([game.to_actions(point.probabilities) for point in found.path])
+  entries = np.array([game.to_actions(point.probabilities) for point in branch.path])
   last = np.cumsum(np.concatenate(game.num_actions)) - 1
   figure, grid = pyplot().subplots(
     1, game.num_players, figsize=(4.2 * game.num_players, 3.8), layout="constrained", sharey=True

@@ -90,11 +90,11 @@ def table(title: str, runs: Runs) -> str:
     "| game | | infosets | MB | iterations | seconds | NashConv |",
     "| --- | --- | --- | --- | --- | --- | --- |",
   ]
-  for name, found in runs.items():
-    last = found.history[-1]
+  for name, refined in runs.items():
+    last = refined.history[-1]
     rows.append(
       f"| {title} | {name} | {last.infosets:,} | {last.bytes / 1e6:z.2f} | {last.iterations:,} | {last.seconds:z.2f} | "
-      f"{found.nash_conv:z.4g} |"
+      f"{refined.nash_conv:z.4g} |"
     )
   return "\n".join(rows)
 
@@ -108,7 +108,7 @@ def table_of_rules() -> str:
     game = spiel_cfr.compile_game(name, vector_form=False)
     low, high = game.payoff_range
     for label, solver, rule in _RULES:
-      found = spiel_cfr.abstraction.solve_refining(
+      refined = spiel_cfr.abstraction.solve_refining(
         game,
         None if rule else all_actions,
         target=0.0,
@@ -116,12 +116,12 @@ def table_of_rules() -> str:
         iterations=_ITERATIONS.value,
         rule=rule or "policy",
       )
-      near = [stage.leaves for stage in found.history if stage.nash_conv <= 0.02 * (high - low)]
+      near = [stage.leaves for stage in refined.history if stage.nash_conv <= 0.02 * (high - low)]
       first = f"{near[0] / 1e6:z.2f} M" if near else "not reached"
       rows.append(
-        f"| {title} | {label} | {rule or 'at once'} | {found.small.num_infosets:,} | "
-        f"{len(found.small.all_action_sequences):,} | {first} | {found.history[-1].leaves / 1e6:z.2f} M | "
-        f"{found.nash_conv:z.4f} |"
+        f"| {title} | {label} | {rule or 'at once'} | {refined.small.num_infosets:,} | "
+        f"{len(refined.small.all_action_sequences):,} | {first} | {refined.history[-1].leaves / 1e6:z.2f} M | "
+        f"{refined.nash_conv:z.4f} |"
       )
   return "\n".join(rows)
 
@@ -129,10 +129,10 @@ def table_of_rules() -> str:
 @draws
 def draw(title: str, runs: Runs, path: pathlib.Path) -> None:
   figure, (gaps, sizes) = pyplot().subplots(2, 1, figsize=(5.2, 7), layout="constrained")
-  for name, found in runs.items():
-    seconds = [stage.seconds for stage in found.history]
-    gaps.plot(seconds, [stage.nash_conv for stage in found.history], ".-", label=name)
-    sizes.plot(seconds, np.array([stage.bytes for stage in found.history]) / 1e6, ".-")
+  for name, refined in runs.items():
+    seconds = [stage.seconds for stage in refined.history]
+    gaps.plot(seconds, [stage.nash_conv for stage in refined.history], ".-", label=name)
+    sizes.plot(seconds, np.array([stage.bytes for stage in refined.history]) / 1e6, ".-")
   gaps.set(title=title, yscale="log", ylabel="NashConv in the whole game")
   gaps.legend()
   sizes.set(ylabel="memory of an iteration, MB", xlabel="seconds")

@@ -106,11 +106,11 @@ def measure(
     print(f"| {column} | {' | '.join(cells)} | {iterations:,} |", flush=True)
   if _PROGRAM.value and not isinstance(game, spiel_cfr.poker.PublicGame):
     start = time.process_time()
-    found = spiel_cfr.solve_lp(game, method="interior")
+    solution = spiel_cfr.solve_lp(game, method="interior")
     seconds = time.process_time() - start
-    cells = [f"{max(found.exploitability, 0.0):z.1e}" if seconds <= at else "" for at in moments]
-    cells.append(f"{seconds:z.2g} s" if found.exploitability <= _TARGET else "")
-    curves["HiGHS"] = [(seconds, found.exploitability)]
+    cells = [f"{max(solution.exploitability, 0.0):z.1e}" if seconds <= at else "" for at in moments]
+    cells.append(f"{seconds:z.2g} s" if solution.exploitability <= _TARGET else "")
+    curves["HiGHS"] = [(seconds, solution.exploitability)]
     print(f"| HiGHS | {' | '.join(cells)} | |", flush=True)
   return curves
 

@@ -124,7 +124,7 @@ def median_seconds(
       start = clock()
       step(counts[name])
       times[name].append((clock() - start) / counts[name])
-  return {name: statistics.median(found) for name, found in times.items()}
+  return {name: statistics.median(timings) for name, timings in times.items()}
 
 
 def river_endgame() -> tuple[spiel_cfr.poker.Endgame, str]:

@@ -142,8 +142,8 @@ def measure(
   for _ in range(_ROUNDS):
     times.setdefault("microseconds", []).append(_microseconds(ours.run))
     if theirs is not None:
-      found = _microseconds(functools.partial(_repeat, theirs.evaluate_and_update_policy))
-      times.setdefault("open_spiel_microseconds", []).append(found)
+      microseconds = _microseconds(functools.partial(_repeat, theirs.evaluate_and_update_policy))
+      times.setdefault("open_spiel_microseconds", []).append(microseconds)
   row.update({name: statistics.median(column) for name, column in times.items()})
   return row
 
@@ -152,17 +152,17 @@ def _seconds_to_targets(compiled: spiel_cfr.CompiledGame, seconds: float) -> dic
   """Solves a game; returns the seconds to each target, without evaluations; None if it is not reached in time."""
   solver = spiel_cfr.catalogue.make(_SOLVER, compiled, iterations=1)
   solver.prepare()
-  found: dict[str, float | None] = {_column(target): None for target in _TARGETS}
+  reached: dict[str, float | None] = {_column(target): None for target in _TARGETS}
   spent, due = 0.0, spiel_cfr.runs.Powers(1.2)
-  while spent < seconds and None in found.values():
+  while spent < seconds and None in reached.values():
     start = time.process_time()
     solver.run(int(due(solver.iteration)) - solver.iteration)
     spent += time.process_time() - start
     exploitability = solver.exploitability()
     for target in _TARGETS:
-      if found[_column(target)] is None and exploitability <= target:
-        found[_column(target)] = spent
-  return found
+      if reached[_column(target)] is None and exploitability <= target:
+        reached[_column(target)] = spent
+  return reached
 
 
 def _processor_seconds() -> float:

@@ -58,8 +58,8 @@ def main() -> None:
     sys.exit(f"error: {error}")
   columns = ["alone", *_GADGETS.value]
   rows = {
-    name: [" / ".join(f"{number:z.4f}" for number in found[column]) for column in columns]
-    for name, found in results.items()
+    name: [" / ".join(f"{number:z.4f}" for number in by_gadget[column]) for column in columns]
+    for name, by_gadget in results.items()
   }
   table = markdown("policy", columns, rows)
   path.write_text(table)
@@ -76,11 +76,11 @@ def compare(name: str, iterations: int) -> dict[str, list[float]]:
   result = {"alone": [solver.exploitability()]}
   print(f"{game}, {iterations} iterations of CFR: {solver.exploitability():z.5f}", flush=True)
   for gadget in _GADGETS.value:
-    found = [
+    resolved = [
       search.resolve(game, solver, gadget=gadget, continual=continual)
       for continual in (False, True)
     ]
-    result[gadget] = [each.exploitability for each in found]
+    result[gadget] = [each.exploitability for each in resolved]
     numbers = " / ".join(f"{number:z.5f}" for number in result[gadget])
     print(f"  {gadget:18} {numbers}", flush=True)
   return result
@@ -96,8 +96,8 @@ def print_turns() -> None:
       solver.run(iterations)
       cells = [f"{solver.exploitability():z.4g}"]
       for gadget in ("unsafe", "resolving", "follow"):
-        found = search.resolve(game, solver, gadget=gadget, iterations=_RIVER_ITERATIONS.value)
-        steps, exploitability = found.steps, found.exploitability
+        resolved = search.resolve(game, solver, gadget=gadget, iterations=_RIVER_ITERATIONS.value)
+        steps, exploitability = resolved.steps, resolved.exploitability
         count = sum(step.solved + step.refused for step in steps)
         refused = sum(step.refused for step in steps)
         each = 1000 * sum(step.seconds for step in steps) / max(count, 1)
@@ -122,12 +122,12 @@ def load_turn(name: str) -> poker.PublicGame:
 @draws
 def draw(path: pathlib.Path, results: dict[str, dict[str, list[float]]]) -> None:
   """Draws one panel for each policy, and one bar for each gadget: exploitability relative to the policy's."""
-  shown = {name: found for name, found in results.items() if found["alone"][0] > 1e-9}
+  shown = {name: by_gadget for name, by_gadget in results.items() if by_gadget["alone"][0] > 1e-9}
   plt, figure, grid = panels(len(shown), min(5, len(shown)))
-  for axes, (name, found) in zip(grid.flat, shown.items(), strict=False):
-    alone = found["alone"][0]
+  for axes, (name, by_gadget) in zip(grid.flat, shown.items(), strict=False):
+    alone = by_gadget["alone"][0]
     for index, gadget in enumerate(_GADGETS.value):
-      for shift, value, color in zip((-0.2, 0.2), found[gadget], ("C0", "C1"), strict=True):
+      for shift, value, color in zip((-0.2, 0.2), by_gadget[gadget], ("C0", "C1"), strict=True):
         # The axis ends at a thousandth.
         height = max(value / alone, 1e-3)
         axes.bar(

@@ -104,11 +104,11 @@ def played(
     gadget=_GADGET.value,
   )
   begin = time.perf_counter()
-  found = spiel_cfr.exploitability(game, search.played_policy(game, bot))
+  exploitability = spiel_cfr.exploitability(game, search.played_policy(game, bot))
   seconds = time.perf_counter() - begin
-  print(f"{label}, {iterations} iterations: {found:z.4f} in {seconds:z.0f} s", flush=True)
+  print(f"{label}, {iterations} iterations: {exploitability:z.4f} in {seconds:z.0f} s", flush=True)
   return {
-    f"{label}, {iterations} iterations": f"{found:z.4f}",
+    f"{label}, {iterations} iterations": f"{exploitability:z.4f}",
     f"seconds, {label}": f"{seconds:z.0f}",
   }
 

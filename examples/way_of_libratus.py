@@ -67,7 +67,7 @@ def main() -> None:
   continual = search.resolve(game, translated)
   # Bots with the blueprint only, without translation: they solve bets outside the blueprint as they occur.
   bots = [search.SearchBot(blueprint, player, max_histories=10**6) for player in range(2)]
-  found = {
+  exploitabilities = {
     "blueprint, if all bet as it does": spiel_cfr.exploitability(small, blueprint),
     "translated": spiel_cfr.exploitability(game, translated),
     "unsafe search of round 2": unsafe.exploitability,
@@ -75,19 +75,19 @@ def main() -> None:
     "safe search of every decision": continual.exploitability,
     "the bot, from the blueprint": spiel_cfr.exploitability(game, bots),
   }
-  for step, exploitability in found.items():
+  for step, exploitability in exploitabilities.items():
     print(f"{step:44} {exploitability:z.5f}")
   print(referee.head_to_head(game, {"bot": bots, "translated": translated}))
   if _PLOT.value:
-    draw(found, path)
+    draw(exploitabilities, path)
 
 
 @draws
-def draw(found: dict[str, float], path: pathlib.Path) -> None:
+def draw(exploitabilities: dict[str, float], path: pathlib.Path) -> None:
   """Draws one bar for each step."""
   figure, axes = pyplot().subplots(figsize=(8, 3), layout="constrained")
   colors = ["0.7", "C3", "C3", "C0", "C0", "C2"]
-  bars = axes.barh(list(found), list(found.values()), color=colors)
+  bars = axes.barh(list(exploitabilities), list(exploitabilities.values()), color=colors)
   axes.bar_label(bars, fmt="%.3f", padding=4)
   axes.invert_yaxis()
   axes.set_xlabel("exploitability, chips a hand")
