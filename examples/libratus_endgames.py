@@ -155,15 +155,15 @@ def main(arguments: list[str]) -> None:
   if not set(_REGULARIZERS.value) <= set(get_args(Regularizer)):
     raise app.UsageError(f"--regularizer takes {' and '.join(get_args(Regularizer))}")
   methods, folder = makers(), pathlib.Path(_OUTPUT_DIR.value)
-  results: dict[str, Found] = {updates: {} for updates in _UPDATES.value}
+  by_updates: dict[str, Found] = {updates: {} for updates in _UPDATES.value}
   try:
     files.check_writable(folder)
     for name, endgame in endgames().items():
       for updates, rows in solve(name, endgame, methods, folder).items():
-        results[updates][name] = rows
+        by_updates[updates][name] = rows
   except (spiel_cfr.errors.SpielCFRError, OSError) as error:
     sys.exit(f"error: {error}")
-  for updates, gaps in results.items():
+  for updates, gaps in by_updates.items():
     print(
       f"\n{updates} updates: NashConv in mbb/g of the average by iteration, and of the last iterate,"
     )
@@ -205,7 +205,7 @@ def solve(
   )
   print(f"{name}: board {endgame.board}, pot {endgame.pot}\n{game}", flush=True)
   print(f"each solver takes about {game.memory_estimate() / 1e6:z,.0f} MB", flush=True)
-  results: Found = {}
+  by_updates: Found = {}
   best: tuple[float, spiel_cfr.Solver] | None = None
   for updates in _UPDATES.value:
     for method, make in methods.items():
@@ -218,11 +218,11 @@ def solve(
           best = rows[-1].nash_conv, solver
         del solver
       evaluations = [in_mbb(row, endgame) for row in rows if row.iteration <= _ITERATIONS.value]
-      results.setdefault(updates, {})[method] = evaluations
+      by_updates.setdefault(updates, {})[method] = evaluations
       print(f"  {updates:12} {method:16} {evaluations[-1].nash_conv:z10.4g} mbb/g", flush=True)
   if _PAGE.value and best is not None:
     print(spiel_cfr.explore(best[1], folder / f"endgame_{name}.html", title=name))
-  return results
+  return by_updates
 
 
 def run(solver: spiel_cfr.Solver, trace: pathlib.Path) -> list[runs.Row]:
@@ -267,11 +267,11 @@ def with_tuned(gaps: dict[str, list[runs.Row]]) -> dict[str, list[runs.Row]]:
   return gaps | {f"oftrl tuned ({best.removeprefix('oftrl ')})": gaps[best]}
 
 
-def table(results: Found, updates: str) -> str:
+def table(gaps: Found, updates: str) -> str:
   """Returns a table with a row for each endgame and method: NashConv by iteration and of the last iterate, seconds."""
   points = shown_points()
   rows = {}
-  for name, methods in results.items():
+  for name, methods in gaps.items():
     for method, evaluations in methods.items():
       at, last = {row.iteration: row.nash_conv for row in evaluations}, evaluations[-1]
       cells = [shown(at[point]) for point in points]
@@ -287,21 +287,21 @@ def shown(gap: float) -> str:
 
 
 @results.draws
-def draw(results: Found, updates: str, path: pathlib.Path) -> None:
+def draw(gaps: Found, updates: str, path: pathlib.Path) -> None:
   """Draws one row for each endgame: NashConv against iterations and against seconds."""
-  if not results:
+  if not gaps:
     return
   figure, grid = results.pyplot().subplots(
-    len(results), 2, figsize=(11, 3.2 * len(results)), layout="constrained", squeeze=False
+    len(gaps), 2, figsize=(11, 3.2 * len(gaps)), layout="constrained", squeeze=False
   )
-  for pair, (name, methods) in zip(grid, results.items(), strict=True):
+  for pair, (name, methods) in zip(grid, gaps.items(), strict=True):
     for method, rows in with_tuned(methods).items():
       color = _COLORS.get(method.partition(" (")[0])
       if color is None:
         continue
-      gaps = [row.nash_conv for row in rows]
-      pair[0].plot([row.iteration for row in rows], gaps, label=method, color=color)
-      pair[1].plot([row.solver_seconds for row in rows], gaps, color=color)
+      curve = [row.nash_conv for row in rows]
+      pair[0].plot([row.iteration for row in rows], curve, label=method, color=color)
+      pair[1].plot([row.solver_seconds for row in rows], curve, color=color)
     pair[0].set(title=name, xlabel="iterations", ylabel="NashConv, mbb/g")
     pair[1].set(title=name, xlabel="seconds")
     pair[0].legend(fontsize=8)
