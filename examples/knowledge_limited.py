@@ -38,7 +38,7 @@ _GAMES: dict[str, tuple[str, int, int]] = {
   "phantom_ttt, 6 cells left": ("phantom_ttt", 3, 2),
 }
 _CHOSEN = flags.DEFINE_list(
-  "games", [str(each) for each in range(len(_GAMES))], f"games, by number from 0: {[*_GAMES]}"
+  "games", [str(number) for number in range(len(_GAMES))], f"games, by number from 0: {[*_GAMES]}"
 )
 _ITERATIONS = flags.DEFINE_list("iterations", ["10", "100"], "iterations of CFR of the blueprints")
 _ORDERS = flags.DEFINE_list("orders", ["1"], "orders of knowledge")
@@ -56,9 +56,9 @@ class PrivateTree:
 
   Attributes:
     parent: list of int. The node above each node; -1 at the root.
-    is_action: list of bool.
-    actions: dict. By the node of a decision: the nodes of its actions.
-    depth: list of int. The number of own actions before or at each node.
+    is_action: list of bool. True for an action, False for an observation.
+    actions: dict, int -> list of int. The nodes of the actions after each node at which the player decides.
+    depth: list of int. The number of the player's actions on the way to each node, its own included.
   """
 
   def __init__(self) -> None:
@@ -76,7 +76,7 @@ class PrivateTree:
     return self._children[node, key]
 
   def below(self, roots: Iterable[int]) -> npt.NDArray[np.bool_]:
-    """Returns whether each node is one of `roots`, or below one."""
+    """Returns bool (nodes,): whether a node is one of `roots` or below one of them."""
     marked = np.zeros(len(self.parent), bool)
     marked[list(roots)] = True
     for node, above in enumerate(self.parent[1:], 1):
@@ -85,13 +85,13 @@ class PrivateTree:
 
   def uniform(self) -> Policy:
     """Returns the uniform policy."""
-    return {node: np.full(len(own), 1 / len(own)) for node, own in self.actions.items()}
+    return {node: np.full(len(after), 1 / len(after)) for node, after in self.actions.items()}
 
   def reach(self, policy: Policy) -> Floats:
     """Returns the probability with which the player plays to each node."""
     result = np.ones(len(self.parent))
-    for node, own in self.actions.items():
-      result[own] = policy[node]
+    for node, actions in self.actions.items():
+      result[actions] = policy[node]
     for node, above in enumerate(self.parent[1:], 1):
       result[node] *= result[above]
     return result
@@ -101,8 +101,8 @@ class PrivateTree:
     result = payoffs.copy()
     for node in range(len(self.parent) - 1, -1, -1):
       if node in self.actions:
-        own = result[self.actions[node]]
-        result[node] += own.max() if policy is None else policy[node] @ own
+        values = result[self.actions[node]]
+        result[node] += values.max() if policy is None else policy[node] @ values
       if node and not self.is_action[node]:
         result[self.parent[node]] += result[node]
     return result
@@ -113,9 +113,9 @@ class Game:
 
   Attributes:
     trees: both players' trees.
-    payoffs: by player, sparse (own nodes, the opponent's nodes). The player's payoff where the game ends.
-    ends: the same shape. The number of histories that end, for each pair of nodes.
-    faced: by player, dict. By the node of a decision: the set of the opponent's nodes there.
+    payoffs: per player, sparse array (player's nodes, opponent's nodes). The player's payoff at the end of the game.
+    ends: per player, sparse array (player's nodes, opponent's nodes). The number of histories that end there.
+    faced: per player, dict, int -> set of int. The opponent's possible nodes when the player decides at a node.
   """
 
   def __init__(self, state: Any, public: set[int]) -> None:
@@ -124,21 +124,21 @@ class Game:
     self.faced: tuple[dict[int, set[int]], dict[int, set[int]]] = {}, {}
     self._public, self._ends = public, list[tuple[int, int, float]]()
     self._walk(state, [0, 0], ["", ""])
-    one, other, payoff = map(np.array, zip(*self._ends, strict=True))
+    rows, columns, payoffs = map(np.array, zip(*self._ends, strict=True))
     shape = len(self.trees[0].parent), len(self.trees[1].parent)
-    first = scipy.sparse.csr_matrix((payoff, (one, other)), shape)
-    count = scipy.sparse.csr_matrix((np.ones(len(one)), (one, other)), shape)
-    self.payoffs, self.ends = (first, -first.T.tocsr()), (count, count.T.tocsr())
+    matrix = scipy.sparse.csr_matrix((payoffs, (rows, columns)), shape)
+    count = scipy.sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape)
+    self.payoffs, self.ends = (matrix, -matrix.T.tocsr()), (count, count.T.tocsr())
 
-  def _walk(self, state: Any, nodes: list[int], seen: list[str]) -> None:
+  def _walk(self, state: Any, nodes: list[int], latest: list[str]) -> None:
     if state.is_terminal():
       self._ends.append((nodes[0], nodes[1], state.returns()[0]))
       return
-    nodes, seen = nodes.copy(), seen.copy()
+    nodes, latest = nodes.copy(), latest.copy()
     for player, tree in enumerate(self.trees):
       observation = state.observation_string(player)
-      if observation != seen[player] or tree.is_action[nodes[player]]:
-        nodes[player], seen[player] = tree.child(nodes[player], observation), observation
+      if observation != latest[player] or tree.is_action[nodes[player]]:
+        nodes[player], latest[player] = tree.child(nodes[player], observation), observation
     mover = state.current_player()
     self.faced[mover].setdefault(nodes[mover], set()).add(nodes[1 - mover])
     tree, node = self.trees[mover], nodes[mover]
@@ -146,14 +146,14 @@ class Game:
     tree.actions[node] = [tree.child(node, action) for action in legal]
     for action, after in zip(legal, tree.actions[node], strict=True):
       nodes[mover] = after
-      self._walk(state.child(action), nodes, seen)
+      self._walk(state.child(action), nodes, latest)
 
   def facing(self, player: int, policy: Policy) -> Floats:
     """Returns a player's payoffs at its nodes, against a policy of the opponent."""
     return np.asarray(self.payoffs[player] @ self.trees[1 - player].reach(policy))
 
   def exploitability(self, policies: list[Policy]) -> float:
-    """Returns half of the sum of both players' best responses."""
+    """Returns the exploitability of a pair of policies: half of the sum of both best responses' values."""
     best = [
       self.trees[player].values(self.facing(player, policies[1 - player]))[0] for player in (0, 1)
     ]
@@ -161,7 +161,7 @@ class Game:
 
   @functools.cached_property
   def facing_infosets(self) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
-    """By player: for each node of the opponent, the player's decisions at which the opponent may be there."""
+    """Per player, the inverse of `faced`: the player's possible infosets when the opponent is at a node."""
     result: tuple[dict[int, set[int]], dict[int, set[int]]] = {}, {}
     for player in (0, 1):
       for infoset, nodes in self.faced[player].items():
@@ -174,7 +174,7 @@ def cfr(game: Game, iterations: int) -> list[Policy]:
   """Returns the average policies of both players after iterations of CFR."""
   policies = [tree.uniform() for tree in game.trees]
   regrets = [
-    {node: np.zeros(len(own)) for node, own in tree.actions.items()} for tree in game.trees
+    {node: np.zeros(len(after)) for node, after in tree.actions.items()} for tree in game.trees
   ]
   sums = [np.zeros(len(tree.parent)) for tree in game.trees]
   for _ in range(iterations):
@@ -182,11 +182,11 @@ def cfr(game: Game, iterations: int) -> list[Policy]:
       policy = policies[player]
       sums[player] += tree.reach(policy)
       values = tree.values(game.facing(player, policies[1 - player]), policy)
-      for node, own in tree.actions.items():
-        regrets[player][node] += values[own] - policy[node] @ values[own]
+      for node, actions in tree.actions.items():
+        regrets[player][node] += values[actions] - policy[node] @ values[actions]
         policy[node] = _normalized(np.maximum(regrets[player][node], 0))
   return [
-    {node: _normalized(total[own]) for node, own in tree.actions.items()}
+    {node: _normalized(total[actions]) for node, actions in tree.actions.items()}
     for tree, total in zip(game.trees, sums, strict=True)
   ]
 
@@ -217,102 +217,160 @@ class Equations:
 
 
 class Search:
-  """The searches of one player, from one blueprint."""
+  """The searches of one player, from one blueprint.
+
+  Attributes:
+    game: `Game`. The game.
+    player: int. The searcher.
+    tree: `PrivateTree`. The searcher's tree.
+    other: `PrivateTree`. The opponent's tree.
+    reach: float64 (searcher's nodes,). The blueprint's probability of playing to each node.
+    range: float64 (opponent's nodes,). The opponent's blueprint's probability of playing to each node.
+    bounds: float64 (opponent's nodes,). The counterfactual values of a best response to the searcher's blueprint.
+    mass: float64 (opponent's nodes,). The searcher's probability of playing to each of the opponent's nodes.
+  """
 
   def __init__(self, game: Game, player: int, policies: list[Policy]) -> None:
-    self._game, self._player, self._policy = game, player, policies[player]
-    own, self._other = game.trees[player], game.trees[1 - player]
-    self._own = own
-    self.reach, self._range = own.reach(policies[player]), self._other.reach(policies[1 - player])
-    self._bounds = self._other.values(game.facing(1 - player, policies[player]))
-    # The searcher's probability of playing to each of the opponent's nodes: a game in which all payoffs are 1. No
-    # strategy of the opponent changes it.
+    self.game, self.player, self._policy = game, player, policies[player]
+    self.tree, self.other = game.trees[player], game.trees[1 - player]
+    self.reach = self.tree.reach(policies[player])
+    self.range = self.other.reach(policies[1 - player])
+    self.bounds = self.other.values(game.facing(1 - player, policies[player]))
+    # In a game in which all payoffs are 1, values are probabilities. No strategy of the opponent changes them.
     ones = np.asarray(game.ends[1 - player] @ self.reach)
-    self._mass = self._other.values(ones, self._other.uniform())
+    self.mass = self.other.values(ones, self.other.uniform())
 
   def roots(self, infoset: int, order: int) -> tuple[set[int], set[int]]:
-    """Returns the searcher's free infosets and the opponent's private states, none below another."""
-    free, faced = {infoset}, set(self._game.faced[self._player][infoset])
+    """Returns the topmost free infosets of the searcher, and the topmost private states of the opponent."""
+    facing, faced_at = self.game.facing_infosets[self.player], self.game.faced[self.player]
+    free, faced = {infoset}, set(faced_at[infoset])
     for _ in range(order - 1):
-      free |= {each for node in faced for each in self._game.facing_infosets[self._player][node]}
-      faced |= {node for each in free for node in self._game.faced[self._player][each]}
-    above = self._own.parent[infoset]
+      free |= {decision for node in faced for decision in facing[node]}
+      faced |= {node for decision in free for node in faced_at[decision]}
+    above = self.tree.parent[infoset]
     while above >= 0:
       free.discard(above)
-      above = self._own.parent[above]
-    return _highest(self._own, free), _highest(self._other, faced)
+      above = self.tree.parent[above]
+    return _highest(self.tree, free), _highest(self.other, faced)
 
   def solve(self, infoset: int, order: int) -> Policy:
-    """Returns the strategy at an infoset and below; empty if the opponent never comes there, or without a solution."""
-    own, other = self._own, self._other
-    free, faced = self.roots(infoset, order)
-    rows, columns = own.below(free), other.below(faced)
-    faced = {node for node in faced if self._mass[node] > _UNLIKELY}
-    if not faced:
+    """Returns the strategy at an infoset and below it.
+
+    The strategy is empty if the opponent never comes to the subgame, or if the linear program has no solution.
+    """
+    program = SubgameProgram(self, *self.roots(infoset, order))
+    plays = program.solve() if program.reached else None
+    if plays is None:
       return {}
-    ours, theirs = np.flatnonzero(rows).tolist(), np.flatnonzero(columns).tolist()
-    # Variables: the searcher's sequences, the values of the opponent's nodes and of its decisions, the least margin.
-    deciding = [node for node in theirs if node in other.actions]
-    variables = iter(range(len(ours) + len(theirs) + len(deciding) + 1))
-    plays, worth, best = (
-      dict(zip(nodes, variables, strict=False)) for nodes in (ours, theirs, deciding)
-    )
-    margin = len(ours) + len(theirs) + len(deciding)
-    equal, most = Equations(margin + 1), Equations(margin + 1)
-    for node in ours:
-      if node in free:
-        equal.add([(1, plays[node])], self.reach[node])
-      elif not own.is_action[node]:
-        equal.add([(1, plays[node]), (-1, plays[own.parent[node]])], 0)
-      if node in own.actions:
-        equal.add([(1, plays[each]) for each in own.actions[node]] + [(-1, plays[node])], 0)
-    payoffs = self._game.payoffs[1 - self._player].tocsr()[theirs]
-    fixed = payoffs @ np.where(rows, 0.0, self.reach)
-    below = payoffs[:, ours].tolil()
-    children: dict[int, list[int]] = {}
-    for node in theirs:
-      if not other.is_action[node]:
-        children.setdefault(other.parent[node], []).append(node)
-    for place, node in enumerate(theirs):
-      terms = [
-        (-value, column) for value, column in zip(below.data[place], below.rows[place], strict=True)
-      ]
-      terms += [(-1, worth[each]) for each in children.get(node, [])]
-      terms += [(-1, best[node])] if node in best else []
-      equal.add([(1, worth[node]), *terms], fixed[place])
-      for action in other.actions.get(node, []):
-        most.add([(1, worth[action]), (-1, best[node])], 0)
-    for node in faced:
-      most.add([(1, worth[node]), (self._mass[node], margin)], self._bounds[node])
-    costs = np.zeros(margin + 1)
-    total = sum(self._range[node] * self._mass[node] for node in faced)
-    for node in faced if total > 0 else ():
-      costs[worth[node]] = _MIXED * self._range[node] / total
-    costs[margin] = _MIXED - 1
-    limits = [(0, None)] * len(ours) + [(None, None)] * (len(theirs) + len(deciding)) + [(0, None)]
-    found = scipy.optimize.linprog(
-      costs, most.matrix(), most.right, equal.matrix(), equal.right, limits
-    )
-    if found.status:
-      return {}
-    inside = own.below([infoset])
+    inside, actions = self.tree.below([infoset]), self.tree.actions
     return {
       node: self._policy[node]
-      if found.x[plays[node]] < _UNLIKELY
-      else _normalized(np.maximum(found.x[[plays[each] for each in own.actions[node]]], 0))
-      for node in ours
-      if inside[node] and node in own.actions
+      if plays[node] < _UNLIKELY
+      else _normalized(np.maximum([plays[action] for action in actions[node]], 0))
+      for node in plays
+      if inside[node] and node in actions
     }
 
 
+class SubgameProgram:
+  """The linear program of a knowledge-limited subgame.
+
+  Its variables are the searcher's sequences, the values of the opponent's nodes, the values of the opponent's
+  decisions, and the smallest margin.
+
+  Attributes:
+    reached: set of int. The opponent's topmost private states that the searcher plays to.
+  """
+
+  def __init__(self, search: Search, free: set[int], faced: set[int]) -> None:
+    """Numbers the variables.
+
+    Args:
+      search: the search.
+      free: the topmost free infosets of the searcher.
+      faced: the topmost private states of the opponent.
+    """
+    self._search, self._free = search, free
+    self.reached = {node for node in faced if search.mass[node] > _UNLIKELY}
+    self._is_free = search.tree.below(free)
+    ours = np.flatnonzero(self._is_free).tolist()
+    theirs = np.flatnonzero(search.other.below(faced)).tolist()
+    deciding = [node for node in theirs if node in search.other.actions]
+    self._margin = len(ours) + len(theirs) + len(deciding)
+    variables = iter(range(self._margin))
+    self._plays, self._values, self._best = (
+      dict(zip(nodes, variables, strict=False)) for nodes in (ours, theirs, deciding)
+    )
+
+  def solve(self) -> dict[int, float] | None:
+    """Returns the searcher's probability of playing to each free node; None if there is no solution."""
+    equal, most = Equations(self._margin + 1), Equations(self._margin + 1)
+    self._add_strategy(equal)
+    self._add_values(equal, most)
+    self._add_margins(most)
+    num_values = len(self._values) + len(self._best)
+    limits = [(0, None)] * len(self._plays) + [(None, None)] * num_values + [(0, None)]
+    solution = scipy.optimize.linprog(
+      self._costs(), most.matrix(), most.right, equal.matrix(), equal.right, limits
+    )
+    if solution.status:
+      return None
+    return {node: solution.x[variable] for node, variable in self._plays.items()}
+
+  def _add_strategy(self, equal: Equations) -> None:
+    """Adds the constraints of the searcher's sequence form."""
+    plays, tree = self._plays, self._search.tree
+    for node in plays:
+      if node in self._free:
+        equal.add([(1, plays[node])], self._search.reach[node])
+      elif not tree.is_action[node]:
+        equal.add([(1, plays[node]), (-1, plays[tree.parent[node]])], 0)
+      if node in tree.actions:
+        equal.add([(1, plays[action]) for action in tree.actions[node]] + [(-1, plays[node])], 0)
+
+  def _add_values(self, equal: Equations, most: Equations) -> None:
+    """Adds the opponent's values: sums over observations, and the best action at each decision."""
+    search, other, values = self._search, self._search.other, self._values
+    payoffs = search.game.payoffs[1 - search.player].tocsr()[list(values)]
+    by_blueprint = payoffs @ np.where(self._is_free, 0.0, search.reach)
+    by_subgame = payoffs[:, list(self._plays)].tolil()
+    observations: dict[int, list[int]] = {}
+    for node in values:
+      if not other.is_action[node]:
+        observations.setdefault(other.parent[node], []).append(node)
+    for row, node in enumerate(values):
+      factors = zip(by_subgame.data[row], by_subgame.rows[row], strict=True)
+      terms = [(-payoff, variable) for payoff, variable in factors]
+      terms += [(-1, values[after]) for after in observations.get(node, [])]
+      terms += [(-1, self._best[node])] if node in self._best else []
+      equal.add([(1, values[node]), *terms], by_blueprint[row])
+      for action in other.actions.get(node, []):
+        most.add([(1, values[action]), (-1, self._best[node])], 0)
+
+  def _add_margins(self, most: Equations) -> None:
+    """Adds a constraint for each private state: its value plus the smallest margin is at most its bound."""
+    search = self._search
+    for node in self.reached:
+      most.add([(1, self._values[node]), (search.mass[node], self._margin)], search.bounds[node])
+
+  def _costs(self) -> Floats:
+    """Returns the objective to minimize: minus the weighted mean of the mean and the smallest margin."""
+    search, costs = self._search, np.zeros(self._margin + 1)
+    total = sum(search.range[node] * search.mass[node] for node in self.reached)
+    for node in self.reached if total > 0 else ():
+      costs[self._values[node]] = _MIXED * search.range[node] / total
+    costs[self._margin] = _MIXED - 1
+    return costs
+
+
 def _highest(tree: PrivateTree, nodes: set[int]) -> set[int]:
-  """Returns the nodes that are not below others of them."""
+  """Returns the nodes that are not below other nodes of the set."""
   inside = tree.below(nodes)
   return {node for node in nodes if node == 0 or not inside[tree.parent[node]]}
 
 
 def searched(game: Game, policies: list[Policy], player: int, decision: int, order: int) -> Policy:
-  """Returns a player's policy after all its infosets with a number of earlier decisions are re-solved by themselves."""
+  """Returns a player's policy after its infosets with `decision` earlier decisions are re-solved, each separately."""
   search, result = Search(game, player, policies), dict(policies[player])
   for infoset in game.trees[player].actions:
     if game.trees[player].depth[infoset] == decision and search.reach[infoset] > _UNLIKELY:
@@ -329,7 +387,7 @@ def measure(game: Game, policies: list[Policy], order: int) -> list[float]:
       pair = policies.copy()
       pair[player] = latest[player]
       latest[player] = searched(game, pair, player, decision, order)
-  return [game.exploitability(each) for each in (policies, cut, latest)]
+  return [game.exploitability(pair) for pair in (policies, cut, latest)]
 
 
 def positions(name: str, num_moves: int, count: int) -> Iterator[Game]:
@@ -338,7 +396,7 @@ def positions(name: str, num_moves: int, count: int) -> Iterator[Game]:
   while count:
     state, public = pyspiel.load_game(name).new_initial_state(), set[int]()
     while len(public) < num_moves and not state.is_terminal():
-      move = int(rng.choice([each for each in state.legal_actions() if each not in public]))
+      move = int(rng.choice([cell for cell in state.legal_actions() if cell not in public]))
       state.apply_action(move)
       public.add(move)
     if not state.is_terminal():
@@ -353,9 +411,11 @@ def main() -> None:
     for iterations in map(int, _ITERATIONS.value):
       policies = [cfr(game, iterations) for game in games]
       for order in map(int, _ORDERS.value):
-        found = np.array([measure(*each, order) for each in zip(games, policies, strict=True)])
-        worse = (found[:, 1:] > found[:, :1] + 1e-9).sum(axis=0)
-        cells = [f"{mean:z.5f}" for mean in found.mean(axis=0)] + [f"{each}" for each in worse]
+        pairs = zip(games, policies, strict=True)
+        measured = np.array([measure(game, pair, order) for game, pair in pairs])
+        worse = (measured[:, 1:] > measured[:, :1] + 1e-9).sum(axis=0)
+        cells = [f"{mean:z.5f}" for mean in measured.mean(axis=0)]
+        cells += [f"{number}" for number in worse]
         rows[f"{name}, CFR {iterations}, order {order}"] = cells
         print(name, iterations, order, *cells, flush=True)
   columns = ["alone", "one cut", "continual", "worse, one cut", "worse, continual"]
