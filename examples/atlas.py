@@ -67,7 +67,7 @@ def _whole_lines(done: pathlib.Path) -> list[list[Any]]:
     try:
       result.append(json.loads(line))
     except json.JSONDecodeError:
-      done.write_text("".join(json.dumps(each) + "\n" for each in result))
+      done.write_text("".join(json.dumps(entry) + "\n" for entry in result))
   return result
 
 

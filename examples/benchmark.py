@@ -307,7 +307,7 @@ def dense_cfr_plus(game: spiel_cfr.poker.PublicGame) -> Step:
     game.tree,
     *(getattr(game.tree.boards[0], name) for name in ("hands", "strengths")),
   )
-  first, second = (tree.deal.hands[own] for own in hands)
+  first, second = (tree.deal.hands[numbers] for numbers in hands)
   apart = ~(first[:, None, :, None] == second[None, :, None, :]).any(axis=(2, 3))
   weights = apart * np.outer(*(tree.deal.reaches[player, hands[player]] for player in (0, 1)))
   fold = weights / tree.deal.total
@@ -330,7 +330,7 @@ def dense_cfr_plus(game: spiel_cfr.poker.PublicGame) -> Step:
     nonlocal count
     count += 1
     for player, tree in enumerate(game.treeplexes):
-      lanes = [np.arange(len(own)) for own in hands]
+      lanes = [np.arange(len(numbers)) for numbers in hands]
       utility = np.zeros(game.end)
       for matrix, above, payoffs in terminals:
         reach = sequence[np.add.outer(above[1 - player], lanes[1 - player])]
@@ -344,8 +344,8 @@ def dense_cfr_plus(game: spiel_cfr.poker.PublicGame) -> Step:
         shares = regret[rows] / np.where(total > 0, total, 1)
         strategy[rows] = np.where(total > 0, shares, 1 / len(rows))
         np.add.at(utility, tree.parent[infosets], value)
-      part = slice(tree.root, tree.end)
-      average[part] += count * sequence[part]
+      players_part = slice(tree.root, tree.end)
+      average[players_part] += count * sequence[players_part]
       for rows, infosets in tree.infoset_groups():
         sequence[rows] = sequence[tree.parent[infosets]] * strategy[rows]
 

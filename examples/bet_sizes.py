@@ -101,14 +101,14 @@ def draw(paths: dict[str, Path]) -> None:
   figure, grid = pyplot().subplots(
     2, len(paths), figsize=(5 * len(paths), 6), sharex=True, squeeze=False, layout="constrained"
   )
-  for (above, below), (name, path) in zip(grid.T, paths.items(), strict=True):
+  for (size_axes, value_axes), (name, path) in zip(grid.T, paths.items(), strict=True):
     iterations = [iteration for iteration, _, _ in path]
     for number, label in enumerate(GAMES[name][4]):
-      above.plot(iterations, [sizes[number] for _, sizes, _ in path], label=label)
-    below.plot(iterations, [value for _, _, value in path], color="black")
-    above.set(title=name, ylabel="player 0's sizes")
-    below.set(xscale="log", xlabel="iterations of CFR+", ylabel="value to player 0, estimated")
-    above.legend()
+      size_axes.plot(iterations, [sizes[number] for _, sizes, _ in path], label=label)
+    value_axes.plot(iterations, [value for _, _, value in path], color="black")
+    size_axes.set(title=name, ylabel="player 0's sizes")
+    value_axes.set(xscale="log", xlabel="iterations of CFR+", ylabel="value to player 0, estimated")
+    size_axes.legend()
   save(figure, _PICTURE.value, 110)
 
 

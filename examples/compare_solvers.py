@@ -66,7 +66,9 @@ def main() -> None:
   for iteration in next(iter(table.values())):
     cells = (f"{column[iteration]:z.3e}".rjust(max(len(name), 9)) for name, column in table.items())
     print(f"{iteration:10,}", *cells, sep="  ")
-  last = {name: (each.last.current_nash_conv or 0.0) / divisor for name, each in results.items()}
+  last = {
+    name: (result.last.current_nash_conv or 0.0) / divisor for name, result in results.items()
+  }
   cells = (f"{value:z.3e}".rjust(max(len(name), 9)) for name, value in last.items())
   print(" last iter", *cells, sep="  ")
   cells = (f"{value:z.3f}".rjust(max(len(name), 9)) for name, value in seconds.items())
@@ -85,9 +87,9 @@ def main() -> None:
 def orders(solvers: dict[str, spiel_cfr.Solver]) -> str:
   """Returns a description of the order of updates, which matters for the comparison."""
   # A wrapper has the order of its inner solver.
-  inner = {name: each.recipe.arguments.get("solver", each) for name, each in solvers.items()}
+  inner = {name: solver.recipe.arguments.get("solver", solver) for name, solver in solvers.items()}
   simultaneous = [
-    name for name, each in inner.items() if not getattr(each, "alternating_updates", True)
+    name for name, solver in inner.items() if not getattr(solver, "alternating_updates", True)
   ]
   if not simultaneous:
     return "alternating updates"

@@ -47,11 +47,11 @@ def main() -> None:
 def draw(values: dict[str, np.ndarray]) -> None:
   """Draws one bar for each kind of equilibrium: the expected payoffs of both players."""
   figure, axes = pyplot().subplots(figsize=(6, 3.6), layout="constrained")
-  below = np.zeros(len(values))
+  bottom = np.zeros(len(values))
   for player, (name, color) in enumerate((("smuggler", "tab:blue"), ("sheriff", "0.6"))):
-    heights = np.array([each[player] for each in values.values()])
-    axes.bar(list(values), heights, bottom=below, color=color, label=name)
-    below += heights
+    heights = np.array([payoffs[player] for payoffs in values.values()])
+    axes.bar(list(values), heights, bottom=bottom, color=color, label=name)
+    bottom += heights
   axes.set(ylabel="expected utility", title="Sheriff's game: optimal equilibria")
   axes.legend()
   save(figure, _PICTURE.value, 100)

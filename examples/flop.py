@@ -225,13 +225,13 @@ def draw(boards: list[str], all_reports: list[list[HandReport]], path: pathlib.P
   for player, color in enumerate(("tab:blue", "tab:orange")):
     whole = [of_board[player].classes[0] for of_board in all_reports]
     label = all_reports[0][player].player
-    shares = [100 * each.ev / _POT.value for each in whole]
+    shares = [100 * summary.ev / _POT.value for summary in whole]
     panels[0].plot(names, shares, "o-", color=color, label=f"EV of {label}")
-    equities = [100 * each.equity for each in whole]
+    equities = [100 * summary.equity for summary in whole]
     panels[0].plot(names, equities, "x--", color=color, label=f"equity of {label}")
     bottom = [0.0] * len(all_reports)
     for index, action in enumerate(all_reports[0][player].actions):
-      heights = [100 * float(each.frequencies[index]) for each in whole]
+      heights = [100 * float(summary.frequencies[index]) for summary in whole]
       panels[1 + player].bar(names, heights, bottom=bottom, label=action)
       bottom = [low + height for low, height in zip(bottom, heights, strict=True)]
     panels[1 + player].set_ylabel(f"{label}{' after a check' if player else ' first'}, %")

@@ -100,30 +100,30 @@ def draw(policy: dict[str, dict[int, float]], value: float, path: str) -> None:
   colors = {infostate: plt.cm.tab20(number) for number, infostate in enumerate(sorted(policy))}
   leaves = iter(range(1000))
 
-  def place(state: Any) -> tuple[float, float]:
+  def draw_subtree(state: Any) -> tuple[float, float]:
     """Draws the subtree of a state; returns the position of the state."""
     depth = -float(len(state.history()))
     if state.is_terminal():
-      spot = float(next(leaves)), depth
-      axes.text(*spot, f"{state.returns()[0]:+z.0f}", ha="center", va="top", fontsize=8)
-      return spot
+      position = float(next(leaves)), depth
+      axes.text(*position, f"{state.returns()[0]:+z.0f}", ha="center", va="top", fontsize=8)
+      return position
     name = "" if state.is_chance_node() else state.information_state_string()
     weights = dict(state.chance_outcomes()) if state.is_chance_node() else policy[name]
-    below = [(action, place(state.child(action))) for action in weights]
-    spot = sum(x for _, (x, _) in below) / len(below), depth
-    for action, (x, y) in below:
+    children = [(action, draw_subtree(state.child(action))) for action in weights]
+    position = sum(x for _, (x, _) in children) / len(children), depth
+    for action, (x, y) in children:
       width = 0.4 + 3 * weights[action]
-      axes.plot([spot[0], x], [depth, y], color="0.6", linewidth=width, zorder=1)
+      axes.plot([position[0], x], [depth, y], color="0.6", linewidth=width, zorder=1)
       label = _CARDS[str(action)] if state.is_chance_node() else "pb"[action]
-      axes.text((spot[0] + x) / 2, (depth + y) / 2, label, fontsize=7, ha="center")
+      axes.text((position[0] + x) / 2, (depth + y) / 2, label, fontsize=7, ha="center")
     color = "black" if state.is_chance_node() else colors[name]
     axes.scatter(
-      *spot, s=60, color=color, marker="s^"[state.current_player()] if name else "D", zorder=2
+      *position, s=60, color=color, marker="s^"[state.current_player()] if name else "D", zorder=2
     )
-    axes.text(spot[0] + 0.2, depth, name, fontsize=7, va="bottom")
-    return spot
+    axes.text(position[0] + 0.2, depth, name, fontsize=7, va="bottom")
+    return position
 
-  place(pyspiel.load_game("kuhn_poker").new_initial_state())
+  draw_subtree(pyspiel.load_game("kuhn_poker").new_initial_state())
   axes.axis("off")
   axes.set_title(
     f"Kuhn poker after {_SOLVER.value}: p passes, b bets; squares: player 1, triangles: player 2; "

@@ -142,13 +142,13 @@ class Leduc5State(pyspiel.State):  # type: ignore[misc]
   def information_state_string(self, player: int | None = None) -> str:
     """Returns a player's information: its card, the board, and all actions."""
     player = self.current_player() if player is None else player
-    own: int | str = self._cards[player] if player < len(self._cards) else "?"
+    private: int | str = self._cards[player] if player < len(self._cards) else "?"
     board: int | str = self._cards[2] if len(self._cards) > 2 else "?"
-    done = "/".join("".join(map(str, each)) for each in self._rounds)
-    return f"{own}{board} {done}"
+    done = "/".join("".join(map(str, actions)) for actions in self._rounds)
+    return f"{private}{board} {done}"
 
   def __str__(self) -> str:
-    done = "/".join("".join(map(str, each)) for each in self._rounds)
+    done = "/".join("".join(map(str, actions)) for actions in self._rounds)
     return f"{self._cards} {done}"
 
 

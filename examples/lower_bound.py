@@ -52,7 +52,7 @@ def main() -> None:
   results = []
   for number in _CHOSEN.value:
     name, label = _POLICIES[number]
-    policy, exact = made(_GAMES[name], label)
+    policy, exact = make_policy(_GAMES[name], label)
     start = time.perf_counter()
     result = nash_conv_lower_bound(
       _GAMES[name],
@@ -71,10 +71,10 @@ def main() -> None:
   draw(results, picture)
 
 
-def made(game: str, label: str) -> tuple[Any, float | None]:
+def make_policy(game: str, label: str) -> tuple[Any, float | None]:
   """Returns a policy by its name, and its NashConv; None if the game is too large to compile."""
-  kind, _, iterations = label.partition(" ")
-  if kind == "sampled":
+  name, _, iterations = label.partition(" ")
+  if name == "sampled":
     sampler = spiel_cfr.OutcomeSamplingSolver(game, engine="states", seed=0)
     sampler.run(int(iterations))
     return sampler.average_policy(), None
@@ -82,9 +82,9 @@ def made(game: str, label: str) -> tuple[Any, float | None]:
     return open_spiel_policy.UniformRandomPolicy(spiel_cfr.games.load_game(game)), None
   compiled = spiel_cfr.compile_game(game)
   policy: Any = open_spiel_policy.UniformRandomPolicy(compiled.game)
-  if kind == "first":
+  if name == "first":
     policy = open_spiel_policy.FirstActionPolicy(compiled.game)
-  elif kind == "CFR+":
+  elif name == "CFR+":
     solver = spiel_cfr.CFRPlusSolver(compiled)
     solver.run(int(iterations))
     policy = solver.average_policy()
@@ -95,15 +95,15 @@ def made(game: str, label: str) -> tuple[Any, float | None]:
 def draw(results: list[tuple[str, float | None, NashConvBound]], path: pathlib.Path) -> None:
   """Draws exact numbers, confidence intervals of the responses' gains, and lower bounds."""
   figure, axes = pyplot().subplots(figsize=(8, 0.45 * len(results) + 1.2), layout="constrained")
-  for place, (_, exact, result) in enumerate(results):
+  for row, (_, exact, result) in enumerate(results):
     low, high = result.interval
     axes.plot(
-      [max(low, 1e-3), max(high, 1e-3)], [place, place], color="tab:blue", linewidth=5, alpha=0.4
+      [max(low, 1e-3), max(high, 1e-3)], [row, row], color="tab:blue", linewidth=5, alpha=0.4
     )
     if result.bound:
-      axes.plot(result.bound, place, ">", color="tab:blue")
+      axes.plot(result.bound, row, ">", color="tab:blue")
     if exact is not None:
-      axes.plot(exact, place, "|", color="black", markersize=14, markeredgewidth=2)
+      axes.plot(exact, row, "|", color="black", markersize=14, markeredgewidth=2)
   axes.plot([], [], "|", color="black", markersize=12, markeredgewidth=2, label="exact")
   axes.plot([], [], ">", color="tab:blue", label="lower bound, 95%")
   axes.plot([], [], color="tab:blue", linewidth=5, alpha=0.4, label="gain of the responses, 95%")

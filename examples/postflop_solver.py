@@ -107,7 +107,7 @@ class Curve(NamedTuple):
 
   def seconds(self, target: float) -> float:
     """Returns the seconds until exploitability stays below a target, in percent of the pot; infinity if it does not."""
-    above = [place for place, point in enumerate(self.points) if point[2] > target]
+    above = [index for index, point in enumerate(self.points) if point[2] > target]
     if not above:
       return self.points[0][0] * self.iteration
     if above[-1] + 1 == len(self.points):
@@ -220,7 +220,7 @@ def compare() -> None:
     for curve in measure(name):
       curves[name, curve.solver] = curve
       if _PROGRAM.value:
-        lines = [json.dumps(each._asdict()) + "\n" for each in curves.values()]
+        lines = [json.dumps(curve._asdict()) + "\n" for curve in curves.values()]
         _RECORD.write_text("".join(lines))
   chosen = {key: curve for key, curve in curves.items() if key[0] in (_TREES.value or TREES)}
   timed = {key: curve for key, curve in chosen.items() if key[0] in _TIMED} or chosen
@@ -244,8 +244,8 @@ def measure(name: str) -> Iterator[Curve]:
       peer = stack.enter_context(contextlib.closing(Peer(TREES[name], _PROGRAM.value)))
       contenders[_THEIRS] = peer
     curves = {
-      solver: Curve(name, solver, each.about, each.build, each.memory, [])
-      for solver, each in contenders.items()
+      solver: Curve(name, solver, contender.about, contender.build, contender.memory, [])
+      for solver, contender in contenders.items()
     }
     for mark in _MARKS:
       for solver, contender in list(contenders.items()):

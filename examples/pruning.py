@@ -85,10 +85,10 @@ def compare(game: spiel_cfr.CompiledGame, name: str) -> None:
   while plain.iteration < moments[-1]:
     done = plain.iteration
     following = min([max(done + 50, int(1.5 * done)), *(at for at in moments if at > done)])
-    for place, solver in enumerate(solvers):
+    for index, solver in enumerate(solvers):
       start = time.process_time()
       solver.run(following - done)
-      seconds[place] += time.process_time() - start
+      seconds[index] += time.process_time() - start
     if following in moments:
       print(
         f"| {name} | {following:,} | {plain.exploitability():z.2e} | {pruned.exploitability():z.2e} "

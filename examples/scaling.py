@@ -246,9 +246,7 @@ def measure_all(
       row = {"family": family, **member._asdict(), **json.loads(done.stdout.splitlines()[-1])}
       rows.append(row)
       # Written after each game, so an interrupted program keeps its results.
-      _write(
-        rows + [each for each in known.values() if each not in rows], picture.with_suffix(".csv")
-      )
+      _write(rows + [row for row in known.values() if row not in rows], picture.with_suffix(".csv"))
       print(
         f"  {row['name']}: {row['leaves']:,} leaves, {row['compile_seconds']:z.2f} s to compile, "
         f"{row['megabytes']:z,.1f} MB, {row['microseconds']:z,.1f} us an iteration",
@@ -312,11 +310,11 @@ def _print_tables(rows: list[dict[str, Any]], seconds: float) -> None:
     sizes = _estimated_gibibytes(family, rows)
     fitting = sum(size <= _GIBIBYTES for size in sizes)
     cells = [family]
-    for place in (fitting - 1, fitting):
-      known = sizes and 0 <= place < len(members)
-      member = members[place] if known else None
+    for index in (fitting - 1, fitting):
+      known = sizes and 0 <= index < len(members)
+      member = members[index] if known else None
       cells += (
-        [member.name, f"{member.leaves:,}", f"{sizes[place]:z,.3g}", _estimated(member, seconds)]
+        [member.name, f"{member.leaves:,}", f"{sizes[index]:z,.3g}", _estimated(member, seconds)]
         if member
         else [""] * 4
       )
@@ -382,15 +380,17 @@ def _draw(rows: list[dict[str, Any]], path: pathlib.Path) -> None:
   figure, grid = pyplot().subplots(2, 3, figsize=(14, 8), layout="constrained")
   for axes, (name, (title, theirs)) in zip(grid.flat, _PANELS.items(), strict=False):
     for index, family in enumerate({row["family"]: None for row in rows}):
-      own = [row for row in rows if row["family"] == family]
+      of_family = [row for row in rows if row["family"] == family]
       for column, style in ((name, "o-"), (theirs, "x--")):
-        shown = [row.get(column) or math.nan for row in own] if column else []
+        shown = [row.get(column) or math.nan for row in of_family] if column else []
         if any(value == value for value in shown):
-          axes.plot([row["leaves"] for row in own], shown, style, color=f"C{index}")
+          axes.plot([row["leaves"] for row in of_family], shown, style, color=f"C{index}")
       if name == "megabytes":
         # The dotted line is the estimate from the last point on.
         sizes = zip(FAMILIES[family], _estimated_gibibytes(family, rows), strict=True)
-        ahead = [(member.leaves, size * 2**30 / 1e6) for member, size in sizes][len(own) - 1 :]
+        ahead = [(member.leaves, size * 2**30 / 1e6) for member, size in sizes][
+          len(of_family) - 1 :
+        ]
         axes.plot(*zip(*ahead, strict=True), ":", color=f"C{index}")
         axes.axhline(_GIBIBYTES * 2**30 / 1e6, color="gray", linewidth=1)
     axes.set(xscale="log", yscale="log", xlabel="leaves", title=title)

@@ -80,7 +80,7 @@ def compare(name: str, iterations: int) -> dict[str, list[float]]:
       search.resolve(game, solver, gadget=gadget, continual=continual)
       for continual in (False, True)
     ]
-    result[gadget] = [each.exploitability for each in resolved]
+    result[gadget] = [resolution.exploitability for resolution in resolved]
     numbers = " / ".join(f"{number:z.5f}" for number in result[gadget])
     print(f"  {gadget:18} {numbers}", flush=True)
   return result
@@ -100,8 +100,10 @@ def print_turns() -> None:
         steps, exploitability = resolved.steps, resolved.exploitability
         count = sum(step.solved + step.refused for step in steps)
         refused = sum(step.refused for step in steps)
-        each = 1000 * sum(step.seconds for step in steps) / max(count, 1)
-        cells.append(f"{exploitability:z.4g} ({refused:,} of {count:,} kept; {each:z.0f} ms)")
+        milliseconds = 1000 * sum(step.seconds for step in steps) / max(count, 1)
+        cells.append(
+          f"{exploitability:z.4g} ({refused:,} of {count:,} kept; {milliseconds:z.0f} ms)"
+        )
         print(f"{name}, CFR+ {iterations}, {gadget}: {cells[-1]}", flush=True)
       rows.append(" | ".join([f"| {name}, CFR+ {iterations}", *cells]) + " |")
   print("\n| policy | alone | unsafe | resolving | follow |\n| --- | ---: | ---: | ---: | ---: |")

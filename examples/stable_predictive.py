@@ -139,7 +139,7 @@ def why_slow(solver: spiel_cfr.Solver) -> str:
   """Returns a sentence on the final strategy's distance from uniform, and on the guarantee of the paper's steps."""
   theory = steps_of(solver)
   assert isinstance(theory, PaperSteps)
-  odds = [max(each.current) / min(each.current) for each in solver.snapshots()]
+  odds = [max(snapshot.current) / min(snapshot.current) for snapshot in solver.snapshots()]
   return (
     f"why: steps of kappa / (3 D) are small; after {solver.iteration:,} iterations the median ratio of the largest to "
     f"the smallest probability at an infoset is {statistics.median(odds):z.3g}; the guaranteed NashConv is "
@@ -157,11 +157,11 @@ def solvers(game: CompiledGame, alternating: bool) -> dict[str, list[spiel_cfr.S
     "optimistic descent": "adaptive",
   }
   suffix = "" if alternating else "_simultaneous"
-  made = {
+  solvers_of = {
     label: [catalogue.make(name + suffix, game, _ITERATIONS.value)] for label, name in names.items()
   }
-  made["OpenSpiel's CFR"] = [OpenSpielSolver(game, "CFRSolver", alternating)]
-  made["OpenSpiel's CFR+"] = [OpenSpielSolver(game, "CFRPlusSolver", alternating)]
+  solvers_of["OpenSpiel's CFR"] = [OpenSpielSolver(game, "CFRSolver", alternating)]
+  solvers_of["OpenSpiel's CFR+"] = [OpenSpielSolver(game, "CFRPlusSolver", alternating)]
   constant = {"horizon": _ITERATIONS.value}
   settings: dict[str, list[dict[str, Any]]] = {
     "OFTRL, linear": [{}],
@@ -171,14 +171,14 @@ def solvers(game: CompiledGame, alternating: bool) -> dict[str, list[spiel_cfr.S
     "OFTRL, paper times the best": [{"steps": factor, **constant} for factor in _FACTORS],
   }
   for label, choices in settings.items():
-    made[label] = [
+    solvers_of[label] = [
       spiel_cfr.StablePredictiveCFRSolver(game, alternating_updates=alternating, **choice)
       for choice in choices
     ]
   for gamma, averaging in ((1, "linear"), (0, "uniform")):
     solver = spiel_cfr.StablePredictiveCFRSolver(game, alternating_updates=alternating, gamma=gamma)
-    made[f"OFTRL, {averaging}, restarted"] = [spiel_cfr.Restarted(solver)]
-  return made
+    solvers_of[f"OFTRL, {averaging}, restarted"] = [spiel_cfr.Restarted(solver)]
+  return solvers_of
 
 
 def curve(solver: spiel_cfr.Solver) -> Curve:

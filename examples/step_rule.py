@@ -122,23 +122,23 @@ def cost(column: str, game: CompiledGame, iterations: int) -> float:
   if column == "CFR+":
     return 1.0
   columns = [column, "CFR+"]
-  for each in columns:
+  for name in columns:
     # This compiles the kernels that `prepare` does not.
-    solver = make(each, game, iterations)
+    solver = make(name, game, iterations)
     solver.prepare()
     solver.run(20)
   ratios: list[float] = []
   spent = 0.0
   while len(ratios) < 25 and (len(ratios) < (3 if iterations <= _ENOUGH else 1) or spent < 0.05):
-    solvers = {each: make(each, game, iterations) for each in columns}
+    solvers = {name: make(name, game, iterations) for name in columns}
     for solver in solvers.values():
       solver.prepare()
     seconds = dict.fromkeys(columns, 0.0)
     # Slices of both runs take turns, so that other load affects both; so does the first slice.
     parts = 4 if iterations >= _ENOUGH else 1
     for part in range(parts):
-      for each in columns[:: 1 if (len(ratios) + part) % 2 else -1]:
-        seconds[each] += seconds_of(solvers[each], iterations // parts)
+      for name in columns[:: 1 if (len(ratios) + part) % 2 else -1]:
+        seconds[name] += seconds_of(solvers[name], iterations // parts)
     ratios.append(seconds[column] / max(seconds["CFR+"], 1e-9))
     spent += sum(seconds.values())
   return statistics.median(ratios)
@@ -282,7 +282,7 @@ def against(by_key: Any, names: list[str], budgets: list[str], measured: str) ->
     for budget in budgets:
       ratios = []
       for name in names:
-        pair = [_median(by_key, name, each, measured, budget) for each in (_OURS.value, column)]
+        pair = [_median(by_key, name, rule, measured, budget) for rule in (_OURS.value, column)]
         if None in pair:
           continue
         rounding = by_key[name, column, 0]["rounding"]

@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> None:
   for command in commands:
     measure(command, [table for table in tables.values() if table["command"] == command])
     path.write_text(
-      "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in tables.values())
+      "".join(json.dumps(table, ensure_ascii=False) + "\n" for table in tables.values())
     )
   for page in pages(folder):
     page.write_text(filled(page.read_text(), tables))
@@ -64,8 +64,8 @@ def read(path: pathlib.Path) -> dict[str, Table]:
 def filled(text: str, tables: dict[str, Table]) -> str:
   """Returns a page with all its tables from the file."""
 
-  def table(place: re.Match[str]) -> str:
-    begin, name, columns, end = place.groups()
+  def table(match: re.Match[str]) -> str:
+    begin, name, columns, end = match.groups()
     return begin + markdown(tables[name], columns.split(" | ") if columns else None) + end
 
   return _PLACE.sub(table, text)
@@ -75,8 +75,8 @@ def markdown(table: Table, columns: Sequence[str] | None = None) -> str:
   """Returns a table, or some of its columns, in Markdown; numbers are aligned to the right."""
   names = table["columns"]
   chosen = range(len(names)) if columns is None else [names.index(name) for name in columns]
-  rows = [[row[place] for place in chosen] for row in table["rows"]]
-  lines = [[names[place] for place in chosen], [], *rows]
+  rows = [[row[index] for index in chosen] for row in table["rows"]]
+  lines = [[names[index] for index in chosen], [], *rows]
   for cells in zip(*rows, strict=True):
     lines[1].append("---:" if all(_NUMBER.match(cell) for cell in cells if cell) else "---")
   return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)

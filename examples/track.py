@@ -51,8 +51,8 @@ def main() -> None:
   )
   kind, game = f"track_{_SOLVER.value}", solver.compiled_game.game_string
   path = pathlib.Path(_OUTPUT_DIR.value, file_name(kind, game, ".jsonl"))
-  snapshots = [each for of_infoset in tracker.infosets.values() for each in of_infoset]
-  path.write_text("".join(json.dumps(each._asdict()) + "\n" for each in snapshots))
+  snapshots = [snapshot for of_infoset in tracker.infosets.values() for snapshot in of_infoset]
+  path.write_text("".join(json.dumps(snapshot._asdict()) + "\n" for snapshot in snapshots))
   print(f"Wrote {path}")
   if _PLOT.value:
     draw(solver, tracker, result.rows, path.with_suffix(".png"))
@@ -114,7 +114,7 @@ def draw_histograms(figure: Any, pair: Any, tracker: runs.Tracker) -> None:
   bounds, sizes = np.append(iterations, iterations[-1] * 1.1), tracker.edges[half + 1 :]
   sides = {"negative": shares[:half][::-1], "positive": shares[half + 1 :]}
   for axes, (side, of_side) in zip(pair, sides.items(), strict=True):
-    most = max(each.max() for each in sides.values() if each.count())
+    most = max(side_shares.max() for side_shares in sides.values() if side_shares.count())
     mesh = axes.pcolormesh(bounds, sizes, of_side, cmap="viridis_r", vmin=0.0, vmax=most)
     axes.set(yscale="log", ylabel="|regret| / iterations")
     axes.set_title(f"{side} regrets of all infosets", fontsize=9, loc="left")
@@ -124,8 +124,8 @@ def draw_histograms(figure: Any, pair: Any, tracker: runs.Tracker) -> None:
 def draw_last_and_average(pair: Any, solver: spiel_cfr.Solver, evaluations: list[runs.Row]) -> None:
   """Draws every action's probability in the last and the average strategy, and the exploitability of both over time."""
   snapshots = solver.snapshots()
-  averages = [probability for each in snapshots for probability in each.average]
-  last = [probability for each in snapshots for probability in each.current]
+  averages = [probability for snapshot in snapshots for probability in snapshot.average]
+  last = [probability for snapshot in snapshots for probability in snapshot.current]
   pair[0].plot([0, 1], [0, 1], color="0.8", linewidth=0.8)
   pair[0].scatter(averages, last, s=12, alpha=0.5)
   pair[0].set(xlabel="average strategy", ylabel="last strategy")
@@ -149,7 +149,7 @@ def action_names(
 ) -> list[str]:
   """Returns the game's names of the actions of an infoset."""
   game = solver.compiled_game
-  names = [[infostate] if each == player else [] for each in range(game.num_players)]
+  names = [[infostate] if number == player else [] for number in range(game.num_players)]
   (state,) = game.view.first_states(names)
   return [state.action_to_string(player, action) for action in actions]
 

@@ -63,8 +63,8 @@ def main() -> None:
         counts.setdefault(label, []).append(reached(begun, targets))
     if not number:
       print(f"| game | to | {' | '.join(counts)} |\n| --- " + "| --- " * (1 + len(counts)) + "|")
-    for place, target in enumerate(targets):
-      columns = {label: np.array(rows)[:, place] for label, rows in counts.items()}
+    for index, target in enumerate(targets):
+      columns = {label: np.array(rows)[:, index] for label, rows in counts.items()}
       cells = [
         f"{np.median(column):z,.0f} ({np.median(column / columns[POLICY]):z.2g})"
         for column in columns.values()

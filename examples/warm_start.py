@@ -100,13 +100,15 @@ def condition(game: spiel_cfr.CompiledGame, source: spiel_cfr.FullWidthSolver) -
   rows = []
   for player, tree in enumerate(game.treeplexes):
     names = game.infosets[player]
-    by_place = dict(zip(names.position.tolist(), names.infostates, strict=True))
+    by_position = dict(zip(names.position.tolist(), names.infostates, strict=True))
     for sequences, infosets in tree.infoset_groups():
       squares = np.square(np.maximum(regrets[sequences], 0.0)).sum(axis=0)
-      for place, square in zip(range(infosets.start, infosets.stop), squares.tolist(), strict=True):
-        payoff_range = float(values.weights[0, tree.first_infoset + place])
+      for position, square in zip(
+        range(infosets.start, infosets.stop), squares.tolist(), strict=True
+      ):
+        payoff_range = float(values.weights[0, tree.first_infoset + position])
         threshold = payoff_range**2 * len(sequences)
-        rows.append((by_place[place], payoff_range, square, threshold, len(sequences)))
+        rows.append((by_position[position], payoff_range, square, threshold, len(sequences)))
   rows.sort(key=lambda row: -row[1])
   print(
     "| infoset | D | actions | squares, T by default | threshold T D^2 n | squares, T = 1 / c* | threshold |"

@@ -37,8 +37,10 @@ def few_bets(_: Any, actions: list[int]) -> list[int]:
 
 def coarse(infostate: str) -> str:
   """Returns an infostate without suits; with a public card, the private card is "pair", "above" or "below"."""
-  before, own, board, after = re.split(r"\[Private: (.).\]\[Public: (.?).?\]", infostate)
-  hand = own if not board else "pair" if own == board else "above" if own > board else "below"
+  before, private, board, after = re.split(r"\[Private: (.).\]\[Public: (.?).?\]", infostate)
+  hand = private
+  if board:
+    hand = "pair" if private == board else "above" if private > board else "below"
   return before + hand + after
 
 
