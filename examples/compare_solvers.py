@@ -75,8 +75,8 @@ def main() -> None:
   print("   seconds", *cells, sep="  ")
   if "restarted" in solvers:
     print(
-      "(restarted returns the best strategies so far, so its line never rises: it is flat until it finds better ones,\n"
-      "and at the end, when only rounding is left.)"
+      "(restarted returns the best strategies so far, so its line never rises. It is flat until the solver\n"
+      "finds better strategies, and at the end, when only rounding errors are left.)"
     )
 
   judge(game, solvers)

@@ -98,7 +98,9 @@ def solve_board(board: str) -> tuple[poker.PokerSolution, bool]:
     if not solver.iteration:
       raise
     is_finished = False
-    print(f"\nstopped after {solver.iteration} iterations; what is there is saved", flush=True)
+    print(
+      f"\nstopped after {solver.iteration} iterations; the strategies so far are saved", flush=True
+    )
   if _CHECKPOINT.value:
     solver.save(_CHECKPOINT.value)
     print(f"saved to {_CHECKPOINT.value}")
@@ -168,7 +170,7 @@ def reports(solution: poker.PokerSolution) -> list[HandReport]:
 
 
 def boards_in(path: str) -> Iterator[str]:
-  """Yields the boards of a file; empty lines and those that begin with # are left out."""
+  """Yields the boards of a file; empty lines and those that begin with # are skipped."""
   for line in pathlib.Path(path).read_text().splitlines():
     board = "".join(line.split())
     if board and not board.startswith("#"):

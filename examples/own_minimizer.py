@@ -66,7 +66,7 @@ def main(_: list[str]) -> None:
     start = time.perf_counter()
     solver.run(_ITERATIONS.value)
     microseconds = (time.perf_counter() - start) / _ITERATIONS.value * 1e6
-    print(f"{name:8} {microseconds:z9.2f} us an iteration, NashConv {solver.nash_conv():z.3e}")
+    print(f"{name:8} {microseconds:z9.2f} us per iteration, NashConv {solver.nash_conv():z.3e}")
 
 
 if __name__ == "__main__":

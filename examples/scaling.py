@@ -219,7 +219,7 @@ def measure_all(
         rows.append(known[member.name])
         continue
       if member.leaves > most_leaves:
-        print(f"  {member.name} and larger: left out, {member.leaves:,} leaves")
+        print(f"  {member.name} and larger: not measured, {member.leaves:,} leaves")
         break
       arguments = {
         "game": member.game,
@@ -237,19 +237,19 @@ def measure_all(
           check=True,
         )
       except subprocess.TimeoutExpired:
-        print(f"  {member.name} and larger: left out, more than {most_minutes:zg} minutes")
+        print(f"  {member.name} and larger: not measured, more than {most_minutes:zg} minutes")
         break
       except subprocess.CalledProcessError as error:
         reason = (error.stderr.strip().splitlines() or [f"it ended with {error.returncode}"])[-1]
-        print(f"  {member.name} and larger: left out, {reason}")
+        print(f"  {member.name} and larger: not measured, {reason}")
         break
       row = {"family": family, **member._asdict(), **json.loads(done.stdout.splitlines()[-1])}
       rows.append(row)
       # Written after each game, so an interrupted program keeps its results.
-      _write(rows + [row for row in known.values() if row not in rows], picture.with_suffix(".csv"))
+      _write(rows + [old for old in known.values() if old not in rows], picture.with_suffix(".csv"))
       print(
         f"  {row['name']}: {row['leaves']:,} leaves, {row['compile_seconds']:z.2f} s to compile, "
-        f"{row['megabytes']:z,.1f} MB, {row['microseconds']:z,.1f} us an iteration",
+        f"{row['megabytes']:z,.1f} MB, {row['microseconds']:z,.1f} us per iteration",
         flush=True,
       )
   if not rows:

@@ -82,7 +82,7 @@ def main() -> None:
   iterations, target, seconds = _ITERATIONS.value, _TARGET.value, _SECONDS.value
   if _SOLVER.value is None:
     name, why = spiel_cfr.solving.choose_solver(game)
-    print(f"Takes {name!r}, {why}.", flush=True)
+    print(f"Uses {name!r}, {why}.", flush=True)
     if iterations is None and target is None and seconds is None:
       target, seconds = 2 * _EXPLOITABILITY, _MINUTE
   else:

@@ -211,7 +211,7 @@ def test_solve_stops_at_a_target(tmp_path):
 def test_solve_picks_the_solver(tmp_path):
   policy = tmp_path / "policy.json"
   output = run("solve", "--game=kuhn_poker", f"--policy={policy}")
-  assert "Takes 'restarted', for constant-sum games of two players" in output
+  assert "Uses 'restarted', for constant-sum games of two players" in output
   assert "the target is reached" in output
   assert float(output.split("exploitability ")[1].split()[0]) <= 1e-9
   assert len(json.loads(policy.read_text())) == 12
@@ -491,8 +491,8 @@ def test_how_cost_grows(tmp_path, monkeypatch):
   output = run(
     "benchmark", "--only=scaling", "--most_leaves=50", "--seconds_each=0.1", f"--picture={picture}"
   )
-  assert output.count("us an iteration") == 1
-  assert output.count("and larger: left out") == 7
+  assert output.count("us per iteration") == 1
+  assert output.count("and larger: not measured") == 7
   monkeypatch.syspath_prepend(str(ROOT / "examples"))
   measured, largest, estimates = importlib.import_module("tables").printed_tables(output)
   assert [row[:2] for row in measured[1:]] == [["goofspiel, 3 cards", "36"]]
@@ -509,7 +509,7 @@ def test_how_cost_grows(tmp_path, monkeypatch):
     "--keep",
     f"--picture={picture}",
   )
-  assert "us an iteration" not in again
+  assert "us per iteration" not in again
   measured_again, largest_again, _ = importlib.import_module("tables").printed_tables(again)
   # What is estimated anew is another number every time.
   for table in (largest, largest_again):
@@ -829,7 +829,7 @@ def test_interrupted_flops_are_saved(tmp_path):
     output, errors = process.communicate(timeout=300)
   assert process.returncode == 130
   assert "Traceback" not in errors
-  assert "what is there is saved" in output
+  assert "the strategies so far are saved" in output
   assert "OOP on Td9d6hQc" in output
   found = spiel_cfr.poker.load_solution(tmp_path / "Td9d6hQc.solution")
   assert spiel_cfr.explore(found, tmp_path / "page.html").num_nodes > 100
