@@ -24,7 +24,12 @@ from spiel_cfr.first_order.responses import player_trees
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.regret_minimizer import TIE
-from spiel_cfr.regret_minimizers.trembling_matching import NEXT, NOW, TOLERANCE, match_trembling
+from spiel_cfr.regret_minimizers.trembling_matching import (
+  NEXT_TREMBLE,
+  TOLERANCE,
+  TREMBLE,
+  match_trembling,
+)
 
 _FIRST_TREMBLES = 1e-10
 # The kernel does not read `infoset_state`.
@@ -85,9 +90,9 @@ class RTCFRPlusSolver(GradientSolver[RTCFRPlusState]):
   def _iterate(self, state: RTCFRPlusState) -> Float64s:
     renews = (state.iteration + 1) % self.period == 0
     numbers = np.zeros(3)
-    numbers[TOLERANCE], numbers[NOW] = TIE, state.trembles
+    numbers[TOLERANCE], numbers[TREMBLE] = TIE, state.trembles
     state.trembles *= 0.5 if renews else 1.0
-    numbers[NEXT] = state.trembles
+    numbers[NEXT_TREMBLE] = state.trembles
     pull, point, values = self.pull * self.coupling, state.point, np.zeros(len(self._trees))
     for player, tree in enumerate(self._trees):
       utility, mine = self._gradients(point, [player]), tree.sequences

@@ -6,8 +6,8 @@ sequence. With w_t the weight of iteration t, the regret of a point v is that of
     R_v = max over strategies z from v on of  sum over t of  w_t (<u^t, z> - <u^t, x^t>)
 
 The checks recompute utilities, predictions and regrets in float64; only the strategies come from the solver.
-`paper_checks` and `adaptive_checks` add the inequalities of the two kinds of steps. Numbers in the names of inequalities
-are those of the paper or of docs/theory/stable_predictive.md.
+`paper_checks` and `adaptive_checks` add the inequalities of the two kinds of steps. The numbers of inequalities are
+those of the paper or of docs/theory/stable_predictive.md.
 """
 
 import abc
