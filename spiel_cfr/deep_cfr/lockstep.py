@@ -185,7 +185,7 @@ class LockStep:
             values=np.zeros(self._num_outputs),
           )
         )
-        if self._sampler.own != Rule.EVERY_ACTION:
+        if self._sampler.updating_rule != Rule.EVERY_ACTION:
           actions = [pick(explored[place], 0, self._num_outputs, draws[place])]
         result += [(self._view.child(state, action), (decision, action)) for action in actions[:-1]]
         self._view.apply(state, actions[-1])
@@ -194,7 +194,7 @@ class LockStep:
 
   def _explored(self, mask: Bools, chances: Float64s) -> Float64s:
     """Returns the probabilities with which the updating player's actions are explored, shape (states, actions)."""
-    if self._sampler.own == Rule.EVERY_ACTION:
+    if self._sampler.updating_rule == Rule.EVERY_ACTION:
       return mask.astype(np.float64)
     epsilon, uniform = self._sampler.epsilon, mask / mask.sum(axis=1, keepdims=True)
     result: Float64s = epsilon * uniform + (1.0 - epsilon) * chances

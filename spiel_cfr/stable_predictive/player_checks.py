@@ -63,7 +63,7 @@ class PlayerChecks(abc.ABC):
 
   Attributes:
     tree: `Treeplex`. The player's treeplex.
-    infosets: the slice of the player's infosets in arrays of all players' infosets.
+    infosets: `slice`. The player's infosets in arrays of all players' infosets.
     groups: list of (sequences, infosets, parents) of the groups of infosets, parents before children; see
       `Treeplex.infoset_groups`. The last array is the sequence above each infoset.
     relative_rounding: float. The tolerance of rounding, relative to the size of the numbers that are summed.
