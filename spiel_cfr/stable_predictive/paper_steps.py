@@ -5,8 +5,13 @@ sees a player's decisions as a tree of points. A *decision point* is an infoset;
 with its actions. An *observation point* is a sequence; its children are the infosets that may come next. The root is an
 observation point, the player's empty sequence.
 
-In one iteration, a player's whole strategy may move by at most kappa, in the Euclidean norm of the sequence form. The
-equations distribute this target over the tree:
+A regret minimizer is (kappa, alpha, beta)-stable-predictive if its strategies x^t and its regret R^T satisfy
+
+    (5)   ||x^(t+1) - x^t||_2 <= kappa
+    (6)   R^T <= alpha / kappa + beta kappa * sum over t of ||l^t - m^t||_2^2
+
+with l^t the losses and m^t their predictions. The equations distribute the stability of a player's whole strategy, in
+the Euclidean norm of the sequence form, over the tree:
 
     n_v       number of children of point v
     B_v       largest Euclidean norm of a sequence-form strategy from point v on
@@ -20,8 +25,11 @@ equations distribute this target over the tree:
     (16)  B_j = sqrt(1 + max of B_k^2 over the children k of infoset j)
           B_k = sqrt(sum of B_j^2 over the children j of sequence k), 0 without children
 
-Let D_j bound the Euclidean norm of the counterfactual losses at infoset j, and of their predictions. With the step
-kappa_j / (3 D_j), OFTRL moves by at most kappa_j in an iteration.
+Let D_j bound the Euclidean norm of the counterfactual losses at infoset j, and of their predictions. OFTRL with the step
+
+    eta_j = kappa_j / (3 D_j)
+
+is (kappa_j, 3 D_j range_j, 1 / (3 D_j))-stable-predictive, with range_j the range of its regularizer.
 """
 
 import dataclasses
@@ -49,8 +57,8 @@ LossBounds: TypeAlias = Literal["infosets", "payoffs"]
 class PaperSteps:
   """Step sizes of the paper for a game, and the constants of its regret bounds.
 
-  Let l^t be the gradient of a player's utility in iteration t, and m^t its prediction. After T iterations, the player's
-  regret is at most
+  A player's whole strategy is (kappa_root, alpha, beta)-stable-predictive. Let l^t be the gradient of its utility in
+  iteration t, and m^t the prediction of the gradient. After T iterations, the player's regret is at most
 
       (6)   alpha / kappa_root + beta kappa_root * sum over t of ||l^t - m^t||_2^2
 
@@ -158,8 +166,10 @@ def paper_steps(
   # Without losses, a constant strategy has no regret: the step is 0, and so is the local regret.
   has_losses = loss_norm > 0
   unit_steps = _divided(unit_kappa, 3 * loss_norm, has_losses)
+  # By Lemmas 1 and 2, a player's regret is at most the sum of local bounds (6), range / step + step * squared errors.
   alpha = largest_plan_sums(trees, _divided(ranges, unit_steps, has_losses))
-  # The errors at infosets after one observation point are different entries of one vector, hence the maximum.
+  # The error at an infoset is at most B times that of the player's gradient from there on. The errors at infosets after
+  # one observation point are different entries of the gradient, hence the maximum.
   beta = largest_plan_sums(trees, unit_steps * strategy_norm**2, np.maximum)
   first_error_factor = largest_plan_sums(trees, unit_steps * loss_norm**2)
   sensitivity = np.array(

@@ -310,7 +310,7 @@ FAULTS = (
   Fault(
     "what is imported is no part of a kernel's key",
     "_numba/cache.py",
-    "      found += new\n",
+    "      pending += new\n",
     "",
     ("_numba/test_cache.py",),
   ),
