@@ -114,10 +114,10 @@ extending.lower_cast(_EvenType, _VectorType)(
 )
 
 
-def address(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
-  """Generates the address of the vector that begins at array[place]."""
+def address(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+  """Generates the address of the vector that begins at array[index]."""
   data = context.make_array(array_type)(context, builder, array).data
-  return builder.bitcast(builder.gep(data, [place]), vector_of(array_type).llvm.as_pointer())
+  return builder.bitcast(builder.gep(data, [index]), vector_of(array_type).llvm.as_pointer())
 
 
 def read(builder: Any, pointer: Any, array_type: Any) -> Any:
@@ -198,11 +198,13 @@ def store(typing_context: Any, numbers: Any, start: Any, vector: Any) -> Any:
 def _masked(builder: Any, name: str, vector: Any, result: Any, *arguments: Any) -> Any:
   """Generates a call of a masked instruction of LLVM. The argument None is replaced by the alignment."""
   align = ir.Constant(_INDEX, vector.number.bitwidth // 8)
-  given = [align if argument is None else argument for argument in arguments]
-  signature = ir.FunctionType(result, [argument.type for argument in given])
+  operands = [align if argument is None else argument for argument in arguments]
+  signature = ir.FunctionType(result, [operand.type for operand in operands])
   form = f"v{vector.lanes}f{vector.number.bitwidth}"
-  whole = f"llvm.masked.{name.format(form, vector.lanes)}"
-  return builder.call(cgutils.get_or_insert_function(builder.module, signature, whole), given)
+  full_name = f"llvm.masked.{name.format(form, vector.lanes)}"
+  return builder.call(
+    cgutils.get_or_insert_function(builder.module, signature, full_name), operands
+  )
 
 
 @inside_kernels
@@ -225,25 +227,25 @@ def store_first(typing_context: Any, numbers: Any, start: Any, vector: Any, coun
 
 
 def _addresses(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-  """Generates the addresses of numbers[places[start + k]] for all elements k of a vector, and a mask of ones."""
+  """Generates the addresses of numbers[indices[start + k]] for all elements k of a vector, and a mask of ones."""
   lanes = vector_of(signature.args[0]).lanes
-  data, places = (
+  data, indices = (
     context.make_array(array_type)(context, builder, array).data
     for array_type, array in zip(signature.args[:2], arguments[:2], strict=True)
   )
-  first_place = builder.bitcast(
-    builder.gep(places, [arguments[2]]), ir.VectorType(_INDEX, lanes).as_pointer()
+  first_index = builder.bitcast(
+    builder.gep(indices, [arguments[2]]), ir.VectorType(_INDEX, lanes).as_pointer()
   )
-  indices = builder.zext(builder.load(first_place, align=4), ir.VectorType(ir.IntType(64), lanes))
-  pointers = builder.gep(data, [indices], source_etype=data.type.pointee)
+  words = builder.zext(builder.load(first_index, align=4), ir.VectorType(ir.IntType(64), lanes))
+  pointers = builder.gep(data, [words], source_etype=data.type.pointee)
   # llvmlite gives this vector of pointers the type of a single pointer.
   pointers.type = ir.VectorType(data.type, lanes)
   return pointers, ir.Constant(ir.VectorType(ir.IntType(1), lanes), [1] * lanes)
 
 
 @inside_kernels
-def gather(typing_context: Any, numbers: Any, places: Any, start: Any) -> Any:
-  """Returns numbers[places[start + k]] for each element k of a vector, unchecked; `places` is a uint32 array."""
+def gather(typing_context: Any, numbers: Any, indices: Any, start: Any) -> Any:
+  """Returns numbers[indices[start + k]] for each element k of a vector, unchecked; `indices` is a uint32 array."""
   vector = vector_of(numbers)
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -252,12 +254,12 @@ def gather(typing_context: Any, numbers: Any, places: Any, start: Any) -> Any:
     operands = pointers, None, mask, undefined
     return _masked(builder, "gather.{}.v{}p0", vector, vector.llvm, *operands)
 
-  return vector(numbers, places, types.uint64), generate
+  return vector(numbers, indices, types.uint64), generate
 
 
 @inside_kernels
-def scatter(typing_context: Any, numbers: Any, places: Any, start: Any, vector: Any) -> Any:
-  """Writes element k of a vector to numbers[places[start + k]], unchecked; `places` is a uint32 array."""
+def scatter(typing_context: Any, numbers: Any, indices: Any, start: Any, vector: Any) -> Any:
+  """Writes element k of a vector to numbers[indices[start + k]], unchecked; `indices` is a uint32 array."""
   vector_type = vector_of(numbers)
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -266,7 +268,7 @@ def scatter(typing_context: Any, numbers: Any, places: Any, start: Any, vector: 
     _masked(builder, "scatter.{}.v{}p0", vector_type, ir.VoidType(), *operands)
     return context.get_dummy_value()
 
-  return types.void(numbers, places, types.uint64, vector_type), generate
+  return types.void(numbers, indices, types.uint64, vector_type), generate
 
 
 @inside_kernels
@@ -377,8 +379,8 @@ def add_unbiased(typing_context: Any, total: Any, added: Any, dither: Any) -> An
     # The power of two at or below the total, times 2^-23; normal numbers only.
     word = ir.IntType(32)
     exponent = builder.and_(builder.bitcast(total, word), ir.Constant(word, 0x7F800000))
-    place = builder.fmul(builder.bitcast(exponent, _FLOAT), ir.Constant(_FLOAT, 2.0**-23))
-    return builder.fadd(total, builder.fadd(added, builder.fmul(place, dither)))
+    last_place = builder.fmul(builder.bitcast(exponent, _FLOAT), ir.Constant(_FLOAT, 2.0**-23))
+    return builder.fadd(total, builder.fadd(added, builder.fmul(last_place, dither)))
 
   return total(total, total, total), generate
 

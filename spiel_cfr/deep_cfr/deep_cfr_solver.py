@@ -333,16 +333,16 @@ class DeepCFRSolver(MonteCarloSolver):
       return super().current_policy()
     return self._policy_of(slice(-1, None))
 
-  def _policy_of(self, part: slice) -> AveragePolicy:
+  def _policy_of(self, chosen: slice) -> AveragePolicy:
     """Returns the average policy of a slice of the iterations."""
     memory: Any = self.state.memory
-    iterations = np.arange(1, int(self.iteration) + 1)[part]
+    iterations = np.arange(1, int(self.iteration) + 1)[chosen]
     return AveragePolicy(
       self.view,
       self._encoder,
       self.network,
-      memory.past_parameters[part],
-      memory.past_scales[part],
+      memory.past_parameters[chosen],
+      memory.past_scales[chosen],
       self._average_weights(iterations),
       iterations,
       self._play,

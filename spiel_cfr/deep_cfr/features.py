@@ -65,14 +65,14 @@ class Encoder:
 
   def _of_function(self, state: Any, player: int, size: int | None) -> Float32s:
     """Returns the features from a user's function, checked; any length is valid if `size` is None."""
-    found = self.features(state, player)  # type: ignore[operator]
+    returned = self.features(state, player)  # type: ignore[operator]
     try:
-      result = np.array(found, np.float32)
+      result = np.array(returned, np.float32)
     except (TypeError, ValueError):
       result = np.zeros((0, 0), np.float32)
     if result.ndim != 1 or size not in (None, len(result)) or not np.isfinite(result).all():
       raise errors.ArgumentError(
-        f"features has returned {arguments.shortened(found)} after the history [{state.history_str()}], not "
+        f"features has returned {arguments.shortened(returned)} after the history [{state.history_str()}], not "
         f"{'finite numbers' if size is None else f'{size} finite numbers'}."
       )
     return result

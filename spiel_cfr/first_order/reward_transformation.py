@@ -96,8 +96,9 @@ class RTCFRPlusSolver(GradientSolver[RTCFRPlusState]):
     parameters[NEXT_TREMBLE] = state.trembles
     pull, point, values = self.pull * self.coupling, state.point, np.zeros(len(self._trees))
     for player, tree in enumerate(self._trees):
-      utility, part = self._gradients(point, [player]), tree.sequences
-      utility[part] = utility[part] - pull * point[part] + pull * state.reference[part]
+      utility, sequences = self._gradients(point, [player]), tree.sequences
+      utility[sequences] -= pull * point[sequences]
+      utility[sequences] += pull * state.reference[sequences]
       values[player] = tree.run(
         match_trembling,
         utility,

@@ -1,8 +1,8 @@
 """Adaptive optimistic mirror descent: step sizes from the errors of the predictions so far.
 
 At an infoset, let u^t be the counterfactual utilities of iteration t. Let h^t be the predicted utilities of iteration t
-+ 1: those of the same gradient, propagated up the tree with the next strategies of the infosets below. P subtracts the
-mean over the actions. It begins with h^0 = 0, V_0 = 0, and the uniform strategies z^1 = x^1:
++ 1: the gradient of iteration t, propagated up the tree with the next strategies of the infosets below. P subtracts the
+mean over the actions. The run begins with h^0 = 0, V_0 = 0, and uniform z^1 = x^1:
 
     d_t     = (t - 1)^forgetting / ((t - 1)^forgetting + forgetting_offset)
     V_t     = d_t^2 V_{t-1} + ||P(u^t - h^{t-1})||^2

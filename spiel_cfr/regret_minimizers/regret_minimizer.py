@@ -101,7 +101,7 @@ class RegretMinimizer(abc.ABC):
 
   @typed
   def warm_action_state(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
-    """Returns the `action_state` of a warm start: as after a number of iterations with the same regrets in each.
+    """Returns the `action_state` of a warm start: the state after a number of iterations that all had these regrets.
 
     By default, it is the initial `action_state`. In the form "proportional", the solver then calls `resume`, which
     reads the scale of regrets from this state.

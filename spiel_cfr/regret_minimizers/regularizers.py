@@ -85,8 +85,8 @@ def project(strategy: AnyFloats, first: int, stride: int, actions: int) -> None:
   """Projects the scores of a vector of infosets on the simplex, in place.
 
   The projection of scores y is max(y - threshold, 0), with the threshold that makes the sum 1. Michelot's algorithm
-  (1986) assumes that the entries above the last threshold stay positive, and computes the threshold of these. It
-  repeats this until the threshold does not rise any more.
+  (1986) begins with a low threshold. It assumes that all entries above the threshold stay positive, and computes the
+  threshold that makes their sum 1. It repeats this until the threshold stops rising.
 
   Args:
     strategy: the scores, replaced by the projection. The largest score of an infoset must be 0, and none below -1.

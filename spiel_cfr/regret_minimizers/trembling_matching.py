@@ -6,8 +6,8 @@ At an infoset with n actions, with u^t the counterfactual utilities of iteration
     R^t = max(R^{t-1} + u^t - <sigma^t, u^t>, 0)
 
 x^t is the strategy that is played, and sigma^t the strategy without trembles. This is regret matching+ over the
-strategies that play each action with probability epsilon / n or more. Their extreme points are (1 - epsilon) e_a +
-epsilon / n, and the regrets of these are the regrets above, times 1 - epsilon.
+strategies that play every action with probability epsilon / n or more. The extreme points of this set are (1 - epsilon)
+e_a + epsilon / n, one for each action a, and their regrets are 1 - epsilon times the regrets in R^t.
 
 All infosets are reached, so that play off the path is learned too. As trembles vanish, the average tends to an
 extensive-form perfect equilibrium (Selten 1975; Farina, Kroer and Sandholm, "Regret Minimization in

@@ -8,7 +8,12 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 from spiel_cfr.stable_predictive.adaptive_steps import AdaptiveSteps
-from spiel_cfr.stable_predictive.player_checks import Inequality, Iteration, PlayerChecks, divided
+from spiel_cfr.stable_predictive.player_checks import (
+  Inequality,
+  Iteration,
+  PlayerChecks,
+  range_over_step,
+)
 from spiel_cfr.stable_predictive.regret_composition import decision_depths, largest_plan_sum
 
 
@@ -98,7 +103,7 @@ class AdaptiveChecks(PlayerChecks):
       self.regret_bounds = self._error_terms.copy()
     else:
       self._error_terms += np.minimum(steps * error_norms**2 / 2, largest_terms)
-      self.regret_bounds = self._error_terms + divided(self._ranges, steps)
+      self.regret_bounds = self._error_terms + range_over_step(self._ranges, steps)
     yield self.at_infosets("local regret (2)", self.local_regret, self.regret_bounds, rounding)
     self._squared_errors += error_norms**2
     totals = constants.error_totals(self._squared_errors, t, infosets)
@@ -147,7 +152,7 @@ class AdaptiveChecks(PlayerChecks):
   ) -> Inequality:
     """Returns the bound (4) on the loss of an update at each infoset, and adds it to `update_cost`.
 
-    Against the gradient that it has just seen, an update loses at most L (1/eta' - 1/eta) + eta |e|^2 / 4, with eta and
+    Against the player's last gradient, an update loses at most L (1/eta' - 1/eta) + eta |e|^2 / 4, with eta and
     eta' the steps of this iteration and of the next.
 
     Args:
@@ -157,7 +162,7 @@ class AdaptiveChecks(PlayerChecks):
       new_steps: float64 (the player's infosets,). The steps of the next iteration.
     """
     power, t = self._constants.power, iteration.t
-    cost = divided(self._ranges, new_steps) - divided(self._ranges, old_steps)
+    cost = range_over_step(self._ranges, new_steps) - range_over_step(self._ranges, old_steps)
     cost = cost + old_steps * error_norms**2 / 4
     weight = float(t) ** power
     cost *= weight / float(t + 1) ** power

@@ -9,9 +9,8 @@ Errors are measured in |.|, the dual of the norm in which the regularizer is 1-s
     entropy       l1     log n              2                      D
     euclidean     l2     (1 - 1/n) / 2      sqrt 2                 sqrt(n) D
 
-D bounds the counterfactual utilities of the infoset, n is its number of actions. Numbers such as (ii) are those of
-docs/theory/stable_predictive.md, which has the theorem and its proof. There `scale` is c, `power` is q and
-`norm_factor` is sigma.
+D bounds the counterfactual utilities of the infoset, and n is its number of actions. docs/theory/stable_predictive.md
+has the theorem and its proof. Numbers such as (ii) refer to it; it calls `scale` c, `power` q and `norm_factor` sigma.
 """
 
 import dataclasses

@@ -34,8 +34,8 @@ _ROUNDING_ERRORS = 100
 class Check:
   """The result of the check of one inequality, at all points and iterations.
 
-  A check that holds reports the point and iteration where the measured value is the largest fraction of its bound. A
-  violated one reports those of the first violation.
+  If the inequality holds, the reported point and iteration are those where the measured value is the largest fraction
+  of its bound. If not, they are those of the first violation.
 
   Attributes:
     name: the name of the inequality.
@@ -223,7 +223,7 @@ def _updates(replica: FullWidthSolver, t: int) -> Iterator[Iteration]:
   for tree in game.treeplexes:
     yield Iteration(t, old, new, faced.copy(), faced_sequence_form)
     if replica.alternating_updates:
-      # The next players face the new strategy of this one.
+      # Players that update later in the iteration face the new strategy.
       updated = slice(tree.root, tree.end)
       faced[updated] = new[updated]
       faced_sequence_form[updated] = new_sequence_form[updated]

@@ -7,7 +7,12 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.stable_predictive.paper_steps import PaperSteps
-from spiel_cfr.stable_predictive.player_checks import Inequality, Iteration, PlayerChecks, divided
+from spiel_cfr.stable_predictive.player_checks import (
+  Inequality,
+  Iteration,
+  PlayerChecks,
+  range_over_step,
+)
 
 
 class PaperChecks(PlayerChecks):
@@ -43,7 +48,7 @@ class PaperChecks(PlayerChecks):
     self._last_gradient = self.gradient
 
   def _stability(self, iteration: Iteration) -> Iterator[Inequality]:
-    """Yields the bounds on movements: (5) of local strategies, and those of strategies from a point on."""
+    """Yields the bounds on movements of local strategies (5), of strategies from an infoset on, and of the whole."""
     constants, infosets, exact = self._constants, self.infosets, self.relative_rounding
     old, new = iteration.old, iteration.new
     local = self.norms(new - old, 2)
@@ -66,7 +71,9 @@ class PaperChecks(PlayerChecks):
       )
     self._squared_errors += errors**2
     steps = constants.steps[infosets]
-    limit = divided(constants.regularizer_range[infosets], steps) + steps * self._squared_errors
+    limit = (
+      range_over_step(constants.regularizer_range[infosets], steps) + steps * self._squared_errors
+    )
     yield self.at_infosets("local regret (6)", self.local_regret, limit, self.rounding)
 
   def _whole_regret(self, t: int) -> Iterator[Inequality]:

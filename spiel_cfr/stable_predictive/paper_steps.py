@@ -25,7 +25,7 @@ the Euclidean norm of the sequence form, over the tree:
     (16)  B_j = sqrt(1 + max of B_k^2 over the children k of infoset j)
           B_k = sqrt(sum of B_j^2 over the children j of sequence k), 0 without children
 
-Let D_j bound the Euclidean norm of the counterfactual losses at infoset j, and of their predictions. OFTRL with the step
+Let D_j bound the Euclidean norms of the counterfactual losses at infoset j and of their predictions. Then OFTRL with
 
     eta_j = kappa_j / (3 D_j)
 

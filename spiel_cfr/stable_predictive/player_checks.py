@@ -163,7 +163,7 @@ class PlayerChecks(abc.ABC):
     The regrets of points are computed by their definition, from sums over iterations.
     """
     tree = self.tree
-    # The largest utility from each sequence on, with and without that of the sequence itself.
+    # The largest total utility of a strategy from each sequence on, with and without the gradient of the sequence.
     best, best_after = self._total_gradient.copy(), np.zeros(self.game.end)
     children_regret = np.zeros(self.game.end)
     infoset_regret, lemma_2 = np.zeros((2, tree.num_infosets))
@@ -192,6 +192,6 @@ class PlayerChecks(abc.ABC):
     yield self.at_infosets("Lemma 2", infoset_regret, lemma_2, self.rounding)
 
 
-def divided(ranges: Float64s, steps: Float64s) -> Float64s:
-  """Returns the range of the regularizer over the step of each infoset; 0 where the step is 0."""
+def range_over_step(ranges: Float64s, steps: Float64s) -> Float64s:
+  """Returns L / eta of each infoset, the range of the regularizer over the step; 0 where the step is 0."""
   return np.divide(ranges, steps, out=np.zeros(len(steps)), where=steps > 0)

@@ -33,11 +33,12 @@ def largest_plan_sum(tree: Treeplex, terms: Float64s, at_observations: np.ufunc 
     at_observations: how the infosets that may come next after an action are combined. `np.add` sums over all of them,
       as in Lemma 1; `np.maximum` takes the largest.
   """
-  below = np.zeros(tree.end)
+  # The largest sum over the infosets after each sequence.
+  sums_after = np.zeros(tree.end)
   for sequences, infosets in reversed(list(tree.infoset_groups())):
-    best = terms[infosets] + below[sequences].max(axis=0)
-    at_observations.at(below, tree.parent[infosets], best)
-  return float(below[tree.root])
+    largest = terms[infosets] + sums_after[sequences].max(axis=0)
+    at_observations.at(sums_after, tree.parent[infosets], largest)
+  return float(sums_after[tree.root])
 
 
 def largest_plan_sums(
