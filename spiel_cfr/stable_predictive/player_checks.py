@@ -63,7 +63,7 @@ class PlayerChecks(abc.ABC):
 
   Attributes:
     tree: `Treeplex`. The player's treeplex.
-    infosets: `slice`. The player's infosets in arrays of all players' infosets.
+    infosets: slice. The player's infosets in arrays of all players' infosets.
     groups: list of (sequences, infosets, parents) of the groups of infosets, parents before children; see
       `Treeplex.infoset_groups`. The last array is the sequence above each infoset.
     relative_rounding: float. The tolerance of rounding, relative to the size of the numbers that are summed.
@@ -80,7 +80,8 @@ class PlayerChecks(abc.ABC):
   def __init__(self, game: CompiledGame, player: int, relative_rounding: float) -> None:
     """Begins before the first iteration."""
     self.game, self.tree, self.player = game, game.treeplexes[player], player
-    self.infosets, self.relative_rounding = infosets_of(self.tree), relative_rounding
+    self.infosets: slice = infosets_of(self.tree)
+    self.relative_rounding = relative_rounding
     self.groups: list[tuple[Int64s, slice, Int64s]] = [
       (sequences, infosets, self.tree.parent[infosets].astype(np.int64))
       for sequences, infosets in self.tree.infoset_groups()
