@@ -49,15 +49,15 @@ class PaperChecks(PlayerChecks):
 
   def _stability(self, iteration: Iteration) -> Iterator[Inequality]:
     """Yields the bounds on movements of local strategies (5), of strategies from an infoset on, and of the whole."""
-    constants, infosets, exact = self._constants, self.infosets, self.relative_rounding
+    constants, infosets, tolerance = self._constants, self.infosets, self.relative_rounding
     old, new = iteration.old, iteration.new
     local = self.norms(new - old, 2)
-    yield self.at_infosets("local stability (5)", local, constants.kappa[infosets], exact)
+    yield self.at_infosets("local stability (5)", local, constants.kappa[infosets], tolerance)
     distances, distance = self._sequence_form_distances(old, new)
     gamma = constants.gamma[infosets]
-    yield self.at_infosets("stability from an infoset on", distances, gamma, exact)
+    yield self.at_infosets("stability from an infoset on", distances, gamma, tolerance)
     kappa = constants.kappa_root
-    yield self.at_root("stability of the whole strategy", distance, kappa, exact)
+    yield self.at_root("stability of the whole strategy", distance, kappa, tolerance)
 
   def _local_regrets(self, t: int) -> Iterator[Inequality]:
     """Yields the bounds on errors of predictions (1) and on local regrets (6)."""
