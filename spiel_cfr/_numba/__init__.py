@@ -1,1 +1,1 @@
-"""Compiled code: kernels, their cache, arrays, records, steps and vectors. It does not depend on games."""
+"""Tools for compiled code, independent of games: kernels, their cache, arrays, records, steps and vectors."""

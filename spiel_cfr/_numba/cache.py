@@ -1,14 +1,15 @@
-"""Cache of kernels on disk: numba's files, in a folder for each kernel, checked before numba reads them.
+"""Cache of compiled kernels on disk: a folder with numba's files for each kernel, checked before numba reads it.
 
-numba checks only the file of a function for changes. But helpers of other files are inlined. So each folder has a note
-with a hash of all files that the function's module imports, directly or not. An edited kernel replaces its folder. The
-note also has a hash of numba's files: a damaged kernel is compiled again.
+numba checks only the file of a function for changes. But functions of other files are inlined in kernels. So each
+folder has a checksum of all files that the function's module imports, directly or indirectly. After an edit, a kernel
+is compiled again and replaces its folder. The checksum also includes numba's files, so that a damaged kernel is
+compiled again.
 
 numba's files are pickles, which can run any code. So the cache reads only files and folders that belong to the user or
-to root, and that no other user can write to. Kernels are in the folder `kernels` below `$NUMBA_CACHE_DIR`; if that is
-not set, below the package's `__pycache__`, or else `~/.cache/spiel_cfr`. If no folder can be used, the library warns
-once and compiles kernels at every start. It also does so, without a warning, for functions without a file, such as
-those of a notebook, and for closures.
+to root, and that no other user can write to. The folders of kernels are in `kernels` below `$NUMBA_CACHE_DIR`. If that
+is not set, they are below the package's `__pycache__`, or else below `~/.cache/spiel_cfr`. If none of these can be
+used, the library warns once and compiles kernels at every start. Functions without a file, such as those of a notebook,
+and closures are compiled at every start too, without a warning.
 """
 
 import contextlib
@@ -37,7 +38,7 @@ from spiel_cfr._util.interrupt import DeferredInterrupt
 # numba's own annotations don't cover these.
 config: Any = cast(Any, numba).config
 
-# The note beside numba's files.
+# The name of the file with the checksum, beside numba's files.
 CHECKSUM = "checksum"
 _PRIVATE = 0o700
 _WRITABLE_BY_OTHERS = 0o022
@@ -69,10 +70,10 @@ def compiled(
   """Returns numba's dispatcher of a function, compiled for one signature, from disk if nothing has changed.
 
   Args:
-    function: plain Python function.
-    signature: numba signature that it is compiled for.
-    options: of `numba.njit`.
-    announced: context for compiling, not for reading.
+    function: the plain Python function.
+    signature: the numba signature to compile for.
+    options: the options of `numba.njit`.
+    announced: function that returns a context, in which the function is compiled if it is not on disk.
   """
   made_of = _made_of(function, signature, options)
   if made_of is None:
@@ -86,7 +87,7 @@ def compiled(
       with contextlib.suppress(Exception):
         dispatcher = _compile(function, signature, options, kept)
         if not dispatcher.stats.cache_hits:
-          # Some versions of numba also check the time of the function's file, and have compiled it again.
+          # Some versions of numba also check the time of the function's file, and have compiled the kernel again.
           _seal(kept, made_of)
         return dispatcher
   with announced():
@@ -99,7 +100,7 @@ def _compile(
   options: dict[str, Any],
   folder: Path | None = None,
 ) -> Any:
-  """Returns a dispatcher for one signature. numba reads it from a folder, or compiles it and writes it there."""
+  """Returns a dispatcher for one signature, which numba reads from a folder, or compiles and writes to the folder."""
   if folder is not None:
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder)
@@ -123,7 +124,7 @@ def _compile(
 def _compile_and_keep(
   function: Callable[..., Any], signature: Any, options: dict[str, Any], name: str, made_of: str
 ) -> Any:
-  """Compiles into a temporary folder, then renames it."""
+  """Compiles a kernel into a temporary folder, and then renames the folder to `name`."""
   reason: OSError | None = None
   for folder in _folders():
     try:
@@ -136,11 +137,11 @@ def _compile_and_keep(
       continue
     try:
       dispatcher = _compile(function, signature, options, temporary)
-      # numba does not keep code that has addresses of this process.
+      # numba writes no code that contains addresses of this process.
       if any(temporary.rglob("*.nbc")):
         _seal(temporary, made_of)
         shutil.rmtree(folder / name, ignore_errors=True)
-        # Another process may be faster.
+        # Another process may have made the folder meanwhile.
         with contextlib.suppress(OSError):
           temporary.rename(folder / name)
       return dispatcher
@@ -159,7 +160,7 @@ def _compile_and_keep(
 
 
 def _folders() -> Iterator[Path]:
-  """Yields the folders to search for kernels, in this order. The first usable folder is written to."""
+  """Yields the folders to search for kernels, in order. New kernels go to the first folder that can be used."""
   if config.CACHE_DIR:
     yield Path(config.CACHE_DIR) / "kernels"
     return
@@ -174,19 +175,19 @@ def _folders() -> Iterator[Path]:
 def _is_trusted(path: Path) -> bool:
   """Returns whether only the user and root can write to a folder or a file; False for links."""
   try:
-    found = path.lstat()
+    status = path.lstat()
   except OSError:
     return False
-  mode, trusted_users = found.st_mode, {0, os.geteuid()}
+  mode, trusted_users = status.st_mode, {0, os.geteuid()}
   return (
     (stat.S_ISDIR(mode) or stat.S_ISREG(mode))
-    and found.st_uid in trusted_users
+    and status.st_uid in trusted_users
     and not mode & _WRITABLE_BY_OTHERS
   )
 
 
 def _is_intact(kept: Path, made_of: str) -> bool:
-  """Returns whether a folder has a kernel of the same sources, undamaged, in trusted files."""
+  """Returns whether a folder has an undamaged kernel of these sources, in trusted files."""
   try:
     return all(map(_is_trusted, (kept, *kept.rglob("*")))) and (
       (kept / CHECKSUM).read_text() == _checksum(kept, made_of)
@@ -196,7 +197,7 @@ def _is_intact(kept: Path, made_of: str) -> bool:
 
 
 def _seal(folder: Path, made_of: str) -> None:
-  """Writes the note, and removes write permissions of other users, which the umask may have left."""
+  """Writes the checksum, and removes write permissions of other users, which the umask may have left."""
   (folder / CHECKSUM).write_text(_checksum(folder, made_of))
   for path in folder.rglob("*"):
     path.chmod(path.stat().st_mode & ~_WRITABLE_BY_OTHERS)
@@ -211,9 +212,9 @@ def _checksum(folder: Path, made_of: str) -> str:
 
 
 def _folder_name(function: Any, signature: Any, options: dict[str, Any]) -> str:
-  """Returns the name of a kernel's folder. It stays when the kernel is edited, and no other kernel has it."""
+  """Returns the name of a kernel's folder, which no other kernel has, and which stays when the kernel is edited."""
   binding: Any = llvmlite.binding
-  different = (
+  identity = (
     signature,
     sorted(options.items()),
     function.__module__,
@@ -224,39 +225,41 @@ def _folder_name(function: Any, signature: Any, options: dict[str, Any]) -> str:
     binding.get_host_cpu_name(),
     binding.get_host_cpu_features().flatten(),
   )
-  hashed = hashlib.sha256(repr(different).encode()).hexdigest()[:16]
+  hashed = hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
   stem = Path(function.__code__.co_filename).stem
   words = re.sub(r"[^A-Za-z0-9_.]", "", f"{stem}.{function.__qualname__}")
   return f"{words[:80]}-{hashed}"
 
 
 def _made_of(function: Any, signature: Any, options: dict[str, Any]) -> str | None:
-  """Returns a hash of all sources that a function can refer to; None if they are unknown."""
+  """Returns a hash of the sources of all modules that a function's module imports; None if they are unknown."""
   module = sys.modules.get(function.__module__)
   file = getattr(module, "__file__", None)
   if file is None or function.__closure__ or not os.path.isfile(file):
     return None
   if os.path.abspath(function.__code__.co_filename) != os.path.abspath(file):
     return None
-  reached, found = {function.__module__: ""}, [function.__module__]
+  hashes, pending = {function.__module__: ""}, [function.__module__]
   try:
-    while found:
-      name = found.pop()
-      reached[name], imported = _source(name)
-      new = [name for name in imported if name not in reached]
-      reached.update(dict.fromkeys(new, ""))
-      found += new
+    while pending:
+      name = pending.pop()
+      hashes[name], imported = _source(name)
+      new = [name for name in imported if name not in hashes]
+      hashes.update(dict.fromkeys(new, ""))
+      pending += new
   except OSError:
     return None
-  return hashlib.sha256(repr(sorted(reached.items())).encode()).hexdigest()
+  return hashlib.sha256(repr(sorted(hashes.items())).encode()).hexdigest()
 
 
 @functools.cache
 def _source(name: str) -> tuple[str, tuple[str, ...]]:
-  """Returns a hash of a module's source, and the modules that it imports anywhere; superfluous modules do no harm.
+  """Returns a hash of a module's source, and the names of the modules that it imports.
+
+  Too many names do no harm: they only cause a kernel to be compiled again.
 
   Raises:
-    OSError: there is no such file.
+    OSError: the module's file does not exist.
   """
   module = sys.modules[name]
   path = getattr(module, "__file__", None)
@@ -265,8 +268,8 @@ def _source(name: str) -> tuple[str, tuple[str, ...]]:
   if not path.endswith(".py") or (
     _INSTALLED & set(Path(path).parts) and name.partition(".")[0] != __package__.partition(".")[0]
   ):
-    found = os.stat(path)
-    return f"{found.st_size} {found.st_mtime_ns}", ()
+    status = os.stat(path)
+    return f"{status.st_size} {status.st_mtime_ns}", ()
   source = Path(path).read_bytes()
   package = getattr(module, "__package__", None) or ""
   imported: set[str] = set()
@@ -276,7 +279,7 @@ def _source(name: str) -> tuple[str, tuple[str, ...]]:
       with contextlib.suppress(ImportError, ValueError):
         start = importlib.util.resolve_name(start, package)
       modules = [f"{start}.{part}" for part in listed if f"{start}.{part}" in sys.modules]
-      # A package whose modules are imported does not count itself, since it imports many others.
+      # If all names are modules of a package, the package itself is left out, because it imports many other modules.
       listed = [*modules, *([start] if len(modules) < len(listed) else [])]
     else:
       listed += [module.partition(".")[0] for module in listed]

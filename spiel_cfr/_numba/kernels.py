@@ -1,7 +1,7 @@
-"""Kernels: Python functions that numba compiles, each for one explicit signature.
+"""Kernels: Python functions that numba compiles for one explicit signature.
 
-A kernel is compiled at its first use, not at import, and kept on disk, see `cache`. So only the first start of the
-library on a machine compiles anything.
+A kernel is compiled at its first use, not at import, and the machine code is kept on disk; see `cache`. So only the
+first run of the library on a machine compiles.
 """
 
 import abc
@@ -28,42 +28,45 @@ from spiel_cfr._numba.numba_internals import (
 
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 _ANNOUNCE_AFTER_SECONDS = 0.7
+# The control characters that erase a terminal's line.
 _ERASE_LINE = "\r\x1b[K"
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-  """Decorator of helpers of kernels, in any file; their code becomes a part of the kernel's."""
+  """Decorator of functions that kernels call. Their code becomes a part of the kernel's code."""
   result: Callable[..., Any] = compile_inlined(function, _OPTIONS)
   return result
 
 
 class Kernel(abc.ABC):
-  """A function that is compiled for one signature when it is first used.
+  """Base class of kernels: functions that are compiled for one signature at their first use.
 
   Attributes:
     function: the plain Python function. It also runs uncompiled, slowly, unless it uses `spiel_cfr._numba.simd`.
   """
 
   __qualname__: str
-  # Whether Python calls the kernel, or only other kernels. It is compiled without the other entry, which is faster.
+  # True if Python calls the kernel, False if only other kernels do. Compiling a single entry point is faster.
   _from_python: ClassVar[bool]
 
   def __init__(self, function: Callable[..., Any], signature: Any) -> None:
-    """Wraps a plain Python function; nothing is compiled yet.
+    """Wraps a plain Python function. Nothing is compiled yet.
 
-    `signature` is a signature of numba; or, for a kernel of both precisions, a function from the number type to one.
+    Args:
+      function: the plain Python function.
+      signature: numba's signature; or, for a kernel in both precisions, a function from numba's number type to one.
     """
     wrapper: Any = self
     functools.update_wrapper(wrapper, function)
     self.function = function
-    self._given = signature
+    self._signature = signature
 
-  # Made at the first use, since the signatures of all kernels together take a tenth of a second.
+  # Made at the first use, because making the signatures of all kernels takes a tenth of a second.
   @functools.cached_property
   def signature(self) -> Any:
     """The signature in numba's terms."""
-    two_precisions = isinstance(self._given, FunctionType)
-    return self._given(types.float64) if two_precisions else self._given
+    has_two_precisions = isinstance(self._signature, FunctionType)
+    return self._signature(types.float64) if has_two_precisions else self._signature
 
   def of(self, dtype: npt.DTypeLike) -> Self:
     """Returns the kernel for arrays of float64 or of float32.
@@ -76,27 +79,28 @@ class Kernel(abc.ABC):
   @functools.cached_property
   def _single(self) -> Self:
     """The kernel for float32."""
-    if not isinstance(self._given, FunctionType):
+    if not isinstance(self._signature, FunctionType):
       raise TypeError(f"{self.__qualname__}() computes in float64 only")
     result = object.__new__(type(self))
-    Kernel.__init__(result, self.function, self._given(types.float32))
+    Kernel.__init__(result, self.function, self._signature(types.float32))
     return result
 
   @functools.cached_property
   def _dispatcher(self) -> Any:
-    """The machine code, from disk if no source has changed."""
+    """Numba's dispatcher with the machine code, from disk if no source has changed."""
     with compiler_lock:
-      # Another thread may have been faster.
-      known = self.__dict__.get("_dispatcher")
-      if known is not None:
-        return known
+      # Another thread may have compiled the kernel while this one waited.
+      dispatcher = self.__dict__.get("_dispatcher")
+      if dispatcher is not None:
+        return dispatcher
       announced = functools.partial(_announcement, self.__qualname__)
       return cache.compiled(self.function, self.signature, self._options, announced)
 
   @property
   def _options(self) -> dict[str, Any]:
-    python = self._from_python
-    return _OPTIONS | without_wrappers(python=python, passed=not python)
+    """The options of `numba.njit`."""
+    from_python = self._from_python
+    return _OPTIONS | without_wrappers(python=from_python, kernels=not from_python)
 
   def __copy__(self) -> Self:
     return self
@@ -105,12 +109,12 @@ class Kernel(abc.ABC):
     return self
 
   def __reduce__(self) -> str:
-    # Like a function, a kernel is pickled as its name in its module.
+    # Like a function, a kernel is pickled by its name in its module.
     return self.__qualname__
 
 
 class PythonKernel(Kernel):
-  """A compiled function that Python calls. A call takes some microseconds, mostly for checks of arguments."""
+  """A kernel that Python calls. A call takes some microseconds, mostly for checks of its arguments."""
 
   _from_python = True
 
@@ -127,9 +131,9 @@ class PythonKernel(Kernel):
       )
     for i, (value, fits) in enumerate(zip(arguments, self._checks, strict=True)):
       if not fits(value):
-        wanted = self.signature.args[i]
+        required = self.signature.args[i]
         raise TypeError(
-          f"argument {i} of {self.__qualname__}() must be {wanted}, not {described(value)}"
+          f"argument {i} of {self.__qualname__}() must be {required}, not {described(value)}"
         )
     return self.unchecked(*arguments)
 
@@ -139,17 +143,22 @@ class PythonKernel(Kernel):
 
   @functools.cached_property
   def unchecked(self) -> Callable[..., Any]:
-    """The machine code, without checks, for callers that have made all arguments themselves."""
+    """The machine code without checks of arguments, for callers that make all arguments themselves."""
     return python_entry(self._dispatcher, self.signature)
 
 
 def kernel(signature: Any) -> Callable[[Callable[..., Any]], PythonKernel]:
-  """Decorator that makes a function a `PythonKernel`, see `Kernel`."""
+  """Decorator that makes a function a `PythonKernel`; for the signature see `Kernel`."""
   return lambda function: PythonKernel(function, signature)
 
 
 class _Announced:
-  """The announcements of compiling in this process: the number of kernels, and whether one was printed."""
+  """The kernels compiled so far in this process, for announcements.
+
+  Attributes:
+    kernels: int. The number of kernels compiled.
+    was_printed: bool. True if an announcement was printed.
+  """
 
   def __init__(self) -> None:
     self.kernels = 0
@@ -161,7 +170,10 @@ _announced = _Announced()
 
 @contextlib.contextmanager
 def _announcement(name: str) -> Iterator[None]:
-  """Prints to standard error that a kernel is being compiled; on a terminal, in a line that is erased afterwards."""
+  """Context that prints to standard error that a kernel is being compiled, if that takes long.
+
+  On a terminal, the line is erased afterwards.
+  """
   _announced.kernels += 1
   on_terminal = sys.stderr is not None and sys.stderr.isatty()
 
@@ -189,17 +201,18 @@ def _announcement(name: str) -> Iterator[None]:
       print(_ERASE_LINE, end="", file=sys.stderr, flush=True)
 
 
-def _check(wanted: Any) -> Callable[[Any], bool]:
-  """Returns a function that checks whether compiled code can take a value for an argument of this type."""
-  if isinstance(wanted, types.Array):
-    return functools.partial(_is_array, numpy_dtype(wanted.dtype), wanted.ndim)
+def _check(numba_type: Any) -> Callable[[Any], bool]:
+  """Returns a function that checks whether a value is a valid argument of a numba type."""
+  if isinstance(numba_type, types.Array):
+    return functools.partial(_is_array, numpy_dtype(numba_type.dtype), numba_type.ndim)
   numbers: Any = bool | int | np.bool_ | np.integer
-  if not isinstance(wanted, types.Integer):
+  if not isinstance(numba_type, types.Integer):
     numbers |= float | np.floating
   return lambda value: isinstance(value, numbers)
 
 
 def _is_array(dtype: np.dtype[Any], dimensions: int, value: Any) -> bool:
+  """Returns whether a value is a writable array in C order, of a type of elements and a number of dimensions."""
   return (
     isinstance(value, np.ndarray)
     and value.dtype == dtype
@@ -209,6 +222,6 @@ def _is_array(dtype: np.dtype[Any], dimensions: int, value: Any) -> bool:
 
 
 def numpy_dtype(number: Any) -> np.dtype[Any]:
-  """Returns the NumPy type of numba's type of an array's elements."""
-  found = getattr(number, "dtype", None)
-  return found if isinstance(found, np.dtype) else np.dtype(number.name)
+  """Returns the NumPy type that corresponds to numba's type of a number."""
+  dtype = getattr(number, "dtype", None)
+  return dtype if isinstance(dtype, np.dtype) else np.dtype(number.name)

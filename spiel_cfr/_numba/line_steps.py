@@ -1,4 +1,4 @@
-"""Steps that copy or add lines of numbers, or some of their elements."""
+"""Steps that copy or add lines of numbers, one-dimensional arrays of floats, whole or at listed indices."""
 
 from typing import NamedTuple
 
@@ -8,42 +8,43 @@ from spiel_cfr._numba.records import Indices, Line
 from spiel_cfr._numba.steps import step
 
 
-class Pick(NamedTuple):
-  """The arguments of steps that copy or add some elements of a line to another.
+class Selection(NamedTuple):
+  """The arguments of steps between a line and selected elements of another line.
 
   Attributes:
-    source: shape (any,).
-    places: uint32 (elements,). The places of the elements in the longer of the lines.
-    target: shape (any,).
+    source: float array (any,). The line to read.
+    indices: uint32 (elements,). The indices of the selected elements: in the source for `gather_line`, in the target
+      for `scatter_line` and `add_to_line`.
+    target: float array (any,). The line to write.
   """
 
   source: Line
-  places: Indices
+  indices: Indices
   target: Line
 
 
-@step(Pick)
-def gather_line(record: Pick) -> None:
-  """Copies source[places[i]] to target[i]."""
-  source, places, target = record.source, record.places, record.target
-  for i in range(np.uint64(places.shape[0])):
-    target[i] = source[places[i]]
+@step(Selection)
+def gather_line(record: Selection) -> None:
+  """Copies source[indices[i]] to target[i]."""
+  source, indices, target = record.source, record.indices, record.target
+  for i in range(np.uint64(indices.shape[0])):
+    target[i] = source[indices[i]]
 
 
-@step(Pick)
-def scatter_line(record: Pick) -> None:
-  """Copies source[i] to target[places[i]]."""
-  source, places, target = record.source, record.places, record.target
-  for i in range(np.uint64(places.shape[0])):
-    target[places[i]] = source[i]
+@step(Selection)
+def scatter_line(record: Selection) -> None:
+  """Copies source[i] to target[indices[i]]."""
+  source, indices, target = record.source, record.indices, record.target
+  for i in range(np.uint64(indices.shape[0])):
+    target[indices[i]] = source[i]
 
 
-@step(Pick)
-def add_to_line(record: Pick) -> None:
-  """Adds source[i] to target[places[i]]."""
-  source, places, target = record.source, record.places, record.target
-  for i in range(np.uint64(places.shape[0])):
-    target[places[i]] += source[i]
+@step(Selection)
+def add_to_line(record: Selection) -> None:
+  """Adds source[i] to target[indices[i]]."""
+  source, indices, target = record.source, record.indices, record.target
+  for i in range(np.uint64(indices.shape[0])):
+    target[indices[i]] += source[i]
 
 
 class Copy(NamedTuple):
@@ -61,13 +62,13 @@ def copy_line(record: Copy) -> None:
     target[i] = source[i]
 
 
-class Within(NamedTuple):
+class CopyWithin(NamedTuple):
   """The arguments of `copy_within_line`.
 
   Attributes:
-    line: shape (any,).
-    sources: uint32 (elements,). The places to read.
-    targets: uint32 (elements,). The places to write.
+    line: float array (any,). The line to read and write.
+    sources: uint32 (elements,). The indices to read.
+    targets: uint32 (elements,). The indices to write.
   """
 
   line: Line
@@ -75,8 +76,8 @@ class Within(NamedTuple):
   targets: Indices
 
 
-@step(Within)
-def copy_within_line(record: Within) -> None:
+@step(CopyWithin)
+def copy_within_line(record: CopyWithin) -> None:
   """Copies line[sources[i]] to line[targets[i]]."""
   line, sources, targets = record.line, record.sources, record.targets
   for i in range(np.uint64(sources.shape[0])):

@@ -1,7 +1,7 @@
-"""The parts of numba's internals that the library uses, all in one place.
+"""Access to numba's internals: all undocumented parts of numba that the library uses.
 
-If a version of numba lacks one of these, a slower documented function takes its place, except for operators between the
-vectors of `simd`. `tests/_numba/test_numba_internals.py` removes them one by one.
+If a version of numba lacks one of them, the library uses a slower documented function instead. The exception is
+operators between the vectors of `simd`. `tests/_numba/test_numba_internals.py` removes the internals one by one.
 """
 
 import threading
@@ -19,26 +19,37 @@ import numba.extending
 _numba: Any = numba
 _extending: Any = numba.extending
 _OPTIONS: Any = getattr(_numba.core.options, "DefaultOptions", None)
-# The kind of a conversion without loss.
+# numba's name of a conversion without loss.
 SAFE_CONVERSION: Any = _numba.core.typeconv.Conversion.safe
-# Held while compiling. A second lock beside numba's could lead to a deadlock.
+# The lock that is held while compiling. It is numba's own lock, because a second one could lead to a deadlock.
 compiler_lock: Any = getattr(_numba.core.compiler_lock, "global_compiler_lock", threading.RLock())
 
 
-def without_wrappers(*, python: bool, passed: bool) -> dict[str, bool]:
-  """Returns options that leave out the entry of a function for Python, or that for other kernels."""
-  options = {"no_cpython_wrapper": not python, "no_cfunc_wrapper": not passed}
-  return {name: True for name, spared in options.items() if spared and hasattr(_OPTIONS, name)}
+def without_wrappers(*, python: bool, kernels: bool) -> dict[str, bool]:
+  """Returns options that omit entry points of a compiled function.
+
+  Args:
+    python: whether Python calls the function, which needs one entry point.
+    kernels: whether kernels call the function by its address, which needs another one.
+  """
+  omitted = {"no_cpython_wrapper": not python, "no_cfunc_wrapper": not kernels}
+  return {name: True for name, omits in omitted.items() if omits and hasattr(_OPTIONS, name)}
 
 
 def compile_inlined(function: Callable[..., Any], options: dict[str, Any]) -> Any:
   """Returns a numba function that is inlined in kernels and can't be called otherwise."""
-  spared = without_wrappers(python=False, passed=False)
-  return _numba.njit(forceinline=True, **spared, **options)(function)
+  no_wrappers = without_wrappers(python=False, kernels=False)
+  return _numba.njit(forceinline=True, **no_wrappers, **options)(function)
 
 
 def add_operator(python_operator: Any, instruction: str, operands: Sequence[Any]) -> None:
-  """Lets kernels apply an operator to two values of one of these types, by an instruction of LLVM's."""
+  """Defines a Python operator in kernels, for two values of the same type, as an instruction of LLVM.
+
+  Args:
+    python_operator: the function in the module `operator`.
+    instruction: the name of the instruction.
+    operands: the numba types for which the operator is defined.
+  """
   templates = _numba.core.typing.templates
   cases = [templates.signature(operand, operand, operand) for operand in operands]
   name = f"spiel_cfr {instruction}"
@@ -54,7 +65,7 @@ def add_operator(python_operator: Any, instruction: str, operands: Sequence[Any]
 
 
 def python_entry(dispatcher: Any, signature: Any) -> Callable[..., Any]:
-  """Returns a function that calls the machine code; if possible, without numba's checks of argument types."""
+  """Returns a function that calls the machine code, without numba's checks of argument types if possible."""
   try:
     entry: Callable[..., Any] = dispatcher.overloads[tuple(signature.args)].entry_point
   except (AttributeError, KeyError):
@@ -63,12 +74,12 @@ def python_entry(dispatcher: Any, signature: Any) -> Callable[..., Any]:
 
 
 def machine_code_address(dispatcher: Any, signature: Any, options: dict[str, Any]) -> int:
-  """Returns the address of the machine code for other kernels; it is compiled a second time if numba hides it."""
+  """Returns the address at which kernels call the machine code. If numba hides it, compiles a second copy."""
   try:
     result = dispatcher.overloads[tuple(signature.args)]
     return int(result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name))
   except (AttributeError, KeyError):
     function: Any = _numba.cfunc(signature, **options)(dispatcher.py_func)
-    # A reference keeps the memory of the second copy.
+    # The dispatcher keeps the second copy alive.
     dispatcher.second_copy = function
     return int(function.address)

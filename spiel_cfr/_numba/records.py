@@ -6,12 +6,13 @@ A record is a `NamedTuple`. The annotations of its fields are types for compiled
       total: Line
       added: Line
 
-`Packed` writes the address and the shape of each array into a few words. A kernel receives the address of the first
-word, and reads `record.total` as an array, and a record inside a record as a record. So all kernels of records have the
-same signature, and a call passes one number. numba would pass a `NamedTuple` as seven numbers for each array.
+`Packed` writes the address and the shape of each array to memory, as 64-bit words. A kernel receives the address of the
+first word. It reads `record.total` as an array, and a field that is a record as a record. So all kernels of records
+have the same signature, and a call passes one number. numba would pass a `NamedTuple` as seven numbers for each array.
 
-Arrays that are read from a record have no owner, so that numba counts no references; `Packed` keeps them alive.
-Compiled code assumes that fields stay as they are while a kernel runs. A kernel that assigns a field must not read it.
+Arrays that a kernel reads from a record have no owner, so that numba counts no references; `Packed` keeps the arrays
+alive. Compiled code assumes that fields do not change while a kernel runs. So a kernel that assigns a field must not
+read it.
 """
 
 import functools
@@ -43,7 +44,7 @@ attributes: Any = numba.core.typing.templates
 
 
 class Field(NamedTuple):
-  """The kind of a record's field.
+  """The type of a record's field.
 
   Attributes:
     dtype: the type of the elements; None for floating-point numbers in the precision of the record.
@@ -69,12 +70,13 @@ Double = Annotated[float, Field("float64", 0)]
 # The address of a kernel that takes a record.
 Address = Annotated[int, Field("uint64", 0)]
 
+# LLVM's type of a word, and the size of a word in bytes.
 _WORD, _BYTES = ir.IntType(64), 8
 
 
 @functools.cache
 def _fields(record: Any) -> dict[str, Any]:
-  """Returns each field of a record: a `Field`, or the class of a record inside it."""
+  """Returns the type of each field of a record: a `Field`, or the class of a record inside the record."""
   hints = typing.get_type_hints(record, include_extras=True)
   return {
     name: hint.__metadata__[0] if hasattr(hint, "__metadata__") else hint
@@ -86,7 +88,7 @@ class RecordType(types.Type):
   """numba's type of a record in a precision.
 
   Attributes:
-    members: the first word and the numba type of each field.
+    members: dictionary from a field's name to its first word and its numba type.
     num_words: the length of the record in words.
   """
 
@@ -116,7 +118,7 @@ def record_type(record: type, number: Any) -> RecordType:
 
 @extending.register_model(RecordType)
 class _RecordModel(models.PrimitiveModel):
-  """A record is its address."""
+  """numba's data model of a record: the address of the record."""
 
   def __init__(self, manager: Any, numba_type: Any) -> None:
     super().__init__(manager, numba_type, _WORD)  # type: ignore[no-untyped-call]
@@ -124,38 +126,42 @@ class _RecordModel(models.PrimitiveModel):
 
 @extending.infer_getattr
 class _Attributes(attributes.AttributeTemplate):  # type: ignore[misc]
+  """numba's rule for the type of `record.name`."""
+
   key = RecordType
 
   def generic_resolve(self, numba_type: Any, name: str) -> Any:
-    found = numba_type.members.get(name)
-    return None if found is None else found[1]
+    member = numba_type.members.get(name)
+    return None if member is None else member[1]
 
 
 def _pointer(builder: Any, record: Any, word: int, element: Any = _WORD) -> Any:
-  place = builder.add(record, ir.Constant(_WORD, _BYTES * word))
-  return builder.inttoptr(place, element.as_pointer())
+  """Returns a pointer to a word of a record."""
+  word_address = builder.add(record, ir.Constant(_WORD, _BYTES * word))
+  return builder.inttoptr(word_address, element.as_pointer())
 
 
 def _load(builder: Any, pointer: Any) -> Any:
-  """Reads a word that is constant while the kernel runs, so that LLVM reads it once."""
+  """Reads a word that does not change while the kernel runs, so that LLVM may read it once."""
   value = builder.load(pointer)
   value.set_metadata("invariant.load", builder.module.add_metadata([]))
   return value
 
 
 def _read_field(context: Any, builder: Any, numba_type: Any, record: Any, name: str) -> Any:
+  """Generates code that reads a field: a record, a number, or an array without an owner."""
   word, member = numba_type.members[name]
   if isinstance(member, RecordType):
     return builder.add(record, ir.Constant(_WORD, _BYTES * word))
   if not isinstance(member, types.Array):
     return _load(builder, _pointer(builder, record, word, context.get_value_type(member)))
-  first, *shape = (
-    _load(builder, _pointer(builder, record, word + place)) for place in range(1 + member.ndim)
+  data_address, *shape = (
+    _load(builder, _pointer(builder, record, word + offset)) for offset in range(1 + member.ndim)
   )
   size = ir.Constant(_WORD, context.get_abi_sizeof(context.get_data_type(member.dtype)))
   strides = [size] if member.ndim == 1 else [builder.mul(shape[1], size), size]
   array = context.make_array(member)(context, builder)
-  array.data = builder.inttoptr(first, array.data.type)
+  array.data = builder.inttoptr(data_address, array.data.type)
   array.nitems = shape[0] if member.ndim == 1 else builder.mul(*shape)
   array.itemsize = size
   array.shape = cgutils.pack_array(builder, shape)
@@ -166,6 +172,7 @@ def _read_field(context: Any, builder: Any, numba_type: Any, record: Any, name: 
 
 
 def _write_field(context: Any, builder: Any, signature: Any, arguments: Any, name: str) -> None:
+  """Generates code that assigns a number to a field."""
   record, value = arguments
   word, member = signature.args[0].members[name]
   builder.store(value, _pointer(builder, record, word, context.get_value_type(member)))
@@ -177,7 +184,7 @@ extending.lower_setattr_generic(RecordType)(_write_field)
 
 @inside_kernels
 def call(typing_context: Any, kernel: Any, record: Any) -> Any:
-  """Calls the kernel at an address with a record, or with the address of one."""
+  """Calls the kernel at an address. `record` is a record, or the address of one."""
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     function = ir.FunctionType(ir.VoidType(), [_WORD]).as_pointer()
@@ -192,8 +199,8 @@ class Packed:
 
   Attributes:
     record: the record, which keeps the arrays alive.
-    inner: the record whose address this one has in a field; None if there is none.
-    address: the address of its first word.
+    inner: the packed record to which a field of this record has the address; None if there is none.
+    address: the address of the first word.
   """
 
   def __init__(self, record: Any, dtype: npt.DTypeLike, inner: "Packed | None" = None) -> None:
@@ -210,22 +217,23 @@ class Packed:
 
 
 def _write(record: Any, dtype: np.dtype[Any], words: list[int]) -> None:
+  """Appends the words of a record's fields."""
   for value, (name, field) in zip(record, _fields(record.__class__).items(), strict=True):
     if not isinstance(field, Field):
       _write(value, dtype, words)
     elif not field.dimensions:
       words.append(np.array(value, field.dtype).view(np.uint64).item())
     else:
-      wanted = dtype if field.dtype is None else np.dtype(field.dtype)
+      required = dtype if field.dtype is None else np.dtype(field.dtype)
       if not (
         isinstance(value, np.ndarray)
-        and value.dtype == wanted
+        and value.dtype == required
         and value.ndim == field.dimensions
         and value.flags.carray
       ):
         raise TypeError(
-          f"{name} of {type(record).__qualname__} must be an array of {wanted} with {field.dimensions} dimensions, in "
-          f"C order, that can be written to, not {described(value)}"
+          f"{name} of {type(record).__qualname__} must be an array of {required} with {field.dimensions} dimensions, "
+          f"in C order, that can be written to, not {described(value)}"
         )
       words.append(value.__array_interface__["data"][0])
       words.extend(value.shape)

@@ -1,12 +1,12 @@
-"""Vectors of eight or sixteen numbers for kernels.
+"""SIMD vectors of eight or sixteen numbers, for explicit vector instructions in kernels.
 
-The compiler turns a loop over hundreds of numbers into vector instructions by itself. It fails if the inner loop runs
-over the six or eight private types of a small game, and it does not keep numbers in registers from one such loop to the
-next. Kernels, and only kernels, can use these functions and +, -, *, / between vectors. On machines with shorter
-registers the compiler splits the operations.
+The compiler turns a loop over hundreds of numbers into vector instructions by itself. But it fails if the inner loop
+runs over the six or eight private types of a small game. And it does not keep numbers in registers from one such loop
+to the next. So kernels use these functions, and +, -, *, / between vectors. Only kernels can use them. On machines with
+shorter registers, the compiler splits the operations.
 
-A vector has the length of a cache line: eight numbers of float64 or sixteen of float32, the type of the array that it
-is loaded from. The result of `full` fits both, so that one function serves both precisions.
+A vector has the length of a cache line: eight numbers of float64 or sixteen of float32, whichever is the type of the
+array from which it is loaded. The result of `full` fits both, so that one function serves both precisions.
 """
 
 import operator
@@ -23,7 +23,7 @@ from spiel_cfr._numba.numba_internals import SAFE_CONVERSION, add_operator
 # numba's own annotations don't cover these.
 extending: Any = numba.extending
 
-# Numbers in a vector of float64, and the most that any vector has.
+# The number of elements of a vector of float64, and the largest number of elements of any vector.
 LANES, MOST_LANES = LINE, 2 * LINE
 
 _INDEX, _DOUBLE, _FLOAT = ir.IntType(32), ir.DoubleType(), ir.FloatType()
@@ -35,7 +35,15 @@ class _VectorType(types.Type):
   is_vector = True
 
   def __init__(self, number: Any, lanes: int, llvm_number: Any, fraction: int, bias: int) -> None:
-    """Takes the type and number of elements, and the bits of a number: those of its fraction, and its bias."""
+    """Makes the type.
+
+    Args:
+      number: numba's type of an element.
+      lanes: the number of elements.
+      llvm_number: LLVM's type of an element.
+      fraction: the number of bits of an element's fraction.
+      bias: the bias of an element's exponent.
+    """
     self.number, self.lanes, self.fraction, self.bias = number, lanes, fraction, bias
     self.integers = ir.VectorType(ir.IntType(cast(Any, number).bitwidth), lanes)
     self.llvm = ir.VectorType(llvm_number, lanes)
@@ -43,16 +51,16 @@ class _VectorType(types.Type):
 
 
 class _EvenType(types.Type):
-  """The numba type of a vector of equal elements. It has any length, until it meets another vector."""
+  """The numba type of a vector of equal elements. Its length is open, and becomes that of the vectors beside it."""
 
   is_vector = False
 
   def unify(self, typing_context: Any, other: Any) -> Any:
-    """Returns the common type of a variable of this type or another."""
+    """Returns the type of a variable that can have this type or another."""
     return other if getattr(other, "is_vector", False) else None
 
   def can_convert_to(self, typing_context: Any, other: Any) -> Any:
-    """Returns that it converts to any vector."""
+    """Returns the kind of the conversion to another type: safe to any vector."""
     return SAFE_CONVERSION if getattr(other, "is_vector", False) else None
 
 
@@ -84,15 +92,15 @@ def vector_of(array: Any) -> Any:
 
 
 def _common(*vectors: Any) -> Any:
-  """Returns the common type of vectors; None if there is none."""
-  found = [vector for vector in vectors if vector is not _EVEN]
-  if not all(vector in _VECTORS for vector in found):
+  """Returns the type to which the arguments of an operation convert; None if an argument is not a vector."""
+  of_fixed_length = [vector for vector in vectors if vector is not _EVEN]
+  if not all(vector in _VECTORS for vector in of_fixed_length):
     return None
-  return found[0] if found else _EVEN
+  return of_fixed_length[0] if of_fixed_length else _EVEN
 
 
 def repeated(builder: Any, vector: Any, number: Any) -> Any:
-  """Returns a vector of equal elements, given a double."""
+  """Generates a vector of equal elements from a double."""
   if vector is _SINGLES:
     number = builder.fptrunc(number, _FLOAT)
   undefined = ir.Constant(vector.llvm, ir.Undefined)
@@ -102,23 +110,23 @@ def repeated(builder: Any, vector: Any, number: Any) -> Any:
 
 
 extending.lower_cast(_EvenType, _VectorType)(
-  lambda context, builder, found, wanted, value: repeated(builder, wanted, value)
+  lambda context, builder, from_type, to_type, value: repeated(builder, to_type, value)
 )
 
 
-def address(context: Any, builder: Any, array_type: Any, array: Any, place: Any) -> Any:
-  """Returns the address of array[place] as that of a vector."""
+def address(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+  """Generates the address of the vector that begins at array[index]."""
   data = context.make_array(array_type)(context, builder, array).data
-  return builder.bitcast(builder.gep(data, [place]), vector_of(array_type).llvm.as_pointer())
+  return builder.bitcast(builder.gep(data, [index]), vector_of(array_type).llvm.as_pointer())
 
 
 def read(builder: Any, pointer: Any, array_type: Any) -> Any:
-  """Returns the vector at an address."""
+  """Generates a load of the vector at an address."""
   return builder.load(pointer, align=array_type.dtype.bitwidth // 8)
 
 
 def write(builder: Any, value: Any, pointer: Any, array_type: Any) -> None:
-  """Writes a vector to an address."""
+  """Generates a store of a vector to an address."""
   builder.store(value, pointer, align=array_type.dtype.bitwidth // 8)
 
 
@@ -188,76 +196,79 @@ def store(typing_context: Any, numbers: Any, start: Any, vector: Any) -> Any:
 
 
 def _masked(builder: Any, name: str, vector: Any, result: Any, *arguments: Any) -> Any:
-  """Calls a masked instruction of LLVM; None among the arguments stands for the alignment."""
+  """Generates a call of a masked instruction of LLVM. The argument None is replaced by the alignment."""
   align = ir.Constant(_INDEX, vector.number.bitwidth // 8)
-  given = [align if argument is None else argument for argument in arguments]
-  signature = ir.FunctionType(result, [argument.type for argument in given])
+  operands = [align if argument is None else argument for argument in arguments]
+  signature = ir.FunctionType(result, [operand.type for operand in operands])
   form = f"v{vector.lanes}f{vector.number.bitwidth}"
-  whole = f"llvm.masked.{name.format(form, vector.lanes)}"
-  return builder.call(cgutils.get_or_insert_function(builder.module, signature, whole), given)
+  full_name = f"llvm.masked.{name.format(form, vector.lanes)}"
+  return builder.call(
+    cgutils.get_or_insert_function(builder.module, signature, full_name), operands
+  )
 
 
 @inside_kernels
 def store_first(typing_context: Any, numbers: Any, start: Any, vector: Any, count: Any) -> Any:
   """Writes the first `count` elements of a vector to numbers[start : start + count], unchecked."""
-  wanted = vector_of(numbers)
+  vector_type = vector_of(numbers)
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     array, start, vector, count = arguments
     pointer = address(context, builder, signature.args[0], array, start)
-    bits = ir.IntType(2 * wanted.lanes)
+    # The integer 2^count - 1 has ones in its last `count` bits.
+    bits = ir.IntType(2 * vector_type.lanes)
     end = builder.shl(ir.Constant(bits, 1), builder.trunc(count, bits))
-    ones = builder.trunc(builder.sub(end, ir.Constant(bits, 1)), ir.IntType(wanted.lanes))
-    mask = builder.bitcast(ones, ir.VectorType(ir.IntType(1), wanted.lanes))
-    _masked(builder, "store.{}.p0", wanted, ir.VoidType(), vector, pointer, None, mask)
+    ones = builder.trunc(builder.sub(end, ir.Constant(bits, 1)), ir.IntType(vector_type.lanes))
+    mask = builder.bitcast(ones, ir.VectorType(ir.IntType(1), vector_type.lanes))
+    _masked(builder, "store.{}.p0", vector_type, ir.VoidType(), vector, pointer, None, mask)
     return context.get_dummy_value()
 
-  return types.void(numbers, types.uint64, wanted, types.uint64), generate
+  return types.void(numbers, types.uint64, vector_type, types.uint64), generate
 
 
 def _addresses(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-  """Returns the addresses of numbers[places[start + k]] for each element k of a vector, and a mask of ones."""
+  """Generates the addresses of numbers[indices[start + k]] for all elements k of a vector, and a mask of ones."""
   lanes = vector_of(signature.args[0]).lanes
-  data, places = (
+  data, indices = (
     context.make_array(array_type)(context, builder, array).data
     for array_type, array in zip(signature.args[:2], arguments[:2], strict=True)
   )
-  some = builder.bitcast(
-    builder.gep(places, [arguments[2]]), ir.VectorType(_INDEX, lanes).as_pointer()
+  first_index = builder.bitcast(
+    builder.gep(indices, [arguments[2]]), ir.VectorType(_INDEX, lanes).as_pointer()
   )
-  words = builder.zext(builder.load(some, align=4), ir.VectorType(ir.IntType(64), lanes))
+  words = builder.zext(builder.load(first_index, align=4), ir.VectorType(ir.IntType(64), lanes))
   pointers = builder.gep(data, [words], source_etype=data.type.pointee)
-  # llvmlite types it as a single pointer.
+  # llvmlite gives this vector of pointers the type of a single pointer.
   pointers.type = ir.VectorType(data.type, lanes)
   return pointers, ir.Constant(ir.VectorType(ir.IntType(1), lanes), [1] * lanes)
 
 
 @inside_kernels
-def gather(typing_context: Any, numbers: Any, places: Any, start: Any) -> Any:
-  """Returns numbers[places[start + k]] for each element k of a vector, unchecked; `places` is a uint32 array."""
+def gather(typing_context: Any, numbers: Any, indices: Any, start: Any) -> Any:
+  """Returns numbers[indices[start + k]] for each element k of a vector, unchecked; `indices` is a uint32 array."""
   vector = vector_of(numbers)
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    pointers, all_of_them = _addresses(context, builder, signature, arguments)
+    pointers, mask = _addresses(context, builder, signature, arguments)
     undefined = ir.Constant(vector.llvm, ir.Undefined)
-    given = pointers, None, all_of_them, undefined
-    return _masked(builder, "gather.{}.v{}p0", vector, vector.llvm, *given)
+    operands = pointers, None, mask, undefined
+    return _masked(builder, "gather.{}.v{}p0", vector, vector.llvm, *operands)
 
-  return vector(numbers, places, types.uint64), generate
+  return vector(numbers, indices, types.uint64), generate
 
 
 @inside_kernels
-def scatter(typing_context: Any, numbers: Any, places: Any, start: Any, vector: Any) -> Any:
-  """Writes element k of a vector to numbers[places[start + k]], unchecked; `places` is a uint32 array."""
-  wanted = vector_of(numbers)
+def scatter(typing_context: Any, numbers: Any, indices: Any, start: Any, vector: Any) -> Any:
+  """Writes element k of a vector to numbers[indices[start + k]], unchecked; `indices` is a uint32 array."""
+  vector_type = vector_of(numbers)
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    pointers, all_of_them = _addresses(context, builder, signature, arguments)
-    given = arguments[3], pointers, None, all_of_them
-    _masked(builder, "scatter.{}.v{}p0", wanted, ir.VoidType(), *given)
+    pointers, mask = _addresses(context, builder, signature, arguments)
+    operands = arguments[3], pointers, None, mask
+    _masked(builder, "scatter.{}.v{}p0", vector_type, ir.VoidType(), *operands)
     return context.get_dummy_value()
 
-  return types.void(numbers, places, types.uint64, wanted), generate
+  return types.void(numbers, indices, types.uint64, vector_type), generate
 
 
 @inside_kernels
@@ -274,7 +285,7 @@ def where_greater(typing_context: Any, left: Any, right: Any, yes: Any, no: Any)
 
 @inside_kernels
 def any_greater(typing_context: Any, left: Any, right: Any) -> Any:
-  """Returns whether left > right for any element."""
+  """Returns whether left > right for at least one element."""
   result = _common(left, right)
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -308,7 +319,7 @@ def lowest_bit(typing_context: Any, number: Any) -> Any:
 
 @inside_kernels
 def add_multiple(typing_context: Any, total: Any, vector: Any, number: Any) -> Any:
-  """Returns total + vector * number, rounded once or twice, whichever is faster."""
+  """Returns total + vector * number. It is rounded once where the machine has such an instruction, otherwise twice."""
   result = _common(total, vector)
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -322,10 +333,10 @@ def add_multiple(typing_context: Any, total: Any, vector: Any, number: Any) -> A
 
 @inside_kernels
 def power_of_two(typing_context: Any, shifted: Any) -> Any:
-  """Returns 2^k for a vector of numbers 1.5 * 2^(bits of fraction) + k, where 2^k is a normal number."""
+  """Returns 2^k for a vector of numbers 1.5 * 2^(bits of the fraction) + k. All 2^k must be normal numbers."""
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    # The last bits of the sum are k. The bits of an exponent are above those of the fraction, with a bias added.
+    # The last bits of such a number are k. Shifted above the fraction, with the bias added, they are an exponent.
     bits = builder.bitcast(arguments[0], shifted.integers)
     biased = builder.add(bits, ir.Constant(shifted.integers, [shifted.bias] * shifted.lanes))
     fraction = ir.Constant(shifted.integers, [shifted.fraction] * shifted.lanes)
@@ -336,7 +347,7 @@ def power_of_two(typing_context: Any, shifted: Any) -> Any:
 
 @inside_kernels
 def load_short(typing_context: Any, numbers: Any, start: Any, like: Any) -> Any:
-  """Returns a vector of numbers, given the first 16 bits of each as a double; `like` is an array of their precision."""
+  """Returns a vector of numbers, given the upper 16 bits of each number as a double; `like` has the precision."""
   vector = vector_of(like)
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -354,11 +365,11 @@ def load_short(typing_context: Any, numbers: Any, start: Any, like: Any) -> Any:
 
 @inside_kernels
 def add_unbiased(typing_context: Any, total: Any, added: Any, dither: Any) -> Any:
-  """Returns total + added, for numbers of one type that are not negative.
+  """Returns total + added, for two nonnegative numbers of one type, rounded without bias in float32.
 
-  In float64 that is all. In float32, rounding errors would add up over many additions to the same total. So a dither
-  from -1/2 to 1/2 of the last place is added before rounding. If the dithers of the additions are evenly distributed,
-  the total grows by its last place as often as it should.
+  In float64, `dither` is ignored. In float32, rounding errors would add up over many additions to the same total. So
+  `dither` times the last place of the total is added before rounding. If dithers are evenly distributed from -1/2 to
+  1/2, the total is right on average.
   """
 
   def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -368,8 +379,8 @@ def add_unbiased(typing_context: Any, total: Any, added: Any, dither: Any) -> An
     # The power of two at or below the total, times 2^-23; normal numbers only.
     word = ir.IntType(32)
     exponent = builder.and_(builder.bitcast(total, word), ir.Constant(word, 0x7F800000))
-    place = builder.fmul(builder.bitcast(exponent, _FLOAT), ir.Constant(_FLOAT, 2.0**-23))
-    return builder.fadd(total, builder.fadd(added, builder.fmul(place, dither)))
+    last_place = builder.fmul(builder.bitcast(exponent, _FLOAT), ir.Constant(_FLOAT, 2.0**-23))
+    return builder.fadd(total, builder.fadd(added, builder.fmul(last_place, dither)))
 
   return total(total, total, total), generate
 

@@ -8,8 +8,8 @@
     chain = Chain([add.on(Add(total, first)), add.on(Add(total, second))])
     chain.run()
 
-A step is a kernel together with its arguments, a record (`records`). A chain runs steps one after the other. So an
-algorithm is a list of steps, and a feature that it does not use is a step that is not in the list.
+A step is a kernel together with its arguments, which are in a record (see `records`). A chain runs steps one after the
+other. So an algorithm is a list of steps, and a feature that is not in use is a step that is not in the list.
 """
 
 import functools
@@ -37,7 +37,7 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
 class StepKernel(Kernel):
-  """A compiled function whose only argument is a record. Other kernels call it by its address.
+  """A kernel whose only argument is a record. Other kernels call it by its address.
 
   Attributes:
     record: the class of the argument, a `NamedTuple`.
@@ -46,12 +46,12 @@ class StepKernel(Kernel):
   _from_python = False
 
   def __init__(self, function: Callable[[Any], None], record: type, single: bool = True) -> None:
-    """Wraps a function.
+    """Wraps a function. Nothing is compiled yet.
 
     Args:
-      function: plain Python function with one argument.
+      function: the plain Python function, which takes one argument.
       record: the class of the argument.
-      single: whether the kernel also exists in float32.
+      single: True if the kernel also exists in float32.
     """
     self.record = record
 
@@ -68,7 +68,12 @@ class StepKernel(Kernel):
   def on(
     self, record: Any, dtype: npt.DTypeLike = np.float64, inner: Packed | None = None
   ) -> "Step":
-    """Returns the step of this kernel on a record, in a precision; `inner` is as of `Packed`.
+    """Returns the step that runs this kernel on a record.
+
+    Args:
+      record: the arguments.
+      dtype: the precision, float64 or float32.
+      inner: see `Packed.inner`.
 
     Raises:
       TypeError: the record is of another class, or an array does not fit its field.
@@ -115,30 +120,31 @@ class Chain:
     """Runs all steps once for each row of numbers.
 
     Args:
-      rows: float64 of shape (times, numbers).
-      current: float64 of shape (numbers,). Filled with the next row each time; steps have parts of it in their records.
-      counts: uint64. The first element counts the repetitions.
+      rows: float64 (repetitions, numbers). The numbers of each repetition.
+      current: float64 (numbers,). Filled with the row of each repetition before its steps run. The records of steps
+        refer to this array.
+      counts: uint64 (any,). The first element is increased by 1 after each repetition.
     """
     repeat_chain.unchecked(self._table, rows, current, counts)
 
 
 @inlined
 def _run(chain: Uint64s) -> None:
-  for place in range(np.uint64(chain.shape[0])):
-    call(chain[place, _ZERO], chain[place, _ONE])
+  for row in range(np.uint64(chain.shape[0])):
+    call(chain[row, _ZERO], chain[row, _ONE])
 
 
 @kernel(types.void(COUNT_TABLE))
 def run_chain(chain: Uint64s) -> None:
-  """Calls every kernel with its record; a row of `chain` is the addresses of both."""
+  """Calls every kernel with its record. A row of `chain` has the addresses of a kernel and of its record."""
   _run(chain)
 
 
 @kernel(types.void(COUNT_TABLE, FLOAT_TABLE, FLOATS, COUNTS))
 def repeat_chain(chain: Uint64s, rows: Float64s, current: Float64s, counts: Uint64s) -> None:
-  """Runs `Chain.repeat`. It counts in compiled code, so Ctrl-C can't come between an iteration and its count."""
-  for time in range(np.uint64(rows.shape[0])):
-    for place in range(np.uint64(rows.shape[1])):
-      current[place] = rows[time, place]
+  """Runs `Chain.repeat`. It counts in compiled code, so that Ctrl-C can't separate an iteration from its count."""
+  for repetition in range(np.uint64(rows.shape[0])):
+    for column in range(np.uint64(rows.shape[1])):
+      current[column] = rows[repetition, column]
     _run(chain)
     counts[_ZERO] += _ONE

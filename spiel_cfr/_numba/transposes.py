@@ -1,4 +1,4 @@
-"""Transposes of rows of numbers for kernels, a square of a vector's length at a time."""
+"""Transposes for kernels: loads and additions that exchange rows and columns of a square of vectors."""
 
 from typing import Any
 
@@ -20,9 +20,9 @@ def load_columns(
   result: Any,
   place: Any,
 ) -> Any:
-  """Transposes rows: result[place + width * i + k] = numbers[starts[k] + offset + i] * factors[factor + i].
+  """Loads rows as columns: result[place + width * i + k] = numbers[starts[k] + offset + i] * factors[factor + i].
 
-  Both i and k go from 0 to `width(numbers)`; `result` has the same width.
+  Row k begins at starts[k] + offset. Both i and k go from 0 to `width(numbers)` - 1; `result` has the same width.
   """
   vector = vector_of(numbers)
 
@@ -58,9 +58,10 @@ def add_columns(
   columns: Any,
   place: Any,
 ) -> Any:
-  """Transposes back: numbers[starts[k] + offset + i] += columns[place + width * i + k] * factors[factor + i] * m[k].
+  """Adds columns to rows, the transpose of `load_columns`, with a factor for each row.
 
-  The factor m is `multiples`; i and k go from 0 to `width(numbers)`, row after row, so that rows may be equal.
+  It computes numbers[starts[k] + offset + i] += columns[place + width * i + k] * factors[factor + i] * multiples[k].
+  Both i and k go from 0 to `width(numbers)` - 1. Rows are written one after the other, so that two may be the same.
   """
   vector = vector_of(numbers)
 
@@ -93,7 +94,7 @@ def _transposed(builder: Any, rows: Any) -> Any:
   """Returns the transpose of a square of vectors: result[i][k] = rows[k][i]."""
   lanes, vectors = len(rows), list(rows)
   index = ir.VectorType(ir.IntType(32), lanes)
-  # In each round, squares of 1, 2, 4, ... elements off the diagonal are swapped.
+  # Rounds with a size of 1, 2, 4, ... swap the two off-diagonal squares of this size in every square of twice the size.
   size = 1
   while size < lanes:
     low = [i if not i & size else lanes + i - size for i in range(lanes)]

@@ -1,14 +1,14 @@
-"""Deep CFR and bootstrapped variants.
+"""Solver of Deep CFR and its bootstrapped variants.
 
-In an iteration, strategies are fixed while samples are drawn; then networks are fitted. The average policy is computed
-exactly, not learned.
+An iteration draws samples of advantages under fixed strategies, and then fits networks to them. The average policy is
+computed exactly, not learned.
 
 - Deep CFR: Brown, Lerer, Gross and Sandholm, "Deep Counterfactual Regret Minimization" (2019).
 - Average of all networks: Steinberger, "Single Deep Counterfactual Regret Minimization" (2019).
 - Bootstrapped variants: Xu et al., "Deep (Predictive) Discounted Counterfactual Regret Minimization" (2026).
 
-On a compiled game, networks become tables: after each fit, the network is evaluated at all infosets at once, and the
-traversals of `mccfr` sample the table in compiled code.
+On a compiled game, strategies are in a table. After every fit, the solver evaluates the network at all infosets at once
+and writes the strategies to the table, and the compiled traversals of `mccfr` sample from it.
 """
 
 import dataclasses
@@ -43,10 +43,10 @@ from spiel_cfr.policies import from_policy
 
 Algorithm = Literal["linear", "dcfr+", "pdcfr+"]
 SamplerName = Literal["external", "outcome"]
-# A player's networks: cumulative advantages, and predicted advantages of the next iteration.
+# A player's networks: of cumulative advantages, and of predicted advantages of the next iteration.
 _ADVANTAGES, _NEXT = 0, 1
 _MOST_STEPS = (1 << 31) - 1
-# The numbers alpha and c of the discount.
+# The constants alpha and c of the discount.
 _DISCOUNTS = {"dcfr+": (2.0, 1.5), "pdcfr+": (2.3, 1.0)}
 _FULL = AverageType.FULL.value
 _SAMPLERS = {
@@ -73,6 +73,8 @@ class DeepState:
 
 
 class _Run(NamedTuple):
+  """The state of a solver, and the objects that change it."""
+
   state: DeepState
   samples: ExactSamples | LockStep
   learner: Learner
@@ -89,7 +91,7 @@ class DeepCFRSolver(MonteCarloSolver):
   are then fitted to the samples r_t of advantages, and regret matching gives the player's next strategy.
 
   - "linear", Deep CFR: a network is fitted to all samples so far. Samples and strategies of iteration t have weight t.
-  - "dcfr+", DCFR+: in iteration t, the network A_t is fitted to the outputs of A_{t-1} and the samples r_t:
+  - "dcfr+", DCFR+: in iteration t, the network A_t is fitted to targets from the outputs of A_{t-1} and the samples:
 
         max(A_{t-1}, 0) (t - 1)^alpha / ((t - 1)^alpha + c) + r_t,   alpha = 2, c = 1.5.
 
@@ -139,16 +141,16 @@ class DeepCFRSolver(MonteCarloSolver):
       batch_size_advantage: the number of samples in a training step; None takes all.
       memory_capacity: the most samples in a reservoir. Compiled games have exact sums and no reservoir.
       advantage_network_train_steps: the number of training steps in a fit.
-      reinitialize_advantage_networks: True starts every fit of "linear" from new parameters, as in the paper, and needs
-        many more steps. False starts from the parameters of the previous iteration.
-      sampler: "external" explores all actions of the updating player. "outcome" explores one: with probability 0.6
-        drawn uniformly, otherwise from the current strategy. It learns more slowly, but is affordable if a player has
-        many decisions in a row.
+      reinitialize_advantage_networks: the parameters from which the fits of "linear" start. True starts from new
+        parameters, as in the paper, which needs many more steps. False starts from those of the previous iteration.
+      sampler: "external" explores all actions of the updating player. "outcome" explores one action, drawn uniformly
+        with probability 0.6 and otherwise from the current strategy. It learns more slowly, but is affordable if a
+        player has many decisions in a row.
       network: the approximator of advantages; None makes an `MLP` of `advantage_network_layers`.
       features: the input of the network: "tensor" for OpenSpiel's information state tensor, "one_hot", or a function of
         a state and the player to move.
-      greedy: the strategy at infosets where no advantage is positive: True plays the action with the largest advantage,
-        as in the paper; False plays uniformly.
+      greedy: the strategy at infosets where no advantage is positive. True plays the action with the largest advantage,
+        as in the paper. False plays uniformly.
       seed: see `SamplingSolver`.
       engine: "compiled" or "states"; see `SamplingSolver`.
       max_nodes: the most histories of a game that is compiled.
@@ -189,11 +191,9 @@ class DeepCFRSolver(MonteCarloSolver):
     self._reinitializes = bool(reinitialize_advantage_networks)
     self._greedy = bool(greedy)
     super().__init__(game, _SAMPLERS[sampler], seed, engine, max_nodes)
-    # Copies need these numbers; they have no view if OpenSpiel can't load the game again.
-    self._num_players, self._num_actions = (
-      self.view.num_players,
-      int(self.game.num_distinct_actions()),
-    )
+    # Copies need these numbers, and have no view if OpenSpiel can't load the game again.
+    self._num_players = self.view.num_players
+    self._num_actions = int(self.game.num_distinct_actions())
     self._encoder = Encoder(self.view, features)
     self._rows = None if self.engine == "states" else InfosetRows(self.compiled_game, self._encoder)
     if self._rows is not None and not len(self._rows.features):
@@ -223,7 +223,7 @@ class DeepCFRSolver(MonteCarloSolver):
 
   @property
   def num_bytes(self) -> int:
-    """Size of the state, and of a checkpoint, in bytes."""
+    """The size of the state, and of a checkpoint, in bytes."""
     return sum(np.asarray(value).nbytes for value in self.state_dict().values())
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
@@ -249,6 +249,7 @@ class DeepCFRSolver(MonteCarloSolver):
     whole_steps(lambda number, last: self._iterate(), count)
 
   def _iterate(self) -> None:
+    """Runs one iteration: samples, fits and new strategies for each player in turn, then the average."""
     state, samples, learner = self._runtime
     iteration = int(state.counters[ITERATIONS]) + 1
     for player in range(self._num_players):
@@ -264,54 +265,54 @@ class DeepCFRSolver(MonteCarloSolver):
 
   def _average_weights(self, iterations: Int64s) -> Float64s:
     """Returns the averaging weights of iterations, shape (iterations,)."""
-    result: Float64s = np.asarray(iterations, np.float64) ** (
-      1.0 if self.algorithm == "linear" else 2.0
-    )
+    power = 1.0 if self.algorithm == "linear" else 2.0
+    result: Float64s = np.asarray(iterations, np.float64) ** power
     return result
 
   def _sample(self, player: int, iteration: int) -> Rows:
-    """Runs traversals for a player. Returns the training data of its networks."""
+    """Runs the traversals for a player. Returns the training data of its networks."""
     samples, forgets = self._runtime.samples, self.algorithm != "linear"
     weight = 1.0 if forgets else float(iteration)
     if isinstance(samples, ExactSamples):
       return samples.sample(player, self._num_traversals, weight, forgets)
 
     def strategies(mover: int, features: Float32s, mask: Bools) -> Float64s:
-      done = iteration if mover < player else iteration - 1
-      rows, count = padded(features), len(features)
-      legal = np.zeros((len(rows), mask.shape[1]), bool)
-      legal[:count], legal[count:, 0] = mask, True
-      return self._strategies(mover, rows, legal, done)[:count]
+      # Players update in turn, so the players before this one have new strategies.
+      last_update = iteration if mover < player else iteration - 1
+      padded_features, count = padded(features), len(features)
+      padded_mask = np.zeros((len(padded_features), mask.shape[1]), bool)
+      padded_mask[:count], padded_mask[count:, 0] = mask, True
+      return self._strategies(mover, padded_features, padded_mask, last_update)[:count]
 
     return samples.sample(player, self._num_traversals, weight, forgets, strategies)
 
   def _learn(self, player: int, rows: Rows, iteration: int) -> None:
-    """Fits a player's networks to training data."""
+    """Fits a player's networks to the training data of an iteration."""
     learner = self._runtime.learner
     if self.algorithm == "linear":
       learner.fit(player, _ADVANTAGES, rows, iteration, self._reinitializes)
       return
-    before = np.maximum(learner.outputs(player, _ADVANTAGES, rows.features), 0.0)
-    targets = before * self._discount(iteration) + rows.targets
+    old_advantages = np.maximum(learner.outputs(player, _ADVANTAGES, rows.features), 0.0)
+    targets = old_advantages * self._discount(iteration) + rows.targets
     learner.fit(player, _ADVANTAGES, rows._replace(targets=targets), iteration)
     if self.algorithm == "pdcfr+":
       learner.fit(player, _NEXT, rows, iteration)
 
   def _discount(self, iteration: int | Int64s) -> Any:
-    """Returns the factor on cumulative advantages before an iteration adds its own."""
+    """Returns the discount on cumulative advantages, which applies before an iteration adds its samples."""
     alpha, constant = _DISCOUNTS[self.algorithm]
     power = (iteration - 1.0) ** alpha
     return power / (power + constant)
 
   def _strategies(self, player: int, features: Float32s, mask: Bools, iteration: int) -> Float64s:
-    """Returns a player's strategy after this number of iterations, shape (rows, actions)."""
+    """Returns a player's strategy after its update in an iteration, shape (rows, actions)."""
     learner = self._runtime.learner
     networks = range(learner.parameters.shape[1])
     outputs = [learner.outputs(player, number, features) for number in networks]
     return self._play(np.array(outputs), mask, iteration)
 
   def _play(self, outputs: Float64s, mask: Bools, iteration: int | Int64s) -> Float64s:
-    """Returns strategies after one or several iterations, from outputs of shape (networks, ..., actions)."""
+    """Returns strategies after one or more iterations, from outputs of shape (networks, ..., actions)."""
     scores = outputs[_ADVANTAGES]
     if self.algorithm == "pdcfr+":
       scores = np.maximum(scores, 0.0) * self._discount(iteration + 1) + outputs[_NEXT]
@@ -320,7 +321,7 @@ class DeepCFRSolver(MonteCarloSolver):
   def average_policy(self, unreached: Unreached = "uniform") -> Any:
     """Returns the exact average policy of all iterations.
 
-    On states, it evaluates the networks of all iterations, and does not change as the solver runs.
+    On states, the policy evaluates the networks of all iterations, and does not change as the solver runs.
     """
     if self.engine == "compiled" or unreached != "uniform":
       return super().average_policy(unreached)
@@ -328,20 +329,20 @@ class DeepCFRSolver(MonteCarloSolver):
 
   def current_policy(self) -> Any:
     """Returns the current policy; on states, it does not change as the solver runs."""
-    return (
-      super().current_policy() if self.engine == "compiled" else self._policy_of(slice(-1, None))
-    )
+    if self.engine == "compiled":
+      return super().current_policy()
+    return self._policy_of(slice(-1, None))
 
-  def _policy_of(self, part: slice) -> AveragePolicy:
+  def _policy_of(self, chosen: slice) -> AveragePolicy:
     """Returns the average policy of a slice of the iterations."""
     memory: Any = self.state.memory
-    iterations = np.arange(1, int(self.iteration) + 1)[part]
+    iterations = np.arange(1, int(self.iteration) + 1)[chosen]
     return AveragePolicy(
       self.view,
       self._encoder,
       self.network,
-      memory.past_parameters[part],
-      memory.past_scales[part],
+      memory.past_parameters[chosen],
+      memory.past_scales[chosen],
       self._average_weights(iterations),
       iterations,
       self._play,

@@ -4,8 +4,8 @@ The loss of a network f on samples r_j with weights w_j at infosets I(j) is
 
     sum_j w_j |f(x_I(j)) - r_j|^2  =  sum_I W_I |f(x_I) - mean_I|^2  +  a constant
 
-with W_I the sum of the weights at I, and mean_I the weighted mean of its samples. Two sums at each infoset therefore
-replace all samples without loss.
+with W_I the sum of the weights at infoset I, and mean_I the weighted mean of the samples at I. So it is enough to keep
+two sums at each infoset, of weights and of weighted samples.
 """
 
 import dataclasses
@@ -32,9 +32,9 @@ class Collect(NamedTuple):
   Attributes:
     entries: `Entries`. The estimates of the traversal.
     workspace: `Workspace` of the traversal.
-    numbers: float64 (3,). The first one is the weight of a sample.
-    sums: float64 (entries,). The sums of weight times sample.
-    visits: float64 (entries,). The sum of the weights, at action 0 of each infoset.
+    numbers: float64 (3,). The first number is the weight of a sample.
+    sums: float64 (entries,). The sum of weight times sample of each action.
+    visits: float64 (entries,). The sum of the weights of each infoset's samples, at the entry of action 0.
   """
 
   entries: Entries
@@ -62,16 +62,18 @@ def collect(record: Collect) -> None:
 
 
 class InfosetRows:
-  """Translation between rows, one an infoset, with a column an action, and the entries of a solver's table.
+  """Rows of training data for all infosets, and the translation between rows and the entries of a solver's table.
+
+  A row is an infoset, and a column an action of the game. An entry is an action of an infoset.
 
   Attributes:
     features: float32 (infosets, features). The features of all players' infosets, player by player.
     mask: bool (infosets, actions of the game). True for legal actions.
-    players: one slice a player. The player's rows.
+    players: list of a slice for each player. The rows of the player's infosets.
   """
 
   def __init__(self, compiled: CompiledGame, encoder: Encoder) -> None:
-    """Walks the game for the features of its infosets; raises FeaturesError if two infosets share features."""
+    """Computes the features of all infosets; raises FeaturesError if two infosets have the same features."""
     self.features: Float32s = all_features(compiled, encoder)
     self.mask: Bools = compiled.legal_actions_mask.astype(bool)
     self.players = [compiled.infoset_rows(player) for player in range(compiled.num_players)]
@@ -85,14 +87,14 @@ class InfosetRows:
     return slice(self._num_players + begin, self._num_players + end)
 
   def as_rows(self, numbers: Float64s, player: int) -> Float64s:
-    """Returns a player's entries as rows, shape (infosets, actions), 0 at illegal actions."""
+    """Returns a player's part of an array over entries as rows, shape (infosets, actions); 0 at illegal actions."""
     rows = self.players[player]
     result = np.zeros((rows.stop - rows.start, self.mask.shape[1]))
     result[self._cells(player)] = numbers[self.entries_of(player)]
     return result
 
   def as_entries(self, rows: Float64s, player: int) -> Float64s:
-    """Returns a player's entries, shape (actions,), from rows of shape (infosets, actions)."""
+    """Returns rows of shape (infosets, actions) as a player's part of an array over entries."""
     result: Float64s = rows[self._cells(player)]
     return result
 
@@ -108,8 +110,8 @@ class ExactMemory:
   """Sums of samples at each infoset of a compiled game.
 
   Attributes:
-    sums: float64 (entries,). The sums of weight times sample.
-    visits: float64 (entries,). The sum of the weights, at action 0 of each infoset.
+    sums: float64 (entries,). The sum of weight times sample of each action.
+    visits: float64 (entries,). The sum of the weights of each infoset's samples, at the entry of action 0.
     strategy: float64 (entries,). The current strategy.
     cumulative: float64 (entries,). The weighted sum of strategies; the average strategy is proportional to it.
   """
@@ -121,7 +123,7 @@ class ExactMemory:
 
 
 class ExactSamples:
-  """Samples of a compiled game, in compiled code, as sums at infosets.
+  """Sampling of a compiled game in compiled code, with sums of samples at infosets.
 
   Attributes:
     engine: `CompiledEngine`. The engine that samples.
@@ -135,9 +137,13 @@ class ExactSamples:
     self.memory = ExactMemory(sums, visits, entries.strategy, entries.cumulative)
 
   def sample(self, player: int, num_traversals: int, weight: float, forgets: bool) -> Rows:
-    """Runs traversals for a player; each sample has weight `weight`. Returns `means` of the player.
+    """Runs traversals for a player, and adds their samples to the sums. Returns the player's `means`.
 
-    If `forgets`, the sums are set to 0 first.
+    Args:
+      player: the updating player.
+      num_traversals: the number of traversals.
+      weight: the weight of each sample.
+      forgets: True to set the player's sums to 0 before.
     """
     engine, rows, memory = self.engine, self._rows, self.memory
     if forgets:
@@ -146,24 +152,24 @@ class ExactSamples:
     record = engine.traversal(player)
     sums = Collect(record.entries, record.workspace, engine.numbers, memory.sums, memory.visits)
     steps = begin_traversal.on(record), traverse.on(record), collect.on(sums)
-    rows_of_numbers = np.full((num_traversals, 1), weight)
-    Chain(steps).repeat(rows_of_numbers, engine.numbers[:1], np.zeros(1, np.uint64))
+    weights = np.full((num_traversals, 1), weight)
+    Chain(steps).repeat(weights, engine.numbers[:1], np.zeros(1, np.uint64))
     return self.means(player)
 
   def means(self, player: int) -> Rows:
-    """Returns the weighted means of samples at a player's infosets as targets, with the sums of weights."""
-    rows, of_player = self._rows, self._rows.players[player]
-    weights = self.memory.visits[self.engine.table.entries.first[of_player]]
+    """Returns a player's training data: weighted means of samples at its infosets, and the sums of their weights."""
+    rows, player_rows = self._rows, self._rows.players[player]
+    weights = self.memory.visits[self.engine.table.entries.first[player_rows]]
     means = rows.as_rows(self.memory.sums, player) / np.where(weights > 0, weights, 1.0)[:, None]
-    return Rows(rows.features[of_player], means, rows.mask[of_player], weights)
+    return Rows(rows.features[player_rows], means, rows.mask[player_rows], weights)
 
-  def set_strategy(self, player: int, chances: Float64s) -> None:
+  def set_strategy(self, player: int, probabilities: Float64s) -> None:
     """Sets a player's strategy from probabilities of shape (the player's infosets, actions)."""
     entries = self._rows.entries_of(player)
-    self.memory.strategy[entries] = self._rows.as_entries(chances, player)
+    self.memory.strategy[entries] = self._rows.as_entries(probabilities, player)
 
   def average(self, weight: float) -> None:
-    """Adds all strategies to their averages with this weight."""
+    """Adds the strategies of all players to their averages, with the weight of the iteration."""
     engine = self.engine
     engine.numbers[0] = weight
     record = FullAverage(engine.table.entries, engine.numbers, len(self._rows.players))
@@ -171,10 +177,17 @@ class ExactSamples:
 
 
 def match_advantages(advantages: Float64s, mask: Bools, tie: float, greedy: bool) -> Float64s:
-  """Regret matching: returns max(advantage, 0), normalized, shape (..., actions); advantages up to `tie` count as 0.
+  """Returns the strategy of regret matching: max(advantage, 0), normalized.
 
-  If none is positive, a greedy player plays the actions of the largest advantage; otherwise all legal actions have the
-  same probability.
+  Args:
+    advantages: float64 (..., actions).
+    mask: bool (..., actions). True for legal actions.
+    tie: advantages up to this value count as 0.
+    greedy: the strategy where no advantage is positive. True plays the actions with the largest advantage, False plays
+      all legal actions uniformly.
+
+  Returns:
+    float64 (..., actions).
   """
   positive = np.where(mask & (advantages > tie), advantages, 0.0)
   totals = positive.sum(axis=-1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Networks of all players: their parameters as arrays, fits to samples, and outputs."""
+"""Networks of all players: their parameters in one array, their fits to samples, and their outputs."""
 
 import numpy as np
 
@@ -10,12 +10,12 @@ from spiel_cfr.mccfr.random_draws import KEY
 
 
 class Learner:
-  """One or two networks a player, all of one approximator.
+  """The networks of all players: one or two for each player, all of one approximator.
 
   Attributes:
     parameters: floats (players, networks, parameters). The parameters of each network.
-    scales: float64 (players, networks). Factors on outputs, because networks learn best if targets are about 1. They
-      are 0 before the first fit: all advantages are then 0.
+    scales: float64 (players, networks). The factor on each network's outputs. Targets are divided by it, because
+      networks learn best if targets are about 1. It is 0 before the first fit, so that all advantages are 0.
     num_outputs: int. The number of actions of the game.
   """
 
@@ -29,7 +29,7 @@ class Learner:
     num_features: int,
     num_outputs: int,
   ) -> None:
-    """Makes new networks; the key in `counters` determines all random numbers."""
+    """Makes new networks. The key in `counters` determines all random numbers."""
     self.num_outputs = num_outputs
     self._network, self._training, self._counters = network, training, counters
     self._num_features = num_features
@@ -42,7 +42,14 @@ class Learner:
     self.parameters = np.array(parameters).reshape(num_players, num_networks, -1)
 
   def fit(self, player: int, number: int, rows: Rows, iteration: int, anew: bool = False) -> None:
-    """Fits a network to rows, from its parameters or from new ones (`anew`).
+    """Fits a network to training data.
+
+    Args:
+      player: the player.
+      number: the number of the network among the player's networks.
+      rows: the training data.
+      iteration: the iteration, which determines the random numbers of the fit.
+      anew: True to start from new parameters, False from the network's parameters.
 
     Raises:
       NotFiniteError: a parameter becomes NaN or infinite.
@@ -58,12 +65,13 @@ class Learner:
     self.parameters[player, number], self.scales[player, number] = fitted, scale
 
   def outputs(self, player: int, number: int, features: Float32s) -> Float64s:
-    """Returns a network's scaled outputs, shape (rows, actions)."""
+    """Returns the outputs of a player's network, times its scale; shape (rows, actions)."""
     outputs = self._network.outputs(self.parameters[player, number], features, self.num_outputs)
     result: Float64s = self.scales[player, number] * outputs
     return result
 
   def _fresh(self, iteration: int, player: int, number: int) -> Array:
+    """Returns new parameters of a network."""
     seed = self._seed(iteration, player, number)
     return self._network.fresh(seed, self._num_features, self.num_outputs)
 
@@ -75,6 +83,6 @@ class Learner:
 
 
 def _scale(rows: Rows) -> float:
-  """Returns the root mean square of the targets; 1 if they are all 0."""
-  counted = rows.weights[:, None] * rows.mask
-  return float(np.sqrt((counted * rows.targets**2).sum() / max(counted.sum(), 1e-300))) or 1.0
+  """Returns the root of the weighted mean of the squared targets; 1 if all targets are 0."""
+  weights = rows.weights[:, None] * rows.mask
+  return float(np.sqrt((weights * rows.targets**2).sum() / max(weights.sum(), 1e-300))) or 1.0

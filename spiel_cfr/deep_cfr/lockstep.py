@@ -1,7 +1,8 @@
-"""Sampling of games too large to compile: many traversals go through OpenSpiel's states in lock step.
+"""Sampling of games too large to compile: many traversals of OpenSpiel's states in lock step.
 
-A step evaluates the networks once for the states of all traversals, because hundreds of states take about as long as
-one. The samples are those of `mccfr.traversal`.
+In a step, every traversal goes to its next decision, and the networks are evaluated once for the states of all
+traversals. Evaluating hundreds of states takes about as long as evaluating one. The samples are those of
+`mccfr.traversal`.
 """
 
 import dataclasses
@@ -24,10 +25,10 @@ from spiel_cfr.games.openspiel.state_checks import ReturnsCheck
 from spiel_cfr.mccfr.random_draws import VISITED, fill_uniform, pick
 from spiel_cfr.mccfr.sampling_rules import Rule, Sampler
 
-# (player, features, mask) -> probabilities of actions. Features, mask and result have one row a state.
+# A function (player, features, mask) -> probabilities of actions. Features, mask and result have a row for each state.
 Strategies = Callable[[int, Float32s, Bools], Float64s]
-# The state of a traversal, and the receiver of its value: the index of the decision above (-1 for none) and its action.
-_Waiting = tuple[Any, tuple[int, int]]
+# The decision of the updating player that receives a value: its index (-1 for none), and the action with this value.
+_Receiver = tuple[int, int]
 
 
 @dataclasses.dataclass
@@ -35,7 +36,7 @@ class SampledMemory:
   """Samples and past networks of a solver on states.
 
   Attributes:
-    advantages: one `Reservoir` of samples a player.
+    advantages: tuple of a `Reservoir` of samples for each player.
     past_parameters: floats (iterations, players, networks, parameters). The networks after each iteration.
     past_scales: float64 (iterations, players, networks). The factors on their outputs.
   """
@@ -45,19 +46,31 @@ class SampledMemory:
   past_scales: Float64s = dataclasses.field(metadata=GROWING)
 
 
+class _Traversal(NamedTuple):
+  """A traversal that is not over.
+
+  Attributes:
+    state: the OpenSpiel state.
+    receiver: pair of int. The decision that receives the value of the traversal, and the action there.
+  """
+
+  state: Any
+  receiver: _Receiver
+
+
 class _Decision(NamedTuple):
   """A decision of the updating player.
 
   Attributes:
-    above: the index of the decision above (-1 for none), and the action there.
+    receiver: pair of int. The decision that receives the value of this one, and the action there.
     features: float32 (features,). The features of the infoset.
     mask: bool (actions,). True for legal actions.
     strategy: float64 (actions,). The current strategy.
-    explored: float64 (actions,). The probability that an action is explored.
-    values: float64 (actions,). The estimates v(h, a).
+    explored: float64 (actions,). The probability that each action is explored.
+    values: float64 (actions,). The estimates v(h, a) of `mccfr.traversal`.
   """
 
-  above: tuple[int, int]
+  receiver: _Receiver
   features: Float32s
   mask: Bools
   strategy: Float64s
@@ -66,7 +79,7 @@ class _Decision(NamedTuple):
 
 
 class LockStep:
-  """Samples of a game from OpenSpiel's states, in reservoirs.
+  """Sampling of a game from OpenSpiel's states, with reservoirs of samples.
 
   Attributes:
     memory: `SampledMemory`. The samples, and the networks of past iterations.
@@ -81,14 +94,14 @@ class LockStep:
     capacity: int,
     learner: Learner,
   ) -> None:
-    """Begins with empty reservoirs of this capacity; raises FeaturesError if features are one-hot."""
+    """Begins with empty reservoirs of a capacity; raises FeaturesError if features are one-hot."""
     if not encoder.size:
       raise errors.FeaturesError(
         'features="one_hot" needs a compiled game, and this one is sampled by its states: use features="tensor" or a '
         "function."
       )
     self._view, self._encoder, self._sampler = view, encoder, sampler
-    self._counters, self._capacity, self._check = counters, capacity, ReturnsCheck(view)
+    self._counters, self._capacity, self._check_returns = counters, capacity, ReturnsCheck(view)
     self._num_outputs = int(view.game.num_distinct_actions())
     advantages = tuple(
       Reservoir.empty(capacity, encoder.size, self._num_outputs) for _ in range(view.num_players)
@@ -104,22 +117,30 @@ class LockStep:
   def sample(
     self, player: int, num_traversals: int, weight: float, forgets: bool, strategies: Strategies
   ) -> Rows:
-    """Runs traversals for a player, and adds their samples to its reservoir; returns the reservoir's rows.
+    """Runs traversals for a player, and adds their samples to its reservoir. Returns the reservoir's rows.
 
-    If `forgets`, the reservoir is cleared first. `strategies` must not change meanwhile. For errors see `ReturnsCheck`.
+    Args:
+      player: the updating player.
+      num_traversals: the number of traversals.
+      weight: the weight of each sample.
+      forgets: True to clear the reservoir before.
+      strategies: the current strategies, which must not change meanwhile.
+
+    Raises:
+      InvalidPayoffError: see `ReturnsCheck`.
     """
     reservoir = self.memory.advantages[player]
     if forgets:
       reservoir.clear()
     decisions: list[_Decision] = []
-    traversals: list[_Waiting] = [
-      (self._view.new_initial_state(), (-1, 0)) for _ in range(num_traversals)
+    traversals = [
+      _Traversal(self._view.new_initial_state(), (-1, 0)) for _ in range(num_traversals)
     ]
     while traversals:
       traversals = self._pass_decisions(player, strategies, traversals, decisions)
     for decision in reversed(decisions):
       value = float(decision.strategy @ decision.values)
-      _pass_up(decisions, decision.above, value)
+      _hand_value(decisions, decision.receiver, value)
     generator = np.random.default_rng(self._counters.tolist())
     reservoir.add(self._rows(decisions, weight), self._capacity, generator)
     return reservoir.rows()
@@ -128,13 +149,14 @@ class LockStep:
     """Returns the advantages at decisions as training data."""
     count, actions = len(decisions), self._num_outputs
     targets = [
-      np.where(each.mask, each.values - each.strategy @ each.values, 0.0) for each in decisions
+      np.where(decision.mask, decision.values - decision.strategy @ decision.values, 0.0)
+      for decision in decisions
     ]
-    features = np.array([each.features for each in decisions], np.float32)
+    features = np.array([decision.features for decision in decisions], np.float32)
     return Rows(
       features.reshape(count, self._encoder.size),
       np.array(targets, np.float32).reshape(count, actions),
-      np.array([each.mask for each in decisions], bool).reshape(count, actions),
+      np.array([decision.mask for decision in decisions], bool).reshape(count, actions),
       np.full(count, weight),
     )
 
@@ -142,86 +164,107 @@ class LockStep:
     self,
     player: int,
     strategies: Strategies,
-    traversals: list[_Waiting],
+    traversals: list[_Traversal],
     decisions: list[_Decision],
-  ) -> list[_Waiting]:
-    """Takes every traversal past its next decision. Adds the player's to `decisions`; returns unfinished traversals."""
-    waiting: list[list[tuple[Any, tuple[int, int], list[int]]]]
+  ) -> list[_Traversal]:
+    """Takes every traversal past its next decision; returns those that are not over.
+
+    Args:
+      player: the updating player, whose decisions are appended to `decisions`.
+      strategies: the current strategies.
+      traversals: the traversals.
+      decisions: the decisions of the updating player so far.
+    """
+    result: list[_Traversal] = []
+    for mover, waiting in enumerate(self._at_decisions(player, traversals, decisions)):
+      if not waiting:
+        continue
+      features = np.stack([self._encoder(traversal.state, mover) for traversal, _ in waiting])
+      mask = np.zeros((len(waiting), self._num_outputs), bool)
+      for row, (_, legal) in zip(mask, waiting, strict=True):
+        row[legal] = True
+      probabilities = strategies(mover, features, mask)
+      draws = np.empty(len(waiting))
+      fill_uniform(self._counters, draws)
+      if mover != player:
+        for i, (traversal, _) in enumerate(waiting):
+          # The value of the sampled action is the estimate, so the decision above receives it.
+          self._view.apply(traversal.state, self._pick(probabilities[i], draws[i]))
+          result.append(traversal)
+        continue
+      explored = self._explored(mask, probabilities)
+      for i, ((state, receiver), legal) in enumerate(waiting):
+        values = np.zeros(self._num_outputs)
+        decision = len(decisions)
+        decisions.append(
+          _Decision(receiver, features[i], mask[i], probabilities[i], explored[i], values)
+        )
+        explores_all = self._sampler.updating_rule == Rule.EVERY_ACTION
+        actions = legal if explores_all else [self._pick(explored[i], draws[i])]
+        for action in actions[:-1]:
+          result.append(_Traversal(self._view.child(state, action), (decision, action)))
+        self._view.apply(state, actions[-1])
+        result.append(_Traversal(state, (decision, actions[-1])))
+    return result
+
+  def _at_decisions(
+    self, player: int, traversals: list[_Traversal], decisions: list[_Decision]
+  ) -> list[list[tuple[_Traversal, list[int]]]]:
+    """Samples chance up to the next decision of each traversal.
+
+    A traversal that is over hands its value, the return of `player`, to a decision in `decisions`.
+
+    Returns:
+      For each player, the traversals at its decisions, and the legal actions there.
+    """
+    waiting: list[list[tuple[_Traversal, list[int]]]]
     waiting = [[] for _ in range(self._view.num_players)]
-    for state, above in traversals:
+    for traversal in traversals:
+      state = traversal.state
       mover = self._to_decision(state)
       if mover == answers.TERMINAL:
         returns = self._view.returns(state)
-        self._check(state, returns)
-        _pass_up(decisions, above, float(returns[player]))
+        self._check_returns(state, returns)
+        _hand_value(decisions, traversal.receiver, float(returns[player]))
       else:
-        waiting[mover].append((state, above, self._view.legal_actions(state)))
-    result: list[_Waiting] = []
-    for mover, group in enumerate(waiting):
-      if not group:
-        continue
-      features = np.stack([self._encoder(state, mover) for state, _, _ in group])
-      mask = np.zeros((len(group), self._num_outputs), bool)
-      for row, (_, _, legal) in zip(mask, group, strict=True):
-        row[legal] = True
-      chances = strategies(mover, features, mask)
-      explored = self._explored(mask, chances)
-      draws = np.empty(len(group))
-      fill_uniform(self._counters, draws)
-      for place, (state, above, legal) in enumerate(group):
-        if mover != player:
-          # The value of the sampled action is the estimate.
-          self._view.apply(state, pick(chances[place], 0, self._num_outputs, draws[place]))
-          result.append((state, above))
-          continue
-        decision, actions = len(decisions), legal
-        decisions.append(
-          _Decision(
-            above,
-            features[place],
-            mask[place],
-            chances[place],
-            explored[place],
-            values=np.zeros(self._num_outputs),
-          )
-        )
-        if self._sampler.own != Rule.EVERY_ACTION:
-          actions = [pick(explored[place], 0, self._num_outputs, draws[place])]
-        result += [(self._view.child(state, action), (decision, action)) for action in actions[:-1]]
-        self._view.apply(state, actions[-1])
-        result.append((state, (decision, actions[-1])))
-    return result
+        waiting[mover].append((traversal, self._view.legal_actions(state)))
+    return waiting
 
-  def _explored(self, mask: Bools, chances: Float64s) -> Float64s:
+  def _pick(self, probabilities: Any, uniform: float) -> int:
+    """Returns the action that a uniform random number selects."""
+    return pick(probabilities, 0, self._num_outputs, uniform)
+
+  def _explored(self, mask: Bools, strategies: Float64s) -> Float64s:
     """Returns the probabilities with which the updating player's actions are explored, shape (states, actions)."""
-    if self._sampler.own == Rule.EVERY_ACTION:
+    if self._sampler.updating_rule == Rule.EVERY_ACTION:
       return mask.astype(np.float64)
     epsilon, uniform = self._sampler.epsilon, mask / mask.sum(axis=1, keepdims=True)
-    result: Float64s = epsilon * uniform + (1.0 - epsilon) * chances
+    result: Float64s = epsilon * uniform + (1.0 - epsilon) * strategies
     return result
 
   def _to_decision(self, state: Any) -> int:
-    """Samples chance until a player is to move or the game is over; returns the mover, counts the states."""
+    """Samples chance until a player is to move or the game is over. Counts the states, and returns the mover."""
     self._counters[VISITED] += np.uint64(1)
     draw = np.empty(1)
     while (mover := self._view.mover(state)) == answers.CHANCE:
       outcomes = self._view.chance_outcomes(state)
       fill_uniform(self._counters, draw)
-      chances = [probability for _, probability in outcomes]
-      self._view.apply(state, outcomes[pick(chances, 0, len(chances), float(draw[0]))][0])
+      probabilities = [probability for _, probability in outcomes]
+      outcome = pick(probabilities, 0, len(probabilities), float(draw[0]))
+      self._view.apply(state, outcomes[outcome][0])
       self._counters[VISITED] += np.uint64(1)
     return mover
 
 
-def _pass_up(decisions: list[_Decision], above: tuple[int, int], value: float) -> None:
-  """Writes the estimate v(h, a) of `mccfr.traversal` at the decision above, if there is one."""
-  place, action = above
-  if place >= 0:
-    decisions[place].values[action] = value / decisions[place].explored[action]
+def _hand_value(decisions: list[_Decision], receiver: _Receiver, value: float) -> None:
+  """Writes the estimate v(h, a) of the receiver, given the value of the history after action a."""
+  decision, action = receiver
+  if decision >= 0:
+    decisions[decision].values[action] = value / decisions[decision].explored[action]
 
 
 def padded(rows: Array, fewest: int = 64) -> Array:
-  """Returns rows with zeros appended up to `fewest` times a power of two, so that JAX compiles few shapes."""
+  """Returns rows with rows of zeros appended, up to `fewest` times a power of two, so that JAX compiles few shapes."""
   count = fewest
   while count < len(rows):
     count *= 2

@@ -1,8 +1,8 @@
-"""Approximators: functions that learn a number for each action from the features of an infoset.
+"""Approximators: functions that learn the advantages of actions from the features of an infoset.
 
 An `Approximator` is fitted to rows of features, targets and weights. `LeastSquares` is fitted exactly. A `Network` is a
-pair of functions, `init` and `apply`, that Adam fits with JAX and optax. These packages are the optional extra `jax`;
-they are imported when a network is made.
+pair of functions, `init` and `apply`, and is fitted by Adam with JAX and optax. These packages are the optional extra
+`jax`; they are imported when a network is made.
 """
 
 import abc
@@ -21,7 +21,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr.cfr.recipes import described
 
 Array = npt.NDArray[Any]
-# The shares of a fit's steps in which the learning rate grows and shrinks.
+# The fraction of a fit's steps in which the learning rate grows, and the fraction in which it shrinks.
 _GROWING, _SHRINKING = 0.15, 0.5
 
 
@@ -30,8 +30,8 @@ class Rows(NamedTuple):
 
   Attributes:
     features: float32 (rows, features). The inputs.
-    targets: floats (rows, outputs). The wanted outputs.
-    mask: bool (rows, outputs). True for the targets that count.
+    targets: floats (rows, outputs). The outputs to learn.
+    mask: bool (rows, outputs). True for the targets that count, those of legal actions.
     weights: float64 (rows,). The weight of each row, at least 0.
   """
 
@@ -46,9 +46,10 @@ class Training(NamedTuple):
 
   Attributes:
     steps: int. The number of Adam's steps.
-    learning_rate: float. The highest learning rate, see `_rate`.
-    batch_size: int. The number of rows drawn for a step, with probabilities proportional to weights; None takes all.
-    seed: two integers of 32 bits. The seed of the batches.
+    learning_rate: float. The highest learning rate; see `_rate`.
+    batch_size: int. The number of rows in a step, drawn with probabilities proportional to their weights. None takes
+      all rows.
+    seed: pair of int, of 32 bits. The seed of the draws.
   """
 
   steps: int
@@ -62,7 +63,7 @@ class Approximator(abc.ABC):
   """Base class of approximators. Their parameters are one flat array, which solvers store.
 
   Attributes:
-    wants_scaling: bool. True if it learns best with targets of about 1.
+    wants_scaling: bool. True if the approximator learns best with targets of about 1.
   """
 
   wants_scaling: ClassVar[bool] = True
@@ -73,20 +74,20 @@ class Approximator(abc.ABC):
 
   @abc.abstractmethod
   def fitted(self, parameters: Array, rows: Rows, training: Training) -> Array:
-    """Returns parameters that fit the rows better: they reduce the sum of weight * mask * (output - target)^2."""
+    """Returns parameters with a smaller sum of weight * mask * (output - target)^2 over the rows."""
 
   @abc.abstractmethod
   def outputs(self, parameters: Array, features: Array, num_outputs: int) -> Array:
     """Returns the outputs, float64 of shape (rows, num_outputs)."""
 
   def outputs_of_all(self, stack: Array, features: Array, num_outputs: int) -> Array:
-    """Returns the outputs of many networks of parameters `stack`, shape (networks, rows, num_outputs)."""
+    """Returns the outputs of many networks, shape (networks, rows, num_outputs), given the parameters of each."""
     return np.stack([self.outputs(parameters, features, num_outputs) for parameters in stack])
 
 
 @dataclasses.dataclass(frozen=True)
 class LeastSquares(Approximator):
-  """Linear function of the features, fitted exactly; a table if features are one-hot."""
+  """Linear function of the features, fitted exactly. With one-hot features it is a table."""
 
   wants_scaling = False
 
@@ -98,7 +99,7 @@ class LeastSquares(Approximator):
     result = parameters.reshape(-1, rows.targets.shape[1]).copy()
     columns, num_features = _one_hot_columns(rows.features), len(result)
     if columns is not None:
-      # The solution is the weighted mean for each feature.
+      # The solution is the weighted mean of the targets of each feature.
       for output in range(result.shape[1]):
         weights = rows.weights * rows.mask[:, output]
         sums = np.bincount(columns, weights * rows.targets[:, output], num_features)
@@ -121,7 +122,7 @@ class LeastSquares(Approximator):
 
 
 def _one_hot_columns(features: Array) -> Array | None:
-  """Returns the column of the 1 in each row if all rows are one-hot, otherwise None; shape (rows,)."""
+  """Returns the column of the 1 in each row, shape (rows,), if all rows are one-hot; otherwise None."""
   columns = features.argmax(axis=1)
   ones = features[np.arange(len(columns)), columns]
   is_one_hot = np.count_nonzero(features) == len(columns) and (ones == 1).all()
@@ -129,7 +130,7 @@ def _one_hot_columns(features: Array) -> Array | None:
 
 
 class Network(Approximator):
-  """Network of JAX: a pair of functions. Derive a frozen dataclass from it to use your own.
+  """Base class of JAX networks, pairs of functions. To write a network, derive a frozen dataclass from it.
 
   @dataclasses.dataclass(frozen=True)
   class Linear(Network):
@@ -142,17 +143,17 @@ class Network(Approximator):
 
   @abc.abstractmethod
   def init(self, key: Any, num_features: int, num_outputs: int) -> Any:
-    """Returns new parameters, a pytree of float32 arrays; `key` is one of `jax.random`'s."""
+    """Returns new parameters, a pytree of float32 arrays, given a key of `jax.random`."""
 
   @abc.abstractmethod
   def apply(self, parameters: Any, features: Any) -> Any:
-    """Returns the outputs, shape (rows, outputs), for features of shape (rows, features)."""
+    """Returns the outputs, shape (rows, outputs), given features of shape (rows, features)."""
 
   def fresh(self, seed: tuple[int, int], num_features: int, num_outputs: int) -> Array:
     return np.array(compiled(self, num_features, num_outputs).fresh(np.array(seed, np.uint32)))
 
   def fitted(self, parameters: Array, rows: Rows, training: Training) -> Array:
-    """Returns the parameters after Adam's steps."""
+    """Returns the parameters after the training steps of Adam."""
     functions = compiled(self, rows.features.shape[1], rows.targets.shape[1])
     total = rows.weights.sum()
     if not total > 0:
@@ -161,15 +162,16 @@ class Network(Approximator):
     arrays = rows.features, rows.targets.astype(np.float32), rows.mask.astype(np.float32)
     if training.batch_size is None or training.batch_size >= len(rows.weights):
       weights = (rows.weights / total).astype(np.float32)
-      found = functions.fit(parameters, *arrays, weights, steps, rate)
+      fitted = functions.fit(parameters, *arrays, weights, steps, rate)
     else:
       cumulative = np.cumsum(rows.weights, dtype=np.float64)
       draws = np.random.default_rng(training.seed).random((steps, training.batch_size)) * total
-      chosen = np.searchsorted(cumulative, draws, side="right")
-      most = np.flatnonzero(rows.weights)[-1]
-      chosen = np.minimum(chosen, most).astype(np.int32)
-      found = functions.fit_batches(parameters, *arrays, chosen, rate)
-    return np.array(found)
+      drawn_rows = np.searchsorted(cumulative, draws, side="right")
+      # Rounding can lead beyond the last row with a weight.
+      last_row = np.flatnonzero(rows.weights)[-1]
+      drawn_rows = np.minimum(drawn_rows, last_row).astype(np.int32)
+      fitted = functions.fit_batches(parameters, *arrays, drawn_rows, rate)
+    return np.array(fitted)
 
   def outputs(self, parameters: Array, features: Array, num_outputs: int) -> Array:
     functions = compiled(self, features.shape[1], num_outputs)
@@ -182,7 +184,7 @@ class Network(Approximator):
 
 @dataclasses.dataclass(frozen=True)
 class MLP(Network):
-  """Multilayer perceptron: linear layers with ReLU between them, He initialization, zero weights in the last layer.
+  """Multilayer perceptron with ReLU. The first weights are He's; those of the last layer are 0.
 
   Attributes:
     layers: tuple of int. The number of units in each hidden layer.
@@ -198,15 +200,15 @@ class MLP(Network):
     jax = libraries().jax
     sizes = [num_features, *self.layers, num_outputs]
     parameters = []
-    for place, (above, below) in enumerate(itertools.pairwise(sizes)):
-      scale = np.sqrt(2.0 / max(above, 1)) if place < len(self.layers) else 0.0
-      weights = scale * jax.random.normal(jax.random.fold_in(key, place), (above, below))
-      parameters.append((weights, jax.numpy.zeros(below)))
+    for layer, (inputs, outputs) in enumerate(itertools.pairwise(sizes)):
+      scale = np.sqrt(2.0 / max(inputs, 1)) if layer < len(self.layers) else 0.0
+      weights = scale * jax.random.normal(jax.random.fold_in(key, layer), (inputs, outputs))
+      parameters.append((weights, jax.numpy.zeros(outputs)))
     return parameters
 
   def apply(self, parameters: Any, features: Any) -> Any:
     relu = libraries().jax.nn.relu
-    # Transposed, since the matrix products of the gradient are then faster on a CPU.
+    # Transposed, because the matrix products of the gradient are then faster on a CPU.
     units = features.T
     for weights, biases in parameters[:-1]:
       units = relu(weights.T @ units + biases[:, None])
@@ -215,7 +217,7 @@ class MLP(Network):
 
 
 def layer_sizes(layers: Any, name: str) -> tuple[int, ...]:
-  """Returns numbers of units as a tuple; raises ArgumentError unless they are positive integers."""
+  """Returns the numbers of units as a tuple; raises ArgumentError unless they are positive integers."""
   if isinstance(layers, str | bytes) or not hasattr(layers, "__iter__"):
     raise errors.ArgumentError(
       f"{name} must be a list of positive integers, not {arguments.shortened(layers)}."
@@ -238,7 +240,7 @@ def libraries() -> types.SimpleNamespace:
 
 
 class _Functions(NamedTuple):
-  """Compiled functions of a network, for one number of features and of outputs."""
+  """JAX functions of a network, for one number of features and one number of outputs; see `compiled`."""
 
   fresh: Callable[..., Any]
   fit: Callable[..., Any]
@@ -248,19 +250,20 @@ class _Functions(NamedTuple):
 
 
 def _rate(number: Any, steps: Any, learning_rate: Any) -> Any:
-  """Returns the learning rate of a step: it grows linearly, stays at its highest, and falls to 0.
+  """Returns the learning rate of a step: it grows linearly to `learning_rate`, stays there, and falls linearly to 0.
 
   Adam's first steps have the same length in every direction, whatever the gradient. At the full learning rate they
   would undo much of what the network has learned in earlier iterations.
   """
   jnp = libraries().jax.numpy
-  grown, left = (number + 1) / (_GROWING * steps), (1.0 - number / steps) / _SHRINKING
-  return learning_rate * jnp.minimum(jnp.minimum(grown, left), 1.0)
+  growing = (number + 1) / (_GROWING * steps)
+  shrinking = (1.0 - number / steps) / _SHRINKING
+  return learning_rate * jnp.minimum(jnp.minimum(growing, shrinking), 1.0)
 
 
 @functools.lru_cache(maxsize=64)
 def compiled(network: Network, num_features: int, num_outputs: int) -> _Functions:
-  """Returns functions of flat parameters; JAX compiles each at its first call with new shapes."""
+  """Returns the functions of a network, which take flat parameters. JAX compiles them at their first call."""
   jax, optax = libraries().jax, libraries().optax
   jnp = jax.numpy
 
@@ -290,22 +293,22 @@ def compiled(network: Network, num_features: int, num_outputs: int) -> _Function
       updates, moments = adam.update(gradient, moments)
       return optax.apply_updates(flat, updates), moments
 
-    found, _ = jax.lax.fori_loop(0, steps, step, (flat, adam.init(flat)))
-    return found
+    fitted, _ = jax.lax.fori_loop(0, steps, step, (flat, adam.init(flat)))
+    return fitted
 
   def fit(flat: Any, *rows_and_rate: Any) -> Any:
     *rows, steps, learning_rate = rows_and_rate
     return run_adam(flat, steps, learning_rate, lambda _: rows)
 
   def fit_batches(flat: Any, *rows_and_rate: Any) -> Any:
-    *rows, chosen, learning_rate = rows_and_rate
-    steps, size = chosen.shape
-    equal = jnp.full(size, 1.0 / size, jnp.float32)
+    *rows, drawn_rows, learning_rate = rows_and_rate
+    steps, size = drawn_rows.shape
+    weights = jnp.full(size, 1.0 / size, jnp.float32)
 
-    def drawn(number: Any) -> Any:
-      return *(array[chosen[number]] for array in rows), equal
+    def batch(number: Any) -> Any:
+      return *(array[drawn_rows[number]] for array in rows), weights
 
-    return run_adam(flat, steps, learning_rate, drawn)
+    return run_adam(flat, steps, learning_rate, batch)
 
   def outputs_of_all(stack: Any, features: Any) -> Any:
     return jax.vmap(lambda flat: outputs(flat, features))(stack)

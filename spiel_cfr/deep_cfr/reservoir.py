@@ -1,4 +1,4 @@
-"""Reservoir of samples, for games too large for exact sums: a uniform sample of all rows ever added (Vitter 1985)."""
+"""Reservoir sampling (Vitter 1985): a uniform sample of all training data so far, for games too large to compile."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from spiel_cfr._numba.arrays import require
 from spiel_cfr.cfr.solver_state import GROWING
 from spiel_cfr.deep_cfr.network import Array, Rows
 
+# The first length of arrays.
 _FIRST_ROOM = 1024
 _ARRAYS = Rows._fields
 
@@ -20,10 +21,10 @@ class Reservoir:
 
   Attributes:
     features: float32 (rows, features). The inputs.
-    targets: float32 (rows, outputs). The wanted outputs.
+    targets: float32 (rows, outputs). The outputs to learn.
     mask: bool (rows, outputs). True for the targets that count.
     weights: float64 (rows,). The weight of each row.
-    seen: int. The number of rows added.
+    seen: int. The number of rows added so far, including those that were dropped.
   """
 
   features: Array = dataclasses.field(metadata=GROWING)
@@ -44,20 +45,20 @@ class Reservoir:
     )
 
   def add(self, rows: Rows, capacity: int, generator: np.random.Generator) -> None:
-    """Adds rows. In a full reservoir of `capacity` rows, they replace rows drawn at random."""
+    """Adds rows. In a full reservoir of `capacity` rows, new rows replace rows drawn at random, or are dropped."""
     count = len(rows.weights)
     self._reserve(min(self.seen + count, capacity), capacity)
-    places = np.arange(self.seen, self.seen + count)
-    late = places >= capacity
+    slots = np.arange(self.seen, self.seen + count)
+    beyond = slots >= capacity
     # The n-th row is stored with probability capacity / n.
-    places[late] = (generator.random(late.sum()) * (places[late] + 1)).astype(np.int64)
-    kept = np.flatnonzero(places < capacity)
+    slots[beyond] = (generator.random(beyond.sum()) * (slots[beyond] + 1)).astype(np.int64)
+    stored = np.flatnonzero(slots < capacity)
     for name, new in zip(_ARRAYS, rows, strict=True):
-      getattr(self, name)[places[kept]] = new[kept]
+      getattr(self, name)[slots[stored]] = new[stored]
     self.seen += count
 
   def rows(self) -> Rows:
-    """Returns all rows. Unused ones, of weight 0, are included, so that shapes seldom change."""
+    """Returns all rows. Unused rows, of weight 0, are included, so that shapes seldom change."""
     return Rows(self.features, self.targets, self.mask, self.weights)
 
   def clear(self) -> None:
@@ -66,6 +67,7 @@ class Reservoir:
     self.weights[:] = 0.0
 
   def _reserve(self, count: int, capacity: int) -> None:
+    """Makes room for `count` rows."""
     room = len(self.weights)
     while room < count:
       room = min(2 * room, capacity)
@@ -77,7 +79,7 @@ class Reservoir:
 
 
 def check_reservoir(state: Mapping[str, Any], capacity: int) -> None:
-  """Raises ValueError if no reservoir has these fields, whose types and dimensions must be right."""
+  """Raises ValueError for fields that no reservoir can have. Their types and dimensions must be right."""
   room = len(state["weights"])
   require(all(len(state[name]) == room for name in _ARRAYS), "rows are whole")
   require(0 <= min(state["seen"], capacity) <= room <= capacity, "rows fit")

@@ -1,4 +1,4 @@
-"""First-order methods for saddle points, over strategies in sequence form."""
+"""First-order methods over strategies in sequence form: mirror descent, mirror prox, excessive gap, KOMWU, RTCFR+."""
 
 from spiel_cfr.first_order.excessive_gap import ExcessiveGapSolver
 from spiel_cfr.first_order.komwu import KOMWUSolver

@@ -1,20 +1,23 @@
 """Dilated distances between strategies in sequence form, and their proximal steps.
 
-With b_I > 0 a weight of each infoset I of a player, p(I) the sequence above it and x_I the part of x at its actions,
+A dilated distance adds up local distances at the infosets of a player. Let x and z be strategies in sequence form. Let
+b_I > 0 be the weight of infoset I, p(I) the sequence that leads to I, and x_I the entries of x at the actions of I:
 
     d(x)    = sum over I of  b_I x_p(I) r(x_I / x_p(I))
     D(x, z) = sum over I of  b_I x_p(I) r_D(x_I / x_p(I), z_I / z_p(I))
 
-In the entropy, r is the negative entropy plus log n, and r_D the Kullback-Leibler divergence. In the Euclidean
-distance, r is half the squared distance from the uniform strategy, and r_D half that from z (Hoda, Gilpin, Peña and
-Sandholm 2010). d is D from the strategy that is uniform at every infoset. A proximal step
+For the entropy, r is the negative entropy plus log n, and r_D is the Kullback-Leibler divergence. For the Euclidean
+distance, r is half the squared distance from the uniform strategy, and r_D half the squared distance from z (Hoda,
+Gilpin, Peña and Sandholm 2010). So d(x) is D(x, z) from the strategy z that is uniform at every infoset.
+
+A proximal step with gradient g and scale mu is
 
     argmax over x of  <g, x> - mu D(x, z)
 
-is one backward pass (`prox_entropy`, `prox_euclidean`). The value of an infoset is the maximum of its local problem, in
-which b_I mu is the factor of r_D; it is added to the sequence above.
+It is one backward pass (`prox_entropy`, `prox_euclidean`). At an infoset, the pass maximizes a local problem in which
+r_D has the factor mu b_I, and adds the maximum to the value of the sequence p(I).
 
-Weights, from the leaves up, with C(I, a) the infosets right below action a at I:
+Weights are computed from the leaves up. C(I, a) is the set of the next infosets after action a at I:
 
     kroer2017     b_I = 2 + 2 max over a of the sum of b over C(I, a)
     farina2021    b_I = 1 +   max over a of the sum of b over C(I, a)
@@ -24,8 +27,8 @@ Weights, from the leaves up, with C(I, a) the infosets right below action a at I
 both r. "farina2021" is from Farina, Kroer and Sandholm (2021): d is 1-strongly convex for the entropy.
 docs/theory/first_order.md has the proofs. "one" works in practice, without a proof.
 
-The diameter is the largest d of any strategy. Pure strategies maximize d, so it is the sum of O_I over the topmost
-infosets:
+The diameter O is the largest d(x) of any strategy. Pure strategies maximize d, so O is the sum of O_I over the infosets
+after the empty sequence:
 
     O_I = b_I L + max over a of the sum of O over C(I, a),   L = log n (entropy), or (1 - 1/n) / 2 (Euclidean)
 """
@@ -54,9 +57,9 @@ from spiel_cfr.regret_minimizers.regularizers import (
 Weights = Literal["kroer2017", "farina2021", "one"]
 # The entry of `Block.parameters`: mu.
 _SCALE = 0
-# Lines of `Block.action_state`: z, and the result in the form of z.
+# Lines of `Block.action_state`: z, and the result of the step in the form of z.
 _CENTER, _RESULT = 0, 1
-# Lines of `Block.scratch`.
+# Lines of `Block.scratch`: the largest score, and the sum of exponentials.
 _TOP, _TOTAL = 0, 1
 
 
@@ -64,7 +67,7 @@ _TOP, _TOTAL = 0, 1
 def prox_entropy(block: Block) -> None:
   """Strategy proportional to z exp(g / (mu b)). `action_state` has the logarithms of z and of the result.
 
-  Smaller probabilities than e^-100 are played as e^-100; their logarithms stay exact.
+  Probabilities below e^-100 are played as e^-100, but their logarithms stay exact.
   """
   source, target = block.action_state[_CENTER], block.action_state[_RESULT]
   tops, totals, least = block.scratch[_TOP], block.scratch[_TOTAL], full(least_exponent(block))
@@ -100,7 +103,7 @@ def prox_entropy(block: Block) -> None:
 
 @block_kernel
 def prox_euclidean(block: Block) -> None:
-  """Strategy = projection of z + g / (mu b) on the simplex. `action_state` has probabilities."""
+  """Strategy = projection of z + g / (mu b) on the simplex. `action_state` has the probabilities z and the result."""
   source, target = block.action_state[_CENTER], block.action_state[_RESULT]
   strategy, half = block.strategy, full(0.5)
   for i in lanes(block):
@@ -114,10 +117,10 @@ def prox_euclidean(block: Block) -> None:
     project_shifted(block, i, strategy, top)
     for action in range(block.actions):
       row = sequence(block, action, i)
-      chosen = load(strategy, row)
-      moved = chosen - load(source, row)
-      value = value + chosen * load(block.utility, row) - half * weight * moved * moved
-      store(target, row, chosen)
+      probability = load(strategy, row)
+      change = probability - load(source, row)
+      value = value + probability * load(block.utility, row) - half * weight * change * change
+      store(target, row, probability)
     store(block.value, i, value)
 
 
@@ -125,12 +128,13 @@ _PROX: dict[Regularizer, StepKernel] = {"entropy": prox_entropy, "euclidean": pr
 
 
 class Step(NamedTuple):
-  """The result of a proximal step; 0 at the sequences of players without a step.
+  """The result of a proximal step. All numbers of players that took no step are 0.
 
   Attributes:
     point: float64 (sequences,). The argmax in sequence form.
-    center: float64 (sequences,). The argmax as z of the next steps: behavioral probabilities or their logarithms.
-    values: float64 (players,). The maximum of each player.
+    center: float64 (sequences,). The argmax in the form that `DilatedDistance.step` takes as z: probabilities of
+      actions for the Euclidean distance, their logarithms for the entropy.
+    values: float64 (players,). The maximum of each player's problem.
   """
 
   point: Float64s
@@ -143,8 +147,8 @@ class DilatedDistance:
 
   Attributes:
     uniform: float64 (sequences,). The uniform strategy in the form of `Step.center`.
-    weights: float64 (1, infosets and a vector more). b_I.
-    diameters: float64 (players,). The largest d of each player.
+    weights: float64 (1, infosets plus a vector of padding). b_I of each infoset; 1 in the padding.
+    diameters: float64 (players,). The diameter O of each player's strategies.
   """
 
   def __init__(self, game: CompiledGame, regularizer: Regularizer, weights: Weights) -> None:
@@ -156,7 +160,7 @@ class DilatedDistance:
     arguments.one_of(regularizer, "regularizer", get_args(Regularizer))
     arguments.one_of(weights, "weights", get_args(Weights))
     self._prox, self._trees = _PROX[regularizer], player_trees(game)
-    entropy = regularizer == "entropy"
+    is_entropy = regularizer == "entropy"
     self.weights = aligned_zeros(1, game.num_infosets + LANES)
     # Kernels also divide by the padding, which must not be 0.
     self.weights[:] = 1.0
@@ -169,7 +173,7 @@ class DilatedDistance:
       ranges = regularizer_range(regularizer, actions)
       self.diameters[player] = backward_sums(tree, self.weights[0, infosets] * ranges, 1.0)[1]
       for sequences, _ in tree.infoset_groups():
-        self.uniform[sequences] = -np.log(len(sequences)) if entropy else 1 / len(sequences)
+        self.uniform[sequences] = -np.log(len(sequences)) if is_entropy else 1 / len(sequences)
 
   def step(
     self,
@@ -178,13 +182,13 @@ class DilatedDistance:
     scales: Float64s | float,
     players: Iterable[int] | None = None,
   ) -> Step:
-    """Takes a proximal step of players: argmax over x of <utility, x> - scale D(x, center).
+    """Returns a proximal step of players: argmax over x of <utility, x> - scale D(x, center).
 
     Args:
-      utility: g, shape (sequences,).
-      center: z in the form of `Step.center`, shape (sequences,).
-      scales: mu, a number for all players or shape (players,).
-      players: the players that take a step; by default all.
+      utility: shape (sequences,). The gradient g.
+      center: shape (sequences,). z in the form of `Step.center`.
+      scales: mu, a number for all players or an array of shape (players,).
+      players: the players that take a step; by default, all.
     """
     scales = np.full(len(self._trees), scales)
     strategy, point = np.zeros((2, len(center)))
@@ -200,7 +204,7 @@ class DilatedDistance:
 
 
 def infoset_weights(tree: Treeplex, weights: Weights) -> Float64s:
-  """Returns b_I, shape (the player's infosets,), in layout order."""
+  """Returns the weight b_I of each of a player's infosets, shape (the player's infosets,), in layout order."""
   if weights == "one":
     return np.ones(tree.num_infosets)
   factor = {"kroer2017": 2.0, "farina2021": 1.0}[weights]
@@ -208,10 +212,19 @@ def infoset_weights(tree: Treeplex, weights: Weights) -> Float64s:
 
 
 def backward_sums(tree: Treeplex, terms: Float64s, factor: float) -> tuple[Float64s, float]:
-  """Returns v_I = terms_I + factor max over a of the sum of v over C(I, a), and the sum of v over topmost infosets."""
-  below = np.zeros(tree.end - tree.root)
+  """Returns a recursive sum of terms at each infoset, and the sum of these over the infosets after the empty sequence.
+
+  The recursive sum is v_I = terms_I + factor * max over a of the sum of v over C(I, a).
+
+  Args:
+    tree: the treeplex of a player.
+    terms: shape (the player's infosets,). The term of each infoset.
+    factor: the factor on the sums of the infosets below.
+  """
+  # The sum of v over the infosets after each sequence.
+  sums = np.zeros(tree.end - tree.root)
   result = terms.astype(np.float64)
   for sequences, infosets in list(tree.infoset_groups())[::-1]:
-    result[infosets] += factor * below[sequences - tree.root].max(axis=0)
-    np.add.at(below, tree.parent[infosets].astype(np.int64) - tree.root, result[infosets])
-  return result, float(below[0])
+    result[infosets] += factor * sums[sequences - tree.root].max(axis=0)
+    np.add.at(sums, tree.parent[infosets].astype(np.int64) - tree.root, result[infosets])
+  return result, float(sums[0])

@@ -1,13 +1,14 @@
-"""Kernelized optimistic multiplicative weights over all pure strategies, without a list of them.
+"""Kernelized optimistic multiplicative weights (KOMWU): multiplicative weights over all pure strategies of a player.
 
-Optimistic multiplicative weights over the exponentially many pure strategies pi of a player plays
+A player has exponentially many pure strategies pi. With g^s the player's gradient in iteration s and eta the step,
+optimistic multiplicative weights gives them the probabilities
 
     lambda^{t+1}(pi) proportional to  exp(eta <sum of g^s for s <= t, plus g^t once more, pi>)
 
 The weight of a pure strategy is a product over its sequences. So the total weight of the strategies of a subtree is a
-sum over actions of products over the infosets that follow, and one pass over the treeplex computes the average of all
-pure strategies. It is the pass of a proximal step with the entropy and weights 1, from a center of ones instead of 1 /
-n. Farina, Lee, Luo and Kroer, "Kernelized Multiplicative Weights for 0/1-Polyhedral Games" (2022).
+sum over actions of products over the infosets that follow. One pass over the treeplex computes the average of all pure
+strategies. It is the pass of a proximal step with the entropy and weights 1, from a center of ones instead of 1 / n.
+Farina, Lee, Luo and Kroer, "Kernelized Multiplicative Weights for 0/1-Polyhedral Games" (2022).
 """
 
 import dataclasses
@@ -26,20 +27,20 @@ class KOMWUState(AveragedState):
   """The state of kernelized optimistic multiplicative weights.
 
   Attributes:
-    utilities: float64 (sequences,). The sum of the gradients.
+    utilities: float64 (sequences,). The sum of each player's gradients so far.
   """
 
   utilities: Float64s
 
 
 class KOMWUSolver(GradientSolver[KOMWUState]):
-  """Kernelized optimistic multiplicative weights, all players at once, for any number of players.
+  """Kernelized optimistic multiplicative weights for any number of players, who update simultaneously.
 
-  It begins with the uniform mixture of pure strategies, in which the probability of an action grows with the number of
-  pure strategies below it.
+  The first strategy is the uniform mixture of pure strategies. It plays actions that more pure strategies continue with
+  a higher probability.
 
   Attributes:
-    step: eta times the coupling.
+    step: float. eta times the coupling.
   """
 
   def __init__(self, game: AnyGame, step: float = 0.5) -> None:
@@ -47,10 +48,10 @@ class KOMWUSolver(GradientSolver[KOMWUState]):
 
     Args:
       game: a compiled game, or an argument of `compile_game`.
-      step: eta times the coupling, which makes it independent of the unit of payoffs.
+      step: eta times the coupling, so that the iterates do not depend on the unit of payoffs.
 
     Raises:
-      ArgumentError: the step is not positive.
+      ArgumentError: `step` is not positive.
       GameError: see `compile_game`.
     """
     self.step = arguments.positive_number(step, "step")
@@ -65,13 +66,13 @@ class KOMWUSolver(GradientSolver[KOMWUState]):
     )
 
   def _mixture(self, utilities: Float64s) -> Step:
-    """Returns the average of all pure strategies, each weighed by exp(eta <utilities, pi>)."""
+    """Returns the average of all pure strategies pi, with weights exp(eta <utilities, pi>)."""
     return self._distance.step(utilities, np.zeros(len(utilities)), self.coupling / self.step)
 
   def _iterate(self, state: KOMWUState) -> Float64s:
     gradients = self._gradients(state.point)
     state.utilities += gradients
-    following = self._mixture(state.utilities + gradients)
+    next_mixture = self._mixture(state.utilities + gradients)
     state.cumulative += state.point
-    state.point = following.point
-    return following.values
+    state.point = next_mixture.point
+    return next_mixture.values

@@ -1,12 +1,12 @@
 """Optimistic mirror descent over a player's strategies in sequence form, with a dilated distance.
 
-With g^t the player's gradient at the others' strategies x^t, and eta the step,
+With g^t the player's gradient against the others' strategies in x^t, D the distance and eta the step,
 
     z^{t+1} = argmax over x of  eta <g^t, x> - D(x, z^t)
     x^{t+1} = argmax over x of  eta <g^t, x> - D(x, z^{t+1})
 
-With the entropy it is dilated optimistic multiplicative weights (DOMWU), with the Euclidean distance dilated optimistic
-gradient descent (DOGDA). The average has a gap of O(1 / T) for small steps, and the last iterate converges too,
+With the entropy, this is dilated optimistic multiplicative weights (DOMWU). With the Euclidean distance, it is dilated
+optimistic gradient descent (DOGDA). For small steps the average has a gap of O(1 / T). The last iterate converges too,
 linearly in many games: Lee, Kroer and Luo, "Last-iterate Convergence in Extensive-Form Games" (2021).
 """
 
@@ -34,11 +34,11 @@ class MirrorDescentState(AveragedState):
 
 
 class OptimisticMirrorDescentSolver(GradientSolver[MirrorDescentState]):
-  """Optimistic mirror descent with a dilated distance, all players at once, for any number of players.
+  """Optimistic mirror descent with a dilated distance for any number of players, who update simultaneously.
 
   Attributes:
-    step: eta times the coupling.
-    distance: the distance.
+    step: float. eta times the coupling.
+    distance: the dilated distance on each player's strategies.
   """
 
   def __init__(
@@ -52,7 +52,7 @@ class OptimisticMirrorDescentSolver(GradientSolver[MirrorDescentState]):
 
     Args:
       game: a compiled game, or an argument of `compile_game`.
-      step: eta times the coupling, which makes it independent of the unit of payoffs.
+      step: eta times the coupling, so that the iterates do not depend on the unit of payoffs.
       regularizer: "entropy" or "euclidean".
       weights: "kroer2017", "farina2021" or "one".
 
@@ -74,8 +74,8 @@ class OptimisticMirrorDescentSolver(GradientSolver[MirrorDescentState]):
 
   def _iterate(self, state: MirrorDescentState) -> Float64s:
     gradients, scale = self._gradients(state.point), self.coupling / self.step
-    leader = self.distance.step(gradients, state.center, scale)
-    following = self.distance.step(gradients, leader.center, scale)
+    next_center = self.distance.step(gradients, state.center, scale)
+    next_point = self.distance.step(gradients, next_center.center, scale)
     state.cumulative += state.point
-    state.center, state.point = leader.center, following.point
-    return following.values
+    state.center, state.point = next_center.center, next_point.point
+    return next_point.values

@@ -1,4 +1,4 @@
-"""Backward passes of a block kernel over a player's infosets, followed by the sequence form of the new strategy."""
+"""Backward passes over one player's infosets with a block kernel, which return the new strategy in sequence form."""
 
 from typing import NamedTuple
 
@@ -11,11 +11,11 @@ from spiel_cfr.games.sequence_form.tree_passes import Tree
 
 
 class PlayerTree(NamedTuple):
-  """The infosets of one player.
+  """The infosets and sequences of one player.
 
   Attributes:
-    tree: the infosets.
-    sequences: the player's sequences in the game.
+    tree: `Tree`. The player's infosets, as tree passes take them.
+    sequences: `slice`. The player's sequences in arrays of all players' sequences.
   """
 
   tree: Tree
@@ -31,12 +31,12 @@ class PlayerTree(NamedTuple):
     parameters: Float64s,
     point: Float64s,
   ) -> float:
-    """Runs a block kernel over all infosets; returns the value of the empty sequence.
+    """Runs a block kernel over all infosets, from the leaves up. Returns the value of the empty sequence.
 
     Args:
       kernel: the block kernel.
-      utility: shape (sequences,). The player's gradient, which stays as it is.
-      strategy: see `Block`, like the next three.
+      utility: shape (sequences,). The player's gradient, which does not change.
+      strategy: see `Block`.
       action_state: see `Block`.
       infoset_state: see `Block`.
       parameters: see `Block`.
@@ -62,7 +62,7 @@ class PlayerTree(NamedTuple):
 
 
 def player_trees(game: CompiledGame) -> list[PlayerTree]:
-  """Returns the infosets of each player."""
+  """Returns the infosets and sequences of each player."""
   _, players, groups, parent, *_ = game.every_infoset
   return [
     PlayerTree(Tree(groups[begin:end], parent), slice(root, stop))

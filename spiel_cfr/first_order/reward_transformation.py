@@ -1,14 +1,15 @@
-"""RTCFR+: CFR+ on transformed rewards, which pull towards a reference strategy, so that the last iterate converges.
+"""Reward transformation CFR+ (RTCFR+): CFR+ with a pull towards a reference strategy; the last iterate converges.
 
-With q the sequence form of a player's strategy and q_ref the reference, the utility of every sequence becomes
+With q the sequence form of a player's strategy and q_ref that of the reference, the utility of every sequence becomes
 
     utility - mu (q - q_ref)
 
-The transformed game is strongly monotone, so its iterates converge, without an average. Its saddle point is the
-proximal point of the reference. If q replaces q_ref every `period` iterations, the iterates therefore converge to a
-saddle point of the original game. Strategies tremble with a probability that halves with each new reference, see
-`regret_minimizers.trembling_matching`. Meng et al., "Reward transformation CFR+" (NeurIPS 2025); the constants are
-those of their program.
+The transformed game is strongly monotone, so that its iterates converge, without an average. Its saddle point is the
+proximal point of the reference. Every `period` iterations, q becomes the new reference. The iterates therefore converge
+to a saddle point of the original game.
+
+Strategies tremble with a probability that halves with each new reference; see `regret_minimizers.trembling_matching`.
+Meng et al., "Reward transformation CFR+" (NeurIPS 2025); the constants are those of their program.
 """
 
 import dataclasses
@@ -24,7 +25,12 @@ from spiel_cfr.first_order.responses import player_trees
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.regret_minimizer import TIE
-from spiel_cfr.regret_minimizers.trembling_matching import NEXT, NOW, TOLERANCE, match_trembling
+from spiel_cfr.regret_minimizers.trembling_matching import (
+  NEXT_TREMBLE,
+  TOLERANCE,
+  TREMBLE,
+  match_trembling,
+)
 
 _FIRST_TREMBLES = 1e-10
 # The kernel does not read `infoset_state`.
@@ -36,10 +42,10 @@ class RTCFRPlusState(GradientState):
   """The state of RTCFR+: `point` is q.
 
   Attributes:
-    strategy: float64 (sequences,). q in behavioral form.
+    strategy: float64 (sequences,). The current strategy in behavioral form.
     regrets: float64 (1, sequences). The cumulative regrets of regret matching+.
-    reference: float64 (sequences,). q_ref.
-    trembles: the probability of playing at random.
+    reference: float64 (sequences,). The reference strategy in sequence form, q_ref.
+    trembles: float. The probability with which an infoset plays at random.
   """
 
   strategy: Float64s
@@ -49,11 +55,11 @@ class RTCFRPlusState(GradientState):
 
 
 class RTCFRPlusSolver(GradientSolver[RTCFRPlusState]):
-  """Reward transformation CFR+: the last iterate is the result, `current_policy` and `average_policy` are the same.
+  """Reward transformation CFR+. The last iterate is the result: `current_policy` and `average_policy` are equal.
 
   Attributes:
-    pull: mu in units of the coupling, the scale of payoffs.
-    period: the number of iterations between two references.
+    pull: float. mu in units of the coupling, the scale of payoffs.
+    period: int. The number of iterations from one reference to the next.
   """
 
   def __init__(self, game: AnyGame, pull: float = 1e-3, period: int = 100) -> None:
@@ -61,8 +67,8 @@ class RTCFRPlusSolver(GradientSolver[RTCFRPlusState]):
 
     Args:
       game: a compiled game, or an argument of `compile_game`.
-      pull: mu, the strength of the pull towards the reference, in units of the coupling.
-      period: the number of iterations after which q becomes the reference.
+      pull: the strength mu of the pull towards the reference, in units of the coupling.
+      period: the number of iterations after which the current strategy becomes the reference.
 
     Raises:
       ArgumentError: the pull is not positive, or the period is not a positive integer.
@@ -83,24 +89,31 @@ class RTCFRPlusSolver(GradientSolver[RTCFRPlusState]):
     )
 
   def _iterate(self, state: RTCFRPlusState) -> Float64s:
-    renews = (state.iteration + 1) % self.period == 0
-    numbers = np.zeros(3)
-    numbers[TOLERANCE], numbers[NOW] = TIE, state.trembles
-    state.trembles *= 0.5 if renews else 1.0
-    numbers[NEXT] = state.trembles
+    renews_reference = (state.iteration + 1) % self.period == 0
+    parameters = np.zeros(3)
+    parameters[TOLERANCE], parameters[TREMBLE] = TIE, state.trembles
+    state.trembles *= 0.5 if renews_reference else 1.0
+    parameters[NEXT_TREMBLE] = state.trembles
     pull, point, values = self.pull * self.coupling, state.point, np.zeros(len(self._trees))
     for player, tree in enumerate(self._trees):
-      utility, mine = self._gradients(point, [player]), tree.sequences
-      utility[mine] = utility[mine] - pull * point[mine] + pull * state.reference[mine]
+      utility, sequences = self._gradients(point, [player]), tree.sequences
+      utility[sequences] -= pull * point[sequences]
+      utility[sequences] += pull * state.reference[sequences]
       values[player] = tree.run(
-        match_trembling, utility, state.strategy, state.regrets, _NO_INFOSET_STATE, numbers, point
+        match_trembling,
+        utility,
+        state.strategy,
+        state.regrets,
+        _NO_INFOSET_STATE,
+        parameters,
+        point,
       )
-    if renews:
+    if renews_reference:
       state.reference = point.copy()
     return values
 
   def cumulative_regrets(self) -> Float64s:
-    """Returns the cumulative regrets of the transformed rewards."""
+    """Returns the cumulative regrets with transformed utilities."""
     result: Float64s = self.state.regrets[0, self.compiled_game.all_action_sequences]
     return result
 

@@ -1,20 +1,20 @@
-"""Games whose equilibria are saddle points: constant-sum games of two players."""
+"""Check that a game's equilibria are saddle points: that it is a constant-sum game of two players."""
 
 from typing import NamedTuple
 
 from spiel_cfr import errors
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
-# The rounding error of sums of values, as a fraction of the range of payoffs.
+# The largest rounding error of a sum of values, as a fraction of the range of payoffs.
 _ROUNDING = 1e-13
 
 
 class PayoffSum(NamedTuple):
-  """The sum of the players' payoffs.
+  """The sum of the players' payoffs, and the tolerance of comparisons with it.
 
   Attributes:
-    total: the sum.
-    rounding: the largest rounding error of sums of values.
+    total: the sum of the players' payoffs.
+    rounding: the largest rounding error of a sum of values.
   """
 
   total: float
@@ -24,8 +24,12 @@ class PayoffSum(NamedTuple):
 def payoff_sum(game: CompiledGame, solver: str) -> PayoffSum:
   """Returns the sum of the players' payoffs in a constant-sum game.
 
+  Args:
+    game: the game.
+    solver: the name of the solver, for the error message.
+
   Raises:
-    UnsupportedGameError: the game is not a constant-sum game of two players, which this solver needs.
+    UnsupportedGameError: the game is not a constant-sum game of two players.
   """
   if game.constant_sum is None or not game.is_two_player_constant_sum:
     raise errors.UnsupportedGameError(

@@ -1,4 +1,4 @@
-"""Monte Carlo CFR: samplers on one traversal, for compiled games and for games too large to compile."""
+"""Monte Carlo CFR (MCCFR): solvers that sample the game, for compiled games and for games too large to compile."""
 
 from spiel_cfr.mccfr.mccfr_solvers import (
   AverageStrategySamplingSolver,

@@ -1,4 +1,4 @@
-"""Engine that samples compiled games: a chain of steps over the tree of histories."""
+"""Engine of Monte Carlo CFR on compiled games: traversals and updates in compiled code, over a list of histories."""
 
 import copy
 from collections.abc import Callable
@@ -26,12 +26,14 @@ from spiel_cfr.mccfr.updates import FullAverage, average_all
 
 
 class CompiledEngine:
-  """Engine that samples a compiled game. The attributes below exist in the results of `fresh_copy`, which can run.
+  """Engine that samples a compiled game.
+
+  The constructor walks the game. `fresh_copy` then returns engines that can run; only they have the attributes.
 
   Attributes:
     table: `Table`. Regrets, strategies and averages.
     counters: uint64 (4,). See `random_draws.new_counters`.
-    numbers: float64 (3,). The numbers of the current iteration, see `traversal.AVERAGE_WEIGHT`.
+    numbers: float64 (3,). The weight and discounts of the current iteration; see `traversal.AVERAGE_WEIGHT`.
   """
 
   table: Table
@@ -41,10 +43,10 @@ class CompiledEngine:
   _chain: Chain | None
 
   def __init__(self, compiled: CompiledGame, sampler: Sampler, max_nodes: int) -> None:
-    """Walks the game's histories.
+    """Lists the game's histories.
 
     Raises:
-      GameTooLargeError: the game has more than `max_nodes` histories, and more than the compiled game has listed.
+      GameTooLargeError: the game has more than `max_nodes` histories, and more than the compiled game lists.
       AbstractionError: averages are full, and infosets of the game are shared.
       InconsistentInfosetError: the compiled game differs from its OpenSpiel game.
     """
@@ -70,7 +72,7 @@ class CompiledEngine:
     )
 
   def fresh_copy(self, counters: Uint64s) -> Self:
-    """Returns an engine for this game before its first iteration. It advances the given counters."""
+    """Returns an engine for this game before its first iteration. The engine advances `counters` as it runs."""
     result = copy.copy(self)
     result.counters = counters
     result.table = table = table_of(self.compiled_game, self.sampler.baseline_rate > 0)
@@ -95,11 +97,12 @@ class CompiledEngine:
     )
 
   def run(self, rows: Float64s, updates: Callable[[Traversal], list[Step]]) -> None:
-    """Runs an iteration for each row of numbers.
+    """Runs one iteration for each row of numbers.
 
     Args:
-      rows: float64 (iterations, 3). The numbers of each iteration, see `traversal.AVERAGE_WEIGHT`.
-      updates: returns the steps after a traversal. Only the first call uses it.
+      rows: float64 (iterations, 3). The weight and discounts of each iteration; see `traversal.AVERAGE_WEIGHT`.
+      updates: function from a traversal to the steps that update regrets and strategies after it. Only the first call
+        of `run` uses it.
     """
     if self._chain is None:
       players, steps = range(self.compiled_game.num_players), list[Step]()

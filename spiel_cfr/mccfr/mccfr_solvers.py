@@ -1,4 +1,4 @@
-"""Monte Carlo CFR solvers, with OpenSpiel's names and arguments: each is a `Sampler` for `SamplingSolver`.
+"""Monte Carlo CFR solvers, with OpenSpiel's names and arguments. Every solver is a `Sampler` for `SamplingSolver`.
 
 - External and outcome sampling: Lanctot et al., "Monte Carlo Sampling for Regret Minimization in Extensive Games"
   (2009).
@@ -8,7 +8,7 @@
 - Baselines: Schmid et al., "Variance Reduction in Monte Carlo Counterfactual Regret Minimization for Extensive Form
   Games using Baselines" (2019).
 
-They raise ArgumentError for an invalid argument, and GameError if the game can't be loaded or sampled.
+All solvers raise ArgumentError for an invalid argument, and GameError if the game can't be loaded or sampled.
 """
 
 import sys
@@ -30,12 +30,12 @@ def ExternalSamplingSolver(
   baseline_rate: float = 0.0,
   **options: Unpack[Options],
 ) -> SamplingSolver:
-  """External sampling: explores all actions of the updating player, and samples one of each opponent and of chance.
+  """External sampling: explores all actions of the updating player, and samples one action of each opponent and chance.
 
   Args:
     game: see `SamplingSolver`.
     average_type: the averaging weight of a visit, as `AverageType`, OpenSpiel's enumeration or a name.
-    baseline_rate: the step by which baselines of sampled actions move to each new value; 0 for no baselines.
+    baseline_rate: the fraction of the way that baselines of sampled actions move to each new value; 0 for no baselines.
     **options: see `SamplingSolver`.
   """
   name = str(getattr(average_type, "name", average_type))
@@ -57,8 +57,9 @@ def OutcomeSamplingSolver(
 
   Args:
     game: see `SamplingSolver`.
-    epsilon: the probability, above 0, at most 1, with which the updating player samples uniformly. OpenSpiel's is 0.6.
-    baseline_rate: the step by which baselines of all actions move to each new value; 0 for no baselines.
+    epsilon: the probability, above 0 and at most 1, with which the updating player samples uniformly. The default is
+      OpenSpiel's.
+    baseline_rate: the fraction of the way that baselines of all actions move to each new value; 0 for no baselines.
     **options: see `SamplingSolver`.
   """
   sampler = Sampler(
@@ -66,7 +67,7 @@ def OutcomeSamplingSolver(
     Rule.BY_STRATEGY,
     _positive_fraction(epsilon),
     average_type=AverageType.IMPORTANCE.value,
-    averages_own=True,
+    averages_updating=True,
     baseline_rate=arguments.real_number(baseline_rate, "baseline_rate", 0.0, 1.0),
   )
   return SamplingSolver(game, sampler, **options)
@@ -74,8 +75,10 @@ def OutcomeSamplingSolver(
 
 @recorded
 def ChanceSamplingSolver(game: AnyGame, **options: Unpack[Options]) -> SamplingSolver:
-  """Chance sampling: samples one outcome of each chance node an iteration, and explores all actions of all players."""
-  sampler = Sampler(Rule.EVERY_ACTION, Rule.EVERY_ACTION, repeats_draws=True, averages_own=True)
+  """Chance sampling: draws chance outcomes once for an iteration, and explores all actions of all players."""
+  sampler = Sampler(
+    Rule.EVERY_ACTION, Rule.EVERY_ACTION, repeats_draws=True, averages_updating=True
+  )
   return SamplingSolver(game, sampler, **options)
 
 
@@ -87,7 +90,7 @@ def AverageStrategySamplingSolver(
   tau: float = 1000.0,
   **options: Unpack[Options],
 ) -> SamplingSolver:
-  """Average-strategy sampling: explores the updating player's actions by their shares of the average policy.
+  """Average-strategy sampling: explores actions of the updating player that are likely in its average strategy.
 
   With s the sum of strategies at an infoset, action a of the updating player is explored with probability
 
@@ -99,7 +102,7 @@ def AverageStrategySamplingSolver(
     game: see `SamplingSolver`.
     epsilon: the least probability with which an action is explored, above 0, at most 1.
     beta: a bonus to all actions at the beginning, at least 0. The default is the paper's.
-    tau: the factor on s, at least 0; the default is the paper's. An action with a share above 1 / tau is always
+    tau: the factor on s, at least 0. The default is the paper's. An action with a share of s above 1 / tau is always
       explored.
     **options: see `SamplingSolver`.
   """

@@ -1,4 +1,4 @@
-"""Base class of Monte Carlo solvers: random numbers, and the engine on a compiled game or on OpenSpiel's states."""
+"""Base class of Monte Carlo solvers: the choice of the engine, random numbers, and counts of iterations and nodes."""
 
 from collections.abc import Callable
 from typing import Any, Literal, TypedDict, get_args
@@ -26,7 +26,7 @@ DEFAULT_MAX_NODES = 500_000
 
 
 class Options(TypedDict, total=False):
-  """Arguments that all samplers take, see `SamplingSolver`."""
+  """Keyword arguments that all Monte Carlo CFR solvers take; see `SamplingSolver`."""
 
   seed: int | np.random.Generator | None
   minimizer: RegretMinimizer
@@ -37,10 +37,10 @@ class Options(TypedDict, total=False):
 
 
 class Iterations(int):
-  """Number of iterations done. A call runs one more, as OpenSpiel's method `iteration` does.
+  """The number of iterations done. A call runs one more iteration, as OpenSpiel's method `iteration` does.
 
   Attributes:
-    run_one: function without arguments. It runs one iteration.
+    run_one: function without arguments that runs one iteration.
   """
 
   run_one: Callable[[], None]
@@ -51,14 +51,14 @@ class Iterations(int):
 
 
 class MonteCarloSolver(Solver):
-  """Base class of solvers that sample the game. Their states have `counters`, see `random_draws.new_counters`.
+  """Base class of solvers that sample the game. Their states have `counters`; see `random_draws.new_counters`.
 
-  Call `solver.iteration()` as in OpenSpiel, or `solver.run(1000)`, which is faster; `solver.iteration` is the number of
-  iterations done. Runs and traces need a compiled game. A solver can go on after Ctrl-C; on the state engine, the
+  Call `solver.iteration()` as in OpenSpiel, or `solver.run(1000)`, which is faster. `solver.iteration` is the number of
+  iterations done. Runs and traces need a compiled game. A solver can continue after Ctrl-C. On the state engine, the
   interrupted traversal may have moved baselines.
 
   Attributes:
-    engine: "compiled" or "states".
+    engine: "compiled" to sample arrays of the whole game, or "states" to sample OpenSpiel's states.
   """
 
   engine: EngineName
@@ -73,7 +73,7 @@ class MonteCarloSolver(Solver):
     engine: EngineName | None,
     max_nodes: int,
   ) -> None:
-    """Compiles the game if it fits or `engine` requires it; the caller then calls `reset`. See `SamplingSolver`."""
+    """Chooses the engine, and compiles the game for it. The subclass must call `reset`. See `SamplingSolver`."""
     if engine is not None:
       arguments.one_of(engine, "engine", get_args(EngineName), " or None")
     max_nodes = arguments.positive_integer(max_nodes, "max_nodes")
@@ -85,7 +85,7 @@ class MonteCarloSolver(Solver):
       self._compiled_engine = _compiled_engine(game, sampler, max_nodes, engine == "compiled")
     if self._compiled_engine is not None:
       self._compiled, self.engine = self._compiled_engine.compiled_game, "compiled"
-    # A compiled game keeps its own view: it knows which games can't be pickled.
+    # A compiled game has a view of its own, which handles games that can't be pickled.
     self._view = GameView(load_game(game)) if self._compiled is None else None
     if self._compiled is None:
       bounds = self.game.min_utility(), self.game.max_utility()
@@ -97,7 +97,7 @@ class MonteCarloSolver(Solver):
 
   def refresh(self) -> None:
     super().refresh()
-    # After `reset`, the solver repeats the random numbers of the loaded one.
+    # After a `reset`, the solver repeats the random numbers of the loaded solver.
     self._key = int(self.state.counters[KEY])
 
   def prepare(self) -> None:
@@ -141,14 +141,14 @@ class MonteCarloSolver(Solver):
 
   @property
   def iteration(self) -> Iterations:  # type: ignore[override]
-    """Number of iterations done; `iteration()` runs one more."""
+    """The number of iterations done; `iteration()` runs one more."""
     done = Iterations(self.state.counters[ITERATIONS])
     done.run_one = self.evaluate_and_update_policy
     return done
 
   @property
   def nodes_touched(self) -> int:
-    """Number of nodes that the traversals have visited, chance and terminal ones included."""
+    """The number of nodes that traversals have visited, including chance and terminal nodes."""
     return int(self.state.counters[VISITED])
 
   def __repr__(self) -> str:
@@ -161,9 +161,9 @@ class MonteCarloSolver(Solver):
 def _compiled_engine(
   game: AnyGame, sampler: Sampler, max_nodes: int, required: bool
 ) -> CompiledEngine | None:
-  """Returns the engine of a game; None if the game does not fit and the engine is not required."""
+  """Returns the compiled engine of a game. Returns None if the game can't have one, unless it is required."""
   try:
-    # The engine needs histories anyway, so the vector form would save nothing.
+    # The engine needs a list of histories anyway, so the vector form would save nothing.
     compiled = compile_game(game, max_nodes=max_nodes, vector_form=False)
     return CompiledEngine(compiled, sampler, max_nodes)
   except errors.GameTooLargeError as error:

@@ -1,6 +1,6 @@
-"""Random numbers, sampled outcomes, and the probabilities with which actions are explored.
+"""Random numbers of Monte Carlo CFR, draws of outcomes, and the probabilities with which actions are explored.
 
-Random numbers are a function of a key and a position in the stream (SplitMix64; Steele, Lea and Flood 2014, "Fast
+A random number is a function of a key and of a position in the stream (SplitMix64; Steele, Lea and Flood 2014, "Fast
 Splittable Pseudorandom Number Generators"). These two integers are the whole state of the generator.
 """
 
@@ -18,14 +18,15 @@ from spiel_cfr.mccfr.sampling_rules import Rule, Sampler
 
 # Entries of a solver's counters: the key and the position of its random numbers, iterations done, nodes visited.
 KEY, POSITION, ITERATIONS, VISITED = range(4)
-# NumPy's generators ignore further bits.
+# The largest seed. NumPy's generators ignore further bits.
 _MOST_SEED = (1 << 128) - 1
 _ONE: Any = np.uint64(1)
+# The constants of SplitMix64.
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MULTIPLIER_1, _MULTIPLIER_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _SHIFT_1, _SHIFT_2, _SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
 _TO_53_BITS, _FROM_53_BITS = np.uint64(11), 2.0**-53
-# Compiled code knows integers of a fixed size only.
+# Compiled code takes integers of a fixed size only.
 _EVERY_ACTION, _BY_STRATEGY = int(Rule.EVERY_ACTION), int(Rule.BY_STRATEGY)
 _BY_EXPLORING_STRATEGY = int(Rule.BY_EXPLORING_STRATEGY)
 
@@ -36,13 +37,13 @@ def new_counters(key: int) -> Uint64s:
 
 
 def new_key(seed: int | np.random.Generator | None) -> int:
-  """Returns the key of a stream of random numbers; the seed None draws it from NumPy's global state.
+  """Returns the key of a stream of random numbers. With the seed None, the key is drawn from NumPy's global state.
 
   Raises:
-    ArgumentError: the seed is no integer in [0, 2^128), no generator and not None.
+    ArgumentError: the seed is neither an integer in [0, 2^128), nor a generator, nor None.
   """
   if seed is None:
-    # OpenSpiel's solvers draw from there, so that `np.random.seed` decides.
+    # As in OpenSpiel's solvers, `np.random.seed` then determines the run.
     return int(np.random.randint(1 << 64, dtype=np.uint64))  # noqa: NPY002
   if not isinstance(seed, np.random.Generator):
     try:
@@ -74,7 +75,15 @@ def fill_uniform(counters: Uint64s, numbers: Float64s) -> None:
 
 
 def pick(probabilities: Sequence[float], begin: int, count: int, uniform: float) -> int:
-  """Returns the outcome in [0, `count`) for a uniform number in [0, 1); its probability is positive."""
+  """Returns the outcome that a uniform random number selects; outcomes of probability 0 are never selected.
+
+  Args:
+    probabilities: float array. Entry begin + k is the probability of outcome k.
+    begin: the entry of outcome 0.
+    count: the number of outcomes.
+    uniform: a number in [0, 1).
+  """
+  # 0, in the integer type that compiled code has for `begin`.
   chosen = begin - begin
   total = 0.0
   for outcome in range(count):
@@ -91,7 +100,7 @@ compiled_pick = inlined(pick)
 
 @inlined
 def draw(probabilities: Float64s, begin: int, count: int, counters: Uint64s) -> Any:
-  """Draws an outcome in [0, `count`); their probabilities begin at `begin`."""
+  """Draws one of `count` outcomes; entry begin + k of `probabilities` is the probability of outcome k."""
   return compiled_pick(probabilities, begin, count, next_uniform(counters))
 
 
@@ -108,15 +117,15 @@ def explore(
 
   Args:
     rule: the `Rule`.
-    sampler: gives epsilon, beta and tau.
-    strategy: the current strategies, shape (entries,).
-    cumulative: the weighted sums of strategies, shape (entries,).
+    sampler: the sampling scheme, with epsilon, beta and tau.
+    strategy: shape (entries,). The current strategies.
+    cumulative: shape (entries,). The weighted sums of strategies.
     first: the entry of the infoset's action 0.
-    actions: the number of its actions.
-    probabilities: the result, written to the elements [0, `actions`).
+    actions: the number of the infoset's actions.
+    probabilities: filled with the result in its elements [0, `actions`).
 
   Returns:
-    True if each action is drawn independently, False if one action is drawn from the distribution.
+    True if actions are drawn independently; False if one action is drawn from the distribution.
   """
   if rule == _EVERY_ACTION:
     for action in range(actions):

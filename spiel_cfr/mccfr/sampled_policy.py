@@ -1,4 +1,4 @@
-"""Policies of sampling solvers, and snapshots of infosets that samples have met."""
+"""Policies and snapshots of Monte Carlo CFR solvers, from the table of the infosets that were sampled."""
 
 import copy
 from collections.abc import Iterable
@@ -20,16 +20,25 @@ from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.tabular_policy import player_to_move
 
 Engine = CompiledEngine | StateEngine
-# Name of the array in `Entries` to which probabilities are proportional.
+# The array in `Entries` to which a policy is proportional: "cumulative" for the average, "strategy" for the current.
 Source = Literal["cumulative", "strategy"]
 
 
 def regrets_now(table: Table, logarithms: Float64s) -> Float64s:
-  """Returns the cumulative regrets of a table, shape (entries,), discounted up to these sums of logarithms."""
-  entries, met = table.entries, slice(0, table.num_infosets)
-  first, counts = entries.first[met].astype(np.int64), entries.num_actions[met].astype(np.int64)
-  idle = np.exp(logarithms[:, None] - entries.caught_up[:, first])
-  positive, negative = np.repeat(idle, counts, axis=1)
+  """Returns the cumulative regrets of a table, with the discounts of the iterations since an infoset's last visit.
+
+  Args:
+    table: the table.
+    logarithms: float64 (2,). The sums of the logarithms of all discounts so far, on positive and on negative regrets.
+
+  Returns:
+    float64 (entries,).
+  """
+  entries, used_rows = table.entries, slice(0, table.num_infosets)
+  first = entries.first[used_rows].astype(np.int64)
+  counts = entries.num_actions[used_rows].astype(np.int64)
+  discounts = np.exp(logarithms[:, None] - entries.caught_up[:, first])
+  positive, negative = np.repeat(discounts, counts, axis=1)
   used, result = concatenated_ranges(first, counts), np.zeros(len(entries.regret))
   result[used] = entries.regret[used] * np.where(entries.regret[used] > 0, positive, negative)
   return result
@@ -39,18 +48,10 @@ def sampled_snapshots(
   engine: StateEngine, logarithms: Float64s, infosets: Iterable[tuple[int, str]]
 ) -> list[Snapshot]:
   """Returns snapshots of infosets of a game that is not compiled; see `Solver.snapshot`."""
-  entries, num_players, result = engine.table.entries, len(engine.infostates), []
+  entries, result = engine.table.entries, []
   regrets = regrets_now(engine.table, logarithms)
   for player, infostate in infosets:
-    infoset = engine.infostates[player][infostate]
-    reach, above = 1.0, entries.parent.item(infoset)
-    while above >= num_players:
-      owner = int(entries.first[: engine.table.num_infosets].searchsorted(above, "right")) - 1
-      begin = entries.first.item(owner)
-      sums = entries.cumulative[begin : begin + entries.num_actions.item(owner)]
-      reach *= _normalized(sums)[above - begin]
-      above = entries.parent.item(owner)
-    actions, of_actions = engine.actions_of(player, infostate)
+    actions, action_entries = engine.actions_of(player, infostate)
     result.append(
       Snapshot(
         int(engine.counters[ITERATIONS]),
@@ -58,32 +59,47 @@ def sampled_snapshots(
         player,
         infostate,
         actions,
-        entries.strategy[of_actions].tolist(),
-        _normalized(entries.cumulative[of_actions]),
-        regrets[of_actions].tolist(),
-        reach,
+        entries.strategy[action_entries].tolist(),
+        _normalized(entries.cumulative[action_entries]),
+        regrets[action_entries].tolist(),
+        _average_reach(engine, engine.infostates[player][infostate]),
       )
     )
   return result
 
 
+def _average_reach(engine: StateEngine, infoset: int) -> float:
+  """Returns the probability that a player's average strategy plays to one of its infosets."""
+  table, num_players = engine.table, len(engine.infostates)
+  entries, reach = table.entries, 1.0
+  sequence = entries.parent.item(infoset)
+  # The first entries are the empty sequences.
+  while sequence >= num_players:
+    infoset = int(entries.first[: table.num_infosets].searchsorted(sequence, "right")) - 1
+    begin = entries.first.item(infoset)
+    sums = entries.cumulative[begin : begin + entries.num_actions.item(infoset)]
+    reach *= _normalized(sums)[sequence - begin]
+    sequence = entries.parent.item(infoset)
+  return reach
+
+
 def sampled_probabilities(compiled: CompiledGame, engine: Engine, source: Source) -> Float64s:
-  """Returns a policy in behavioral form, shape (sequences,); uniform at infosets not met."""
+  """Returns a policy in behavioral form, shape (sequences,); uniform at infosets that were not sampled."""
   entries = in_action_order(compiled, engine, getattr(engine.table.entries, source))
   return forms.behavioral_form(compiled, compiled.from_actions(entries))
 
 
 def in_action_order(compiled: CompiledGame, engine: Engine, values: Float64s) -> Float64s:
-  """Returns values of a table's entries in the order of `CompiledGame.actions`; 0 at infosets not met."""
+  """Returns values of a table's entries in the order of `CompiledGame.actions`; 0 at infosets that were not sampled."""
   if isinstance(engine, CompiledEngine):
     result: Float64s = values[compiled.num_players + compiled.shared_entries]
     return result
   first, result, begin = engine.table.entries.first, np.zeros(len(compiled.all_action_sequences)), 0
-  for infostates, num_actions, met in zip(
+  for infostates, num_actions, sampled in zip(
     compiled.infostates, compiled.num_actions, engine.infostates, strict=True
   ):
     for infostate, count in zip(infostates, num_actions.tolist(), strict=True):
-      infoset = met.get(infostate)
+      infoset = sampled.get(infostate)
       if infoset is not None:
         result[begin : begin + count] = values[first[infoset] :][:count]
       begin += count
@@ -91,7 +107,7 @@ def in_action_order(compiled: CompiledGame, engine: Engine, values: Float64s) ->
 
 
 def sampled_dict(engine: StateEngine, source: Source) -> open_spiel.PolicyDict:
-  """Returns the policy at infosets met, as infostate -> action -> probability."""
+  """Returns the policy at the sampled infosets, as infostate -> action -> probability."""
   result: open_spiel.PolicyDict = {}
   sums = getattr(engine.table.entries, source)
   for player, infostates in enumerate(engine.infostates):
@@ -102,14 +118,14 @@ def sampled_dict(engine: StateEngine, source: Source) -> open_spiel.PolicyDict:
 
 
 def _normalized(sums: Float64s) -> list[float]:
-  """Returns the sums divided by their total; the uniform distribution if all are 0."""
+  """Returns the sums divided by their total, or the uniform distribution if all sums are 0."""
   total = sums.sum()
   result: list[float] = (sums / total if total > 0 else np.full(len(sums), 1 / len(sums))).tolist()
   return result
 
 
 class SampledPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
-  """Policy of a solver on states: uniform at infosets not met. It changes as the solver runs."""
+  """Policy of a solver on states, uniform at infosets that were not sampled. It changes as the solver runs."""
 
   def __init__(self, view: GameView, engine: StateEngine, source: Source, turns: Turns) -> None:
     super().__init__(view.open_spiel_game(), list(range(view.num_players)))

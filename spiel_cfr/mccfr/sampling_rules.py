@@ -1,4 +1,4 @@
-"""Sampling rules: the actions that a traversal explores, and the averaging weight of a visit."""
+"""Sampling schemes of Monte Carlo CFR: which actions a traversal explores, and how it averages strategies."""
 
 import enum
 from typing import NamedTuple
@@ -7,16 +7,17 @@ from spiel_cfr._numba.records import Count, Double
 
 
 class AverageType(enum.Enum):
-  """The averaging weight of a visit to an infoset of player i in a traversal for player p.
+  """The weight with which a visit to an infoset adds the current strategy to the average.
 
-  SIMPLE and FULL are OpenSpiel's, with i = p + 1.
+  A traversal for the updating player p averages the strategies of one player i. SIMPLE and FULL are OpenSpiel's types,
+  with i = p + 1.
 
   Attributes:
     SIMPLE: int. Player i's reach over the probability of the samples drawn for i and p; 1 in external sampling.
-    FULL: int. Visits have no weight; every infoset is averaged once an iteration, weighted by its owner's reach.
-    IMPORTANCE: int. Player i's reach over the probability of all samples, those of chance and of third players
-      included. In external sampling of two-player games with equally likely chance outcomes, it is constant in an
-      infoset.
+    FULL: int. Visits have no weight. Instead, every iteration averages every infoset, weighted by its player's reach.
+    IMPORTANCE: int. Player i's reach over the probability of all samples, including those of chance and of third
+      players. In external sampling of two-player games with equally likely chance outcomes, this weight is the same at
+      all histories of an infoset.
   """
 
   SIMPLE = 0
@@ -25,7 +26,7 @@ class AverageType(enum.Enum):
 
 
 class Rule(enum.IntEnum):
-  """The actions that a traversal explores at an infoset.
+  """The rule that selects the actions that a traversal explores at an infoset.
 
   Attributes:
     EVERY_ACTION: int. All actions.
@@ -43,26 +44,27 @@ class Rule(enum.IntEnum):
 
 
 class Sampler(NamedTuple):
-  """The sampling scheme of a Monte Carlo solver. Chance is sampled by its own probabilities.
+  """The sampling scheme of a Monte Carlo solver. Chance outcomes are drawn with their probabilities.
 
   Attributes:
-    own: `Rule` for the updating player, whose regrets a traversal estimates.
-    others: `Rule` for the other players.
+    updating_rule: `Rule` at infosets of the updating player, whose regrets a traversal estimates.
+    opponent_rule: `Rule` at infosets of the other players.
     epsilon: float. The parameter of the rules `BY_EXPLORING_STRATEGY` and `BY_AVERAGE`.
     beta: float. The parameter of the rule `BY_AVERAGE`.
     tau: float. The parameter of the rule `BY_AVERAGE`.
     repeats_draws: bool. True if the traversals of all players in an iteration draw the same random numbers.
     average_type: int. The value of the `AverageType`.
-    averages_own: bool. True if a traversal averages the strategies of the updating player, False for the next player.
-    baseline_rate: float. The step by which a baseline moves to each new value; 0 for no baselines.
+    averages_updating: bool. True if a traversal averages the strategies of the updating player; False if those of the
+      player after it.
+    baseline_rate: float. The fraction of the way that a baseline moves to each new value; 0 for no baselines.
   """
 
-  own: Count
-  others: Count
+  updating_rule: Count
+  opponent_rule: Count
   epsilon: Double = 0.0
   beta: Double = 0.0
   tau: Double = 0.0
   repeats_draws: Count = False
   average_type: Count = AverageType.SIMPLE.value
-  averages_own: Count = False
+  averages_updating: Count = False
   baseline_rate: Double = 0.0

@@ -1,6 +1,6 @@
-"""Monte Carlo CFR with any sampler, on compiled games or on OpenSpiel's states.
+"""Monte Carlo CFR solver with any sampling scheme, on compiled games or on OpenSpiel's states.
 
-Every iteration makes one traversal per player, and players update in turn.
+Every iteration makes one traversal for each player. After it, the player's regrets and strategies are updated.
 """
 
 import copy
@@ -42,19 +42,21 @@ from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Weights, as_weights, evaluated
 
 DEFAULT_MAX_INFOSETS = 2_000_000
-# Replaces the logarithm of 0; its exponential is 0.
+# The logarithm of a discount of 0 is replaced by this number, whose exponential is 0.
 _LEAST_LOGARITHM = -1000.0
 
 
 class _Run(NamedTuple):
+  """The state of a solver, and the engine that changes it."""
+
   state: SamplingState
   engine: Engine
 
 
 class SamplingSolver(MonteCarloSolver):
-  """Monte Carlo CFR with any sampler; checkpoints need the compiled engine.
+  """Monte Carlo CFR with any sampler. Checkpoints need the compiled engine.
 
-  On the state engine, `run` raises GameTooLargeError when the samples meet more than `max_infosets` infosets.
+  On the state engine, `run` raises GameTooLargeError when samples have visited more than `max_infosets` infosets.
 
   Attributes:
     minimizer: `RegretMinimizer`. The regret minimizer of every infoset.
@@ -80,13 +82,14 @@ class SamplingSolver(MonteCarloSolver):
       game: a game, its string, or a compiled game of any form.
       sampler: the sampling scheme and the averaging weights of visits.
       seed: an integer, or a generator that draws it. The same seed gives the same policy on any machine. None draws
-        from NumPy's global state, so `np.random.seed` decides, as in OpenSpiel.
-      minimizer: regret matching if None, or regret matching+, discounted regret matching or Hedge.
+        from NumPy's global state, so that `np.random.seed` determines the run, as in OpenSpiel.
+      minimizer: the regret minimizer: regret matching with or without discounts, regret matching+, or Hedge. None is
+        regret matching.
       average_weights: the weight of iteration t in the average: a schedule, a function of t, or a power of t. The
         power 1 equals multiplying the average by t / (t + 1) after each iteration.
       engine: "compiled" samples arrays of the whole game. "states" samples OpenSpiel's states and stores the infosets
-        that it meets. None chooses "compiled" if the game has at most `max_nodes` histories and perfect recall.
-      max_nodes: the most histories in the arrays. A compiled game with a list of states may have more.
+        that samples visit. None chooses "compiled" if the game has at most `max_nodes` histories and perfect recall.
+      max_nodes: the most histories in the arrays. A compiled game that lists its states may have more.
       max_infosets: the most infosets that the state engine stores, at about 0.6 kB each.
 
     Raises:
@@ -118,7 +121,7 @@ class SamplingSolver(MonteCarloSolver):
     return self._runtime.engine
 
   def __getstate__(self) -> dict[str, Any]:
-    """Returns the pickled attributes; on the state engine, the engine with all infosets met is one of them."""
+    """Returns the pickled attributes. On the state engine, they include the engine and its table."""
     if self.engine == "compiled":
       return super().__getstate__()
     return self.configuration() | {"_runtime": copy.deepcopy(self._runtime)}
@@ -137,11 +140,11 @@ class SamplingSolver(MonteCarloSolver):
     """
     if self.engine == "states":
       raise errors.UnsupportedGameError(
-        "The solver works on states and adds infosets as it meets them, which checkpoints can't "
+        "The solver works on states and adds infosets as samples visit them, which checkpoints can't "
         'store: make it with engine="compiled".'
       )
-    # Brings the sums of logarithms up to the iterations done, so the state does not depend on the lengths of runs.
-    self._next_numbers(0)
+    # The state then does not depend on the lengths of runs.
+    self._update_logarithms()
     return super().state_dict()
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
@@ -153,8 +156,19 @@ class SamplingSolver(MonteCarloSolver):
     updates = functools.partial(update_steps, self.minimizer, self._payoff_range, self._tie)
     self._engine.run(self._next_numbers(count), updates)
 
+  def _update_logarithms(self) -> None:
+    """Updates the state's sums of logarithms to the number of iterations done."""
+    self._next_numbers(0)
+
   def _next_numbers(self, count: int) -> Float64s:
-    """Returns the numbers of the next iterations, shape (iterations, 3); see `traversal.AVERAGE_WEIGHT`."""
+    """Returns the weights and discounts of the next iterations, and updates the state's sums of logarithms.
+
+    Args:
+      count: the number of iterations.
+
+    Returns:
+      float64 (iterations, 3). See `traversal.AVERAGE_WEIGHT`.
+    """
     sums = self.state.logarithms
     done, summed = int(self.state.counters[ITERATIONS]), int(sums[0])
     iterations = np.arange(summed + 1, done + count + 1)
@@ -169,20 +183,20 @@ class SamplingSolver(MonteCarloSolver):
 
   @property
   def num_infosets(self) -> int:
-    """Number of infosets; on the state engine, number of infosets met."""
+    """The number of infosets; on the state engine, of those that samples have visited."""
     return self._engine.table.num_infosets
 
   @property
   def num_bytes(self) -> int:
-    """Memory of the table, without the names of infosets."""
+    """The size of the table in bytes, without the names of infosets."""
     return self._engine.table.num_bytes
 
   @typed
   def average_policy(self, unreached: Unreached = "uniform") -> open_spiel_policy.Policy:
-    """Returns the average policy, uniform at infosets never sampled. As in OpenSpiel, it changes as the solver runs.
+    """Returns the average policy, uniform at infosets that were not sampled. It answers at any state of a decision.
 
-    It answers at any state where a player is to move. On the state engine, `to_tabular()` walks the whole game.
-    `copy.copy` returns a policy that stays as it is.
+    As in OpenSpiel, the policy changes as the solver runs; `copy.copy` returns a policy that does not. On the state
+    engine, `to_tabular()` walks the whole game.
     """
     engine = self._engine
     if isinstance(engine, StateEngine) and unreached == "uniform":
@@ -203,7 +217,7 @@ class SamplingSolver(MonteCarloSolver):
   def current_probabilities(self) -> Float64s:
     return sampled_probabilities(self.compiled_game, self._engine, "strategy")
 
-  # On the state engine, dictionaries and infostates list the infosets met.
+  # On the state engine, dictionaries and infostates list the infosets that samples have visited.
 
   def average_policy_dict(self) -> open_spiel.PolicyDict:
     if isinstance(self._engine, CompiledEngine):
@@ -221,13 +235,12 @@ class SamplingSolver(MonteCarloSolver):
     return [list(infostates) for infostates in self._engine.infostates]
 
   def cumulative_regrets(self) -> Float64s:
-    # Brings the sums of logarithms up to the iterations done.
-    self._next_numbers(0)
+    self._update_logarithms()
     regrets = regrets_now(self._engine.table, self.state.logarithms[1:])
     return in_action_order(self.compiled_game, self._engine, regrets)
 
   def _look_at(self, infosets: Iterable[tuple[int, str]]) -> list[Snapshot]:
     if self._compiled is not None:
       return super()._look_at(infosets)
-    self._next_numbers(0)
+    self._update_logarithms()
     return sampled_snapshots(self._engine, self.state.logarithms[1:], infosets)  # type: ignore[arg-type]

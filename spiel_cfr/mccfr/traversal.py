@@ -1,23 +1,25 @@
 """Traversal of Monte Carlo CFR, in compiled code: it samples histories and estimates the regrets of one player.
 
-Let h be a history, p the player, sigma the current strategies, and q(h) the probability that the traversal reaches h.
-Let pi_{-p}(h) be the reach probability of chance and the other players. The traversal computes from the leaves up
+Let h be a history, p the updating player, sigma the current strategies, and q(h) the probability that the traversal
+reaches h. Let pi_{-p}(h) be the reach probability of chance and the other players. The traversal computes, from the
+leaves up,
 
     v(h) = sum over actions a of  sigma(a | h) v(h, a)
-    v(h, a) = b(h, a) + (v(ha) - b(h, a)) / probability that a is explored   if it is, else b(h, a)
+    v(h, a) = b(h, a) + (v(ha) - b(h, a)) / P(a is explored)   if a is explored, otherwise b(h, a)
 
 where b is a baseline, or zero (Schmid et al. 2019, "Variance Reduction in Monte Carlo Counterfactual Regret
-Minimization for Extensive Form Games using Baselines"). If p is to move, v(h, a) pi_{-p}(h) / q(h) is an unbiased
+Minimization for Extensive Form Games using Baselines"). If p is to move at h, v(h, a) pi_{-p}(h) / q(h) is an unbiased
 estimate of the counterfactual value of a (Lanctot et al. 2009, "Monte Carlo Sampling for Regret Minimization in
 Extensive Games"). Strategies change after the traversal.
 
-The traversal is a loop, because histories may be too long for recursion. It keeps one frame for each open decision:
+The traversal is a loop, because histories may be too long for recursion. An open decision is a decision on the way from
+the root whose actions are not all explored. Each has a frame, which these functions manage:
 
-    sample_child     draws one action and goes to its child, whose value is the estimate: no frame is needed
-    open_decision    writes a frame with the actions to explore
+    sample_child     draws one action and goes to its child; the child's value is the estimate, so no frame is needed
+    open_decision    adds a frame with the actions to explore
     next_child       goes to the next child to explore in the last frame
-    close_decision   removes the last frame once all its actions are explored, and returns the decision's value
-    receive_value    hands a value to the decision above
+    close_decision   returns the value of the decision in the last frame, once all its actions are explored
+    receive_value    writes the value of an action to the last frame
 """
 
 from typing import Any, NamedTuple
@@ -60,8 +62,8 @@ WEIGHT, AVERAGE = range(2)
 _NODE, _ACTION, _END = range(3)
 # Sentinels in place of a node: the traversal is over; no child is left.
 OVER, _NONE = np.uint64(0xFFFF_FFFF_FFFF_FFFF), np.uint64(0xFFFF_FFFF_FFFF_FFFE)
-# Indices of an iteration's numbers: its averaging weight, and the summed log-discounts on positive and on negative
-# regrets, up to and including this iteration.
+# Entries of the numbers of an iteration: its averaging weight, and the sums of the logarithms of the discounts on
+# positive and on negative regrets, up to and including this iteration.
 AVERAGE_WEIGHT, POSITIVE, NEGATIVE = range(3)
 
 
@@ -70,15 +72,15 @@ class Workspace(NamedTuple):
 
   Attributes:
     position: uint64 (5,). `NODE`: the next history, or `OVER`. `DEPTH`: the number of frames. `REACHED`: the number of
-      infosets visited for the updating player. `LISTED`: the only history that a traversal with `waits` may enter.
+      the updating player's infosets with estimates. `LISTED`: the only history that a traversal with `waits` may enter.
       `START`: the position of the random numbers at the beginning of the iteration.
-    frames: uint64 (depth, 3). The node of each open decision, the action under way, and the end of the actions to
-      explore.
+    frames: uint64 (depth, 3). For each open decision: its node, the action under exploration, and one past the last
+      action to explore.
     weights: float64 (depth + 1, 2). The sample weights in regrets, `WEIGHT`, and in averages, `AVERAGE`, of each open
-      decision; the last row in use is that of the next history.
-    explored: float64 (depth, actions). The probability that an action is explored.
+      decision and, in the last row in use, of the next history.
+    explored: float64 (depth, actions). The probability that each action of an open decision is explored.
     values: float64 (depth, actions). The values v(h, a) of the open decisions.
-    reached: uint32 (infosets,). For each infoset visited for the updating player, the entry of its action 0.
+    reached: uint32 (infosets,). The entry of action 0 of each of the updating player's infosets with estimates.
   """
 
   position: Counts
@@ -93,15 +95,15 @@ class Traversal(NamedTuple):
   """The arguments of a traversal.
 
   Attributes:
-    histories: `Histories`. All histories of the game, or those listed so far.
+    histories: `Histories`. All histories of the game, or those that the state engine has listed.
     entries: `Entries`. Strategies, averages and estimates.
     workspace: `Workspace`. The position and the open decisions.
     counters: uint64 (4,). See `random_draws.new_counters`.
-    numbers: float64 (3,). The numbers of the iteration, see `AVERAGE_WEIGHT`.
+    numbers: float64 (3,). The weight and discounts of the iteration; see `AVERAGE_WEIGHT`.
     sampler: `Sampler`. The sampling scheme.
     player: int. The updating player, whose regrets are estimated.
-    averaged: int. The player whose strategies are averaged on the way; the number of players for none.
-    waits: bool. True if histories are listed on demand: the traversal stops before every history except `LISTED`.
+    averaged: int. The player whose strategies the traversal averages; the number of players for none.
+    waits: bool. True if histories are listed on demand. The traversal then stops before every history except `LISTED`.
   """
 
   histories: Histories
@@ -128,10 +130,10 @@ def new_workspace(depth: int, num_actions: int, num_infosets: int) -> Workspace:
 
 
 def averaged_player(sampler: Sampler, player: int, num_players: int) -> int:
-  """Returns the player whose strategies are averaged in a traversal for `player`, see `Traversal.averaged`."""
+  """Returns `Traversal.averaged` of a traversal for the updating player `player`."""
   if sampler.average_type == _FULL:
     return num_players
-  return player if sampler.averages_own else (player + 1) % num_players
+  return player if sampler.averages_updating else (player + 1) % num_players
 
 
 @step(Traversal, single=False)
@@ -149,10 +151,10 @@ def begin_traversal(record: Traversal) -> None:
 
 @step(Traversal, single=False)
 def traverse(record: Traversal) -> None:
-  """Continues a traversal until it is over or waits. Adds the estimated regrets to `Entries.increment`."""
+  """Continues a traversal until it is over or waits for a history. Adds estimated regrets to `Entries.increment`."""
   position, nodes, player = record.workspace.position, record.histories.nodes, record.player
   sampler, node, depth = record.sampler, position[NODE], position[DEPTH]
-  others_need_no_frame = sampler.others == _BY_STRATEGY and sampler.baseline_rate == 0.0
+  opponents_need_no_frame = sampler.opponent_rule == _BY_STRATEGY and sampler.baseline_rate == 0.0
   while node != OVER and (not record.waits or node == position[LISTED]):
     record.counters[VISITED] += _ONE
     mover = nodes[node, MOVER]
@@ -164,7 +166,7 @@ def traverse(record: Traversal) -> None:
     else:
       if mover == record.averaged:
         add_to_average(record, node, depth)
-      if others_need_no_frame and mover != player:
+      if opponents_need_no_frame and mover != player:
         node = sample_child(record, node, depth, record.entries.strategy)
         continue
       open_decision(record, node, depth)
@@ -179,7 +181,7 @@ def traverse(record: Traversal) -> None:
 
 @inlined
 def sample_child(record: Traversal, node: int, depth: int, probabilities: Any) -> Any:
-  """Returns a child drawn by these probabilities."""
+  """Returns a child of a node, drawn with these probabilities."""
   nodes = record.histories.nodes
   begin = np.uint64(nodes[node, INDEX])
   action = draw(probabilities, begin, np.uint64(nodes[node, CHILDREN]), record.counters)
@@ -190,7 +192,7 @@ def sample_child(record: Traversal, node: int, depth: int, probabilities: Any) -
 
 @inlined
 def add_to_average(record: Traversal, node: int, depth: int) -> None:
-  """Adds the strategy at a decision to its average."""
+  """Adds the strategy at a decision to its average, with the sample weight."""
   nodes, entries, weight = (
     record.histories.nodes,
     record.entries,
@@ -203,14 +205,14 @@ def add_to_average(record: Traversal, node: int, depth: int) -> None:
 
 @inlined
 def rule_of(record: Traversal, node: int) -> Any:
-  """Returns the rule of the player to move."""
+  """Returns the sampling rule of the player to move at a node."""
   is_updating = record.histories.nodes[node, MOVER] == record.player
-  return record.sampler.own if is_updating else record.sampler.others
+  return record.sampler.updating_rule if is_updating else record.sampler.opponent_rule
 
 
 @inlined
 def open_decision(record: Traversal, node: int, depth: int) -> None:
-  """Writes the frame of a decision."""
+  """Writes the frame of a decision: draws the actions to explore, and sets their values to the baselines."""
   workspace, nodes, entries = record.workspace, record.histories.nodes, record.entries
   begin, actions = np.uint64(nodes[node, INDEX]), np.uint64(nodes[node, CHILDREN])
   sampler, rule = record.sampler, rule_of(record, node)
@@ -249,41 +251,41 @@ def next_child(record: Traversal, depth: int) -> Any:
     workspace.frames[frame, _ACTION] = action
   if action == end:
     return _NONE
-  mover, chance = nodes[node, MOVER], explored[action]
-  played = record.entries.strategy[np.uint64(nodes[node, INDEX]) + action]
+  mover, exploration = nodes[node, MOVER], explored[action]
+  probability = record.entries.strategy[np.uint64(nodes[node, INDEX]) + action]
   weight, average_weight = weights[frame, WEIGHT], weights[frame, AVERAGE]
   if mover != record.player:
-    weight *= played / chance
+    weight *= probability / exploration
   else:
-    weight /= chance
+    weight /= exploration
   if mover == record.averaged:
-    average_weight *= played / chance
+    average_weight *= probability / exploration
   elif mover == record.player or record.sampler.average_type == _IMPORTANCE:
-    average_weight /= chance
+    average_weight /= exploration
   weights[depth, WEIGHT], weights[depth, AVERAGE] = weight, average_weight
   return np.uint64(nodes[node, FIRST_CHILD]) + action
 
 
 @inlined
 def receive_value(record: Traversal, depth: int, value: float) -> None:
-  """Writes the value of the action under way to the last of `depth` frames; without frames, does nothing."""
+  """Writes the value of the action under exploration to the last of `depth` frames. Without frames, does nothing."""
   workspace, entries, rate = record.workspace, record.entries, record.sampler.baseline_rate
   if depth == _ZERO:
     return
   frame = depth - _ONE
   node, action = workspace.frames[frame, _NODE], workspace.frames[frame, _ACTION]
-  expected, chance = workspace.values[frame, action], workspace.explored[frame, action]
-  workspace.values[frame, action] = expected + (value - expected) / chance
+  baseline, exploration = workspace.values[frame, action], workspace.explored[frame, action]
+  workspace.values[frame, action] = baseline + (value - baseline) / exploration
   if rate > 0.0:
     entry = np.uint64(record.histories.nodes[node, INDEX]) + action
-    expected = entries.baseline[record.player, entry]
-    entries.baseline[record.player, entry] = expected + rate * (value - expected)
+    old = entries.baseline[record.player, entry]
+    entries.baseline[record.player, entry] = old + rate * (value - old)
   workspace.frames[frame, _ACTION] = action + _ONE
 
 
 @inlined
 def close_decision(record: Traversal, depth: int) -> float:
-  """Returns a decision's value. At infosets of the updating player, adds the regret estimates."""
+  """Returns the value v(h) of the decision in frame `depth`. For the updating player, adds the estimates of regrets."""
   workspace, nodes, entries = record.workspace, record.histories.nodes, record.entries
   position, values = workspace.position, workspace.values
   node = workspace.frames[depth, _NODE]
@@ -304,5 +306,5 @@ def close_decision(record: Traversal, depth: int) -> float:
 
 @inlined
 def num_visited(workspace: Workspace) -> Any:
-  """Returns the number of infosets that a finished traversal has visited for the updating player; 0 if unfinished."""
+  """Returns the number of the updating player's infosets with estimates; 0 while the traversal is unfinished."""
   return workspace.position[REACHED] if workspace.position[NODE] == OVER else _ZERO

@@ -1,6 +1,6 @@
-"""Updates after a traversal, as steps: regret matching with discounts, Hedge, and full averages.
+"""Updates after a traversal: regret matching with discounts, Hedge, and full averages.
 
-`update_steps` returns the kernels of a regret minimizer for the infosets that the traversal has valued.
+`update_steps` returns a regret minimizer's steps. They update the infosets for which the traversal has estimates.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -26,18 +26,18 @@ from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.regularizers import LEAST_EXPONENT
 
-# Minimizers that take sampled regrets.
+# Minimizers that can take sampled regrets.
 SampledMinimizer: TypeAlias = RegretMatching | Hedge
 
 
 class Update(NamedTuple):
-  """The arguments of regret matching at the infosets that a traversal has valued.
+  """The arguments of regret matching at the infosets for which a traversal has estimates.
 
   Attributes:
     entries: `Entries`. The estimated and the cumulative regrets.
     workspace: `Workspace` of the traversal.
-    numbers: float64 (3,). The numbers of the iteration, see `traversal.AVERAGE_WEIGHT`.
-    forgets_negative: bool. True if negative regrets are set to 0, as in regret matching+.
+    numbers: float64 (3,). The weight and discounts of the iteration; see `traversal.AVERAGE_WEIGHT`.
+    forgets_negative: bool. True if negative cumulative regrets are set to 0, as in regret matching+.
     tie: float. Regrets up to this value count as 0.
   """
 
@@ -50,7 +50,7 @@ class Update(NamedTuple):
 
 @step(Update, single=False)
 def discount_regrets(record: Update) -> None:
-  """Multiplies regrets by all discounts since the last visit to their infoset."""
+  """Multiplies cumulative regrets by the discounts of all iterations since the last visit to their infoset."""
   entries, numbers, reached = record.entries, record.numbers, record.workspace.reached
   regret, caught_up = entries.regret, entries.caught_up
   for i in range(num_visited(record.workspace)):
@@ -84,13 +84,13 @@ def match_sampled_regrets(record: Update) -> None:
 
 
 class HedgeUpdate(NamedTuple):
-  """The arguments of Hedge at the infosets that a traversal has valued.
+  """The arguments of Hedge at the infosets for which a traversal has estimates.
 
   Attributes:
     entries: `Entries`. The estimated and the cumulative regrets.
     workspace: `Workspace` of the traversal.
     counters: uint64 (4,). See `random_draws.new_counters`.
-    scale: float. The factor on step sizes, see `Hedge.scale`.
+    scale: float. The factor on step sizes; see `Hedge.scale`.
   """
 
   entries: Entries
@@ -101,9 +101,9 @@ class HedgeUpdate(NamedTuple):
 
 @step(HedgeUpdate, single=False)
 def exponentiate_regrets(record: HedgeUpdate) -> None:
-  """Adds the estimates to the regrets, sets estimates to 0, and plays the softmax of step size times regret.
+  """Adds the estimates to the cumulative regrets, and sets the strategy to the softmax of step size times regret.
 
-  The step size at iteration t is that of the full-width solver. An infoset keeps its strategy between visits.
+  Iteration t has the same step size as in a full-width solver. An infoset keeps its strategy between visits.
   """
   entries, reached = record.entries, record.workspace.reached
   regret, strategy, increment = entries.regret, entries.strategy, entries.increment
@@ -127,17 +127,20 @@ def exponentiate_regrets(record: HedgeUpdate) -> None:
 
 
 def discounts_of(minimizer: RegretMinimizer, iterations: Int64s) -> Float64s | None:
-  """Returns the factors on positive and negative regrets, shape (iterations, 2); None if the minimizer can't sample."""
+  """Returns the discounts of positive and negative regrets, shape (iterations, 2).
+
+  Returns None if the minimizer can't take sampled regrets.
+  """
   if isinstance(minimizer, Hedge):
     return np.ones((len(iterations), 2))
   return minimizer.discounts(iterations) if isinstance(minimizer, RegretMatching) else None
 
 
 def check_minimizer(minimizer: RegretMinimizer) -> SampledMinimizer:
-  """Returns the minimizer if it can take sampled regrets.
+  """Returns the minimizer, after a check that it can take sampled regrets.
 
   Raises:
-    ArgumentError: it is neither Hedge nor `RegretMatching` without predictions.
+    ArgumentError: the minimizer is neither Hedge nor `RegretMatching` without predictions.
   """
   if discounts_of(minimizer, np.arange(1, 2)) is None:
     raise errors.ArgumentError(
@@ -153,14 +156,18 @@ def update_steps(
   tie: float,
   traversal: Traversal,
 ) -> list[Step]:
-  """Returns the steps that update regrets and strategies. While the traversal is unfinished, they do nothing."""
+  """Returns the steps that update regrets and strategies after a traversal.
+
+  While the traversal is unfinished, these steps do nothing.
+  """
   _, entries, workspace, counters, numbers, *_ = traversal
   if isinstance(minimizer, Hedge):
     scale = minimizer.scale(payoff_range)
     return [exponentiate_regrets.on(HedgeUpdate(entries, workspace, counters, scale))]
   record = Update(entries, workspace, numbers, minimizer.forgets_negative, tie)
-  discounts = (minimizer.positive_discount, minimizer.negative_discount) != (1.0, 1.0)
-  return [*([discount_regrets.on(record)] if discounts else []), match_sampled_regrets.on(record)]
+  match = match_sampled_regrets.on(record)
+  has_discounts = (minimizer.positive_discount, minimizer.negative_discount) != (1.0, 1.0)
+  return [discount_regrets.on(record), match] if has_discounts else [match]
 
 
 class FullAverage(NamedTuple):
@@ -168,7 +175,7 @@ class FullAverage(NamedTuple):
 
   Attributes:
     entries: `Entries`. The strategies and their weighted sums.
-    numbers: float64 (3,). The numbers of the iteration, see `traversal.AVERAGE_WEIGHT`.
+    numbers: float64 (3,). The weight and discounts of the iteration; see `traversal.AVERAGE_WEIGHT`.
     num_players: int. The number of players.
   """
 
@@ -179,7 +186,7 @@ class FullAverage(NamedTuple):
 
 @step(FullAverage, single=False)
 def average_all(record: FullAverage) -> None:
-  """Adds every infoset's strategy to its average, weighted by its owner's reach and the weight of the iteration."""
+  """Adds every infoset's strategy to its average, weighted by its player's reach and the weight of the iteration."""
   entries, weight = record.entries, record.numbers[AVERAGE_WEIGHT]
   reach, strategy, cumulative = entries.reach, entries.strategy, entries.cumulative
   for player in range(record.num_players):
@@ -187,7 +194,7 @@ def average_all(record: FullAverage) -> None:
     cumulative[player] += weight
   for infoset in range(np.uint64(entries.first.shape[0])):
     begin = np.uint64(entries.first[infoset])
-    above = reach[entries.parent[infoset]]
+    infoset_reach = reach[entries.parent[infoset]]
     for entry in range(begin, begin + np.uint64(entries.num_actions[infoset])):
-      reach[entry] = above * strategy[entry]
+      reach[entry] = infoset_reach * strategy[entry]
       cumulative[entry] += weight * reach[entry]

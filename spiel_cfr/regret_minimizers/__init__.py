@@ -1,4 +1,4 @@
-"""Regret minimizers: the choice of strategies at one infoset."""
+"""Regret minimizers: the rules by which an infoset chooses its next strategy, and the tools to write new ones."""
 
 from spiel_cfr._numba.simd import full, load, store, where_greater
 from spiel_cfr.games.sequence_form.blocks import (

@@ -1,7 +1,8 @@
 """Adaptive optimistic mirror descent: step sizes from the errors of the predictions so far.
 
-At an infoset, let u^t be the counterfactual utilities of iteration t, and h^t those of the same gradient carried up
-with the new strategies below. P subtracts the mean over the actions. From h^0 = 0, V_0 = 0, and z^1 = x^1 uniform,
+At an infoset, let u^t be the counterfactual utilities of iteration t. Let h^t be the predicted utilities of iteration t
++ 1: the gradient of iteration t, propagated up the tree with the next strategies of the infosets below. P subtracts the
+mean over the actions. The run begins with h^0 = 0, V_0 = 0, and uniform z^1 = x^1:
 
     d_t     = (t - 1)^forgetting / ((t - 1)^forgetting + forgetting_offset)
     V_t     = d_t^2 V_{t-1} + ||P(u^t - h^{t-1})||^2
@@ -9,7 +10,8 @@ with the new strategies below. P subtracts the mean over the actions. From h^0 =
     z^{t+1} = projection of z^t + step_t u^t on the simplex
     x^{t+1} = projection of z^{t+1} + prediction step_t h^t on the simplex
 
-The iterates depend neither on the unit of the payoffs nor on a number of iterations.
+z is the center of mirror descent, and x the strategy to play. d_t is the part of old errors that is remembered. The
+iterates depend neither on the unit of the payoffs nor on the length of the run.
 """
 
 import dataclasses
@@ -33,38 +35,39 @@ from spiel_cfr.games.sequence_form.blocks import (
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, parameter_rows
 from spiel_cfr.regret_minimizers.regularizers import project_shifted
 
-# Columns of `Block.parameters` after the tie tolerance: d_t^2, the factor of the steps, and the fraction of a step that
-# the prediction moves.
+# Columns of `Block.parameters` after the tie tolerance: d_t^2, `step`, and `prediction`.
 _REMEMBERED, _FACTOR, _PREDICTION = 1, 2, 3
+# Lines of `Block.action_state`: z, and the last prediction.
+_CENTER, _PREDICTIONS = 0, 1
 # Lines of `Block.scratch`.
 _STEPS, _SQUARES, _TOLERANCES = 0, 1, 2
 
 
 @inlined
 def step_from(block: Block, center: AnyFloats, target: AnyFloats, rate: float) -> None:
-  """Target = projection of center + rate / sqrt(V) * utility on the simplex."""
+  """Target = projection of center + rate / sqrt(V) * utility on the simplex, for all infosets of a block."""
   steps, tolerances = block.scratch[_STEPS], block.scratch[_TOLERANCES]
   for i in lanes(block):
     store(tolerances, i, tolerance(block, i))
   for i in range(block.size):
-    error = np.sqrt(block.infoset_state[0, block.infoset + i])
+    root_error = np.sqrt(block.infoset_state[0, block.infoset + i])
     # Rounding errors must not set the scale of the steps.
-    steps[i] = rate / error if error > tolerances[i] else 0.0
+    steps[i] = rate / root_error if root_error > tolerances[i] else 0.0
   for i in lanes(block):
     step, top = load(steps, i), full(-np.inf)
     for action in range(block.actions):
       row = sequence(block, action, i)
-      moved = load(center, row) + step * load(block.utility, row)
-      store(target, row, moved)
-      top = where_greater(moved, top, moved, top)
+      score = load(center, row) + step * load(block.utility, row)
+      store(target, row, score)
+      top = where_greater(score, top, score, top)
     project_shifted(block, i, target, top)
 
 
 @block_kernel
 def observe_adaptive(block: Block) -> None:
   """V = d^2 V + |P(utility - prediction)|^2;  z = projection of z + step * utility."""
-  center, predicted, squares = block.action_state[0], block.action_state[1], block.scratch[_SQUARES]
-  share = full(1.0 / block.actions)
+  center, predicted = block.action_state[_CENTER], block.action_state[_PREDICTIONS]
+  squares, share = block.scratch[_SQUARES], full(1.0 / block.actions)
   for i in lanes(block):
     expected_value(block, i)
     mean = square = full(0.0)
@@ -87,8 +90,8 @@ def observe_adaptive(block: Block) -> None:
 
 @block_kernel
 def predict_adaptive(block: Block) -> None:
-  """Strategy = projection of z + fraction * step * prediction; keeps the prediction."""
-  center, predicted = block.action_state[0], block.action_state[1]
+  """Strategy = projection of z + prediction / sqrt(V) * step * utility;  predicted = utility."""
+  center, predicted = block.action_state[_CENTER], block.action_state[_PREDICTIONS]
   rate = block.parameters[_FACTOR] * block.parameters[_PREDICTION]
   step_from(block, center, block.strategy, rate)
   for i in lanes(block):
@@ -100,8 +103,8 @@ def predict_adaptive(block: Block) -> None:
 
 @block_kernel
 def resume_adaptive(block: Block) -> None:
-  """Z = strategy; V and the last prediction stay."""
-  center = block.action_state[0]
+  """Z = strategy. V and the last prediction stay."""
+  center = block.action_state[_CENTER]
   for i in lanes(block):
     for action in range(block.actions):
       row = sequence(block, action, i)
@@ -110,13 +113,13 @@ def resume_adaptive(block: Block) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class AdaptiveOptimisticDescent(RegretMinimizer):
-  """Adaptive optimistic mirror descent. Its state is z and the last prediction, and V of each infoset.
+  """Adaptive optimistic mirror descent. The state of an action is z and its last prediction, that of an infoset is V.
 
   Attributes:
-    step: the factor of all steps.
-    prediction: the fraction of a step that the prediction moves, from 0 to 1.
-    forgetting: the power in d_t.
-    forgetting_offset: the number added in the denominator of d_t; 0 forgets nothing.
+    step: the factor on all steps, positive.
+    prediction: the fraction of a step by which the prediction moves the strategy, from 0 to 1.
+    forgetting: the power of t - 1 in d_t, not negative.
+    forgetting_offset: the number added in the denominator of d_t, not negative. With 0, no error is forgotten.
   """
 
   step: float = 0.25
@@ -136,7 +139,7 @@ class AdaptiveOptimisticDescent(RegretMinimizer):
       arguments.real_number(getattr(self, name), name, 0.0, sys.float_info.max)
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns rows of the tie tolerance, d_t^2, the factor of the steps, and the fraction of the prediction."""
+    """Returns the tie tolerance, d_t^2, `step` and `prediction`."""
     power = (iterations - 1.0) ** self.forgetting
     total = power + self.forgetting_offset
     remembered = np.divide(power, total, out=np.zeros(len(iterations)), where=total > 0)

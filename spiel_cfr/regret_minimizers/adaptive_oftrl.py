@@ -1,26 +1,27 @@
-"""Optimistic follow-the-regularized-leader with step sizes from the errors of its predictions.
+"""Optimistic follow-the-regularized-leader (OFTRL) with step sizes from the errors of its predictions.
 
-At an infoset with n actions, let u^t be the counterfactual utilities of iteration t, m^t their prediction, m^1 = 0,
-e^t = u^t - m^t, and w_t = t^power the weight of iteration t. Then
+At an infoset with n actions, let u^t be the counterfactual utilities of iteration t, m^t their prediction with m^1 = 0,
+e^t = u^t - m^t the error, and w_t = t^power the weight of iteration t. Then
 
     S^t       = sum over s <= t of w_s^2 |e^s|^2
     V^t       = S^t + floor t^(2 power + 1/2)
     step^t    = scale sqrt(L / V^(t-1))
     x^t       = argmax over the simplex of  <x, sum over s < t of w_s u^s  +  w_t m^t> - R(x) / step^t;   x^1 uniform
 
-where, with D the largest possible counterfactual utility of the infoset,
+Let D be the largest possible counterfactual utility of the infoset. The other letters depend on the regularizer:
 
     regularizer   R                          L               |e|                            floor           scale
     entropy       sum x log x + log n        log n           (max e - min e) / 2            (delta D)^2     1
     euclidean     (||x||_2^2 - 1/n) / 2      (1 - 1/n) / 2   ||e - mean of e||_2            n (delta D)^2   sqrt 2
 
-L is the range of R. |e| is the dual, on differences of strategies, of the norm (l1 or l2) in which R is 1-strongly
-convex. The iterates depend neither on the unit of the payoffs nor on a number of iterations.
+L is the range of R. R is 1-strongly convex in a norm, l1 or l2, and |e| is the dual of this norm on differences of
+strategies. The iterates depend neither on the unit of the payoffs nor on the length of the run.
 docs/theory/stable_predictive.md has the guarantees, with proofs.
 
-In a solver with restarts, the Bregman divergence of R from a center takes the place of R. The first center is uniform,
-where the divergence is R plus a constant. A restart makes a strategy the center, and sums of utilities begin anew.
-(Sums with that strategy as their argmax would not keep it: as steps shrink, it would tend to the uniform strategy.)
+In a solver with restarts, the Bregman divergence of R from a center replaces R. The first center is the uniform
+strategy, from which the divergence is R plus a constant. A restart makes the strategy to play the new center, and
+begins the sum of utilities anew. (It would be simpler to set the sum so that the strategy is its argmax. But as steps
+shrink, the argmax of such a sum tends to the uniform strategy.)
 """
 
 import dataclasses
@@ -53,12 +54,13 @@ from spiel_cfr.regret_minimizers.regularizers import (
   regularizer_range,
 )
 
-# The factor of sqrt(L / V) in the step.
+# `scale` of the module's docstring: the factor of sqrt(L / V) in the step.
 SCALES: dict[Regularizer, float] = {"entropy": 1.0, "euclidean": math.sqrt(2.0)}
 # Lines of `Block.scratch`.
 _SQUARES, _STEPS = 0, 1
-# The line of `Block.action_state` in solvers with restarts: the gradient of R at the center.
-_CENTERS = 2
+# Lines of `Block.action_state`: the cumulative weighted regret, the prediction, and, in solvers with restarts, the
+# gradient of R at the center.
+_REGRETS, _PREDICTIONS, _CENTERS = 0, 1, 2
 # Lines of `Block.infoset_state`: S, the floor, and scale^2 L.
 _ERRORS, _FLOORS, _RANGES = 0, 1, 2
 # Columns of `Block.parameters` after the tie tolerance: w_t, w_(t+1), t^(2 power + 1/2), the regularizer.
@@ -67,8 +69,8 @@ _WEIGHT, _NEXT_WEIGHT, _GROWTH, _EUCLIDEAN = 1, 2, 3, 4
 
 @block_kernel
 def add_errors(block: Block) -> None:
-  """S += (w |utility - prediction|)^2;  regret += w (utility - value)."""
-  regret, predicted = block.action_state[0], block.action_state[1]
+  """S += (w_t |utility - prediction|)^2;  regret += w_t (utility - value)."""
+  regret, predicted = block.action_state[_REGRETS], block.action_state[_PREDICTIONS]
   weight, euclidean = full(block.parameters[_WEIGHT]), block.parameters[_EUCLIDEAN] != 0.0
   half, share = full(0.5), full(1.0 / block.actions)
   for i in lanes(block):
@@ -98,16 +100,19 @@ def add_errors(block: Block) -> None:
 
 @block_kernel
 def choose_and_keep(block: Block) -> None:
-  """Strategy = argmax of <x, regret + w prediction> - R(x) / step; keeps the prediction."""
-  steps, predicted = block.scratch[_STEPS], block.action_state[1]
+  """Strategy = argmax of <x, regret + w_(t+1) utility> - R(x) / step;  prediction = utility."""
+  steps, predicted = block.scratch[_STEPS], block.action_state[_PREDICTIONS]
   for i in range(block.size):
     infoset = block.infoset + i
-    errors = (
+    error_total = (
       block.infoset_state[_ERRORS, infoset]
       + block.infoset_state[_FLOORS, infoset] * block.parameters[_GROWTH]
     )
-    # Without errors and floor all utilities are 0.
-    steps[i] = np.sqrt(block.infoset_state[_RANGES, infoset] / errors) if errors > 0.0 else 0.0
+    # V = 0 means that all utilities are 0.
+    if error_total > 0.0:
+      steps[i] = np.sqrt(block.infoset_state[_RANGES, infoset] / error_total)
+    else:
+      steps[i] = 0.0
   for action in range(block.actions):
     first = sequence(block, action, np.uint64(0))
     for i in range(block.size):
@@ -119,8 +124,8 @@ def choose_and_keep(block: Block) -> None:
 
 @block_kernel
 def resume_at_center(block: Block) -> None:
-  """Center = strategy;  regret = 0. The errors so far stay, and with them the step sizes."""
-  regret, centers = block.action_state[0], block.action_state[_CENTERS]
+  """Center = strategy;  regret = 0. S stays, and with it the step sizes."""
+  regret, centers = block.action_state[_REGRETS], block.action_state[_CENTERS]
   least, euclidean = least_exponent(block), block.parameters[_EUCLIDEAN] != 0.0
   for action in range(block.actions):
     first = sequence(block, action, np.uint64(0))
@@ -134,14 +139,15 @@ def resume_at_center(block: Block) -> None:
 class AdaptiveOFTRL(RegretMinimizer):
   """Optimistic follow-the-regularized-leader with adaptive steps.
 
-  Its state is the cumulative weighted regret and the prediction, and for each infoset S, the floor and scale^2 L.
+  The state of an action is its cumulative weighted regret and its prediction; with centers, also the gradient of R at
+  the center. The state of an infoset is S, the floor and scale^2 L.
 
   Attributes:
-    loss_bounds: float64 (infosets,). D of each infoset of all players.
+    loss_bounds: float64 (infosets of all players,). D, the largest possible counterfactual utilities.
     delta: the size of the floor relative to D, positive.
     power: the power of t in the weight of iteration t, not negative.
     regularizer: "entropy" or "euclidean".
-    centered: whether it keeps a center, which is needed to go on from a given strategy.
+    centered: bool. True if infosets have centers, which restarts need.
   """
 
   loss_bounds: Float64s
@@ -167,20 +173,26 @@ class AdaptiveOFTRL(RegretMinimizer):
 
   @property
   def warm_forms(self) -> tuple[WarmForm, ...]:
-    """No forms: without errors the step sizes are unknown."""
+    """No forms: step sizes depend on errors of predictions, which a warm start does not have."""
     return ()
 
   def resumable(self) -> RegretMinimizer:
     return dataclasses.replace(self, centered=True)
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns rows of the tie tolerance, w_t, w_(t+1), t^(2 power + 1/2) and the regularizer."""
-    now, euclidean = np.asarray(iterations, np.float64), float(self.regularizer == "euclidean")
-    weights, growth = (now**self.power, (now + 1.0) ** self.power), now ** (2.0 * self.power + 0.5)
-    return parameter_rows(iterations, game, *weights, growth, euclidean)
+    """Returns the tie tolerance, w_t, w_(t+1), t^(2 power + 1/2) and the regularizer."""
+    t, power = np.asarray(iterations, np.float64), self.power
+    return parameter_rows(
+      iterations,
+      game,
+      t**power,
+      (t + 1.0) ** power,
+      t ** (2.0 * power + 0.5),
+      float(self.regularizer == "euclidean"),
+    )
 
   def initial_infoset_state(self, game: CompiledGame) -> Float64s:
-    """Returns S = 0, the floors, and scale^2 L; shape (3, infosets)."""
+    """Returns S = 0, the floor and scale^2 L of each infoset, shape (3, infosets)."""
     actions = np.concatenate([tree.infoset_actions for tree in game.treeplexes])
     floors = error_floors(self.regularizer, self.loss_bounds, actions, self.delta)
     ranges = SCALES[self.regularizer] ** 2 * regularizer_range(self.regularizer, actions)
@@ -190,6 +202,13 @@ class AdaptiveOFTRL(RegretMinimizer):
 def error_floors(
   regularizer: Regularizer, loss_bounds: Float64s, actions: Int64s, delta: float
 ) -> Float64s:
-  """Returns the floors of infosets, given D and the numbers of actions; all of shape (infosets,)."""
+  """Returns the floor of each infoset; arguments and result have the shape (infosets,).
+
+  Args:
+    regularizer: "entropy" or "euclidean".
+    loss_bounds: D, the largest possible counterfactual utilities.
+    actions: the numbers of actions.
+    delta: the size of the floor relative to D.
+  """
   squares = (delta * loss_bounds) ** 2
   return squares if regularizer == "entropy" else squares * actions

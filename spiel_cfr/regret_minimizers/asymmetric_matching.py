@@ -1,4 +1,4 @@
-"""Asymmetric predictive regret matching+: the weight of the prediction depends on the errors of predictions so far.
+"""Asymmetric predictive regret matching+: the weight of the prediction depends on errors of predictions so far.
 
 Meng, Yang, Zhang, Ge and Gao, "Faster Game Solving via Asymmetry of Step Sizes" (2025), equation 3 for APCFR+ and
 appendix C for APDCFR+. At an infoset, with r^t the regrets of iteration t, r^0 = R^1 = 0 and [.]+ the positive part,
@@ -7,8 +7,8 @@ appendix C for APDCFR+. At an infoset, with r^t the regrets of iteration t, r^0 
     a_{t+1} = min(most, sqrt(sum of |r^s - r^{s-1}|^2 / sum of |R^{s+1} - R^s|^2)), the sums over s <= t
     x^{t+1} proportional to [w_{t+1} R^{t+1} + r^t / (1 + a_{t+1})]+, uniform where that is 0
 
-with w_t = 1 in APCFR+ and 20 t^1.5 / (500 + t^1.5) in APDCFR+. The prediction counts less, the more the regrets of
-iterations have changed in comparison with cumulative regrets.
+with w_t = 1 in APCFR+ and 20 t^1.5 / (500 + t^1.5) in APDCFR+. The asymmetry a grows with the changes of r from one
+iteration to the next, compared to the changes of R. The larger it is, the less the prediction counts.
 """
 
 import dataclasses
@@ -35,42 +35,44 @@ from spiel_cfr.regret_minimizers.schedules import Numbers, checked, evaluated
 
 # Columns of `Block.parameters` after the tie tolerance: w_t, w_{t+1}, and the largest asymmetry.
 _WEIGHT, _NEXT_WEIGHT, _MOST = range(1, 4)
-# Lines of `Block.scratch`: squared errors, squared moves, and the weight of the prediction.
-_ERRORS, _MOVES, _TRUST = 0, 1, 2
+# Lines of `Block.scratch`, for each infoset: the squared changes of r and of R, and the weight of the prediction.
+_ERRORS, _MOVES, _PREDICTION_WEIGHTS = 0, 1, 2
 
 
 @block_kernel
 def match_asymmetrically(block: Block) -> None:
   """The three equations in the docstring of the module."""
-  regret, last, scratch = block.action_state[0], block.action_state[1], block.scratch
-  zero = full(0.0)
-  weight, carried = full(block.parameters[_WEIGHT]), full(block.parameters[_NEXT_WEIGHT])
-  most = block.parameters[_MOST]
+  regret, last_added, scratch = block.action_state[0], block.action_state[1], block.scratch
+  zero, most = full(0.0), block.parameters[_MOST]
+  weight, next_weight = full(block.parameters[_WEIGHT]), full(block.parameters[_NEXT_WEIGHT])
   for i in lanes(block):
-    value, tie, error, moved = expected_value(block, i), tolerance(block, i), zero, zero
+    value, tie = expected_value(block, i), tolerance(block, i)
+    squared_error = squared_move = zero
     for action in range(block.actions):
       row = sequence(block, action, i)
       before, added = load(regret, row), load(block.utility, row) - value
       updated = before + weight * added
       updated = where_greater(updated, tie, updated, zero)
-      change, step = added - load(last, row), updated - before
-      error, moved = error + change * change, moved + step * step
+      error, move = added - load(last_added, row), updated - before
+      squared_error = squared_error + error * error
+      squared_move = squared_move + move * move
       store(regret, row, updated)
-      store(last, row, added)
-    store(scratch[_ERRORS], i, error)
-    store(scratch[_MOVES], i, moved)
+      store(last_added, row, added)
+    store(scratch[_ERRORS], i, squared_error)
+    store(scratch[_MOVES], i, squared_move)
   for i in range(block.size):
     infoset = block.infoset + i
     errors = block.infoset_state[0, infoset] + scratch[_ERRORS, i]
     moves = block.infoset_state[1, infoset] + scratch[_MOVES, i]
     block.infoset_state[0, infoset], block.infoset_state[1, infoset] = errors, moves
     asymmetry = np.sqrt(errors / moves) if errors < most * most * moves else most
-    scratch[_TRUST, i] = 1.0 / (1.0 + asymmetry)
+    scratch[_PREDICTION_WEIGHTS, i] = 1.0 / (1.0 + asymmetry)
   for i in lanes(block):
-    trust, tie, total = load(scratch[_TRUST], i), tolerance(block, i), zero
+    prediction_weight = load(scratch[_PREDICTION_WEIGHTS], i)
+    tie, total = tolerance(block, i), zero
     for action in range(block.actions):
       row = sequence(block, action, i)
-      score = carried * load(regret, row) + trust * load(last, row)
+      score = next_weight * load(regret, row) + prediction_weight * load(last_added, row)
       score = where_greater(score, tie, score, zero)
       store(block.strategy, row, score)
       total = total + score
@@ -79,10 +81,12 @@ def match_asymmetrically(block: Block) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class AsymmetricMatching(RegretMinimizer):
-  """Asymmetric predictive regret matching+. Its state is R and the last regrets, and the two sums of each infoset.
+  """Asymmetric predictive regret matching+.
+
+  The state of an action is R and r of the last iteration. The state of an infoset is the two sums in a_{t+1}.
 
   Attributes:
-    weight: w_t, not negative.
+    weight: number or schedule, not negative. w_t, the factor on the regrets of an iteration.
     most: the largest asymmetry, positive.
   """
 
@@ -95,10 +99,10 @@ class AsymmetricMatching(RegretMinimizer):
 
   def __post_init__(self) -> None:
     checked(self.weight, "weight", 0.0, sys.float_info.max)
-    # The kernel computes its square.
+    # The kernel squares it, which must not overflow.
     arguments.real_number(arguments.positive_number(self.most, "most"), "most", 0.0, 1e100)
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns rows of the tie tolerance, w_t, w_{t+1} and the largest asymmetry."""
-    following = evaluated(self.weight, iterations + 1)
-    return parameter_rows(iterations, game, self.weight, following, self.most)
+    """Returns the tie tolerance, w_t, w_{t+1} and the largest asymmetry."""
+    next_weights = evaluated(self.weight, iterations + 1)
+    return parameter_rows(iterations, game, self.weight, next_weights, self.most)

@@ -1,14 +1,14 @@
-"""Optimistic follow-the-regularized-leader on the simplex, the minimizer of stable-predictive CFR, and Hedge.
+"""Optimistic follow-the-regularized-leader (OFTRL), the minimizer of stable-predictive CFR, and Hedge.
 
-    x^{t+1} = argmax over the simplex of  <x, m + sum of the utilities up to t> - R(x) / step
+    x^{t+1} = argmax over the simplex of  <x, m^{t+1} + sum over s <= t of u^s> - R(x) / step
 
-with m the utilities predicted for iteration t + 1, and R one of the `regularizers`. Farina, Kroer, Brown and
-Sandholm, "Stable-Predictive Optimistic Counterfactual Regret Minimization" (2019), equation 10; Syrgkanis et al., "Fast
-Convergence of Regularized Learning in Games" (2015). Hedge (Freund and Schapire 1997) is the entropy without a
-prediction.
+u^s are the counterfactual utilities of iteration s, m^{t+1} those predicted for iteration t + 1, and R is one of the
+`regularizers`. This is equation (10) of Farina, Kroer, Brown and Sandholm, "Stable-Predictive Optimistic Counterfactual
+Regret Minimization" (2019), with utilities instead of losses. See also Syrgkanis et al., "Fast Convergence of
+Regularized Learning in Games" (2015). Hedge (Freund and Schapire 1997) has the entropy and no prediction.
 
-The argmax does not change when a constant is added to all utilities of an infoset. So the state is the cumulative
-regret, which stays small when all utilities grow together, instead of the cumulative utility.
+The kernels keep the cumulative regret instead of the cumulative utility. The argmax is the same, because it does not
+change when a constant is added to all utilities of an infoset. And regrets stay small when all utilities grow together.
 """
 
 import dataclasses
@@ -39,13 +39,13 @@ from spiel_cfr.regret_minimizers.regularizers import (
 # Columns of `Block.parameters` after the tie tolerance: the weight of the prediction, the factor of the steps, the
 # regularizer.
 _WEIGHT, _FACTOR, _EUCLIDEAN = 1, 2, 3
-# Lines of `Block.scratch`.
-_STEPS, _UNUSED = 0, 1
+# Lines of `Block.scratch`: step sizes, and values that no caller reads.
+_STEPS, _IGNORED_VALUES = 0, 1
 
 
 @inlined
 def add_regrets(block: Block) -> None:
-  """Value = <strategy, utility>;  regret += utility - value."""
+  """Value = <strategy, utility>;  regret += utility - value, for all infosets of a block."""
   regret = block.action_state[0]
   for i in lanes(block):
     value = expected_value(block, i)
@@ -56,7 +56,7 @@ def add_regrets(block: Block) -> None:
 
 @inlined
 def choose(block: Block, value: AnyFloats) -> None:
-  """Strategy = argmax of <x, regret + weight * utility> - R(x) / step; writes its value to `value`."""
+  """Strategy = argmax of <x, regret + weight * utility> - R(x) / step;  value = <strategy, utility>."""
   steps, euclidean = block.scratch[_STEPS], block.parameters[_EUCLIDEAN] != 0.0
   for i in range(block.size):
     steps[i] = block.infoset_state[0, block.infoset + i]
@@ -66,7 +66,7 @@ def choose(block: Block, value: AnyFloats) -> None:
 
 @block_kernel
 def observe_only(block: Block) -> None:
-  """Regret += utility - value. `predict_oftrl` chooses the next strategy."""
+  """Regret += utility - value. `predict_oftrl` then chooses the next strategy."""
   add_regrets(block)
 
 
@@ -80,33 +80,35 @@ def predict_oftrl(block: Block) -> None:
 def observe_and_choose(block: Block) -> None:
   """Regret += utility - value;  strategy = argmax of <x, regret> - R(x) / step."""
   add_regrets(block)
-  choose(block, block.scratch[_UNUSED])
+  choose(block, block.scratch[_IGNORED_VALUES])
 
 
 @block_kernel
 def resume_oftrl(block: Block) -> None:
-  """Regret = gradient of R(strategy) / step, which makes that strategy the argmax without a prediction.
+  """Regret = gradient of R at the strategy / step, so that the strategy is the argmax without a prediction.
 
-  The gradient is log(strategy), at least `least_exponent`, or the strategy itself. Regrets stay if the step is 0.
+  The gradient is log(strategy), cut at `least_exponent`, or the strategy itself. Where the step is 0, regrets stay.
   """
   regret, least = block.action_state[0], least_exponent(block)
   for action in range(block.actions):
     first = sequence(block, action, np.uint64(0))
     for i in range(block.size):
-      played, step = block.strategy[first + i], block.infoset_state[0, block.infoset + i]
-      step *= block.parameters[_FACTOR]
+      probability = block.strategy[first + i]
+      step = block.infoset_state[0, block.infoset + i] * block.parameters[_FACTOR]
       if step > 0.0:
-        regret[first + i] = gradient_at(played, block.parameters[_EUCLIDEAN] != 0.0, least) / step
+        gradient = gradient_at(probability, block.parameters[_EUCLIDEAN] != 0.0, least)
+        regret[first + i] = gradient / step
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OFTRL(RegretMinimizer):
-  """OFTRL with constant steps. Its state is the cumulative regret.
+  """OFTRL with constant steps; the state is the cumulative regret.
 
-  The prediction is the last gradient, carried up with the new strategies below (Farina et al. 2019, equation 17).
+  The prediction is the last gradient, propagated up the tree with the next strategies of the infosets below (Farina et
+  al. 2019, equation 17).
 
   Attributes:
-    steps: float64 (infosets,). The step size of each infoset of all players; 0 keeps an infoset uniform.
+    steps: float64 (infosets of all players,). The step sizes; an infoset with step 0 stays uniform.
     regularizer: "entropy" or "euclidean".
   """
 
@@ -118,7 +120,7 @@ class OFTRL(RegretMinimizer):
   infoset_lines = 1
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns rows of the tie tolerance, the weight of the prediction, the factor of the steps, and the regularizer."""
+    """Returns the tie tolerance, the weight of the prediction, the factor of the steps, and the regularizer."""
     return parameter_rows(iterations, game, 1.0, 1.0, float(self.regularizer == "euclidean"))
 
   @typed
@@ -129,18 +131,18 @@ class OFTRL(RegretMinimizer):
 
 @dataclasses.dataclass(frozen=True)
 class Hedge(RegretMinimizer):
-  """Multiplicative weights. The step of each iteration is the best one for a horizon at that iteration.
+  """Hedge, or multiplicative weights. The step of iteration t is the best one for a run of t iterations.
 
       step^t = rate * sqrt(8 log(actions) / t) / payoff range
 
-  The regret of an infoset of any reach is at most the range of its utilities times
+  With rate 1, the regret of an infoset is at most the payoff range times
 
       sqrt(2 T log(actions)) + sqrt(log(actions) / 8)
 
   (Cesa-Bianchi and Lugosi 2006, theorem 2.3).
 
   Attributes:
-    rate: a factor of the steps, positive.
+    rate: the factor on the steps, positive.
   """
 
   rate: float = 1.0
@@ -152,8 +154,8 @@ class Hedge(RegretMinimizer):
     arguments.positive_number(self.rate, "rate")
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns rows of the tie tolerance, 0 for no prediction, 1 / sqrt(t), and 0 for the entropy."""
-    # Iteration t chooses the strategy of t + 1, from t utilities.
+    """Returns the tie tolerance, 0 for no prediction, 1 / sqrt(t), and 0 for the entropy."""
+    # Iteration t chooses the strategy of t + 1, from the utilities of t iterations.
     return parameter_rows(iterations, game, 0.0, 1.0 / np.sqrt(iterations), 0.0)
 
   @typed
@@ -163,6 +165,6 @@ class Hedge(RegretMinimizer):
     return np.asarray(self.scale(game.payoff_range) * np.sqrt(8.0 * np.log(actions)))[None]
 
   def scale(self, payoff_range: tuple[float, float]) -> float:
-    """Returns rate / payoff range; 0, which keeps all strategies uniform, if all payoffs are the same."""
+    """Returns rate / payoff range. If all payoffs are equal it is 0, so that all strategies stay uniform."""
     low, high = payoff_range
     return self.rate / (high - low) if high > low else 0.0

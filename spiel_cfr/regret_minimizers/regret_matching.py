@@ -1,11 +1,13 @@
-"""Regret matching, with or without discounts, predictions and negative regrets: one family of minimizers.
+"""Regret matching and its variants: regret matching+, discounted regret matching, and predictions.
 
-Let r = utility - value be the regrets of an iteration, and R the cumulative regrets. A minimizer keeps and plays
+All variants share two equations. Let r = utility - value be the regrets of an iteration, and R the cumulative regrets.
+The first equation updates R, the second one gives the next strategy:
 
     R = max(R, 0) * positive_discount + min(R, 0) * negative_discount + r,    then, in regret matching+,  R = max(R, 0)
     strategy proportional to max(next_discount * R + prediction * r, 0), uniform where that is 0
 
-The four numbers may depend on the iteration. Any mixture of them is a minimizer. Named members of the family:
+The two discounts, `next_discount` and `prediction` may depend on the iteration, and any combination of them is a
+minimizer. These have names:
 
 - regret matching: Hart and Mas-Colell, "A Simple Adaptive Procedure Leading to Correlated Equilibrium" (2000).
 - regret matching+: Tammelin, "Solving Large Imperfect Information Games Using CFR+" (2014).
@@ -88,7 +90,7 @@ def regret_matching_plus(block: Block) -> None:
 
 # Columns of `Block.parameters` after the tie tolerance: the discounts of positive and of negative regrets, 1 to keep
 # negative regrets or 0 to forget them, the discount of the next iteration, and the weight of the prediction.
-_POSITIVE, _NEGATIVE, _KEPT, _NEXT, _PREDICTION = range(1, 6)
+_POSITIVE, _NEGATIVE, _KEEP_NEGATIVE, _NEXT, _PREDICTION = range(1, 6)
 
 
 @block_kernel
@@ -96,15 +98,15 @@ def weighted_regret_matching(block: Block) -> None:
   """The two equations in the docstring of the module."""
   regret, zero, one = block.action_state[0], full(0.0), full(1.0)
   of_positive, of_negative = full(block.parameters[_POSITIVE]), full(block.parameters[_NEGATIVE])
-  kept, next_discount = full(block.parameters[_KEPT]), full(block.parameters[_NEXT])
-  weight = full(block.parameters[_PREDICTION])
+  keep_negative = full(block.parameters[_KEEP_NEGATIVE])
+  next_discount, weight = full(block.parameters[_NEXT]), full(block.parameters[_PREDICTION])
   for i in lanes(block):
     value, tie, total = expected_value(block, i), tolerance(block, i), zero
     for action in range(block.actions):
       row = sequence(block, action, i)
       before, added = load(regret, row), load(block.utility, row) - value
       updated = before * where_greater(before, tie, of_positive, of_negative) + added
-      updated = updated * where_greater(updated, tie, one, kept)
+      updated = updated * where_greater(updated, tie, one, keep_negative)
       store(regret, row, updated)
       score = next_discount * updated + weight * added
       score = where_greater(score, tie, score, zero)
@@ -115,22 +117,23 @@ def weighted_regret_matching(block: Block) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class RegretMatching(RegretMinimizer):
-  """A minimizer of the family. Its state is the cumulative regrets.
+  """Regret matching or one of its variants; the state is the cumulative regrets.
 
       RegretMatching()                                         # the minimizer of CFR
       RegretMatching(forgets_negative=True)                    # of CFR+
       RegretMatching(forgets_negative=True, prediction=1.0)    # of PCFR+
 
   Attributes:
-    positive_discount: number or schedule, not negative. The factor of positive cumulative regrets, before the regrets
-      of the iteration are added.
-    negative_discount: number or schedule, not negative. The factor of negative cumulative regrets, before the regrets
-      of the iteration are added. With 0, negative regrets still enter one prediction, before they are forgotten.
-    forgets_negative: whether negative cumulative regrets become 0 as soon as the regrets of the iteration are added, as
-      in CFR+. Without predictions, it plays the same strategies as `negative_discount=0`.
-    next_discount: number or schedule, not negative. The factor of cumulative regrets in the next strategy.
-    prediction: number or schedule, not negative. The weight of the prediction, the last iteration's regrets, in the
-      next strategy; 0 for no prediction.
+    positive_discount: number or schedule, not negative. The factor on positive cumulative regrets, applied before the
+      regrets of the iteration are added.
+    negative_discount: number or schedule, not negative. The factor on negative cumulative regrets, applied before the
+      regrets of the iteration are added. With 0, and with predictions, a negative regret still counts in the next
+      strategy, before it is forgotten.
+    forgets_negative: bool. True if negative cumulative regrets become 0 as soon as the regrets of the iteration are
+      added, as in CFR+. Without predictions, this plays the same strategies as `negative_discount=0`.
+    next_discount: number or schedule, not negative. The factor on cumulative regrets in the next strategy.
+    prediction: number or schedule, not negative. The weight of the prediction, which is the last iteration's regrets,
+      in the next strategy. With 0 there is no prediction.
   """
 
   positive_discount: Numbers = 1.0
@@ -147,50 +150,53 @@ class RegretMatching(RegretMinimizer):
 
   @property
   def observe(self) -> StepKernel:
-    """A property that returns a kernel: the fastest kernel for these numbers."""
+    """A property that returns a kernel: the fastest one for these attributes."""
     if not self._is_plain or (self.positive_discount, self.negative_discount) != (1.0, 1.0):
       return weighted_regret_matching
     return regret_matching_plus if self.forgets_negative else regret_matching
 
   @property
   def _is_plain(self) -> bool:
-    """True if the next strategy is proportional to the positive regrets."""
+    """True if the next strategy is proportional to the positive cumulative regrets."""
     return (self.next_discount, self.prediction) == (1.0, 0.0)
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
     """Returns rows of the tie tolerance and, where `observe` reads them, the attributes in their order."""
     if self.observe is not weighted_regret_matching:
       return parameter_rows(iterations, game)
-    kept = 0.0 if self.forgets_negative else 1.0
-    discounts = (self.positive_discount, self.negative_discount, kept, self.next_discount)
-    return parameter_rows(iterations, game, *discounts, self.prediction)
+    return parameter_rows(
+      iterations,
+      game,
+      self.positive_discount,
+      self.negative_discount,
+      0.0 if self.forgets_negative else 1.0,
+      self.next_discount,
+      self.prediction,
+    )
 
   @property
   def warm_forms(self) -> tuple[WarmForm, ...]:
     """Both warm-start forms, the preferred first: "substitute" if all regrets are kept, otherwise "proportional"."""
     discounts = (self.positive_discount, self.negative_discount)
-    remembers = discounts == (1.0, 1.0) and not self.forgets_negative
-    return ("substitute", "proportional") if remembers else ("proportional", "substitute")
+    keeps_all_regrets = discounts == (1.0, 1.0) and not self.forgets_negative
+    return ("substitute", "proportional") if keeps_all_regrets else ("proportional", "substitute")
 
   def warm_action_state(self, regrets: Float64s, iterations: int, game: CompiledGame) -> Float64s:
-    """Returns cumulative regrets after iterations with the same regrets: regrets times the discounted iterations.
-
-    The discounts of positive and negative regrets apply to them, as if every iteration had added the same regrets.
-    """
+    """Returns the cumulative regrets after iterations with the same regrets, discounts included."""
     arguments.positive_integer(iterations, "iterations")
     positive = discounted_sum(self.positive_discount, iterations)
     negative = 0.0 if self.forgets_negative else discounted_sum(self.negative_discount, iterations)
     return (regrets * np.where(regrets > 0.0, positive, negative))[None]
 
   def discounts(self, iterations: Int64s) -> Float64s | None:
-    """Returns the discounts of positive and negative regrets, shape (iterations, 2).
+    """Returns the discounts of positive and negative regrets in each iteration, shape (iterations, 2).
 
-    None for a minimizer with predictions or a discount of the next iteration.
+    Returns None for a minimizer with predictions or a discount of the next iteration.
     """
     if not self._is_plain:
       return None
-    numbers = (self.positive_discount, self.negative_discount)
-    return np.column_stack([evaluated(number, iterations) for number in numbers])
+    discounts = (self.positive_discount, self.negative_discount)
+    return np.column_stack([evaluated(discount, iterations) for discount in discounts])
 
   @classmethod
   def plus(cls) -> "RegretMatching":
@@ -201,28 +207,31 @@ class RegretMatching(RegretMinimizer):
   def discounted(cls, alpha: float = 1.5, beta: float = 0.0) -> "RegretMatching":
     """Returns the minimizer of DCFR in OpenSpiel's order.
 
-    OpenSpiel adds the regrets of iteration t and then multiplies by t^power / (t^power + 1). That plays the same
-    strategies as multiplying by (t - 1)^power / ((t - 1)^power + 1) first, as later papers write it. The order of the
-    DCFR paper, to multiply by t^power / (t^power + 1) first, is `RegretMatching(Discount(alpha), Discount(beta))`.
+    OpenSpiel first adds the regrets of iteration t, and then multiplies by t^power / (t^power + 1). Later papers first
+    multiply by (t - 1)^power / ((t - 1)^power + 1), which plays the same strategies. The DCFR paper first multiplies by
+    t^power / (t^power + 1): that is `RegretMatching(Discount(alpha), Discount(beta))`.
 
     Args:
-      alpha: the power for positive regrets, not negative; infinity for no discount.
-      beta: the power for negative regrets; minus infinity forgets them.
+      alpha: the power for positive regrets, not negative. Infinity means no discount.
+      beta: the power for negative regrets. Minus infinity forgets them.
     """
     alpha = arguments.real_number(alpha, "alpha", minimum=0.0)
     return cls(Discount(alpha, delay=1), Discount(beta, delay=1))
 
   @classmethod
   def scheduled(cls, horizon: int) -> "RegretMatching":
-    """Returns the minimizer of HS-DCFR: alpha = 1 + 3 t / horizon and beta = -1 - 2 t / horizon.
+    """Returns the minimizer of HS-DCFR, with powers alpha = 1 + 3 t / horizon and beta = -1 - 2 t / horizon.
 
-    Past the horizon, a positive integer, the powers stay where they are; the order is as for `discounted`.
+    Regrets are discounted in the order of `discounted`.
+
+    Args:
+      horizon: a positive integer. Past this iteration, the powers stay constant.
     """
     return cls(Discount(1.0, 3.0, horizon, 1), Discount(-1.0, -2.0, horizon, 1))
 
   @classmethod
   def predictive_plus(cls, weight: float = 1.0) -> "RegretMatching":
-    """Returns the minimizer of PCFR+ or, with a weight of the prediction below 1, of SAPCFR+."""
+    """Returns the minimizer of PCFR+ or, if the weight of the prediction is below 1, of SAPCFR+."""
     return cls(forgets_negative=True, prediction=arguments.real_number(weight, "weight", 0.0, 1.0))
 
   @classmethod
@@ -230,8 +239,12 @@ class RegretMatching(RegretMinimizer):
   def discounted_plus(cls, alpha: float = 1.5, predictive: bool = False) -> "RegretMatching":
     """Returns the minimizer of DCFR+ or, with a prediction, of PDCFR+.
 
-    At iteration t cumulative regrets are first multiplied by (t - 1)^alpha / ((t - 1)^alpha + 1), alpha not negative.
-    PDCFR+ plays regrets that are discounted once more, plus the last regrets.
+    Iteration t first multiplies cumulative regrets by (t - 1)^alpha / ((t - 1)^alpha + 1). The next strategy of PDCFR+
+    is proportional to the cumulative regrets, discounted once more, plus the regrets of the iteration.
+
+    Args:
+      alpha: the power of the discount, not negative.
+      predictive: True for PDCFR+, False for DCFR+.
     """
     alpha = arguments.real_number(alpha, "alpha", minimum=0.0)
     plus = cls(Discount(alpha, delay=1), forgets_negative=True)

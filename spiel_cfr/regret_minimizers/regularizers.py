@@ -1,4 +1,6 @@
-"""The two regularizers of a simplex, and the strategies that maximize regularized scores.
+"""Regularizers of the simplex, entropy and Euclidean, and the strategies that maximize regularized scores.
+
+With s the scores of an infoset's actions, such as their cumulative regrets:
 
     entropy      R(x) = sum x log x         argmax <x, s> - R(x) / step = softmax of step s
     euclidean    R(x) = ||x||_2^2 / 2       argmax <x, s> - R(x) / step = projection of step s on the simplex
@@ -19,7 +21,7 @@ from spiel_cfr.games.sequence_form.blocks import Block, lanes, sequence
 
 Regularizer: TypeAlias = Literal["entropy", "euclidean"]
 
-# Adding this to a number below 2^51 leaves the nearest integer in its last bits; in float32, below 2^22.
+# The sum of this constant and a number below 2^51 (2^22 in float32) has the nearest integer in its last bits.
 _ROUND, _SINGLE_ROUND = 1.5 * 2.0**52, 1.5 * 2.0**23
 _LOG2_E = 1.4426950408889634
 # ln 2 in two parts; the first has so few bits that its product with an exponent is exact.
@@ -27,23 +29,31 @@ _LN_2_HIGH = 6.93147180369123816490e-01
 _LN_2_LOW = 1.90821492927058770002e-10
 _SINGLE_LN_2_HIGH = 0.693359375
 _SINGLE_LN_2_LOW = -2.12194440054690583e-4
-# e^-100 < 4e-44, in float32 e^-30 < 1e-13, replaces all smaller probabilities. Products of a few of them are still
-# normal numbers; arithmetic with subnormal numbers is slow.
+# The logarithm of the smallest probability that is played: e^-100 < 4e-44, and e^-30 < 1e-13 in float32. Products of a
+# few such probabilities are still normal numbers; arithmetic with subnormal numbers is slow.
 LEAST_EXPONENT, _SINGLE_LEAST_EXPONENT = -100.0, -30.0
 
 
 def regularizer_range(regularizer: Regularizer, actions: Int64s) -> Float64s:
-  """Returns max R - min R over simplexes of n = `actions` actions: log n, or (1 - 1/n) / 2; the shape is that of n."""
+  """Returns the range of R, max R - min R, on the simplex of n actions: log n, or (1 - 1/n) / 2.
+
+  Args:
+    regularizer: "entropy" or "euclidean".
+    actions: int64 (infosets,). The number of actions n of each infoset.
+
+  Returns:
+    float64 (infosets,).
+  """
   result: Float64s = np.log(actions) if regularizer == "entropy" else (1.0 - 1.0 / actions) / 2.0
   return result
 
 
 @inlined
 def exponential(x: Any) -> Any:
-  """Returns e^x for a vector of numbers from -708 to 0, in float32 from -87.
+  """Returns e^x for a vector of numbers from -708 to 0 (from -87 in float32).
 
-  x = k ln 2 + r with |r| <= ln 2 / 2; e^r is a Taylor series up to r^13, with an error below 5e-18; in float32 up to
-  r^7, with an error below 6e-9.
+  With x = k ln 2 + r and |r| <= ln 2 / 2, e^x = 2^k e^r. The Taylor series of e^r ends at r^13, with an error below
+  5e-18 (at r^7 in float32, with an error below 6e-9).
   """
   one = full(1.0)
   if simd.is_single(x):
@@ -66,16 +76,23 @@ def exponential(x: Any) -> Any:
 
 @inlined
 def least_exponent(block: Block) -> float:
-  """Returns the logarithm of the number that replaces all smaller probabilities."""
+  """Returns the logarithm of the smallest probability that is played, in the precision of the block."""
   return _SINGLE_LEAST_EXPONENT if simd.is_single(block.strategy) else LEAST_EXPONENT
 
 
 @inlined
 def project(strategy: AnyFloats, first: int, stride: int, actions: int) -> None:
-  """Projects a vector of y = `strategy` on the simplex. The largest entries must be 0, the smallest at least -1.
+  """Projects the scores of a vector of infosets on the simplex, in place.
 
-  The projection is max(y - threshold, 0) for the threshold that makes the sum 1. Michelot (1986): repeatedly take the
-  threshold that is right if all entries above the last threshold stay positive, until all of them do.
+  The projection of scores y is max(y - threshold, 0), with the threshold that makes the sum 1. Michelot's algorithm
+  (1986) begins with a low threshold. It assumes that all entries above the threshold stay positive, and computes the
+  threshold that makes their sum 1. It repeats this until the threshold stops rising.
+
+  Args:
+    strategy: the scores, replaced by the projection. The largest score of an infoset must be 0, and none below -1.
+    first: the entry of action 0 at the first infoset.
+    stride: the distance from one action's entry to the next action's.
+    actions: the number of actions.
   """
   zero, one = full(0.0), full(1.0)
   # The threshold is never below -1, the least entry.
@@ -98,19 +115,26 @@ def project(strategy: AnyFloats, first: int, stride: int, actions: int) -> None:
 
 
 @inlined
-def project_shifted(block: Block, i: int, rows: AnyFloats, top: Any) -> None:
-  """Projects vector i of `rows` on the simplex; `top` is its largest entries."""
+def project_shifted(block: Block, i: int, scores: AnyFloats, top: Any) -> None:
+  """Projects the scores of vector i on the simplex, in place.
+
+  Args:
+    block: the block.
+    i: the first infoset of the vector.
+    scores: float array (sequences,). The scores, replaced by the projection.
+    top: the largest score of each infoset of the vector.
+  """
   least = full(-1.0)
   for action in range(block.actions):
     row = sequence(block, action, i)
-    below = load(rows, row) - top
-    store(rows, row, where_greater(below, least, below, least))
-  project(rows, block.first + i, block.stride, block.actions)
+    shifted = load(scores, row) - top
+    store(scores, row, where_greater(shifted, least, shifted, least))
+  project(scores, block.first + i, block.stride, block.actions)
 
 
 @inlined
 def normalize_exponentials(block: Block, i: int) -> Any:
-  """Strategy = exp(strategy) / sum of exp(strategy), for a vector of entries between -708 and 0; returns its value."""
+  """Strategy = exp(strategy) / sum of exp(strategy) for vector i, with entries from -708 to 0. Returns its value."""
   total = value = full(0.0)
   for action in range(block.actions):
     row = sequence(block, action, i)
@@ -135,22 +159,22 @@ def play_regularized_leader(
   euclidean: bool,
   centered: bool,
 ) -> None:
-  """Strategy = argmax of <x, regret + weight * utility> - R(x) / step.
+  """Strategy = argmax of <x, regret + weight * utility> - R(x) / step, for all infosets of a block.
 
-  If `centered`, the Bregman divergence of R from a center takes the place of R. The third line of `action_state` is the
-  gradient of R at the center.
+  If `centered`, the Bregman divergence of R from a center replaces R.
 
   Args:
-    block: the infosets; the first line of `action_state` is the cumulative regret.
-    value: shape (`CHUNK`,). Filled with the value of the strategy of each infoset.
-    steps: shape (`CHUNK`,). The step sizes.
-    factor: a factor of all step sizes.
-    weight: the weight of the prediction, which is in `block.utility`.
-    euclidean: whether R is half the squared Euclidean norm, or else the negative entropy.
-    centered: whether there are centers.
+    block: the infosets. The first line of `action_state` is the cumulative regret, `utility` has the prediction. If
+      `centered`, the third line of `action_state` is the gradient of R at the center.
+    value: shape (`CHUNK`,). Filled with the value of each infoset's new strategy under the prediction.
+    steps: shape (`CHUNK`,). The step size of each infoset, without `factor`.
+    factor: the factor on all step sizes.
+    weight: the weight of the prediction.
+    euclidean: True for the Euclidean regularizer, False for the entropy.
+    centered: True if infosets have centers.
   """
   regret, strategy, multiple, zero = block.action_state[0], block.strategy, full(factor), full(0.0)
-  # An action whose score is this far below the largest is not played (euclidean), or almost never (entropy).
+  # Scores this far below the largest, or farther, have probability 0 (euclidean) or almost 0 (entropy).
   least = full(-1.0 if euclidean else least_exponent(block))
   for i in lanes(block):
     top, step = full(-np.inf), load(steps, i) * multiple
@@ -158,7 +182,7 @@ def play_regularized_leader(
       row = sequence(block, action, i)
       score = add_multiple(load(regret, row), load(block.utility, row), weight)
       if centered:
-        # If the step is 0, the center does not count either.
+        # With a step of 0, all actions have the same score, whatever the center.
         inverse = where_greater(step, zero, full(1.0) / step, zero)
         score = score + load(block.action_state[2], row) * inverse
       store(strategy, row, score)
@@ -179,8 +203,11 @@ def play_regularized_leader(
 
 
 @inlined
-def gradient_at(played: float, euclidean: bool, least: float) -> float:
-  """Returns the gradient of R at a probability: the probability, or its logarithm, which is at least `least`."""
+def gradient_at(probability: float, euclidean: bool, least: float) -> float:
+  """Returns the derivative of R at an action's probability.
+
+  It is the probability (euclidean), or its logarithm, cut at `least` (entropy, without the constant 1).
+  """
   if euclidean:
-    return played
-  return max(np.log(played), least) if played > 0.0 else least
+    return probability
+  return max(np.log(probability), least) if probability > 0.0 else least

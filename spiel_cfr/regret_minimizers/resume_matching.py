@@ -1,4 +1,4 @@
-"""Continuation of regret matching, in all its forms, from a given strategy."""
+"""Restart of regret matching and its variants from a given strategy."""
 
 from spiel_cfr._numba.simd import full, load, store, where_greater
 from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, lanes, sequence
@@ -8,8 +8,8 @@ from spiel_cfr.games.sequence_form.blocks import Block, block_kernel, lanes, seq
 def resume_regret_matching(block: Block) -> None:
   """Regret = strategy * sum of max(regret, 0) where strategy > 0;  min(regret, 0) elsewhere.
 
-  The sum stays because it is the inverse of the step size: regret matching from c x moves like mirror descent with
-  steps of 1 / c, and c has grown until these are stable.
+  The sum of positive regrets stays, because it is the inverse of the step size. Regret matching from the regrets c x
+  moves like mirror descent from x with steps of 1 / c, and c has grown until such steps are stable.
   """
   regret, zero = block.action_state[0], full(0.0)
   for i in lanes(block):

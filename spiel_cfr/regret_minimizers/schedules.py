@@ -1,7 +1,7 @@
 """Schedules: numbers that depend on the iteration, such as discounts of regrets and weights of averages.
 
-An argument that takes a schedule also takes a plain number. For a schedule of your own, derive a frozen dataclass from
-`Schedule` and give it a `__call__`.
+An argument that takes a schedule also takes a plain number. To write a schedule, derive a frozen dataclass from
+`Schedule` and define `__call__`.
 
     >>> import numpy as np
     >>> Discount(1.5)(np.array([1, 4]))
@@ -21,25 +21,26 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
 
-# The power up to which no 64-bit number overflows.
-_NEVER_TOO_LARGE = 16.0
+# t^power is a finite number for all 64-bit t and powers up to this one.
+_LARGEST_SAFE_POWER = 16.0
 
 
 class Schedule(abc.ABC):
-  """A function from iterations, counted from 1, to numbers."""
+  """Base class of schedules: functions from iterations, counted from 1, to numbers."""
 
   @abc.abstractmethod
   def __call__(self, iterations: Int64s) -> Float64s:
-    """Returns the numbers of iterations; argument and result have the shape (iterations,)."""
+    """Returns the number of each iteration; argument and result have the shape (iterations,)."""
 
 
+# A number that is constant, or that depends on the iteration.
 Numbers: TypeAlias = float | Schedule
 # Weights of iterations in averages: a schedule, a function from arrays of iterations to numbers, or a power of t.
 Weights: TypeAlias = float | Schedule | Callable[[Float64s], Float64s]
 
 
 def evaluated(numbers: Numbers, iterations: Int64s) -> Float64s:
-  """Returns the numbers of some iterations, shape (iterations,).
+  """Returns the number of each iteration, shape (iterations,).
 
   Raises:
     ArgumentError: a schedule returns an array of another shape.
@@ -56,10 +57,14 @@ def evaluated(numbers: Numbers, iterations: Int64s) -> Float64s:
 
 
 def as_weights(value: Weights, name: str) -> Schedule:
-  """Returns weights of iterations, an argument of this name, as a schedule.
+  """Returns weights of iterations as a schedule.
+
+  Args:
+    value: a schedule, a function, or a power of t.
+    name: the name of the argument, for error messages.
 
   Raises:
-    ArgumentError: `value` is neither a schedule, a function, nor a power of t, finite and not negative.
+    ArgumentError: `value` is neither a schedule, a function, nor a finite power of t that is not negative.
   """
   if isinstance(value, Schedule):
     return value
@@ -69,7 +74,13 @@ def as_weights(value: Weights, name: str) -> Schedule:
 
 
 def checked(value: Numbers, name: str, minimum: float, maximum: float) -> None:
-  """Checks a number; schedules are not checked.
+  """Checks that a constant number is in a range. A schedule passes unchecked.
+
+  Args:
+    value: the number or schedule.
+    name: the name of the argument, for error messages.
+    minimum: the smallest valid number.
+    maximum: the largest valid number.
 
   Raises:
     ArgumentError: `value` is neither a schedule nor a number from `minimum` to `maximum`.
@@ -80,7 +91,7 @@ def checked(value: Numbers, name: str, minimum: float, maximum: float) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Power(Schedule):
-  """t^power.
+  """The schedule t^power.
 
   Attributes:
     power: the power of t, not negative.
@@ -93,7 +104,7 @@ class Power(Schedule):
 
   def __call__(self, iterations: Int64s) -> Float64s:
     numbers = iterations.astype(np.float64)
-    if self.power <= _NEVER_TOO_LARGE:
+    if self.power <= _LARGEST_SAFE_POWER:
       result: Float64s = numbers**self.power
     else:
       with np.errstate(over="ignore"):
@@ -103,10 +114,10 @@ class Power(Schedule):
 
 @dataclasses.dataclass(frozen=True)
 class FromFunction(Schedule):
-  """The numbers that a function returns. Checkpoints can't keep a function; derive a `Schedule` for that.
+  """The schedule of a user's function. Checkpoints can't keep a function; derive a class from `Schedule` for them.
 
   Attributes:
-    function: from iterations, float64 of shape (iterations,), to numbers of that shape.
+    function: function from iterations, float64 (iterations,), to numbers of the same shape.
   """
 
   function: Callable[[Float64s], Float64s]
@@ -122,11 +133,11 @@ class FromFunction(Schedule):
 
 @dataclasses.dataclass(frozen=True)
 class Saturating(Schedule):
-  """limit t^power / (half + t^power), which grows towards the limit.
+  """The schedule limit t^power / (half + t^power), which grows towards the limit.
 
   Attributes:
     limit: the limit, positive.
-    half: the value of t^power at which half of the limit is reached, not negative.
+    half: the value of t^power at which the schedule reaches half of the limit; not negative.
     power: the power of t, not negative.
   """
 
@@ -147,13 +158,13 @@ class Saturating(Schedule):
 
 @dataclasses.dataclass(frozen=True)
 class Discount(Schedule):
-  """t^alpha / (t^alpha + 1), of Brown and Sandholm (2019); alpha may grow from iteration to iteration.
+  """The discount t^alpha / (t^alpha + 1) of Brown and Sandholm (2019); the power may grow with the iteration.
 
   Attributes:
-    alpha: the power; infinity is no discount, minus infinity forgets everything.
-    growth: the growth of alpha up to the horizon: at iteration t it is alpha + growth * min(t / horizon, 1).
-    horizon: the iteration at which alpha stops growing.
-    delay: 0 or 1; with 1, iteration t has the discount of t - 1.
+    alpha: the power. Infinity means no discount; minus infinity forgets everything.
+    growth: the growth of the power up to the horizon. At iteration t it is alpha + growth * min(t / horizon, 1).
+    horizon: the iteration at which the power stops growing.
+    delay: 0 or 1. With 1, iteration t has the discount of t - 1.
   """
 
   alpha: float
@@ -177,12 +188,12 @@ class Discount(Schedule):
 
 @dataclasses.dataclass(frozen=True)
 class Fading(Schedule):
-  """first * min(1, (until / t)^power): constant at first, then fading away.
+  """The schedule first * min(1, (until / t)^power): constant up to an iteration, then falling towards 0.
 
   Attributes:
     first: the number of the first iterations, not negative.
     until: the last iteration with this number, positive.
-    power: the power by which it fades, not negative.
+    power: the power of 1 / t by which the number then falls, not negative.
   """
 
   first: float
@@ -201,18 +212,19 @@ class Fading(Schedule):
 
 @dataclasses.dataclass(frozen=True)
 class FallingPower(Schedule):
-  """The weights of iterations if after iteration s the sum so far is multiplied by (s / (s + 1))^gamma_s.
+  """The averaging weights of HS-DCFR, in which the power of t falls by 5 up to the horizon.
 
-  With gamma_s = gamma - 5 s / horizon, the weight of iteration t is the product of ((s + 1) / s)^gamma_s over s < t:
+  After iteration s, HS-DCFR multiplies the sum of strategies by (s / (s + 1))^gamma_s, with gamma_s = gamma - 5 s /
+  horizon. That is the same average as with the weight prod over s < t of ((s + 1) / s)^gamma_s for iteration t:
 
       log weight = gamma log t - 5 / horizon * ((t - 1) log t - log (t - 1)!)
 
-  Past the horizon gamma_s stays at gamma - 5. Zhang, McAleer and Sandholm, "Faster Game Solving via Hyperparameter
+  Past the horizon, gamma_s stays at gamma - 5. Zhang, McAleer and Sandholm, "Faster Game Solving via Hyperparameter
   Schedules" (2024).
 
   Attributes:
     gamma: the power at the first iteration, at least 5.
-    horizon: the number of iterations for which the power falls.
+    horizon: the iteration at which the power stops falling.
   """
 
   gamma: float
@@ -234,7 +246,7 @@ class FallingPower(Schedule):
 
 
 def discounted_sum(discount: Numbers, iterations: int) -> float:
-  """Returns a sum after some iterations, each of which multiplies it by a discount and then adds 1."""
+  """Returns the sum after a number of iterations, each of which multiplies the sum by a discount and then adds 1."""
   result = 0.0
   for factor in evaluated(discount, np.arange(1, iterations + 1)).tolist():
     result = result * factor + 1.0

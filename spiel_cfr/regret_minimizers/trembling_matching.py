@@ -1,13 +1,17 @@
 """Regret matching+ with a trembling hand: every action has a positive probability.
 
+At an infoset with n actions, with u^t the counterfactual utilities of iteration t,
+
     x^t = (1 - epsilon_t) sigma^t + epsilon_t / n,    sigma^t proportional to R^{t-1}
     R^t = max(R^{t-1} + u^t - <sigma^t, u^t>, 0)
 
-at an infoset with n actions. It is regret matching+ over the strategies that play each action with at least epsilon/n,
-whose extreme points are (1 - epsilon) e_a + epsilon / n; their regrets are those above, times 1 - epsilon. Every
-infoset is reached, so that play off the path is learned too. As trembles vanish, the average tends to an extensive-form
-perfect equilibrium (Selten 1975; Farina, Kroer and Sandholm, "Regret Minimization in Behaviorally-Constrained Zero-Sum
-Games", 2017).
+x^t is the strategy that is played, and sigma^t the strategy without trembles. This is regret matching+ over the
+strategies that play every action with probability epsilon / n or more. The extreme points of this set are (1 - epsilon)
+e_a + epsilon / n, one for each action a, and their regrets are 1 - epsilon times the regrets in R^t.
+
+All infosets are reached, so that play off the path is learned too. As trembles vanish, the average tends to an
+extensive-form perfect equilibrium (Selten 1975; Farina, Kroer and Sandholm, "Regret Minimization in
+Behaviorally-Constrained Zero-Sum Games", 2017).
 """
 
 import dataclasses
@@ -28,7 +32,7 @@ from spiel_cfr.regret_minimizers.resume_matching import resume_regret_matching
 from spiel_cfr.regret_minimizers.schedules import Numbers, checked, evaluated
 
 # Entries of `Block.parameters`: the relative tie tolerance, epsilon of this iteration and of the next.
-TOLERANCE, NOW, NEXT = range(3)
+TOLERANCE, TREMBLE, NEXT_TREMBLE = range(3)
 
 
 @block_kernel
@@ -38,8 +42,8 @@ def match_trembling(block: Block) -> None:
   Infosets that only trembles reach have tiny utilities. So ties are relative to the utilities of the iteration.
   """
   regret, zero = block.action_state[0], full(0.0)
-  trembles, following = block.parameters[NOW], block.parameters[NEXT]
-  steady = full(1.0 / (1.0 - trembles))
+  tremble, next_tremble = block.parameters[TREMBLE], block.parameters[NEXT_TREMBLE]
+  inverse_steady = full(1.0 / (1.0 - tremble))
   share = full(1.0 / block.actions)
   for i in lanes(block):
     value, mean, largest = expected_value(block, i), zero, zero
@@ -48,29 +52,28 @@ def match_trembling(block: Block) -> None:
       mean = mean + utility * share
       size = where_greater(utility, zero, utility, zero - utility)
       largest = where_greater(size, largest, size, largest)
-    meant, tie = (
-      (value - full(trembles) * mean) * steady,
-      largest * full(block.parameters[TOLERANCE]),
-    )
-    total = zero
+    # The value of sigma: that of x without the trembles.
+    steady_value = (value - full(tremble) * mean) * inverse_steady
+    tie, total = largest * full(block.parameters[TOLERANCE]), zero
     for action in range(block.actions):
       row = sequence(block, action, i)
-      updated = load(regret, row) + load(block.utility, row) - meant
+      updated = load(regret, row) + load(block.utility, row) - steady_value
       positive = where_greater(updated, tie, updated, zero)
       store(regret, row, positive)
       store(block.strategy, row, positive)
       total = total + positive
-    none = where_greater(total, zero, zero, full(1.0))
-    kept = full(1.0 - following) / (total + none)
-    rest = full(following) * share + none * full(1.0 - following) * share
+    # 1 where no regret is positive, so that sigma is uniform; 0 elsewhere.
+    is_uniform = where_greater(total, zero, zero, full(1.0))
+    factor = full(1.0 - next_tremble) / (total + is_uniform)
+    constant = full(next_tremble) * share + is_uniform * full(1.0 - next_tremble) * share
     for action in range(block.actions):
       row = sequence(block, action, i)
-      store(block.strategy, row, load(block.strategy, row) * kept + rest)
+      store(block.strategy, row, load(block.strategy, row) * factor + constant)
 
 
 @dataclasses.dataclass(frozen=True)
 class TremblingMatching(RegretMinimizer):
-  """Regret matching+ with a trembling hand. Its state is the cumulative regret.
+  """Regret matching+ with a trembling hand; the state is the cumulative regret.
 
   Attributes:
     trembles: number or schedule, below 1. Epsilon, the probability with which an infoset plays at random.
@@ -84,6 +87,6 @@ class TremblingMatching(RegretMinimizer):
     checked(self.trembles, "trembles", 0.0, math.nextafter(1.0, 0.0))
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns rows of the relative tie tolerance, and epsilon of the iteration and of the next."""
-    following = evaluated(self.trembles, iterations + 1)
-    return parameter_rows(iterations, game, self.trembles, following)
+    """Returns the relative tie tolerance, and epsilon of the iteration and of the next."""
+    next_trembles = evaluated(self.trembles, iterations + 1)
+    return parameter_rows(iterations, game, self.trembles, next_trembles)

@@ -1,13 +1,16 @@
-"""Adaptive steps of stable-predictive CFR, and their bounds before and after a run.
+"""Adaptive step sizes of stable-predictive CFR, and the bounds of their theorem before and after a run.
 
-Step sizes depend on the run: step^t = scale sqrt(L / V^(t-1)), V^t = S^t + floor t^(2 power + 1/2), with S^t the sum of
-the squared errors of predictions so far; see `regret_minimizers.adaptive_oftrl`. Errors are measured in |.|, the dual
-of the norm in which the regularizer is 1-strongly convex. L is its range, d the diameter of the simplex in that norm,
-and D a bound on counterfactual utilities. docs/theory/stable_predictive.md has the proofs and numbers of the bounds.
+The step of an infoset depends on the errors of its predictions so far: step^t = scale sqrt(L / V^(t-1)), with V^t = S^t
++ floor t^(2 power + 1/2) and S^t the weighted sum of squared errors. `regret_minimizers.adaptive_oftrl` defines them.
+Errors are measured in |.|, the dual of the norm in which the regularizer is 1-strongly convex:
 
-    regularizer   norm   L               d        dual norm of entries within D
-    entropy       l1     log n           2        D
-    euclidean     l2     (1 - 1/n) / 2   sqrt 2   sqrt(n) D
+    regularizer   norm   L, range of the    d, diameter of the     largest |e| if the
+                         regularizer        simplex in the norm    entries of e are within D
+    entropy       l1     log n              2                      D
+    euclidean     l2     (1 - 1/n) / 2      sqrt 2                 sqrt(n) D
+
+D bounds the counterfactual utilities of the infoset, and n is its number of actions. docs/theory/stable_predictive.md
+has the theorem and its proof. Numbers such as (ii) refer to it; it calls `scale` c, `power` q and `norm_factor` sigma.
 """
 
 import dataclasses
@@ -17,16 +20,17 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.sequence_form.treeplex import Treeplex
 from spiel_cfr.regret_minimizers.adaptive_oftrl import SCALES, AdaptiveOFTRL, error_floors
 from spiel_cfr.regret_minimizers.regularizers import Regularizer, regularizer_range
-from spiel_cfr.stable_predictive.paper_steps import infosets_of, largest_sum
+from spiel_cfr.stable_predictive.regret_composition import infosets_of, largest_plan_sum
 
-_EVERY = slice(None)
+_ALL_INFOSETS = slice(None)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AdaptiveSteps:
-  """The constants of adaptive steps. Arrays have the shape (infosets of all players,).
+  """Constants of adaptive steps for a game. Arrays have one entry for each infoset of all players.
 
   Attributes:
     game: the game.
@@ -34,13 +38,13 @@ class AdaptiveSteps:
     power: the power of t in the weight t^power of iteration t.
     delta: the size of the floor, relative to D.
     scale: the factor of the steps.
-    simplex_diameter: d.
-    loss_norm: float64 array. D.
-    norm_factor: float64 array. n for the Euclidean regularizer, 1 for the entropy; squared dual norms are at most
-      norm_factor * D^2.
-    regularizer_range: float64 array. L.
-    floor: float64 array. norm_factor (delta D)^2.
-    regret_factor: float64 array. K: the regret of an infoset is at most K sqrt(V).
+    simplex_diameter: d, the largest distance of two local strategies.
+    loss_norm: float64 (infosets,). D, a bound on the counterfactual utilities.
+    norm_factor: float64 (infosets,). n for the Euclidean regularizer, 1 for the entropy. The squared dual norm of
+      utilities is at most norm_factor * D^2.
+    regularizer_range: float64 (infosets,). L, the range of the regularizer on the infoset's simplex.
+    floor: float64 (infosets,). The floor of V is floor * t^(2 power + 1/2), with floor = norm_factor (delta D)^2.
+    regret_factor: float64 (infosets,). K of the theorem: the local regret is at most K sqrt(V).
   """
 
   game: CompiledGame
@@ -56,113 +60,135 @@ class AdaptiveSteps:
   regret_factor: Float64s
 
   def minimizer(self) -> AdaptiveOFTRL:
-    """Returns the minimizer with these steps."""
+    """Returns the regret minimizer with these steps."""
     return AdaptiveOFTRL(self.loss_norm, self.delta, self.power, self.regularizer)
 
-  def squared_errors(self, squares: Float64s, iteration: int, infosets: slice = _EVERY) -> Float64s:
-    """Returns V^t of some infosets, given their S^t."""
-    return np.asarray(squares + self.floor[infosets] * float(iteration) ** (2 * self.power + 0.5))
+  def error_totals(
+    self, squared_errors: Float64s, iteration: int, infosets: slice = _ALL_INFOSETS
+  ) -> Float64s:
+    """Returns V^t of a slice of infosets after an iteration, given S^t, their weighted sums of squared errors."""
+    growth = float(iteration) ** (2 * self.power + 0.5)
+    return np.asarray(squared_errors + self.floor[infosets] * growth)
 
-  def steps_after(self, squared_errors: Float64s, infosets: slice = _EVERY) -> Float64s:
-    """Returns the steps of the next iteration at some infosets, given their V^t; 0 where V^t is 0."""
+  def steps_after(self, error_totals: Float64s, infosets: slice = _ALL_INFOSETS) -> Float64s:
+    """Returns the steps of a slice of infosets in the next iteration, given V^t; 0 where V^t is 0."""
     ranges = self.regularizer_range[infosets]
-    ratio = np.divide(ranges, squared_errors, out=np.zeros(len(ranges)), where=squared_errors > 0)
+    ratio = np.divide(ranges, error_totals, out=np.zeros(len(ranges)), where=error_totals > 0)
     return np.asarray(self.scale * np.sqrt(ratio))
 
-  def largest_errors(self, iteration: int) -> Float64s:
-    """(ii): bounds V^T by norm_factor D^2 (4 sum of t^(2 power) + delta^2 T^(2 power + 1/2))."""
-    weights = np.arange(1.0, iteration + 1.0) ** (2 * self.power)
+  def largest_error_totals(self, iteration: int) -> Float64s:
+    """Returns the bound (ii) on V^T of each infoset, which holds for any utilities.
+
+    norm_factor D^2 (4 sum of t^(2 power) + delta^2 T^(2 power + 1/2))
+    """
+    squared_weights = np.arange(1.0, iteration + 1.0) ** (2 * self.power)
     growth = float(iteration) ** (2 * self.power + 0.5)
     return np.asarray(
-      self.norm_factor * self.loss_norm**2 * (4 * weights.sum() + self.delta**2 * growth)
+      self.norm_factor * self.loss_norm**2 * (4 * squared_weights.sum() + self.delta**2 * growth)
     )
 
-  def settled_errors(self, iteration: int) -> Float64s:
-    """(iii): bounds V^T by O(T^(2 power + 1/2)), since strategies move more and more slowly.
+  def settled_error_totals(self, iteration: int) -> Float64s:
+    """Returns the bound (iii) on V^T of each infoset: O(T^(2 power + 1/2)), as strategies move ever more slowly.
 
         norm_factor D^2 (1 + delta^2 T^(2 power + 1/2)
                     + N^2 (4 * 4^power + 2 A L* T^(2 power + 1/2) / delta^2 + B L* T^(2 power) (1 + ln T)))
 
-    N is the number of levels of the other players, L* their largest norm_factor * L.
+    N is the number of levels of the other players' decisions, L* the largest norm_factor * L of their infosets.
     """
     game, total, power = self.game, float(iteration), self.power
     growth = total ** (2 * power + 0.5)
-    change, drift = self._movement_constants
+    factor_a, factor_b = self._movement_factors
     result = np.zeros(game.num_infosets)
     for player, tree in enumerate(game.treeplexes):
       others = [other for number, other in enumerate(game.treeplexes) if number != player]
       levels = sum(other.depth for other in others)
-      largest = max(
-        float((self.norm_factor * self.regularizer_range)[infosets_of(other)].max(initial=0.0))
-        for other in others
-      )
-      moved = (
+      largest_range = max(self._largest_range(other) for other in others)
+      movement = (
         4.0 * 4.0**power
-        + 2 * change * largest * growth / self.delta**2
-        + drift * largest * total ** (2 * power) * (1 + math.log(total))
+        + 2 * factor_a * largest_range * growth / self.delta**2
+        + factor_b * largest_range * total ** (2 * power) * (1 + math.log(total))
       )
-      result[infosets_of(tree)] = 1 + self.delta**2 * growth + levels**2 * moved
+      result[infosets_of(tree)] = 1 + self.delta**2 * growth + levels**2 * movement
     return np.asarray(self.norm_factor * self.loss_norm**2 * result)
 
+  def _largest_range(self, tree: Treeplex) -> float:
+    """Returns L*, the largest norm_factor * L of a player's infosets."""
+    ranges = self.norm_factor * self.regularizer_range
+    return float(ranges[infosets_of(tree)].max(initial=0.0))
+
   @property
-  def _movement_constants(self) -> tuple[float, float]:
-    """A and B: with s = t - 1 >= 1, ||x^(t+1) - x^t||_1^2 <= norm_factor L (A / (delta^2 sqrt s) + B / s)."""
+  def _movement_factors(self) -> tuple[float, float]:
+    """A and B of the theorem, which bound the movement of a local strategy.
+
+    With s = t - 1 >= 1, ||x^(t+1) - x^t||_1^2 <= norm_factor L (A / (delta^2 sqrt s) + B / s).
+    """
     power = self.power
-    terms = 2 * 2.0**power + 3.0**power
+    utilities = 2 * 2.0**power + 3.0**power
     growth = 0.25 if power == 0 else (2.0 ** (2 * power + 0.5) - 1) / 2
-    return 2 * (self.scale**2 * terms**2 + 2 * 4.0**power), 2 * growth
+    return 2 * (self.scale**2 * utilities**2 + 2 * 4.0**power), 2 * growth
 
   def guarantee(self, iterations: int, alternating: bool) -> float:
-    """Bounds the sum of all regrets over the sum of the weights, before the run.
+    """Returns a bound on the sum of all players' regrets over the sum of the weights, known before the run.
 
-    With alternating updates of two players, the losses by the updates of the first are added.
+    Args:
+      iterations: the number of iterations.
+      alternating: whether two players update in turn. The bound then includes the losses by the first player's updates.
     """
-    errors = np.minimum(self.largest_errors(iterations), self.settled_errors(iterations))
-    bounds = self.regret_factor * np.sqrt(errors)
+    totals = np.minimum(
+      self.largest_error_totals(iterations), self.settled_error_totals(iterations)
+    )
+    local_regrets = self.regret_factor * np.sqrt(totals)
     weights = np.arange(1.0, iterations + 1.0) ** self.power
     trees = self.game.treeplexes
-    total = sum(largest_sum(tree, bounds[infosets_of(tree)]) for tree in trees)
-    lost = self._update_losses(iterations) if alternating else 0.0
-    return float((total + lost) / weights.sum())
+    regrets = sum(largest_plan_sum(tree, local_regrets[infosets_of(tree)]) for tree in trees)
+    losses = self._update_losses(iterations) if alternating else 0.0
+    return float((regrets + losses) / weights.sum())
 
   def _update_losses(self, iterations: int) -> float:
-    """Bounds the sum of w_t <u^t, x^t - x^(t+1)> of the first of two players that update in turn.
+    """Returns a bound on the sum of w_t <u^t, x^t - x^(t+1)> of the first of two players that update in turn.
 
-    It is the largest sum of D sqrt(norm_factor L) along a pure plan times a sum over iterations, that of (4) with |e^t|
-    <= sqrt(norm_factor) D M^t, M^t bounded as in (iii), and V^t >= floor t^(2 power + 1/2). No iteration loses more
-    than the range of the payoffs.
+    By (4), the loss of iteration t is at most the largest sum of D sqrt(norm_factor L) along a pure plan, times a
+    number that depends on t alone. It is also at most w_t times the range of the payoffs.
     """
-    change, drift = self._movement_constants
     first, second = self.game.treeplexes
-    levels, theirs = second.depth, infosets_of(second)
-    largest = float((self.norm_factor * self.regularizer_range)[theirs].max(initial=0.0))
-    t = np.arange(2.0, iterations + 1.0)
-    since = np.maximum(t - 2, 1)
-    moved = largest * (change / (self.delta**2 * np.sqrt(since)) + drift / since)
-    moved = levels**2 * np.where(t == 2, 4.0, np.minimum(moved, 4.0))
-    squares = t ** (2 * self.power) * moved
-    power = 2 * self.power + 0.5
-    grown = squares + self.delta**2 * (t**power - (t - 1) ** power)
-    losses = self.scale * squares / 4 + grown / (2 * self.scale)
-    losses *= (t / (t + 1)) ** self.power / (self.delta * (t - 1) ** (self.power + 0.25))
-    terms = self.loss_norm * np.sqrt(self.norm_factor * self.regularizer_range)
-    total = largest_sum(first, terms[infosets_of(first)])
+    root_terms = self.loss_norm * np.sqrt(self.norm_factor * self.regularizer_range)
+    largest_sum = largest_plan_sum(first, root_terms[infosets_of(first)])
     low, high = self.game.payoff_range
+    t = np.arange(2.0, iterations + 1.0)
+    later_losses = largest_sum * self._relative_update_losses(t, second)
     return float(
-      min(total * self.scale / 4, high - low)
-      + np.minimum(total * losses, t**self.power * (high - low)).sum()
+      min(largest_sum * self.scale / 4, high - low)
+      + np.minimum(later_losses, t**self.power * (high - low)).sum()
     )
+
+  def _relative_update_losses(self, t: Float64s, opponent: Treeplex) -> Float64s:
+    """Returns the loss (4) of an update in each iteration t >= 2, in units of reach * D sqrt(norm_factor L).
+
+    |e^t| is at most sqrt(norm_factor) D M^t by (1). M^t, the movement of the opponent, is bounded as in (iii), and V^t
+    by its floor from below.
+    """
+    factor_a, factor_b = self._movement_factors
+    largest_range = self._largest_range(opponent)
+    since = np.maximum(t - 2, 1)
+    movement = largest_range * (factor_a / (self.delta**2 * np.sqrt(since)) + factor_b / since)
+    movement = opponent.depth**2 * np.where(t == 2, 4.0, np.minimum(movement, 4.0))
+    squared_errors = t ** (2 * self.power) * movement
+    power = 2 * self.power + 0.5
+    growth = squared_errors + self.delta**2 * (t**power - (t - 1) ** power)
+    losses = self.scale * squared_errors / 4 + growth / (2 * self.scale)
+    losses *= (t / (t + 1)) ** self.power / (self.delta * (t - 1) ** (self.power + 0.25))
+    return np.asarray(losses)
 
 
 def adaptive_steps(
   game: CompiledGame, regularizer: Regularizer, delta: float, power: float
 ) -> AdaptiveSteps:
-  """Returns the constants of adaptive steps; `AdaptiveSteps` explains the arguments."""
+  """Returns the constants of adaptive steps for a game; see `AdaptiveSteps` for the arguments."""
   actions = np.concatenate([tree.infoset_actions for tree in game.treeplexes])
-  entropy = regularizer == "entropy"
-  floor = error_floors(regularizer, game.loss_bounds, actions, delta)
+  is_entropy = regularizer == "entropy"
+  scale, diameter = SCALES[regularizer], 2.0 if is_entropy else math.sqrt(2.0)
   ranges = regularizer_range(regularizer, actions)
-  scale, root, diameter = SCALES[regularizer], np.sqrt(ranges), 2.0 if entropy else math.sqrt(2.0)
+  root = np.sqrt(ranges)
   return AdaptiveSteps(
     game=game,
     regularizer=regularizer,
@@ -171,9 +197,9 @@ def adaptive_steps(
     scale=scale,
     simplex_diameter=diameter,
     loss_norm=game.loss_bounds,
-    norm_factor=np.ones(len(actions)) if entropy else actions.astype(np.float64),
+    norm_factor=np.ones(len(actions)) if is_entropy else actions.astype(np.float64),
     regularizer_range=ranges,
-    floor=floor,
+    floor=error_floors(regularizer, game.loss_bounds, actions, delta),
     regret_factor=root / scale
     + (scale * root + np.sqrt((scale * root) ** 2 + 4 * diameter**2)) / 2,
   )

@@ -1,12 +1,12 @@
 """Certificate of a run of stable-predictive CFR: a check of every inequality of its theory.
 
 The certificate repeats the run from its first iteration in single steps, which gives the same strategies bit for bit.
-So a solver pays nothing before a certificate is requested. `player_checks` has the inequalities of infosets and of
-players; this module adds those of the gap.
+So a solver pays nothing before a certificate is requested. `paper_checks` and `adaptive_checks` have the inequalities
+of infosets and of players. This module adds those of the gap, the NashConv of the average strategies.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -16,34 +16,35 @@ from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.schedules import Power
+from spiel_cfr.stable_predictive.adaptive_checks import AdaptiveChecks
 from spiel_cfr.stable_predictive.adaptive_steps import AdaptiveSteps
-from spiel_cfr.stable_predictive.paper_steps import PaperSteps, largest_sum
-from spiel_cfr.stable_predictive.player_checks import (
-  AdaptiveChecks,
-  Inequality,
-  Iteration,
-  PaperChecks,
-  PlayerChecks,
-)
+from spiel_cfr.stable_predictive.paper_checks import PaperChecks
+from spiel_cfr.stable_predictive.paper_steps import PaperSteps
+from spiel_cfr.stable_predictive.player_checks import Inequality, Iteration, PlayerChecks
+from spiel_cfr.stable_predictive.regret_composition import largest_plan_sum
 from spiel_cfr.stable_predictive.stable_predictive_cfr import steps_of
 
-# The tolerance of rounding in sums of many numbers, relative to the bound and to the sum of the payoffs so far: at
-# least this number, and at least so many times the precision of the state.
-_ROUNDING, _ROUNDING_ERRORS = 1e-12, 100
+# The tolerance of rounding in sums of many numbers, relative to the bound and to the sum of the payoffs so far.
+_LEAST_ROUNDING = 1e-12
+# The tolerance is at least this number times the precision of the solver's state.
+_ROUNDING_ERRORS = 100
 
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-  """One inequality of the theory, at all points and iterations.
+  """The result of the check of one inequality, at all points and iterations.
+
+  If the inequality holds, the reported point and iteration are those where the measured value is the largest fraction
+  of its bound. If not, they are those of the first violation.
 
   Attributes:
     name: the name of the inequality.
-    holds: whether it holds everywhere.
-    ratio: the largest measured value, as a fraction of its bound.
-    where: the point of this ratio; if the inequality is violated, the point of the first violation.
-    iteration: the iteration of this ratio.
-    value: the measured value.
-    bound: the bound.
+    holds: whether the inequality holds everywhere.
+    ratio: the measured value as a fraction of its bound.
+    where: the reported point.
+    iteration: the reported iteration.
+    value: the measured value at this point and iteration.
+    bound: the bound at this point and iteration.
   """
 
   name: str
@@ -71,9 +72,10 @@ class Certificate:
     checks: the checked inequalities.
     iterations: the number of iterations of the run.
     gap: the NashConv of the average strategies, in the game that was solved.
-    guarantee: the bound on the gap before the run; None if the theory has none.
-    bound: the bound on the gap given the errors of predictions in this run; None if the theory has none.
-    notes: the limits of the theory for this run.
+    guarantee: the bound on the gap that is known before the run; None if the theory does not bound the gap.
+    bound: the bound on the gap given the errors of predictions in this run; None for constant steps, or if the theory
+      does not bound the gap.
+    notes: the limits of the theory for this run, as sentences.
   """
 
   checks: tuple[Check, ...]
@@ -94,7 +96,7 @@ class Certificate:
     return tuple(check for check in self.checks if not check.holds)
 
   def __str__(self) -> str:
-    """Returns the report: the largest value / bound of each inequality, and its point."""
+    """Returns the report: a line for the gap, a line for each inequality, and the notes."""
     before, after = (
       "none" if bound is None else f"{bound:z.3e}" for bound in (self.guarantee, self.bound)
     )
@@ -140,103 +142,138 @@ def certificate(solver: Solver) -> Certificate:
 
 def certify(solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps) -> Certificate:
   """Repeats a run and checks it against the inequalities with these constants."""
-  game, alternating = solver.compiled_game, solver.alternating_updates
-  rounding = max(_ROUNDING, _ROUNDING_ERRORS * solver.precision)
-  players: list[AdaptiveChecks] | list[PaperChecks]
-  if isinstance(constants, AdaptiveSteps):
-    players = [
-      AdaptiveChecks(game, player, constants, rounding) for player in range(game.num_players)
-    ]
-  else:
-    players = [
-      PaperChecks(game, player, constants, rounding, alternating)
-      for player in range(game.num_players)
-    ]
-  checks: dict[str, Check] = {}
+  game = solver.compiled_game
+  report = _Report(max(_LEAST_ROUNDING, _ROUNDING_ERRORS * solver.precision))
+  players = _player_checks(solver, constants, report.relative_rounding)
   replica = FullWidthSolver(game, **solver.constructor_arguments())
   for t in range(1, solver.iteration + 1):
-    old = replica.current_probabilities()
-    replica.evaluate_and_update_policy()
-    new = replica.current_probabilities()
-    # Sequence forms in float64, whatever the game's precision.
-    faced, new_sequence_form = old.copy(), forms.sequence_form(game, new)
-    faced_sequence_form = forms.sequence_form(game, old)
-    for player in players:
-      for inequality in player.check(Iteration(t, old, new, faced.copy(), faced_sequence_form)):
-        _record(checks, inequality, t, rounding)
-      if alternating:
-        updated = slice(player.tree.root, player.tree.end)
-        faced[updated] = new[updated]
-        faced_sequence_form[updated] = new_sequence_form[updated]
+    for player, iteration in zip(players, _updates(replica, t), strict=True):
+      for inequality in player.check(iteration):
+        report.add(inequality, t)
   # In the game that was solved: for an abstraction, the theory does not cover the full game.
   gap = evaluate.evaluate(game, solver.average_sequence_form()).nash_conv
   notes = _limits_of_theory(solver, constants)
   guarantee = bound = None
   if solver.iteration and not notes:
-    guarantee, bound, limits = _gap_bounds(solver, constants, players, notes)
-    tiny = rounding * players[0].scale / players[0].weights
+    guarantee, bound, limits = _gap_bounds(solver, constants, players)
+    rounding = players[0].rounding / players[0].weights
     for name, limit in limits.items():
-      found = Inequality(name, gap, limit, tiny, lambda _: "the average strategies")
-      _record(checks, found, solver.iteration, rounding)
-  found_checks = tuple(checks.values())
-  return Certificate(found_checks, solver.iteration, gap, guarantee, bound, tuple(notes))
+      inequality = Inequality(name, gap, limit, rounding, lambda _: "the average strategies")
+      report.add(inequality, solver.iteration)
+    notes = _notes_on_horizon(solver, constants)
+  checks = tuple(report.checks.values())
+  return Certificate(checks, solver.iteration, gap, guarantee, bound, tuple(notes))
 
 
-def _record(
-  checks: dict[str, Check], inequality: Inequality, iteration: int, relative: float
-) -> None:
-  """Keeps the worst case of each check, or its first violation; `relative` is the tolerance of rounding of a bound."""
-  name, values, bounds, rounding, where = inequality
-  values, bounds, previous = np.atleast_1d(values), np.atleast_1d(bounds), checks.get(name)
-  if not len(values) or (previous and not previous.holds):
-    return
-  ratios = np.divide(values, bounds, out=np.zeros(len(values)), where=bounds > 0)
-  broken = ~(values <= bounds * (1 + relative) + rounding)
-  worst = int(np.argmax(np.where(broken, np.inf, ratios)))
-  if previous is None or broken[worst] or ratios[worst] > previous.ratio:
-    numbers = float(values[worst]), float(bounds[worst])
-    ratio = float(ratios[worst])
-    checks[name] = Check(name, not broken[worst], ratio, where(worst), iteration, *numbers)
+class _Report:
+  """The checks of a run so far, by name.
+
+  Attributes:
+    relative_rounding: float. The tolerance of rounding, relative to a bound.
+    checks: dictionary from the name of an inequality to its check.
+  """
+
+  def __init__(self, relative_rounding: float) -> None:
+    self.relative_rounding = relative_rounding
+    self.checks: dict[str, Check] = {}
+
+  def add(self, inequality: Inequality, iteration: int) -> None:
+    """Keeps the worst case of an inequality so far, or its first violation."""
+    name, values, bounds, rounding, where = inequality
+    values, bounds, previous = np.atleast_1d(values), np.atleast_1d(bounds), self.checks.get(name)
+    if not len(values) or (previous and not previous.holds):
+      return
+    ratios = np.divide(values, bounds, out=np.zeros(len(values)), where=bounds > 0)
+    is_violated = ~(values <= bounds * (1 + self.relative_rounding) + rounding)
+    worst = int(np.argmax(np.where(is_violated, np.inf, ratios)))
+    if previous is None or is_violated[worst] or ratios[worst] > previous.ratio:
+      self.checks[name] = Check(
+        name=name,
+        holds=not is_violated[worst],
+        ratio=float(ratios[worst]),
+        where=where(worst),
+        iteration=iteration,
+        value=float(values[worst]),
+        bound=float(bounds[worst]),
+      )
+
+
+def _player_checks(
+  solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps, relative_rounding: float
+) -> Sequence[PlayerChecks]:
+  """Returns the checks of each player, before the first iteration."""
+  game, players = solver.compiled_game, range(solver.compiled_game.num_players)
+  if isinstance(constants, AdaptiveSteps):
+    return [AdaptiveChecks(game, player, constants, relative_rounding) for player in players]
+  alternating = solver.alternating_updates
+  return [
+    PaperChecks(game, player, constants, relative_rounding, alternating) for player in players
+  ]
+
+
+def _updates(replica: FullWidthSolver, t: int) -> Iterator[Iteration]:
+  """Runs iteration t of a solver, and yields the update of each player."""
+  game = replica.compiled_game
+  old = replica.current_probabilities()
+  replica.evaluate_and_update_policy()
+  new = replica.current_probabilities()
+  # Sequence forms in float64, whatever the game's precision.
+  faced, faced_sequence_form = old.copy(), forms.sequence_form(game, old)
+  new_sequence_form = forms.sequence_form(game, new)
+  for tree in game.treeplexes:
+    yield Iteration(t, old, new, faced.copy(), faced_sequence_form)
+    if replica.alternating_updates:
+      # Players that update later in the iteration face the new strategy.
+      updated = slice(tree.root, tree.end)
+      faced[updated] = new[updated]
+      faced_sequence_form[updated] = new_sequence_form[updated]
 
 
 def _limits_of_theory(solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps) -> list[str]:
-  """Returns the reasons for which the theory does not bound the gap."""
-  game, notes = solver.compiled_game, []
+  """Returns the reasons for which the theory does not bound the gap, as sentences; none if it does."""
+  game = solver.compiled_game
   is_paper = isinstance(constants, PaperSteps)
-  if game.num_players != 2 or game.constant_sum is None:
-    notes.append("The gap is not bounded: this is not a zero-sum game of two players.")
-  elif solver.alternating_updates and is_paper:
-    notes.append("The gap is not bounded by the regrets: updates alternate.")
-  elif is_paper and solver.averaging.weights != Power(0.0):
-    notes.append("The gap is not bounded by the regrets: averages are not uniform.")
-  return notes
+  if not game.is_two_player_constant_sum:
+    return ["The gap is not bounded: this is not a zero-sum game of two players."]
+  if is_paper and solver.alternating_updates:
+    return ["The gap is not bounded by the regrets: updates alternate."]
+  if is_paper and solver.averaging.weights != Power(0.0):
+    return ["The gap is not bounded by the regrets: averages are not uniform."]
+  return []
 
 
 def _gap_bounds(
   solver: FullWidthSolver,
   constants: AdaptiveSteps | PaperSteps,
   players: Sequence[PlayerChecks],
-  notes: list[str],
 ) -> tuple[float, float | None, dict[str, float]]:
   """Returns the bound on the gap before the run, the bound given the run, and all bounds by name."""
-  t, weights, alternating = solver.iteration, players[0].weights, solver.alternating_updates
+  weights, alternating = players[0].weights, solver.alternating_updates
   # With alternating updates, the updates of the first player count against the next player.
-  lost = -players[0].gains if alternating else 0.0
-  regrets = sum(player.regret for player in players) + lost
+  losses = -players[0].gains if alternating else 0.0
+  regrets = sum(player.regret for player in players) + losses
   limits = {"gap <= sum of regrets / sum of weights": regrets / weights}
   bound: float | None = None
   if isinstance(constants, AdaptiveSteps):
     adaptive = [player for player in players if isinstance(player, AdaptiveChecks)]
-    local = sum(largest_sum(player.tree, player.local_bounds) for player in adaptive)
-    bound = (local + (adaptive[0].update_cost if alternating else 0.0)) / weights
+    regret_bounds = sum(largest_plan_sum(player.tree, player.regret_bounds) for player in adaptive)
+    bound = (regret_bounds + (adaptive[0].update_cost if alternating else 0.0)) / weights
     limits["gap <= bound of this run"] = bound
-    guarantee = constants.guarantee(t, alternating)
+    guarantee = constants.guarantee(solver.iteration, alternating)
   else:
-    guarantee = constants.guarantee(t)
-    if constants.horizon is not None and t > constants.horizon:
-      notes.append(
-        f"Past the horizon of {constants.horizon} iterations the guarantee still falls, but not below "
-        f"{constants.kappa_root**3 * float(constants.later_errors.sum()):z.3e}: start again with a longer horizon."
-      )
+    guarantee = constants.guarantee(solver.iteration)
   limits["gap <= guarantee before the run"] = guarantee
   return guarantee, bound, limits
+
+
+def _notes_on_horizon(solver: FullWidthSolver, constants: AdaptiveSteps | PaperSteps) -> list[str]:
+  """Returns a note if the run is longer than the horizon of constant steps."""
+  if not isinstance(constants, PaperSteps) or constants.horizon is None:
+    return []
+  if solver.iteration <= constants.horizon:
+    return []
+  limit = constants.kappa_root**3 * float(constants.later_errors_factor.sum())
+  return [
+    f"Past the horizon of {constants.horizon} iterations the guarantee still falls, but not below "
+    f"{limit:z.3e}: start again with a longer horizon."
+  ]

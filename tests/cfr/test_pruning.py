@@ -26,9 +26,9 @@ from spiel_cfr.games.compiled.counterfactual_values import (
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS
 from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
-from spiel_cfr.regret_minimizers.noted_values import Noted
 from spiel_cfr.regret_minimizers.oftrl import Hedge
 from spiel_cfr.regret_minimizers.schedules import Fading
+from spiel_cfr.regret_minimizers.value_sums import WithValueSums
 
 # On Kuhn poker nothing is ever pruned.
 EVERY = [name for name in GAMES if name != "kuhn"]
@@ -121,7 +121,7 @@ def test_recording_changes_no_bit(name, kind, alternating, monkeypatch):
   noted, never = (
     FullWidthSolver(
       game,
-      Noted(plain.minimizer, plain.averaging.weights),
+      WithValueSums(plain.minimizer, plain.averaging.weights),
       alternating_updates=alternating,
       averaging=plain.averaging,
     ),

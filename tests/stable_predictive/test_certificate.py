@@ -81,7 +81,7 @@ _BROKEN = [
   ("loss_norm", 0.05, "norm of the losses"),
   ("loss_norm", 0.05, "norm of the predictions"),
   ("sensitivity", 1e-4, "change of the gradient"),
-  ("pace", 1e-3, "errors (1)"),
+  ("opponent_movement", 1e-3, "errors (1)"),
   ("alpha", 1e-6, "regret (6)"),
   ("kappa_root", 1e-4, "stability of the whole strategy"),
   ("regularizer_range", 1e-6, "local regret (6)"),

@@ -205,7 +205,7 @@ def test_bounds_before_the_run():
   first = [
     count
     for count in (10**4, 10**5, 10**6)
-    if (large.settled_errors(count) < large.largest_errors(count)).any()
+    if (large.settled_error_totals(count) < large.largest_error_totals(count)).any()
   ]
   assert first == []
   assert np.isfinite(large.guarantee(10**5, alternating=True))

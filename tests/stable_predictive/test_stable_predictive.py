@@ -182,7 +182,7 @@ def test_default_kappa_minimizes_the_guarantee(loss_bounds):
   chosen = steps(500)
   # But for what is lost at first, which is left out.
   best, shorter, longer = (
-    each.guarantee(501) - (each.first_error.sum() * each.kappa_root) / 501
+    each.guarantee(501) - (each.first_error_factor.sum() * each.kappa_root) / 501
     for each in (
       chosen,
       steps(kappa=0.99 * chosen.kappa_root),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, Uint16s, aligned_zeros
-from spiel_cfr._numba.line_steps import Pick, Within, copy_within_line, scatter_line
+from spiel_cfr._numba.line_steps import CopyWithin, Selection, copy_within_line, scatter_line
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr._numba.steps import Chain, Step
 from spiel_cfr.cfr.averaging import Averaging
@@ -104,7 +104,9 @@ class SolverArrays:
     inside = (numbers >= place.start) & (numbers < min(place.stop, part.own_length(visit.player)))
     if not inside.any():
       return []
-    record = Pick(probabilities[inside], numbers[inside].astype(np.uint32), self.strategy(visit))
+    record = Selection(
+      probabilities[inside], numbers[inside].astype(np.uint32), self.strategy(visit)
+    )
     return [scatter_line.on(record, self.game.dtype)]
 
   def restore_locked(self) -> None:
@@ -164,7 +166,7 @@ class SolverArrays:
       return Chain([])
     sources = np.concatenate([chosen for _, chosen in moves]).astype(np.uint32)
     targets = np.concatenate([np.arange(forced.start, forced.stop) for forced, _ in moves])
-    record = Within(line, sources, targets.astype(np.uint32))
+    record = CopyWithin(line, sources, targets.astype(np.uint32))
     return Chain([copy_within_line.on(record, self.game.dtype)])
 
   def values(self) -> list[float]:

@@ -40,10 +40,10 @@ from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.solver_state import copy_into, inside
 from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
-from spiel_cfr.regret_minimizers.noted_values import Noted
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import tie_tolerances
 from spiel_cfr.regret_minimizers.schedules import Power
+from spiel_cfr.regret_minimizers.value_sums import WithValueSums
 
 # The iterations from which the history of a skipped subtree is made: those of the window, or all.
 Rule = Literal["regret", "best_response"]
@@ -364,7 +364,7 @@ class Pruned(Solver):
     forms.check_sums(self.compiled_game, sums)
 
 
-def _noted(solver: FullWidthSolver, rule: Rule) -> Noted:
+def _noted(solver: FullWidthSolver, rule: Rule) -> WithValueSums:
   """Returns the solver's minimizer, wrapped to note values; raises LockError and PruningError, see `Pruned`."""
   minimizer, averaging = solver.minimizer, solver.averaging
   weights, is_plus = averaging.weights, minimizer == RegretMatching.plus()
@@ -385,4 +385,4 @@ def _noted(solver: FullWidthSolver, rule: Rule) -> Noted:
     raise errors.LockError(
       f"{solver!r} has a locked policy, which can't be pruned. Use no pruning."
     )
-  return Noted(minimizer, weights)
+  return WithValueSums(minimizer, weights)

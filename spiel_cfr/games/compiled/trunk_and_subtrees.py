@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spiel_cfr._numba.arrays import AnyFloats, Int64s, Uint64s, aligned_zeros
-from spiel_cfr._numba.line_steps import Copy, Pick, add_to_line, copy_line, gather_line
+from spiel_cfr._numba.line_steps import Copy, Selection, add_to_line, copy_line, gather_line
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr._numba.steps import Step
 from spiel_cfr.games.compiled.forced_moves import Decisions
@@ -255,7 +255,7 @@ class PartWalk:
       return []
     above = part.trunk_sequences[player].astype(np.uint32)
     target = visit.sequence_form[part.own_length(player) :]
-    pick = Pick(self.trunk.sequence_form[player], above, target)
+    pick = Selection(self.trunk.sequence_form[player], above, target)
     return [gather_line.on(pick, self._dtype)]
 
   def reach(self, visit: Visit, strategy: AnyFloats, tree: Tree | None = None) -> list[Step]:
@@ -315,7 +315,7 @@ class PartWalk:
     """Returns the steps that add the values of all subtrees to the trunk; none in a subtree."""
     return [
       add_to_line.on(
-        Pick(passed, part.trunk_sequences[visit.player].astype(np.uint32), line), self._dtype
+        Selection(passed, part.trunk_sequences[visit.player].astype(np.uint32), line), self._dtype
       )
       for number, part in enumerate(self.parts)
       for line, passed in zip(

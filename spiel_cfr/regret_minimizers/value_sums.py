@@ -1,4 +1,7 @@
-"""Regret minimizers that also sum the values of infosets, from which pruning restores skipped subtrees."""
+"""Regret minimizers that also sum the values of infosets.
+
+Pruning skips subtrees and later catches up with the skipped iterations. It needs the sums of values for that.
+"""
 
 import dataclasses
 
@@ -19,8 +22,8 @@ _choose_and_drop = inlined(observe_choose_and_drop.function)
 
 
 @inlined
-def _note(block: Block) -> None:
-  """Z += weight * value. Z is the last line of `infoset_state`, the weight the last parameter."""
+def _add_value(block: Block) -> None:
+  """Z += w_t * value. Z is the last line of `infoset_state`, w_t the last parameter."""
   line, column = block.infoset_state.shape[0] - 1, block.parameters.shape[0] - 1
   weight = block.parameters[column]
   for i in range(block.size):
@@ -28,36 +31,37 @@ def _note(block: Block) -> None:
 
 
 @block_kernel
-def match_and_note(block: Block) -> None:
-  """Regret matching, and Z += weight * value."""
+def match_and_add_value(block: Block) -> None:
+  """Regret matching, and Z += w_t * value."""
   _match(block)
-  _note(block)
+  _add_value(block)
 
 
 @block_kernel
-def match_plus_and_note(block: Block) -> None:
-  """Regret matching+, and Z += weight * value."""
+def match_plus_and_add_value(block: Block) -> None:
+  """Regret matching+, and Z += w_t * value."""
   _match_plus(block)
-  _note(block)
+  _add_value(block)
 
 
 @block_kernel
-def drop_and_note(block: Block) -> None:
-  """Hedge with dynamic thresholding, and Z += weight * value."""
+def drop_and_add_value(block: Block) -> None:
+  """Hedge with dynamic thresholding, and Z += w_t * value."""
   _choose_and_drop(block)
-  _note(block)
+  _add_value(block)
 
 
-_NOTING: dict[StepKernel, StepKernel] = {
-  regret_matching: match_and_note,
-  regret_matching_plus: match_plus_and_note,
-  observe_choose_and_drop: drop_and_note,
+# From the kernel of a minimizer to the one that also sums values.
+_SUMMING_KERNELS: dict[StepKernel, StepKernel] = {
+  regret_matching: match_and_add_value,
+  regret_matching_plus: match_plus_and_add_value,
+  observe_choose_and_drop: drop_and_add_value,
 }
 
 
 @dataclasses.dataclass(frozen=True)
-class Noted(RegretMinimizer):
-  """A minimizer that also sums the values of each infoset, Z = sum of w_t v^t; its strategies are the same bits.
+class WithValueSums(RegretMinimizer):
+  """A minimizer that also sums the values v^t of each infoset: Z = sum of w_t v^t. It plays the same strategies.
 
   Attributes:
     minimizer: regret matching, regret matching+, or Hedge with dynamic thresholding.
@@ -66,19 +70,19 @@ class Noted(RegretMinimizer):
 
   minimizer: RegretMinimizer
   weights: Power
-  # The value of a forced move is that of the sequence above it.
+  # An infoset with a single action has the value of the sequence above it.
   visits_forced = False
 
   @property
   def observe(self) -> StepKernel:
-    return _NOTING[self.minimizer.observe]
+    return _SUMMING_KERNELS[self.minimizer.observe]
 
   @property
   def infoset_lines(self) -> int:
     return self.minimizer.infoset_lines + 1
 
   def parameters(self, iterations: Int64s, game: CompiledGame) -> Float64s:
-    """Returns rows of the minimizer's parameters and w_t."""
+    """Returns the minimizer's parameters and w_t."""
     return np.column_stack([self.minimizer.parameters(iterations, game), self.weights(iterations)])
 
   def initial_infoset_state(self, game: CompiledGame) -> Float64s:
