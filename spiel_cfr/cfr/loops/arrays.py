@@ -49,7 +49,7 @@ class SolverArrays:
     game: the game.
     partition: the partition of the game into parts.
     parts: list of `Part`. The parts of the game, as in `partition`.
-    state: the state of the solver.
+    state: `FullWidthState`. The state of the solver.
     walk: the workspaces of the parts, with reach probabilities and utilities.
     schedule_row: the weights and parameters of the current iteration.
     deferred: float64 (players, 2). For each player 0, and the weight with which its current strategy must still be
