@@ -24,7 +24,7 @@ from absl import app, flags
 
 import spiel_cfr
 from spiel_cfr import FullWidthSolver, Pruned, RegretMatching, Solver
-from spiel_cfr.cfr.pruning.pruned import Rule
+from spiel_cfr.cfr.pruning.pruning_rule import RuleName
 from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
 
 GAMES: dict[str, Callable[[], Any]] = {
@@ -41,7 +41,7 @@ GAMES: dict[str, Callable[[], Any]] = {
   ),
 }
 # Solver -> minimizer, power of the averaging weights, pruning rule.
-SOLVERS: dict[str, tuple[spiel_cfr.RegretMinimizer, float, Rule]] = {
+SOLVERS: dict[str, tuple[spiel_cfr.RegretMinimizer, float, RuleName]] = {
   "cfr_pruned": (RegretMatching(), 0.0, "regret"),
   "cfr_best_response_pruned": (RegretMatching(), 0.0, "best_response"),
   "cfr+_pruned": (RegretMatching.plus(), 1.0, "best_response"),

@@ -1,6 +1,6 @@
 """Counterfactual regret minimization and its family, for any OpenSpiel game.
 
-The names here are enough for most programs. The packages below have the others, such as `spiel_cfr.poker.few_bets`.
+The names here are enough for most programs. Subpackages have further names, such as `spiel_cfr.poker.few_bets`.
 """
 
 # ruff: noqa: F403, F405 - names of `late_imports`
@@ -14,14 +14,14 @@ if (
   and "spiel_cfr" in sys.orig_argv
   and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 ):
-  # `python -m spiel_cfr` imports this first. Until its job begins, Ctrl-C ends it without a traceback of imports.
+  # `python -m spiel_cfr` imports this module first. Until the job begins, Ctrl-C ends the program without a traceback.
   signal.signal(signal.SIGINT, lambda *_: (os.write(2, b"interrupted\n"), os._exit(130)))
 
 import importlib.metadata
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
-# The packages that completion of `spiel_cfr.` shows.
+# Subpackages that are imported at once, so that completion of `spiel_cfr.` shows them.
 from spiel_cfr import (  # noqa: F401
   cfr,
   errors,
@@ -62,13 +62,13 @@ if TYPE_CHECKING:
 else:
 
   def __getattr__(name: str) -> Any:
-    """Imports a package, or a name of `late_imports`."""
+    """Imports a subpackage, or a name of `late_imports`, when it is first used."""
     if not name.startswith("_") and importlib.util.find_spec(f"spiel_cfr.{name}"):
       with DeferredInterrupt():
         return importlib.import_module(f"spiel_cfr.{name}")
     if name not in __all__:
       raise AttributeError(f"module 'spiel_cfr' has no attribute {name!r}")
-    # Half an import would be left behind.
+    # An interrupted import would leave half a module behind.
     with DeferredInterrupt():
       return getattr(importlib.import_module("spiel_cfr.late_imports"), name)
 
@@ -76,7 +76,7 @@ else:
     return sorted({*globals(), *importlib.import_module("spiel_cfr.late_imports").__all__})
 
 
-# Checkpoints of any solver can be loaded, wherever its class is.
+# Checkpoints of solvers that are imported late can be loaded too.
 import_later(lambda: importlib.import_module("spiel_cfr.late_imports"))
 
 __version__ = importlib.metadata.version("spiel_cfr")

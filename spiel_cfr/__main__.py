@@ -1,6 +1,6 @@
-"""Command line: `python -m spiel_cfr --help`.
+"""Command line of the library: `python -m spiel_cfr --help`.
 
-Each job has its own arguments. absl's flags can't express that, since they are one list for a whole program. The
+Each job has its own arguments, so the module uses `argparse`: absl has one list of flags for a whole program. The
 programs in examples/ use absl's flags, like those of OpenSpiel.
 """
 
@@ -14,7 +14,7 @@ import signal
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyspiel
 
@@ -24,6 +24,8 @@ from spiel_cfr._util import files
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_size import DEFAULT_MAX_BYTES, DEFAULT_MAX_NODES
 
+# The subparsers of the jobs.
+_Jobs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 # The iterations of `compare` without limits, and the horizon of solvers that need one.
 _ITERATIONS = 1000
 # The exit status after Ctrl-C, as in shells.
@@ -31,20 +33,51 @@ _INTERRUPTED = 130
 # The limits of `solve`, as in `spiel_cfr.solve`.
 _EXPLOITABILITY, _SECONDS = 1e-6, 60.0
 _PLAY_SECONDS = 10.0
-# The most states of a game that the list of games compiles.
+# The list of games compiles games of at most this number of states, and estimates the size of larger ones.
 _LISTED_STATES = 5000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
   """Runs one job, with the given arguments or those of the process; returns the exit status."""
+  options = _parser().parse_args(arguments)
+  try:
+    if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+      # From here on, Ctrl-C lets a job print the result so far.
+      signal.signal(signal.SIGINT, signal.default_int_handler)
+    for name in options.imported:
+      _import(name)
+    return options.run(options) or 0
+  except (errors.SpielCFRError, OSError) as error:
+    print(f"error: {error}", file=sys.stderr)
+    return 1
+  except KeyboardInterrupt:
+    print("interrupted", file=sys.stderr)
+    return _INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+  """Returns the parser of the command line, with a subparser for each job."""
   parser = argparse.ArgumentParser(
     prog="python -m spiel_cfr", description="Solves games of OpenSpiel by regret minimization."
   )
   parser.add_argument("--version", action="version", version=f"spiel_cfr {spiel_cfr.__version__}")
   jobs = parser.add_subparsers(title="jobs", required=True, metavar="JOB")
+  _add_solve(jobs)
+  _add_compare(jobs)
+  _add_explore(jobs)
+  _add_play(jobs)
+  job = _add_job(jobs, "size", _size, "estimate the size of a game, without compiling it")
+  _add_game_argument(job)
+  _add_job(
+    jobs, "games", _games, "list OpenSpiel's games, with their size and whether they can be solved"
+  )
+  _add_job(jobs, "solvers", _solvers, "list the solvers")
+  return parser
 
-  job = _add(jobs, "solve", _solve, "solve a game, and write the policy on request")
-  _take_game(job)
+
+def _add_solve(jobs: "_Jobs") -> None:
+  job = _add_job(jobs, "solve", _solve, "solve a game, and write the policy on request")
+  _add_game_argument(job)
   job.add_argument(
     "--exploitability",
     type=float,
@@ -61,11 +94,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     type=float,
     help=f"stop after this time, including compilation; by default {_SECONDS:zg}",
   )
-  _take_solver(job)
+  _add_solver_argument(job)
   job.add_argument("--policy", type=pathlib.Path, metavar="FILE", help="write the policy, as JSON")
 
-  job = _add(jobs, "compare", _compare, "run several solvers on a game")
-  _take_game(job)
+
+def _add_compare(jobs: "_Jobs") -> None:
+  job = _add_job(jobs, "compare", _compare, "run several solvers on a game")
+  _add_game_argument(job)
   job.add_argument("--solvers", default="cfr,cfr+,dcfr,pcfr+,adaptive", metavar="NAME,NAME")
   job.add_argument(
     "--iterations",
@@ -74,9 +109,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
   )
   job.add_argument("--seconds", type=float, help="stop each solver after this time")
 
-  job = _add(jobs, "explore", _explore, "solve a game, and write a page to click through it")
-  _take_game(job)
-  _take_solver(job)
+
+def _add_explore(jobs: "_Jobs") -> None:
+  job = _add_job(jobs, "explore", _explore, "solve a game, and write a page to click through it")
+  _add_game_argument(job)
+  _add_solver_argument(job)
   job.add_argument(
     "--exploitability",
     type=float,
@@ -88,15 +125,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     "--output", type=pathlib.Path, default=pathlib.Path("explore.html"), metavar="FILE"
   )
 
-  job = _add(jobs, "play", _play, "play a game against a policy, in the terminal")
-  _take_game(job)
+
+def _add_play(jobs: "_Jobs") -> None:
+  job = _add_job(jobs, "play", _play, "play a game against a policy, in the terminal")
+  _add_game_argument(job)
   job.add_argument(
     "--policy", type=pathlib.Path, metavar="FILE", help="the policy, as `solve --policy` writes it"
   )
   job.add_argument(
     "--checkpoint", type=pathlib.Path, metavar="FILE", help="a saved solver, to play its policy"
   )
-  _take_solver(job)
+  _add_solver_argument(job)
   job.add_argument(
     "--seconds", type=float, default=_PLAY_SECONDS, help="solve for this time if neither is given"
   )
@@ -111,36 +150,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
   job.add_argument("--hands", type=int, help="end after this number of hands; by default with q")
   job.add_argument("--seed", type=int, help="the seed of the cards and of the others' actions")
 
-  job = _add(jobs, "size", _size, "estimate the size of a game, without compiling it")
-  _take_game(job)
 
-  _add(
-    jobs, "games", _games, "list OpenSpiel's games, with their size and whether they can be solved"
-  )
-  _add(jobs, "solvers", _solvers, "list the solvers")
-
-  chosen = parser.parse_args(arguments)
-  try:
-    if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-      # Jobs end with what there is.
-      signal.signal(signal.SIGINT, signal.default_int_handler)
-    for name in chosen.imported:
-      _import(name)
-    return chosen.run(chosen) or 0
-  except (errors.SpielCFRError, OSError) as error:
-    print(f"error: {error}", file=sys.stderr)
-    return 1
-  except KeyboardInterrupt:
-    print("interrupted", file=sys.stderr)
-    return _INTERRUPTED
-
-
-def _add(
-  jobs: "argparse._SubParsersAction[argparse.ArgumentParser]",
+def _add_job(
+  jobs: "_Jobs",
   name: str,
   run: Callable[[argparse.Namespace], int | None],
   summary: str,
 ) -> argparse.ArgumentParser:
+  """Adds a job that `run` does, and returns its subparser."""
   job = jobs.add_parser(name, help=summary, description=summary)
   job.set_defaults(run=run)
   job.add_argument(
@@ -154,11 +171,11 @@ def _add(
   return job
 
 
-def _take_game(job: argparse.ArgumentParser) -> None:
+def _add_game_argument(job: argparse.ArgumentParser) -> None:
   job.add_argument("game", help='OpenSpiel\'s string of a game, such as "leduc_poker(players=3)"')
 
 
-def _take_solver(job: argparse.ArgumentParser) -> None:
+def _add_solver_argument(job: argparse.ArgumentParser) -> None:
   job.add_argument(
     "--solver", metavar="NAME", help="a solver that `solvers` lists, by default the best"
   )
@@ -176,42 +193,42 @@ def _import(name: str) -> None:
     raise errors.ArgumentError(f"--import={path}: {error}.") from error
 
 
-def _solve(chosen: argparse.Namespace) -> int:
-  if chosen.policy is not None:
-    check_writable(chosen.policy)
-  target, seconds, iterations = chosen.exploitability, chosen.seconds, chosen.iterations
+def _solve(options: argparse.Namespace) -> int:
+  if options.policy is not None:
+    check_writable(options.policy)
+  target, seconds, iterations = options.exploitability, options.seconds, options.iterations
   has_limit = seconds is not None or iterations is not None
   solution = spiel_cfr.solve(
-    chosen.game,
+    options.game,
     exploitability=_EXPLOITABILITY if target is None else target,
-    relative=chosen.relative,
+    relative=options.relative,
     seconds=(math.inf if has_limit else _SECONDS) if seconds is None else seconds,
     iterations=iterations,
-    solver=chosen.solver,
+    solver=options.solver,
   )
   print(solution)
-  if chosen.policy is not None:
-    spiel_cfr.save_policy(solution.compiled_game, solution.policy, chosen.policy)
-    print(f"Wrote {chosen.policy}")
+  if options.policy is not None:
+    spiel_cfr.save_policy(solution.compiled_game, solution.policy, options.policy)
+    print(f"Wrote {options.policy}")
   return int(solution.reason != "target" and (target is not None or not has_limit))
 
 
-def _compare(chosen: argparse.Namespace) -> None:
-  entries = {name: catalogue.find(name) for name in chosen.solvers.split(",") if name}
+def _compare(options: argparse.Namespace) -> None:
+  entries = {name: catalogue.find(name) for name in options.solvers.split(",") if name}
   if not entries:
     raise errors.ArgumentError(
       f"Name solvers, with commas between them: {', '.join(catalogue.SOLVERS)}."
     )
-  game = spiel_cfr.compile_game(chosen.game)
+  game = spiel_cfr.compile_game(options.game)
   print(game, flush=True)
-  iterations = chosen.iterations
-  if iterations is None and chosen.seconds is None:
+  iterations = options.iterations
+  if iterations is None and options.seconds is None:
     iterations = _ITERATIONS
   print(f"{'solver':>30}{'iterations':>12}{'NashConv':>14}{'seconds':>10}")
   for name, entry in entries.items():
     solver = entry(game, iterations or _ITERATIONS)
     solver.prepare()
-    result = spiel_cfr.run(solver, iterations, seconds=chosen.seconds, progress=False)
+    result = spiel_cfr.run(solver, iterations, seconds=options.seconds, progress=False)
     last = result.last
     print(
       f"{name:>30}{last.iteration:12,}{last.nash_conv:z14.6g}{last.solver_seconds:z10.3g}",
@@ -221,42 +238,42 @@ def _compare(chosen: argparse.Namespace) -> None:
       return
 
 
-def _explore(chosen: argparse.Namespace) -> None:
-  check_writable(chosen.output)
-  game = spiel_cfr.compile_game(chosen.game)
+def _explore(options: argparse.Namespace) -> None:
+  check_writable(options.output)
+  game = spiel_cfr.compile_game(options.game)
   print(game, flush=True)
-  target = chosen.exploitability
+  target = options.exploitability
   if target is None:
-    # More exact than the page shows.
+    # The page shows fewer digits.
     target = 1e-3 * max(map(abs, game.payoff_range))
   solution = spiel_cfr.solve(
-    game, exploitability=target, seconds=chosen.seconds, solver=chosen.solver
+    game, exploitability=target, seconds=options.seconds, solver=options.solver
   )
   print(solution)
-  print(spiel_cfr.explore(solution, chosen.output))
+  print(spiel_cfr.explore(solution, options.output))
 
 
-def _play(chosen: argparse.Namespace) -> None:
+def _play(options: argparse.Namespace) -> None:
   policy: Any
-  if chosen.policy is not None:
-    policy = spiel_cfr.load_policy(chosen.game, chosen.policy)
-  elif chosen.checkpoint is not None:
-    policy = spiel_cfr.Solver.load(chosen.checkpoint, chosen.game)
+  if options.policy is not None:
+    policy = spiel_cfr.load_policy(options.game, options.policy)
+  elif options.checkpoint is not None:
+    policy = spiel_cfr.Solver.load(options.checkpoint, options.game)
   else:
-    policy = spiel_cfr.solve(chosen.game, seconds=chosen.seconds, solver=chosen.solver)
+    policy = spiel_cfr.solve(options.game, seconds=options.seconds, solver=options.solver)
     print(f"{policy}\n")
   playing.play(
-    chosen.game,
+    options.game,
     policy,
-    player=chosen.player,
-    hands=chosen.hands,
-    search=chosen.search,
-    seed=chosen.seed,
+    player=options.player,
+    hands=options.hands,
+    search=options.search,
+    seed=options.seed,
   )
 
 
-def _size(chosen: argparse.Namespace) -> None:
-  print(spiel_cfr.estimate_size(chosen.game))
+def _size(options: argparse.Namespace) -> None:
+  print(spiel_cfr.estimate_size(options.game))
 
 
 def _games(_: argparse.Namespace) -> None:
@@ -268,10 +285,10 @@ def _games(_: argparse.Namespace) -> None:
 
 
 def _verdict(name: str) -> str:
-  """Returns whether a game can be solved with its default parameters, and its size or the reason."""
+  """Says whether a game can be solved with its default parameters, and gives its size or the reason."""
   try:
-    found = spiel_cfr.compile_game(name, max_nodes=_LISTED_STATES, progress=False)
-    return f"can be solved: {found.num_states:,} states"
+    game = spiel_cfr.compile_game(name, max_nodes=_LISTED_STATES, progress=False)
+    return f"can be solved: {game.num_states:,} states"
   except errors.GameTooLargeError:
     estimate = spiel_cfr.estimate_size(name, seconds=0.1)
   except errors.SpielCFRError as error:
@@ -290,7 +307,7 @@ def _solvers(_: argparse.Namespace) -> None:
 
 
 def check_writable(path: pathlib.Path) -> None:
-  """Raises OSError before a long run if a file can't be written after it."""
+  """Raises OSError if a file can't be written, so that a long run does not fail at its end."""
   path.parent.mkdir(parents=True, exist_ok=True)
   path = files.destination(path)
   if not os.access(path if path.exists() else path.parent, os.W_OK):
@@ -298,6 +315,6 @@ def check_writable(path: pathlib.Path) -> None:
 
 
 if __name__ == "__main__":
-  # A reader of the output that ends early, such as head, ends this program without a message.
+  # If a reader of the output ends early, as `head` does, this program ends without a message.
   signal.signal(signal.SIGPIPE, signal.SIG_DFL)
   sys.exit(main())

@@ -1,4 +1,4 @@
-"""Bots of OpenSpiel that play a policy, for tournaments and for games against people."""
+"""Bots that play a policy, as OpenSpiel's bots: for tournaments, and for games against people."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -19,21 +19,21 @@ _TOLERANCE = 1e-6
 
 
 class PolicyReader:
-  """A policy in any form that bots accept, asked at states of OpenSpiel.
+  """A reader of policies in any form that bots accept: it returns probabilities at states of OpenSpiel.
 
   Attributes:
     policy: Any. A mapping from infostates to action -> probability, or a policy of OpenSpiel, in Python or C++.
   """
 
   def __init__(self, policies: AnyPolicy) -> None:
-    """Takes a policy, see `DrawingBot`.
+    """Takes a policy in one of the forms that `DrawingBot` lists.
 
     Raises:
       ArgumentError: no bot can play the policy.
     """
     policy = policy_of(policies)
     if isinstance(policy, pyspiel.TabularPolicy):
-      policy = policy.policy_table()  # A table can be pickled.
+      policy = policy.policy_table()  # A dictionary can be pickled.
     elif isinstance(policy, open_spiel_policy.Policy) and policy is not policies:
       policy = copy.copy(policy)  # A solver's policy would change with the solver.
     if not isinstance(policy, Mapping | pyspiel.Policy | open_spiel_policy.Policy):
@@ -44,7 +44,11 @@ class PolicyReader:
     self.policy = policy
 
   def ask(self, state: Any, player: int) -> dict[int, float]:
-    """Returns the policy's probabilities of a player's actions, unchecked."""
+    """Returns the policy's probabilities of a player's actions, without a check.
+
+    Raises:
+      PolicyError: the policy is a mapping without this infostate. Other policies raise errors of their own.
+    """
     if isinstance(self.policy, open_spiel_policy.Policy):
       return dict(self.policy.action_probabilities(state, player))
     if isinstance(self.policy, Mapping):
@@ -55,17 +59,17 @@ class PolicyReader:
     return dict(self.policy.get_state_policy(state, player))
 
   def look_up(self, state: Any, player: int) -> dict[int, float] | None:
-    """Returns the policy's probabilities of a player's actions, unchecked; None if the policy has none."""
+    """Returns the policy's probabilities of a player's actions, without a check; None if the policy has none."""
     try:
       return self.ask(state, player) or None
     except (errors.PolicyError, KeyError):
       return None
 
   def strategy(self, state: Any, player: int) -> list[tuple[int, float]]:
-    """Returns (action, probability) of each legal action of a player; nothing if another player is to move.
+    """Returns (action, probability) of each legal action of a player; an empty list if another player is to move.
 
     Raises:
-      PolicyError: the policy has no probabilities at this state.
+      PolicyError: the policy has no probabilities at this state, or invalid ones.
     """
     legal = answers.legal_actions(state, player)
     if not legal:
@@ -116,7 +120,7 @@ class DrawingBot(copying.CopyableBot):
     return True
 
   def get_policy(self, state: Any) -> list[tuple[int, float]]:
-    """Returns (action, probability) of each legal action; nothing if another player is to move."""
+    """Returns (action, probability) of each legal action; an empty list if another player is to move."""
     raise NotImplementedError
 
   def step_with_policy(self, state: Any) -> tuple[list[tuple[int, float]], int]:
@@ -151,7 +155,7 @@ class PolicyBot(DrawingBot):
     """Does nothing, since the bot has no memory of a game."""
 
   def get_policy(self, state: Any) -> list[tuple[int, float]]:
-    """Returns (action, probability) of each legal action; nothing if another player is to move.
+    """Returns (action, probability) of each legal action; an empty list if another player is to move.
 
     Raises:
       PolicyError: the policy has no probabilities at this state.
@@ -160,14 +164,14 @@ class PolicyBot(DrawingBot):
 
 
 class SafeBot(DrawingBot):
-  """A bot that plays many games against one opponent, and risks only what the opponent has given away.
+  """A bot that exploits one opponent over many games, and risks only what the opponent has given away.
 
   >>> bot = SafeBot(exploitation.SafeExploiter("kuhn_poker", 0), seed=0)  # doctest: +SKIP
   >>> for seed in range(1000):  # doctest: +SKIP
   ...   pyspiel.evaluate_bots(game.new_initial_state(), [bot, opponent], seed)
 
-  The exploiter learns from a game when the next one begins. The bot knows the histories of the states that it is shown,
-  all cards included. If it is not shown the end of a game, the exploiter counts fewer gifts, and remains safe.
+  The exploiter learns from a game when the next one begins. The bot reads the histories of the states that it is shown,
+  including all cards. If it is not shown the end of a game, the exploiter counts fewer gifts, and remains safe.
   """
 
   def __init__(
@@ -206,7 +210,7 @@ class SafeBot(DrawingBot):
     self._history = [*state.history(), int(action)]
 
   def get_policy(self, state: Any) -> list[tuple[int, float]]:
-    """Returns (action, probability) of each legal action; nothing if another player is to move.
+    """Returns (action, probability) of each legal action; an empty list if another player is to move.
 
     Raises:
       PolicyError: the state is of another game.
@@ -216,7 +220,11 @@ class SafeBot(DrawingBot):
 
 
 def distribution(chances: Mapping[int, float], legal: Sequence[int], whose: str) -> list[float]:
-  """Returns the probability of each legal action; raises PolicyError, which begins with `whose`, for invalid ones."""
+  """Returns the probability of each legal action.
+
+  Raises:
+    PolicyError: the probabilities are no distribution over the legal actions; the message begins with `whose`.
+  """
   result = [float(chances.get(action, 0.0)) for action in legal]
   if not (abs(sum(result) - 1) < _TOLERANCE and min(result) >= 0):
     raise errors.PolicyError(

@@ -1,4 +1,4 @@
-"""Catalogue of all solvers by name.
+"""Catalogue of solvers by name, such as "cfr+" or "dcfr".
 
     >>> from spiel_cfr import catalogue
     >>> solver = catalogue.SOLVERS["hsdcfr"]("kuhn_poker", 1000)
@@ -6,8 +6,8 @@
     >>> solver.nash_conv() < 0.01
     True
 
-An entry is a class and the arguments of its constructor. Called with a game and the number of iterations of the run, it
-makes the solver. Only solvers with a horizon use that number.
+An entry has the class of a solver, or a function that makes it, and arguments. Calling the entry with a game and the
+number of iterations of the run makes the solver. Only solvers with a horizon use that number.
 """
 
 import dataclasses
@@ -35,8 +35,8 @@ class Entry:
     solver: the class of the solver, or a function that makes it.
     summary: a description in one line.
     arguments: the arguments of `solver` besides the game.
-    horizon: the name of the argument for the number of iterations; None if there is none.
-    wrapper: a solver around it, `Restarted`; None without one.
+    horizon: the name of the argument of `solver` for the number of iterations; None if it has none.
+    wrapper: the class of a solver that takes this solver as its argument, `Restarted`; None for no wrapper.
   """
 
   solver: Callable[..., Solver]
@@ -54,7 +54,7 @@ class Entry:
     return result
 
   def __call__(self, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
-    """Makes the solver for a run of so many iterations. Arguments take precedence over those of the entry.
+    """Makes the solver for a run of this number of iterations. Arguments here replace those of the entry.
 
     Raises:
       ArgumentError: an argument is invalid.
@@ -67,15 +67,15 @@ class Entry:
 
 
 def find(name: str) -> Entry:
-  """Returns the entry of a name: "cfr+", or other spellings of it: "CFR+", "cfrplus", "CFRPlusSolver".
+  """Returns the entry of a name in any spelling, such as "cfr+", "CFR+", "cfrplus" or "CFRPlusSolver".
 
   Raises:
     ArgumentError: the name is unknown.
   """
   key = _key(str(name))
   if key not in _KEYS:
-    near = difflib.get_close_matches(key, SOLVERS, 3, cutoff=0.5)
-    question = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    similar = difflib.get_close_matches(key, SOLVERS, 3, cutoff=0.5)
+    question = f" Did you mean {' or '.join(map(repr, similar))}?" if similar else ""
     raise errors.ArgumentError(
       f"There is no solver {name!r}.{question} `python -m spiel_cfr solvers` lists all of them."
     )
@@ -88,6 +88,7 @@ def make(name: str, game: AnyGame, iterations: int, **arguments: Any) -> Solver:
 
 
 def _simultaneous(name: str, minimizer: RegretMinimizer) -> Entry:
+  """Returns an entry of a full-width solver with simultaneous updates and quadratic averaging."""
   arguments = {
     "minimizer": minimizer,
     "alternating_updates": False,
@@ -244,12 +245,12 @@ SOLVERS: Mapping[str, Entry] = FrozenMapping(
 
 
 def _key(name: str) -> str:
-  """Returns a name in one spelling: lower case, no spaces or underscores, "+" for "plus", no "Solver" at the end."""
-  plain = re.sub(r"[^a-z0-9+]", "", name.lower())
-  return plain.removesuffix("solver").replace("plus", "+")
+  """Returns a name in lower case, without spaces, underscores and "Solver" at the end, and with "+" for "plus"."""
+  compact = re.sub(r"[^a-z0-9+]", "", name.lower())
+  return compact.removesuffix("solver").replace("plus", "+")
 
 
-# The names of `SOLVERS` by key; entries without arguments also by the key of their class.
+# The names of `SOLVERS` by their keys, and for entries without arguments also by the key of their class.
 _KEYS = {
   _key(entry.solver.__name__): name
   for name, entry in SOLVERS.items()

@@ -1,11 +1,8 @@
-"""Exceptions of the library, in one small hierarchy.
-
-Catch `SpielCFRError` to catch them all. Errors about a wrong value are also `ValueError`s.
-"""
+"""Exceptions of the library. `SpielCFRError` is the base class of all; errors about wrong values are `ValueError`s."""
 
 
 class SpielCFRError(Exception):
-  """Base class of every exception that this library raises on purpose."""
+  """Base class of all exceptions that the library raises on purpose."""
 
 
 class ArgumentError(SpielCFRError, ValueError):
@@ -25,7 +22,7 @@ class GameParameterError(GameError):
 
 
 class UnsupportedGameError(GameError):
-  """The game is of an unsupported kind; subclasses say which."""
+  """The game has an unsupported property, which the subclass names."""
 
 
 class NoInformationStateError(UnsupportedGameError):
@@ -37,11 +34,11 @@ class SampledChanceError(UnsupportedGameError):
 
 
 class NoStatesError(UnsupportedGameError):
-  """A function needs OpenSpiel's states, and the game was made of arrays, or can't be loaded by its string."""
+  """A function needs OpenSpiel's states, but the game was made of arrays, or can't be loaded by its string."""
 
 
 class FeaturesError(UnsupportedGameError):
-  """The features of infosets, for networks, are missing or the same at different infosets."""
+  """The features of infosets, for networks, are missing, or are equal at different infosets."""
 
 
 class MeanFieldGameError(UnsupportedGameError):
@@ -53,11 +50,11 @@ class SinglePlayerGameError(UnsupportedGameError):
 
 
 class ImperfectRecallError(UnsupportedGameError):
-  """A player forgets something, so that sequence form does not exist."""
+  """A player forgets its own actions or what it saw, so that the sequence form does not exist."""
 
 
 class InconsistentInfosetError(UnsupportedGameError):
-  """Two states of one infoset differ in something that the owner sees."""
+  """Two states of one infoset differ in something that its owner sees, such as legal actions."""
 
 
 class InvalidPayoffError(UnsupportedGameError):
@@ -77,7 +74,7 @@ class PolicyError(SpielCFRError, ValueError):
 
 
 class FileFormatError(SpielCFRError, ValueError):
-  """A file has another kind or format than expected."""
+  """A file is of another kind or format than expected."""
 
 
 class DamagedFileError(FileFormatError):
@@ -89,11 +86,11 @@ class CheckpointMismatchError(SpielCFRError, ValueError):
 
 
 class NotFiniteError(SpielCFRError, ArithmeticError):
-  """A number that a solver computes has become NaN or infinite, or would."""
+  """A number in a computation is NaN or infinite, or would become so."""
 
 
 class LossOverflowError(SpielCFRError, OverflowError):
-  """The payoffs are so large, or the run so long, that sums of losses leave the range of float64."""
+  """Sums of losses leave the range of float64, since payoffs are too large or the run is too long."""
 
 
 class FolderInUseError(SpielCFRError, RuntimeError):
@@ -105,15 +102,15 @@ class ShardError(SpielCFRError, RuntimeError):
 
 
 class RestartError(SpielCFRError, ValueError):
-  """A solver can't be restarted from a strategy, since its minimizer can't."""
+  """A solver can't be restarted from a strategy, since its regret minimizer does not support it."""
 
 
 class LockError(SpielCFRError, ValueError):
-  """A solver can't lock a part of its policy, or not after its first iteration."""
+  """A solver can't lock a part of its policy, or can't do so after its first iteration."""
 
 
 class AbstractionError(SpielCFRError, ValueError):
-  """Infosets can't share a strategy, or an abstraction in which they do can't be used here."""
+  """Infosets can't share a strategy, or a function does not take abstractions in which they do."""
 
 
 class WarmStartError(SpielCFRError, ValueError):
@@ -121,11 +118,11 @@ class WarmStartError(SpielCFRError, ValueError):
 
 
 class PruningError(UnsupportedGameError):
-  """Pruning is not sound for this solver, or does not exist for this form of game."""
+  """Pruning is not sound for the solver, or is not implemented for the form of the game."""
 
 
 class PrivateMovesError(UnsupportedGameError):
-  """A game does not fit private moves form, or the keys of its worlds merge different states; see the message."""
+  """A game does not fit private moves form, or keys of worlds merge different states; the message says which."""
 
 
 class MissingPackageError(SpielCFRError, ImportError):
@@ -133,8 +130,8 @@ class MissingPackageError(SpielCFRError, ImportError):
 
 
 class DoubtfulGameWarning(UserWarning):
-  """The game can be solved, but something in it is probably a mistake; the message says what."""
+  """The game can be solved, but it probably contains a mistake, which the message names."""
 
 
 class NoSolutionError(SpielCFRError, ArithmeticError):
-  """A linear program was not solved."""
+  """A linear program has no solution, or a computation did not reach one."""

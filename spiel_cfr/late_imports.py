@@ -1,4 +1,4 @@
-"""Packages and public names that `spiel_cfr` imports when one of them is first used."""
+"""Packages and public names of `spiel_cfr` that are imported late, when a program first uses one of them."""
 
 from spiel_cfr import (
   abstraction,

@@ -1,9 +1,12 @@
-"""Games whose payoffs are linear in parameters, such as the sizes of bets, and optimization of the parameters.
+"""Games whose payoffs are linear in parameters, such as sizes of bets, and optimization of these parameters.
 
-Let A_0, A_1, ..., A_K be components of the payoffs, all on the same tree. The payoffs at parameters theta are A_0 +
-sum_k theta_k A_k, so a new game needs no walk of the tree. The expected payoffs of a policy, and their derivatives, are
-linear in the components too. At an equilibrium of a zero-sum game these are the derivatives of its value, by the
-envelope theorem. Brown and Sandholm, "Regret Transfer and Parameter Optimization" (2014).
+Let A_0, A_1, ..., A_K be components of the payoffs, all on the same tree. The payoffs at parameters theta are
+
+    A_0 + sum over k of theta_k A_k
+
+so that a game with new parameters needs no walk of the tree. The derivative of a policy's expected payoffs by theta_k
+is its expected value of A_k. At an equilibrium of a zero-sum game, this is the derivative of the game's value too, by
+the envelope theorem. Brown and Sandholm, "Regret Transfer and Parameter Optimization" (2014).
 """
 
 import functools
@@ -34,13 +37,13 @@ __all__ = [
   "optimize_parameters",
 ]
 
-# A function of a terminal state that returns an array of shape (1 + parameters, players): the payoffs at parameters of
-# 0, and the change of the payoffs with a unit of each parameter.
+# A function of a terminal state that returns an array of shape (1 + parameters, players): A_0, the payoffs if all
+# parameters are 0, and then A_k, the change of the payoffs by one unit of each parameter.
 Components: TypeAlias = Callable[[Any], npt.ArrayLike]
 
 
 def _linear_returns(components: Components, factors: Float64s, state: Any) -> list[float]:
-  """Returns the payoffs of a terminal state; `factors` are 1 and the parameters."""
+  """Returns the payoffs of a terminal state; `factors` has 1, and then the parameters."""
   result: list[float] = (factors @ np.asarray(components(state))).tolist()
   return result
 
@@ -65,14 +68,14 @@ class LinearGame:
     leaf_payoffs: Float64s,
     outcomes: Float64s,
   ) -> None:
-    """Takes the leaves and the components.
+    """Takes the leaves and the components. Call `linear_game` instead, which computes them.
 
     Args:
       base: the game of OpenSpiel.
-      components: the function of the components.
-      leaf_sequences: int64 (players, leaves).
-      leaf_payoffs: float64 (1 + parameters, leaves, players), weighted by chance.
-      outcomes: float64 (outcomes, 1 + parameters, players). The different components of terminal states.
+      components: the function that returns the components of a terminal state.
+      leaf_sequences: int64 (players, leaves). The last sequence of each player before a leaf.
+      leaf_payoffs: float64 (1 + parameters, leaves, players). The components at each leaf, weighted by chance.
+      outcomes: float64 (outcomes, 1 + parameters, players). All distinct components of terminal states.
     """
     self.base = base
     self.num_parameters = len(leaf_payoffs) - 1
@@ -83,7 +86,7 @@ class LinearGame:
     return f"<LinearGame of {self.base.name}, {self.num_parameters} parameters>"
 
   def __call__(self, parameters: Sequence[float] | Float64s) -> EnumeratedGame:
-    """Returns the game at some parameters; its tree is that of `base`.
+    """Returns the game with these parameters, on the tree of `base`.
 
     Raises:
       ArgumentError: the number of parameters is wrong, or one is not finite.
@@ -91,7 +94,8 @@ class LinearGame:
     factors = np.concatenate([[1.0], self.checked(parameters)])
     returns = np.einsum("k,okp->op", factors, self._outcomes)
     sums = returns.sum(axis=1)
-    constant = float(sums[0]) if np.ptp(sums) <= 1e-9 * np.abs(returns).max() else None
+    is_constant_sum = np.ptp(sums) <= 1e-9 * np.abs(returns).max()
+    constant_sum = float(sums[0]) if is_constant_sum else None
     return self.base.with_payoff(
       LeafRows.build(
         self._leaf_sequences.astype(np.uint32),
@@ -99,7 +103,7 @@ class LinearGame:
         self.base.treeplexes,
       ),
       payoff_range=(float(returns.min()), float(returns.max())),
-      constant_sum=constant,
+      constant_sum=constant_sum,
       view=self.base.view.with_returns(
         functools.partial(_linear_returns, self._components, factors)
       ),
@@ -137,13 +141,13 @@ class LinearGame:
 
 @typed
 def linear_game(game: str | pyspiel.Game, components: Components) -> LinearGame:
-  """Compiles a game whose payoffs are linear in parameters: one walk for the tree, one for each component.
+  """Compiles a family of games whose payoffs are linear in parameters, with one walk of the tree for each component.
 
   Args:
     game: an OpenSpiel game or its string, for the tree; its payoffs do not matter.
-    components: a function of a terminal state that returns an array of shape (1 + parameters, players): the payoffs at
-      parameters of 0, and the change of the payoffs with a unit of each parameter. `kuhn_bets` and `leduc_bets` are
-      examples.
+    components: a function of a terminal state that returns an array of shape (1 + parameters, players): the payoffs if
+      all parameters are 0, and the change of the payoffs by one unit of each parameter. `kuhn_bets` and `leduc_bets`
+      are examples.
 
   Raises:
     ArgumentError: the components have another shape, or are not finite.
@@ -155,17 +159,18 @@ def linear_game(game: str | pyspiel.Game, components: Components) -> LinearGame:
   shape = (0, 0)
 
   def component(number: int, state: Any) -> list[float]:
+    """Returns A_number at a terminal state, after a check of all components there."""
     nonlocal shape
-    found = np.asarray(components(state), np.float64)
-    if not shape[0] and found.ndim == 2 and found.shape[1] == base.num_players:
-      shape = found.shape
-    if found.shape != shape or not np.isfinite(found).all():
+    outcome = np.asarray(components(state), np.float64)
+    if not shape[0] and outcome.ndim == 2 and outcome.shape[1] == base.num_players:
+      shape = outcome.shape
+    if outcome.shape != shape or not np.isfinite(outcome).all():
       raise errors.ArgumentError(
-        f"After the history [{state.history_str()}] components returns {found.tolist()}; it must always return finite "
-        f"numbers of the same shape (1 + parameters, {base.num_players})."
+        f"After the history [{state.history_str()}] components returns {outcome.tolist()}; it must always return "
+        f"finite numbers of the same shape (1 + parameters, {base.num_players})."
       )
-    outcomes.setdefault(found.tobytes(), found)
-    row: list[float] = found[number].tolist()
+    outcomes.setdefault(outcome.tobytes(), outcome)
+    row: list[float] = outcome[number].tolist()
     return row
 
   payoffs: list[Float64s] = []
@@ -176,7 +181,7 @@ def linear_game(game: str | pyspiel.Game, components: Components) -> LinearGame:
     payoffs.append(walk.leaf_payoffs)
   sequences = np.array(
     [
-      _placed(base, player, numbers)
+      _layout_sequences(base, player, numbers)
       for player, numbers in enumerate(walk.leaf_sequences.astype(np.int64))
     ]
   )
@@ -185,8 +190,8 @@ def linear_game(game: str | pyspiel.Game, components: Components) -> LinearGame:
   )
 
 
-def _placed(game: EnumeratedGame, player: int, sequences: Int64s) -> Int64s:
-  """Returns a player's sequences in the layout, given their numbers in order of discovery, 0 the empty one."""
+def _layout_sequences(game: EnumeratedGame, player: int, sequences: Int64s) -> Int64s:
+  """Returns a player's sequences as numbered in the game, from their numbers in a walk, where 0 is the empty one."""
   first = sum(len(actions) for actions in game.actions[:player])
   places = game.all_action_sequences[first : first + len(game.infosets[player].actions)]
   result: Int64s = np.concatenate([[game.treeplexes[player].root], places])[sequences]
@@ -195,7 +200,7 @@ def _placed(game: EnumeratedGame, player: int, sequences: Int64s) -> Int64s:
 
 @typed
 def kuhn_bets(state: Any) -> Float64s:
-  """Returns the components of Kuhn poker: the ante of 1, and the size of the bet, which is 1 in OpenSpiel."""
+  """Returns the components of Kuhn poker: the payoff of the ante, and that of the bet, whose size is 1 in OpenSpiel."""
   # The loser has paid the ante, or the ante and a bet.
   won = np.array(state.returns())
   called = np.abs(won) > 1
@@ -204,26 +209,27 @@ def kuhn_bets(state: Any) -> Float64s:
 
 @typed
 def leduc_bets(state: Any) -> Float64s:
-  """Returns the components of Leduc poker with two players: the ante, and each player's raise size in each round.
+  """Returns the components of Leduc poker for two players: the ante, and each player's raise size in each round.
 
   The parameters are player 0's sizes in the first and the second round, then player 1's; in OpenSpiel 2, 4, 2, 4. A
   call matches the stake of the other player.
   """
   stakes = np.zeros((2, 5))
   stakes[:, 0] = 1.0
-  # After two private cards, a round lasts until a call that is not the first action, or a fold.
-  second, player, acted = 0, 0, 0
+  # Two private cards are dealt first. A round ends with a fold, or with a call that is not its first action.
+  betting_round, player, num_actions = 0, 0, 0
   betting = iter(state.history()[2:])
   for action in betting:
+    # Action 0 folds, 1 calls, and 2 raises.
     if action:
       stakes[player] = stakes[1 - player]
     if action == 2:
-      stakes[player, 1 + 2 * player + second] += 1.0
-    player, acted = 1 - player, acted + 1
-    if action == 1 and acted > 1:
-      # The public card.
+      stakes[player, 1 + 2 * player + betting_round] += 1.0
+    player, num_actions = 1 - player, num_actions + 1
+    if action == 1 and num_actions > 1:
+      # Skips the public card.
       next(betting, None)
-      second, player, acted = 1, 0, 0
+      betting_round, player, num_actions = 1, 0, 0
   sign = np.sign(state.returns()[0])
   won = stakes[1] if sign > 0 else stakes[0]
   result: Float64s = sign * np.stack([won, -won], axis=1)
@@ -231,11 +237,11 @@ def leduc_bets(state: Any) -> Float64s:
 
 
 class Step(NamedTuple):
-  """A point of `optimize_parameters`.
+  """A step of `optimize_parameters`: parameters, and the solution of the game there.
 
   Attributes:
     parameters: float64 (parameters,). The parameters.
-    value: the player's expected payoff.
+    value: the player's expected payoff under the policy found.
     nash_conv: the NashConv of the policy, a bound on the error of the value.
     gradient: float64 (parameters,). The derivative of the value by each parameter.
   """
@@ -257,24 +263,23 @@ def optimize_parameters(
   length: float = 1.0,
   fixed: Sequence[int] = (),
 ) -> list[Step]:
-  """Follows the gradient of the value of the game to a player, with CFR+ and warm starts.
+  """Maximizes a player's value of the game over the parameters, by gradient ascent with CFR+ and warm starts.
 
-  By the envelope theorem the gradient of the value of a zero-sum game is the value of the components under an
-  equilibrium, see `LinearGame.values`. Step n has the length length / sqrt(n), and parameters stay nonnegative. The
-  search stops at a point, perhaps a local optimum, where the expected gain of a step is below NashConv. Brown and
-  Sandholm, "Regret Transfer and Parameter Optimization" (2014).
+  `LinearGame.values` of an equilibrium is the gradient of the value. Step n has the length length / sqrt(n), and
+  parameters stay nonnegative. The search stops where the expected gain of a step is below NashConv, perhaps at a local
+  optimum. Brown and Sandholm, "Regret Transfer and Parameter Optimization" (2014).
 
   Args:
     game: the game, zero-sum for two players at all parameters.
     parameters: the first point, shape (parameters,).
     player: the player whose value to maximize.
-    steps: the most steps.
+    steps: the largest number of steps.
     iterations: the iterations of CFR+ at each point.
     length: the length of the first step, in the unit of the parameters.
     fixed: the numbers of the parameters that stay constant.
 
   Returns:
-    All points; `max(found, key=lambda step: step.value - step.nash_conv)` has the largest certain value.
+    All steps. `max(result, key=lambda step: step.value - step.nash_conv)` has the largest certain value.
 
   Raises:
     ArgumentError: an argument is invalid.
@@ -284,22 +289,24 @@ def optimize_parameters(
   steps = arguments.positive_integer(steps, "steps")
   length = arguments.positive_number(length, "length")
   constant = [arguments.integer(number, "fixed", 0, game.num_parameters - 1) for number in fixed]
-  here, found = np.maximum(game.checked(parameters), 0.0), list[Step]()
+  point, result = np.maximum(game.checked(parameters), 0.0), list[Step]()
   solver = None
   for number in range(1, steps + 1):
-    compiled = game(here)
+    compiled = game(point)
     if not compiled.is_two_player_constant_sum:
       raise errors.UnsupportedGameError(
-        f"{game!r} is not a constant-sum game of two players at {here.tolist()}, so it need not have a value."
+        f"{game!r} is not a constant-sum game of two players at {point.tolist()}, so it need not have a value."
       )
     solver = transfer(solver, compiled, keep_average=False) if solver else CFRPlusSolver(compiled)
     solver.run(iterations)
     values = game.values(solver.average_sequence_form())[:, player]
     gradient = values[1:].copy()
     gradient[constant] = 0.0
-    found.append(Step(here, float(values @ [1.0, *here]), solver.nash_conv(), gradient))
+    step = Step(point, float(values @ [1.0, *point]), solver.nash_conv(), gradient)
+    result.append(step)
     norm = float(np.linalg.norm(gradient)) or 1.0
-    here = np.maximum(here + length / math.sqrt(number) * gradient / norm, 0.0)
-    if float(gradient @ (here - found[-1].parameters)) <= found[-1].nash_conv:
+    point = np.maximum(point + length / math.sqrt(number) * gradient / norm, 0.0)
+    expected_gain = float(gradient @ (point - step.parameters))
+    if expected_gain <= step.nash_conv:
       break
-  return found
+  return result

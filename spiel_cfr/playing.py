@@ -1,4 +1,4 @@
-"""Games against a policy in the terminal: a person at one seat, bots at the others."""
+"""Play in the terminal: a person takes one seat of a game, bots that play a policy take the others."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ class _Quit(Exception):
 
 
 class _Person(pyspiel.Bot):  # type: ignore[misc]
-  """A person at the terminal as one of OpenSpiel's bots."""
+  """A bot of OpenSpiel that asks the person at the terminal for actions."""
 
   def __init__(self, player: int) -> None:
     super().__init__()
@@ -32,7 +32,7 @@ class _Person(pyspiel.Bot):  # type: ignore[misc]
     pass
 
   def inform_action(self, state: Any, player: int, action: int) -> None:
-    """Prints the action of another player. Chance shows in the person's information state."""
+    """Prints the action of another player. Moves of chance are part of the person's information state."""
     if player != self._player and player >= 0:
       print(f"  player {player}: {answers.word(state, player, action)}")
 
@@ -96,20 +96,20 @@ def play(
     hands = arguments.positive_integer(hands, "hands")
   rng = np.random.default_rng(None if seed is None else arguments.integer(seed, "seed", 0))
   seeds = rng.integers(2**31, size=players + 1).tolist()
-  kind = SearchBot if search else PolicyBot
-  bots = [kind(policy, seat, seed=seeds[seat]) for seat in range(players)]
+  bot_class = SearchBot if search else PolicyBot
+  bots = [bot_class(policy, seat, seed=seeds[seat]) for seat in range(players)]
   chance = np.random.RandomState(seeds[-1])
   total, hand = 0.0, 0
   try:
     while hands is None or hand < hands:
-      me = hand % players if player is None else player
-      print(f"\n--- hand {hand + 1}: you are player {me}; q ends ---")
+      seat = hand % players if player is None else player
+      print(f"\n--- hand {hand + 1}: you are player {seat}; q ends ---")
       state = game.new_initial_state()
-      returns = evaluate_bots(state, [*bots[:me], _Person(me), *bots[me + 1 :]], chance)
+      returns = evaluate_bots(state, [*bots[:seat], _Person(seat), *bots[seat + 1 :]], chance)
       hand += 1
-      total += returns[me]
+      total += returns[seat]
       print(f"\n{state}\nreturns: {', '.join(f'{value:zg}' for value in returns)}")
-      print(f"you: {returns[me]:+zg}, {total:+zg} after {hand} hands")
+      print(f"you: {returns[seat]:+zg}, {total:+zg} after {hand} hands")
       if (
         _ask("p for the policy's strategy in this hand, return for the next hand: ").lower() == "p"
       ):
@@ -121,14 +121,14 @@ def play(
 
 def _replay(state: Any, bots: list[pyspiel.Bot]) -> None:
   """Prints the policy's strategy at every decision of a hand."""
-  again = state.get_game().new_initial_state()
+  replayed = state.get_game().new_initial_state()
   for action in state.history():
-    player = again.current_player()
+    player = replayed.current_player()
     if player >= 0:
-      words = ", ".join(
-        f"{'*' if legal == action else ''}{answers.word(again, player, legal)} {chance:z.1%}"
-        for legal, chance in bots[player].get_policy(again)
+      strategy = ", ".join(
+        f"{'*' if legal == action else ''}{answers.word(replayed, player, legal)} {chance:z.1%}"
+        for legal, chance in bots[player].get_policy(replayed)
       )
-      print(f"  player {player} at {again.information_state_string(player)!r}: {words}")
-    again.apply_action(action)
+      print(f"  player {player} at {replayed.information_state_string(player)!r}: {strategy}")
+    replayed.apply_action(action)
   print("  * marks the action played.")

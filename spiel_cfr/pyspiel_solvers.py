@@ -1,6 +1,6 @@
-"""Solvers with the names of OpenSpiel's C++ solvers in `pyspiel`.
+"""Solvers with the names and methods of OpenSpiel's C++ solvers in `pyspiel`.
 
-A program that uses those changes only its import:
+A program that uses OpenSpiel's solvers changes only its import:
 
     from spiel_cfr import pyspiel_solvers as pyspiel  # was: import pyspiel
 
@@ -11,8 +11,8 @@ A program that uses those changes only its import:
     pyspiel.exploitability(game, solver.average_policy())
 
 All other names are those of `pyspiel`. The solvers are wrappers, with the methods of OpenSpiel's solvers and those of
-the solver inside. `average_policy` and `current_policy` return OpenSpiel's C++ class, which its C++ functions take. In
-OpenSpiel these policies change with the solver; here they are copies, because Python can't write into C++ policies.
+the wrapped solver. `average_policy` and `current_policy` return OpenSpiel's C++ class, which its C++ functions take. In
+OpenSpiel these policies change with the solver. Here they are copies, because Python can't write into C++ policies.
 """
 
 import operator
@@ -31,17 +31,17 @@ from spiel_cfr.policies import PolicyDict
 
 
 class PyspielSolver:
-  """A wrapper of a solver whose policies are of OpenSpiel's C++ class.
+  """A wrapper that gives a solver the methods of OpenSpiel's C++ solvers, and policies of OpenSpiel's C++ class.
 
   Attributes:
-    solver: the solver inside.
+    solver: the wrapped solver.
   """
 
   def __init__(self, solver: Solver) -> None:
     self.solver = solver
 
   def __getattr__(self, name: str) -> Any:
-    """Returns an attribute of the solver inside."""
+    """Returns an attribute of the wrapped solver."""
     if name.startswith("__") or name == "solver":
       raise AttributeError(name)
     return getattr(self.solver, name)
@@ -54,21 +54,22 @@ class PyspielSolver:
     self.solver.run(1)
 
   def tabular_average_policy(self) -> pyspiel.Policy:
-    """Returns a copy of the average policy; of solvers that sample states, at the infosets met."""
-    if self._meets_infosets():
+    """Returns a copy of the average policy. A solver that samples states has only the infosets that it met."""
+    if self._samples_states():
       return _partial(self.solver.average_policy_dict())
     return self.solver.tabular_average_policy()
 
   def tabular_current_policy(self) -> pyspiel.Policy:
-    """Returns a copy of the current policy; of solvers that sample states, at the infosets met."""
-    if self._meets_infosets():
+    """Returns a copy of the current policy. A solver that samples states has only the infosets that it met."""
+    if self._samples_states():
       return _partial(self.solver.current_policy_dict())
     return self.solver.tabular_current_policy()
 
   # OpenSpiel has both names.
   average_policy, current_policy = tabular_average_policy, tabular_current_policy
 
-  def _meets_infosets(self) -> bool:
+  def _samples_states(self) -> bool:
+    """Returns whether the solver samples OpenSpiel's states, so that it does not know all infosets."""
     return isinstance(self.solver, MonteCarloSolver) and self.solver.engine != "compiled"
 
 
@@ -80,17 +81,17 @@ def _partial(table: PolicyDict) -> pyspiel.Policy:
 
 
 def CFRSolver(game: AnyGame) -> PyspielSolver:
-  """`pyspiel.CFRSolver`: CFR of a compiled game or an argument of `compile_game`."""
+  """`pyspiel.CFRSolver`: CFR for a compiled game or an argument of `compile_game`."""
   return PyspielSolver(cfr.CFRSolver(game))
 
 
 def CFRPlusSolver(game: AnyGame) -> PyspielSolver:
-  """`pyspiel.CFRPlusSolver`: CFR+ of a compiled game or an argument of `compile_game`."""
+  """`pyspiel.CFRPlusSolver`: CFR+ for a compiled game or an argument of `compile_game`."""
   return PyspielSolver(cfr.CFRPlusSolver(game))
 
 
 def CFRBRSolver(game: AnyGame) -> PyspielSolver:
-  """`pyspiel.CFRBRSolver`: CFR-BR of a compiled game or an argument of `compile_game`."""
+  """`pyspiel.CFRBRSolver`: CFR-BR for a compiled game or an argument of `compile_game`."""
   return PyspielSolver(variants.CFRBRSolver(game))
 
 

@@ -1,4 +1,4 @@
-"""Logit quantal response equilibria in agent form: all players err, and costlier errors are rarer.
+"""Logit quantal response equilibria in agent form: all players make errors, and costlier errors are rarer.
 
 Let sigma be the players' behavioral strategies, and Q(I, a) the expected payoff to the owner of infoset I of action a,
 given that I is reached, with sigma everywhere else (also in the owner's later moves). Then
@@ -6,21 +6,21 @@ given that I is reached, with sigma everywhere else (also in the owner's later m
     sigma(I, a)  is proportional to  exp(rationality Q(I, a))
 
 at every infoset (McKelvey and Palfrey, "Quantal Response Equilibria for Extensive Form Games", 1998). At rationality 0
-play is uniform. From there one curve of fixed points starts, the principal branch, whose limit is a single sequential
-equilibrium in almost all games. The solver follows it like Turocy, "Computing sequential equilibria using agent quantal
-response equilibria" (2010): by predictor and corrector in y = log sigma and rationality, along the length of the curve,
-since rationality may turn back.
+play is uniform. The principal branch, a curve of such equilibria, starts there. In almost all games its limit is a
+single sequential equilibrium. The solver follows the branch like Turocy, "Computing sequential equilibria using agent
+quantal response equilibria" (2010): by predictor and corrector in y = log sigma and rationality, along the length of
+the curve, since rationality may fall along it.
 
-Let w(l | I a) be the probability of terminal history l given action a at I. Its logarithm is a sum of y, so that
-nothing underflows. Then
+Let w(l | I a) be the probability of terminal history l given action a at I. Its logarithm is a sum of entries of y, so
+that nothing underflows. Then
 
     Q(I, a) = sum over l of w(l | I a) u(l)
     dQ(I, a) / dy(J, b) = sum over l through both of w(l | I a) (u(l) - Q(I, a))
 
 Newton's method solves B (y - rationality Q(y)) = 0, where B subtracts from each entry the mean of its infoset under
-sigma. This equation is almost linear where Q is, for any rationality. Its matrix I - rationality B dQ/dy has ones on
-the diagonal, and an entry for two actions only if a history goes through both infosets. Factored from the last moves of
-the game to the first, it has little fill-in.
+sigma. Where Q is almost linear, so is this equation, for any rationality. Its matrix I - rationality B dQ/dy has ones
+on the diagonal, and an entry for two actions only if a history passes through both infosets. Factored from the last
+moves of the game to the first, it has little fill-in.
 """
 
 import dataclasses
@@ -41,12 +41,12 @@ from spiel_cfr.games.openspiel.history_list import CHANCE, TERMINAL
 from spiel_cfr.policies import forms
 from spiel_cfr.policies.solved_policy import SolvedPolicy
 
-# The guaranteed bound of the residual, and the residual at which the corrector stops.
-_PROMISED, _SMALL = 1e-8, 1e-10
+# The largest residual of an accepted point, and the residual at which the corrector stops.
+_ACCEPTED_RESIDUAL, _SMALL_RESIDUAL = 1e-8, 1e-10
 _MOST_CORRECTIONS = 12
 # The shortest step, in units of y and of rationality times the range of payoffs.
 _SHORTEST_STEP = 1e-6
-# Pivots off the diagonal cost fill-in; errors in a factor cost only corrections.
+# Pivots off the diagonal cause fill-in. Small pivots make factors inexact, which costs only more corrections.
 _PIVOTS: dict[str, Any] = {
   "permc_spec": "NATURAL",
   "diag_pivot_thresh": 0.01,
@@ -137,6 +137,26 @@ def solve_qre(
       "another equilibrium: use the game itself, `.original`."
     )
   agents = _AgentForm(compiled, max_nodes)
+  points, residual = _follow_branch(agents, rationality, step)
+  path = [
+    BranchPoint(float(point[-1] / agents.unit), agents.sequences(np.exp(point[:-1])))
+    for point in points
+  ]
+  log_probabilities = agents.sequences(points[-1][:-1])
+  return QuantalResponse(compiled, rationality, log_probabilities, residual, tuple(path))
+
+
+def _follow_branch(
+  agents: "_AgentForm", rationality: float, step: float
+) -> tuple[list[Float64s], float]:
+  """Follows the principal branch from rationality 0, and returns its points and the residual of the last one.
+
+  Each step predicts a point along the tangent and corrects it. The length of steps adapts, such that probabilities
+  change by at most `step`.
+
+  Raises:
+    NoSolutionError: the branch can't be followed to this rationality in float64.
+  """
   target = rationality * agents.unit
   point, residual = agents.normalized(np.zeros(agents.size + 1)), 0.0
   points = [point]
@@ -154,33 +174,34 @@ def solve_qre(
       is_last = point[-1] + length * tangent[-1] >= target
       if is_last:
         length = (target - point[-1]) / tangent[-1]
-      guess = agents.normalized(point + length * tangent)
+      predicted = agents.normalized(point + length * tangent)
       if is_last:
-        guess[-1] = target
-      found, ahead, residual = agents.corrected(guess, None if is_last else tangent)
-      # The error of a guess grows with the square of the step.
+        predicted[-1] = target
+      corrected, next_tangent, residual = agents.corrected(predicted, None if is_last else tangent)
+      # The change of probabilities relative to the largest allowed one. The error of a prediction grows with the square
+      # of the step.
       change = max(
-        1e-3, _distance(found, point) / step, (4.0 * _distance(found, guess) / step) ** 0.5
+        1e-3,
+        _distance(corrected, point) / step,
+        (4.0 * _distance(corrected, predicted) / step) ** 0.5,
       )
-      if residual <= _PROMISED and change <= 1.0:
-        point = found
+      if residual <= _ACCEPTED_RESIDUAL and change <= 1.0:
+        point = corrected
         points.append(point)
         bar.update(float(point[-1]) / agents.unit - bar.n)
-        # After a turn of the branch, rationality falls along it.
-        tangent = ahead * np.sign(ahead @ tangent)
+        # Where the branch has turned back, rationality falls along it.
+        tangent = next_tangent * np.sign(next_tangent @ tangent)
         length *= min(4.0, 0.7 / change)
         continue
-      length *= max(0.1, 0.7 / change) if residual <= _PROMISED and change > 1.0 else 0.25
+      is_too_long = residual <= _ACCEPTED_RESIDUAL and change > 1.0
+      length *= max(0.1, 0.7 / change) if is_too_long else 0.25
       if length < _SHORTEST_STEP * (1.0 + point[-1]):
         raise errors.NoSolutionError(
-          f"The principal branch of {compiled} can't be followed beyond rationality {point[-1] / agents.unit:z.6g}, on "
-          f"the way to {rationality:z.6g}: float64 can't distinguish its points there. Use a smaller rationality."
+          f"The principal branch of {agents.compiled} can't be followed beyond rationality "
+          f"{point[-1] / agents.unit:z.6g}, on the way to {rationality:z.6g}: float64 can't distinguish its points "
+          "there. Use a smaller rationality."
         )
-  path = [
-    BranchPoint(float(point[-1] / agents.unit), agents.sequences(np.exp(point[:-1])))
-    for point in points
-  ]
-  return QuantalResponse(compiled, rationality, agents.sequences(point[:-1]), residual, tuple(path))
+  return points, residual
 
 
 def _distance(first: Float64s, second: Float64s) -> float:
@@ -189,74 +210,89 @@ def _distance(first: Float64s, second: Float64s) -> float:
 
 
 class _AgentForm:
-  """The agent form of a game: the terminal histories that go through each action.
+  """The agent form of a game: the terminal histories that pass through each action.
 
   Actions of all infosets are numbered from the last moves of the game to the first, infoset by infoset. Payoffs are
-  divided by their range. A point is y and rationality times that range, shape (actions + 1,).
+  divided by their range. A point of the branch is y and rationality times that range, shape (actions + 1,).
 
   Attributes:
+    compiled: the game.
     size: the number of actions.
     unit: float. The range of payoffs.
   """
 
   def __init__(self, compiled: CompiledGame, max_nodes: int) -> None:
+    """Walks the histories of the game, at most `max_nodes`."""
+    self.compiled = compiled
     walk = HistoryWalk(compiled, max_nodes)
-    counts = np.concatenate(compiled.num_actions)
+    self._number_actions(walk)
+    self._list_terminals(walk)
+
+  def _number_actions(self, walk: HistoryWalk) -> None:
+    """Numbers the actions, and makes the matrix of actions of the same infoset."""
+    counts = np.concatenate(self.compiled.num_actions)
     first = np.cumsum(counts) - counts
-    self._compiled, self.size = compiled, int(counts.sum())
+    self.size = int(counts.sum())
     depth = np.zeros(self.size, np.int64)
     for level, nodes in enumerate(walk.levels):
       depth[walk.entry[nodes[walk.mover[nodes] >= 0]]] = level
     order = np.argsort(-depth[first], kind="stable")
+    # The entry of `CompiledGame.actions` of each action, all players' entries one after the other.
     self._entries, counts = concatenated_ranges(first[order], counts[order]), counts[order]
+    # The first action of each infoset, and the infoset of each action.
     self._starts = np.cumsum(counts) - counts
     self._infoset = np.repeat(np.arange(len(counts)), counts)
-    # A row for each action, with all actions of its infoset.
+    # Row by row, a 1 for each action of the same infoset.
     rows, widths = np.repeat(self._starts, counts), np.repeat(counts, counts)
     ends = np.concatenate([[0], np.cumsum(widths)])
-    self._together = scipy.sparse.csr_matrix(
+    self._same_infoset = scipy.sparse.csr_matrix(
       (np.ones(ends[-1]), concatenated_ranges(rows, widths), ends), (self.size, self.size)
     )
     self._identity = scipy.sparse.identity(self.size, format="csr")
 
+  def _list_terminals(self, walk: HistoryWalk) -> None:
+    """Lists the terminal histories after each action, with their payoffs and the probabilities of chance."""
+    compiled = self.compiled
     moves = walk.probabilities(forms.uniform(compiled))
     chance = walk.reach(np.where(walk.mover[walk.parent] == CHANCE, moves, 1.0))
-    ends = np.flatnonzero((walk.mover == TERMINAL) & (chance > 0))
-    self._log_chance = np.log(chance[ends])
-    actions, leaves = self._paths(walk, ends)
+    terminals = np.flatnonzero((walk.mover == TERMINAL) & (chance > 0))
+    self._log_chance = np.log(chance[terminals])
+    actions, leaves = self._actions_before(walk, terminals)
+    # A sparse matrix, shape (actions, terminals): a 1 if the history passes through the action. And its transpose.
     through = scipy.sparse.csr_matrix(
-      (np.ones(len(actions)), (actions, leaves)), shape=(self.size, len(ends))
+      (np.ones(len(actions)), (actions, leaves)), shape=(self.size, len(terminals))
     )
     self._through, self._along = through, through.T.tocsr()
     lengths = np.diff(through.indptr)
     # Infosets that chance never reaches have no histories; their actions have the value 0.
     self._reached = np.flatnonzero(lengths)
+    # The action of each element of `_through`, and the payoff of its terminal history to the action's owner.
     self._row = np.repeat(np.arange(self.size), lengths)
     owners = np.repeat(np.arange(compiled.num_players), list(map(len, compiled.actions)))
-    returns = walk.returns[walk.index[ends]]
+    returns = walk.returns[walk.index[terminals]]
     self.unit = float(np.ptp(returns)) or 1.0
     owner = owners[self._entries][self._row]
     self._payoffs = returns[through.indices, owner] / self.unit
 
-  def _paths(self, walk: HistoryWalk, ends: Int64s) -> tuple[Int64s, Int64s]:
-    """Returns pairs of an action and a terminal history after it, as two arrays."""
-    place = np.argsort(self._entries)
-    nodes, leaves = ends, np.arange(len(ends))
-    found = []
+  def _actions_before(self, walk: HistoryWalk, terminals: Int64s) -> tuple[Int64s, Int64s]:
+    """Returns all pairs of an action and the index of a terminal history after it, as two arrays."""
+    number = np.argsort(self._entries)
+    nodes, leaves = terminals, np.arange(len(terminals))
+    actions, leaves_after = [], []
     while len(nodes):
-      above = walk.parent[nodes]
-      decided = walk.mover[above] >= 0
-      entry = walk.entry[above] + nodes - walk.first_child[above]
-      found.append((place[entry[decided]], leaves[decided]))
-      nodes, leaves = above[above > 0], leaves[above > 0]
-    actions, of = zip(*found, strict=True)
-    return np.concatenate(actions), np.concatenate(of)
+      parents = walk.parent[nodes]
+      is_decision = walk.mover[parents] >= 0
+      entry = walk.entry[parents] + nodes - walk.first_child[parents]
+      actions.append(number[entry[is_decision]])
+      leaves_after.append(leaves[is_decision])
+      nodes, leaves = parents[parents > 0], leaves[parents > 0]
+    return np.concatenate(actions), np.concatenate(leaves_after)
 
   def sequences(self, numbers: Float64s) -> Float64s:
-    """Returns numbers of actions in the order of sequences, shape (sequences,)."""
+    """Returns an array of actions in the order of sequences, shape (sequences,)."""
     entries = np.zeros(self.size)
     entries[self._entries] = numbers
-    return self._compiled.from_actions(entries)
+    return self.compiled.from_actions(entries)
 
   def normalized(self, point: Float64s) -> Float64s:
     """Returns a point whose probabilities sum to 1 at each infoset."""
@@ -266,7 +302,7 @@ class _AgentForm:
     return np.append(logs - (top + np.log(total))[self._infoset], point[-1])
 
   def values(self, log_play: Float64s) -> tuple[Float64s, Any]:
-    """Returns Q, shape (actions,), and dQ/dy, a sparse matrix."""
+    """Returns Q, shape (actions,), and dQ/dy, a sparse matrix; `log_play` is y."""
     through, reached = self._through, self._reached
     logs = (self._log_chance + self._along @ log_play)[through.indices]
     starts, top, total = through.indptr[reached], np.zeros(self.size), np.ones(self.size)
@@ -281,7 +317,7 @@ class _AgentForm:
     return values, deviations @ self._along
 
   def linearized(self, point: Float64s) -> tuple[float, Float64s, Float64s]:
-    """Returns the distance of a point from the branch, and steps towards it and along it.
+    """Returns the distance of a point from the branch, the Newton step towards the branch, and the step along it.
 
     Returns:
       The residual, see `QuantalResponse`; the step of Newton's method at this rationality; and a step of length 1 along
@@ -291,7 +327,7 @@ class _AgentForm:
     values, derivative = self.values(log_play)
     play = np.exp(log_play)
     logit = self.normalized(np.append(rationality * values, rationality))
-    mean = self._together.copy()
+    mean = self._same_infoset.copy()
     mean.data = play[mean.indices]
     matrix = self._identity - rationality * (derivative - mean @ derivative)
     sides = np.stack([rationality * values - log_play, values], axis=1)
@@ -300,26 +336,32 @@ class _AgentForm:
       newton, slope = factors.solve(sides - mean @ sides).T
     except RuntimeError:  # SciPy raises it for a singular matrix.
       newton = slope = np.full(self.size, np.nan)
-    ahead = np.append(slope, 1.0)
-    return _distance(logit, point), np.append(newton, 0.0), ahead / np.linalg.norm(ahead)
+    along = np.append(slope, 1.0)
+    return _distance(logit, point), np.append(newton, 0.0), along / np.linalg.norm(along)
 
   def corrected(
-    self, guess: Float64s, tangent: Float64s | None
+    self, predicted: Float64s, tangent: Float64s | None
   ) -> tuple[Float64s, Float64s, float]:
-    """Returns the point of the branch near a guess, the step ahead, and the residual, infinite if there is no point.
+    """Corrects a predicted point by Newton's method.
 
-    Corrections are perpendicular to the tangent; without a tangent, rationality stays.
+    Args:
+      predicted: the predicted point.
+      tangent: the direction to which corrections are perpendicular; None to keep the rationality.
+
+    Returns:
+      The point of the branch, the step along the branch there, and the residual, which is infinite if Newton's method
+      finds no point.
     """
-    point, before = guess, np.inf
+    point, last_residual = predicted, np.inf
     for number in range(_MOST_CORRECTIONS):
-      residual, newton, ahead = self.linearized(point)
-      if residual <= _SMALL or (number > 2 and residual > before / 2):
+      residual, newton, along = self.linearized(point)
+      if residual <= _SMALL_RESIDUAL or (number > 2 and residual > last_residual / 2):
         break
       if tangent is not None:
-        newton = newton - (tangent @ newton) / (tangent @ ahead) * ahead
-      point, before = self.normalized(point + newton), residual
+        newton = newton - (tangent @ newton) / (tangent @ along) * along
+      point, last_residual = self.normalized(point + newton), residual
       if not np.isfinite(point).all():
-        return guess, ahead, np.inf
-    # The last point needs no step ahead.
-    is_found = tangent is None or np.isfinite(ahead).all()
-    return point, ahead, residual if is_found else np.inf
+        return predicted, along, np.inf
+    # After the last point of the path, no step along the branch follows.
+    is_found = tangent is None or np.isfinite(along).all()
+    return point, along, residual if is_found else np.inf

@@ -33,11 +33,11 @@ _REASONS: dict[StopReason, str] = {
   "interrupt": "Ctrl-C was pressed",
   "stop_when": "the solver stalls",
 }
-# A run stalls after at least so many iterations if NashConv in the second half did not fall to this share.
+# A run of at least this many iterations stalls if NashConv in the second half did not fall to this share.
 _STALL_ITERATIONS, _STALL_SHARE = 10_000, 0.8
-# The solver that begins after a stall.
+# The solver that takes over after a stall.
 _AFTER_A_STALL = "adaptive"
-# The share of the range of payoffs below which NashConv is rounding.
+# A NashConv of at most this share of the range of payoffs is rounding.
 _ROUNDING = 1e-12
 
 
@@ -50,14 +50,14 @@ class Solution(SolvedPolicy, Evaluated):
     sequence_form: float64 (sequences,). The policy.
     expected_values: float64 (players,). The expected payoff of each player if all play the policy.
     best_response_values: float64 (players,). The expected payoff of each player's best response to the others.
-    iterations: the number of iterations, of both solvers if a second one began.
+    iterations: the number of iterations, of both solvers if a second one took over.
     seconds: the time of the call, including the compilation of the game.
     reason: the reason to stop: "target", "seconds", "iterations" or "interrupt".
-    solver: the solver, which can go on.
-    why: the reason for this solver, in words.
+    solver: the last solver, which can run further.
+    why: the reason for choosing this solver, in words.
     rows: the evaluations during the run.
-    correlated_gap: the distance of the sequence of all iterates from a correlated equilibrium; None for a Nash
-      equilibrium, or if the distance is unknown.
+    correlated_gap: the distance of the sequence of all iterates from a correlated equilibrium; None if the solver tends
+      to a Nash equilibrium, or if the distance is unknown.
   """
 
   compiled_game: CompiledGame
@@ -109,12 +109,14 @@ class Solution(SolvedPolicy, Evaluated):
     game = self.compiled_game
     if game.is_two_player_constant_sum:
       low, high = self.value_bounds
-      off = max(0.0, high - low) / 2
-      last = "value", f"{_certain(self.value, off)} for player 0, at most {off:z.1e} off"
+      error = max(0.0, high - low) / 2
+      text = f"{_certain_decimals(self.value, error)} for player 0, at most {error:z.1e} off"
+      payoff_line = "value", text
     else:
       play = self if self.correlated_gap is None else self.correlated_gap
-      last = "payoffs", ", ".join(f"{expected:z.6g}" for expected in play.expected_values)
-    rows = [
+      text = ", ".join(f"{expected:z.6g}" for expected in play.expected_values)
+      payoff_line = "payoffs", text
+    lines = [
       ("game", str(game)),
       ("solver", f"{_name(self.solver)}: {self.why}"),
       (
@@ -122,24 +124,24 @@ class Solution(SolvedPolicy, Evaluated):
         f"{_REASONS[self.reason]}, after {self.iterations:,} iterations and {self.seconds:z.3g} s",
       ),
       ("certified", self._gap()),
-      last,
+      payoff_line,
     ]
-    return "\n".join(f"{name:<10} {text}" for name, text in rows)
+    return "\n".join(f"{name:<10} {text}" for name, text in lines)
 
 
-def _certain(value: float, off: float) -> str:
-  """Returns a number with the decimals that an error of at most `off` leaves, at most twelve."""
-  if not off:
+def _certain_decimals(value: float, error: float) -> str:
+  """Returns a number with the decimals that are certain if its error is at most `error`, at most twelve."""
+  if not error:
     return f"{value:z.12g}"
-  decimals = min(12, math.ceil(-math.log10(off)))
+  decimals = min(12, math.ceil(-math.log10(error)))
   return f"{round(value, decimals):z.{max(0, decimals)}f}"
 
 
 def _name(solver: Solver) -> str:
-  """Returns the name of the class or function that made a solver; for a wrapper, also that of the solver inside."""
-  inside = solver.recipe.arguments.get("solver")
+  """Returns the name of the class or function that made a solver; for a wrapper, also that of the inner solver."""
+  inner = solver.recipe.arguments.get("solver")
   name = solver.recipe.name
-  return f"{name}({inside.recipe.name})" if isinstance(inside, Solver) else name
+  return f"{name}({inner.recipe.name})" if isinstance(inner, Solver) else name
 
 
 def choose_solver(game: AnyGame) -> tuple[str, str]:
@@ -191,11 +193,11 @@ def solve(
     relative: whether the target is a share of the range of payoffs.
     seconds: the limit of time, including the compilation of the game.
     iterations: the limit of iterations; None for no limit.
-    solver: a name in the catalogue; a solver of the game, which goes on from where it is; or None for the best one. If
+    solver: a name in the catalogue; a solver of the game, which continues from its state; or None for the best one. If
       the best one stalls in a constant-sum game of two players, without `traces` and `checkpoints`, another solver
-      begins, and the result has each player's better strategy of both.
-    evaluate_at: the iterations at which to evaluate the policy, see `run`. By default, powers of 2, later of 1.2; or
-      the checks of a solver with restarts.
+      takes over, and the result has each player's better strategy of both.
+    evaluate_at: the iterations at which to evaluate the policy, see `run`. By default, powers of 2, later of 1.2; for a
+      solver with restarts, its checks.
     traces: see `run`.
     checkpoints: see `run`.
     max_nodes: the most states that the game may have, see `compile_game`.
@@ -221,72 +223,88 @@ def solve(
     )
   compiled = compile_game(game, max_nodes=max_nodes, progress=progress)
   least, most = compiled.payoff_range
-  target_nash_conv = 2 * exploitability * (most - least if relative else 1.0)
-  why = "as requested"
-  is_kept = checkpoints is not None or not isinstance(traces, list | tuple) or bool(traces)
-  may_stall = solver is None and compiled.is_two_player_constant_sum and not is_kept
-  if solver is None:
-    solver, why = choose_solver(compiled)
-  if isinstance(solver, str):
-    # The horizon, for solvers that need one, is the whole run.
-    solver = catalogue.make(solver, compiled, iterations or 1_000)
-  elif not is_same_game(solver.compiled_game, compiled):
-    raise errors.ArgumentError(f"{solver!r} is not a solver of {compiled.name}.")
+  # Traces and checkpoints are of one solver.
+  records_run = checkpoints is not None or not isinstance(traces, list | tuple) or bool(traces)
+  may_switch = solver is None and compiled.is_two_player_constant_sum and not records_run
+  first_solver, why = _solver_to_run(solver, compiled, iterations)
 
-  def go(solver: Solver, iterations: int | None, may_stall: bool) -> RunResult:
+  def run_solver(solver: Solver, iterations: int | None, *, stop_at_stall: bool) -> RunResult:
     return run(
       solver,
       iterations,
-      target_nash_conv=target_nash_conv,
+      target_nash_conv=2 * exploitability * (most - least if relative else 1.0),
       seconds=max(0.0, seconds - (time.perf_counter() - start)),
-      stop_when=(lambda rows: _stalls(rows, most - least)) if may_stall else None,
-      evaluate_at=_when_it_checks(solver) if evaluate_at is None else evaluate_at,
+      stop_when=(lambda rows: _stalls(rows, most - least)) if stop_at_stall else None,
+      evaluate_at=_evaluation_schedule(solver) if evaluate_at is None else evaluate_at,
       traces=traces,
       checkpoints=checkpoints,
       progress=progress,
     )
 
-  result = go(solver, iterations, may_stall)
-  rows, done = list(result.rows), int(solver.iteration)
-  sequence_form = compiled.to_original(solver.average_sequence_form())
+  last_solver = first_solver
+  result = run_solver(first_solver, iterations, stop_at_stall=may_switch)
+  rows, done = list(result.rows), int(first_solver.iteration)
+  sequence_form = compiled.to_original(first_solver.average_sequence_form())
   if result.reason == "stop_when":
-    stalled = f"{_name(solver)} stalls after {done:,} iterations"
+    stalled = f"{_name(first_solver)} stalls after {done:,} iterations"
     if progress:
       print(f"{stalled}: {_AFTER_A_STALL!r} begins.", file=sys.stderr)
     why = f"{stalled}, so this solver takes over; of both, each player's better strategy is kept"
-    solver = catalogue.make(_AFTER_A_STALL, compiled, 1)
-    result = go(solver, None if iterations is None else max(1, iterations - done), may_stall=False)
+    last_solver = catalogue.make(_AFTER_A_STALL, compiled, 1)
+    iterations_left = None if iterations is None else max(1, iterations - done)
+    result = run_solver(last_solver, iterations_left, stop_at_stall=False)
     rows += _continued(result.rows, rows[-1])
-    done += int(solver.iteration)
-    second = compiled.to_original(solver.average_sequence_form())
-    sequence_form = _better(compiled.original, sequence_form, second)
+    done += int(last_solver.iteration)
+    second_form = compiled.to_original(last_solver.average_sequence_form())
+    sequence_form = _better_strategies(compiled.original, sequence_form, second_form)
   evaluation = evaluate.evaluate(compiled.original, sequence_form)
   return Solution(
-    compiled.original,
-    sequence_form,
-    evaluation.expected_values,
-    evaluation.best_response_values,
-    done,
-    time.perf_counter() - start,
-    result.reason,
-    solver,
-    why,
-    tuple(rows),
-    _correlated_gap(solver),
+    compiled_game=compiled.original,
+    sequence_form=sequence_form,
+    expected_values=evaluation.expected_values,
+    best_response_values=evaluation.best_response_values,
+    iterations=done,
+    seconds=time.perf_counter() - start,
+    reason=result.reason,
+    solver=last_solver,
+    why=why,
+    rows=tuple(rows),
+    correlated_gap=_correlated_gap(last_solver),
   )
 
 
+def _solver_to_run(
+  solver: str | Solver | None, game: CompiledGame, iterations: int | None
+) -> tuple[Solver, str]:
+  """Returns the solver of a call of `solve`, and the reason for it in words.
+
+  Raises:
+    ArgumentError: the name of the solver is unknown, or the solver is of another game.
+  """
+  why = "as requested"
+  if solver is None:
+    solver, why = choose_solver(game)
+  if isinstance(solver, str):
+    # The horizon, for solvers that need one, is the whole run.
+    return catalogue.make(solver, game, iterations or 1_000), why
+  if not is_same_game(solver.compiled_game, game):
+    raise errors.ArgumentError(f"{solver!r} is not a solver of {game.name}.")
+  return solver, why
+
+
 def _stalls(rows: Sequence[Row], payoff_range: float) -> bool:
-  """Returns whether NashConv, if larger than rounding, has hardly fallen in the second half of many iterations."""
+  """Returns whether a run stalls: NashConv, if larger than rounding, has hardly fallen in the second half."""
   now = rows[-1]
   if now.iteration < _STALL_ITERATIONS or now.nash_conv <= _ROUNDING * payoff_range:
     return False
-  before = bisect.bisect_right(rows, now.iteration / 2, key=lambda row: row.iteration)
-  return before > 0 and now.nash_conv > _STALL_SHARE * rows[before - 1].nash_conv
+  rows_of_first_half = bisect.bisect_right(rows, now.iteration / 2, key=lambda row: row.iteration)
+  if not rows_of_first_half:
+    return False
+  return now.nash_conv > _STALL_SHARE * rows[rows_of_first_half - 1].nash_conv
 
 
 def _continued(rows: Sequence[Row], last: Row) -> list[Row]:
-  """Returns the evaluations of a run as a continuation of another run, which ended with `last`."""
+  """Returns the evaluations of a second run, counted on from `last`, the last evaluation of the first run."""
   return [
     dataclasses.replace(
       row,
@@ -299,7 +317,7 @@ def _continued(rows: Sequence[Row], last: Row) -> list[Row]:
   ]
 
 
-def _better(game: CompiledGame, first: Float64s, second: Float64s) -> Float64s:
+def _better_strategies(game: CompiledGame, first: Float64s, second: Float64s) -> Float64s:
   """Returns each player's better strategy of two policies in sequence form, in a constant-sum game of two players."""
   losses = [evaluate.losses(game, evaluate.evaluate(game, policy)) for policy in (first, second)]
   result = first.copy()
@@ -310,15 +328,15 @@ def _better(game: CompiledGame, first: Float64s, second: Float64s) -> Float64s:
 
 
 def _correlated_gap(solver: Solver) -> CorrelatedGap | None:
-  """Returns the distance of play from a correlated equilibrium; None for a Nash equilibrium, or if unknown."""
+  """Returns the distance of the iterates from a correlated equilibrium; None for other solvers, or if unknown."""
   if isinstance(solver, EFRSolver) and not solver.compiled_game.is_two_player_constant_sum:
     with contextlib.suppress(errors.ArgumentError, errors.AbstractionError):
       return solver.gap()
   return None
 
 
-def _when_it_checks(solver: Solver) -> NextDue:
-  """Returns the schedule of evaluations: powers of 2, later of 1.2; or the checks of a solver with restarts."""
+def _evaluation_schedule(solver: Solver) -> NextDue:
+  """Returns the iterations to evaluate at: powers of 2, later of 1.2; or the checks of a solver with restarts."""
   early, late = Powers(2), Powers(1.2)
 
   def schedule(iteration: int) -> float:

@@ -129,7 +129,7 @@ def test_each_players_better_strategy():
   mixed = two.average_sequence_form().copy()
   tree = game.treeplexes[0]
   mixed[tree.root : tree.end] = uniform[tree.root : tree.end]
-  better = solving._better(game, mixed, one.average_sequence_form())
+  better = solving._better_strategies(game, mixed, one.average_sequence_form())
   losses = evaluate.losses(game, evaluate.evaluate(game, better))
   for each in (mixed, one.average_sequence_form()):
     assert (losses <= evaluate.losses(game, evaluate.evaluate(game, each))).all()

@@ -1,6 +1,6 @@
-"""Averages of strategies: the weights of iterations, the strategies that count, and averages by a rule of your own.
+"""Averaging of strategies: weights of iterations, which strategies enter the average, and rules of your own.
 
-docs/extending.md has an example of both.
+docs/extending.md has examples of weights and of a rule.
 """
 
 import abc
@@ -15,16 +15,16 @@ from spiel_cfr.cfr.recipes import described
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.schedules import Weights, as_weights
 
-# The strategies of an iteration that count: before the players' updates, after them, or as the others face them.
+# The strategies that enter the average: those before the players' updates, after them, or as the others face them.
 Counted = Literal["before", "after", "faced"]
 
 
 class Average(NamedTuple):
-  """Argument record of an average kernel: one player's average, and its strategy in one iteration.
+  """The argument of an average kernel: one player's average, and its strategy in one iteration.
 
   Attributes:
-    sums: shape (sequences,). The average, or a multiple of it; 0 before the first iteration. The kernel updates it.
-    sequence_form: shape (sequences,). The player's strategy; the first element, of the empty sequence, is 1.
+    sums: shape (sequences,). A multiple of the average; 0 before the first iteration. The kernel updates it.
+    sequence_form: shape (sequences,). The player's strategy. The first element, of the empty sequence, is 1.
     weight: float64 (1,). The weight of the iteration, from `Averaging.weights`.
   """
 
@@ -34,16 +34,16 @@ class Average(NamedTuple):
 
 
 def average_kernel(function: Any) -> StepKernel:
-  """Decorator that compiles a function of an `Average`, for float64 and for float32."""
+  """Decorator that compiles a function of an `Average` as an average kernel, for float64 and float32."""
   return StepKernel(function, Average)
 
 
 @described
 class AverageRule(abc.ABC):
-  """Base class of rules for averages. Derive a frozen dataclass that names its kernel.
+  """Base class of rules for averages. Derive a frozen dataclass from it, with the kernel as `add`.
 
-  The kernel must do the same at all sequences, and keep `sums` a linear combination of the sequence forms so far with a
-  positive first element. The average policy is `sums` divided by that element.
+  The kernel must treat all sequences alike. It must keep `sums` a linear combination of the sequence forms so far, with
+  a positive first element. The average policy is `sums` divided by that element.
 
   Attributes:
     add: the kernel, see `average_kernel`.
@@ -62,20 +62,21 @@ class Averaging:
       Averaging(lambda t: t**1.5)     # t: float64 array of iterations, from 1
 
   Attributes:
-    weights: the weight of iteration t: a schedule, a function of t, or a power of t; a schedule once it is made.
-    counted: the strategies of an iteration that count: those "before" the update, as in OpenSpiel; those "after" it; or
-      those that the others "faced": with alternating updates, "before" for the last player and "after" for all others.
-    tapered: whether weights vanish at the end too: after iteration T that of iteration t is multiplied by about T - t.
-      Such averages converge faster where strategies circle around an equilibrium. They take a second array of sums,
-      to which the first is added now and then, at about a tenth of the cost of an iteration.
-    correlated: whether to keep the sums that `coarse_correlated_gap` reads: with more than two players a third array,
-      to which an iteration adds a vector. Only with simultaneous updates, counted before.
+    weights: the weight of iteration t: a schedule, a function of t, or a power of t. The attribute is a schedule.
+    counted: the strategies that enter the average: those "before" the update, as in OpenSpiel; those "after" it; or
+      those that the others "faced". With alternating updates, that is "before" for the last player and "after" for all
+      others.
+    tapered: whether weights fall to 0 at the end too: after iteration T, the weight of iteration t is multiplied by
+      about T - t. Such averages converge faster where strategies circle around an equilibrium. They take a second array
+      of sums, to which the first is added now and then, at about a tenth of the cost of an iteration.
+    correlated: whether to keep the sums that `coarse_correlated_gap` reads. With more than two players they take a
+      third array, to which every iteration adds a vector. They need simultaneous updates and `counted` = "before".
     rule: the rule that updates the average; None for the weighted sum. An average by a rule is neither tapered nor
       correlated, and does not count the strategies "faced".
 
   Raises:
-    ArgumentError: the power is not a finite number, or negative; `counted` is not one of the names; `rule` is no
-      `AverageRule` with an average kernel, or is tapered, correlated or of the strategies "faced".
+    ArgumentError: the power is not a finite number, or negative; `counted` has another value; `rule` is no
+      `AverageRule` with an average kernel; or an average by a rule is tapered, correlated or of strategies "faced".
   """
 
   weights: Weights = 0.0
@@ -102,12 +103,12 @@ class Averaging:
       )
 
   def check(self, game: CompiledGame, alternating: bool) -> None:
-    """Checks that iterations of a game can keep this average.
+    """Checks that a solver of a game can keep this average; `alternating` is whether its updates alternate.
 
     Raises:
-      ArgumentError: a correlated average of strategies that are not played at the same time.
-      AbstractionError: a correlated average in an abstraction that loses information.
-      UnsupportedGameError: a rule, and a game in parts.
+      ArgumentError: the average is correlated, but the strategies in it are not played at the same time.
+      AbstractionError: the average is correlated, but the game is an abstraction that loses information.
+      UnsupportedGameError: the average has a rule, but the game is in parts.
     """
     if self.rule is not None and game.partition is not None:
       raise errors.UnsupportedGameError(

@@ -1,18 +1,23 @@
 """CFR, CFR+ and their variants: all are configurations of `FullWidthSolver`.
 
-A full-width solver goes through the whole game in every iteration. At every infoset a regret minimizer chooses the next
+A full-width solver visits the whole game in every iteration. At every infoset a regret minimizer chooses the next
 strategy from counterfactual utilities. The solver computes the utilities and averages the strategies. docs/arrays.md
 has CFR+ on the same arrays in NumPy.
 
 To follow the code from `CFRPlusSolver(game).run(1)` to the line that adds a regret, read in this order:
 
     cfr.cfr                              `CFRPlusSolver`, `FullWidthSolver._iterate`: the configuration, and the loop
-    cfr.loops.loop                       `WholeLoop.advance`, `Loop.update_chain`: an iteration as a list of steps
-    games.sequence_form.tree_passes      `backward_pass`, `forward_pass`: steps that go through a player's infosets
+    cfr.loops.loop                       `WholeGameLoop.advance`, `Loop.update_chain`: an iteration as a list of steps
+    games.sequence_form.tree_passes      `backward_pass`, `forward_pass`: steps that visit a player's infosets
     regret_minimizers.regret_matching    `regret_matching_plus`: regrets and the next strategy at an infoset
 
-`Solver.run` calls `_advance` again and again, each time for about a tenth of a second. The gradient, the first step, is
-in `games.payoffs`. The weights of the average are in `cfr.iteration_schedule`, warm starts in `cfr.full_width_starts`.
+`Solver.run` calls `FullWidthSolver._advance` repeatedly, each time for about a tenth of a second. These modules are
+beside the path:
+
+    games.payoffs                        the gradient, which is the first step of an update
+    cfr.iteration_schedule               the averaging weights and the minimizer's parameters of each iteration
+    cfr.loops.arrays                     the arrays that steps read and write
+    cfr.warm_startable_solver            starts from a policy or from regrets
 
 - CFR: Zinkevich et al., "Regret Minimization in Games with Incomplete Information" (2007).
 - CFR+: Tammelin, "Solving Large Imperfect Information Games Using CFR+" (2014).
@@ -31,12 +36,12 @@ from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr import locks
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr_br import advance_against_best_responses
-from spiel_cfr.cfr.full_width_starts import FullWidthStarts, Run
 from spiel_cfr.cfr.iteration_schedule import IterationSchedule
 from spiel_cfr.cfr.loops import FullWidthState, make_loop
 from spiel_cfr.cfr.loops.state import check_numbers, check_sums
 from spiel_cfr.cfr.recipes import recorded
-from spiel_cfr.cfr.turns import in_turn
+from spiel_cfr.cfr.synchronization import synchronized
+from spiel_cfr.cfr.warm_startable_solver import Runtime, WarmStartableSolver
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.payoffs.utility_bounds import check_payoffs
@@ -49,8 +54,8 @@ from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 Opponents = Literal["current", "best_response"]
 
 
-class FullWidthSolver(FullWidthStarts):
-  """CFR with any regret minimizer: each iteration goes through the whole game.
+class FullWidthSolver(WarmStartableSolver):
+  """CFR with any regret minimizer: every iteration visits the whole game.
 
   Attributes:
     compiled_game: `CompiledGame`. The game as arrays.
@@ -108,14 +113,14 @@ class FullWidthSolver(FullWidthStarts):
     game = self.compiled_game
     loop = make_loop(game, self.minimizer, self.averaging)
     schedule = IterationSchedule(game, self.minimizer, self.averaging, self.alternating_updates)
-    self._runtime = Run(loop, schedule)
+    self._runtime = Runtime(loop, schedule)
     if before is not None and before.loop.arrays.state.locked.any():
       self._lock(before.loop.arrays.state.locked, before.loop.arrays.state.strategy)
 
   def _advance(self, count: int) -> None:
     self._iterate(count)
-    # A number that is not finite makes its way up to the root.
-    values = self._runtime.loop.arrays.values()
+    # The backward pass carries a number that is not finite up to the root.
+    values = self._runtime.loop.arrays.root_values()
     if not all(map(math.isfinite, values)):
       raise errors.NotFiniteError(
         f"After {self.iteration:,} iterations the value of the game is {values} for its players: the "
@@ -123,20 +128,21 @@ class FullWidthSolver(FullWidthStarts):
       )
 
   def _iterate(self, count: int) -> None:
-    """Runs iterations, usually in one call of compiled code."""
+    """Runs iterations of CFR, usually in one call of compiled code, or of CFR-BR."""
     loop, schedule = self._runtime
     if self._opponents == "current":
       players = tuple(range(self.compiled_game.num_players))
       updates = [(player,) for player in players] if self.alternating_updates else [players]
-      loop.advance(tuple(updates), schedule.next(self.state, count))
+      loop.advance(tuple(updates), schedule.next_rows(self.state, count))
     else:
       # Ctrl-C must not stop between the several calls of compiled code that best responses take.
       with DeferredInterrupt(whole=True):
-        numbers = schedule.next(self.state, count)
-        advance_against_best_responses(self.compiled_game, loop, numbers)
+        rows = schedule.next_rows(self.state, count)
+        advance_against_best_responses(self.compiled_game, loop, rows)
 
   def prepare(self) -> None:
     """Compiles the kernels of an iteration and of NashConv, or loads them from disk."""
+    # A loop without iterations only compiles.
     self._iterate(0)
     self.nash_conv()
 
@@ -160,15 +166,15 @@ class FullWidthSolver(FullWidthStarts):
   def state(self) -> FullWidthState:
     return self._runtime.loop.arrays.state
 
-  def gathered_state(self) -> FullWidthState:
-    self._runtime.loop.gather()
+  def complete_state(self) -> FullWidthState:
+    self._runtime.loop.complete_arrays()
     return self.state
 
   def refresh(self) -> None:
     super().refresh()
     loop = self._runtime.loop
     loop.lock(locked_sequences(self.compiled_game, self.state.locked))
-    loop.arrays.reach()
+    loop.arrays.compute_trunk_reach()
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
@@ -182,69 +188,72 @@ class FullWidthSolver(FullWidthStarts):
 
   @property
   def nodes_touched(self) -> int:
-    """The number of states that a recursive implementation visits: all, once for each update."""
-    walks = self.compiled_game.num_players if self.alternating_updates else 1
+    """The number of states that a recursive implementation visits: every state once in each traversal."""
+    # Alternating updates traverse the game once for each player, simultaneous updates once for all.
+    traversals = self.compiled_game.num_players if self.alternating_updates else 1
     if self._opponents == "best_response":
-      # Each player's best response and its update.
-      walks = 2 * self.compiled_game.num_players
-    return (self.iteration - self.warm_iterations) * walks * self.compiled_game.num_states
+      # One traversal for each player's best response, and one for its update.
+      traversals = 2 * self.compiled_game.num_players
+    return (self.iteration - self.warm_iterations) * traversals * self.compiled_game.num_states
 
-  @in_turn
+  @synchronized
   def sums(self) -> AnyFloats:
     """Returns a multiple of the average policy in sequence form; the current policy before the first iteration."""
-    state = self.gathered_state()
+    state = self.complete_state()
     return state.sums() if state.cumulative[0] else self.current_sequence_form()
 
   def current_probabilities(self) -> Float64s:
-    strategy = self.gathered_state().strategy
+    strategy = self.complete_state().strategy
     forms.check_finite(strategy)
     return strategy.astype(np.float64)
 
   def current_sequence_form(self) -> Float64s:
-    self.gathered_state()
+    self.complete_state()
     return self._runtime.loop.arrays.sequence_form().astype(np.float64)
 
   def average_probabilities(self) -> Float64s:
     return forms.behavioral_form(self.compiled_game, self.sums())
 
   def average_sequence_form(self) -> Float64s:
-    # Without the behavioral form in between.
+    # `Solver` would convert to the behavioral form and back.
     return forms.normalized(self.compiled_game, self.sums())
 
   def nash_conv(self) -> float:
     return evaluate.original_nash_conv(self.compiled_game, self.sums())
 
-  @in_turn
+  @synchronized
   def infoset_numbers(self, line: int) -> Float64s:
-    """Returns a line of the minimizer's numbers of infosets, in the game's order, shape (infosets,)."""
-    self.gathered_state()
-    result: Float64s = self._runtime.loop.arrays.infoset_numbers()[line]
+    """Returns one line of `FullWidthState.infoset_state`, in the game's order of infosets, shape (infosets,)."""
+    self.complete_state()
+    result: Float64s = self._runtime.loop.arrays.infoset_state_in_game_order()[line]
     return result
 
   def cumulative_regrets(self) -> Float64s | None:
     if not self.minimizer.keeps_regrets:
       return None
-    self.gathered_state()
-    regrets: Float64s = self._runtime.loop.arrays.action_numbers()[0]
+    self.complete_state()
+    regrets: Float64s = self._runtime.loop.arrays.action_state_in_game_order()[0]
     return regrets[self.compiled_game.all_action_sequences]
 
   def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
     if self.iteration:
       raise errors.LockError(f"{self!r} has run. Lock a policy before the first iteration.")
     against_best = self._opponents == "best_response"
-    self._lock(
-      *locks.part_to_lock(repr(self), self.compiled_game, policy, infostates, against_best)
+    locked, probabilities = locks.part_to_lock(
+      repr(self), self.compiled_game, policy, infostates, against_best
     )
+    self._lock(locked, probabilities)
 
-  @in_turn
+  @synchronized
   def lock_as(self, other: "FullWidthSolver") -> None:
-    """Locks the locked infosets of another solver of the same game, before the first iteration of this one."""
-    state = other.gathered_state()
+    """Locks the infosets that another solver of the same game has locked, before this solver's first iteration."""
+    state = other.complete_state()
     if state.locked.any():
       self._lock(state.locked, state.strategy)
 
   def _lock(self, locked: Mask, probabilities: AnyFloats) -> None:
-    state = self.gathered_state()
+    """Locks more infosets, a mask of shape (infosets,), at these probabilities, shape (sequences,)."""
+    state = self.complete_state()
     state.locked |= locked
     sequences = locked_sequences(self.compiled_game, locked)
     state.strategy[sequences] = probabilities[sequences]

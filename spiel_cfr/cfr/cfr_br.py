@@ -1,8 +1,8 @@
-"""CFR-BR: players learn against best responses, so that current policies converge too.
+"""CFR-BR: CFR in which every player faces best responses, so that the current policies converge too.
 
 Johanson et al., "Finding Optimal Abstract Strategies in Extensive-Form Games" (2012). As in OpenSpiel, an iteration
-begins with the best responses to the current policies, and every player learns against those of the others. A best
-response is pure, and plays the first of several best actions.
+first computes the best responses to the current policies. Then every player updates against the best responses of the
+others. A best response is pure; of several best actions it plays the first.
 """
 
 import numpy as np
@@ -15,21 +15,21 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 
 
 def advance_against_best_responses(game: CompiledGame, loop: Loop, rows: Float64s) -> None:
-  """Runs iterations of a loop, each player against best responses of all others; see `Loop.advance`."""
+  """Runs iterations in which each player updates against best responses of all others; `rows` as in `Loop.advance`."""
 
   def iterate(number: int, last: bool) -> None:
     current = loop.arrays.state.strategy.astype(np.float64)
-    found = evaluate.evaluate(game, loop.arrays.sequence_form(), responses=True)
+    evaluation = evaluate.evaluate(game, loop.arrays.sequence_form(), responses=True)
     updated = current.copy()
     for player, treeplex in enumerate(game.treeplexes):
       sequences = slice(treeplex.root, treeplex.end)
-      policies = found.best_responses.copy()
+      policies = evaluation.best_responses.copy()
       policies[sequences] = current[sequences]
       loop.arrays.set_strategy(policies)
       loop.update_player(player, rows[number])
-      loop.gather()
+      loop.complete_arrays()
       updated[sequences] = loop.arrays.state.strategy[sequences]
     loop.arrays.set_strategy(updated)
-    loop.count()
+    loop.end_iteration()
 
   whole_steps(iterate, len(rows))

@@ -1,4 +1,4 @@
-"""Base class of solvers whose iterations are gradients and, in Python, steps over points in sequence form."""
+"""Base class of solvers that compute gradients and take steps in sequence form, such as first-order methods."""
 
 import abc
 import copy
@@ -24,8 +24,8 @@ class GradientState:
 
   Attributes:
     iteration: the number of iterations done.
-    num_gradients: the number of gradients of one player computed.
-    point: float64 (sequences,). The last iterate in sequence form.
+    num_gradients: the number of gradients computed, counted for each player.
+    point: float64 (sequences,). The last iterate: the strategies in sequence form.
   """
 
   iteration: int = 0
@@ -56,10 +56,10 @@ S = TypeVar("S", bound=GradientState)
 
 
 class GradientSolver(Solver, Generic[S]):
-  """Base class of solvers whose iterations are gradients of players and steps over their treeplexes.
+  """Base class of solvers whose iterations compute players' gradients and take steps on their treeplexes.
 
-  They take a game as a whole, even if it is compiled in parts, and compute in float64. Their average policy is the last
-  iterate, unless the state has an average.
+  Steps are written in Python with NumPy. The solvers visit a game as a whole, even if it is compiled in parts, and
+  compute in float64. Their average policy is the last iterate, unless the state has an average.
 
   Attributes:
     coupling: a bound on the spectral norm of the payoffs: the largest change of the Euclidean norm of a player's
@@ -69,7 +69,7 @@ class GradientSolver(Solver, Generic[S]):
   _runtime: S
 
   def __init__(self, game: AnyGame) -> None:
-    """Takes a compiled game, or an argument of `compile_game`; the caller then calls `reset`.
+    """Stores the game: a compiled game, or an argument of `compile_game`. Subclasses then call `reset`.
 
     Raises:
       AbstractionError: infosets of the game are shared.
@@ -90,7 +90,7 @@ class GradientSolver(Solver, Generic[S]):
     """See the class."""
     compiled = self.compiled_game
     bounds = [compiled.payoff.sensitivity(compiled.treeplexes, player) for player in self._players]
-    # If no strategy matters, the bound is 0, and any positive number will do.
+    # The bound is 0 if no gradient depends on the others' strategies. Then any positive number is a bound.
     return max(*bounds) or 1.0
 
   @abc.abstractmethod
@@ -99,14 +99,14 @@ class GradientSolver(Solver, Generic[S]):
 
   @abc.abstractmethod
   def _iterate(self, state: S) -> Float64s:
-    """Runs one iteration; returns the value of each player's empty sequence in its last step, shape (players,)."""
+    """Runs one iteration, and returns the value of each player's empty sequence in its last step, shape (players,)."""
 
   def _uniform(self) -> Float64s:
     """Returns the uniform strategies in sequence form, shape (sequences,)."""
     return forms.sequence_form(self.compiled_game, forms.uniform(self.compiled_game))
 
   def _gradients(self, point: Float64s, players: Iterable[int] | None = None) -> Float64s:
-    """Returns the gradients of some players at a point, by default of all; 0 at the sequences of the others."""
+    """Returns the gradients of some players, by default of all, at a point; the others' sequences have 0."""
     result = np.zeros(self.compiled_game.end)
     payoff = self.compiled_game.every_infoset.payoff
     for player in self._players if players is None else players:
@@ -134,21 +134,21 @@ class GradientSolver(Solver, Generic[S]):
       require(state["point"][treeplex.root] == 1.0, "a strategy begins with 1")
 
   def prepare(self) -> None:
-    """Compiles kernels or takes them from disk, by an iteration of a copy."""
-    other = copy.copy(self)
-    other._iterate(other.state)
+    """Compiles the kernels of an iteration, or loads them from disk, by an iteration of a copy."""
+    trial = copy.copy(self)
+    trial._iterate(trial.state)
     self.nash_conv()
 
   def _advance(self, count: int) -> None:
     state = self.state
     for _ in range(count):
       with DeferredInterrupt(whole=True):
-        roots = self._iterate(state)
+        root_values = self._iterate(state)
         state.iteration += 1
-      # A number that is not finite makes its way up to the root.
-      if not np.isfinite(roots).all():
+      # The backward pass carries a number that is not finite up to the root.
+      if not np.isfinite(root_values).all():
         raise errors.NotFiniteError(
-          f"After {self.iteration:,} iterations of {type(self).__name__} the players' values are {roots.tolist()}: "
+          f"After {self.iteration:,} iterations of {type(self).__name__} the values are {root_values.tolist()}: "
           "steps or payoffs were too large for floating-point numbers. Use smaller steps."
         )
 
@@ -177,5 +177,5 @@ class GradientSolver(Solver, Generic[S]):
     return forms.behavioral_form(self.compiled_game, self.state.sums())
 
   def average_sequence_form(self) -> Float64s:
-    # Without the behavioral form in between.
+    # `Solver` would convert to the behavioral form and back.
     return forms.normalized(self.compiled_game, self.state.sums())

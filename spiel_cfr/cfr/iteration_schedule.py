@@ -1,4 +1,4 @@
-"""The numbers of each iteration: the minimizer's parameters, and the weights of strategies in the average."""
+"""Schedule of iterations: the averaging weights and the minimizer's parameters of each iteration."""
 
 import math
 
@@ -7,38 +7,37 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.cfr.averaging import Averaging
-from spiel_cfr.cfr.loops.state import ADDITION, FullWidthState
+from spiel_cfr.cfr.loops.state import TAPER_UNIT, FullWidthState
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import as_weights, evaluated
 
-# The least and the most iterations whose parameters are computed at a time, where the caller asks for few.
-_FEWEST, _TABLE = 64, 512
-# The iterations between two additions to tapered sums: at least so many, and at least this part of the iterations since
-# the average began.
+# Parameters are computed in tables: the fewest iterations of a table, and the most unless the caller asks for more.
+_FEWEST, _MOST = 64, 512
+# Iterations between two additions to the tapered sums: at least 4, and at least 1/32 of the iterations of the average.
 _LEAST_BETWEEN_ADDITIONS = 4
 _PART_BETWEEN_ADDITIONS = 32
 
 
 class IterationSchedule:
-  """The numbers of all iterations of a solver."""
+  """Schedule of a solver's iterations, as rows of numbers that `Loop.advance` takes."""
 
   def __init__(
     self, game: CompiledGame, minimizer: RegretMinimizer, averaging: Averaging, alternating: bool
   ) -> None:
-    """Takes the configuration of the solver."""
+    """Takes the configuration of the solver; `alternating` is whether updates alternate."""
     self._game, self._minimizer, self._averaging = game, minimizer, averaging
     self._weights = as_weights(averaging.weights, "weights")
-    # For each player, whether its strategies count after its update.
+    # For each player, whether its strategy after its update enters the average, or that before it.
     self._after = np.full(game.num_players, averaging.counted == "after")
     if averaging.counted == "faced":
       self._after[:-1] = alternating
     self._most_weight = float(np.finfo(game.dtype).max) / 2**20
-    # A table of parameters, and the iteration before its first row.
-    self._rows, self._rows_from = np.zeros((0, 0)), 0
+    # A table of the minimizer's parameters, and the iteration before its first row.
+    self._table, self._table_start = np.zeros((0, 0)), 0
 
-  def next(self, state: FullWidthState, count: int) -> Float64s:
-    """Returns the numbers of the next iterations, shape (count, numbers), in rows of `cfr.loops.IterationNumbers`.
+  def next_rows(self, state: FullWidthState, count: int) -> Float64s:
+    """Returns a `ScheduleRow` for each of the next `count` iterations, shape (count, columns).
 
     Raises:
       ArgumentError: a user's minimizer or schedule returns an array of another shape, or a negative weight.
@@ -54,35 +53,41 @@ class IterationSchedule:
     result[:, 0 : 2 * players : 2] = weights[:, None] * ~self._after
     result[:, 1 : 2 * players : 2] = weights[:, None] * self._after
     if self._averaging.tapered:
-      last = int(state.counts[1])
-      result[:, 2 * players] = additions(count, done, last, state.average_start)
+      last_addition = int(state.counts[1])
+      result[:, 2 * players] = taper_factors(count, done, last_addition, state.average_start)
     result[:, 2 * players + 1 :] = parameters
     return result
 
   def weights_of(self, iterations: Int64s, total: float = 0.0) -> Float64s:
-    """Returns the weights of iterations, counted from the start of the average; weights so far sum to `total`."""
+    """Returns the averaging weights of iterations, counted from the start of the average.
+
+    It checks that the sum of all weights stays finite; `total` is the sum of the weights so far.
+    """
     weights = evaluated(self._weights, iterations)
     check_weights(weights, len(iterations), total, self._most_weight)
     return weights
 
   def total_weight(self, count: int) -> float:
-    """Returns the sum of the weights of the first iterations; 1 by a rule, whose average is no sum of weights."""
+    """Returns the sum of the weights of the first `count` iterations; 1 for an average by a rule, without weights."""
     weights = self.weights_of(np.arange(1, count + 1))
     return float(weights.sum()) if self._averaging.rule is None else 1.0
 
   def _next_parameters(self, done: int, count: int) -> Float64s:
-    """Returns the minimizer's parameters, from a table, which makes many calls for few iterations fast."""
-    first = done - self._rows_from
-    if not 0 <= first <= len(self._rows) - count:
-      rows = count if not count or count > _TABLE else max(count, _FEWEST, min(done, _TABLE))
-      self._rows = self.parameters(np.arange(1, rows + 1) + done)
-      self._rows_from, first = done, 0
-    result = self._rows[first : first + count]
+    """Returns the minimizer's parameters of the next `count` iterations after `done`.
+
+    They come from a table, since computing them for few iterations at a time is slow.
+    """
+    first = done - self._table_start
+    if not 0 <= first <= len(self._table) - count:
+      rows = count if not count or count > _MOST else max(count, _FEWEST, min(done, _MOST))
+      self._table = self.minimizer_parameters(np.arange(1, rows + 1) + done)
+      self._table_start, first = done, 0
+    result = self._table[first : first + count]
     self._check_no_nan(result)
     return result
 
-  def parameters(self, iterations: Int64s) -> Float64s:
-    """Returns the parameters of the minimizer's kernels at these iterations, shape (iterations, numbers)."""
+  def minimizer_parameters(self, iterations: Int64s) -> Float64s:
+    """Returns the parameters of the minimizer's kernels at these iterations, shape (iterations, parameters)."""
     result = np.ascontiguousarray(self._minimizer.parameters(iterations, self._game), np.float64)
     if result.ndim != 2 or len(result) != len(iterations) or not result.shape[1]:
       raise errors.ArgumentError(
@@ -92,7 +97,7 @@ class IterationSchedule:
     return result
 
   def _check_no_nan(self, parameters: Float64s) -> None:
-    """Raises NotFiniteError for NaN: kernels clip regrets that are NaN, which hides them."""
+    """Raises NotFiniteError for NaN. Regrets that become NaN would go unnoticed, since kernels clip them."""
     with np.errstate(over="ignore"):
       total = parameters.sum()
     # A sum of infinities is NaN too.
@@ -103,44 +108,44 @@ class IterationSchedule:
       )
 
 
-def additions(count: int, iteration: int, last: int, start: int) -> Float64s:
-  """Returns the factors by which sums are added to tapered sums, for `count` iterations after `iteration`.
+def taper_factors(count: int, iteration: int, last: int, start: int) -> Float64s:
+  """Returns the factors by which `FullWidthState.cumulative` is added to `tapered` after each iteration.
 
   Args:
-    count: the number of iterations.
+    count: the number of iterations to come.
     iteration: the number of iterations done.
-    last: the iteration of the last addition.
+    last: the iteration after which the last addition was made.
     start: the iteration after which the average began.
 
   Returns:
-    Shape (count,); 0 after iterations without an addition.
+    float64 (count,). The factors; 0 after iterations without an addition.
   """
   result, first, end = np.zeros(count), iteration + 1, iteration + count
   while True:
     between = max(_LEAST_BETWEEN_ADDITIONS, (last - start) // _PART_BETWEEN_ADDITIONS)
-    # An addition that is overdue, as after a warm start, comes at once.
+    # An overdue addition, as after a warm start, is made after the next iteration.
     due = max(first, last + between)
     if due > end:
       return result
-    result[due - first] = ADDITION * (due - last)
+    result[due - first] = TAPER_UNIT * (due - last)
     last = due
 
 
 def check_weights(weights: Float64s, count: int, total: float, most: float = 1e300) -> None:
-  """Checks weights of averages, shape (count,), before they are added to a `total` that may grow up to `most`.
+  """Checks averaging weights, shape (count,), before they are added to a `total` that may grow up to `most`.
 
   Raises:
     ArgumentError: a weight is negative.
     NotFiniteError: the sum would leave the range of floating-point numbers.
   """
   if count == 1:
-    least = more = weights.item()
+    least = bound = weights.item()
   else:
-    least, more = float(weights.min(initial=0.0)), count * float(weights.max(initial=0.0))
+    least, bound = float(weights.min(initial=0.0)), count * float(weights.max(initial=0.0))
   if least < 0:
     raise errors.ArgumentError(f"Weights of averages must not be negative, as {least:zg} is.")
-  if not total + more <= most or math.isnan(least):
+  if not total + bound <= most or math.isnan(least):
     raise errors.NotFiniteError(
-      f"The weights of the average sum to {total:zg}, and those of the next {count:,} iterations to up to {more:zg}, "
+      f"The weights of the average sum to {total:zg}, and those of the next {count:,} iterations to up to {bound:zg}, "
       "too much for floating-point numbers. Use a smaller power, such as gamma=2; or stop: the average is still right."
     )

@@ -1,4 +1,4 @@
-"""Locks: infosets at which a full-width solver keeps a given strategy."""
+"""Node locking: infosets at which a full-width solver keeps a given strategy."""
 
 from collections.abc import Iterable
 
@@ -19,7 +19,17 @@ def part_to_lock(
   infostates: Iterable[str] | None,
   against_best_responses: bool,
 ) -> tuple[Mask, Float64s]:
-  """Returns the infosets and probabilities that a solver of this name locks, see `policies.locked.locked_part`.
+  """Checks a request to lock a policy, and returns the infosets and probabilities to lock.
+
+  Args:
+    solver: the name of the solver in messages.
+    game: the game.
+    policy: the policy to lock, see `policies.locked.locked_part`.
+    infostates: the infosets to lock; None for those of a mapping.
+    against_best_responses: whether the solver's opponents are best responses.
+
+  Returns:
+    A mask of shape (infosets,), and probabilities of shape (sequences,).
 
   Raises:
     LockError: infosets of the game are shared, or opponents are best responses.
@@ -38,7 +48,7 @@ def part_to_lock(
 
 
 def with_locked(game: CompiledGame, state: FullWidthState, probabilities: Float64s) -> Float64s:
-  """Returns a copy of a behavioral form with the locked strategies of a solver's state."""
+  """Returns a copy of a behavioral form in which the locked infosets of a state have their locked strategies."""
   result = np.array(probabilities)
   locked = locked_sequences(game, state.locked)
   result[locked] = state.strategy[locked]

@@ -1,8 +1,8 @@
 """Completion of average policies at infosets that their owners never reach.
 
-There an average is undefined, or *dust*: a remainder of the first iterations, with a reach such as 1e-34 or 7e-6.
-OpenSpiel plays uniformly at a reach of 0 and keeps dust. For an equilibrium against opponents without mistakes any
-choice is right. A policy that is played or studied should be sensible there too.
+The average policy is undefined there, or it is *dust*: a remainder of the first iterations, with a reach such as 1e-34
+or 7e-6. OpenSpiel plays uniformly where the reach is 0, and keeps dust. Against opponents without mistakes this does
+not matter. A policy for real opponents, or for study, should play well there too.
 """
 
 from typing import Literal, get_args
@@ -19,24 +19,32 @@ from spiel_cfr.policies import forms
 Unreached = Literal["uniform", "best_response"]
 # The probability with which all players play at random while best responses are computed.
 _TREMBLES = 1e-4
-# Reaches of a player's own, relative to its largest, up to which a sequence may count as dust. NashConv may grow by
-# this factor when dust is removed, rounding aside.
-_DUST = (*(10 ** (-power / 2) for power in range(8, 25)), 0.0)
-_WORSE, _ROUNDING = 1.5, 1e-12
+# Thresholds of dust, tried in this order: reaches relative to the player's largest reach.
+_DUST_THRESHOLDS = (*(10 ** (-power / 2) for power in range(8, 25)), 0.0)
+# Removing dust may multiply NashConv by this factor, and add this share of the range of payoffs for rounding.
+_NASH_CONV_GROWTH, _ROUNDING = 1.5, 1e-12
 
 
 def completed(compiled: CompiledGame, sequence_form: Float64s, unreached: Unreached) -> Float64s:
-  """Returns a policy that is sensible at all infosets, in behavioral form of shape (sequences,).
+  """Returns a policy that is defined at all infosets, in behavioral form.
 
-  "uniform" plays uniformly where the owner's reach is 0, as in OpenSpiel. "best_response" first removes dust: actions
-  whose reach is at most a threshold, relative to the player's largest reach, get probability 0. Where the owner's reach
-  is then 0, it plays a best response to the others, who tremble with a probability of 1e-4 so that every infoset
-  matters. The threshold is the largest of 1e-4, 3e-5, ..., 1e-12 and 0 with which NashConv is at most 1.5 times that of
-  the average.
+  "uniform" plays uniformly where the owner's reach is 0, as OpenSpiel does. "best_response" first removes dust: actions
+  whose reach is at most a threshold get probability 0. Where the owner's reach is then 0, it plays a best response to
+  the others. They tremble with a probability of 1e-4, so that every infoset matters. The threshold is relative to the
+  player's largest reach. It is the largest of 1e-4, 3e-5, ..., 1e-12 and 0 with which NashConv is at most 1.5 times
+  that of the average.
+
+  Args:
+    compiled: the game.
+    sequence_form: float64 (sequences,). The average policy.
+    unreached: "uniform" or "best_response".
+
+  Returns:
+    float64 (sequences,). The completed policy.
 
   Raises:
     ArgumentError: `unreached` is neither of the two.
-    AbstractionError: "best_response", and infosets of the game are shared.
+    AbstractionError: `unreached` is "best_response", and infosets of the game are shared.
   """
   arguments.one_of(unreached, "unreached", get_args(Unreached))
   if unreached != "uniform" and compiled.shared_infosets is not None:
@@ -47,9 +55,9 @@ def completed(compiled: CompiledGame, sequence_form: Float64s, unreached: Unreac
   if unreached == "uniform":
     return forms.behavioral_form(compiled, sequence_form)
   low, high = compiled.payoff_range
-  before = evaluate.evaluate(compiled, sequence_form).nash_conv
-  allowed = _WORSE * before + _ROUNDING * (high - low)
-  for threshold in _DUST:
+  nash_conv = evaluate.evaluate(compiled, sequence_form).nash_conv
+  allowed = _NASH_CONV_GROWTH * nash_conv + _ROUNDING * (high - low)
+  for threshold in _DUST_THRESHOLDS:
     result = _best_where_unreached(compiled, without_dust(compiled, sequence_form, threshold))
     if evaluate.evaluate(compiled, forms.sequence_form(compiled, result)).nash_conv <= allowed:
       break
@@ -57,12 +65,12 @@ def completed(compiled: CompiledGame, sequence_form: Float64s, unreached: Unreac
 
 
 def without_dust(compiled: CompiledGame, sequence_form: Float64s, threshold: float) -> Float64s:
-  """Returns a policy in behavioral form in which sequences of a reach up to `threshold` have reach 0.
+  """Removes dust: returns the policy in behavioral form, with reach 0 for sequences of a reach up to a threshold.
 
   Args:
     compiled: the game.
-    sequence_form: the policy, shape (sequences,).
-    threshold: relative to the largest reach of the same player.
+    sequence_form: float64 (sequences,). The policy.
+    threshold: a reach, relative to the largest reach of the same player.
   """
   kept = np.array(sequence_form, np.float64)
   for tree in compiled.treeplexes:
@@ -72,16 +80,16 @@ def without_dust(compiled: CompiledGame, sequence_form: Float64s, threshold: flo
 
 
 def _best_where_unreached(compiled: CompiledGame, policy: Float64s) -> Float64s:
-  """Returns a policy, in behavioral form, with best responses where the owner's reach is 0."""
-  free = unreached_sequences(compiled, forms.sequence_form(compiled, policy))
+  """Replaces a policy by best responses where the owner's reach is 0. Policies are in behavioral form."""
+  unreached = unreached_sequences(compiled, forms.sequence_form(compiled, policy))
   trembling = (1 - _TREMBLES) * policy + _TREMBLES * forms.uniform(compiled)
-  reach = forms.sequence_form(compiled, trembling)
-  best = evaluate.evaluate(compiled, reach, responses=True).best_responses
-  return np.where(free, best, policy)
+  trembling_form = forms.sequence_form(compiled, trembling)
+  best = evaluate.evaluate(compiled, trembling_form, responses=True).best_responses
+  return np.where(unreached, best, policy)
 
 
 def unreached_sequences(compiled: CompiledGame, sequence_form: Float64s) -> Bools:
-  """Returns whether the owner of each sequence never reaches its infoset, shape (sequences,)."""
+  """Returns the sequences at infosets that their owner never reaches, a mask of shape (sequences,)."""
   result = np.zeros(compiled.end, bool)
   for tree in compiled.treeplexes:
     for sequences, infosets in tree.infoset_groups():

@@ -1,7 +1,7 @@
-"""Recipes of solvers: the name of the class or function that made a solver, and its arguments.
+"""Recipes of solvers: the class or function that made a solver, and its arguments, from which it can be made again.
 
-Checkpoints and traces keep a recipe as JSON, and `make` follows it. `Solver.__new__` records the recipe of a
-constructor, and the decorator `recorded` that of a function that makes solvers.
+Checkpoints and traces keep a recipe as JSON. `make` makes the solver of a recipe. `Solver.__new__` records the recipe
+of each solver; the decorator `recorded` marks functions that make solvers and records the call of the function instead.
 """
 
 import dataclasses
@@ -28,31 +28,31 @@ _GAME = "game"
 
 
 class Recipe(NamedTuple):
-  """The recipe of a solver: a name that `make` knows, and the arguments besides the game."""
+  """The recipe of a solver: the name of its class or function, and the arguments besides the game, by name."""
 
   name: str
   arguments: Mapping[str, Any]
 
 
-# Base classes of the frozen dataclasses that are described by class and fields.
+# Base classes of arguments that JSON describes by class and fields. Such arguments are frozen dataclasses.
 _DESCRIBED: list[type[Any]] = [RegretMinimizer, Schedule]
-# The classes and functions that make solvers, by name; of several with one name the last, as in notebooks.
+# Classes and functions that make solvers, by name. A later definition replaces an earlier one, as in notebooks.
 _MAKERS: dict[str, Callable[..., Any]] = {}
 # Functions that import more solvers, see `import_later`.
 _IMPORTS: list[Callable[[], Any]] = []
 
 
 def described(base: C) -> C:
-  """Decorator of a class: arguments of this class, or of derived classes, are described by class and fields."""
+  """Decorator of a base class. JSON describes arguments of this class, or of a derived one, by class and fields."""
   _DESCRIBED.append(base)
   return base
 
 
 class recorded(Generic[P, R]):
-  """Decorator of functions that make solvers of a game. It sets the solver's `recipe` to a call of the function.
+  """Decorator of functions that make solvers. It records a call of the function as the solver's `recipe`.
 
-  The functions have the names of OpenSpiel's classes. So `isinstance` recognizes the solvers that they made. An attempt
-  to derive a class from them raises an error.
+  Many functions have names of OpenSpiel's classes. `isinstance(solver, CFRSolver)` therefore works. Deriving a class
+  from such a function raises an error.
   """
 
   def __init__(self, make: Callable[P, R]) -> None:
@@ -87,7 +87,7 @@ class recorded(Generic[P, R]):
 def recipe_of(
   make: Callable[..., Any], arguments: tuple[Any, ...], named: Mapping[str, Any]
 ) -> Recipe:
-  """Returns the recipe of a call of a function or class; missing arguments get their defaults."""
+  """Returns the recipe of a call of a function or class, with the defaults of missing arguments."""
   bound = inspect.signature(make).bind_partial(*arguments, **named)
   bound.apply_defaults()
   return Recipe(
@@ -96,17 +96,17 @@ def recipe_of(
 
 
 def register(name: str, make: Callable[..., Any]) -> None:
-  """Lets `make` follow recipes of this name."""
+  """Makes a class or function available to `make` by name."""
   _MAKERS[name] = make
 
 
 def import_later(imports: Callable[[], Any]) -> None:
-  """Lets `make` import more solvers when it meets an unknown name."""
+  """Registers a function that imports more solvers. `make` calls it before it gives up on an unknown name."""
   _IMPORTS.append(imports)
 
 
 def description(recipe: Recipe) -> dict[str, Any]:
-  """Returns a recipe as JSON.
+  """Returns a recipe in the form of JSON.
 
   Raises:
     ArgumentError: an argument can't be written as JSON.
@@ -115,10 +115,10 @@ def description(recipe: Recipe) -> dict[str, Any]:
 
 
 def make(description: Mapping[str, Any], game: Any) -> Any:
-  """Makes the solver of a recipe that `description` has written, for a game.
+  """Makes the solver of a recipe, in the form that the function `description` returns, for a game.
 
   Raises:
-    KeyError: no class or function of this name makes solvers.
+    KeyError: no solver has this name.
     TypeError: the class or function takes other arguments.
   """
   while description[NAME] not in _MAKERS and _IMPORTS:
@@ -130,9 +130,9 @@ def make(description: Mapping[str, Any], game: Any) -> Any:
     arguments[name] = make(value, game) if _is_recipe(value) else from_json(value)
   if not arguments.keys() <= signature.parameters.keys():
     raise TypeError(f"it takes {', '.join(signature.parameters)}")
-  known = {name: arguments[name] for name in signature.parameters if name in arguments}
+  in_order = {name: arguments[name] for name in signature.parameters if name in arguments}
   # Arguments may be positional only, or variable in number.
-  bound = inspect.BoundArguments(signature, OrderedDict(known))
+  bound = inspect.BoundArguments(signature, OrderedDict(in_order))
   return maker(*bound.args, **bound.kwargs)
 
 
@@ -141,7 +141,7 @@ def _is_recipe(value: Any) -> bool:
 
 
 def to_json(value: Any) -> Any:
-  """Returns an argument as JSON; minimizers and schedules become class and fields, enumerations a name."""
+  """Returns an argument in the form of JSON: minimizers and schedules as class and fields, enumerations as a name."""
   if isinstance(value, np.generic | np.ndarray):
     return value.tolist()
   if isinstance(value, bool | int | float | str | None):
@@ -153,7 +153,7 @@ def to_json(value: Any) -> Any:
   if isinstance(value, Mapping):
     return {name: to_json(entry) for name, entry in value.items()}
   attributes = vars(type(value))
-  # Arguments of an `__init__` that a derived class wrote itself are not in the fields.
+  # The arguments of a hand-written `__init__` need not be fields.
   is_made_of_fields = "__init__" not in attributes or "__dataclass_fields__" in attributes
   if isinstance(value, tuple(_DESCRIBED)) and dataclasses.is_dataclass(value) and is_made_of_fields:
     fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
@@ -166,27 +166,27 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-  """Returns the argument that `to_json` has written, except solvers; tuples become lists."""
+  """Returns an argument from its form of JSON by `to_json`; tuples become lists. `make` reads solvers."""
   if isinstance(value, list):
     return [from_json(entry) for entry in value]
   if isinstance(value, dict):
     fields = {name: from_json(entry) for name, entry in value.items() if name != NAME}
     if NAME not in value:
       return fields
-    known = {cls.__name__: cls for base in _DESCRIBED for cls in _classes(base)}
-    return known[value[NAME]](**fields)
+    classes = {cls.__name__: cls for base in _DESCRIBED for cls in _classes(base)}
+    return classes[value[NAME]](**fields)
   return value
 
 
 def _classes(base: type[Any]) -> Iterator[type[Any]]:
-  """Yields a class and all derived classes; the classes defined last come last, as in notebooks."""
+  """Yields a class and all derived classes. A later definition of a name comes later, as in notebooks."""
   yield base
   for child in base.__subclasses__():
     yield from _classes(child)
 
 
 def as_call(description: Any) -> str:
-  """Returns a recipe as JSON in the form of a call."""
+  """Returns a recipe in the form of JSON as the text of a call, for messages."""
   try:
     arguments = [
       f"{name}={as_call(value) if _is_recipe(value) else repr(value)}"

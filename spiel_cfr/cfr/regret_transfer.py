@@ -1,12 +1,13 @@
-"""Regret transfer: CFR in a game with other payoffs, from regrets of the same strategies under these payoffs.
+"""Regret transfer: CFR in a game with other payoffs, started from the regrets of earlier play under these payoffs.
 
-Brown and Sandholm, "Regret Transfer and Parameter Optimization" (2014). The regrets R of T iterations are discounted:
-w R counts for w T iterations, with w the largest number up to 1 for which at every infoset j
+Brown and Sandholm, "Regret Transfer and Parameter Optimization" (2014). Let R be the regrets of T iterations, computed
+with the new payoffs. They are discounted to w R, which counts for w T iterations. The factor w is the largest number up
+to 1 for which w R satisfies the bound on the regrets of w T iterations in the new game: at every infoset j
 
     sum_a max(w R(ja), 0)^2 <= w T (2 D_j)^2 |A_j|,        D_j a bound on the utilities at j.
 
-That is the bound on the regrets of w T iterations in the new game. A solver does not keep the payoffs of its
-iterations, so they are repeated, each with one more gradient and backward pass.
+A solver does not keep the strategies of its iterations. So they are repeated, each with one more gradient and backward
+pass for the new payoffs.
 """
 
 from typing import Any, Protocol, runtime_checkable
@@ -35,7 +36,7 @@ class Repeatable(Protocol):
   warm_iterations: int
 
   def description(self) -> dict[str, Any]:
-    """Returns how the solver was made, as JSON has it."""
+    """Returns the recipe of the solver as JSON."""
 
   def current_probabilities(self) -> Float64s:
     """Returns the current policy in behavioral form."""
@@ -45,10 +46,10 @@ class Repeatable(Protocol):
 
 
 def transfer_regrets(solver: Repeatable, game: CompiledGame, iterations: int | None) -> Any:
-  """Returns CFR for a game with other payoffs, with the discounted regrets of a solver's play there.
+  """Makes a CFR solver of a game with other payoffs, with the discounted regrets of the play of `solver` there.
 
   Args:
-    solver: CFR, that is regret matching with a uniform average, run from scratch. It stays as it is.
+    solver: CFR, that is regret matching with a uniform average, run from scratch. It is not changed.
     game: a game with the same infosets.
     iterations: w T, the number of iterations that the play counts for; by default, from the paper's bound.
 
@@ -73,29 +74,29 @@ def transfer_regrets(solver: Repeatable, game: CompiledGame, iterations: int | N
 
 
 def repeated_regrets(solver: Repeatable, game: CompiledGame) -> Float64s:
-  """Returns the regrets of all iterations of a solver, with the payoffs of another game, shape (sequences,).
+  """Repeats a solver's iterations, and returns their regrets under the payoffs of `game`, shape (sequences,).
 
   Raises:
     WarmStartError: the solver's strategies are not those of its iterations from scratch.
   """
-  again, result = recipes.make(solver.description(), solver.compiled_game), np.zeros(game.end)
+  repeated, result = recipes.make(solver.description(), solver.compiled_game), np.zeros(game.end)
   for _ in range(solver.iteration):
-    played = again.current_probabilities()
-    again.run(1)
+    played = repeated.current_probabilities()
+    repeated.run(1)
     utility = gradients(game, forms.sequence_form(game, played))
     if solver.alternating_updates:
       # A player faces the new strategies of the players before it.
       faced = played.copy()
-      updated = again.current_probabilities()
-      for before, tree in zip(game.treeplexes, game.treeplexes[1:], strict=False):
-        player = slice(tree.root, tree.end)
-        faced[before.root : before.end] = updated[before.root : before.end]
+      updated = repeated.current_probabilities()
+      for previous, tree in zip(game.treeplexes, game.treeplexes[1:], strict=False):
+        previous_player, player = slice(previous.root, previous.end), slice(tree.root, tree.end)
+        faced[previous_player] = updated[previous_player]
         utility[player] = gradients(game, forms.sequence_form(game, faced))[player]
     backward_pass(game, expect, utility, strategy=played)
     for tree in game.treeplexes:
       for rows, _ in tree.infoset_groups():
         result[rows] += utility[rows] - (played[rows] * utility[rows]).sum(axis=0)
-  if not np.array_equal(again.current_probabilities(), solver.current_probabilities()):
+  if not np.array_equal(repeated.current_probabilities(), solver.current_probabilities()):
     raise errors.WarmStartError(
       f"{solver!r} has other strategies than its iterations from scratch: it was changed or locked. Use rule='policy'."
     )
@@ -103,11 +104,11 @@ def repeated_regrets(solver: Repeatable, game: CompiledGame) -> Float64s:
 
 
 def largest_factor(game: CompiledGame, regrets: Float64s, iterations: int) -> float:
-  """Returns w: the largest factor up to 1 with which regrets satisfy the bound in the docstring of the module."""
-  result, most = 1.0, game.per_sequence(game.loss_bounds)
+  """Returns w, the largest factor up to 1 with which the regrets satisfy the bound of the module's docstring."""
+  result, utility_bounds = 1.0, game.per_sequence(game.loss_bounds)
   for tree in game.treeplexes:
     for rows, _ in tree.infoset_groups():
-      allowed = iterations * len(rows) * (2 * most[rows[0]]) ** 2
+      allowed = iterations * len(rows) * (2 * utility_bounds[rows[0]]) ** 2
       squares = np.square(np.maximum(regrets[rows], 0.0)).sum(axis=0)
       result = min(result, float((allowed[squares > 0] / squares[squares > 0]).min(initial=1.0)))
   return result

@@ -1,9 +1,9 @@
-"""Tentative restarts of a solver from its best strategies so far.
+"""Tentative restarts of a full-width solver from its best strategies so far.
 
-If a restart does not halve NashConv within a trial period, it is rolled back. Restarts from averages make first-order
+If a restart does not halve NashConv within a trial period, it is undone. Restarts from averages make first-order
 methods converge linearly (Applegate et al., "Faster First-Order Primal-Dual Methods for Linear Programming using
-Restarts and Sharpness", 2023). With CFR they do so for some minimizers, games and moments, and do harm otherwise.
-docs/theory/restarts.md has proofs and measurements.
+Restarts and Sharpness", 2023). With CFR they help some minimizers in some games and harm others, so each restart is
+tried. docs/theory/restarts.md has proofs and measurements.
 """
 
 import copy
@@ -28,7 +28,7 @@ from spiel_cfr.cfr.restart_rule import RestartControl
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.solver_state import copy_into, inside
 from spiel_cfr.cfr.substitute_regrets import WarmStart
-from spiel_cfr.cfr.turns import in_turn
+from spiel_cfr.cfr.synchronization import synchronized
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.games.sequence_form.single_passes import adopt_pass
@@ -46,9 +46,9 @@ class RestartedState:
     solver: the state of the inner solver, which is restarted.
     saved: the state of the inner solver at the start of the current trial; undefined outside trials.
     best: shape (sequences,). The best strategies so far in sequence form.
-    scores: float64 (players,). The loss of each player's best strategy, see `evaluate.losses`.
-    trial_scores: float64 (players,). The losses of the best strategies of the current trial.
-    control: the state of the rule.
+    scores: float64 (players,). The loss of each player's best strategy, see `evaluate.losses`; infinite at first.
+    trial_scores: float64 (players,). The losses of the best strategies of the current trial; infinite outside trials.
+    control: the state of the rule that decides on restarts.
   """
 
   solver: FullWidthState
@@ -60,37 +60,37 @@ class RestartedState:
 
 
 @dataclasses.dataclass
-class _Run:
-  """A run: the inner solver, and the state."""
+class _Runtime:
+  """The inner solver, and the state."""
 
   solver: FullWidthSolver
   state: RestartedState
 
 
 class Restarted(Solver):
-  """A full-width solver with tentative restarts. Its average policy is the best one that it has certified.
+  """A full-width solver with tentative restarts. Its average policy is the best policy that it has evaluated.
 
       solver = Restarted(DCFRSolver("leduc_poker"))
       solver.run(10_000)
 
-  At checks it evaluates the current strategies and the averages, with plain and with tapered weights, and keeps the
-  best. In constant-sum games of two players it compares each player's strategies, by the best response to them. In
-  other games it compares whole policies, by NashConv. At some checks it restarts the solver from the best strategies,
-  see `FullWidthSolver.init_from_strategy`. A restart that does not halve NashConv soon is rolled back. The times of
-  checks depend on numbers of iterations only, so that runs are repeatable.
+  At a check it evaluates the current strategies and two averages, with plain and with tapered weights, and keeps the
+  best. In constant-sum games of two players it keeps each player's best strategy, by the best response to it. In other
+  games it keeps the best policy of all players, by NashConv. At some checks it restarts the inner solver from the best
+  strategies, see `FullWidthSolver.init_from_strategy`. A restart that does not halve NashConv soon is rolled back.
+  Checks come after fixed numbers of iterations, not after measured times, so that runs are repeatable.
 
   Attributes:
     compiled_game: `CompiledGame`. The game as arrays.
     first_attempt: the iteration of the first check and restart.
   """
 
-  _runtime: _Run
+  _runtime: _Runtime
 
   def __init__(self, solver: FullWidthSolver, *, first_attempt: int = 500) -> None:
     """Makes the solver.
 
     Args:
-      solver: a full-width solver. It stays as it is; a new solver with its configuration begins at iteration 0.
+      solver: a full-width solver, which is not changed. A new solver with its configuration begins at iteration 0.
       first_attempt: the iteration of the first check, and of the first tentative restart.
 
     Raises:
@@ -116,14 +116,14 @@ class Restarted(Solver):
     if before is not None:
       solver.lock_as(before.solver)
     state = RestartedState(
-      solver.state,
-      copy.deepcopy(solver.state),
-      aligned_zeros(game.end, dtype=game.dtype),
-      np.full(game.num_players, np.inf),
-      np.full(game.num_players, np.inf),
-      RestartControl(next_check=self.first_attempt),
+      solver=solver.state,
+      saved=copy.deepcopy(solver.state),
+      best=aligned_zeros(game.end, dtype=game.dtype),
+      scores=np.full(game.num_players, np.inf),
+      trial_scores=np.full(game.num_players, np.inf),
+      control=RestartControl(next_check=self.first_attempt),
     )
-    self._runtime = _Run(solver, state)
+    self._runtime = _Runtime(solver, state)
 
   @property
   def state(self) -> RestartedState:
@@ -131,8 +131,8 @@ class Restarted(Solver):
     state.solver = self._runtime.solver.state
     return state
 
-  def gathered_state(self) -> RestartedState:
-    self._runtime.solver.gathered_state()
+  def complete_state(self) -> RestartedState:
+    self._runtime.solver.complete_state()
     return self.state
 
   def refresh(self) -> None:
@@ -155,7 +155,7 @@ class Restarted(Solver):
 
   @property
   def num_restarts(self) -> int:
-    """The number of restarts that have stayed."""
+    """The number of restarts that were accepted."""
     return self._runtime.state.control.num_restarts
 
   @property
@@ -166,7 +166,7 @@ class Restarted(Solver):
   def prepare(self) -> None:
     solver = self._runtime.solver
     solver.prepare()
-    # The kernels of restarts. A trial restart would need the memory of another solver.
+    # Compiles the kernels of restarts. A restart of a copy would take the memory of another solver.
     for kernel in (resumption(solver.minimizer), adopt_pass):
       _ = kernel.of(self.compiled_game.dtype).address
     self.nash_conv()
@@ -174,7 +174,8 @@ class Restarted(Solver):
   def _advance(self, count: int) -> None:
     solver, control = self._runtime.solver, self._runtime.state.control
     end = solver.iteration + count
-    # An interrupted check would be repeated and change the run. One context for all, since signal handlers take time.
+    # A check that Ctrl-C interrupts would be repeated, which changes the run. Iterations share the context, since
+    # setting signal handlers takes time.
     with DeferredInterrupt(whole=True) as interrupt:
       while True:
         if solver.iteration >= control.next_check:
@@ -184,42 +185,53 @@ class Restarted(Solver):
         solver._advance(min(end, control.next_check) - solver.iteration)
 
   def _check(self) -> None:
-    """Evaluates candidates, then lets the rule decide: go on, restart or roll back."""
+    """Evaluates candidates, then lets the rule decide: continue, restart or roll back."""
     solver, state = self._runtime.solver, self._runtime.state
     control, now = state.control, solver.iteration
-    solver.gathered_state().add_to_tapered()
+    self._evaluate_candidates()
+    trial_before = control.trial
+    decision = control.decide(now, float(sum(state.scores)), float(sum(state.trial_scores)))
+    if control.trial != trial_before:
+      state.trial_scores[:] = np.inf
+    if decision == restart_rule.RESTART:
+      copy_into(state.saved, solver.complete_state())
+      solver.init_from_strategy(state.best)
+    elif decision == restart_rule.ROLL_BACK:
+      copy_into(solver.complete_state(), state.saved)
+      solver.state.count_as(now)
+      solver.refresh()
+    control.schedule(now, averaged=now - solver.state.average_start)
+
+  def _evaluate_candidates(self) -> None:
+    """Evaluates the candidates of a check, and keeps the best strategies and their scores."""
+    solver, state = self._runtime.solver, self._runtime.state
+    control = state.control
+    solver.complete_state().add_to_tapered()
     # In a trial, the tapered average alone: it is usually the first candidate that improves.
     candidates = [solver.sums()] if control.trial else self._candidates()
     evaluations = 0
     for candidate in candidates:
-      found = self._keep(candidate, state.best, state.scores)
+      scores = self._keep_if_better(candidate, state.best, state.scores)
       evaluations += 1
       if control.trial:
-        np.minimum(state.trial_scores, found, out=state.trial_scores)
-    control.note_check(now, evaluations)
-    began = control.trial
-    action = control.decide(now, float(sum(state.scores)), float(sum(state.trial_scores)))
-    if control.trial != began:
-      state.trial_scores[:] = np.inf
-    if action == restart_rule.RESTART:
-      copy_into(state.saved, solver.gathered_state())
-      solver.init_from_strategy(state.best)
-    elif action == restart_rule.ROLL_BACK:
-      copy_into(solver.gathered_state(), state.saved)
-      solver.state.count_as(now)
-      solver.refresh()
-    control.schedule(now, now - solver.state.average_start)
+        np.minimum(state.trial_scores, scores, out=state.trial_scores)
+    control.note_check(solver.iteration, evaluations)
 
   def _candidates(self) -> Iterator[AnyFloats]:
-    """Yields the candidates: multiples of the current strategies and of the averages."""
+    """Yields multiples of the current strategies, of the plain average, and of the tapered average."""
     solver = self._runtime.solver
     yield solver.current_sequence_form()
     if solver.state.cumulative[0]:
       yield solver.state.cumulative
       yield solver.sums()
 
-  def _keep(self, candidate: AnyFloats, best: AnyFloats | None, best_scores: Float64s) -> Float64s:
-    """Returns each player's share in the NashConv of a candidate; copies better strategies to `best`, if given."""
+  def _keep_if_better(
+    self, candidate: AnyFloats, best: AnyFloats | None, best_scores: Float64s
+  ) -> Float64s:
+    """Evaluates a candidate, and returns each player's loss, shape (players,).
+
+    Losses below `best_scores` replace them; the strategies are then copied to `best`, unless that is None.
+    """
     scores = evaluate.losses(self.compiled_game, evaluate.evaluate(self.compiled_game, candidate))
     for player, treeplex in enumerate(self.compiled_game.treeplexes):
       if scores[player] < best_scores[player]:
@@ -230,7 +242,7 @@ class Restarted(Solver):
     return scores
 
   def cumulative_regrets(self) -> Float64s | None:
-    """Returns those of the inner solver. A restart sets them to match the strategy that it starts from."""
+    """Returns the regrets of the inner solver. A restart sets them to match the strategy that it starts from."""
     return self._runtime.solver.cumulative_regrets()
 
   def current_probabilities(self) -> Float64s:
@@ -244,22 +256,26 @@ class Restarted(Solver):
 
   def average_sequence_form(self) -> AnyFloats:
     best = self._runtime.state.best.copy()
-    self._certify(best)
+    self._scores_now(best)
     return best
 
   def nash_conv(self) -> float:
-    return float(self._certify().sum()) if self.compiled_game.is_exact else super().nash_conv()
+    return float(self._scores_now().sum()) if self.compiled_game.is_exact else super().nash_conv()
 
-  def _certify(self, best: AnyFloats | None = None) -> Float64s:
-    """Returns the scores of the best strategies, candidates included; brings a copy of them up to date, if given."""
+  def _scores_now(self, best: AnyFloats | None = None) -> Float64s:
+    """Returns the scores of the best strategies including the present candidates, without a change of the state.
+
+    Args:
+      best: a copy of the best strategies so far, which better candidates replace; or None.
+    """
     state = self._runtime.state
     scores = state.scores.copy()
     if state.control.checked != self.iteration or not self.iteration:
       for candidate in self._candidates():
-        self._keep(candidate, best, scores)
+        self._keep_if_better(candidate, best, scores)
     return scores
 
-  @in_turn
+  @synchronized
   @typed
   def warm_start(
     self,
@@ -269,15 +285,15 @@ class Restarted(Solver):
     keep_average: bool = True,
   ) -> WarmStart:
     """Begins anew from a policy, as if the players had played it for some iterations: see `cfr.warm_start.plan`."""
-    found, chosen = warm_start.plan(self._runtime.solver, policy, iterations, form)
+    values, planned = warm_start.plan(self._runtime.solver, policy, iterations, form)
     with DeferredInterrupt(whole=True):
       self.reset()
-      run = self._runtime
-      run.solver.begin_warm(found, chosen, bool(keep_average))
-      run.state.control.next_check = max(self.first_attempt, chosen.iterations + 1)
-      self._keep(found.sequence_form, run.state.best, run.state.scores)
-      self._loads += 1
-    return chosen
+      solver, state = self._runtime.solver, self._runtime.state
+      solver.begin_warm(values, planned, bool(keep_average))
+      state.control.next_check = max(self.first_attempt, planned.iterations + 1)
+      self._keep_if_better(values.sequence_form, state.best, state.scores)
+      self._num_loads += 1
+    return planned
 
   def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
     self._runtime.solver.lock(policy, infostates)
@@ -296,19 +312,19 @@ class Restarted(Solver):
         int(saved["counts"][0]) == trial == current["average_start"], "the trial is a restart"
       )
     for name in ("scores", "trial_scores"):
-      require(state[name] > -math.inf, f"{name} are numbers, or not there yet")
+      require(state[name] > -math.inf, f"{name} are numbers, or infinite before they are known")
     if np.isfinite(state["scores"]).any():
       self._check_best(state["best"], state["scores"])
 
   def _check_best(self, best: AnyFloats, scores: Float64s) -> None:
-    """Checks that the best strategies are a policy, with these scores."""
+    """Raises ValueError unless the best strategies are a policy with these scores."""
     game = self.compiled_game
     # Averages have accumulated the rounding errors of all iterations.
     tolerance = 100 * math.sqrt(self._runtime.solver.precision)
     forms.check_sequence_form(game, best, tolerance)
-    found = evaluate.losses(game, evaluate.evaluate(game, best))
+    losses = evaluate.losses(game, evaluate.evaluate(game, best))
     scale = max(map(abs, game.payoff_range))
-    require(np.abs(found - scores) <= tolerance * scale, "the best strategies are that good")
+    require(np.abs(losses - scores) <= tolerance * scale, "the best strategies have these scores")
 
 
 @recorded
@@ -321,7 +337,8 @@ def RestartedCFRSolver(game: AnyGame) -> Restarted:
       x^{t+1} proportional to max(R + 0.1 min(1, 100 / t)^2 r^t, 0)
 
   which is DCFR with a prediction that fades away. Updates alternate. The last player averages its strategies before
-  the update, which the others have just faced; all others average those after the update. The weight is t^4.
+  the update, which the others have just faced. All others average their strategies after the update. The weight of
+  iteration t is t^4.
 
   Args:
     game: a compiled game, or an argument of `compile_game`.

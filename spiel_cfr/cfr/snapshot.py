@@ -1,8 +1,8 @@
-"""Snapshots of infosets: regrets, strategies and reach at some iteration of a solver."""
+"""Snapshots of infosets: regrets, strategies and reach after some iteration of a solver."""
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
@@ -12,7 +12,7 @@ from spiel_cfr.policies import forms
 
 
 class Snapshot(NamedTuple):
-  """The regrets, strategies and reach of an infoset at some iteration.
+  """The regrets, strategies and reach of an infoset after some iteration.
 
   Attributes:
     iteration: the number of iterations done.
@@ -24,8 +24,8 @@ class Snapshot(NamedTuple):
     average: the average strategy, action by action.
     regrets: R(I, a), the cumulative regrets, action by action, in the game's units, as the solver keeps them: weighted,
       discounted or cut off at 0. None if the solver keeps no regrets.
-    reach: the probability that the owner's own moves lead to the infoset, by its average policy: its sequence form at
-      the sequence above.
+    reach: the probability that the owner's own moves lead to the infoset, by its average policy. It is the sequence
+      form of the sequence above the infoset.
   """
 
   iteration: int
@@ -39,59 +39,68 @@ class Snapshot(NamedTuple):
   reach: float
 
 
-def snapshots(
-  game: CompiledGame,
-  infosets: Iterable[tuple[int, str]],
-  current: Float64s,
-  average: Float64s,
-  regrets: Float64s | None,
-  *,
-  iteration: int,
-  nodes_touched: int,
-) -> list[Snapshot]:
-  """Returns snapshots of infosets of a game.
+class Inspectable(Protocol):
+  """The part of a solver that a snapshot shows."""
 
-  Args:
-    game: the game.
-    infosets: the player and infostate of each.
-    current: the current policy in behavioral form, shape (sequences,).
-    average: the average policy in behavioral form, shape (sequences,).
-    regrets: cumulative regrets of every entry of `CompiledGame.actions`, or None.
-    iteration: the number of iterations done.
-    nodes_touched: the number of nodes visited.
-  """
-  form = forms.sequence_form(game, average)
-  plays, averages = game.to_actions(current), game.to_actions(average)
-  places = [{name: place for place, name in enumerate(names)} for names in game.infostates]
-  starts = [[0, *itertools.accumulate(counts.tolist())] for counts in game.num_actions]
+  compiled_game: CompiledGame
+  iteration: int
+
+  @property
+  def nodes_touched(self) -> int:
+    """The number of nodes visited."""
+
+  def current_probabilities(self) -> Float64s:
+    """Returns the current policy in behavioral form, shape (sequences,)."""
+
+  def average_probabilities(self) -> Float64s:
+    """Returns the average policy in behavioral form, shape (sequences,)."""
+
+  def cumulative_regrets(self) -> Float64s | None:
+    """Returns the cumulative regret of every entry of `CompiledGame.actions`, or None."""
+
+
+def snapshots(solver: Inspectable, infosets: Iterable[tuple[int, str]]) -> list[Snapshot]:
+  """Returns snapshots of infosets, which are given as pairs of the player and the infostate."""
+  game, regrets = solver.compiled_game, solver.cumulative_regrets()
+  current, average = solver.current_probabilities(), solver.average_probabilities()
+  average_sequence_form = forms.sequence_form(game, average)
+  # Arrays of actions have all players' infosets one after the other, in the order of `game.infostates`.
+  current_actions, average_actions = game.to_actions(current), game.to_actions(average)
+  indices = [{name: index for index, name in enumerate(names)} for names in game.infostates]
+  bounds = [[0, *itertools.accumulate(counts.tolist())] for counts in game.num_actions]
   offsets = [0, *itertools.accumulate(map(len, game.actions))]
   result = []
   for player, infostate in infosets:
-    place = places[player][infostate]
-    begin, end = starts[player][place : place + 2]
-    here = slice(offsets[player] + begin, offsets[player] + end)
-    above = game.treeplexes[player].parent[int(game.infosets[player].position[place])]
+    index = indices[player][infostate]
+    begin, end = bounds[player][index : index + 2]
+    entries = slice(offsets[player] + begin, offsets[player] + end)
+    parent = game.treeplexes[player].parent[int(game.infosets[player].position[index])]
     result.append(
       Snapshot(
-        iteration,
-        nodes_touched,
-        player,
-        infostate,
-        game.actions[player][begin:end].tolist(),
-        plays[here].tolist(),
-        averages[here].tolist(),
-        None if regrets is None else regrets[here].tolist(),
-        float(form[above]),
+        iteration=int(solver.iteration),
+        nodes_touched=solver.nodes_touched,
+        player=player,
+        infostate=infostate,
+        actions=game.actions[player][begin:end].tolist(),
+        current=current_actions[entries].tolist(),
+        average=average_actions[entries].tolist(),
+        regrets=None if regrets is None else regrets[entries].tolist(),
+        reach=float(average_sequence_form[parent]),
       )
     )
   return result
 
 
 def owner_of(names: Sequence[Sequence[str]], infostate: str, player: int | None) -> int:
-  """Returns the player with an infoset of this name, given each player's `names`; `player` chooses among several.
+  """Returns the player who owns an infoset.
+
+  Args:
+    names: for each player, the information state strings of its infosets.
+    infostate: the information state string of the infoset.
+    player: the owner, if several players have an infoset of this name; None to search all players.
 
   Raises:
-    ArgumentError: no player has one, or several have.
+    ArgumentError: no player has such an infoset, or several have.
   """
   arguments.of_type(infostate, "infostate", str)
   if player is not None:

@@ -3,8 +3,7 @@
 import abc
 import os
 import re
-import weakref
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -16,28 +15,32 @@ from spiel_cfr._util import arguments
 from spiel_cfr._util.time_slices import Slices
 from spiel_cfr.cfr import solver_files
 from spiel_cfr.cfr.off_path import Unreached, completed
+from spiel_cfr.cfr.policy_objects import PolicyObjects
 from spiel_cfr.cfr.recipes import Recipe, description, recipe_of, register
 from spiel_cfr.cfr.snapshot import Snapshot, owner_of, snapshots
 from spiel_cfr.cfr.solver_state import as_dict, assign, check_fits
-from spiel_cfr.cfr.turns import Turns, in_turn, inherit_turns
+from spiel_cfr.cfr.synchronization import FairMutex, synchronize_overrides, synchronized
 from spiel_cfr.evaluation import evaluate
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame
 from spiel_cfr.policies import forms, open_spiel
 from spiel_cfr.policies.tabular_policy import CompiledTabularPolicy, LivePolicy
 
-# Beyond it, floating-point numbers do not distinguish iterations.
+# Floating-point numbers can't distinguish larger numbers of iterations.
 MOST_ITERATIONS = 1 << 53
+# The name of the state among the attributes of a pickled solver.
 _STATE = "state"
-# The attributes that belong to a run and not to the configuration.
-_OF_RUN = ("_runtime", "_policies", "_loads", "_turns", "_slices")
+# The attributes that are not part of the configuration; a copy makes its own.
+_NOT_CONFIGURATION = ("_runtime", "_policies", "_num_loads", "_mutex", "_slices")
 
 
 class Solver(abc.ABC):
-  """Base class of all solvers: a configuration that never changes, and one state.
+  """Base class of all solvers: a configuration that never changes, and one state that iterations change.
 
-  Constructors take the configuration and call `reset`, which makes `_runtime`: the state, and the objects that work on
-  it. Threads may share a solver, see `turns`.
+  A subclass implements the abstract methods. Its constructor stores the configuration and calls `reset`, which makes
+  `_runtime`: the state, and the objects that work on it. Threads may share a solver, see `synchronization`.
+
+  Methods come in four groups: iterations, policies, inspection and evaluation, copies and checkpoints.
 
   Attributes:
     compiled_game: the game as arrays.
@@ -49,20 +52,21 @@ class Solver(abc.ABC):
   iteration: int
   recipe: Recipe
   _runtime: Any
-  # The number of times that a state was loaded; the current policy checks whether it has changed.
-  _loads = 0
-  _turns: Turns
+  # The number of times that the state was replaced. Policy objects compare it to see whether they are out of date.
+  _num_loads = 0
+  _policies: PolicyObjects
+  _mutex: FairMutex
   _slices: Slices
 
   def __init_subclass__(cls, **arguments: Any) -> None:
     super().__init_subclass__(**arguments)
     register(cls.__name__, cls)
-    inherit_turns(cls)
+    synchronize_overrides(cls)
 
   def __new__(cls, *arguments: Any, **named: Any) -> Self:
-    """Makes the attributes that copies need too, and records the recipe."""
+    """Makes the attributes that every copy has for itself, and records the recipe."""
     solver = super().__new__(cls)
-    solver._turns, solver._slices = Turns(), Slices()
+    solver._policies, solver._mutex, solver._slices = PolicyObjects(), FairMutex(), Slices()
     solver.recipe = recipe_of(cls, arguments, named)
     return solver
 
@@ -71,31 +75,39 @@ class Solver(abc.ABC):
     """The OpenSpiel game; in turn-based form if the original has simultaneous moves."""
     return self.compiled_game.game
 
+  # Iterations.
+
   @property
   @abc.abstractmethod
   def state(self) -> Any:
-    """Everything that iterations change, see `solver_state`. Call `refresh` after writing to it."""
+    """Everything that iterations change, see `solver_state`. Some arrays may be out of date, see `complete_state`.
 
-  def gathered_state(self) -> Any:
-    """Returns the state, after collecting the parts of it that other processes have."""
+    Call `refresh` after writing to it.
+    """
+
+  def complete_state(self) -> Any:
+    """Returns the state with all arrays up to date.
+
+    Between iterations, a full-width solver leaves out the numbers of forced moves, and those that other processes hold.
+    """
     return self.state
 
-  @in_turn
+  @synchronized
   @abc.abstractmethod
   def reset(self) -> None:
-    """Goes back to before the first iteration. Locked infosets stay locked."""
+    """Returns the solver to its state before the first iteration. Locked infosets stay locked."""
 
-  @in_turn
+  @synchronized
   def refresh(self) -> None:
-    """Brings everything else up to date after a change of the state."""
-    self._loads += 1
+    """Brings arrays and objects that depend on the state up to date, after the caller has written to the state."""
+    self._num_loads += 1
 
-  @in_turn
+  @synchronized
   @abc.abstractmethod
   def _advance(self, count: int) -> None:
-    """Runs some iterations, which take about a tenth of a second, or a single one."""
+    """Runs `count` iterations: in `run`, as many as take about a tenth of a second, and at least one."""
 
-  @in_turn
+  @synchronized
   def evaluate_and_update_policy(self) -> None:
     """Runs one iteration."""
     self._advance(1)
@@ -120,86 +132,74 @@ class Solver(abc.ABC):
   def nodes_touched(self) -> int:
     """The number of states that a recursive implementation would have visited so far."""
 
-  @in_turn  # noqa: B027
+  @synchronized  # noqa: B027
   def prepare(self) -> None:
-    """Compiles kernels or takes them from disk, so that the first iteration takes no longer than others."""
+    """Compiles the kernels of an iteration, or loads them from disk, so that no later iteration waits for that."""
 
   def trace_columns(self) -> dict[str, float]:
-    """Returns numbers by name that the trace of a run adds to those of all solvers; see `Row`."""
+    """Returns the solver's additional columns in the trace of a run, by name; see `Row`."""
     return {}
 
-  @in_turn
+  # Policies.
+
+  @synchronized
   @abc.abstractmethod
   def current_probabilities(self) -> Float64s:
     """Returns a copy of the current policy in behavioral form, shape (sequences,)."""
 
-  @in_turn
+  @synchronized
   @abc.abstractmethod
   def average_probabilities(self) -> Float64s:
     """Returns the average policy in behavioral form, shape (sequences,); uniform at infosets never reached."""
 
   def probabilities_in(self, game: CompiledGame) -> Float64s | None:
-    """Returns the average policy as `open_spiel.HasArray` describes; None for another game."""
+    """Returns the average policy in behavioral form; None if `game` is another game. See `open_spiel.HasArray`."""
     is_same = open_spiel.is_same_game(game, self.compiled_game)
     return self.average_probabilities() if is_same else None
 
-  @in_turn
+  @synchronized
   def current_sequence_form(self) -> Float64s:
     """Returns the current policy in sequence form, shape (sequences,)."""
     return forms.sequence_form(self.compiled_game, self.current_probabilities())
 
-  @in_turn
+  @synchronized
   def average_sequence_form(self) -> Float64s:
-    """Returns the average policy in sequence form, shape (sequences,), of float32 if the game is."""
+    """Returns the average policy in sequence form, shape (sequences,), in the precision of the game."""
     return forms.sequence_form(self.compiled_game, self.average_probabilities())
 
-  @in_turn
+  @synchronized
   def current_policy(self) -> Any:
     """Returns the current policy, which need not converge, as OpenSpiel's Python class.
 
     As in OpenSpiel, every call returns the same object, which changes with the solver. `copy.copy` makes a constant
     copy.
     """
-    return self._hand_out("current", self.current_probabilities, self._version)
+    source = LivePolicy(self.current_probabilities, self._version)
+    return self._policies.up_to_date("current", self.compiled_game, source)
 
-  @in_turn
+  @synchronized
   def average_policy(self, unreached: Unreached = "uniform") -> Any:
     """Returns the average policy, which in two-player zero-sum games converges to a Nash equilibrium.
 
-    The result is of OpenSpiel's Python class. As there, every call returns the same object, and only this call brings
-    it up to date. `copy.copy` makes a constant copy.
+    The policy is an object of OpenSpiel's Python class. As in OpenSpiel, every call returns the same object, and only
+    this call updates it. `copy.copy` makes a constant copy.
 
     Args:
       unreached: the policy at infosets that their owner never reaches: "uniform", as in OpenSpiel, or a
-        "best_response", see `off_path.completed`. The latter makes a new object.
+        "best_response", see `off_path.completed`. "best_response" makes a new object.
 
     Raises:
       ArgumentError: `unreached` is neither of the two.
     """
     if isinstance(unreached, str) and unreached == "uniform":
-      return self._hand_out("average", self.average_probabilities)
+      source = LivePolicy(self.average_probabilities, None)
+      return self._policies.up_to_date("average", self.compiled_game, source)
     probabilities = completed(self.compiled_game, self.average_sequence_form(), unreached)
     return CompiledTabularPolicy(self.compiled_game, probabilities)
 
-  def _hand_out(
-    self,
-    name: str,
-    probabilities: Callable[[], Float64s],
-    version: Callable[[], Hashable] | None = None,
-  ) -> CompiledTabularPolicy:
-    """Returns the policy of that name, up to date: the object that the caller still holds, or a new one."""
-    policies = self.__dict__.setdefault("_policies", weakref.WeakValueDictionary())
-    policy: CompiledTabularPolicy | None = policies.get(name)
-    if policy is None:
-      source = LivePolicy(probabilities, version)
-      policy = policies[name] = CompiledTabularPolicy(self.compiled_game, source)
-    else:
-      policy.refresh()
-    return policy
-
   def _version(self) -> Hashable:
     """Returns a value that changes whenever the policies may have changed."""
-    return int(self.iteration), self._loads
+    return int(self.iteration), self._num_loads
 
   def tabular_average_policy(self) -> pyspiel.TabularPolicy:
     """Returns a copy of the average policy as OpenSpiel's C++ class. OpenSpiel has the same name."""
@@ -217,20 +217,22 @@ class Solver(abc.ABC):
     """Returns a copy of the current policy as infostate -> action -> probability."""
     return open_spiel.to_dict(self.compiled_game, self.current_probabilities())
 
-  @in_turn
+  # Inspection and evaluation.
+
+  @synchronized
   def infostates(self) -> list[list[str]]:
     """Returns the information state strings of each player, in the order of OpenSpiel's policies."""
     return [list(infostates) for infostates in self.compiled_game.infostates]
 
-  @in_turn
+  @synchronized
   def cumulative_regrets(self) -> Float64s | None:
-    """Returns R(I, a), see `Snapshot`, for every entry of `CompiledGame.actions`, all players end to end.
+    """Returns R(I, a), the cumulative regret of each action, in the order of `CompiledGame.actions`; see `Snapshot`.
 
-    None where the solver keeps no regrets, as first-order methods and networks do.
+    The players' regrets are concatenated. The result is None if the solver keeps no regrets, as first-order methods.
     """
     return None
 
-  @in_turn
+  @synchronized
   def snapshot(self, infostate: str, player: int | None = None) -> Snapshot:
     """Returns the cumulative regrets, the current and the average strategy, and the reach of an infoset.
 
@@ -241,34 +243,30 @@ class Solver(abc.ABC):
     Raises:
       ArgumentError: there is no such infoset, or the solver has not met it yet, or several players have one.
     """
-    return self._look_at([(owner_of(self.infostates(), infostate, player), infostate)])[0]
+    owner = owner_of(self.infostates(), infostate, player)
+    return self._snapshots_of([(owner, infostate)])[0]
 
-  @in_turn
+  @synchronized
   def snapshots(self, pattern: str | re.Pattern[str] = "") -> list[Snapshot]:
     """Returns the snapshots of all infosets whose names match a regular expression, player by player.
 
     Raises:
       ArgumentError: `pattern` is no regular expression.
     """
-    search = arguments.pattern(pattern, "pattern").search
-    named = enumerate(self.infostates())
-    return self._look_at(
-      [(player, name) for player, names in named for name in names if search(name)]
-    )
+    matches = arguments.pattern(pattern, "pattern").search
+    infosets = [
+      (player, infostate)
+      for player, infostates in enumerate(self.infostates())
+      for infostate in infostates
+      if matches(infostate)
+    ]
+    return self._snapshots_of(infosets)
 
-  def _look_at(self, infosets: Iterable[tuple[int, str]]) -> list[Snapshot]:
-    """Returns snapshots of infosets, given the player and infostate of each."""
-    return snapshots(
-      self.compiled_game,
-      infosets,
-      self.current_probabilities(),
-      self.average_probabilities(),
-      self.cumulative_regrets(),
-      iteration=int(self.iteration),
-      nodes_touched=self.nodes_touched,
-    )
+  def _snapshots_of(self, infosets: Iterable[tuple[int, str]]) -> list[Snapshot]:
+    """Returns snapshots of infosets, given as pairs of the player and the infostate."""
+    return snapshots(self, infosets)
 
-  @in_turn
+  @synchronized
   def nash_conv(self) -> float:
     """Returns the NashConv of the average policy; for an abstraction, in the full game."""
     return evaluate.original_nash_conv(self.compiled_game, self.average_sequence_form())
@@ -282,13 +280,13 @@ class Solver(abc.ABC):
     evaluate.check_two_player_constant_sum(self.compiled_game)
     return self.nash_conv() / 2
 
-  @in_turn
+  @synchronized
   def lock(self, policy: open_spiel.AnyPolicy, infostates: Iterable[str] | None = None) -> None:
-    """Keeps a part of the policy fixed (node locking).
+    """Keeps the strategies of some infosets fixed in all iterations (node locking).
 
     The average tends to an equilibrium of the game in which the strategies of these infosets are given. NashConv still
-    counts what the owner could gain by changing locked strategies. Predictions ignore locks; the guarantees hold for
-    any prediction, so they are unaffected.
+    counts what the owner could gain by changing locked strategies. Predictive minimizers predict as if nothing were
+    locked; their guarantees hold for any prediction.
 
     Args:
       policy: the policy to lock: anything that `policies.from_policy` reads, or a mapping from infostates.
@@ -303,10 +301,12 @@ class Solver(abc.ABC):
       f"{self!r} can't lock a policy. Use a full-width solver, such as CFRPlusSolver."
     )
 
+  # Copies and checkpoints.
+
   def __repr__(self) -> str:
     return f"<{self.recipe.name} of {self.compiled_game}, iteration {int(self.iteration):,}>"
 
-  @in_turn
+  @synchronized
   def __copy__(self) -> Self:
     # The copy has its own state, and shares the configuration.
     result = type(self).__new__(type(self))
@@ -317,10 +317,10 @@ class Solver(abc.ABC):
     return self.__copy__()
 
   def configuration(self) -> dict[str, Any]:
-    """Returns the attributes that never change."""
-    return {name: value for name, value in self.__dict__.items() if name not in _OF_RUN}
+    """Returns the attributes that never change, by name."""
+    return {name: value for name, value in self.__dict__.items() if name not in _NOT_CONFIGURATION}
 
-  @in_turn
+  @synchronized
   def __getstate__(self) -> dict[str, Any]:
     return self.configuration() | {_STATE: self.state_dict()}
 
@@ -329,34 +329,34 @@ class Solver(abc.ABC):
     state = configuration.pop(_STATE)
     self.__dict__.update(configuration)
     self.reset()
-    assign(self.gathered_state(), state)
+    assign(self.complete_state(), state)
     self.refresh()
 
-  @in_turn
+  @synchronized
   def state_dict(self) -> dict[str, Any]:
-    """Returns a copy of the state, by name."""
-    return as_dict(self.gathered_state())
+    """Returns a copy of the state, as numbers and arrays by name."""
+    return as_dict(self.complete_state())
 
-  @in_turn
+  @synchronized
   def load_state_dict(self, state: Mapping[str, Any]) -> None:
-    """Takes over the `state_dict` of a solver with the same recipe.
+    """Replaces the state by the `state_dict` of a solver with the same recipe and game.
 
     Raises:
-      CheckpointMismatchError: the state is of another solver, or of none. This solver stays as it was.
+      CheckpointMismatchError: `state` is no state of such a solver. This solver is then unchanged.
     """
     arguments.of_type(state, "state", Mapping)
-    check_fits(self.gathered_state(), state, self.recipe.name)
+    check_fits(self.complete_state(), state, self.recipe.name)
     try:
       self._check_state(state)
     except ValueError as error:
       raise errors.CheckpointMismatchError(
         f"That is no state of {self.recipe.name}: {error}."
       ) from None
-    assign(self.gathered_state(), state)
+    assign(self.complete_state(), state)
     self.refresh()
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
-    """Raises ValueError for values of the right names, types and shapes that no iterations lead to."""
+    """Raises ValueError if no iterations lead to these values; their names, types and shapes are right."""
     for name, value in state.items():
       if isinstance(value, float | np.ndarray):
         require(not np.isnan(value).any(), f"{name} has no NaN")
@@ -366,14 +366,14 @@ class Solver(abc.ABC):
     return description(self.recipe)
 
   def game_identity(self) -> dict[str, str | None]:
-    """Returns the string and the digest that identify the game in a checkpoint; no digest for a game not compiled."""
+    """Returns the string and the digest that identify the game in a checkpoint; no digest before compilation."""
     return {"game": self.compiled_game.game_string, "game_sha256": self.compiled_game.digest}
 
-  @in_turn
+  @synchronized
   def save(self, path: str | os.PathLike[str]) -> None:
     """Writes a checkpoint. A solver that is restored from it continues bit for bit as if it had never stopped.
 
-    If the process dies, the file is complete or absent. The same solver in the same state makes the same bytes.
+    If the process dies, the file is complete or absent. The same solver in the same state writes the same bytes.
 
     Raises:
       ArgumentError: an argument of the constructor can't be written as JSON.
@@ -381,19 +381,19 @@ class Solver(abc.ABC):
     """
     solver_files.save(self, path)
 
-  @in_turn
+  @synchronized
   def restore(self, path: str | os.PathLike[str]) -> None:
-    """Takes over the state in a checkpoint of a solver with the same recipe and game.
+    """Replaces the state by that of a checkpoint of a solver with the same recipe and game.
 
-    Raises the errors of `solver_files.read_state`; this solver then stays as it was.
+    It raises the errors of `solver_files.read_state`; this solver is then unchanged.
     """
     self.load_state_dict(solver_files.read_state(self, path))
 
   @staticmethod
   def load(path: str | os.PathLike[str], game: AnyGame) -> "Solver":
-    """Returns the solver of a checkpoint, of whatever class. Import classes of your own first.
+    """Makes the solver of a checkpoint, of any class. Import modules with classes of your own first.
 
-    Raises the errors of `solver_files.read_state`, and those of `compile_game` for `game`.
+    It raises the errors of `solver_files.read_state`, and those of `compile_game` for `game`.
     """
     solver: Solver = solver_files.load(path, game)
     return solver

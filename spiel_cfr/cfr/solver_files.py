@@ -1,4 +1,4 @@
-"""Checkpoints of solvers: the recipe, the identity of the game, and the state."""
+"""Checkpoint files of solvers: the solver's recipe, the identity of its game, and its state."""
 
 import os
 from typing import Any, Protocol
@@ -16,20 +16,20 @@ FORMAT = 3
 _RECIPE = "solver"
 
 
-class Saved(Protocol):
+class Checkpointable(Protocol):
   """The part of a solver that a checkpoint keeps."""
 
   def description(self) -> dict[str, Any]:
-    """Returns how the solver was made, as JSON has it."""
+    """Returns the recipe as JSON."""
 
   def game_identity(self) -> dict[str, str | None]:
-    """Returns how a checkpoint names the game."""
+    """Returns the string and the digest that identify the game."""
 
   def state_dict(self) -> dict[str, Any]:
-    """Returns a copy of the state, by name."""
+    """Returns a copy of the state, as numbers and arrays by name."""
 
 
-def save(solver: Saved, path: str | os.PathLike[str]) -> None:
+def save(solver: Checkpointable, path: str | os.PathLike[str]) -> None:
   """Writes a checkpoint, see `Solver.save`."""
   state = solver.state_dict()
   arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
@@ -39,31 +39,32 @@ def save(solver: Saved, path: str | os.PathLike[str]) -> None:
   files.write(path, KIND, FORMAT, header, arrays)
 
 
-def read_state(solver: Saved, path: str | os.PathLike[str]) -> dict[str, Any]:
-  """Returns the state in a checkpoint of a solver that was made like this one for the same game.
+def read_state(solver: Checkpointable, path: str | os.PathLike[str]) -> dict[str, Any]:
+  """Returns the state in a checkpoint of a solver with the same recipe and game.
 
   Raises:
     CheckpointMismatchError: the checkpoint is of another solver or game.
-    FileFormatError: the file is no checkpoint, is damaged or has another format.
+    FileFormatError: the file is no checkpoint, is damaged, or has another format.
     OSError: the file can't be read.
   """
-  return _state_in(solver, path, *files.read(path, KIND, FORMAT))
+  return _checked_state(solver, path, *files.read(path, KIND, FORMAT))
 
 
-def _state_in(
-  solver: Saved, path: str | os.PathLike[str], header: dict[str, Any], arrays: files.Arrays
+def _checked_state(
+  solver: Checkpointable, path: str | os.PathLike[str], header: dict[str, Any], arrays: files.Arrays
 ) -> dict[str, Any]:
-  wanted = solver.game_identity()
+  """Returns the state in the header and arrays of a checkpoint, after comparing the game and the recipe."""
+  expected = solver.game_identity()
   try:
-    game, recipe = {name: header[name] for name in wanted}, header[_RECIPE]
+    game, recipe = {name: header[name] for name in expected}, header[_RECIPE]
     state: dict[str, Any] = header["state"] | arrays
   except (KeyError, TypeError) as error:
     raise errors.FileFormatError(f"{path} is not a {KIND}: its header lacks {error}.") from error
-  # Names of the same game may differ.
-  same_digest = game["game_sha256"] == wanted["game_sha256"]
-  if not same_digest or (wanted["game_sha256"] is None and game != wanted):
+  # One game may have several strings. Without a digest, the string decides.
+  same_digest = game["game_sha256"] == expected["game_sha256"]
+  if not same_digest or (expected["game_sha256"] is None and game != expected):
     raise errors.CheckpointMismatchError(
-      f"{path} is of the game {game['game']}, not of {wanted['game']}; or of that game in another form "
+      f"{path} is of the game {game['game']}, not of {expected['game']}; or of that game in another form "
       "(listed, in vector form, in parts, in float32), with another filter, or in another version. Compile the game as "
       "it was compiled for the checkpoint."
     )
@@ -75,16 +76,17 @@ def _state_in(
 
 
 def load(path: str | os.PathLike[str], game: AnyGame) -> Any:
-  """Makes the solver of a checkpoint anew, see `Solver.load`."""
+  """Makes the solver of a checkpoint, see `Solver.load`."""
   header, arrays = files.read(path, KIND, FORMAT)
-  first = compile_game(game) if header.get("game_sha256") else game
+  # Compiling here keeps errors of the game apart from those of the constructor.
+  game = compile_game(game) if header.get("game_sha256") else game
   try:
-    solver = recipes.make(header[_RECIPE], first)
-  # Constructors can raise anything for arguments of another version.
+    solver = recipes.make(header[_RECIPE], game)
+  # A constructor of another version can raise anything.
   except Exception as error:
     raise errors.CheckpointMismatchError(
       f"{path} is of {recipes.as_call(header.get(_RECIPE))}, which can't be made here: {error}. Import its class "
       "first if it is your own."
     ) from error
-  solver.load_state_dict(_state_in(solver, path, header, arrays))
+  solver.load_state_dict(_checked_state(solver, path, header, arrays))
   return solver

@@ -1,7 +1,7 @@
-"""The state of a solver as one value: copies, checkpoints, roll-backs and comparisons.
+"""State of a solver as one value: conversion to a dictionary and back, for copies, checkpoints and roll-backs.
 
-The value is a dataclass. Its fields are arrays of constant shape or `GROWING`, numbers, NumPy random generators,
-dataclasses of these, and tuples of such dataclasses. Everything else of a solver never changes.
+A state is a dataclass. Its fields are numbers, NumPy random generators, arrays of constant shape or `GROWING`, other
+such dataclasses, and tuples of them. A solver has nothing else that iterations change.
 """
 
 import copy
@@ -14,12 +14,12 @@ import numpy as np
 
 from spiel_cfr import errors
 
-# Metadata of the field of an array whose first axis may become longer. It is replaced, not written to.
+# Metadata of a field with an array whose first axis may become longer. `assign` replaces the array when it grows.
 GROWING = types.MappingProxyType({"grows": True})
 
 
 def as_dict(state: Any) -> dict[str, Any]:
-  """Returns copies of the values of a state by field; values of a state inside it as "field.inner"."""
+  """Returns copies of a state's values by name. A value of an inner dataclass has the name "field.inner"."""
   return {
     name: copy.deepcopy(value.bit_generator.state)
     if isinstance(value, np.random.Generator)
@@ -29,7 +29,7 @@ def as_dict(state: Any) -> dict[str, Any]:
 
 
 def assign(state: Any, values: Mapping[str, Any]) -> None:
-  """Gives a state the values of `as_dict`. Arrays are written to in place, since compiled code has their addresses."""
+  """Writes values, as `as_dict` returns them, to a state. Arrays are filled in place: kernels have their addresses."""
   for name, owner, value, _ in _leaves(state):
     if isinstance(value, np.ndarray) and value.shape == values[name].shape:
       np.copyto(value, values[name])
@@ -42,7 +42,7 @@ def assign(state: Any, values: Mapping[str, Any]) -> None:
 
 
 def copy_into(state: Any, source: Any) -> None:
-  """Gives a state the values of another state of the same solver, as in a roll-back."""
+  """Copies the values of another state of the same solver to `state`, as in a roll-back."""
   values = {
     name: value.bit_generator.state if isinstance(value, np.random.Generator) else value
     for name, _, value, _ in _leaves(source)
@@ -51,7 +51,7 @@ def copy_into(state: Any, source: Any) -> None:
 
 
 def inside(values: Mapping[str, Any], name: str) -> dict[str, Any]:
-  """Returns the values of the state in a field, out of those of `as_dict`."""
+  """Returns the values of an inner state, the field `name`, from the values that `as_dict` returns."""
   prefix = f"{name}."
   return {
     key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix)
@@ -59,10 +59,10 @@ def inside(values: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def check_fits(state: Any, values: Mapping[str, Any], owner: str) -> None:
-  """Checks that values have the names, types and shapes of those of a state.
+  """Checks that values have the names, types and shapes of those of a state; `owner` names the state in messages.
 
   Raises:
-    CheckpointMismatchError: the values are of another solver, or of none.
+    CheckpointMismatchError: the values belong to another solver, or to none.
   """
   expected = {name: (value, grows) for name, _, value, grows in _leaves(state)}
   if set(values) != set(expected):
@@ -77,7 +77,7 @@ def check_fits(state: Any, values: Mapping[str, Any], owner: str) -> None:
 
 
 def check_kind(name: str, value: Any, new: Any) -> None:
-  """Checks that `new`, as `as_dict` returns it, can take the place of `value`.
+  """Checks that `new`, in the form of `as_dict`, can replace `value`; `name` is the name in messages.
 
   Raises:
     CheckpointMismatchError: `new` is of another type, or an array of another shape.
@@ -87,13 +87,13 @@ def check_kind(name: str, value: Any, new: Any) -> None:
 
 
 def _leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any, bool]]:
-  """Yields a name as in `as_dict`, the dataclass that has the field, the value itself, and whether it grows."""
+  """Yields for each value its name in `as_dict`, the dataclass that has the field, the value, and whether it grows."""
   for field in dataclasses.fields(state):
     value = getattr(state, field.name)
-    named = {field.name: value}
+    elements = {field.name: value}
     if isinstance(value, tuple):
-      named = {f"{field.name}.{n}": element for n, element in enumerate(value)}
-    for name, element in named.items():
+      elements = {f"{field.name}.{index}": element for index, element in enumerate(value)}
+    for name, element in elements.items():
       if dataclasses.is_dataclass(element):
         yield from _leaves(element, f"{prefix}{name}.")
       else:
@@ -101,6 +101,7 @@ def _leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any, bool]
 
 
 def _fits(value: Any, new: Any) -> bool:
+  """Returns whether `new` has the type of `value` and, for arrays, its shape."""
   if isinstance(value, np.ndarray):
     return isinstance(new, np.ndarray) and (new.shape, new.dtype) == (value.shape, value.dtype)
   if isinstance(value, np.random.Generator):
@@ -113,6 +114,7 @@ def _fits(value: Any, new: Any) -> bool:
 
 
 def _in_words(value: Any) -> str:
+  """Returns the type and shape of a value, for messages."""
   if isinstance(value, np.ndarray):
     return f"an array of {value.dtype} of shape {value.shape}"
   return f"of type {type(value).__name__}"

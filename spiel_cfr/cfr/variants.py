@@ -1,9 +1,9 @@
-"""Variants of CFR and CFR+ by name: a regret minimizer and weights of the average on `FullWidthSolver`.
+"""Variants of CFR and CFR+ by name: each configures `FullWidthSolver` with a regret minimizer and averaging weights.
 
-OpenSpiel's variants have its names, arguments and iterates. By default, as in OpenSpiel and in the papers, updates
-alternate, and the strategy of iteration t that enters a player's average is the one before its update.
+Variants that OpenSpiel has, have its names, arguments and iterates. By default, as in OpenSpiel and in the papers,
+updates alternate, and a player's average contains its strategy before the update of iteration t.
 
-All functions take as `game` a compiled game or an argument of `compile_game`. They raise the errors of `compile_game`,
+Every function takes as `game` a compiled game or an argument of `compile_game`. It raises the errors of `compile_game`,
 and ArgumentError for a number outside its range.
 """
 
@@ -33,7 +33,7 @@ def TabularCFRSolver(
   linear_averaging: bool = False,
   regret_matching_plus: bool = False,
 ) -> FullWidthSolver:
-  """CFR with all of its classic choices as arguments: the public form of OpenSpiel's `_CFRSolver`.
+  """CFR with its classic choices as arguments; OpenSpiel's `_CFRSolver`, which is private there.
 
   Args:
     game: a compiled game, or an argument of `compile_game`.
@@ -53,7 +53,7 @@ def TabularCFRSolver(
 def DCFRSolver(
   game: AnyGame, alpha: float = 1.5, beta: float = 0.0, gamma: float = 2.0
 ) -> FullWidthSolver:
-  """Discounted CFR. As in OpenSpiel, regrets are discounted after those of the iteration have been added.
+  """Discounted CFR. As in OpenSpiel, cumulative regrets are discounted after the regrets of an iteration are added.
 
   Brown and Sandholm, "Solving Imperfect-Information Games via Discounted Regret Minimization" (2019).
 
@@ -175,7 +175,7 @@ def PDCFRPlusSolver(game: AnyGame, alpha: float = 2.3, gamma: float = 5.0) -> Fu
 
   Args:
     game: a compiled game, or an argument of `compile_game`.
-    alpha: see `DCFRPlusSolver`; before the predicted regrets are added, regrets are discounted again, with t for t - 1.
+    alpha: see `DCFRPlusSolver`. Before predicted regrets are added, regrets are discounted again, with t for t - 1.
     gamma: iteration t has weight t^gamma in the average.
   """
   minimizer = RegretMatching.discounted_plus(alpha, predictive=True)
@@ -221,7 +221,7 @@ def HedgeCFRSolver(
     game: a compiled game, or an argument of `compile_game`.
     rate: a factor of the step sizes; positive.
     alternating_updates: whether a player sees the new strategies of the players before it.
-    threshold: the factor by which the bound on regrets may grow, since small probabilities are dropped; 1 drops none.
+    threshold: the factor by which the bound on regrets may grow because small probabilities are dropped; 1 drops none.
       See `regret_minimizers.dynamic_thresholds`.
   """
   threshold = arguments.real_number(threshold, "threshold", 1.0, sys.float_info.max)
@@ -234,7 +234,7 @@ def AdaptiveOptimisticCFRSolver(game: AnyGame, gamma: float = 2.0) -> FullWidthS
   """CFR with adaptive optimistic mirror descent, without horizon or scale of payoffs: see `adaptive_mirror_descent`.
 
   The last player averages its strategies before the update, which the others have just faced. All other players average
-  their strategies after the update, which the next player is about to face.
+  their strategies after the update, which the next player faces.
 
   Args:
     game: a compiled game, or an argument of `compile_game`.
@@ -249,8 +249,8 @@ def TremblingHandSolver(
 ) -> FullWidthSolver:
   """CFR+ in which every infoset plays at random with probability epsilon_t = trembles / t^power.
 
-  As epsilon vanishes, the average tends to an extensive-form perfect equilibrium, which is sensible off the path too:
-  see `trembling_matching`. `largest_infoset_regret` measures the distance to it.
+  As epsilon vanishes, the average tends to an extensive-form perfect equilibrium, which plays well off the path too:
+  see `trembling_matching`. `largest_infoset_regret` measures the distance to such an equilibrium.
 
   Args:
     game: a compiled game, or an argument of `compile_game`.
@@ -297,7 +297,7 @@ def DynamicThresholdingSolver(
 
   Args:
     game: a compiled game of two players, or an argument of `compile_game`.
-    rate: a factor of the step sizes of theory, which hold for infosets that are always reached; positive.
+    rate: a factor of the step sizes from theory, which suit infosets that are always reached; positive.
     threshold: the factor by which the bound on regrets may grow, at least 1; 1 drops nothing.
   """
   return Pruned(HedgeCFRSolver(game, rate=rate, threshold=threshold), "regret")

@@ -1,6 +1,7 @@
-"""Warm start of a full-width solver from a policy: checks, plan, new state, and transfer to other payoffs.
+"""Warm starts of full-width solvers from a policy, and transfer of a solver to a game with other payoffs.
 
-`cfr.substitute_regrets` computes the regrets, `cfr.regret_transfer` those of `transfer(..., rule="regrets")`.
+`plan` checks a policy and chooses the number of iterations that it counts for; `write_warm_start` writes the new state.
+`cfr.substitute_regrets` computes the regrets of a warm start, `cfr.regret_transfer` those of a transfer by regrets.
 `regret_minimizers.regret_minimizer` lists the methods that a minimizer needs.
 """
 
@@ -38,15 +39,15 @@ from spiel_cfr.regret_minimizers.regret_minimizer import (
 )
 
 
-class Startable(Protocol):
+class WarmStartable(Protocol):
   """The part of a full-width solver that a warm start depends on."""
 
   compiled_game: CompiledGame
   minimizer: RegretMinimizer
   alternating_updates: bool
 
-  def gathered_state(self) -> FullWidthState:
-    """Returns the state."""
+  def complete_state(self) -> FullWidthState:
+    """Returns the state with all arrays up to date."""
 
 
 @runtime_checkable
@@ -67,7 +68,7 @@ class Transferable(Protocol):
 
 
 def read_policy(game: CompiledGame, policy: Any) -> Float64s:
-  """Returns a policy in behavioral form, given in that form or as anything that `policies.from_policy` reads.
+  """Returns a policy in behavioral form, from an array in that form or from what `policies.from_policy` reads.
 
   Raises:
     PolicyError: `policy` is no policy, or a policy for another game.
@@ -86,7 +87,7 @@ def read_policy(game: CompiledGame, policy: Any) -> Float64s:
 
 
 def plan(
-  solver: Startable, policy: Any, iterations: int | None = None, form: WarmForm | None = None
+  solver: WarmStartable, policy: Any, iterations: int | None = None, form: WarmForm | None = None
 ) -> tuple[PolicyValues, WarmStart]:
   """Plans a warm start from a policy, as if the players had played it for some iterations.
 
@@ -98,13 +99,13 @@ def plan(
     policy: anything that `policies.from_policy` reads; or an array in behavioral form, as `average_probabilities`
       returns it.
     iterations: T, the number of iterations that the policy counts for. By default, about the number that a solver needs
-      for a policy of this quality: 0.03 / c* for CFR with simultaneous updates; the square root of that for all others,
-      which converge about like 1 / t.
-    form: "substitute" for the regrets of having met the policy's utilities T times, "proportional" for regrets that
-      go on playing it; None for the form that suits the minimizer.
+      for a policy of this quality: 0.03 / c* for CFR with simultaneous updates; the square root of that number for all
+      other solvers, whose NashConv falls about like 1 / t.
+    form: "substitute" for regrets as if the players had faced the policy T times; "proportional" for regrets whose
+      next strategy is the policy itself; None for the form that suits the minimizer.
 
   Returns:
-    The values of the policy, and the plan.
+    The values of the policy, and the planned warm start.
 
   Raises:
     PolicyError: the policy is for another game, or its numbers are no probabilities.
@@ -113,63 +114,72 @@ def plan(
     NotFiniteError: the value of the policy is not finite.
   """
   game, minimizer = solver.compiled_game, solver.minimizer
-  probabilities = with_locked(game, solver.gathered_state(), read_policy(game, policy))
+  probabilities = with_locked(game, solver.complete_state(), read_policy(game, policy))
   if form is not None:
     arguments.one_of(form, "form", ("substitute", "proportional"))
-  chosen = _supported(minimizer, form)
+  form = _supported_form(minimizer, form)
   if iterations is not None:
     iterations = arguments.integer(iterations, "iterations", 1, MOST)
-  found = policy_values(game, probabilities, forms.sequence_form(game, probabilities))
-  if not math.isfinite(found.nash_conv):
+  values = policy_values(game, probabilities, forms.sequence_form(game, probabilities))
+  if not math.isfinite(values.nash_conv):
     raise errors.NotFiniteError(
-      f"Against this policy the best responses are worth {found.nash_conv}: payoffs are too large to be added up."
+      f"The NashConv of this policy is {values.nash_conv}: payoffs are too large to be added up."
     )
-  scale = found.least_scale(substitute)
+  scale = values.least_scale(substitute)
   if iterations is None:
-    wanted = STEADY / scale
-    slow = chosen == "substitute" and not solver.alternating_updates
-    iterations = max(1, round(wanted if slow else math.sqrt(wanted)))
-  if chosen == "proportional":
-    # An iteration adds at most the best minus the worst value.
-    scale = min(AMPLE * found.least_scale(proportional), 1.0)
-  return found, WarmStart(chosen, iterations, found.nash_conv, scale)
+    plain_iterations = STEADY / scale
+    is_plain = form == "substitute" and not solver.alternating_updates
+    iterations = max(1, round(plain_iterations if is_plain else math.sqrt(plain_iterations)))
+  if form == "proportional":
+    # An iteration adds at most the best minus the worst value, which is a scale of 1.
+    scale = min(AMPLE * values.least_scale(proportional), 1.0)
+  return values, WarmStart(form, iterations, values.nash_conv, scale)
 
 
-def _supported(minimizer: RegretMinimizer, form: WarmForm | None) -> WarmForm:
-  """Returns the form of a warm start with a minimizer, or raises WarmStartError."""
-  forms, name = minimizer.warm_forms, type(minimizer).__name__
-  if not forms or (form is not None and form not in forms):
-    raise errors.WarmStartError(
-      f"{name} can't start warm{f' in the form {form!r}' if forms else ''}, but in {forms or 'none'}. Use form=None; "
-      "or give it a kernel `resume` or `warm_forms`, see spiel_cfr.regret_minimizers.regret_minimizer; or use a "
-      "solver with another minimizer, such as CFRSolver."
-    )
-  return form or forms[0]
+def _supported_form(minimizer: RegretMinimizer, form: WarmForm | None) -> WarmForm:
+  """Returns the form of a warm start: `form`, or by default the first that the minimizer supports.
+
+  Raises:
+    WarmStartError: the minimizer can't start warm, or not in this form.
+  """
+  supported, name = minimizer.warm_forms, type(minimizer).__name__
+  if not supported:
+    problem = f"{name} can't start warm."
+  elif form is not None and form not in supported:
+    problem = f"{name} can't start warm in the form {form!r}, but in {supported}. Use form=None;"
+  else:
+    return form or supported[0]
+  raise errors.WarmStartError(
+    f"{problem} Give it a kernel `resume` or `warm_forms`, see spiel_cfr.regret_minimizers.regret_minimizer; or use a "
+    "solver with another minimizer, such as CFRSolver."
+  )
 
 
-def begin_from(
+def write_warm_start(
   loop: Loop,
   schedule: IterationSchedule,
   minimizer: RegretMinimizer,
-  found: PolicyValues,
-  chosen: WarmStart,
+  values: PolicyValues,
+  planned: WarmStart,
   keep_average: bool,
 ) -> None:
-  """Writes the state of a planned warm start to a new loop."""
-  game, count, is_substitute = found.game, chosen.iterations, chosen.form == "substitute"
+  """Writes the state of a planned warm start to the arrays of a new loop."""
+  game, count, is_substitute = values.game, planned.iterations, planned.form == "substitute"
   weight = schedule.total_weight(count)
-  parameters = schedule.parameters(np.array([count]))[0]
-  regrets, _ = found.regrets_at(substitute if is_substitute else proportional, chosen.scale)
-  state = minimizer.warm_action_state(regrets, count, game)
-  loop.arrays.set_action_state(state)
+  parameters = schedule.minimizer_parameters(np.array([count]))[0]
+  regrets, _ = values.regrets_at(substitute if is_substitute else proportional, planned.scale)
+  action_state = minimizer.warm_action_state(regrets, count, game)
+  loop.arrays.set_action_state(action_state)
   if is_substitute:
-    positive = np.where(state[0] > game.per_sequence(tie_tolerances(game)), state[0], 0.0)
-    loop.arrays.set_strategy(forms.behavioral_form(game, positive))
+    cumulative = action_state[0]
+    is_positive = cumulative > game.per_sequence(tie_tolerances(game))
+    positive_regrets = np.where(is_positive, cumulative, 0.0)
+    loop.arrays.set_strategy(forms.behavioral_form(game, positive_regrets))
   else:
-    loop.arrays.set_strategy(found.probabilities)
-    resume_from(game, loop, minimizer, found.sequence_form, parameters)
-  loop.gather()
-  loop.arrays.state.begin_warm(count, weight * found.sequence_form if keep_average else None)
+    loop.arrays.set_strategy(values.probabilities)
+    resume_from(game, loop, minimizer, values.sequence_form, parameters)
+  loop.complete_arrays()
+  loop.arrays.state.begin_warm(count, weight * values.sequence_form if keep_average else None)
 
 
 def transfer(
@@ -180,17 +190,17 @@ def transfer(
   keep_average: bool = True,
   rule: Literal["policy", "regrets"] = "policy",
 ) -> Any:
-  """Returns the same solver for a game with other payoffs, started from the average policy of a solver.
+  """Makes a solver of the same kind for a game with other payoffs, started from the average policy of `solver`.
 
   Args:
-    solver: a full-width solver, or one with restarts. It stays as it is.
+    solver: a full-width solver, or one with restarts, which stays as it is.
     game: a compiled game with the same infosets, or an argument of `compile_game`.
     iterations: the number of iterations that the policy counts for, see `plan`.
     form: see `plan`.
     keep_average: whether the policy enters the average, with the weight of these iterations. Use False if the policy
       is worse than the result you want.
-    rule: "policy" for a warm start from the average policy; or, for CFR, "regrets" for the discounted regrets of the
-      same play with the new payoffs, see `regret_transfer`. "regrets" takes no `form` and keeps the average.
+    rule: "policy" for a warm start from the average policy. "regrets", for CFR only, repeats the solver's iterations
+      with the new payoffs and discounts their regrets, see `regret_transfer`; it takes no `form` and keeps the average.
 
   Raises:
     ArgumentError: `solver` is no full-width solver, an argument is invalid, or an argument of the solver's constructor

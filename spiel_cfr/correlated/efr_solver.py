@@ -14,7 +14,7 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.cfr.gradient_solver import AveragedState, GradientSolver
-from spiel_cfr.cfr.turns import in_turn
+from spiel_cfr.cfr.synchronization import synchronized
 from spiel_cfr.correlated.deviations import full_name
 from spiel_cfr.correlated.gaps import CorrelatedGap, measure
 from spiel_cfr.correlated.regrets import DeviationRegrets
@@ -109,7 +109,7 @@ class EFRSolver(GradientSolver[EFRState]):
     """Returns the current policy in behavioral form, shape (sequences,)."""
     return self.state.strategy.copy()
 
-  @in_turn
+  @synchronized
   def gap(self, kind: str | None = None) -> CorrelatedGap:
     """Returns the exact gap of the uniform mixture of all iterations from a correlated equilibrium.
 

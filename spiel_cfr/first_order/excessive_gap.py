@@ -25,7 +25,7 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s, require
 from spiel_cfr._util.doors import typed
 from spiel_cfr.cfr.gradient_solver import GradientSolver, GradientState
-from spiel_cfr.cfr.turns import in_turn
+from spiel_cfr.cfr.synchronization import synchronized
 from spiel_cfr.first_order.distances import DilatedDistance, Step, Weights
 from spiel_cfr.first_order.saddle_points import payoff_sum
 from spiel_cfr.games.compiling import AnyGame
@@ -110,7 +110,7 @@ class ExcessiveGapSolver(GradientSolver[ExcessiveGapState]):
     """Upper bound of NashConv from the second iteration on: mu_0 O_0 + mu_1 O_1."""
     return float(self.state.smoothing @ self.distance.diameters)
 
-  @in_turn
+  @synchronized
   def excess(self) -> float:
     """Returns the excess of the current strategies. From the first iteration on, it is not negative, up to rounding."""
     state, num_gradients = self.state, self.num_gradients

@@ -9,7 +9,7 @@ from open_spiel.python import policy as open_spiel_policy
 
 from spiel_cfr._numba.arrays import Float64s, concatenated_ranges
 from spiel_cfr.cfr.snapshot import Snapshot
-from spiel_cfr.cfr.turns import Turns, in_turn
+from spiel_cfr.cfr.synchronization import FairMutex, synchronized
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.mccfr.compiled_engine import CompiledEngine
@@ -127,15 +127,15 @@ def _normalized(sums: Float64s) -> list[float]:
 class SampledPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
   """Policy of a solver on states, uniform at infosets that were not sampled. It changes as the solver runs."""
 
-  def __init__(self, view: GameView, engine: StateEngine, source: Source, turns: Turns) -> None:
+  def __init__(self, view: GameView, engine: StateEngine, source: Source, mutex: FairMutex) -> None:
     super().__init__(view.open_spiel_game(), list(range(view.num_players)))
-    self._view, self._engine, self._source, self._turns = view, engine, source, turns
+    self._view, self._engine, self._source, self._mutex = view, engine, source, mutex
 
-  @in_turn
+  @synchronized
   def __copy__(self) -> "SampledPolicy":
     return copy.deepcopy(self)
 
-  @in_turn
+  @synchronized
   def action_probabilities(self, state: Any, player_id: int | None = None) -> dict[int, float]:
     """Returns action -> probability; raises PolicyError if `player_id` is not to move."""
     player = player_to_move(state, player_id)

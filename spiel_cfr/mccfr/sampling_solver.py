@@ -37,6 +37,7 @@ from spiel_cfr.mccfr.sampling_rules import Sampler
 from spiel_cfr.mccfr.state_engine import StateEngine
 from spiel_cfr.mccfr.updates import check_minimizer, discounts_of, update_steps
 from spiel_cfr.policies import open_spiel
+from spiel_cfr.policies.tabular_policy import LivePolicy
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 from spiel_cfr.regret_minimizers.schedules import Weights, as_weights, evaluated
@@ -200,15 +201,16 @@ class SamplingSolver(MonteCarloSolver):
     """
     engine = self._engine
     if isinstance(engine, StateEngine) and unreached == "uniform":
-      return SampledPolicy(self.view, engine, "cumulative", self._turns)
+      return SampledPolicy(self.view, engine, "cumulative", self._mutex)
     if unreached != "uniform":
       return super().average_policy(unreached)
-    return self._hand_out("average", self.average_probabilities, self._version)
+    source = LivePolicy(self.average_probabilities, self._version)
+    return self._policies.up_to_date("average", self.compiled_game, source)
 
   def current_policy(self) -> open_spiel_policy.Policy:
     engine = self._engine
     if isinstance(engine, StateEngine):
-      return SampledPolicy(self.view, engine, "strategy", self._turns)
+      return SampledPolicy(self.view, engine, "strategy", self._mutex)
     return super().current_policy()
 
   def average_probabilities(self) -> Float64s:
@@ -239,8 +241,8 @@ class SamplingSolver(MonteCarloSolver):
     regrets = regrets_now(self._engine.table, self.state.logarithms[1:])
     return in_action_order(self.compiled_game, self._engine, regrets)
 
-  def _look_at(self, infosets: Iterable[tuple[int, str]]) -> list[Snapshot]:
+  def _snapshots_of(self, infosets: Iterable[tuple[int, str]]) -> list[Snapshot]:
     if self._compiled is not None:
-      return super()._look_at(infosets)
+      return super()._snapshots_of(infosets)
     self._update_logarithms()
     return sampled_snapshots(self._engine, self.state.logarithms[1:], infosets)  # type: ignore[arg-type]

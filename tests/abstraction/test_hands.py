@@ -185,7 +185,9 @@ def test_buckets_before_and_after_public_cards(index, partitioned):
     spiel_cfr.nash_conv(listed, found.average_policy_dict()), abs=1e-9 * scale
   )
   for own, theirs in zip(
-    found._runtime.loop.arrays.values(), expected._runtime.loop.arrays.values(), strict=True
+    found._runtime.loop.arrays.root_values(),
+    expected._runtime.loop.arrays.root_values(),
+    strict=True,
   ):
     assert own == pytest.approx(theirs, abs=1e-9 * scale)
   lifted = spiel_cfr.abstraction.lift(small, found.average_policy())

@@ -15,8 +15,9 @@ from slow_pruning import SlowWindow
 import spiel_cfr
 from spiel_cfr import CFRPlusSolver, FullWidthSolver, Pruned, RegretMatching, errors
 from spiel_cfr.cfr.pruning import pruned as pruned_module
+from spiel_cfr.cfr.pruning import pruning_rule
 from spiel_cfr.cfr.pruning.compaction import PrunableGame
-from spiel_cfr.cfr.pruning.window import Window
+from spiel_cfr.cfr.pruning.window import PruningWindow
 from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.games.compiled.counterfactual_values import (
   backward_pass,
@@ -46,7 +47,7 @@ def _whether_it_pays_or_not(request):
 @pytest.fixture
 def daring(monkeypatch):
   """Makes solvers prune too much."""
-  monkeypatch.setattr(pruned_module, "_CAUTION", 0.0)
+  monkeypatch.setattr(pruning_rule, "_CAUTION", 0.0)
 
 
 def parts(solver):
@@ -58,7 +59,7 @@ def parts(solver):
 def brought_back(solver):
   """A copy in which nothing is frozen any more, and which of what was came too late, shape (sequences,)."""
   result = copy.copy(solver)
-  late = result._bring_back(result.state.solver)
+  late = result._restore_skipped(result.state.solver)
   result.state.frozen[:] = False
   result.refresh()
   return result, late
@@ -165,7 +166,7 @@ def test_windows_are_those_of_the_whole_game(name, kind, daring):
       continue
     opened = solver.state.opened
     slow, before = (SlowWindow(game, opened, plus) for _ in range(2))
-    frozen, visited = solver.state.frozen.copy(), solver._window().left.seen
+    frozen, visited = solver.state.frozen.copy(), solver._window().compacted.remains
     slow.run(solver.iteration - before.iteration, frozen, visited)
     # CFR+ may double the rounding errors of its regrets in each iteration: 60 of them make 1e-6 of 1e-15.
     while (left := solver.state.window_end - solver.iteration) > 0:
@@ -195,7 +196,7 @@ def test_windows_are_those_of_the_whole_game(name, kind, daring):
 @pytest.mark.parametrize("caution", [0.0, 1.0])
 def test_restored_parts_have_played_a_best_response(name, kind, caution, monkeypatch):
   """The identity stays exact: rewriting costs nothing, and regrets are at least those of Z."""
-  monkeypatch.setattr(pruned_module, "_CAUTION", caution)
+  monkeypatch.setattr(pruning_rule, "_CAUTION", caution)
   game, most, ever = game_of(name), 0, KINDS[kind][2] == "best_response"
   solver = pruned(game, kind, alternating=False)
   for _ in range(12):
@@ -293,7 +294,7 @@ def test_compacted_games_have_the_same_values(name):
     np.testing.assert_allclose(found[left.places], whole[left.sequences], atol=1e-12)
     assert not dropped[left.sequences].any()
     assert (left.game.groups[:, ACTIONS] > 1).all()
-    assert np.flatnonzero(left.seen).tolist() == sorted(left.infosets.tolist())
+    assert np.flatnonzero(left.remains).tolist() == sorted(left.infosets.tolist())
     assert len(left.infosets) == left.game.num_infosets
     assert 0 <= left.share < 1
     # Other missing infosets have one action left, or only payoffs of 0.
@@ -302,7 +303,7 @@ def test_compacted_games_have_the_same_values(name):
       for sequences, infosets in tree.infoset_groups():
         actions_left[tree.first_infoset :][infosets] = (~dropped[sequences]).sum(axis=0)
     reached = ~(dropped | below(game, dropped))
-    several = rows_at(game, (actions_left > 1) & ~left.seen) & reached & real
+    several = rows_at(game, (actions_left > 1) & ~left.remains) & reached & real
     several[game.decisions.forced] = False
     np.testing.assert_allclose(gradients(game, x)[several & (x > 0)], 0, atol=1e-12)
 
@@ -369,7 +370,7 @@ def test_unread_policies_are_updated(name, daring):
 @pytest.mark.parametrize("name", ["random 2", "random 5"])
 @pytest.mark.parametrize("kind", ["cfr", "cfr, best responses", "cfr+"])
 def test_until_something_comes_back_iterates_are_the_same(name, kind, monkeypatch):
-  monkeypatch.setattr(pruned_module, "_CAUTION", 10.0)
+  monkeypatch.setattr(pruning_rule, "_CAUTION", 10.0)
   game, compared = game_of(name), 0
   solver, plain = pruned(game, kind), unpruned(game, kind)
   for _ in range(200):
@@ -443,7 +444,7 @@ def test_ctrl_c_comes_after_a_whole_number_of_iterations(monkeypatch, daring):
   """Files resume inside a window and between windows."""
   game, presses = game_of("leduc"), 0
   solver, plain = pruned(game), pruned(game)
-  advance, open_next = Window.advance, Pruned._next_window
+  advance, open_next = PruningWindow.advance, Pruned._next_window
 
   def press_in_window(self, *rest):
     advance(self, *rest)
@@ -454,7 +455,7 @@ def test_ctrl_c_comes_after_a_whole_number_of_iterations(monkeypatch, daring):
     if self is solver:
       signal.raise_signal(signal.SIGINT)
 
-  monkeypatch.setattr(Window, "advance", press_in_window)
+  monkeypatch.setattr(PruningWindow, "advance", press_in_window)
   monkeypatch.setattr(Pruned, "_next_window", press_between)
   while solver.iteration < 200:
     try:
@@ -462,7 +463,7 @@ def test_ctrl_c_comes_after_a_whole_number_of_iterations(monkeypatch, daring):
     except KeyboardInterrupt:
       presses += 1
   assert presses > 5
-  monkeypatch.setattr(Window, "advance", advance)
+  monkeypatch.setattr(PruningWindow, "advance", advance)
   monkeypatch.setattr(Pruned, "_next_window", open_next)
   plain.run(solver.iteration)
   assert_same_state(solver, plain)

@@ -83,13 +83,13 @@ def test_restarts_pay(name):
 
 def test_checks_take_their_share_of_the_time_and_no_more(leduc, monkeypatch):
   evaluations = []
-  keep = Restarted._keep
+  keep = Restarted._keep_if_better
 
   def counted(self, *arguments):
     evaluations.append(self.iteration)
     return keep(self, *arguments)
 
-  monkeypatch.setattr(Restarted, "_keep", counted)
+  monkeypatch.setattr(Restarted, "_keep_if_better", counted)
   solver = RestartedCFRSolver(leduc)
   solver.run(10_000)
   checks = len(set(evaluations))
@@ -183,21 +183,21 @@ def test_a_trial_that_hardly_falls_ends_and_the_next_one_is_far():
   control = restart_rule.RestartControl(next_check=1_000)
   assert control.decide(1_000, 1.0, math.inf) == restart_rule.RESTART
   assert control.trial_length == 200
-  assert control.decide(1_025, 1.0, 1.3) == restart_rule.GO_ON
+  assert control.decide(1_025, 1.0, 1.3) == restart_rule.CONTINUE
   # At 200 it would be 1.02 if it went on like this, and 0.79.
   falls = copy.copy(control)
   assert control.decide(1_050, 1.0, 1.2) == restart_rule.ROLL_BACK
-  assert falls.decide(1_050, 1.0, 1.1) == restart_rule.GO_ON
+  assert falls.decide(1_050, 1.0, 1.1) == restart_rule.CONTINUE
   control.schedule(1_050, 1_050)
   assert control.next_check == 3 * 1_050 + 1
   control.check(1_050)
   # After a kept restart, trials are not extrapolated.
   falls.num_restarts = 1
-  assert falls.decide(1_060, 1.0, 1.1) == restart_rule.GO_ON
+  assert falls.decide(1_060, 1.0, 1.1) == restart_rule.CONTINUE
 
 
 @pytest.mark.parametrize("check", range(4))
-@pytest.mark.parametrize("place", ["_keep", "_check"])
+@pytest.mark.parametrize("place", ["_keep_if_better", "_check"])
 def test_ctrl_c_in_the_middle_of_a_check(place, check, tmp_path, monkeypatch):
   """The check finishes before KeyboardInterrupt is raised; the saved state is valid and resumes."""
   game = random_games.random_game(5, max_histories=100)

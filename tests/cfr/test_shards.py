@@ -15,7 +15,7 @@ import spiel_cfr
 from spiel_cfr import RegretMatching, errors
 from spiel_cfr._numba.steps import Chain
 from spiel_cfr.cfr.loops import sharded_subtrees
-from spiel_cfr.cfr.loops.parts_loop import PartsLoop
+from spiel_cfr.cfr.loops.partitioned_loop import PartitionedLoop
 
 _SOLVERS: dict[str, Any] = {
   "cfr": spiel_cfr.CFRSolver,
@@ -71,7 +71,7 @@ def _few_between_barriers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _arrays(solver: Any) -> dict[str, bytes]:
   names = ("strategy", "cumulative", "action_state", "infoset_state", "tapered", "counts")
-  state = solver.gathered_state()
+  state = solver.complete_state()
   return {name: getattr(state, name).tobytes() for name in names}
 
 
@@ -184,7 +184,7 @@ class _Torn(Here):
     self.deaths = 0
     self._calls = 0
     self._left: int | None = None
-    subtree = PartsLoop.subtree
+    subtree = PartitionedLoop.subtree_chain
 
     def dying(loop: Any, *arguments: Any) -> Any:
       if self._left is not None:
@@ -195,7 +195,7 @@ class _Torn(Here):
         return Chain([])
       return subtree(loop, *arguments)
 
-    monkeypatch.setattr(PartsLoop, "subtree", dying)
+    monkeypatch.setattr(PartitionedLoop, "subtree_chain", dying)
 
   def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
     self._calls += 1

@@ -65,7 +65,7 @@ def grid(*solvers):
 def same(solver, plain):
   plain = spiel_cfr.CFRPlusSolver(plain)
   plain.run(solver.iteration)
-  states = solver.gathered_state(), plain.gathered_state()
+  states = solver.complete_state(), plain.complete_state()
   names = "strategy", "cumulative", "action_state"
   return all(len({getattr(state, name).tobytes() for state in states}) == 1 for name in names)
 """

@@ -216,7 +216,7 @@ FAULTS = (
   ),
   Fault(
     "the sum of weights misses those after updates",
-    "cfr/loops/summing.py",
+    "cfr/loops/averaging_steps.py",
     "record.weights[0] + record.weights[1])",
     "record.weights[0])",
     ("cfr/test_restarts.py", "regret_minimizers"),
@@ -231,15 +231,15 @@ FAULTS = (
   Fault(
     "parameters of the iteration before",
     _NUMBERS,
-    "first = done - self._rows_from\n",
-    "first = max(done - 1 - self._rows_from, 0)\n",
+    "first = done - self._table_start\n",
+    "first = max(done - 1 - self._table_start, 0)\n",
     ("cfr", "runs/test_checkpoints.py"),
   ),
   Fault(
     "tapered sums are added an iteration too late",
     _NUMBERS,
-    "result[due - first] = ADDITION * (due - last)",
-    "result[due - first] = ADDITION * (due - last - 1)",
+    "result[due - first] = TAPER_UNIT * (due - last)",
+    "result[due - first] = TAPER_UNIT * (due - last - 1)",
     ("cfr/test_restarts.py",),
   ),
   Fault(
@@ -253,8 +253,8 @@ FAULTS = (
   Fault(
     "restarts that do not pay stay",
     "cfr/restart_rule.py",
-    "if trial_nash_conv <= wanted:",
-    "if trial_nash_conv <= 4.0 * wanted:",
+    "if trial_nash_conv <= goal:",
+    "if trial_nash_conv <= 4.0 * goal:",
     ("cfr/test_restarts.py",),
   ),
   Fault(
@@ -302,7 +302,7 @@ FAULTS = (
   ),
   Fault(
     "threads do not wait for their turn",
-    "cfr/turns.py",
+    "cfr/synchronization.py",
     "          lock.acquire()\n",
     "          pass\n",
     ("test_edges.py",),

@@ -1,7 +1,7 @@
-"""The arrays of a full-width solver.
+"""Arrays that the iterations of a full-width solver read and write, and views of their parts.
 
-A game is one part, or a trunk and subtrees (`games.compiled.trunk_and_subtrees`). The number of a part is its place in
-`Partition.parts`; part 0 is the trunk, or the whole game.
+A game is one part, or it is cut into a trunk and subtrees (`games.compiled.trunk_and_subtrees`). Parts are numbered as
+in `Partition.parts`. Part 0 is the whole game or the trunk. A `Visit` names a part and a player.
 """
 
 import functools
@@ -23,113 +23,129 @@ from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
-class IterationNumbers:
-  """The numbers of the current iteration. Steps have these arrays in their records.
+class ScheduleRow:
+  """The row of the `IterationSchedule` for the current iteration. Steps have its arrays in their records.
 
   Attributes:
-    row: float64 (numbers,). All of the following, one after the other.
+    numbers: float64 (columns,). The whole row: the following three arrays, one after the other.
     weights: float64 (players, 2). The weight in the average of each player's strategy before and after its update.
-    addition: float64 (1,). The factor by which `cumulative` is added to `tapered` after the iteration, or 0.
+    taper_factor: float64 (1,). The factor by which `FullWidthState.cumulative` is added to `tapered` after the
+      iteration; 0 for no addition.
     parameters: float64 (parameters,). The minimizer's parameters.
   """
 
   def __init__(self, length: int, num_players: int) -> None:
-    """Allocates a row of this length."""
-    self.row = aligned_zeros(length)
-    self.weights = self.row[: 2 * num_players].reshape(num_players, 2)
-    self.addition = self.row[2 * num_players : 2 * num_players + 1]
-    self.parameters = self.row[2 * num_players + 1 :]
+    """Allocates a row of this length, filled with 0."""
+    self.numbers = aligned_zeros(length)
+    self.weights = self.numbers[: 2 * num_players].reshape(num_players, 2)
+    self.taper_factor = self.numbers[2 * num_players : 2 * num_players + 1]
+    self.parameters = self.numbers[2 * num_players + 1 :]
 
 
 class SolverArrays:
-  """The arrays that iterations read and write.
+  """The state of a solver, workspaces for reach probabilities and utilities, and the current row of the schedule.
 
   Attributes:
     game: the game.
-    partition: the parts of the game.
-    state: the state of the solver.
-    walk: reach probabilities and utilities.
-    numbers: the numbers of the current iteration.
-    deferred: float64 (players, 2). A 0, and the weight with which the player's strategy must still be added to the
-      average in the subtrees.
+    partition: the partition of the game into parts.
+    parts: list of `Part`. The parts of the game, as in `partition`.
+    state: `FullWidthState`. The state of the solver.
+    walk: the workspaces of the parts, with reach probabilities and utilities.
+    schedule_row: the weights and parameters of the current iteration.
+    deferred: float64 (players, 2). For each player 0, and the weight with which its current strategy must still be
+      added to the average in the subtrees; see `partitioned_loop`.
     locked: two arrays (locked sequences,). The locked sequences, and their probabilities.
-    predict: `StepKernel`. The minimizer's kernel `predict`; None if it does not predict.
+    predict: `StepKernel`. The minimizer's kernel `predict`; None for a minimizer without predictions.
   """
 
   def __init__(
     self, game: CompiledGame, minimizer: RegretMinimizer, averaging: Averaging, partition: Partition
   ) -> None:
-    """Allocates arrays of zeros."""
+    """Allocates arrays of zeros. Call `initialize` before the first iteration."""
     self.game, self._minimizer = game, minimizer
     self.partition, self.parts = partition, partition.parts
-    zeros, lines = functools.partial(aligned_zeros, dtype=game.dtype), minimizer.action_lines
-    whole, correlated = len(self.parts) == 1, averaging.correlated
-    self.state = FullWidthState(
+    self.state = self._new_state(averaging)
+    # `predict` may be a property. It is read once, since the workspace depends on it.
+    self.predict = minimizer.predict
+    self.walk = PartWalk(partition, predicts=self.predict is not None, dtype=game.dtype)
+    self.schedule_row = ScheduleRow(2 * game.num_players + 1, game.num_players)
+    self.deferred = np.zeros((game.num_players, 2))
+    self.lock(np.zeros(0, np.int64))
+
+  def _new_state(self, averaging: Averaging) -> FullWidthState:
+    """Returns a state of zeros, without arrays of averages that `averaging` does not ask for."""
+    game, minimizer = self.game, self._minimizer
+    zeros = functools.partial(aligned_zeros, dtype=game.dtype)
+    if len(self.parts) == 1:
+      action_shape: tuple[int, ...] = minimizer.action_lines, game.end
+      # Kernels may read whole vectors.
+      infoset_shape: tuple[int, ...] = minimizer.infoset_lines, game.num_infosets + MOST_LANES
+    else:
+      action_shape = (minimizer.action_lines * game.end,)
+      infoset_shape = (minimizer.infoset_lines * game.num_infosets + MOST_LANES,)
+    correlated = averaging.correlated
+    return FullWidthState(
       strategy=zeros(game.end),
       cumulative=zeros(game.end),
       tapered=zeros(game.end if averaging.tapered else 0),
-      action_state=zeros(*(lines, game.end) if whole else (lines * game.end,)),
-      # Kernels may read whole vectors.
-      infoset_state=aligned_zeros(minimizer.infoset_lines, game.num_infosets + MOST_LANES)
-      if whole
-      else aligned_zeros(minimizer.infoset_lines * game.num_infosets + MOST_LANES),
+      action_state=zeros(*action_shape),
+      infoset_state=aligned_zeros(*infoset_shape),
       # With two players, the averages determine the gradients.
       gradients=aligned_zeros(game.end if correlated and game.num_players > 2 else 0),
       play_values=np.zeros(game.num_players if correlated else 0),
       locked=np.zeros(game.num_infosets, np.uint8),
     )
-    # Read once, since the workspace depends on it.
-    self.predict = minimizer.predict
-    self.walk = PartWalk(partition, predicts=self.predict is not None, dtype=game.dtype)
-    self.numbers = IterationNumbers(2 * game.num_players + 1, game.num_players)
-    self.deferred = np.zeros((game.num_players, 2))
-    self.lock(np.zeros(0, np.int64))
 
-  def begin(self) -> None:
-    """Writes uniform strategies, and the first numbers of the minimizer."""
+  def initialize(self) -> None:
+    """Writes uniform strategies, and the minimizer's initial infoset state."""
     forms.uniform(self.game, self.state.strategy)
     initial = self._minimizer.initial_infoset_state(self.game)
     for infosets, lines in self.infoset_state_parts():
       lines[:] = initial[:, infosets]
-    self.reach()
+    self.compute_trunk_reach()
 
   def lock(self, sequences: Int64s) -> None:
-    """Locks the current probabilities of these sequences."""
+    """Locks the current probabilities of these sequences, and unlocks all others."""
     self.locked = sequences, self.state.strategy[sequences]
 
-  def restore_locked_in(self, visit: Visit) -> list[Step]:
-    """Returns the step that writes the probabilities of a player's locked sequences in a part; none without such."""
+  def restore_locked_steps(self, visit: Visit) -> list[Step]:
+    """Returns the step that restores the probabilities of a player's locked sequences in a part.
+
+    The list is empty if the player has no locked sequences there.
+    """
     part, (sequences, probabilities) = self.parts[visit.number], self.locked
-    numbers, place = sequences - part.sequences[visit.player].start, self.place(visit)
-    inside = (numbers >= place.start) & (numbers < min(place.stop, part.own_length(visit.player)))
-    if not inside.any():
+    in_part = sequences - part.sequences[visit.player].start
+    own = self.player_slice(visit)
+    end = min(own.stop, part.own_length(visit.player))
+    is_own = (in_part >= own.start) & (in_part < end)
+    if not is_own.any():
       return []
     record = Selection(
-      probabilities[inside], numbers[inside].astype(np.uint32), self.strategy(visit)
+      probabilities[is_own], in_part[is_own].astype(np.uint32), self.strategy(visit)
     )
     return [scatter_line.on(record, self.game.dtype)]
 
   def restore_locked(self) -> None:
-    """Writes the probabilities of locked sequences again."""
+    """Restores the probabilities of all locked sequences."""
     sequences, probabilities = self.locked
     self.state.strategy[sequences] = probabilities
 
   def set_strategy(self, probabilities: Float64s) -> None:
-    """Makes a behavioral form, shape (sequences,), the current policy; locked sequences stay."""
+    """Makes a behavioral form, shape (sequences,), the current policy. Locked sequences keep their probabilities."""
     self.state.strategy[:] = probabilities
     self.restore_locked()
-    self.reach()
+    self.compute_trunk_reach()
 
-  def reach(self) -> None:
-    """Computes the reach probabilities of the trunk from the current strategies."""
+  def compute_trunk_reach(self) -> None:
+    """Computes the reach probabilities of the trunk, or of the whole game, from the current strategies."""
     part, walk = self.parts[0], self.walk
     for visit, tree in zip(walk.visits(0), part.every_infoset, strict=True):
       Chain(walk.reach(visit, self.strategy(visit), tree)).run()
 
-  def adopt(self, sequence_form: Float64s) -> None:
-    """Makes a sequence form, shape (sequences,), the current policy, without a call of `reach`.
+  def set_sequence_form(self, sequence_form: Float64s) -> None:
+    """Makes a sequence form, shape (sequences,), the current policy. The caller then calls `compute_trunk_reach`.
 
-    Locked sequences stay, and so does the strategy of an infoset that its owner never reaches.
+    Locked sequences keep their probabilities. An infoset that its owner never reaches keeps its strategy.
     """
     game, walk = self.game, self.walk
     for number, part in enumerate(self.parts):
@@ -147,69 +163,71 @@ class SolverArrays:
     result, walk = aligned_zeros(self.game.end, dtype=self.game.dtype), self.walk
     for number, part in enumerate(self.parts):
       for visit in walk.visits(number):
+        # The trunk's sequence form is up to date.
         if number:
-          # Padding stays 0.
+          # Padding must be 0.
           visit.sequence_form[:] = 0.0
           Chain(walk.reach(visit, self.strategy(visit))).run()
         length = part.own_length(visit.player)
         result[part.sequences[visit.player]] = visit.sequence_form[:length]
-    self.copy_forced(result).run()
+    self.forced_moves_chain(result).run()
     return result
 
-  def copy_forced(self, line: AnyFloats) -> Chain:
-    """Returns the step that fills the numbers of forced moves: each is that of its owner's last choice.
+  def forced_moves_chain(self, line: AnyFloats) -> Chain:
+    """Returns the step that copies to each forced move the number of its owner's last choice before it.
 
-    `line` is a number for each sequence that a forced move shares with the sequence above, such as its reach.
+    Iterations leave out infosets with a single action, the forced moves. `line`, shape (sequences,) or (0,), has a
+    quantity that is equal at both sequences, such as the reach probability.
     """
     moves = list(self.partition.forced()) if len(line) else []
     if not moves:
       return Chain([])
-    sources = np.concatenate([chosen for _, chosen in moves]).astype(np.uint32)
+    sources = np.concatenate([last_choices for _, last_choices in moves]).astype(np.uint32)
     targets = np.concatenate([np.arange(forced.start, forced.stop) for forced, _ in moves])
     record = CopyWithin(line, sources, targets.astype(np.uint32))
     return Chain([copy_within_line.on(record, self.game.dtype)])
 
-  def values(self) -> list[float]:
-    """Returns the value of each player's empty sequence in its last iteration."""
+  def root_values(self) -> list[float]:
+    """Returns the value of each player's empty sequence in its last update."""
     utility, part = self.walk.trunk.utility, self.parts[0]
     return [utility[player].item(part.place(player).start) for player in self.walk.players]
 
-  def total(self, player: int) -> AnyFloats:
-    """Returns the sum of the weights in a player's average, a view of shape (1,)."""
+  def weight_sum(self, player: int) -> AnyFloats:
+    """Returns the sum of the averaging weights of a player, a view of shape (1,) of its empty sequence's sum."""
     trunk = self.parts[0]
     root = trunk.sequences[player].start + trunk.place(player).start
     return self.state.cumulative[root : root + 1]
 
   def tree(self, visit: Visit) -> Tree:
-    """Returns a player's infosets in a part."""
+    """Returns a player's infosets in a part, without those that iterations leave out."""
     return self.parts[visit.number].trees[visit.player]
 
-  def place(self, visit: Visit) -> slice:
-    """Returns the place of a player's sequences in its arrays of a part."""
+  def player_slice(self, visit: Visit) -> slice:
+    """Returns the slice of a player's sequences in its arrays of a part."""
     return self.parts[visit.number].place(visit.player)
 
   def strategy(self, visit: Visit) -> AnyFloats:
-    """Returns the strategy in a part, a view of shape (sequences,): of the player, or of all in a whole game."""
+    """Returns the strategy in a part, a view of shape (sequences,). In a whole game it contains all players."""
     return self.state.strategy[self.parts[visit.number].sequences[visit.player]]
 
   def cumulative(self, visit: Visit) -> AnyFloats:
-    """Returns the sums of strategies in a part, a view of shape (sequences,), of the same players as `strategy`."""
+    """Returns the cumulative strategy in a part, a view of shape (sequences,). In a whole game it has all players."""
     return self.state.cumulative[self.parts[visit.number].sequences[visit.player]]
 
   def scale(self, visit: Visit) -> Uint16s:
-    """Returns `Block.scale` of a player's infosets in a part."""
+    """Returns `Block.scale` of a player's infosets in a part, a view with padding."""
     infosets = self.parts[visit.number].infosets[visit.player]
     return self.game.scale[infosets.start : infosets.stop + MOST_LANES]
 
   def action_state(self, visit: Visit) -> AnyFloats:
-    """Returns the minimizer's numbers of actions of a player in a part, a view of shape (lines, sequences)."""
+    """Returns `FullWidthState.action_state` of a player in a part, a view of shape (lines, sequences)."""
     sequences = self.parts[visit.number].sequences[visit.player]
     return _lines(self.state.action_state, self._minimizer.action_lines, sequences)
 
   def infoset_state(self, visit: Visit) -> AnyFloats:
-    """Returns the minimizer's numbers of infosets of a player in a part, a view of shape (lines, infosets).
+    """Returns `FullWidthState.infoset_state` of a player in a part, a view of shape (lines, infosets).
 
-    In a game that is one part, columns of padding follow.
+    In a game of one part, columns of padding follow.
     """
     if len(self.parts) == 1:
       return self.state.infoset_state
@@ -217,19 +235,23 @@ class SolverArrays:
     return _lines(self.state.infoset_state, self._minimizer.infoset_lines, infosets)
 
   def action_state_parts(self) -> Iterator[tuple[slice, AnyFloats]]:
-    """Yields the sequences of a part, and their numbers in `action_state`, a view of shape (lines, sequences)."""
-    for number, part in enumerate(self.parts):
-      for visit in self.walk.visits(number)[: 1 if part.shared_places else None]:
-        yield part.sequences[visit.player], self.action_state(visit)
+    """Yields sequences, and their `action_state`: a view of shape (lines, sequences)."""
+    for visit in self._visits_of_arrays():
+      yield self.parts[visit.number].sequences[visit.player], self.action_state(visit)
 
   def infoset_state_parts(self) -> Iterator[tuple[slice, Float64s]]:
-    """Yields the infosets of a part, and their numbers in `infoset_state`, a view of shape (lines, infosets)."""
-    for number, part in enumerate(self.parts):
-      for visit in self.walk.visits(number)[: 1 if part.shared_places else None]:
-        infosets = part.infosets[visit.player]
-        yield infosets, self.infoset_state(visit)[:, : infosets.stop - infosets.start]
+    """Yields infosets, and their `infoset_state`: a view of shape (lines, infosets)."""
+    for visit in self._visits_of_arrays():
+      infosets = self.parts[visit.number].infosets[visit.player]
+      yield infosets, self.infoset_state(visit)[:, : infosets.stop - infosets.start]
 
-  def action_numbers(self) -> Float64s:
+  def _visits_of_arrays(self) -> Iterator[Visit]:
+    """Yields one visit for each array: of every player, or of one player if all share an array."""
+    for number, part in enumerate(self.parts):
+      visits = self.walk.visits(number)
+      yield from visits[:1] if part.shared_places else visits
+
+  def action_state_in_game_order(self) -> Float64s:
     """Returns a copy of `action_state` in the game's order, shape (lines, sequences)."""
     result = np.zeros((self._minimizer.action_lines, self.game.end))
     for sequences, lines in self.action_state_parts():
@@ -241,7 +263,7 @@ class SolverArrays:
     for sequences, lines in self.action_state_parts():
       lines[:] = values[:, sequences]
 
-  def infoset_numbers(self) -> Float64s:
+  def infoset_state_in_game_order(self) -> Float64s:
     """Returns a copy of `infoset_state` in the game's order, shape (lines, infosets)."""
     result = np.zeros((self._minimizer.infoset_lines, self.game.num_infosets))
     for infosets, lines in self.infoset_state_parts():
@@ -249,7 +271,7 @@ class SolverArrays:
     return result
 
 
-def _lines(array: AnyFloats, lines: int, place: slice) -> AnyFloats:
-  """Returns all lines of a part, a view."""
-  flat = array.reshape(-1)[lines * place.start : lines * place.stop]
-  return flat.reshape(lines, place.stop - place.start)
+def _lines(array: AnyFloats, lines: int, columns: slice) -> AnyFloats:
+  """Returns all lines of some columns, a view, if the array has the lines of these columns one after the other."""
+  flat = array.reshape(-1)[lines * columns.start : lines * columns.stop]
+  return flat.reshape(lines, columns.stop - columns.start)

@@ -1,6 +1,6 @@
 """Iterations of a full-width solver, as lists of steps.
 
-In each iteration the players update in turn, or all at once. The update of a player is
+In each iteration the players update one after the other, or all at once. The update of a player is
 
     gradient        utility[s] = the payoff of the player's sequence s against the others' strategies
     backward pass   from the deepest infosets up:
@@ -11,8 +11,8 @@ In each iteration the players update in turn, or all at once. The update of a pl
                       sequence_form[s] = the product of strategy on the way to s
                       cumulative[s] += weight * sequence_form[s]
 
-`Loop.update_chain` is this list, with the steps that some minimizers and averages need besides. `WholeLoop` runs it
-many times in one call of compiled code. `parts_loop` has the loop of games that are cut into a trunk and subtrees.
+`Loop.update_chain` returns this list, and adds steps that some minimizers and averages need. `WholeGameLoop` runs the
+list many times in one call of compiled code. `partitioned_loop` is for games cut into a trunk and subtrees.
 """
 
 import abc
@@ -23,13 +23,13 @@ import numpy as np
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, Int64s, aligned_zeros
 from spiel_cfr._numba.steps import Chain, Step, StepKernel
 from spiel_cfr.cfr.averaging import Averaging
-from spiel_cfr.cfr.loops.arrays import IterationNumbers, SolverArrays
-from spiel_cfr.cfr.loops.summing import (
-  add_by_rule,
-  sum_gradients,
-  sum_values,
-  sum_weights,
-  taper,
+from spiel_cfr.cfr.loops.arrays import ScheduleRow, SolverArrays
+from spiel_cfr.cfr.loops.averaging_steps import (
+  gradient_sum_steps,
+  steps_by_rule,
+  taper_steps,
+  value_sum_steps,
+  weight_sum_step,
 )
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, Visit
@@ -55,37 +55,39 @@ Players = tuple[int, ...]
 class Loop(abc.ABC):
   """Base class of the iterations of one solver.
 
-  Call `gather` before reading the arrays. After writing to them, call `lock` with the locked sequences and
-  `SolverArrays.reach`.
+  Call `complete_arrays` before reading the arrays. After writing to them, call `lock` with the locked sequences and
+  `SolverArrays.compute_trunk_reach`.
 
   Attributes:
-    arrays: the arrays.
+    arrays: the state of the solver, and its workspaces.
   """
 
   def __init__(
     self, game: CompiledGame, minimizer: RegretMinimizer, averaging: Averaging, partition: Partition
   ) -> None:
-    """Allocates the arrays. Call `SolverArrays.begin` before the first iteration."""
+    """Allocates the arrays. Call `SolverArrays.initialize` before the first iteration."""
     self._game, self._minimizer, self._averaging = game, minimizer, averaging
     self.arrays = SolverArrays(game, minimizer, averaging, partition)
+    # Workspace for predicted utilities, pooled within buckets of shared infosets.
     self._pooled = aligned_zeros(game.end if game.shared_infosets else 0, dtype=game.dtype)
     self._chains: dict[Any, Chain] = {}
-    # Iterations leave out infosets with one action. These steps bring their sums up to date.
+    # Iterations leave out forced moves. These steps update the sums there.
     sums = self.arrays.state.cumulative, self.arrays.state.tapered
-    self._forced = Chain(step for line in sums for step in self.arrays.copy_forced(line).steps)
+    self._forced_moves = Chain(
+      step for line in sums for step in self.arrays.forced_moves_chain(line).steps
+    )
 
   @abc.abstractmethod
   def advance(self, updates: tuple[Players, ...], rows: Float64s) -> None:
     """Runs iterations, and counts them in the state.
 
     Args:
-      updates: the updates of an iteration, one after the other.
-      rows: float64 (iterations, numbers). The `IterationNumbers` of each iteration; without rows, the steps are
-        compiled.
+      updates: the updates of an iteration, one after the other. Each is the tuple of players that update at once.
+      rows: float64 (iterations, columns). The `ScheduleRow` of each iteration. Without rows, steps are only compiled.
     """
 
   def update_chain(self, players: Players) -> Chain:
-    """Returns the steps in which players update at the same time in part 0, the whole game or its trunk.
+    """Returns the steps in which `players` update at the same time in part 0, the whole game or its trunk.
 
     For CFR+, these are the gradient, the backward pass, the forward pass, and the sum of weights.
     """
@@ -94,16 +96,17 @@ class Loop(abc.ABC):
     arrays, steps = self.arrays, list[Step]()
     visits = [Visit(0, player, arrays.walk.trunk) for player in players]
     for visit in visits:
-      steps += [arrays.walk.gradient(visit), *sum_gradients(arrays, visit)]
+      steps += [arrays.walk.gradient(visit), *gradient_sum_steps(arrays, visit)]
     for visit in visits:
-      steps += [*self.choose_steps(visit), *sum_values(arrays, visit), *self._average(visit)]
+      steps += self.minimizer_steps(visit)
+      steps += [*value_sum_steps(arrays, visit), *self._averaging_steps(visit)]
     self._chains[players] = Chain(steps)
     return self._chains[players]
 
-  def choose_steps(self, visit: Visit) -> list[Step]:
-    """Returns the steps in which a player observes its gradient in a part and chooses its next strategy there.
+  def minimizer_steps(self, visit: Visit) -> list[Step]:
+    """Returns the steps in which a player's minimizer observes the gradient in a part, and chooses the next strategy.
 
-    For CFR+ on a whole game, this is one backward pass.
+    For CFR+ on a whole game, this is one backward pass. A predictive minimizer has a second one.
     """
     walk, predict = self.arrays.walk, self.arrays.predict
     steps = [walk.copy_to_prediction(visit)] if predict is not None else []
@@ -111,10 +114,10 @@ class Loop(abc.ABC):
     steps.append(self._backward_step(visit, self._minimizer.observe, visit.utility))
     if predict is not None:
       steps.append(self._backward_step(visit, predict, visit.prediction))
-    return [*steps, *walk.leave(visit), *self.arrays.restore_locked_in(visit)]
+    return [*steps, *walk.leave(visit), *self.arrays.restore_locked_steps(visit)]
 
   def _backward_step(self, visit: Visit, kernel: StepKernel, utility: AnyFloats) -> Step:
-    """Returns the backward pass of utilities, or of predicted utilities."""
+    """Returns the backward pass of a block kernel over utilities, or over predicted utilities."""
     shared = self._game.shared_infosets
     if shared is None:
       return backward_pass.on(self.backward_arguments(visit, kernel, utility), self._game.dtype)
@@ -125,7 +128,7 @@ class Loop(abc.ABC):
     return (observe_shared if observes else predict_shared).on(record)
 
   def backward_arguments(self, visit: Visit, kernel: StepKernel, utility: AnyFloats) -> Backward:
-    """Returns the arguments of a backward pass."""
+    """Returns the arguments of a backward pass of a block kernel over utilities, shape (sequences,)."""
     arrays, game = self.arrays, self._game
     block = Block(
       strategy=arrays.strategy(visit),
@@ -135,25 +138,25 @@ class Loop(abc.ABC):
       scale=arrays.scale(visit),
       value=visit.workspace.scratch.value,
       scratch=visit.workspace.scratch.lines,
-      parameters=arrays.numbers.parameters,
+      parameters=arrays.schedule_row.parameters,
     )
     tree = arrays.tree(visit)
     if game.shared_infosets is not None:
-      # The levels of shared infosets count the groups of all players.
+      # Levels of shared infosets are numbers of groups of all players.
       tree = Tree(game.groups, game.parent)
     return Backward(tree, block_kernel_address(kernel, game.dtype), block)
 
-  def _average(self, visit: Visit) -> list[Step]:
+  def _averaging_steps(self, visit: Visit) -> list[Step]:
     """Returns the steps that compute a player's sequence form in part 0 and add it to the average."""
     arrays, averaging = self.arrays, self._averaging
     if averaging.rule is not None:
-      without_sums = self.forward_step(visit, np.zeros(2))
-      return add_by_rule(arrays, visit, averaging.rule, averaging.counted, without_sums)
-    forward = self.forward_step(visit, arrays.numbers.weights[visit.player])
-    return [forward, sum_weights(arrays, visit.player)]
+      forward_without_sums = self.forward_step(visit, np.zeros(2))
+      return steps_by_rule(arrays, visit, averaging.rule, averaging.counted, forward_without_sums)
+    forward = self.forward_step(visit, arrays.schedule_row.weights[visit.player])
+    return [forward, weight_sum_step(arrays, visit.player)]
 
   def forward_step(self, visit: Visit, weights: Float64s) -> Step:
-    """Returns the forward pass; `weights` are those of the sequence form before and after the update."""
+    """Returns the forward pass; `weights` has the averaging weights of the strategy before and after the update."""
     arrays = self.arrays
     record = Forward(
       tree=arrays.tree(visit),
@@ -162,57 +165,59 @@ class Loop(abc.ABC):
       reach=visit.workspace.scratch.value,
       cumulative=arrays.cumulative(visit),
       weights=weights,
-      total=arrays.total(visit.player),
+      total=arrays.weight_sum(visit.player),
     )
     return forward_pass.on(record, self._game.dtype)
 
   def taper_chain(self) -> Chain:
-    """Returns the steps that add to tapered sums at the end of an iteration."""
+    """Returns the steps at the end of an iteration that add to the tapered sums; none without a tapered average."""
     if "taper" not in self._chains:
-      self._chains["taper"] = Chain(taper(self.arrays))
+      self._chains["taper"] = Chain(taper_steps(self.arrays))
     return self._chains["taper"]
 
-  def set_numbers(self, row: Float64s) -> None:
-    """Makes a row the numbers of the current iteration."""
+  def set_schedule_row(self, row: Float64s) -> None:
+    """Writes the weights and parameters of the current iteration."""
     arrays = self.arrays
-    if len(row) != len(arrays.numbers.row):
+    if len(row) != len(arrays.schedule_row.numbers):
+      # Steps have addresses in the old row.
       self._chains.clear()
-      arrays.numbers = IterationNumbers(len(row), self._game.num_players)
-    arrays.numbers.row[:] = row
+      arrays.schedule_row = ScheduleRow(len(row), self._game.num_players)
+    arrays.schedule_row.numbers[:] = row
 
   @abc.abstractmethod
   def update_player(self, player: int, row: Float64s) -> None:
-    """Updates one player in an iteration with these numbers; `count` ends the iteration."""
+    """Updates one player, as a part of an iteration with this `ScheduleRow`. Call `end_iteration` after all players."""
 
-  def count(self) -> None:
-    """Ends an iteration: adds to tapered sums, if an addition is due, and counts it."""
+  def end_iteration(self) -> None:
+    """Ends an iteration: adds to the tapered sums if that is due, and counts the iteration."""
     self.taper_chain().run()
     self.arrays.state.counts[0] += np.uint64(1)
 
   @abc.abstractmethod
-  def gather(self) -> None:
-    """Brings the arrays up to date."""
+  def complete_arrays(self) -> None:
+    """Writes the numbers that iterations leave out: of forced moves, and of subtrees that other processes hold."""
 
   def lock(self, sequences: Int64s) -> None:
-    """Keeps the current probabilities of these sequences in all following iterations."""
+    """Locks the current probabilities of these sequences in all following iterations, and unlocks all others."""
     self.arrays.lock(sequences)
+    # Chains have steps that restore locked probabilities.
     self._chains.clear()
 
 
-class WholeLoop(Loop):
-  """Iterations in a game that is one part."""
+class WholeGameLoop(Loop):
+  """Iterations in a game of one part."""
 
   def advance(self, updates: tuple[Players, ...], rows: Float64s) -> None:
-    self.set_numbers(rows[0] if len(rows) else np.zeros(rows.shape[1]))
+    self.set_schedule_row(rows[0] if len(rows) else np.zeros(rows.shape[1]))
     if updates not in self._chains:
       steps = [step for players in updates for step in self.update_chain(players).steps]
       self._chains[updates] = Chain([*steps, *self.taper_chain().steps])
-    self._chains[updates].repeat(rows, self.arrays.numbers.row, self.arrays.state.counts)
-    self._forced.run()
+    self._chains[updates].repeat(rows, self.arrays.schedule_row.numbers, self.arrays.state.counts)
+    self._forced_moves.run()
 
   def update_player(self, player: int, row: Float64s) -> None:
-    self.set_numbers(row)
+    self.set_schedule_row(row)
     self.update_chain((player,)).run()
 
-  def gather(self) -> None:
-    self._forced.run()
+  def complete_arrays(self) -> None:
+    self._forced_moves.run()

@@ -1,4 +1,4 @@
-"""Continuation of a loop from given strategies."""
+"""Continuation of a loop from given strategies, with a fitting state of the minimizer."""
 
 import numpy as np
 
@@ -18,13 +18,13 @@ def resume_from(
   sequence_form: Float64s,
   parameters: Float64s,
 ) -> None:
-  """Gives a loop other current strategies, and the minimizer a state that fits them.
+  """Makes a policy the current strategies of a loop, and derives the minimizer's state from it.
 
   Args:
     game: the game.
     loop: the loop.
     minimizer: the minimizer.
-    sequence_form: shape (sequences,). An infoset that its owner never reaches keeps its strategy.
+    sequence_form: shape (sequences,). The policy. An infoset that its owner never reaches keeps its strategy.
     parameters: the minimizer's parameters of the last iteration.
 
   Raises:
@@ -36,11 +36,11 @@ def resume_from(
       f"A policy of this game in sequence form has the shape ({game.end},), not {np.shape(sequence_form)}."
     )
   arrays, kernel = loop.arrays, resumption(minimizer)
-  arrays.adopt(sequence_form)
+  arrays.set_sequence_form(sequence_form)
   for number, part in enumerate(arrays.parts):
     for visit, tree in zip(arrays.walk.visits(number), part.every_infoset, strict=True):
       visit.workspace.scratch.value[:] = 0.0
       record = loop.backward_arguments(visit, kernel, visit.utility)
       block = record.block._replace(parameters=parameters)
       Chain([backward_pass.on(record._replace(tree=tree, block=block), game.dtype)]).run()
-  arrays.reach()
+  arrays.compute_trunk_reach()

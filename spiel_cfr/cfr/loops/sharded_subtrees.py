@@ -1,12 +1,12 @@
-"""Subtrees that other processes visit.
+"""Visits to subtrees in other processes, the *shards*, which may die at any time.
 
-Each *shard*, a process, visits some of the subtrees. In each visit it is sent the trunk's reach probabilities, and it
-returns the values that its subtrees leave for the trunk. The shard keeps the solver's arrays of its subtrees.
+A shard holds the solver's arrays of its subtrees and visits these subtrees. For each visit it receives the trunk's
+reach probabilities, and it returns the values that its subtrees pass up to the trunk.
 
-This process keeps a copy of those arrays from the last *barrier*, and the visits since then. When a shard dies, its
-successor receives both and repeats these visits, with the same bytes. When the executor fails, this process repeats
-them itself, and raises an error after the iteration. A caller that reads the arrays forces a barrier. Since the caller
-may also write to them, the shards receive them again before the next visit.
+At a *barrier*, the shards also return their arrays. The main process keeps these copies, and the requests since then.
+If a shard dies, the process that replaces it receives both and repeats the visits, with the same bytes. If the executor
+itself fails, the main process repeats them, and raises an error after the iteration. A caller that reads the arrays
+forces a barrier. If it may also have written to them, the shards receive the arrays again with the next visit.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from spiel_cfr._util.time_slices import whole_steps
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.loops.arrays import SolverArrays
 from spiel_cfr.cfr.loops.loop import Players
-from spiel_cfr.cfr.loops.parts_loop import PartsLoop, Subtrees
+from spiel_cfr.cfr.loops.partitioned_loop import PartitionedLoop, Subtrees
 from spiel_cfr.games.compiled.shards import Shards
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
@@ -31,34 +31,34 @@ _BETWEEN_BARRIERS = 100
 
 
 class _Request(NamedTuple):
-  """One visit to the subtrees of every shard.
+  """A request to all shards: visit your subtrees.
 
   Attributes:
     players: the players that update.
-    numbers: `IterationNumbers.row`.
+    schedule_row: `ScheduleRow.numbers` of the iteration.
     inputs: copies of the arrays of `_inputs`.
   """
 
   players: Players
-  numbers: Float64s
+  schedule_row: Float64s
   inputs: list[AnyFloats]
 
 
-# The values that the last visit leaves for the trunk, and at a barrier the arrays of the subtrees.
+# The arrays of `_passed_up` after the last visit; and at a barrier those of `_subtree_arrays`, otherwise none.
 _Answer = tuple[list[AnyFloats], list[AnyFloats]]
 
 
 class ShardedSubtrees(Subtrees):
-  """The subtrees of a solver, dealt to the processes of `Shards`."""
+  """Visits to the subtrees of a solver in the processes of `Shards`."""
 
   def __init__(
     self,
     arrays: SolverArrays,
-    subtree: Callable[..., Chain],
+    subtree_chain: Callable[..., Chain],
     shards: Shards,
     minimizer: RegretMinimizer,
   ) -> None:
-    """Deals the subtrees to the shards.
+    """Distributes the subtrees: of n shards, shard i gets the subtrees i, i + n, i + 2 n, ..., counted from 1.
 
     Raises:
       ShardError: the minimizer can't be pickled.
@@ -70,38 +70,42 @@ class ShardedSubtrees(Subtrees):
         f"{type(minimizer).__name__} can't be pickled, so other processes can't visit subtrees with it. Define "
         "it, and its kernels, at the top level of a module; or solve the game without shard()."
       ) from error
-    self._arrays, self._solver, count = arrays, uuid.uuid4().hex, len(shards.executors)
+    self._arrays, self._solver, num_shards = arrays, uuid.uuid4().hex, len(shards.executors)
+    # Executors by their subtrees.
     self._executors = {
-      range(first, len(arrays.parts), count): executor
+      range(first, len(arrays.parts), num_shards): executor
       for first, executor in enumerate(shards.executors, 1)
     }
-    # The number of the last visit, and the visits since the last barrier.
-    self._last = 0
+    # The number of the last visit. Visits are numbered consecutively.
+    self._last_visit = 0
+    # The visits since the last barrier.
     self._requests: list[_Request] = []
-    # Whether the arrays may have been written to since the last visit.
-    self._written = True
+    # Whether a caller may have written to the arrays since the last visit, so that those of the shards are out of date.
+    self._shards_outdated = True
+    # The failure of the executor that `check` has to report.
     self._failure: BaseException | None = None
 
   def visit(self, players: Players) -> None:
     arrays = self._arrays
     inputs = [line.copy() for line in _inputs(arrays)]
-    self._requests.append(_Request(players, arrays.numbers.row.copy(), inputs))
-    self._last += 1
+    self._requests.append(_Request(players, arrays.schedule_row.numbers.copy(), inputs))
+    self._last_visit += 1
     answers = self._ask(self._requests[-1:], barrier=len(self._requests) >= _BETWEEN_BARRIERS)
-    for subtrees, (left, _) in answers.items():
-      _write(_left(arrays, subtrees, players), left)
+    for subtrees, (passed_up, _) in answers.items():
+      _write(_passed_up(arrays, subtrees, players), passed_up)
 
-  def gather(self) -> None:
-    # In a step, which Ctrl-C does not interrupt.
-    whole_steps(lambda number, last: self.gather_averages(), 1 if self._requests else 0)
-    # A new number: the arrays that the shards have are out of date.
-    self._last, self._written = self._last + 1, True
+  def fetch_to_write(self) -> None:
+    # Ctrl-C does not interrupt a step.
+    whole_steps(lambda number, last: self.fetch_to_read(), 1 if self._requests else 0)
+    # Shards have not made a visit of this number, so none of them can take its arrays for the latest ones.
+    self._last_visit += 1
+    self._shards_outdated = True
 
-  def gather_averages(self) -> None:
+  def fetch_to_read(self) -> None:
     if self._requests:
       failure = self._failure
       self._ask([], barrier=True)
-      # If an executor fails now, nothing is lost: this process has repeated the visits.
+      # A failure of the executor now needs no report: this process has repeated the visits.
       self._failure = failure
 
   def check(self) -> None:
@@ -114,44 +118,67 @@ class ShardedSubtrees(Subtrees):
       ) from failure
 
   def _ask(self, visits: Sequence[_Request], barrier: bool) -> dict[range, _Answer]:
-    """Sends visits to the shards, none or the last one, and returns the answers; at a barrier, with their arrays."""
+    """Asks all shards for the last visit, or for none, and returns their answers.
 
-    def order(subtrees: range, is_whole: bool) -> tuple[Any, ...]:
-      made, source = (self._requests, self._source) if is_whole else (visits, None)
-      arrays = None
-      if is_whole or self._written:
-        arrays = _state(self._arrays, subtrees), self._arrays.locked
-      return self._solver, subtrees, self._last - len(made), made, barrier, arrays, source
-
-    answers = self._answers({subtrees: order(subtrees, False) for subtrees in self._executors})
-    # Shards that have lost their arrays are asked again, with all that they need.
-    while missing := [subtrees for subtrees in self._executors if subtrees not in answers]:
-      answers |= self._answers({subtrees: order(subtrees, True) for subtrees in missing})
-    self._written = False
+    At a barrier, it also copies the arrays of the shards to this process.
+    """
+    subtrees_of_shards = list(self._executors)
+    answers = self._call_shards(
+      {
+        subtrees: self._serve_arguments(subtrees, visits, barrier=barrier)
+        for subtrees in subtrees_of_shards
+      }
+    )
+    # A shard that has lost its arrays receives them, and repeats all visits since the last barrier.
+    while missing := [subtrees for subtrees in subtrees_of_shards if subtrees not in answers]:
+      answers |= self._call_shards(
+        {
+          subtrees: self._serve_arguments(subtrees, self._requests, barrier=barrier, is_lost=True)
+          for subtrees in missing
+        }
+      )
+    self._shards_outdated = False
     if barrier:
-      for subtrees, (_, state) in answers.items():
-        _write(_state(self._arrays, subtrees), state)
+      for subtrees, (_, shard_arrays) in answers.items():
+        _write(_subtree_arrays(self._arrays, subtrees), shard_arrays)
       self._requests.clear()
     return answers
 
-  def _answers(self, orders: dict[range, tuple[Any, ...]]) -> dict[range, _Answer]:
-    """Returns the answers of the shards that have their arrays; no answers if the executor fails now."""
+  def _serve_arguments(
+    self, subtrees: range, visits: Sequence[_Request], *, barrier: bool, is_lost: bool = False
+  ) -> tuple[Any, ...]:
+    """Returns the arguments of `_serve` for a shard. A lost shard also receives the game and its arrays."""
+    arrays = None
+    if is_lost or self._shards_outdated:
+      arrays = _subtree_arrays(self._arrays, subtrees), self._arrays.locked
+    source = self._source if is_lost else None
+    since = self._last_visit - len(visits)
+    return self._solver, subtrees, since, visits, barrier, arrays, source
+
+  def _call_shards(self, calls: dict[range, tuple[Any, ...]]) -> dict[range, _Answer]:
+    """Calls `_serve` for each shard, and returns the answers of the shards that still have their arrays.
+
+    If the executor fails, it notes the failure and returns no answers. Later calls then run in this process.
+    """
     if self._failure is None:
       try:
-        calls = [self._executors[key].submit(_serve, *order) for key, order in orders.items()]
-        found = [call.result() for call in calls]
-      # An interrupt can come from another process, too.
+        futures = [
+          self._executors[subtrees].submit(_serve, *arguments)
+          for subtrees, arguments in calls.items()
+        ]
+        results = [future.result() for future in futures]
+      # Another process, too, can raise an interrupt.
       except BaseException as error:
         self._failure = error
         return {}
     else:
-      found = [_serve(*order) for order in orders.values()]
-    pairs = zip(orders, found, strict=True)
+      results = [_serve(*arguments) for arguments in calls.values()]
+    pairs = zip(calls, results, strict=True)
     return {subtrees: answer for subtrees, answer in pairs if answer is not None}
 
 
-# The solver that this process served last: its name, its loop, and the number of each shard's last visit.
-_SERVED: dict[str, tuple[PartsLoop, dict[range, int]]] = {}
+# In a shard, the solver of the last call: its name, its loop, and for each range of subtrees the last visit made.
+_SERVED: dict[str, tuple[PartitionedLoop, dict[range, int]]] = {}
 
 
 def _serve(
@@ -163,19 +190,19 @@ def _serve(
   arrays: tuple[list[AnyFloats], tuple[Int64s, AnyFloats]] | None,
   source: tuple[bytes, bytes] | None,
 ) -> _Answer | None:
-  """Makes the visits of a shard, in its process.
+  """Makes visits to the subtrees of a shard. It runs in the shard's process.
 
   Args:
     solver: the unique name of the solver.
     subtrees: the subtrees of the shard.
-    since: the number of the last visit that the shard has made; visits have numbers one after the other.
+    since: the number of the visit before `visits`.
     visits: the visits to make.
     barrier: whether to return the arrays of the subtrees.
-    arrays: the arrays after visit `since`, and `SolverArrays.locked`; None if the shard has them.
+    arrays: the arrays of the subtrees after visit `since`, and `SolverArrays.locked`; None if the shard has them.
     source: the pickled game and minimizer; None if the shard has them.
 
   Returns:
-    The answer; None if the process has no source or arrays.
+    The answer; None if this process lacks the game or the arrays after visit `since`.
   """
   if solver not in _SERVED:
     if source is None:
@@ -184,50 +211,51 @@ def _serve(
     partition = dataclasses.replace(game.partition, num_threads=1)
     # The arrays are as long as those of the whole game, but memory that is never written to costs nothing.
     _SERVED.clear()
-    _SERVED[solver] = PartsLoop(game, minimizer, Averaging(), partition), {}
-  loop, last = _SERVED[solver]
+    _SERVED[solver] = PartitionedLoop(game, minimizer, Averaging(), partition), {}
+  loop, last_visits = _SERVED[solver]
   solver_arrays = loop.arrays
   if arrays is not None:
-    state, (sequences, probabilities) = arrays
-    _write(_state(solver_arrays, subtrees), state)
+    subtree_arrays, (sequences, probabilities) = arrays
+    _write(_subtree_arrays(solver_arrays, subtrees), subtree_arrays)
     solver_arrays.state.strategy[sequences] = probabilities
     loop.lock(sequences)
-  elif last.get(subtrees) != since:
+  elif last_visits.get(subtrees) != since:
     return None
-  # The number is unknown in the middle of a visit.
-  last.pop(subtrees, None)
-  for players, numbers, inputs in visits:
-    loop.set_numbers(numbers)
+  # If a visit is interrupted, the arrays belong to no visit.
+  last_visits.pop(subtrees, None)
+  for players, schedule_row, inputs in visits:
+    loop.set_schedule_row(schedule_row)
     _write(_inputs(solver_arrays), inputs)
     for number in subtrees:
-      loop.subtree(number, solver_arrays.walk.workspaces[0], players).run()
-  last[subtrees] = since + len(visits)
-  left = _left(solver_arrays, subtrees, visits[-1].players) if visits else []
-  return left, _state(solver_arrays, subtrees) if barrier else []
+      loop.subtree_chain(number, solver_arrays.walk.workspaces[0], players).run()
+  last_visits[subtrees] = since + len(visits)
+  passed_up = _passed_up(solver_arrays, subtrees, visits[-1].players) if visits else []
+  return passed_up, _subtree_arrays(solver_arrays, subtrees) if barrier else []
 
 
 def _inputs(arrays: SolverArrays) -> list[AnyFloats]:
-  """Returns the arrays of the trunk that a visit reads: views."""
+  """Returns views of the arrays that a visit reads: deferred weights, and the trunk's reach and sums of weights."""
   walk = arrays.walk
-  return [arrays.deferred, *walk.trunk.sequence_form, *map(arrays.total, walk.players)]
+  return [arrays.deferred, *walk.trunk.sequence_form, *map(arrays.weight_sum, walk.players)]
 
 
-def _left(arrays: SolverArrays, subtrees: range, players: Players) -> list[AnyFloats]:
-  """Returns the values that subtrees have left for the trunk: views."""
+def _passed_up(arrays: SolverArrays, subtrees: range, players: Players) -> list[AnyFloats]:
+  """Returns views of the values that subtrees have passed up to the trunk."""
   walk = arrays.walk
   return [
     line for number in subtrees for player in players for line in walk.passed_up(number, player)
   ]
 
 
-def _state(arrays: SolverArrays, subtrees: range) -> list[AnyFloats]:
-  """Returns the solver's arrays of some subtrees: views."""
-  kinds = arrays.strategy, arrays.cumulative, arrays.action_state, arrays.infoset_state
+def _subtree_arrays(arrays: SolverArrays, subtrees: range) -> list[AnyFloats]:
+  """Returns views of the solver's arrays of some subtrees."""
+  views = arrays.strategy, arrays.cumulative, arrays.action_state, arrays.infoset_state
   return [
-    kind(visit) for number in subtrees for visit in arrays.walk.visits(number) for kind in kinds
+    view(visit) for number in subtrees for visit in arrays.walk.visits(number) for view in views
   ]
 
 
-def _write(lines: Sequence[AnyFloats], values: Sequence[AnyFloats]) -> None:
-  for line, given in zip(lines, values, strict=True):
-    line[...] = given
+def _write(targets: Sequence[AnyFloats], sources: Sequence[AnyFloats]) -> None:
+  """Copies each source array to its target."""
+  for target, source in zip(targets, sources, strict=True):
+    target[...] = source

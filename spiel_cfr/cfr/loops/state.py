@@ -1,4 +1,4 @@
-"""The state of a full-width solver: everything that changes from one iteration to the next."""
+"""State of a full-width solver: everything that changes from one iteration to the next."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.policies import forms
 from spiel_cfr.policies.locked import Mask
 
-# The unit of tapered sums, which in float32 keeps them from overflowing before the others. A power of two, which rounds
-# nothing.
-ADDITION = 2.0**-20
+# The unit of tapered sums. In float32 it keeps them from overflowing before `cumulative`. Multiplying by a power of two
+# is exact.
+TAPER_UNIT = 2.0**-20
 
 
 @dataclasses.dataclass
@@ -24,15 +24,17 @@ class FullWidthState:
   Attributes:
     strategy: shape (sequences,). The probability of each sequence's action at its infoset.
     cumulative: shape (sequences,). The weighted sum of sequence forms.
-    tapered: shape (sequences,). The weighted sum of `cumulative` after some iterations; (0,) without tapered averages.
+    tapered: shape (sequences,). The weighted sum of `cumulative` as it was after some iterations; shape (0,) without a
+      tapered average.
     action_state: shape (lines, sequences). The numbers that the minimizer keeps for each action, such as regrets. In a
-      game that is cut into parts, shape (lines * sequences,): all lines of a part and player, then the next.
-    infoset_state: float64 (lines, infosets and a vector more). The numbers that the minimizer keeps for each infoset;
-      in a game that is cut into parts as in `action_state`.
+      game cut into parts, shape (lines * sequences,): all lines of one player in one part, then those of the next.
+    infoset_state: float64 (lines, infosets + padding). The numbers that the minimizer keeps for each infoset. In a game
+      cut into parts, shape (lines * infosets + padding,), in the order of `action_state`.
     gradients: float64 (sequences,). The weighted sum of the players' gradients; (0,) without correlated sums.
     play_values: float64 (players,). The weighted sum of each player's expected payoff; (0,) without correlated sums.
-    locked: bool (infosets,). The infosets whose strategy stays.
-    counts: uint64 (2,). The number of iterations, and the iteration at which `cumulative` was last added to `tapered`.
+    locked: bool (infosets,). Whether an infoset keeps its strategy.
+    counts: uint64 (2,). The number of iterations, and the iteration after which `cumulative` was last added to
+      `tapered`.
     average_start: the iteration after which the average began.
     warm_iterations: the number of iterations that a warm start counts for; 0 without one.
   """
@@ -50,47 +52,47 @@ class FullWidthState:
   warm_iterations: int = 0
 
   def sums(self) -> AnyFloats:
-    """Returns a multiple of the average in sequence form, after at least one iteration; shape (sequences,)."""
+    """Returns a multiple of the average in sequence form, shape (sequences,); 0 before the first iteration."""
     if not len(self.tapered):
       return self.cumulative
-    passed = int(self.counts[0] - self.counts[1])
-    if not passed:
+    since_addition = int(self.counts[0] - self.counts[1])
+    if not since_addition:
       return self.tapered
-    result: AnyFloats = ADDITION * passed * self.cumulative
+    result: AnyFloats = TAPER_UNIT * since_addition * self.cumulative
     result += self.tapered
     return result
 
   def add_to_tapered(self) -> None:
-    """Brings the tapered sums up to date now."""
+    """Adds `cumulative` to the tapered sums for all iterations since the last addition."""
     self.tapered[:] = self.sums() if len(self.tapered) else 0.0
     self.counts[1] = self.counts[0]
 
   def begin_average(self) -> None:
-    """Begins the average anew after this iteration."""
+    """Restarts the average: it will contain only iterations after the current one."""
     self.average_start = int(self.counts[0])
     self.counts[1] = self.counts[0]
     for sums in (self.cumulative, self.tapered, self.gradients, self.play_values):
       sums[:] = 0.0
 
   def begin_warm(self, iterations: int, sums: Float64s | None) -> None:
-    """Counts iterations as done; the average has the given sums, or begins after these iterations."""
+    """Counts iterations as done, with these sums as the average. With None, the average begins after them."""
     self.counts[:] = self.warm_iterations = iterations
     if sums is None:
       self.average_start = iterations
       return
     self.cumulative[:] = sums
     if len(self.tapered):
-      self.tapered[:] = ADDITION * iterations * self.cumulative
+      self.tapered[:] = TAPER_UNIT * iterations * self.cumulative
 
   def count_as(self, iteration: int) -> None:
-    """Raises the number of iterations done to `iteration`; the average keeps its length."""
-    more = iteration - int(self.counts[0])
-    self.counts += np.uint64(more)
-    self.average_start += more
+    """Raises the number of iterations done to `iteration`. The number of iterations in the average stays the same."""
+    added = iteration - int(self.counts[0])
+    self.counts += np.uint64(added)
+    self.average_start += added
 
 
 def check_numbers(game: CompiledGame, state: Mapping[str, Any]) -> None:
-  """Checks the values of a state by name, except sums of strategies, which are incomplete in a window of pruning.
+  """Checks the arrays and numbers of a state, given by name, except its sums of strategies: see `check_sums`.
 
   Raises:
     ValueError: no iterations lead to this state.
@@ -113,7 +115,7 @@ def check_numbers(game: CompiledGame, state: Mapping[str, Any]) -> None:
 
 
 def check_sums(game: CompiledGame, state: Mapping[str, Any]) -> None:
-  """Checks the sums of strategies in the values of a state by name.
+  """Checks the sums of strategies of a state, given by name. In a window of pruning, they are incomplete.
 
   Raises:
     ValueError: the sums are no sums of sequence forms.

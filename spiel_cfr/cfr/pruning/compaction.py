@@ -1,8 +1,8 @@
-"""Compaction of a game: without its frozen subtrees, so that full-width solvers iterate on the rest.
+"""Compaction of a game: a smaller game without the subtrees below frozen sequences, for full-width solvers.
 
-A frozen sequence is not played. Its owner's infosets below it and the leaves at and below it are dropped, and with them
-the infosets that no remaining leaf follows. An infoset that keeps one action is dropped like a forced move: see
-`games.compiled.forced_moves`.
+A frozen sequence is not played. The compacted game leaves out its owner's infosets below it, the leaves at and below
+it, and all infosets that no remaining leaf follows. An infoset that keeps a single action is left out as well, like a
+forced move: see `games.compiled.forced_moves`.
 """
 
 from typing import Any, NamedTuple, TypeVar
@@ -27,7 +27,14 @@ T = TypeVar("T", bound=np.generic)
 
 
 class Group(NamedTuple):
-  """Infosets with the same number of actions; `above`, shape (infosets,), is the sequence above each infoset."""
+  """Infosets of one player that have the same depth and number of actions.
+
+  Attributes:
+    sequences: the sequences of all actions, padding included.
+    actions: the number of actions at each infoset.
+    infosets: the infosets.
+    above: int64 (infosets,). The sequence above each infoset.
+  """
 
   sequences: slice
   actions: int
@@ -35,41 +42,45 @@ class Group(NamedTuple):
   above: Int64s
 
   def of(self, array: npt.NDArray[T]) -> npt.NDArray[T]:
-    """Returns the elements of an array of shape (sequences,) at the actions, a view of shape (actions, infosets)."""
+    """Returns the part of an array of shape (sequences,) that belongs to the group: a view (actions, infosets)."""
     return array[self.sequences].reshape(self.actions, -1)[:, : len(self.above)]
 
 
-class Compacted(NamedTuple):
+class CompactedGame(NamedTuple):
   """A game without its frozen subtrees.
 
   Attributes:
-    game: the game that is left, with sequences and infosets numbered anew.
-    sequences: int64 (left,). The sequences that are left, in the numbering of the whole game.
-    places: uint32 (left,). The same sequences in the numbering of `game`.
-    infosets: int64 (infosets left,). The infosets that are left, in the order of `game`.
-    seen: bool (infosets,). Whether an infoset of the whole game is left.
-    share: the part of the leaves that is left.
+    game: the compacted game, with sequences and infosets numbered anew.
+    sequences: int64 (remaining sequences,). The remaining sequences, as numbered in the whole game.
+    places: uint32 (remaining sequences,). The same sequences, as numbered in `game`.
+    infosets: int64 (remaining infosets,). The remaining infosets as numbered in the whole game, in the order of `game`.
+    remains: bool (infosets,). Whether an infoset of the whole game remains.
+    share: the fraction of the leaves that remains.
   """
 
   game: EnumeratedGame
   sequences: Int64s
   places: Uint32s
   infosets: Int64s
-  seen: Bools
+  remains: Bools
   share: float
 
 
 class PrunableGame:
-  """A game of two players, with the arrays that all of its windows need.
+  """A two-player game that can be compacted, with the arrays that every compaction needs.
 
   Attributes:
-    game: the game.
-    groups: the infosets with a choice, of both players, parents before children.
-    owner: int64 (sequences,). The infoset of each sequence; 0 for padding and empty sequences.
+    game: the whole game.
+    groups: list of `Group`. The infosets with a choice of both players, parents before children.
+    infoset_of: int64 (sequences,). The infoset of each sequence; 0 for padding and empty sequences.
   """
 
   def __init__(self, game: CompiledGame) -> None:
-    """Lists leaves and infosets; raises PruningError for a game that can't be compacted."""
+    """Lists the leaves and infosets of a game.
+
+    Raises:
+      PruningError: the game has another number of players, is an abstraction, or lists no leaves.
+    """
     why = ""
     if game.num_players != 2:
       why = f"has {game.num_players} players; pruning takes two"
@@ -79,87 +90,122 @@ class PrunableGame:
       why = "lists no leaves, as in vector form. Compile it with vector_form=False"
     if why or not isinstance(game, EnumeratedGame):
       raise errors.PruningError(f"{game.name} {why}, or use no pruning.")
-    self.game, deciding = game, game.decisions
-    self._payoff, self._tree = deciding.payoff, Tree(deciding.groups, deciding.parent)
-    parent = deciding.parent.astype(np.int64)
+    self.game, decisions = game, game.decisions
+    self._payoff, self._tree = decisions.payoff, Tree(decisions.groups, decisions.parent)
+    parent = decisions.parent.astype(np.int64)
     self.groups = [
       Group(slice(first, first + actions * stride), actions, infosets, parent[infosets])
-      for first, stride, count, actions, infoset, _ in deciding.groups.astype(np.int64).tolist()
+      for first, stride, count, actions, infoset, _ in decisions.groups.astype(np.int64).tolist()
       for infosets in [slice(infoset, infoset + count)]
     ]
-    self.owner = game.per_sequence(np.arange(game.num_infosets, dtype=np.float64)).astype(np.int64)
-    # Each player's sequences, infoset by infoset.
+    numbers = np.arange(game.num_infosets, dtype=np.float64)
+    self.infoset_of = game.per_sequence(numbers).astype(np.int64)
+    # For each player, its sequences, infoset by infoset.
     by_group = [[rows.T.ravel() for rows, _ in tree.infoset_groups()] for tree in game.treeplexes]
-    self._rows = [np.concatenate([np.zeros(0, np.int64), *groups]) for groups in by_group]
+    self._sequences = [np.concatenate([np.zeros(0, np.int64), *groups]) for groups in by_group]
     # The sequences of both players at each leaf, shape (2, leaves), and its payoffs, shape (leaves, 2).
-    every = np.arange(game.end, dtype=np.uint32)
-    leaves, self._worth = merged_leaves(self._payoff, 2, every, np.ones(game.end))
+    all_sequences = np.arange(game.end, dtype=np.uint32)
+    leaves, self._leaf_payoffs = merged_leaves(self._payoff, 2, all_sequences, np.ones(game.end))
     self._leaves = leaves.astype(np.intp)
-    self._gains = LeafRows.build(leaves, np.maximum(self._worth, 0.0), game.treeplexes)
+    # The payoffs of a game in which negative payoffs are 0.
+    gains = np.maximum(self._leaf_payoffs, 0.0)
+    self._gains_payoff = LeafRows.build(leaves, gains, game.treeplexes)
 
   def __reduce__(self) -> tuple[Any, ...]:
     return PrunableGame, (self.game,)
 
-  def worth(self, faced: Float64s, *, best: bool = False, gains_only: bool = False) -> Float64s:
-    """Returns the value of each sequence against a sum of sequence forms, both of shape (sequences,).
+  def sequence_values(
+    self, faced: Float64s, *, best_response: bool = False, gains_only: bool = False
+  ) -> Float64s:
+    """Returns the value of each sequence to its owner against a sum of sequence forms.
 
-    With `best` a best response follows; with `gains_only` losses count as 0.
+    Args:
+      faced: float64 (sequences,). The sum of sequence forms that the players face.
+      best_response: whether the owner plays a best response at its later infosets; otherwise, a value only has the
+        leaves directly after the sequence.
+      gains_only: whether negative payoffs count as 0.
+
+    Returns:
+      float64 (sequences,).
     """
-    result = aligned_zeros(self.game.end)
+    result, payoff = (
+      aligned_zeros(self.game.end),
+      self._gains_payoff if gains_only else self._payoff,
+    )
     for player in range(2):
-      (self._gains if gains_only else self._payoff).gradient_into(player, faced, result)
-    if best:
+      payoff.gradient_into(player, faced, result)
+    if best_response:
       backward_pass(self.game, take_best, result, tree=self._tree)
     return result
 
+  def topmost(self, sequences: Bools) -> Bools:
+    """Returns the sequences of a mask that are not below another one of it, a mask of shape (sequences,)."""
+    kept, result = self.kept(sequences), np.zeros(len(sequences), bool)
+    for group in self.groups:
+      group.of(result)[:] = group.of(sequences) & kept[group.above]
+    return result
+
   def kept(self, frozen: Bools) -> Bools:
-    """Returns which sequences are neither frozen nor below a frozen one, shape (sequences,)."""
+    """Returns the sequences that are neither frozen nor below a frozen one, a mask of shape (sequences,)."""
     result = np.ones(self.game.end, bool)
     for group in self.groups:
       group.of(result)[:] = result[group.above] & ~group.of(frozen)
     return result
 
-  def without(self, frozen: Bools) -> Compacted:
+  def without(self, frozen: Bools) -> CompactedGame:
     """Returns the game without frozen sequences, a mask of shape (sequences,), and their subtrees."""
     game, kept = self.game, self.kept(frozen)
-    remaining_leaves = np.flatnonzero(kept[self._leaves].all(axis=0))
-    leaves, worth = self._leaves[:, remaining_leaves], self._worth[remaining_leaves]
-    live = self._live_actions(kept, leaves)
-    seen = live > 1
-    left = [rows[kept[rows] & seen[self.owner[rows]]] for rows in self._rows]
-    number, place = self._numbers(left), np.zeros(game.end, np.uint32)
-    treeplexes, infosets, root, first = [], [], 0, 0
+    leaf_numbers = np.flatnonzero(kept[self._leaves].all(axis=0))
+    leaves, leaf_payoffs = self._leaves[:, leaf_numbers], self._leaf_payoffs[leaf_numbers]
+    num_kept = self._num_kept_actions(kept, leaves)
+    remains = num_kept > 1
+    # For each player, the remaining sequences.
+    remaining = [rows[kept[rows] & remains[self.infoset_of[rows]]] for rows in self._sequences]
+    number = self._new_numbers(remaining)
+    # The sequence of `treeplexes` for each sequence of the whole game.
+    place = np.zeros(game.end, np.uint32)
+    treeplexes, infosets_by_player, root, first_infoset = [], [], 0, 0
     for tree in game.treeplexes:
-      some = tree.first_infoset + np.flatnonzero(seen[tree.first_infoset :][: tree.num_infosets])
-      placed = build_treeplex(number[game.decisions.parent[some]], live[some], root, first)
-      place[tree.root : tree.end] = placed.sequences[number[tree.root : tree.end]]
-      infosets.append(some[np.argsort(placed.position)])
-      treeplexes.append(placed.treeplex)
-      root, first = placed.treeplex.end, first + len(some)
-    there = place[leaves]
-    listed = [Leaves(there[player], there[[1 - player]], worth[:, player]) for player in range(2)]
-    payoff, remaining = LeafRows.of_leaves(listed, treeplexes), np.concatenate(infosets)
-    sequences = np.concatenate([[tree.root for tree in game.treeplexes], *left])
+      own_seen = remains[tree.first_infoset :][: tree.num_infosets]
+      own = tree.first_infoset + np.flatnonzero(own_seen)
+      parents = number[game.decisions.parent[own]]
+      built = build_treeplex(parents, num_kept[own], root, first_infoset)
+      place[tree.root : tree.end] = built.sequences[number[tree.root : tree.end]]
+      infosets_by_player.append(own[np.argsort(built.position)])
+      treeplexes.append(built.treeplex)
+      root, first_infoset = built.treeplex.end, first_infoset + len(own)
+    at = place[leaves]
+    new_leaves = [
+      Leaves(at[player], at[[1 - player]], leaf_payoffs[:, player]) for player in range(2)
+    ]
+    infosets = np.concatenate(infosets_by_player)
     # The tolerance of rounding does not depend on the remaining leaves.
-    scale = np.pad(game.scale[remaining], (0, MOST_LANES))
+    scale = np.pad(game.scale[infosets], (0, MOST_LANES))
+    payoff = LeafRows.of_leaves(new_leaves, treeplexes)
     compacted = game.with_payoff(payoff, treeplexes=tuple(treeplexes), scale=scale)
-    share = len(remaining_leaves) / max(1, len(self._worth))
-    return Compacted(compacted, sequences, place[sequences], remaining, seen, share)
+    sequences = np.concatenate([[tree.root for tree in game.treeplexes], *remaining])
+    share = len(leaf_numbers) / max(1, len(self._leaf_payoffs))
+    return CompactedGame(compacted, sequences, place[sequences], infosets, remains, share)
 
-  def _live_actions(self, kept: Bools, leaves: Int64s) -> Int64s:
-    """Returns the number of actions that each infoset keeps, shape (infosets,); 0 if no leaf follows."""
-    matters, follows = np.zeros(self.game.end, bool), np.zeros(self.game.num_infosets, bool)
-    matters[leaves] = True
+  def _num_kept_actions(self, kept: Bools, leaves: Int64s) -> Int64s:
+    """Returns the number of actions that each infoset keeps, shape (infosets,); 0 if no remaining leaf follows."""
+    leads_to_leaf = np.zeros(self.game.end, bool)
+    leads_to_leaf[leaves] = True
+    has_leaf = np.zeros(self.game.num_infosets, bool)
     for group in reversed(self.groups):
-      follows[group.infosets] = here = group.of(matters).any(axis=0)
-      matters[group.above[here]] = True
-    rows = np.concatenate(self._rows)
-    return follows * np.bincount(self.owner[rows[kept[rows]]], minlength=len(follows))
+      group_has_leaf = group.of(leads_to_leaf).any(axis=0)
+      has_leaf[group.infosets] = group_has_leaf
+      leads_to_leaf[group.above[group_has_leaf]] = True
+    rows = np.concatenate(self._sequences)
+    return has_leaf * np.bincount(self.infoset_of[rows[kept[rows]]], minlength=len(has_leaf))
 
-  def _numbers(self, left: list[Int64s]) -> Int64s:
-    """Numbers each player's sequences as `build_treeplex` does; a dropped one has the number of the last above it."""
+  def _new_numbers(self, remaining: list[Int64s]) -> Int64s:
+    """Numbers each player's remaining sequences as `build_treeplex` does, shape (sequences,).
+
+    A sequence that is left out has the number of the last remaining one above it.
+    """
     result = np.zeros(self.game.end, np.int64)
-    for sequences in left:
+    for sequences in remaining:
       result[sequences] = 1 + np.arange(len(sequences))
     for group in self.groups:
       rows = group.of(result)

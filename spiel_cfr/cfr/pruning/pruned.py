@@ -1,17 +1,20 @@
 """Pruning in windows: regret-based pruning, best-response pruning and dynamic thresholding.
 
-A window is a set of frozen actions, a number of iterations, and the game without the subtrees below these actions. The
-solver freezes actions that are not played, and whose regrets are so negative that this will not change in the window.
-It iterates on the compacted game. Then it brings the skipped subtrees back, with the history of a best response. Let C
-be the values of a best response to the strategies that the player faced, and Z(j) = sum of w_t v^t(j) the noted values
-of an infoset. Then
+A window is a number of iterations on the game without the subtrees below some frozen actions. The solver goes through
+three phases:
 
-    "regret"         since the window began:  R(j'a') += C(j'a') - C(j'),  Z(j') += C(j'),  R(ja) += C(ja) - Z(j)
-    "best_response"  ever since:              R(j'a') =  C(j'a') - C(j'),  Z(j') =  C(j'),  R(ja) =  C(ja) - Z(j)
+1. Freeze. It freezes actions that are not played, and whose regrets are so negative that they will not be played in the
+   window either.
+2. Iterate. It iterates on the compacted game.
+3. Restore. The skipped subtrees return as if a best response had been played there. Let C be the values of a best
+   response to the strategies that the player faced, and Z(j) = sum of w_t v^t(j) the weighted sum of the values of
+   infoset j, which the minimizer `WithValueSums` keeps. For a frozen action ja, and all actions j'a' below it,
 
-for a frozen action ja and all j'a' below it. If R(ja) is still too negative to be played, the window was exact.
-Otherwise ja came back too late: the window is rolled back and repeated with ja. docs/theory/rewriting_history.md has
-the proof.
+    "regret"         in the window:   R(j'a') += C(j'a') - C(j'),  Z(j') += C(j'),  R(ja) += C(ja) - Z(j)
+    "best_response"  from iteration 1: R(j'a') =  C(j'a') - C(j'),  Z(j') =  C(j'),  R(ja) =  C(ja) - Z(j)
+
+If R(ja) is still too negative to be played, the window was exact. Otherwise ja came back too late: the window is rolled
+back and repeated with ja. docs/theory/rewriting_history.md has the proof.
 
 - Brown and Sandholm, "Regret-Based Pruning in Extensive-Form Games" (2015): "regret" with CFR.
 - Brown, Kroer and Sandholm, "Dynamic Thresholding and Pruning for Regret Minimization" (2017): "regret" with Hedge.
@@ -22,43 +25,38 @@ the proof.
 import copy
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import AnyFloats, Bools, Float64s, aligned, require
+from spiel_cfr._numba.arrays import Bools, Float64s, aligned, require
 from spiel_cfr._util import arguments
 from spiel_cfr._util.interrupt import DeferredInterrupt
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.loops import FullWidthState
 from spiel_cfr.cfr.loops.state import check_numbers
-from spiel_cfr.cfr.pruning.compaction import Compacted, PrunableGame
-from spiel_cfr.cfr.pruning.window import Window
+from spiel_cfr.cfr.pruning.compaction import PrunableGame
+from spiel_cfr.cfr.pruning.pruning_rule import PruningRule, RuleName
+from spiel_cfr.cfr.pruning.window import PruningWindow
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.solver_state import copy_into, inside
 from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.dynamic_thresholds import ThresholdedHedge
 from spiel_cfr.regret_minimizers.regret_matching import RegretMatching
-from spiel_cfr.regret_minimizers.regret_minimizer import tie_tolerances
 from spiel_cfr.regret_minimizers.schedules import Power
 from spiel_cfr.regret_minimizers.value_sums import WithValueSums
 
-# The iterations from which the history of a skipped subtree is made: those of the window, or all.
-Rule = Literal["regret", "best_response"]
-
-# The most iterations of a window, and its length as a part of all iterations so far: 1 / _PART.
-_LONGEST, _PART = 3000, 5
-# The length of a window whose iterations take about five times as long as its opening: the first number, plus the
-# second divided by the number of leaves.
+# The most iterations of a window, and the divisor of all iterations so far that gives its length.
+_LONGEST, _LENGTH_DIVISOR = 3000, 5
+# By default a window takes about five times as long as its opening. It then has this number of iterations, plus the
+# second number divided by the number of leaves.
 _OPENING_ITERATIONS, _OPENING_LEAVES = 250, 8_000_000
-# The factor by which the next attempt is further away if nothing can be pruned.
+# If nothing can be pruned, the time to the next attempt is the length of a window times this factor.
 _IDLE = 2
-# The largest part of the leaves that may be left; otherwise nothing is pruned.
+# A window is opened only if at most this fraction of the leaves remains.
 _WORTHWHILE = 0.5
-# The weight of the other player's whole history in the forecast.
-_CAUTION = 1.0
 
 
 @dataclasses.dataclass
@@ -67,8 +65,8 @@ class PrunedState:
 
   Attributes:
     solver: the state of the inner solver, which is pruned.
-    opened: the state of the inner solver when the window began.
-    frozen: bool (sequences,). The topmost sequences that the window leaves out.
+    opened: the state of the inner solver at the start of the window.
+    frozen: bool (sequences,). Whether a sequence is frozen; sequences below frozen ones are not marked.
     window_end: the iteration after which the window ends.
     nodes: the number of nodes visited, see `Pruned.nodes_touched`.
     rollbacks: the number of windows that were rolled back.
@@ -83,12 +81,12 @@ class PrunedState:
 
 
 @dataclasses.dataclass
-class _Run:
-  """A run: the solver of the whole game, and the window once it is open."""
+class _Runtime:
+  """The inner solver of the whole game, the state, and the window; None before it is made."""
 
   solver: FullWidthSolver
   state: PrunedState
-  window: Window | None = None
+  window: PruningWindow | None = None
 
 
 class Pruned(Solver):
@@ -97,12 +95,14 @@ class Pruned(Solver):
       solver = Pruned(CFRPlusSolver("liars_dice"))
       solver.run(10_000)
 
-  An action is frozen if it is not played now, and would not be played after the window in the worst case. The worst
-  case is a best response below it, whose losses count as 0, against a forecast: the other player's last window plus its
-  whole history, both scaled to the length of the window. If an action comes back too late, CFR+ corrects its regrets.
-  CFR and Hedge roll the window back; so averages leave a window out until it is certain to stay. Averages take the
-  strategies that the other player faces. A window has a fifth of all iterations so far, but at least `shortest` and at
-  most 3,000. It is opened if at most half of the leaves are left.
+  An action is frozen if it is not played now, and would not be played at the end of the window in the worst case. The
+  worst case is a best response below the action, in a game without losses, against a forecast. The forecast is the
+  other player's play in the last window plus that in all iterations, both scaled to the length of the window.
+
+  If an action comes back too late, CFR+ corrects its regrets; CFR and Hedge roll the window back. The average policy
+  leaves out a window that would be rolled back now. Averages contain the strategies that the other player faces. A
+  window has a fifth of all iterations so far, but at least `shortest` and at most 3,000. It is opened only if at most
+  half of the leaves remain.
 
   Attributes:
     compiled_game: `CompiledGame`. The game as arrays.
@@ -110,18 +110,19 @@ class Pruned(Solver):
     shortest: the fewest iterations of a window.
   """
 
-  _runtime: _Run
+  _runtime: _Runtime
 
   def __init__(
-    self, solver: FullWidthSolver, rule: Rule = "best_response", *, shortest: int | None = None
+    self, solver: FullWidthSolver, rule: RuleName = "best_response", *, shortest: int | None = None
   ) -> None:
     """Makes the solver.
 
     Args:
-      solver: CFR, CFR+, or Hedge with dynamic thresholding. It stays as it is; the new solver begins at iteration 0.
-      rule: the iterations from which a best response makes the history of a skipped subtree: "regret" for those of the
-        window, "best_response" for all, which needs no memory of skipped subtrees.
-      shortest: the fewest iterations of a window; by default, so many that they take five times as long as its opening.
+      solver: CFR, CFR+, or Hedge with dynamic thresholding. It is not changed; the new solver begins at iteration 0.
+      rule: the iterations whose history a best response supplies to restored subtrees: "regret" for those of the
+        window, "best_response" for all iterations, which needs no memory of skipped subtrees.
+      shortest: the fewest iterations of a window. By default, the iterations of a window take about five times as long
+        as its opening.
 
     Raises:
       PruningError: the minimizer is none of the three, or forgets regrets that the rule needs; averages have other
@@ -134,29 +135,29 @@ class Pruned(Solver):
       raise errors.ArgumentError(
         f"Only full-width solvers can be pruned, not {arguments.shortened(solver)}."
       )
-    arguments.one_of(rule, "rule", get_args(Rule))
+    arguments.one_of(rule, "rule", get_args(RuleName))
     self.rule, self.compiled_game = rule, solver.compiled_game
-    self._minimizer = minimizer = _noted(solver, rule)
-    self._forgets = solver.minimizer == RegretMatching.plus()
-    self._prunable = PrunableGame(self.compiled_game)
-    self._ties = tie_tolerances(self.compiled_game)
-    paid = _OPENING_ITERATIONS + _OPENING_LEAVES // max(1, self.compiled_game.num_leaves)
-    shortest = min(paid, _LONGEST) if shortest is None else shortest
+    minimizer, self._prunable = _with_value_sums(solver, rule), PrunableGame(self.compiled_game)
+    forgets = solver.minimizer == RegretMatching.plus()
+    self._pruning_rule = PruningRule(rule, self._prunable, minimizer, forgets)
+    if shortest is None:
+      num_leaves = max(1, self.compiled_game.num_leaves)
+      shortest = min(_OPENING_ITERATIONS + _OPENING_LEAVES // num_leaves, _LONGEST)
     self.shortest = arguments.integer(shortest, "shortest", 1, _LONGEST)
     averaging = Averaging(minimizer.weights, "faced")
-    self._pruned = solver.constructor_arguments() | {
+    self._inner_arguments = solver.constructor_arguments() | {
       "minimizer": minimizer,
       "averaging": averaging,
     }
     self.reset()
 
   def reset(self) -> None:
-    solver = FullWidthSolver(self.compiled_game, **self._pruned)
+    solver = FullWidthSolver(self.compiled_game, **self._inner_arguments)
     # Messages name this solver, not the inner one.
     solver.recipe = self.recipe
     frozen = np.zeros(self.compiled_game.end, bool)
     state = PrunedState(solver.state, copy.deepcopy(solver.state), frozen, self.shortest)
-    self._runtime = _Run(solver, state)
+    self._runtime = _Runtime(solver, state)
 
   @property
   def state(self) -> PrunedState:
@@ -169,168 +170,100 @@ class Pruned(Solver):
 
   @property
   def iteration(self) -> int:  # type: ignore[override]
-    """The number of iterations, without those that were rolled back."""
+    """The number of iterations so far, without those that were rolled back."""
     return self._runtime.solver.iteration
 
   @property
   def nodes_touched(self) -> int:
-    """The number of states visited, rolled back or not. Windows count by their part of the leaves."""
+    """The number of states visited, rolled back or not. Iterations of a window visit its share of the leaves."""
     return self._runtime.state.nodes
 
   @property
   def active_share(self) -> float:
-    """The part of the leaves that the current window visits."""
-    return self._window().left.share if self.num_pruned else 1.0
+    """The fraction of the leaves that the current window visits."""
+    return self._window().compacted.share if self.num_pruned else 1.0
 
   @property
   def num_pruned(self) -> int:
-    """The number of frozen sequences, without those below them."""
+    """The number of frozen sequences; sequences below frozen ones do not count."""
     return int(self._runtime.state.frozen.sum())
 
   def prepare(self) -> None:
-    run = self._runtime
-    run.solver.prepare()
-    self._prunable.worth(aligned(run.state.opened.cumulative), best=True, gains_only=True)
-    Window(self._prunable.without(np.zeros_like(run.state.frozen)), run.solver).advance(0)
+    solver, state = self._runtime.solver, self._runtime.state
+    solver.prepare()
+    faced = aligned(state.opened.cumulative)
+    self._prunable.sequence_values(faced, best_response=True, gains_only=True)
+    whole_game = self._prunable.without(np.zeros_like(state.frozen))
+    PruningWindow(whole_game, solver).advance(0)
 
   def _advance(self, count: int) -> None:
-    run, end = self._runtime, self.iteration + count
+    solver, state = self._runtime.solver, self._runtime.state
+    end = self.iteration + count
     while self.iteration < end:
       # Ctrl-C must come neither between windows nor before the state of a window is copied back.
       with DeferredInterrupt(whole=True):
-        if self.iteration >= run.state.window_end:
+        if self.iteration >= state.window_end:
           self._next_window()
-        count = min(end, run.state.window_end) - self.iteration
-        self._count(count, self.active_share)
+        count = min(end, state.window_end) - self.iteration
+        self._count_nodes(count, self.active_share)
         if self.num_pruned:
           self._window().advance(count)
         else:
-          run.solver._advance(count)
+          solver._advance(count)
 
-  def _count(self, iterations: int, share: float = 1.0) -> None:
-    """Counts the states that iterations visit, given the part of the leaves that they visit."""
-    walks = self.compiled_game.num_players if self._runtime.solver.alternating_updates else 1
-    self._runtime.state.nodes += iterations * walks * round(share * self.compiled_game.num_states)
+  def _count_nodes(self, iterations: int, share: float = 1.0) -> None:
+    """Adds the states that iterations visit to the count, given the fraction of the leaves that they visit."""
+    alternating = self._runtime.solver.alternating_updates
+    traversals = self.compiled_game.num_players if alternating else 1
+    nodes = round(share * self.compiled_game.num_states)
+    self._runtime.state.nodes += iterations * traversals * nodes
 
-  def _window(self) -> Window:
+  def _window(self) -> PruningWindow:
     """Returns the window; after a state was loaded, a new one."""
-    run = self._runtime
-    if run.window is None:
-      run.window = Window(self._prunable.without(run.state.frozen), run.solver)
-    return run.window
+    runtime = self._runtime
+    if runtime.window is None:
+      compacted = self._prunable.without(runtime.state.frozen)
+      runtime.window = PruningWindow(compacted, runtime.solver)
+    return runtime.window
 
   def _next_window(self) -> None:
-    """Ends the window and opens the next, or rolls it back and reopens it with the actions that came back too late."""
+    """Ends the window and opens the next one, or rolls it back and repeats it with the actions that came too late."""
     state = self._runtime.state
     if self.num_pruned:
-      late = self._bring_back(state.solver)
-      self._count(1 + (self.rule == "best_response"))
-      if late.any() and not self._forgets:
+      late = self._restore_skipped(state.solver)
+      self._count_nodes(1 + (self.rule == "best_response"))
+      if late.any() and not self._pruning_rule.forgets:
         copy_into(state.solver, state.opened)
         state.rollbacks += 1
-        self._freeze(state.frozen & ~late)
+        self._open_window(state.frozen & ~late)
         return
-    length = min(max(self.iteration // _PART, self.shortest), _LONGEST)
-    frozen = self._freezable(length)
-    self._count(2)
+    length = min(max(self.iteration // _LENGTH_DIVISOR, self.shortest), _LONGEST)
+    frozen = self._pruning_rule.sequences_to_freeze(state.solver, state.opened, length)
+    self._count_nodes(2)
     copy_into(state.opened, state.solver)
-    state.window_end = self.iteration + (length if self._freeze(frozen) else _IDLE * length)
+    pays = self._open_window(frozen)
+    state.window_end = self.iteration + (length if pays else _IDLE * length)
 
-  def _freeze(self, frozen: Bools) -> bool:
-    """Opens a window without frozen sequences if that pays, or else with all; returns whether it pays."""
-    run, left = self._runtime, self._prunable.without(frozen)
-    pays = bool(frozen.any()) and left.share <= _WORTHWHILE
-    run.state.frozen[:] = frozen & pays
-    run.solver.refresh()
-    run.window = Window(left, run.solver) if pays else None
+  def _open_window(self, frozen: Bools) -> bool:
+    """Opens a window without the frozen sequences if that pays; otherwise, nothing is frozen.
+
+    Returns:
+      Whether the window pays.
+    """
+    runtime, compacted = self._runtime, self._prunable.without(frozen)
+    pays = bool(frozen.any()) and compacted.share <= _WORTHWHILE
+    runtime.state.frozen[:] = frozen & pays
+    runtime.solver.refresh()
+    runtime.window = PruningWindow(compacted, runtime.solver) if pays else None
     return pays
 
-  def _freezable(self, length: int) -> Bools:
-    """Returns the sequences to freeze for so many iterations, a mask of shape (sequences,); only the topmost ones."""
-    game, state, opened = self._prunable, self._runtime.state.solver, self._runtime.state.opened
-    coming = float(self._weights(length).sum())
-    faced, noted = state.cumulative, state.infoset_state[-1]
-    of_late, ever = coming / (faced[0] - opened.cumulative[0]), coming / faced[0]
-    forecast = (of_late + _CAUTION * ever) * faced - of_late * opened.cumulative
-    growth = game.worth(aligned(forecast), best=True, gains_only=True)
-    growth -= of_late * (noted - opened.infoset_state[-1])[game.owner]
-    regret, unit = state.action_state[0], self._unit()
-    if self.rule == "best_response":
-      regret = (game.worth(aligned(faced), best=True) - noted[game.owner]) / unit
-    most = (self._most_idle(state, self.iteration + length) - self._ties)[game.owner]
-    hopeless = (state.strategy == 0) & (regret + np.maximum(growth, 0.0) / unit < most)
-    kept, result = game.kept(hopeless), np.zeros(len(hopeless), bool)
-    for group in game.groups:
-      group.of(result)[:] = group.of(hopeless) & kept[group.above]
-    return result
-
-  def _weights(self, count: int) -> Float64s:
-    """Returns the weights of the next iterations, shape (count,)."""
-    return self._minimizer.weights(self.iteration + 1 + np.arange(count))
-
-  def _unit(self) -> float:
-    """Returns the weight of an iteration in regrets: 1; in CFR+, the weight of the next iteration in the average."""
-    return float(self._weights(1)[0]) if self._forgets else 1.0
-
-  def _most_idle(self, state: FullWidthState, iteration: int) -> Float64s:
-    """Returns the largest regret of an action that is not played at an iteration, shape (infosets,)."""
-    game, minimizer = self._prunable, self._minimizer.minimizer
-    result = np.zeros(len(self._ties))
-    if isinstance(minimizer, ThresholdedHedge):
-      for group in game.groups:
-        regrets = group.of(state.action_state[0])
-        result[group.infosets] = regrets.max(axis=0)
-      result -= minimizer.gap(iteration, self.compiled_game)
-    return result
-
-  def _bring_back(self, state: FullWidthState) -> Bools:
-    """Writes the history of skipped subtrees into a state; returns the frozen actions that came back too late."""
-    game, opened, frozen = self._prunable, self._runtime.state.opened, self._runtime.state.frozen
-    left, ever = self._window().left, self.rule == "best_response"
-    self._add_deferred(left, state.strategy, opened.cumulative, state.cumulative)
-    kept, worth = game.kept(frozen), game.worth(aligned(state.cumulative - opened.cumulative))
-    regrets, noted, before = (
-      state.action_state[0],
-      state.infoset_state[-1],
-      opened.infoset_state[-1].copy(),
-    )
-    if ever:
-      np.copyto(worth, game.worth(aligned(state.cumulative)), where=~kept)
-      regrets[~kept] = 0.0
-    for group in reversed(game.groups):
-      values, strategy, at = group.of(worth), group.of(state.strategy), group.infosets
-      below, best = ~kept[group.above], values.max(axis=0)
-      if ever:
-        before[at][below] = 0.0
-      # Visited infosets have noted their values. The others play as before or, below frozen actions, a best response.
-      unseen = np.where(below, best, (strategy * values).sum(axis=0))
-      value = np.where(left.seen[at], noted[at] - before[at], unseen)
-      noted[at] = before[at] + value
-      np.add.at(worth, group.above, value)
-      against = np.where(below, value, noted[at]) if ever else value
-      regret, tied = group.of(regrets), values == best
-      np.add(regret, (values - against) / self._unit(), out=regret, where=~group.of(kept))
-      np.copyto(strategy, tied / tied.sum(axis=0), where=below)
-    late: Bools = frozen & (
-      regrets > (self._most_idle(state, self.iteration) + self._ties)[game.owner]
-    )
-    if self._forgets:
-      np.maximum(regrets, 0.0, out=regrets)
-    return late
-
-  def _add_deferred(
-    self, left: Compacted, strategy: AnyFloats, opened: AnyFloats, sums: AnyFloats
-  ) -> None:
-    """Adds to sums of sequence forms at the infosets that the window does not visit."""
-    for group in self._prunable.groups:
-      more = np.where(left.seen[group.infosets], 0.0, sums[group.above] - opened[group.above])
-      part = group.of(sums)
-      part += more * group.of(strategy)
-    deciding = self.compiled_game.decisions
-    sums[deciding.forced] = sums[deciding.chosen]
+  def _restore_skipped(self, state: FullWidthState) -> Bools:
+    """Restores skipped subtrees in a state of the inner solver, see `PruningRule.restore_skipped`."""
+    opened, frozen = self._runtime.state.opened, self._runtime.state.frozen
+    return self._pruning_rule.restore_skipped(state, opened, frozen, self._window().compacted)
 
   def cumulative_regrets(self) -> Float64s | None:
-    """Returns those of the inner solver; for frozen subtrees, those of the start of the window."""
+    """Returns the regrets of the inner solver. In frozen subtrees, they are those at the start of the window."""
     return self._runtime.solver.cumulative_regrets()
 
   def current_probabilities(self) -> Float64s:
@@ -339,10 +272,11 @@ class Pruned(Solver):
   def average_probabilities(self) -> Float64s:
     state, sums = self._runtime.state, self._runtime.solver.sums()
     if self.num_pruned:
-      now = copy.deepcopy(state.solver)
-      late = self._bring_back(now)
+      restored = copy.deepcopy(state.solver)
+      late = self._restore_skipped(restored)
       # A window that would be rolled back does not count.
-      sums = state.opened.cumulative if late.any() and not self._forgets else now.cumulative
+      is_exact = not late.any() or self._pruning_rule.forgets
+      sums = restored.cumulative if is_exact else state.opened.cumulative
     return forms.behavioral_form(self.compiled_game, sums)
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
@@ -352,30 +286,33 @@ class Pruned(Solver):
       check_numbers(self.compiled_game, values)
     began, done, end = int(opened["counts"][0]), int(current["counts"][0]), state["window_end"]
     require(began <= done <= end <= began + _IDLE * _LONGEST, "the window is possible")
-    require(min(state["nodes"], state["rollbacks"]) >= 0, "nothing is counted below 0")
+    require(min(state["nodes"], state["rollbacks"]) >= 0, "counts are not negative")
     require(opened["cumulative"] <= current["cumulative"], "sums of strategies do not fall")
     require(forms.uniform(self.compiled_game)[frozen] > 0, "frozen sequences are actions")
     require(not current["strategy"][frozen].any(), "frozen sequences are not played")
     sums = aligned(current["cumulative"])
     if frozen.any():
-      left = self._prunable.without(frozen)
-      self._add_deferred(left, current["strategy"], opened["cumulative"], sums)
+      compacted = self._prunable.without(frozen)
+      self._pruning_rule.add_to_skipped_sums(
+        compacted, current["strategy"], opened["cumulative"], sums
+      )
     forms.check_sums(self.compiled_game, opened["cumulative"])
     forms.check_sums(self.compiled_game, sums)
 
 
-def _noted(solver: FullWidthSolver, rule: Rule) -> WithValueSums:
-  """Returns the solver's minimizer, wrapped to note values; raises LockError and PruningError, see `Pruned`."""
+def _with_value_sums(solver: FullWidthSolver, rule: RuleName) -> WithValueSums:
+  """Returns the solver's minimizer, wrapped to sum the values of infosets.
+
+  Raises:
+    PruningError: pruning by the rule is not sound with this minimizer and average.
+    LockError: a part of the policy is locked.
+  """
   minimizer, averaging = solver.minimizer, solver.averaging
   weights, is_plus = averaging.weights, minimizer == RegretMatching.plus()
-  remembers = minimizer == RegretMatching() or isinstance(minimizer, ThresholdedHedge)
-  is_known = (is_plus and rule == "best_response") or (remembers and weights == Power(0.0))
-  if (
-    not (is_known and isinstance(weights, Power))
-    or averaging.tapered
-    or averaging.correlated
-    or averaging.rule
-  ):
+  keeps_all_regrets = minimizer == RegretMatching() or isinstance(minimizer, ThresholdedHedge)
+  is_sound = (is_plus and rule == "best_response") or (keeps_all_regrets and weights == Power(0.0))
+  is_plain_average = not (averaging.tapered or averaging.correlated or averaging.rule)
+  if not (is_sound and isinstance(weights, Power) and is_plain_average):
     raise errors.PruningError(
       f"{minimizer} with {averaging} can't be pruned by the rule {rule!r}. Pruning is sound with CFR, and Hedge with a "
       'threshold, by either rule, and with CFR+ by "best_response"; with plain averages, whose weights are those of '

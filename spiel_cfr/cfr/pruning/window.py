@@ -1,4 +1,4 @@
-"""Windows of pruning: iterations on a game without its frozen subtrees."""
+"""Windows of pruning: iterations of a solver of the whole game, made on the compacted game."""
 
 from typing import Any
 
@@ -6,31 +6,42 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import AnyFloats
 from spiel_cfr.cfr.cfr import FullWidthSolver
-from spiel_cfr.cfr.pruning.compaction import Compacted
+from spiel_cfr.cfr.pruning.compaction import CompactedGame
 
 
-class Window:
-  """A solver of the compacted game, which keeps the state of the solver of the whole game up to date."""
+class PruningWindow:
+  """A solver of the compacted game that starts from the state of the solver of the whole game, and updates it.
 
-  def __init__(self, left: Compacted, whole: FullWidthSolver) -> None:
-    self.left, self._state = left, whole.state
-    self._solver = FullWidthSolver(left.game, **whole.constructor_arguments())
-    part, whole_state, infosets = self._solver.state, self._state, np.arange(len(left.infosets))
-    # Arrays of the compacted game and of the whole game, and the corresponding places in both.
+  Attributes:
+    compacted: the compacted game.
+  """
+
+  def __init__(self, compacted: CompactedGame, whole: FullWidthSolver) -> None:
+    """Makes the solver of the compacted game, with the state of `whole`."""
+    self.compacted, self._whole_state = compacted, whole.state
+    self._solver = FullWidthSolver(compacted.game, **whole.constructor_arguments())
+    compact_state, whole_state = self._solver.state, self._whole_state
+    compact_infosets = np.arange(len(compacted.infosets))
+    # Arrays of the compacted and of the whole game, and the corresponding columns of both.
     self._pairs: list[tuple[AnyFloats, AnyFloats, Any, Any]] = [
-      (part.strategy, whole_state.strategy, left.places, left.sequences),
-      (part.cumulative, whole_state.cumulative, left.places, left.sequences),
-      (part.action_state, whole_state.action_state, left.places, left.sequences),
-      (part.infoset_state, whole_state.infoset_state, infosets, left.infosets),
+      (compact_state.strategy, whole_state.strategy, compacted.places, compacted.sequences),
+      (compact_state.cumulative, whole_state.cumulative, compacted.places, compacted.sequences),
+      (compact_state.action_state, whole_state.action_state, compacted.places, compacted.sequences),
+      (
+        compact_state.infoset_state,
+        whole_state.infoset_state,
+        compact_infosets,
+        compacted.infosets,
+      ),
     ]
-    for small, large, here, there in self._pairs:
-      small[..., here] = large[..., there]
-    part.counts[:] = whole_state.counts
+    for compact, full, compact_columns, full_columns in self._pairs:
+      compact[..., compact_columns] = full[..., full_columns]
+    compact_state.counts[:] = whole_state.counts
     self._solver.refresh()
 
   def advance(self, count: int) -> None:
-    """Runs iterations."""
+    """Runs iterations on the compacted game, and copies the results to the state of the whole game."""
     self._solver._advance(count)
-    for small, large, here, there in self._pairs:
-      large[..., there] = small[..., here]
-    self._state.counts[:] = self._solver.state.counts
+    for compact, full, compact_columns, full_columns in self._pairs:
+      full[..., full_columns] = compact[..., compact_columns]
+    self._whole_state.counts[:] = self._solver.state.counts

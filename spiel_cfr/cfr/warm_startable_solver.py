@@ -1,4 +1,4 @@
-"""Starts of a full-width solver from strategies, from a policy that counts for iterations, and from regrets."""
+"""Starts of a full-width solver from given strategies, from a policy (warm start), or from regrets."""
 
 import abc
 from typing import Any, NamedTuple
@@ -16,20 +16,20 @@ from spiel_cfr.cfr.loops import FullWidthState, Loop
 from spiel_cfr.cfr.loops.resume import resume_from
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.cfr.substitute_regrets import PolicyValues, WarmStart
-from spiel_cfr.cfr.turns import in_turn
+from spiel_cfr.cfr.synchronization import synchronized
 from spiel_cfr.policies import forms
 from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer, WarmForm
 
 
-class Run(NamedTuple):
-  """A run of a full-width solver: the loop, which has the state, and the schedule of its iterations."""
+class Runtime(NamedTuple):
+  """The state of a full-width solver, which is in `loop.arrays`, and the objects that iterate on it."""
 
   loop: Loop
   schedule: IterationSchedule
 
 
-class FullWidthStarts(Solver):
-  """Base class of the full-width solver: its starts elsewhere than from uniform strategies.
+class WarmStartableSolver(Solver):
+  """Base class of the full-width solver, with its starts from strategies other than uniform ones.
 
   Attributes:
     minimizer: the regret minimizer at every infoset.
@@ -38,16 +38,16 @@ class FullWidthStarts(Solver):
 
   minimizer: RegretMinimizer
   alternating_updates: bool
-  _runtime: Run
+  _runtime: Runtime
 
   @property
   @abc.abstractmethod
   def state(self) -> FullWidthState:
-    """The state of the solver."""
+    """The state of the solver, see `FullWidthState`."""
 
-  @in_turn
+  @synchronized
   def init_from_strategy(self, sequence_form: Float64s) -> None:
-    """Continues from other strategies. The average begins anew; `iteration` goes on.
+    """Continues from the given strategies. The average begins anew; `iteration` continues to count.
 
     Args:
       sequence_form: the strategies, shape (sequences,). An infoset that its owner never reaches keeps its strategy.
@@ -56,8 +56,8 @@ class FullWidthStarts(Solver):
       RestartError: the minimizer can't go on from a strategy.
       PolicyError: the array has another shape.
     """
-    state, (loop, schedule) = self.gathered_state(), self._runtime
-    parameters = schedule.parameters(np.array([max(1, self.iteration)]))[0]
+    state, (loop, schedule) = self.complete_state(), self._runtime
+    parameters = schedule.minimizer_parameters(np.array([max(1, self.iteration)]))[0]
     resume_from(self.compiled_game, loop, self.minimizer, sequence_form, parameters)
     state.begin_average()
 
@@ -66,7 +66,7 @@ class FullWidthStarts(Solver):
     """The number of iterations that the policy of a warm start counts for; 0 without a warm start."""
     return self.state.warm_iterations
 
-  @in_turn
+  @synchronized
   @typed
   def warm_start(
     self,
@@ -76,21 +76,21 @@ class FullWidthStarts(Solver):
     keep_average: bool = True,
   ) -> WarmStart:
     """Begins anew from a policy, as if the players had played it for some iterations: see `cfr.warm_start.plan`."""
-    found, chosen = warm_start.plan(self, policy, iterations, form)
+    values, planned = warm_start.plan(self, policy, iterations, form)
     with DeferredInterrupt(whole=True):
-      self.begin_warm(found, chosen, bool(keep_average))
-    return chosen
+      self.begin_warm(values, planned, bool(keep_average))
+    return planned
 
-  @in_turn
-  def begin_warm(self, found: PolicyValues, chosen: WarmStart, keep_average: bool) -> None:
-    """Begins anew as `cfr.warm_start.plan` has planned it."""
+  @synchronized
+  def begin_warm(self, values: PolicyValues, planned: WarmStart, keep_average: bool) -> None:
+    """Begins anew with the warm start that `cfr.warm_start.plan` has planned."""
     self.reset()
-    warm_start.begin_from(*self._runtime, self.minimizer, found, chosen, keep_average)
-    self._loads += 1
+    warm_start.write_warm_start(*self._runtime, self.minimizer, values, planned, keep_average)
+    self._num_loads += 1
 
-  @in_turn
+  @synchronized
   def begin_with_regrets(self, regrets: Float64s, sequence_form: Float64s, iterations: int) -> None:
-    """Begins regret matching anew, as after iterations that led to these regrets and this average.
+    """Begins regret matching anew from the regrets and the average policy of earlier iterations.
 
     Args:
       regrets: shape (sequences,). Cumulative regrets.

@@ -1,0 +1,121 @@
+"""Averaging steps besides the forward pass: sums of weights, tapered sums, correlated sums, averages by a rule."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cfr._numba.records import Counts, Doubles, Line
+from spiel_cfr._numba.simd import add_unbiased, number_for
+from spiel_cfr._numba.steps import Step, step
+from spiel_cfr.cfr.averaging import Average, AverageRule, Counted
+from spiel_cfr.cfr.loops.arrays import SolverArrays
+from spiel_cfr.games.compiled.trunk_and_subtrees import Visit
+from spiel_cfr.games.sequence_form.tree_passes import dither_after
+
+
+class AddWeight(NamedTuple):
+  """The arguments of `add_weight`.
+
+  Attributes:
+    total: shape (1,). The sum of a player's averaging weights.
+    weights: float64 (2,). The weights of its strategy before and after the update.
+  """
+
+  total: Line
+  weights: Doubles
+
+
+@step(AddWeight)
+def add_weight(record: AddWeight) -> None:
+  """Adds the weights of an iteration to the total by which the average is divided: total += both weights."""
+  total = record.total
+  added = number_for(total, record.weights[0] + record.weights[1])
+  total[0] = add_unbiased(total[0], added, number_for(total, dither_after(total[0])))
+
+
+class AddToTapered(NamedTuple):
+  """The arguments of `add_to_tapered`: arrays of `FullWidthState` and, for `taper_factor`, of `ScheduleRow`."""
+
+  tapered: Line
+  cumulative: Line
+  taper_factor: Doubles
+  counts: Counts
+
+
+@step(AddToTapered)
+def add_to_tapered(record: AddToTapered) -> None:
+  """Tapered += taper_factor * cumulative. It runs at the end of an iteration, before the iteration is counted."""
+  tapered, cumulative, factor = record.tapered, record.cumulative, record.taper_factor[0]
+  if factor != 0.0:
+    for i in range(np.uint64(tapered.shape[0])):
+      tapered[i] += factor * cumulative[i]
+    record.counts[1] = record.counts[0] + np.uint64(1)
+
+
+class AddWeighted(NamedTuple):
+  """The arguments of `add_weighted`.
+
+  Attributes:
+    total: float64 (numbers,). The weighted sum.
+    added: shape (numbers,). The numbers of this iteration.
+    weights: float64 (2,). The averaging weights of the player's strategy before and after the update.
+  """
+
+  total: Doubles
+  added: Line
+  weights: Doubles
+
+
+@step(AddWeighted)
+def add_weighted(record: AddWeighted) -> None:
+  """Total += weight of the strategy before the update * added."""
+  total, added, weight = record.total, record.added, record.weights[0]
+  for i in range(np.uint64(total.shape[0])):
+    total[i] += weight * added[i]
+
+
+def weight_sum_step(arrays: SolverArrays, player: int) -> Step:
+  """Returns the step that adds an iteration's averaging weights of a player to their sum."""
+  record = AddWeight(arrays.weight_sum(player), arrays.schedule_row.weights[player])
+  return add_weight.on(record, arrays.game.dtype)
+
+
+def taper_steps(arrays: SolverArrays) -> list[Step]:
+  """Returns the step that adds to the tapered sums; none if the average is not tapered."""
+  state = arrays.state
+  if not len(state.tapered):
+    return []
+  record = AddToTapered(
+    state.tapered, state.cumulative, arrays.schedule_row.taper_factor, state.counts
+  )
+  return [add_to_tapered.on(record, arrays.game.dtype)]
+
+
+def gradient_sum_steps(arrays: SolverArrays, visit: Visit) -> list[Step]:
+  """Returns the step that adds a player's gradient to the correlated sums; none without such sums."""
+  if not len(arrays.state.gradients):
+    return []
+  own, weights = arrays.player_slice(visit), arrays.schedule_row.weights[visit.player]
+  record = AddWeighted(arrays.state.gradients[own], visit.utility[own], weights)
+  return [add_weighted.on(record, arrays.game.dtype)]
+
+
+def value_sum_steps(arrays: SolverArrays, visit: Visit) -> list[Step]:
+  """Returns the step that adds a player's value to the correlated sums; none without such sums."""
+  if not len(arrays.state.play_values):
+    return []
+  root, weights = arrays.player_slice(visit).start, arrays.schedule_row.weights[visit.player]
+  total = arrays.state.play_values[visit.player : visit.player + 1]
+  record = AddWeighted(total, visit.utility[root : root + 1], weights)
+  return [add_weighted.on(record, arrays.game.dtype)]
+
+
+def steps_by_rule(
+  arrays: SolverArrays, visit: Visit, rule: AverageRule, counted: Counted, forward_pass: Step
+) -> list[Step]:
+  """Returns a player's forward pass and the step of an average rule, which comes first unless `counted` is "after"."""
+  own, after = arrays.player_slice(visit), int(counted == "after")
+  weight = arrays.schedule_row.weights[visit.player, after : after + 1]
+  record = Average(arrays.state.cumulative[own], visit.sequence_form[own], weight)
+  rule_step = rule.add.on(record, arrays.game.dtype)
+  return [forward_pass, rule_step] if after else [rule_step, forward_pass]

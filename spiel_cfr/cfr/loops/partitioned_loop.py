@@ -1,0 +1,159 @@
+"""Iterations in a game that is cut into a trunk and subtrees.
+
+An update visits every subtree once, and then the trunk. A visit computes the opponents' reach probabilities, the
+gradients, and the backward passes, which pass values up to the trunk. One small workspace therefore serves all
+subtrees. This process visits them, or other processes do (`sharded_subtrees`).
+
+Averages of subtrees are *deferred*. A player's new strategy is added to the average at the next visit, which belongs to
+the opponent's update and computes the player's reach probabilities anyway. The strategy then has two weights: that
+after this update plus that before the next one.
+"""
+
+import abc
+from collections.abc import Callable
+
+import numpy as np
+
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._numba.steps import Chain
+from spiel_cfr._util.time_slices import whole_steps
+from spiel_cfr.cfr.averaging import Averaging
+from spiel_cfr.cfr.loops.arrays import SolverArrays
+from spiel_cfr.cfr.loops.loop import Loop, Players
+from spiel_cfr.games.compiled.compiled_game import CompiledGame
+from spiel_cfr.games.compiled.trunk_and_subtrees import Partition, Visit, Workspace
+from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
+
+
+class Subtrees(abc.ABC):
+  """Visits to the subtrees of a game. By default this process holds all arrays, so there is nothing to fetch."""
+
+  @abc.abstractmethod
+  def visit(self, players: Players) -> None:
+    """Runs `PartitionedLoop.subtree_chain` in each subtree; `players` update."""
+
+  def fetch_to_write(self) -> None:  # noqa: B027
+    """Fetches the arrays of subtrees from other processes. The caller may write to them."""
+
+  def fetch_to_read(self) -> None:  # noqa: B027
+    """Fetches the arrays of subtrees from other processes. The caller only reads them."""
+
+  def check(self) -> None:  # noqa: B027
+    """Raises ShardError if other processes failed since the last call. This process has then done their work."""
+
+
+class LocalSubtrees(Subtrees):
+  """Visits to the subtrees in this process, in one thread or several."""
+
+  def __init__(
+    self, arrays: SolverArrays, subtree_chain: Callable[[int, Workspace, Players], Chain]
+  ) -> None:
+    """Takes the arrays and `PartitionedLoop.subtree_chain`."""
+    self._walk, self._subtree_chain = arrays.walk, subtree_chain
+
+  def visit(self, players: Players) -> None:
+    self._walk.for_each_subtree(
+      lambda number, workspace: self._subtree_chain(number, workspace, players).run()
+    )
+
+
+class PartitionedLoop(Loop):
+  """Iterations in a game that is cut into a trunk and subtrees."""
+
+  def __init__(
+    self,
+    game: CompiledGame,
+    minimizer: RegretMinimizer,
+    averaging: Averaging,
+    partition: Partition,
+    subtrees: Callable[[SolverArrays, Callable[..., Chain]], Subtrees] = LocalSubtrees,
+  ) -> None:
+    """Allocates the arrays; `subtrees`, a class or function, makes the object that visits the subtrees."""
+    super().__init__(game, minimizer, averaging, partition)
+    self._subtrees = subtrees(self.arrays, self.subtree_chain)
+
+  def advance(self, updates: tuple[Players, ...], rows: Float64s) -> None:
+    if not len(rows):
+      self.set_schedule_row(np.zeros(rows.shape[1]))
+      self._compile(updates)
+      return
+    deferred, num_players = self.arrays.deferred, len(self.arrays.walk.players)
+    # Shape (iterations, players, 2): the weights before and after the update.
+    weights = rows[:, : 2 * num_players].reshape(len(rows), num_players, 2)
+    deferred[:, 1] = weights[0, :, 0]
+
+    def iterate(number: int, last: bool) -> None:
+      self.set_schedule_row(rows[number])
+      tapers = self.arrays.schedule_row.taper_factor[0] != 0.0
+      # Callers and tapered sums read the averages, so that nothing may stay deferred.
+      completes = last or tapers
+      weights_before_next = np.zeros(num_players) if last else weights[number + 1, :, 0]
+      for players in updates:
+        self._update(players)
+        deferred[players, 1] = weights[number, players, 1]
+        if not completes:
+          deferred[players, 1] += weights_before_next[list(players)]
+      if completes:
+        self._complete_averages()
+        deferred[:, 1] = weights_before_next
+      if tapers:
+        self._subtrees.fetch_to_read()
+      self.end_iteration()
+
+    whole_steps(iterate, len(rows))
+    self._subtrees.check()
+
+  def _compile(self, updates: tuple[Players, ...]) -> None:
+    """Compiles the steps of an iteration without running them."""
+    self.arrays.deferred[:, 1] = 1.0
+    for players in updates:
+      self.subtree_chain(1, self.arrays.walk.workspaces[0], players)
+      self.update_chain(players)
+    self.taper_chain()
+    self.arrays.deferred[:] = 0.0
+
+  def _update(self, players: Players) -> None:
+    """Updates `players` at the same time, first in the subtrees and then in the trunk."""
+    self._subtrees.visit(players)
+    self.arrays.deferred[:] = 0.0
+    self.update_chain(players).run()
+
+  def _complete_averages(self) -> None:
+    """Adds all deferred strategies to the averages of subtrees, in a visit without updates."""
+    if self.arrays.deferred.any():
+      self._subtrees.visit(())
+      self.arrays.deferred[:] = 0.0
+
+  def update_player(self, player: int, row: Float64s) -> None:
+    self.set_schedule_row(row)
+    before, after = self.arrays.schedule_row.weights[player].tolist()
+    self.arrays.deferred[player, 1] = before
+    self._update((player,))
+    self.arrays.deferred[player, 1] = after
+    self._complete_averages()
+    self._subtrees.check()
+
+  def complete_arrays(self) -> None:
+    self._subtrees.fetch_to_write()
+    self._forced_moves.run()
+
+  def subtree_chain(self, number: int, workspace: Workspace, players: Players) -> Chain:
+    """Returns the steps of a visit to a subtree: deferred strategies are averaged, then `players` update at once."""
+    is_deferred = (self.arrays.deferred[:, 1] != 0.0).tolist()
+    key = number, workspace, players, *is_deferred
+    if key in self._chains:
+      return self._chains[key]
+    walk, steps = self.arrays.walk, []
+    visits = [Visit(number, player, workspace) for player in walk.players]
+    for visit in visits:
+      # A forward pass computes the reach probabilities too.
+      if is_deferred[visit.player]:
+        steps += walk.enter(visit)
+        steps.append(self.forward_step(visit, self.arrays.deferred[visit.player]))
+      elif any(player != visit.player for player in players):
+        steps += walk.reach(visit, self.arrays.strategy(visit))
+    steps += [walk.gradient(visits[player]) for player in players]
+    for player in players:
+      steps += self.minimizer_steps(visits[player])
+    self._chains[key] = Chain(steps)
+    return self._chains[key]
