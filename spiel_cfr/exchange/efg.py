@@ -116,8 +116,8 @@ def save_efg(game: AnyGame, path: str | os.PathLike[str], max_nodes: int = 10_00
       num_nodes += 1
       if num_nodes > max_nodes:
         raise errors.GameTooLargeError(
-          f"The game has more than max_nodes={max_nodes:,} histories, and the file has one line for each history. Raise "
-          "max_nodes if there is room."
+          f"The game has more than max_nodes={max_nodes:,} histories, and the file has one line for each history. "
+          "Raise max_nodes if there is room."
         )
       mover = compiled.view.mover(state)
       if mover == TERMINAL:

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from spiel_cfr.explorer.move_names import MoveNames
 from spiel_cfr.explorer.page_content import number_name
-from spiel_cfr.poker.betting_tree import Kind
+from spiel_cfr.poker.betting_tree import NodeKind
 from spiel_cfr.poker.hand_tree import first_deal
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.suit_symmetries import symmetries
@@ -57,7 +57,7 @@ class HandMoves:
 
   def move(self, number: int, node: int, child: int) -> int:
     """Returns the number of the name of the move from a node to its child on a board."""
-    if self._tree.nodes[node].kind is Kind.CHANCE:
+    if self._tree.nodes[node].kind is NodeKind.CHANCE:
       return number_name(self.names, self._dealt(number))
     return self.moves(number, node)[self._tree.nodes[node].children.index(child)]
 
@@ -75,7 +75,7 @@ class HandMoves:
     A move of chance returns 0, 0.
     """
     above = self._tree.nodes[node]
-    if above.kind is Kind.CHANCE:
+    if above.kind is NodeKind.CHANCE:
       return 0, 0
     cost = self._look_up(number, node).costs[above.children.index(child)]
     return above.player, max(cost, 0)

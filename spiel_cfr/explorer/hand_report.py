@@ -11,7 +11,7 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util.doors import typed
 from spiel_cfr.explorer.hand_moves import HandMoves
 from spiel_cfr.poker import cards
-from spiel_cfr.poker.betting_tree import Kind
+from spiel_cfr.poker.betting_tree import NodeKind
 from spiel_cfr.poker.hand_tree import HandTree
 from spiel_cfr.poker.solution import PokerSolution
 
@@ -139,7 +139,8 @@ def _follow(
   Raises:
     ArgumentError: the moves do not lead to a decision on the first board.
   """
-  spent, node, followed = list(spent), 0, []
+  spent, node = list(spent), 0
+  followed: list[int] = []
   for move in moves:
     actions = tree.nodes[node].actions
     if move not in actions:
@@ -152,7 +153,7 @@ def _follow(
     spent[player] += cost
     node = child
     followed.append(move)
-  if tree.nodes[node].kind is not Kind.DECISION:
+  if tree.nodes[node].kind is not NodeKind.DECISION:
     raise errors.ArgumentError(
       f"moves {list(moves)}: no player decides after them on the first board."
     )

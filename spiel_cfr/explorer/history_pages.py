@@ -70,29 +70,18 @@ def describe(
   num_actions = of_infosets["num_actions"]
   starts = np.cumsum(num_actions) - num_actions
   decides = walk.mover >= 0
-  # Negative at chance and terminal nodes.
+  # The infoset of each history; not meaningful at chance and terminal nodes.
   infoset = np.searchsorted(starts, walk.entry, side="right") - 1
   is_shown = np.ones(len(reach), bool) if below is None else _through(compiled, walk, below)
   is_infoset_shown = np.zeros(len(num_actions), bool)
   is_infoset_shown[infoset[is_shown & decides]] = True
   # A history is at most as likely as its parent, so the kept histories are a tree.
-  num_shown = int(is_shown.sum())
-  kept = likeliest(np.where(is_shown, reach, -1.0), min(max_histories, num_shown))
+  kept = _kept(reach, is_shown, max_histories)
   weights = of_infosets["reach"] + 1e-9 * of_infosets["counterfactual_reach"]
-  num_infosets_shown = int(is_infoset_shown.sum())
-  kept_infosets = likeliest(
-    np.where(is_infoset_shown, weights, -1.0), min(max_infosets, num_infosets_shown)
-  )
+  kept_infosets = _kept(weights, is_infoset_shown, max_infosets)
 
   names = {"": 0}
-  moves, action_names = _moves(compiled, walk, kept, names)
-  entries = concatenated_ranges(starts[kept_infosets], num_actions[kept_infosets])
-  # Infosets without a kept history show the numbers of their actions.
-  actions = np.concatenate(compiled.actions)
-  infoset_moves = [
-    action_names[entry] if entry in action_names else number_name(names, str(actions[entry]))
-    for entry in entries.tolist()
-  ]
+  moves, name_of_entry = _moves(compiled, walk, kept, names)
   row_of_infoset = np.full(len(num_actions), NONE)
   row_of_infoset[kept_infosets] = np.arange(len(kept_infosets))
   row = np.full(len(kept), NONE)
@@ -108,6 +97,8 @@ def describe(
     values=values[kept],
     row=row,
   )
+  entries = concatenated_ranges(starts[kept_infosets], num_actions[kept_infosets])
+  infoset_moves = _infoset_moves(compiled, entries, name_of_entry, names)
   all_infostates = [infostate for infostates in compiled.infostates for infostate in infostates]
   infostates = [all_infostates[number] for number in kept_infosets.tolist()]
   num_histories = np.bincount(infoset[decides], minlength=len(starts))
@@ -118,42 +109,72 @@ def describe(
     of_infosets["player"][kept_infosets],
     num_histories[kept_infosets],
   )
-  decisions_shown = max(of_infosets["reach"][is_infoset_shown].sum(), 1e-300)
-  share = of_infosets["reach"][kept_infosets].sum() / decisions_shown
-  cut = _left_out(len(reach), num_shown, len(kept), num_infosets_shown, len(kept_infosets), share)
   return Content(
-    header={"cut": cut},
+    header={
+      "cut": _left_out(is_shown, kept, of_infosets["reach"], is_infoset_shown, kept_infosets)
+    },
     names=list(names),
     tree=tree,
     infosets=InfosetTable(
       infostates=infostates,
       labels=labels,
-      move=np.array(infoset_moves, np.int64),
+      move=infoset_moves,
       **{name: array[kept_infosets] for name, array in of_infosets.items()},
       **{name: array[entries] for name, array in of_actions.items()},
     ),
   )
 
 
+def _kept(weights: Float64s, is_shown: Bools, most: int) -> Int64s:
+  """Returns the likeliest of the shown histories or infosets, in ascending order.
+
+  Args:
+    weights: float64 (all,). The weight of each history or infoset.
+    is_shown: bool (all,). True for histories or infosets that the page shows if there is room.
+    most: the most histories or infosets on the page.
+  """
+  return likeliest(np.where(is_shown, weights, -1.0), min(most, int(is_shown.sum())))
+
+
+def _infoset_moves(
+  compiled: CompiledGame, entries: Int64s, name_of_entry: dict[int, int], names: dict[str, int]
+) -> Int64s:
+  """Returns the numbers of the names of the actions of infosets, int64 (entries,).
+
+  Args:
+    compiled: the game.
+    entries: int64 (entries,). The actions, as indices of the actions of all infosets.
+    name_of_entry: the numbers of the names of actions at kept histories. Other actions get their number as name.
+    names: the numbers of names, to which new names are added.
+  """
+  actions = np.concatenate(compiled.actions)
+  return np.array(
+    [
+      name_of_entry[entry] if entry in name_of_entry else number_name(names, str(actions[entry]))
+      for entry in entries.tolist()
+    ],
+    np.int64,
+  )
+
+
 def _left_out(
-  num_histories: int,
-  num_shown: int,
-  num_kept: int,
-  num_infosets: int,
-  num_kept_infosets: int,
-  share: float,
+  is_shown: Bools,
+  kept: Int64s,
+  infoset_reach: Float64s,
+  is_infoset_shown: Bools,
+  kept_infosets: Int64s,
 ) -> list[str]:
   """Returns descriptions of the histories and infosets that a page leaves out.
 
   Args:
-    num_histories: the number of histories of the game.
-    num_shown: the number of histories that go through the public state of the page.
-    num_kept: the number of histories on the page.
-    num_infosets: the number of infosets of the `num_shown` histories.
-    num_kept_infosets: the number of infosets on the page.
-    share: the share of all decisions in play that fall to infosets on the page.
+    is_shown: bool (histories,). True for histories that go through the public state of the page.
+    kept: int64 (kept,). The histories on the page.
+    infoset_reach: float64 (infosets,). The reach probability of each infoset.
+    is_infoset_shown: bool (infosets,). True for infosets of shown histories.
+    kept_infosets: int64 (kept,). The infosets on the page.
   """
   cut = []
+  num_histories, num_shown, num_kept = len(is_shown), int(is_shown.sum()), len(kept)
   if num_shown < num_histories:
     cut.append(
       f"{num_histories - num_shown:,} of {num_histories:,} histories that do not go through the public state of this "
@@ -163,7 +184,10 @@ def _left_out(
     cut.append(
       f"{num_shown - num_kept:,} of {num_shown:,} histories; the likeliest {num_kept:,} are here"
     )
+  num_infosets, num_kept_infosets = int(is_infoset_shown.sum()), len(kept_infosets)
   if num_kept_infosets < num_infosets:
+    # The reach probabilities of infosets sum to the expected number of decisions in play.
+    share = infoset_reach[kept_infosets].sum() / max(infoset_reach[is_infoset_shown].sum(), 1e-300)
     cut.append(
       f"{num_infosets - num_kept_infosets:,} of {num_infosets:,} infosets; the likeliest {num_kept_infosets:,} are "
       f"here, with {share:z.2%} of all decisions in play"

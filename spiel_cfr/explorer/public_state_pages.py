@@ -19,7 +19,7 @@ from spiel_cfr.explorer.public_states import PublicStates
 from spiel_cfr.games.openspiel.history_list import CHANCE, TERMINAL
 from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.poker import cards
-from spiel_cfr.poker.betting_tree import Kind
+from spiel_cfr.poker.betting_tree import NodeKind
 from spiel_cfr.poker.deal import Deal
 from spiel_cfr.poker.hand_tree import TERMINALS, HandTree
 from spiel_cfr.poker.hand_values import HandValues, PlayedBoard
@@ -63,47 +63,29 @@ def describe(
   """
   tree, namer = game.tree, HandMoves(game)
   shown = _shown_boards(tree, max_infosets, runouts)
-  states = list(_public_states(tree, values, shown, namer))
-  group = np.array([state.board for state in states])
-  positions = np.array([values.street(state.board).position[state.node] for state in states])
-  weight, expected = np.zeros(len(states)), np.zeros((len(states), len(PLAYERS)))
-  for number in np.unique(group).tolist():
-    board, here = values.board(number), np.flatnonzero(group == number)
-    weight[here] = board.node_mass()[positions[here]] * tree.boards[number].probability
-    expected[here] = board.expected_values()[positions[here]]
-  mover = [_mover(tree, state.node) for state in states]
-  sizes = [
-    len(tree.boards[state.board].hands[player]) if player >= 0 and state.board in shown else 0
-    for state, player in zip(states, mover, strict=True)
-  ]
-  public_states = PublicStates(
-    parent=np.array([state.parent for state in states]),
-    mover=np.array(mover),
-    num_infosets=np.array(sizes),
-    weight=weight,
-    values=expected,
-    group=group,
-  )
+  states = list(_walk_states(tree, values, shown, namer))
+  public_states = _public_states(tree, values, shown, states)
 
   def move(index: int) -> int:
     state = states[index]
     return namer.move(state.board, states[state.parent].node, state.node)
 
   def describe_state(index: int) -> PublicState | None:
-    number, node, _ = states[index]
-    if number not in shown or tree.nodes[node].kind in TERMINALS:
+    board, node, _ = states[index]
+    if board not in shown or tree.nodes[node].kind in TERMINALS:
       return None
-    return _state(tree, values.board(number), node, namer)
+    return _state(tree, values.board(board), node, namer)
 
   grid = hand_grid(tree.deal, namer.cards)
   content = public_states.content(
     max_infosets, namer.names, move, describe_state, grid, _spent(states, namer)
   )
+  expected_values = public_states.values[0]
   best_response_values = values.board(0).expected_values(best=True)[0]
   content.header.update(
-    values=expected[0].tolist(),
+    values=expected_values.tolist(),
     best_responses=best_response_values.tolist(),
-    nash_conv=float((best_response_values - expected[0]).sum()),
+    nash_conv=float((best_response_values - expected_values).sum()),
     poker=namer.stakes(),
   )
   if len(shown) < len(tree.boards):
@@ -114,10 +96,43 @@ def describe(
   return content
 
 
+def _public_states(
+  tree: HandTree, values: HandValues, shown: set[int], states: list[_State]
+) -> PublicStates:
+  """Returns public states with their probabilities, expected values and numbers of infosets.
+
+  Args:
+    tree: the public tree.
+    values: the policy.
+    shown: the boards that are on the page with all their public states.
+    states: the public states.
+  """
+  board_of_state = np.array([state.board for state in states])
+  positions = np.array([values.street(state.board).position[state.node] for state in states])
+  weight, expected = np.zeros(len(states)), np.zeros((len(states), len(PLAYERS)))
+  for number in np.unique(board_of_state).tolist():
+    board, here = values.board(number), np.flatnonzero(board_of_state == number)
+    weight[here] = board.node_mass()[positions[here]] * tree.boards[number].probability
+    expected[here] = board.expected_values()[positions[here]]
+  mover = [_mover(tree, state.node) for state in states]
+  num_infosets = [
+    len(tree.boards[state.board].hands[player]) if player >= 0 and state.board in shown else 0
+    for state, player in zip(states, mover, strict=True)
+  ]
+  return PublicStates(
+    parent=np.array([state.parent for state in states]),
+    mover=np.array(mover),
+    num_infosets=np.array(num_infosets),
+    weight=weight,
+    values=expected,
+    group=board_of_state,
+  )
+
+
 def _mover(tree: HandTree, number: int) -> int:
   """Returns the player to move at a betting node, `CHANCE` or `TERMINAL`."""
   node = tree.nodes[number]
-  return {Kind.DECISION: node.player, Kind.CHANCE: CHANCE}.get(node.kind, TERMINAL)
+  return {NodeKind.DECISION: node.player, NodeKind.CHANCE: CHANCE}.get(node.kind, TERMINAL)
 
 
 def _shown_boards(tree: HandTree, max_infosets: int, runouts: Iterable[str] | None) -> set[int]:
@@ -161,8 +176,8 @@ def _find_board(deal: Deal, numbers: dict[tuple[int, ...], int], runout: str) ->
   )
 
 
-def _public_states(
-  tree: HandTree, values: HandValues, shown: set[int], namer: "HandMoves"
+def _walk_states(
+  tree: HandTree, values: HandValues, shown: set[int], namer: HandMoves
 ) -> Iterator[_State]:
   """Yields the public states of the shown boards, and the first states of all boards that follow them.
 
@@ -174,9 +189,9 @@ def _public_states(
     if board not in shown:
       continue
     node = tree.nodes[number]
-    boards = values.following[board] if node.kind is Kind.CHANCE else [board]
+    boards = values.following[board] if node.kind is NodeKind.CHANCE else [board]
     children = node.children
-    if node.kind is Kind.DECISION:
+    if node.kind is NodeKind.DECISION:
       children = [children[index] for index in namer.order(board, number)]
     for child in children:
       for board_below in boards:
@@ -184,7 +199,7 @@ def _public_states(
         yield _State(board_below, child, parent)
 
 
-def _state(tree: HandTree, board: PlayedBoard, node: int, namer: "HandMoves") -> PublicState:
+def _state(tree: HandTree, board: PlayedBoard, node: int, namer: HandMoves) -> PublicState:
   """Returns a public state with ranges, strategy and values; actions are in the order of their cost in chips."""
   number = board.number
   first, second = (
@@ -198,7 +213,7 @@ def _state(tree: HandTree, board: PlayedBoard, node: int, namer: "HandMoves") ->
     for player in PLAYERS
   )
   names = namer.board(number)
-  if tree.nodes[node].kind is not Kind.DECISION:
+  if tree.nodes[node].kind is not NodeKind.DECISION:
     none = np.zeros((0, 0))
     return PublicState(names, (first, second), [], none, none, none > 0)
   order = namer.order(number, node)
@@ -212,7 +227,7 @@ def _state(tree: HandTree, board: PlayedBoard, node: int, namer: "HandMoves") ->
   )
 
 
-def _spent(states: list[_State], namer: "HandMoves") -> Int64s | None:
+def _spent(states: list[_State], namer: HandMoves) -> Int64s | None:
   """Returns the chips of each player in the pot at each state; None for games other than hold'em."""
   spent_at_root = namer.spent_at_root()
   if spent_at_root is None:

@@ -28,7 +28,7 @@ _TRIALS = 1000
 _TOLERANCE = 1e-9
 
 
-class Kind(enum.Enum):
+class NodeKind(enum.Enum):
   """Kinds of nodes of the betting."""
 
   DECISION = enum.auto()
@@ -42,7 +42,7 @@ class BettingNode:
   """Node of the betting, for any public cards.
 
   Attributes:
-    kind: Kind. Decision, chance, fold or showdown.
+    kind: NodeKind. Decision, chance, fold or showdown.
     level: int. The number of public deals before the node.
     path: tuple of int. The actions of the players that lead to the node, and `DEALT` for each public card.
     player: int. The player to move at a decision; -1 at other nodes.
@@ -55,7 +55,7 @@ class BettingNode:
       there; None before its first decision.
   """
 
-  kind: Kind
+  kind: NodeKind
   level: int
   path: tuple[int, ...]
   player: int = -1
@@ -135,7 +135,7 @@ class _Walk:
     for _ in range(count):
       card = _first_card(pair, self._deal)
       pair = pair[0].child(card), pair[1].child(card)
-    node = BettingNode(Kind.CHANCE, level, path, num_cards=count, last=last)
+    node = BettingNode(NodeKind.CHANCE, level, path, num_cards=count, last=last)
     self.nodes.append(node)
     node.children.append(self.visit(pair, level + 1, (*path, *[DEALT] * count), last))
 
@@ -153,7 +153,7 @@ class _Walk:
         f"after the history [{state.history_str()}]."
       )
     number, player = len(self.nodes), state.current_player()
-    node = BettingNode(Kind.DECISION, level, path, player, tuple(kept), last=last)
+    node = BettingNode(NodeKind.DECISION, level, path, player, tuple(kept), last=last)
     self.nodes.append(node)
     children = {}
     for index, action in sorted(enumerate(kept), key=lambda move: str(move[1])):
@@ -215,10 +215,10 @@ def _terminal(pair: _Pair, level: int, path: tuple[int, ...], last: _LastActions
   if abs(gain + loss) > scale or abs(swapped_gain + swapped_loss) > scale:
     raise _unsupported(pair[0], "the players' payoffs don't sum to 0")
   if abs(gain - swapped_gain) <= scale:
-    return BettingNode(Kind.FOLD, level, path, payoff=gain, last=last)
+    return BettingNode(NodeKind.FOLD, level, path, payoff=gain, last=last)
   if abs(gain + swapped_gain) > scale:
     raise _unsupported(pair[0], "the payoff of a showdown depends on the winner")
-  return BettingNode(Kind.SHOWDOWN, level, path, payoff=abs(gain), last=last)
+  return BettingNode(NodeKind.SHOWDOWN, level, path, payoff=abs(gain), last=last)
 
 
 def _first_card(pair: _Pair, deal: Deal) -> int:
@@ -259,7 +259,7 @@ def check_random_deals(
   Raises:
     UnsupportedGameError: a player to move, a legal action or a return differs in OpenSpiel.
   """
-  showdowns = [node for node in nodes if node.kind is Kind.SHOWDOWN]
+  showdowns = [node for node in nodes if node.kind is NodeKind.SHOWDOWN]
   if not showdowns:
     return
   by_path = {node.path: node for node in nodes}

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.poker import cards
-from spiel_cfr.poker.betting_tree import BettingNode, Kind
+from spiel_cfr.poker.betting_tree import BettingNode, NodeKind
 from spiel_cfr.poker.deal import Deal
 from spiel_cfr.poker.suit_symmetries import Symmetry, number_in_order, symmetries
 
@@ -29,7 +29,8 @@ class Board:
   """Public cards, and the hands that are possible with them.
 
   Attributes:
-    cards: tuple of int. The public cards at the beginning, then those of each deal, in ascending order each.
+    cards: tuple of int. The public cards at the beginning, then the cards of each street; those of a street are in
+      ascending order.
     level: int. The number of public deals since the beginning of the game; 0 for the first board.
     probability: float. Chance's probability of the board, given hands that share no card with it.
     hands: for each player, int64 (hands,). The possible hands, as rows of `Deal.hands`, the weakest first.
@@ -69,10 +70,10 @@ def list_boards(deal: Deal, nodes: list[BettingNode], *, merged: bool = False) -
   Raises:
     GameTooLargeError: the game has more sequences than 32-bit numbers can count.
   """
-  num_dealt = {node.level: node.num_cards for node in nodes if node.kind is Kind.CHANCE}
+  num_dealt = {node.level: node.num_cards for node in nodes if node.kind is NodeKind.CHANCE}
   levels = [0, *(level + 1 for level in sorted(num_dealt))]
   _check_num_sequences(deal, nodes, num_dealt, levels)
-  showdown_levels = {node.level for node in nodes if node.kind is Kind.SHOWDOWN}
+  showdown_levels = {node.level for node in nodes if node.kind is NodeKind.SHOWDOWN}
   # For each board, the symmetries that map it to itself; without merging, only the identity.
   stabilizers = [symmetries(deal)[: None if merged else 1]]
   boards = [

@@ -14,7 +14,7 @@ import dataclasses
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
-from spiel_cfr.poker.betting_tree import BettingNode, Kind, renumbered
+from spiel_cfr.poker.betting_tree import BettingNode, NodeKind, renumbered
 from spiel_cfr.poker.hand_tree import TERMINALS, HandTree, hand_tree
 
 # The actions of the choice, which is node 0.
@@ -24,7 +24,7 @@ NUM_CHOICE_NODES = 2
 # The levels of the nodes on the board of bounds and on the board of hands without a choice.
 _BOUNDS, _NO_CHOICE = 1, 2
 # A node of a level without boards, which fills the numbering.
-_ABSENT = BettingNode(Kind.CHANCE, level=-1, path=())
+_ABSENT = BettingNode(NodeKind.CHANCE, level=-1, path=())
 
 
 def with_choice(
@@ -46,9 +46,9 @@ def with_choice(
     tuple((0, action) if owner == player else None for owner in (0, 1)) for action in (TAKE, GO_ON)
   )
   nodes = [
-    BettingNode(Kind.DECISION, 0, (), player, (TAKE, GO_ON), children=[1, NUM_CHOICE_NODES]),
+    BettingNode(NodeKind.DECISION, 0, (), player, (TAKE, GO_ON), children=[1, NUM_CHOICE_NODES]),
     BettingNode(
-      Kind.FOLD, _BOUNDS, (), payoff=largest_bound * (1 - 2 * player), last=last_if_taken
+      NodeKind.FOLD, _BOUNDS, (), payoff=largest_bound * (1 - 2 * player), last=last_if_taken
     ),
   ]
   nodes += [

@@ -121,7 +121,9 @@ class Endgame:
     """Returns one line."""
     hands = " x ".join(str(count) for count in self._possible_hands().sum(axis=1).tolist())
     behind = self.stack - self.pot // 2
-    return f"<Endgame: board {self.board}, pot {self.pot:,}, {behind:,} chips left to each, {hands} hands>"
+    return (
+      f"<Endgame: board {self.board}, pot {self.pot:,}, {behind:,} chips behind, {hands} hands>"
+    )
 
   def game_string(self) -> str:
     """Returns OpenSpiel's string of the endgame, with `bettingAbstraction=fchpa`.

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from spiel_cfr import errors
 from spiel_cfr._util import memory
 from spiel_cfr.games.vector.public_tree import PLAYERS
-from spiel_cfr.poker.betting_tree import BettingNode, Kind
+from spiel_cfr.poker.betting_tree import BettingNode, NodeKind
 from spiel_cfr.poker.boards import Board
 
 # Numbers that a solver in parts stores for each sequence: a regret, a probability and a sum for the average.
@@ -68,7 +68,7 @@ def estimate_boards(
       infosets_on[player, board.level] += 1 + board.infoset_of_hand[player].max(initial=-1)
   for node in nodes:
     nodes_on[node.level] += 1
-    if node.kind is Kind.DECISION:
+    if node.kind is NodeKind.DECISION:
       decisions_on[node.player, node.level] += 1
       actions_on[node.player, node.level] += len(node.actions)
   num_infosets = int((infosets_on * decisions_on).sum())

@@ -25,12 +25,12 @@ from spiel_cfr.games.vector.public_tree import (
   LastEdges,
   PublicTree,
 )
-from spiel_cfr.poker.betting_tree import BettingNode, Kind
+from spiel_cfr.poker.betting_tree import BettingNode, NodeKind
 from spiel_cfr.poker.boards import Board
 from spiel_cfr.poker.deal import NUM_CARDS, Deal
 from spiel_cfr.poker.hand_tables import HandTables
 
-TERMINALS = Kind.FOLD, Kind.SHOWDOWN
+TERMINALS = NodeKind.FOLD, NodeKind.SHOWDOWN
 # The number of a public state that does not exist.
 ABSENT = int(np.iinfo(np.int32).min)
 
@@ -136,10 +136,10 @@ class HandTree(PublicTree):
   def decisions(self, player: int, board: int) -> list[int]:
     """Returns the betting nodes of a board at which a player decides."""
     return [
-      node for node in self.on_board(board, Kind.DECISION) if self.nodes[node].player == player
+      node for node in self.on_board(board, NodeKind.DECISION) if self.nodes[node].player == player
     ]
 
-  def on_board(self, board: int, *kinds: Kind) -> list[int]:
+  def on_board(self, board: int, *kinds: NodeKind) -> list[int]:
     """Returns the betting nodes of a board that are of one of these kinds."""
     level = self.boards[board].level
     return [
@@ -246,7 +246,7 @@ def _number_states(nodes: list[BettingNode], boards: list[Board]) -> _PublicStat
   node_of = np.full(exists.shape, ABSENT, np.int32)
   node_of[is_node] = np.arange(is_node.sum())
   node_of[is_terminal] = -1 - np.arange(is_terminal.sum())
-  is_chance = np.array([node.kind is Kind.CHANCE for node in nodes])
+  is_chance = np.array([node.kind is NodeKind.CHANCE for node in nodes])
   num_children = [len(node.children) for node in nodes]
   num_edges = np.where(is_chance, order.num_following[:, None], num_children)[is_node]
   first_edge = np.zeros(exists.shape, np.int64)
@@ -263,7 +263,7 @@ def _edges(nodes: list[BettingNode], states: _PublicStates) -> tuple[Int32s, Int
     if not len(boards):
       continue
     first_edges = states.first_edge[boards, index]
-    if node.kind is Kind.CHANCE:
+    if node.kind is NodeKind.CHANCE:
       counts = order.num_following[boards]
       edges = concatenated_ranges(first_edges, counts)
       following = order.following[concatenated_ranges(order.begin[boards], counts)]
@@ -315,7 +315,7 @@ def hand_tree(deal: Deal, nodes: list[BettingNode], boards: list[Board]) -> Hand
   action, child = _edges(nodes, states)
   board_of_node, betting_node = np.nonzero(states.is_node)
   terminal_board, terminal_node = np.nonzero(states.is_terminal)
-  players = [node.player if node.kind is Kind.DECISION else CHANCE for node in nodes]
+  players = [node.player if node.kind is NodeKind.DECISION else CHANCE for node in nodes]
   return HandTree(
     player=np.array(players, np.int8)[betting_node],
     kind=board_of_node.astype(np.int32),
@@ -326,7 +326,7 @@ def hand_tree(deal: Deal, nodes: list[BettingNode], boards: list[Board]) -> Hand
     terminal_board=terminal_board.astype(np.int32),
     payoff=np.array([node.payoff for node in nodes])[terminal_node],
     rake=np.array([node.rake for node in nodes])[terminal_node],
-    is_fold=np.array([node.kind is Kind.FOLD for node in nodes])[terminal_node],
+    is_fold=np.array([node.kind is NodeKind.FOLD for node in nodes])[terminal_node],
     node_of=states.node_of,
     deal=deal,
     nodes=nodes,

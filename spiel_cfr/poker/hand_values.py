@@ -28,7 +28,7 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.public_tree import PLAYERS
-from spiel_cfr.poker.betting_tree import Kind
+from spiel_cfr.poker.betting_tree import NodeKind
 from spiel_cfr.poker.boards import hand_pairs
 from spiel_cfr.poker.hand_tree import HandTree
 from spiel_cfr.poker.street import Layer, Street, StreetTerminals
@@ -118,11 +118,11 @@ class PlayedBoard:
         of_actions = values[other][layer.children]
         values[other][layer.positions] = np.add.reduceat(of_actions, layer.begins)
 
-  def _terminal_values(self, player: int, kind: Kind, terminals: StreetTerminals) -> Float64s:
+  def _terminal_values(self, player: int, kind: NodeKind, terminals: StreetTerminals) -> Float64s:
     """Returns a player's values V at folds or showdowns, float64 (terminals, hands)."""
     others = self.ranges[1 - player][terminals.positions]
     mass = self._mass(player, others)
-    is_fold = kind is Kind.FOLD
+    is_fold = kind is NodeKind.FOLD
     gain = (1 - 2 * player) * mass if is_fold else 2 * self._won_mass(player, others) - mass
     return np.asarray(terminals.stakes * gain - terminals.rakes / 2 * mass)
 
@@ -164,7 +164,7 @@ class PlayedBoard:
     """
     self._position(node)
     decision = self._tree.nodes[node]
-    if decision.kind is not Kind.DECISION:
+    if decision.kind is not NodeKind.DECISION:
       raise errors.ArgumentError(f"node {node} is not a decision: no player moves there.")
     return decision.player, [self.street.position[child] for child in decision.children]
 

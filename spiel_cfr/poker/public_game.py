@@ -26,7 +26,12 @@ from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.parts import PayoffBuilder
 from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
-from spiel_cfr.poker.betting_tree import BettingNode, Kind, check_random_deals, walk_betting_tree
+from spiel_cfr.poker.betting_tree import (
+  BettingNode,
+  NodeKind,
+  check_random_deals,
+  walk_betting_tree,
+)
 from spiel_cfr.poker.boards import list_boards
 from spiel_cfr.poker.deal import Deal, endgame_in_full_game, find_deal
 from spiel_cfr.poker.endgames import Endgame
@@ -216,7 +221,7 @@ def estimate(
   """
   _, deal, nodes = _walk(game, action_filter)
   # Without showdowns, `list_boards` does not compute strengths.
-  without_showdowns = [node for node in nodes if node.kind is not Kind.SHOWDOWN]
+  without_showdowns = [node for node in nodes if node.kind is not NodeKind.SHOWDOWN]
   boards = list_boards(deal, without_showdowns, merged=merge_suits)
   return estimate_boards(nodes, boards, arguments.precision(dtype))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
-from spiel_cfr.poker.betting_tree import DEALT, BettingNode, Kind
+from spiel_cfr.poker.betting_tree import DEALT, BettingNode, NodeKind
 from spiel_cfr.poker.deal import Deal
 
 
@@ -48,14 +48,14 @@ class Rake:
     Raises:
       UnsupportedGameError: all hands tie, so that no payoff says how large the pots are.
     """
-    result, has_showdowns = [], any(node.kind is Kind.SHOWDOWN for node in nodes)
+    result, has_showdowns = [], any(node.kind is NodeKind.SHOWDOWN for node in nodes)
     for node in nodes:
       # If every showdown is a tie, `walk_betting_tree` lists showdowns as folds that pay 0.
       if not node.children and not node.payoff and not has_showdowns:
         raise errors.UnsupportedGameError(
           "On this board every showdown is a tie, so that the size of its pots is unknown: compile it without rake."
         )
-      no_flop = node.kind is Kind.FOLD and not node.level and not deal.board
+      no_flop = node.kind is NodeKind.FOLD and not node.level and not deal.board
       rake = 0.0 if no_flop else min(self.rate * 2 * abs(node.payoff), self.cap)
       result.append(dataclasses.replace(node, rake=rake))
     return result

@@ -18,7 +18,7 @@ from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.poker import cards
-from spiel_cfr.poker.betting_tree import DEALT, BettingNode, Kind
+from spiel_cfr.poker.betting_tree import DEALT, BettingNode, NodeKind
 from spiel_cfr.poker.boards import Board, list_boards
 from spiel_cfr.poker.deal import NUM_SUITS, Deal, find_deal
 from spiel_cfr.poker.hand_tree import hand_tree
@@ -39,7 +39,7 @@ class KeptActions:
 
   def __init__(self, deal: Deal, nodes: Sequence[BettingNode]) -> None:
     self._num_moves_before = deal.num_private_moves + len(deal.path)
-    self._actions = {node.path: node.actions for node in nodes if node.kind is Kind.DECISION}
+    self._actions = {node.path: node.actions for node in nodes if node.kind is NodeKind.DECISION}
 
   def __call__(self, state: Any, actions: list[int]) -> list[int]:
     """Returns the kept actions; before the beginning of the game, all actions."""
@@ -180,18 +180,18 @@ def _read_nodes(deal: Deal, arrays: files.Arrays) -> list[BettingNode]:
   parents, moves = arrays["node.parent"].tolist(), arrays["node.move"].tolist()
   columns = [arrays[f"node.{name}"].tolist() for name in ("kind", *_OF_NODES)]
   nodes = [
-    BettingNode(Kind(kind), level, (), player, payoff=payoff, rake=rake)
+    BettingNode(NodeKind(kind), level, (), player, payoff=payoff, rake=rake)
     for kind, level, player, payoff, rake in zip(*columns, strict=True)
   ]
   for number, parent in enumerate(parents[1:], 1):
     require(0 <= parent < number, "parents come first")
     nodes[parent].children.append(number)
   for number, node in enumerate(nodes):
-    if node.kind is Kind.DECISION:
+    if node.kind is NodeKind.DECISION:
       require(node.player in PLAYERS, "a player decides")
       node.children.sort(key=moves.__getitem__)
       node.actions = tuple(moves[child] for child in node.children)
-    elif node.kind is Kind.CHANCE:
+    elif node.kind is NodeKind.CHANCE:
       node.num_cards = deal.streets[node.level]
     _set_paths(nodes, number)
   return nodes
@@ -200,7 +200,7 @@ def _read_nodes(deal: Deal, arrays: files.Arrays) -> list[BettingNode]:
 def _set_paths(nodes: list[BettingNode], parent: int) -> None:
   """Sets `path` and `last` of a node's children, and checks their levels."""
   node = nodes[parent]
-  is_chance = node.kind is Kind.CHANCE
+  is_chance = node.kind is NodeKind.CHANCE
   for index, child in enumerate(node.children):
     require(nodes[child].level == node.level + is_chance, "only chance deals cards")
     moves = [DEALT] * node.num_cards if is_chance else [node.actions[index]]

@@ -192,8 +192,8 @@ def settle_showdowns(
       store(value, i * lanes, load(value, i * lanes) + not_stronger)
   # weaker - stronger = weaker + (weaker or equal) - all
   for i in range(own.length):
-    everything = without_cards(total, card_totals, rows, own, i)
-    store(value, i * lanes, load(value, i * lanes) - everything)
+    all_hands = without_cards(total, card_totals, rows, own, i)
+    store(value, i * lanes, load(value, i * lanes) - all_hands)
 
 
 @inlined
@@ -245,9 +245,11 @@ def subtract_rake(
     total = total + load(reach, j * lanes)
   for i in range(own.length):
     same = np.uint64(rows[own.hands + 4 * own.length + i])
-    everyone = without_cards(total, card_totals, rows, own, i) + load(reach, same * lanes)
+    others_reach = without_cards(total, card_totals, rows, own, i) + load(reach, same * lanes)
     store(
-      value, i * lanes, load(payoff, _ZERO) * load(value, i * lanes) - load(fee, _ZERO) * everyone
+      value,
+      i * lanes,
+      load(payoff, _ZERO) * load(value, i * lanes) - load(fee, _ZERO) * others_reach,
     )
   for k in range(lanes):
     payoff[k] = 1.0

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
-from spiel_cfr.poker.betting_tree import Kind
+from spiel_cfr.poker.betting_tree import NodeKind
 from spiel_cfr.poker.hand_tree import TERMINALS, HandTree
 
 
@@ -59,7 +59,7 @@ class Street:
     layers: list of `Layer`. The decisions, by depth from the beginning of the street on.
     chances: list of int. The positions of the chance nodes.
     entries: list of int. The positions at which the street begins, one for each chance node of the street before.
-    terminals: dict from `Kind` to `StreetTerminals`. The folds and the showdowns.
+    terminals: dict from `NodeKind` to `StreetTerminals`. The folds and the showdowns.
   """
 
   def __init__(self, tree: HandTree, level: int) -> None:
@@ -70,12 +70,16 @@ class Street:
     depth = np.zeros(len(of_street), np.int64)
     decisions: dict[tuple[int, int], list[int]] = {}
     for position, node in enumerate(of_street):
-      if node.kind is Kind.DECISION:
+      if node.kind is NodeKind.DECISION:
         decisions.setdefault((int(depth[position]), node.player), []).append(position)
         depth[[self.position[child] for child in node.children]] = depth[position] + 1
     self.layers = [self._layer(tree, decisions[key], key[1]) for key in sorted(decisions)]
-    self.chances = [position for position, node in enumerate(of_street) if node.kind is Kind.CHANCE]
-    deals = [node for node in tree.nodes if node.level == level - 1 and node.kind is Kind.CHANCE]
+    self.chances = [
+      position for position, node in enumerate(of_street) if node.kind is NodeKind.CHANCE
+    ]
+    deals = [
+      node for node in tree.nodes if node.level == level - 1 and node.kind is NodeKind.CHANCE
+    ]
     self.entries = [self.position[node.children[0]] for node in deals] if level else [0]
     self.terminals = {}
     for kind in TERMINALS:

@@ -105,9 +105,7 @@ def test_examples_in_docstrings():
 def test_an_endgame_has_the_given_values():
   """The stack of `endgame`, and hands that share no card with the board."""
   endgame = ranges.endgame("AA,77", "KK", board="7s9h9cTc2d", pot=2000, stack=9000)
-  assert (
-    repr(endgame) == "<Endgame: board 7s9h9cTc2d, pot 2,000, 9,000 chips left to each, 9 x 6 hands>"
-  )
+  assert repr(endgame) == "<Endgame: board 7s9h9cTc2d, pot 2,000, 9,000 chips behind, 9 x 6 hands>"
 
 
 @pytest.mark.parametrize(
