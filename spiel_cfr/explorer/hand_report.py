@@ -96,6 +96,7 @@ def hand_report(solution: PokerSolution, moves: Sequence[int] = ()) -> HandRepor
   hands = tree.deal.hands[board.hands[player]]
 
   def row(kind: str, name: str, is_in_class: Float64s) -> HandClass:
+    """Returns the line of a class; `is_in_class` is 1 for each of its hands, else 0."""
     shares = mass * is_in_class
     total = shares.sum()
     shares = shares / total if total > 0 else np.full(len(shares), np.nan)

@@ -67,10 +67,12 @@ def describe(
   public_states = _public_states(tree, values, shown, states)
 
   def move(index: int) -> int:
+    """Returns the number of the name of the move to a public state."""
     state = states[index]
     return namer.move(state.board, states[state.parent].node, state.node)
 
   def describe_state(index: int) -> PublicState | None:
+    """Returns a public state with its ranges; None for a terminal or a board that is not on the page."""
     board, node, _ = states[index]
     if board not in shown or tree.nodes[node].kind in TERMINALS:
       return None

@@ -165,6 +165,7 @@ def game_with_mediator(policy: CorrelatedPolicy, max_nodes: int) -> tuple[Compil
   names = [list(infosets) for infosets in writer.infosets]
 
   def infostate(state: Any, player: int) -> str:
+    """Returns the infostate of the game with its mediator, given OpenSpiel's state of the written game."""
     # The third part of OpenSpiel's string is the number of the infoset.
     return names[player][int(state.information_state_string().split("-")[2]) - 1]
 

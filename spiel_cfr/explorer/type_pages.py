@@ -196,16 +196,19 @@ def describe(
 
   @functools.cache
   def moves(node: int) -> list[int]:
+    """Returns the numbers of the names of the moves at a node of the public tree."""
     state = played.open_spiel_state(node)
     edges = range(int(tree.first_edge[node]), int(tree.first_edge[node + 1]))
     return [number_name(names, namer.name(state, int(tree.action[edge]))) for edge in edges]
 
   def move(position: int) -> int:
+    """Returns the number of the name of the move to a public state, given its position in `played.order`."""
     edge = int(played.edge[position])
     node = int(tree.node_of_edge[edge])
     return moves(node)[edge - int(tree.first_edge[node])]
 
   def describe_state(position: int) -> PublicState | None:
+    """Returns a public state with its ranges, given its position in `played.order`; None for a terminal."""
     node = int(played.order[position])
     if node >= tree.num_nodes:
       return None

@@ -104,6 +104,7 @@ class PokerTerminals(Payoff):
 
   @functools.cached_property
   def _single_arrays(self) -> PayoffArrays:
+    """The arrays in float32."""
     patterns = self.arrays.patterns.astype(np.float32)
     return self.arrays._replace(values=self._tree.tables.single_reaches, patterns=patterns)
 
@@ -153,6 +154,7 @@ class PokerTerminals(Payoff):
     deal, boards = self._tree.deal, self._tree.boards
 
     def mass(number: int) -> Float64s:
+      """Returns the reach of each hand of a board times the total reach of the opponent's hands, shape (hands,)."""
       hands = boards[number].hands
       own, others = (deal.reaches[owner, hands[owner]] for owner in (player, 1 - player))
       return np.asarray(own * (others.sum() / deal.total))

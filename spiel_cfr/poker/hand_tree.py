@@ -82,6 +82,7 @@ class HandTree(PublicTree):
 
   @property
   def terminal_kind(self) -> Int32s:
+    """See `PublicTree.terminal_kind`."""
     return self.terminal_board
 
   @property
@@ -121,12 +122,12 @@ class HandTree(PublicTree):
     """Raises UnsupportedGameError if public cards are dealt more than once or suits are merged.
 
     Args:
-      what: the beginning of the message, such as "No features of hands".
+      what: the beginning of the error's message, such as "No features of hands".
     """
     if self.boards[-1].level > 1 or self.is_merged:
       raise errors.UnsupportedGameError(
-        f"{what}: not where public cards are dealt several times, nor with merge_suits=True. Take an endgame that "
-        "begins on the turn or the river."
+        f"{what} if public cards are dealt several times, or with merge_suits=True. Take an endgame that begins on the "
+        "turn or the river."
       )
 
   def node_at(self, board: int, node: int) -> int:
@@ -155,6 +156,7 @@ class HandTree(PublicTree):
     return sorted(board.cards[num_before:], key=str)
 
   def first_deals(self, view: GameView, player: int) -> Iterator[tuple[Any, Int64s]]:
+    """See `PublicTree.first_deals`."""
     # For each deal, as strings of its actions: the position of the player's hand on each board.
     positions_after: dict[tuple[str, ...], Int64s] = {}
     for number, board in enumerate(self.boards):
@@ -172,6 +174,7 @@ class HandTree(PublicTree):
       yield state, positions
 
   def saved(self) -> files.Arrays:
+    """See `PublicTree.saved`."""
     names = "player kind first_edge action child terminal_board payoff is_fold"
     result = {name: getattr(self, name) for name in names.split()}
     for number, board in enumerate(self.boards):

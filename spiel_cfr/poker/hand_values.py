@@ -273,7 +273,7 @@ class HandValues:
     return np.asarray(steps / np.repeat(total, np.diff(layer.begins, append=len(steps)), axis=0))
 
   def runout_values(self) -> Mapping[int, RunoutValues]:
-    """Returns the values of the runouts of all boards that others follow, by the number of the board."""
+    """Returns the values of the runouts of each board, by its number; boards of the last deal have none."""
     if self._runouts is None:
       runouts: dict[int, RunoutValues] = {}
       self._compute(0, None, runouts)

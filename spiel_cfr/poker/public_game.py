@@ -86,6 +86,7 @@ class PublicGame(PublicTreeGame):
     return type(self), arguments_of_init
 
   def _builder(self, layout: Layout, above: Int32s) -> PayoffBuilder:
+    """Returns the function that builds the payoffs of a part."""
     return functools.partial(PokerTerminals.build, self.tree, layout, above)
 
   @property
