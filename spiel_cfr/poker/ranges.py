@@ -67,13 +67,13 @@ def parse_range(text: str) -> Float64s:
 
 
 def endgame(
-  first: str, second: str, *, board: str, pot: int, stack: int, big_blind: int = 100
+  oop: str, ip: str, *, board: str, pot: int, stack: int, big_blind: int = 100
 ) -> Endgame:
   """Returns the endgame between two ranges, for `compile_public_game`; `.load()` makes it a game of OpenSpiel.
 
   Args:
-    first: the range of the player who acts first on the street (OOP).
-    second: the range of the other player (IP).
+    oop: the range of the player who acts first on each street, player 0.
+    ip: the range of the other player, player 1.
     board: three to five cards, as in `"7s9h9cTc"`: the flop, the turn or the river.
     pot: chips in the pot, half of them from each player.
     stack: chips that each player has behind (the effective stack). `Endgame.stack` adds half of the pot.
@@ -88,7 +88,7 @@ def endgame(
   return Endgame(
     board=board,
     pot=pot,
-    reaches=np.stack([parse_range(first), parse_range(second)]),
+    reaches=np.stack([parse_range(oop), parse_range(ip)]),
     stack=behind + pot // 2,
     big_blind=big_blind,
   )
