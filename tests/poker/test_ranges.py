@@ -85,12 +85,12 @@ def test_a_hand_is_solved():
     ({"pot": 3}, errors.EndgameError),
     ({"stack": 0}, errors.ArgumentError),
     ({"stack": 0.5}, errors.ArgumentError),
-    ({"second": "9s9d"}, None),
-    ({"first": "7s7h"}, errors.EndgameError),
+    ({"ip": "9s9d"}, None),
+    ({"oop": "7s7h"}, errors.EndgameError),
   ],
 )
 def test_bad_hands_are_named(changes, error):
-  given = {"first": "AA", "second": "KK", "board": "7s9h9cTc", "pot": 2, "stack": 5} | changes
+  given = {"oop": "AA", "ip": "KK", "board": "7s9h9cTc", "pot": 2, "stack": 5} | changes
   if error is None:
     assert np.isfinite(ranges.endgame(**given).reaches).all()
     return
