@@ -59,7 +59,7 @@ from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.walk import enumerate_game
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows
 from spiel_cfr.poker import bet_filters
-from spiel_cfr.poker.betting_tree import Kind
+from spiel_cfr.poker.betting_tree import NodeKind
 
 GAMES = {
   "kuhn": "kuhn_poker",
@@ -313,7 +313,7 @@ def dense_cfr_plus(game: spiel_cfr.poker.PublicGame) -> Step:
   fold = weights / tree.deal.total
   showdown = fold * np.sign(strengths[0][:, None] - strengths[1])
   terminals: list[tuple[npt.NDArray[np.float64], list[list[int]], npt.NDArray[np.float64]]] = []
-  for kind, matrix in ((Kind.FOLD, fold), (Kind.SHOWDOWN, showdown)):
+  for kind, matrix in ((NodeKind.FOLD, fold), (NodeKind.SHOWDOWN, showdown)):
     nodes = tree.on_board(0, kind)
     above = [
       [game.layout.sequences_above(player, tree.node_at(0, node))[0] for node in nodes]

@@ -18,12 +18,12 @@ from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
 from spiel_cfr.games.compiled.from_arrays import game_of_parts
 from spiel_cfr.games.openspiel.game_view import ActionFilter
 from spiel_cfr.games.payoffs.build_payoff import merged_leaves
-from spiel_cfr.poker.betting_tree import BettingNode, Kind
+from spiel_cfr.poker.betting_tree import BettingNode, NodeKind
 from spiel_cfr.poker.hand_tree import first_deal, hand_tree
 from spiel_cfr.poker.public_game import PublicGame
 
 # Stands for a missing node in the list of a smaller poker game, so that the other nodes keep their numbers.
-_ABSENT = BettingNode(Kind.CHANCE, level=-1, path=())
+_ABSENT = BettingNode(NodeKind.CHANCE, level=-1, path=())
 
 
 class SmallerGame(NamedTuple):
@@ -134,7 +134,7 @@ class PokerSubsets:
     self._sequences: dict[int, Int64s] = {}
     num_units = 0
     for index, node in enumerate(whole.tree.nodes):
-      if node.kind is Kind.DECISION:
+      if node.kind is NodeKind.DECISION:
         # The node on each board, -1 if it is not on the board.
         nodes_on_boards = whole.tree.node_of[:, index]
         on_boards = nodes_on_boards[nodes_on_boards >= 0].tolist()

@@ -164,5 +164,5 @@ def _wins(
   """
   opponent_hands = tree.boards[number].hands[1 - player]
   pairs = hand_pairs(tree.deal, tree.boards[number], player)
-  reach = pairs.apart * tree.deal.reaches[1 - player][opponent_hands]
+  reach = pairs.disjoint * tree.deal.reaches[1 - player][opponent_hands]
   return (reach * (1 + pairs.ahead) / 2) @ membership, reach @ membership

@@ -23,29 +23,29 @@ from spiel_cfr.poker import ranges
 # Arguments of `poker.ranges.endgame`. Bets are half the pot, the pot, or all-in.
 ENDGAMES: Mapping[str, Mapping[str, Any]] = {
   "river_7s9h9cTc2d": {
-    "first": "QQ+,AKs",
-    "second": "TT-88,AQs",
+    "oop": "QQ+,AKs",
+    "ip": "TT-88,AQs",
     "board": "7s9h9cTc2d",
     "pot": 2000,
     "stack": 2000,
   },
   "river_7s9h9cTc2d_deep": {
-    "first": "QQ+,AK,T9s,87s",
-    "second": "22+,AT+,KQs,98s",
+    "oop": "QQ+,AK,T9s,87s",
+    "ip": "22+,AT+,KQs,98s",
     "board": "7s9h9cTc2d",
     "pot": 2000,
     "stack": 9000,
   },
   "river_KsQsJh2c2h": {
-    "first": "AA,KK,AT,QQ,98s",
-    "second": "JJ,22,AK,KQ,T9s",
+    "oop": "AA,KK,AT,QQ,98s",
+    "ip": "JJ,22,AK,KQ,T9s",
     "board": "KsQsJh2c2h",
     "pot": 100,
     "stack": 100,
   },
   "turn_Td9d6h2c": {
-    "first": "AA,QQ,JTs,98s",
-    "second": "KK,TT,AdKd,87s",
+    "oop": "AA,QQ,JTs,98s",
+    "ip": "KK,TT,AdKd,87s",
     "board": "Td9d6h2c",
     "pot": 200,
     "stack": 300,

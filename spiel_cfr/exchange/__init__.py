@@ -1,4 +1,4 @@
-"""Files for other programs: games in Gambit's extensive form, policies as JSON."""
+"""Files for other programs: games in Gambit's extensive form, and policies as JSON."""
 
 from spiel_cfr.exchange.efg import save_efg
 from spiel_cfr.exchange.policy_tables import load_policy, save_policy

@@ -1,4 +1,4 @@
-"""Policies as JSON files for other programs, with one entry an infostate."""
+"""Policies in JSON files for other programs: an object with an entry for each infostate."""
 
 import json
 import os
@@ -12,13 +12,14 @@ from spiel_cfr.policies import CompiledTabularPolicy, open_spiel
 def save_policy(
   game: AnyGame, policies: open_spiel.AnyPolicy, path: str | os.PathLike[str]
 ) -> None:
-  """Writes a policy as a JSON object of infostates, whose entries are objects from actions to probabilities.
+  """Writes a policy to a JSON file.
 
-  Probabilities have all their digits. The file is written as a whole or not at all.
+  The file is an object from infostates to objects from actions to probabilities, which have all their digits. It is
+  written as a whole or not at all.
 
   Args:
     game: a compiled game, or an argument of `compile_game`.
-    policies: anything that `policies.from_policy` reads.
+    policies: a policy, or anything else that `policies.from_policy` reads.
     path: the file to write.
 
   Raises:
@@ -34,7 +35,7 @@ def save_policy(
 
 
 def load_policy(game: AnyGame, path: str | os.PathLike[str]) -> CompiledTabularPolicy:
-  """Reads a policy written by `save_policy` or another program. Missing actions have probability 0.
+  """Reads a policy from a file of `save_policy` or of another program. Actions without an entry have probability 0.
 
   Args:
     game: a compiled game, or an argument of `compile_game`.

@@ -1,11 +1,11 @@
-"""Function `explore`, which writes the HTML page of a policy."""
+"""Function `explore`: writes an HTML page on which a reader clicks through a game and its policy."""
 
 import dataclasses
 import os
 import pathlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import pyspiel
@@ -21,7 +21,7 @@ from spiel_cfr.explorer import history_pages, public_state_pages, type_pages
 from spiel_cfr.explorer.infoset_labels import infoset_labels
 from spiel_cfr.explorer.page import render
 from spiel_cfr.explorer.page_content import Content
-from spiel_cfr.explorer.recommendations import with_mediator
+from spiel_cfr.explorer.recommendations import game_with_mediator
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.games.vector.vector_game import VectorGame
@@ -41,13 +41,13 @@ _LONGEST_TITLE = 60
 
 @dataclasses.dataclass(frozen=True)
 class Exploration:
-  """A page that was written.
+  """Path and size of a page, the result of `explore`.
 
   Attributes:
     path: path. The HTML file.
     num_nodes: int. The number of histories, or public states, on the page.
     num_infosets: int. The number of infosets on the page; in vector form, of hands or types at public states.
-    cut: tuple of str. Descriptions of the parts that were left out.
+    cut: tuple of str. Descriptions of the parts that the page leaves out.
   """
 
   path: pathlib.Path
@@ -84,26 +84,27 @@ def explore(
       >>> found.num_nodes, found.num_infosets
       (58, 12)
 
-  The page shows histories; for games in vector form, public states with ranges of hands or types. Each has its reach
-  probability, the strategy, the value and counterfactual regret of each action, and a best response. A page that would
-  be too large shows the likeliest part, and names the parts left out.
+  The page shows histories, or public states with ranges of hands or types for games in vector form. At a decision it
+  shows the reach probability, the strategy, the value and counterfactual regret of each action, and a best response. A
+  page that would be too large shows the likeliest part, and names the parts left out.
 
   Args:
     policies: a `CorrelatedPolicy`, or anything that `policies.from_policy` reads: a solver, a result of `solve` or
       `search.resolve`, a policy, a `PokerSolution`.
     path: the file to write; its folder must exist.
-    game: the game of a policy that has no `compiled_game`. For other policies, it must be theirs.
+    game: the game of a policy without a `compiled_game`. A policy with a `compiled_game` must be of this game.
     which: the policy of a solver: "average" or "current".
     title: the title of the page; None for OpenSpiel's name of the game, with its parameters if they are short.
     traces: name -> trace file or rows of a run, shown as convergence curves; None for the rows of `solve`.
     below: a public state of `search.public_states`, or OpenSpiel states. The page then shows only the histories that
-      lead there or follow; numbers are those of the whole game.
-    runouts: poker only: cards dealt later, such as "2c" or "2c7s". The page has these boards and those before, and the
-      values of every card that may come next. By default the page has all boards if they fit, else the first board.
+      lead to these states or follow them; numbers are those of the whole game.
+    runouts: cards dealt after the first board, such as "2c" or "2c7s"; for poker only. The page has these boards and
+      the boards on the way there, and the values of every next card. By default the page has all boards if they fit,
+      else the first board.
     max_infosets: the most infosets on the page; in vector form, the most hands or types to move.
     max_histories: the most histories on the page.
-    max_nodes: the most histories of the game, all of which are walked. For games of types in vector form, the most
-      public states.
+    max_nodes: the most histories that are walked, which are those of the whole game. For games of private types in
+      vector form, the most public states.
 
   Returns:
     The path and the size of the page.
@@ -111,9 +112,9 @@ def explore(
   Raises:
     ArgumentError: an argument is invalid, or the game of a policy is unknown.
     PolicyError: the policy is not a policy of this game.
-    GameTooLargeError: the game has more than `max_nodes` histories, or public states.
+    GameTooLargeError: the game has more than `max_nodes` histories or public states.
     GameError: see `compile_game`.
-    FileFormatError: a file in `traces` is no trace.
+    FileFormatError: a file in `traces` is not a trace.
     OSError: a file can't be read or written.
   """
   max_infosets = arguments.positive_integer(max_infosets, "max_infosets")
@@ -125,47 +126,31 @@ def explore(
   if traces is None:
     traces = {policies.solver.recipe.name: policies.rows} if isinstance(policies, Solution) else {}
   curves = _curves(traces)
-  behavioral: Float64s | HandValues
-  if isinstance(policies, CorrelatedPolicy):
-    game_string = policies.compiled_game.game_string
-    compiled, behavioral = with_mediator(policies, max_nodes)
-    source = "a mediator who is obeyed; a player who leaves plays a best response"
-  else:
-    compiled, behavioral, source = _read(policies, game, which)
-    game_string = compiled.original.game_string
-  if not isinstance(behavioral, HandValues) and compiled.original is not compiled:
-    # The page of an abstraction shows its policy in the full game.
-    by_name = open_spiel.to_dict(compiled, behavioral)
-    compiled = compiled.original
-    behavioral = open_spiel.from_policy(compiled, by_name)
+  subject = _subject(policies, game, which, max_nodes)
   content = describe(
-    compiled,
-    behavioral,
+    subject.game,
+    subject.policy,
     max_infosets=max_infosets,
     max_histories=max_histories,
     max_nodes=max_nodes,
     below=below,
     runouts=runouts,
   )
-  if isinstance(policies, CorrelatedPolicy) and content.infosets is not None:
-    table = content.infosets
-    # Labels by infostates only: if all obey, histories of an infoset share moves that its owner has not observed.
-    table.labels[:] = infoset_labels(
-      content.tree, content.names, table.infostates, table.player, np.zeros_like(table.player)
-    )
+  if isinstance(policies, CorrelatedPolicy):
+    _label_by_infostates(content)
   content.header.update(
-    _header(compiled, content, behavioral),
-    title=title if title is not None else _title(game_string),
+    _header(subject, content),
+    title=title if title is not None else _title(subject.game_string),
     # The string of an endgame has thousands of numbers.
-    game=re.sub(r"(?<==)[^,()]{60,}", "…", game_string),
-    policy=source,
+    game=re.sub(r"(?<==)[^,()]{60,}", "…", subject.game_string),
+    policy=subject.source,
     traces=curves,
     versions=versions(),
   )
   with files.replacing(path) as file:
     file.write(render(content))
-  cut = tuple(content.header["cut"])
-  return Exploration(path, len(content.tree.mover), content.num_infosets, cut)
+  left_out = tuple(content.header["cut"])
+  return Exploration(path, len(content.tree.mover), content.num_infosets, left_out)
 
 
 def describe(
@@ -178,11 +163,14 @@ def describe(
   below: Any = None,
   runouts: Iterable[str] | None = None,
 ) -> Content:
-  """Returns the content of a page of a policy in behavioral form, shape (sequences,), or of hands; see `explore`."""
+  """Returns the content of a page; arguments are those of `explore`.
+
+  The policy is in behavioral form, float64 (sequences,), or has values of hands.
+  """
   if isinstance(compiled, PublicGame):
     if below is not None:
       raise errors.ArgumentError(
-        "below needs a list of histories, and a game in vector form has public states. Compile it with "
+        "below selects histories, but a poker game in vector form has a list of public states instead. Compile it with "
         "vector_form=False."
       )
     if not isinstance(policy, HandValues):
@@ -211,10 +199,41 @@ def describe(
   )
 
 
+class _Subject(NamedTuple):
+  """Game and policy that a page shows.
+
+  Attributes:
+    game: CompiledGame. The game whose histories or public states are on the page.
+    policy: float64 (sequences,) or HandValues. The policy in behavioral form, or a policy with values of hands.
+    source: str. A description of the policy, such as the solver and its number of iterations.
+    game_string: str. OpenSpiel's string of the game that was solved.
+  """
+
+  game: CompiledGame
+  policy: Float64s | HandValues
+  source: str
+  game_string: str
+
+
+def _subject(policies: Any, game: AnyGame | None, which: Which, max_nodes: int) -> _Subject:
+  """Reads the arguments of `explore` of the same names."""
+  if isinstance(policies, CorrelatedPolicy):
+    with_mediator, obedient = game_with_mediator(policies, max_nodes)
+    source = "players obey the mediator; a player who deviates plays a best response"
+    return _Subject(with_mediator, obedient, source, policies.compiled_game.game_string)
+  compiled, policy, source = _read(policies, game, which)
+  if not isinstance(policy, HandValues) and compiled.original is not compiled:
+    # The page of an abstraction shows its policy in the full game.
+    by_infostate = open_spiel.to_dict(compiled, policy)
+    compiled = compiled.original
+    policy = open_spiel.from_policy(compiled, by_infostate)
+  return _Subject(compiled, policy, source, compiled.original.game_string)
+
+
 def _read(
   policies: Any, game: AnyGame | None, which: Which
 ) -> tuple[CompiledGame, Float64s | HandValues, str]:
-  """Returns the game, the policy in behavioral form or with values of hands, and a description of the policy."""
+  """Returns the compiled game of a policy, and `policy` and `source` of `_Subject`."""
   if isinstance(policies, PokerSolution):
     if game is not None:
       open_spiel.check_game(compile_game(game), policies)
@@ -222,8 +241,10 @@ def _read(
   if isinstance(policies, Solver):
     if game is not None:
       open_spiel.check_game(compile_game(game), policies)
-    average = which == "average"
-    behavioral = policies.average_probabilities() if average else policies.current_probabilities()
+    is_average = which == "average"
+    behavioral = (
+      policies.average_probabilities() if is_average else policies.current_probabilities()
+    )
     source = (
       f"{which} policy of {policies.recipe.name} after {int(policies.iteration):,} iterations"
     )
@@ -241,13 +262,27 @@ def _read(
   return compiled, open_spiel.from_policy(compiled, policies), source
 
 
+def _label_by_infostates(content: Content) -> None:
+  """Replaces the labels of infosets of a game with its mediator by parts of their infostates.
+
+  Labels of moves would show moves that the owner has not observed: if all players obey, all histories of an infoset
+  share them.
+  """
+  table = content.infosets
+  if table is not None:
+    no_histories = np.zeros_like(table.player)
+    table.labels[:] = infoset_labels(
+      content.tree, content.names, table.infostates, table.player, no_histories
+    )
+
+
 def _title(game_string: str) -> str:
   """Returns the title of a game's page, such as "Leduc Poker (players=3)"; long parameters are left out."""
   # A simultaneous game in turn-based form has the simultaneous game's title.
-  inside = re.fullmatch(r"turn_based_simultaneous_game\(game=(.*)\)", game_string)
-  name, _, parameters = (inside[1] if inside else game_string).partition("(")
+  match = re.fullmatch(r"turn_based_simultaneous_game\(game=(.*)\)", game_string)
+  name, _, parameters = (match[1] if match else game_string).partition("(")
   long_names: dict[str, str] = {
-    each.short_name: each.long_name for each in pyspiel.registered_games()
+    game_type.short_name: game_type.long_name for game_type in pyspiel.registered_games()
   }
   title, parameters = long_names.get(name, name), parameters.removesuffix(")")
   if not parameters:
@@ -256,27 +291,29 @@ def _title(game_string: str) -> str:
   return f"{title} ({'…' if is_long else parameters.replace(',', ', ')})"
 
 
-def _header(
-  compiled: CompiledGame, content: Content, policy: Float64s | HandValues
-) -> dict[str, Any]:
-  """Returns the page's numbers for the whole game and policy; values of hands are in the content's header already."""
-  numbers = {"size": compiled.size, "players": compiled.num_players}
-  if not isinstance(compiled, PublicGame):
-    assert not isinstance(policy, HandValues)
-    found = evaluate.evaluate(compiled, forms.sequence_form(compiled, policy))
-    numbers |= {
-      "values": found.expected_values.tolist(),
-      "best_responses": found.best_response_values.tolist(),
-      "nash_conv": found.nash_conv,
+def _header(subject: _Subject, content: Content) -> dict[str, Any]:
+  """Returns the size of the game, and the values and NashConv of the policy, for the header of a page.
+
+  The content of a poker game has values and NashConv in its header already.
+  """
+  game = subject.game
+  header = {"size": game.size, "players": game.num_players}
+  if not isinstance(game, PublicGame):
+    assert not isinstance(subject.policy, HandValues)
+    evaluation = evaluate.evaluate(game, forms.sequence_form(game, subject.policy))
+    header |= {
+      "values": evaluation.expected_values.tolist(),
+      "best_responses": evaluation.best_response_values.tolist(),
+      "nash_conv": evaluation.nash_conv,
       "poker": None,
     }
-  nash_conv = (content.header | numbers)["nash_conv"]
-  two_player = compiled.is_two_player_constant_sum
-  return numbers | {"exploitability": nash_conv / 2 if two_player else None}
+  nash_conv = (content.header | header)["nash_conv"]
+  is_zero_sum = game.is_two_player_constant_sum
+  return header | {"exploitability": nash_conv / 2 if is_zero_sum else None}
 
 
 def _curves(traces: Mapping[str, AnyTrace]) -> list[dict[str, Any]]:
-  """Returns the curves of traces. The page drops points that have no place on a logarithmic axis."""
+  """Returns the convergence curves of traces. The page drops points that a logarithmic axis can't show."""
   if not isinstance(traces, Mapping):
     raise errors.ArgumentError(
       f"traces must be a mapping name -> trace, not {arguments.shortened(traces)}."

@@ -1,21 +1,21 @@
-"""Names of boards and moves of poker games in vector form, and sizes of bets."""
+"""Names of the boards and moves of a poker game in vector form, and the cost of moves in chips."""
 
 from typing import Any, NamedTuple
 
 from spiel_cfr.explorer.move_names import MoveNames
 from spiel_cfr.explorer.page_content import number_name
-from spiel_cfr.poker.betting_tree import Kind
+from spiel_cfr.poker.betting_tree import NodeKind
 from spiel_cfr.poker.hand_tree import first_deal
 from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.suit_symmetries import symmetries
 
 
 class _Decision(NamedTuple):
-  """The actions of a decision, which are equal on all boards.
+  """Actions of a decision, which are the same on all boards.
 
   Attributes:
-    names: list of int. The numbers of their names.
-    costs: list of int. The chips that each puts into the pot; -1 for a fold.
+    names: list of int. The number of the name of each action.
+    costs: list of int. The chips that each action puts into the pot; -1 for a fold.
     order: list of int. The indices of the actions, in the order of their costs.
   """
 
@@ -25,11 +25,13 @@ class _Decision(NamedTuple):
 
 
 class HandMoves:
-  """Names of boards and moves, and sizes of bets.
+  """Names of boards and moves, and the cost of moves, of a poker game.
+
+  A board is given by its number in the game's tree, a node by its number in the betting.
 
   Attributes:
     cards: list of str. The names of all cards.
-    names: dictionary. Name of a move -> its number.
+    names: dict from str to int. The number of the name of each move so far.
   """
 
   def __init__(self, game: PublicGame) -> None:
@@ -39,7 +41,7 @@ class HandMoves:
     self.names = {"": 0}
     self._cached: dict[int, _Decision] = {}
     given = game.game.get_parameters().get("boardCards", "")
-    # In the order in which the user wrote them; boards have the order of the deck.
+    # The first board in the order of the game string; `Board.cards` has the order of the deck.
     self._board = [given[start : start + 2] for start in range(0, len(given), 2)]
     if self._tree.deal.board and not given:
       moves = self._state(0, 0).full_history()[self._tree.deal.num_private_moves :]
@@ -49,13 +51,13 @@ class HandMoves:
     self._symmetries = symmetries(self._tree.deal) if self._tree.is_merged else []
 
   def board(self, number: int) -> list[str]:
-    """Returns the names of a board's cards; those at the beginning come first."""
+    """Returns the names of a board's cards, in the order in which they were dealt."""
     dealt = self._tree.boards[number].cards[len(self._tree.deal.board) :]
     return [*self._board, *(self.cards[card] for card in dealt)]
 
   def move(self, number: int, node: int, child: int) -> int:
     """Returns the number of the name of the move from a node to its child on a board."""
-    if self._tree.nodes[node].kind is Kind.CHANCE:
+    if self._tree.nodes[node].kind is NodeKind.CHANCE:
       return number_name(self.names, self._dealt(number))
     return self.moves(number, node)[self._tree.nodes[node].children.index(child)]
 
@@ -68,35 +70,39 @@ class HandMoves:
     return self._look_up(number, node).order
 
   def cost(self, number: int, node: int, child: int) -> tuple[int, int]:
-    """Returns a player, and the chips that it puts into the pot on the way from a node to its child."""
-    found = self._tree.nodes[node]
-    if found.kind is Kind.CHANCE:
-      return 0, 0
-    cost = self._look_up(number, node).costs[found.children.index(child)]
-    return found.player, max(cost, 0)
+    """Returns the player who moves from a node to its child, and the chips that the move puts into the pot.
 
-  def spent_at_first(self) -> list[int] | None:
+    A move of chance returns 0, 0.
+    """
+    above = self._tree.nodes[node]
+    if above.kind is NodeKind.CHANCE:
+      return 0, 0
+    cost = self._look_up(number, node).costs[above.children.index(child)]
+    return above.player, max(cost, 0)
+
+  def spent_at_root(self) -> list[int] | None:
     """Returns the chips of each player in the pot at the beginning; None for games other than hold'em."""
     return self._moves.spent(self._state(0, 0))
 
   def stakes(self) -> dict[str, Any] | None:
-    """Returns the names and stacks of the players of hold'em from the flop, turn or river on; else None."""
+    """Returns the players' names and stacks for postflop hold'em (the flop, turn or river); None for other games."""
     if self._moves.stacks is None or not self._tree.deal.board:
       return None
     return {"players": ["OOP", "IP"], "stacks": self._moves.stacks}
 
   def _dealt(self, number: int) -> str:
-    """Returns the cards of a board's last deal; in brackets, those that it stands for."""
-    board, above = (self._tree.boards[each] for each in (number, self._tree.boards[number].parent))
+    """Returns the cards of a board's last deal; in brackets, the isomorphic deals that the board represents."""
+    board = self._tree.boards[number]
+    above = self._tree.boards[board.parent]
     dealt = board.cards[len(above.cards) :]
     images = {dealt}
     for symmetry in self._symmetries:
-      begin, fixes = len(self._tree.deal.board), True
+      begin, keeps_board = len(self._tree.deal.board), True
       for count in self._tree.deal.streets[: above.level]:
         street = above.cards[begin : begin + count]
-        fixes &= symmetry.moved(street) == street
+        keeps_board &= symmetry.moved(street) == street
         begin += count
-      if fixes:
+      if keeps_board:
         images.add(symmetry.moved(dealt))
     first, *others = (
       " ".join(self.cards[card] for card in image) for image in [dealt, *sorted(images - {dealt})]
@@ -104,6 +110,7 @@ class HandMoves:
     return f"{first} ({', '.join(others)})" if others else first
 
   def _look_up(self, number: int, node: int) -> _Decision:
+    """Returns the actions of a decision; the first call for a node names them by a state on the given board."""
     if node not in self._cached:
       state, actions = self._state(number, node), self._tree.nodes[node].actions
       names = [number_name(self.names, self._moves.name(state, action)) for action in actions]

@@ -1,4 +1,4 @@
-"""Report of a public state of poker: EV, equity and frequencies of actions, by class of hands."""
+"""Report of a poker decision: EV, equity and action frequencies of the player to move, by class of hands."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -11,19 +11,21 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util.doors import typed
 from spiel_cfr.explorer.hand_moves import HandMoves
 from spiel_cfr.poker import cards
-from spiel_cfr.poker.betting_tree import Kind
+from spiel_cfr.poker.betting_tree import NodeKind
+from spiel_cfr.poker.hand_tree import HandTree
 from spiel_cfr.poker.solution import PokerSolution
 
 
 class HandClass(NamedTuple):
-  """A line of a report: hands of one class.
+  """Line of a report: a class of hands.
 
   Attributes:
-    kind: str. "range" for all hands; "made hand" for the best five cards with the board; "ranks" for both cards.
-    name: str. The name of the class: "all", "two pair" or "AKs".
-    combos: float. The number of hands, each counted by its weight in the range.
+    kind: str. "range" for all hands; "made hand" for a class by the best five cards with the board; "ranks" for a class
+      by the ranks of the hand.
+    name: str. The name of the class, such as "all", "two pair" or "AKs".
+    combos: float. The sum of the weights of the hands in the range.
     ev: float. The expected value, in chips won from here on. A fold wins 0.
-    equity: float. The probability to win if betting ended, ties counted half.
+    equity: float. The probability to win if betting ended here, a tie counted half.
     frequencies: float64 (actions,). The frequency of each action.
   """
 
@@ -37,13 +39,13 @@ class HandClass(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HandReport:
-  """A report of a player's decision.
+  """Report of a player's decision, which `print` shows as a table.
 
   Attributes:
-    player: str. "OOP" or "IP".
+    player: str. The player to move, "OOP" or "IP".
     board: str. The public cards.
-    actions: list of str. The names of the actions, by size.
-    classes: list of `HandClass`. All hands, then made hands from the best on, then classes of ranks.
+    actions: list of str. The names of the actions, in the order of their size in chips.
+    classes: list of `HandClass`. All hands; then made hands, the best first; then classes of ranks.
   """
 
   player: str
@@ -52,21 +54,21 @@ class HandReport:
   classes: list[HandClass]
 
   def __str__(self) -> str:
-    """Returns a table."""
+    """Returns a table with a line for each class."""
     head = f"{self.player} on {self.board}"
     lines = [f"{head:22}{'combos':>8}{'EV':>9}{'equity':>8}"]
     lines[0] += "".join(f"  {name}" for name in self.actions)
-    for found in self.classes:
-      line = f"{found.name:22}{found.combos:z8.2f}{found.ev:z9.2f}{100 * found.equity:z7.1f}%"
-      for name, share in zip(self.actions, found.frequencies.tolist(), strict=True):
-        line += f"  {100 * share:z{len(name) - 1}.1f}%"
+    for row in self.classes:
+      line = f"{row.name:22}{row.combos:z8.2f}{row.ev:z9.2f}{100 * row.equity:z7.1f}%"
+      for name, frequency in zip(self.actions, row.frequencies.tolist(), strict=True):
+        line += f"  {100 * frequency:z{len(name) - 1}.1f}%"
       lines.append(line)
     return "\n".join(lines)
 
 
 @typed
 def hand_report(solution: PokerSolution, moves: Sequence[int] = ()) -> HandReport:
-  """Returns EV, equity and frequencies of the player to move, by class of hands.
+  """Returns EV, equity and action frequencies of the player to move, by class of hands.
 
   Args:
     solution: the solution of a game of hold'em.
@@ -78,57 +80,85 @@ def hand_report(solution: PokerSolution, moves: Sequence[int] = ()) -> HandRepor
     UnsupportedGameError: the game is not hold'em.
   """
   game = solution.compiled_game
-  namer = HandMoves(game)
-  spent = namer.spent_at_first()
+  tree, namer = game.tree, HandMoves(game)
+  spent = namer.spent_at_root()
   if spent is None:
-    raise errors.UnsupportedGameError(f"{game.name} has no chips to report.")
-  nodes, node = game.tree.nodes, 0
-  for move in moves:
-    found = nodes[node]
-    if found.kind is not Kind.DECISION or move not in found.actions:
-      raise errors.ArgumentError(f"moves {list(moves)} are no actions of the first board.")
-    child = found.children[found.actions.index(move)]
-    player, cost = namer.cost(0, node, child)
-    spent[player] += cost
-    node = child
-  if nodes[node].kind is not Kind.DECISION:
-    raise errors.ArgumentError(f"After the moves {list(moves)} no player decides.")
-  board, order, player = solution.values.board(0), namer.order(0, node), nodes[node].player
-  weights = board.ranges[player][board.street.place[node]]
+    raise errors.UnsupportedGameError(
+      f"hand_report is for hold'em, which is universal_poker; {game.name} has no chips in a pot."
+    )
+  node, spent = _follow(tree, namer, moves, spent)
+  board, order, player = solution.values.board(0), namer.order(0, node), tree.nodes[node].player
+  weights = board.ranges[player][board.street.position[node]]
   mass = weights * board.opponent_mass(player, node)
   values = np.nan_to_num(board.values(player, node)) + spent[player]
   equities = np.nan_to_num(board.equity(player, node))
-  played = board.strategy(node)[order]
-  hands = game.tree.deal.hands[board.hands[player]]
+  strategy = board.strategy(node)[order]
+  hands = tree.deal.hands[board.hands[player]]
 
-  def line(kind: str, name: str, chosen: Float64s) -> HandClass:
-    share = mass * chosen
-    total = share.sum()
-    share = share / total if total > 0 else np.full(len(share), np.nan)
+  def row(kind: str, name: str, is_in_class: Float64s) -> HandClass:
+    """Returns the line of a class; `is_in_class` is 1 for each of its hands, else 0."""
+    shares = mass * is_in_class
+    total = shares.sum()
+    shares = shares / total if total > 0 else np.full(len(shares), np.nan)
     return HandClass(
-      kind,
-      name,
-      float(weights @ chosen),
-      float(share @ values),
-      float(share @ equities),
-      played @ share,
+      kind=kind,
+      name=name,
+      combos=float(weights @ is_in_class),
+      ev=float(shares @ values),
+      equity=float(shares @ equities),
+      frequencies=strategy @ shares,
     )
 
-  made = cards.made_hands(hands, game.tree.deal.board, game.tree.deal.num_suits)
-  ranks = [_ranks(hand, game.tree.deal.num_suits) for hand in hands.tolist()]
-  classes = [line("range", "all", np.ones(len(hands)))]
+  made = cards.made_hands(hands, tree.deal.board, tree.deal.num_suits)
+  ranks = [_ranks(hand, tree.deal.num_suits) for hand in hands.tolist()]
+  classes = [row("range", "all", np.ones(len(hands)))]
   for name in reversed(cards.MADE_HANDS):
     if (made == name).any():
-      classes.append(line("made hand", name, (made == name).astype(float)))
+      classes.append(row("made hand", name, (made == name).astype(float)))
   for name in sorted(set(ranks), key=_strength, reverse=True):
-    classes.append(line("ranks", name, np.array(ranks) == name))
+    classes.append(row("ranks", name, np.array(ranks) == name))
   names = list(namer.names)
   return HandReport(
     player=("OOP", "IP")[player],
     board="".join(namer.board(0)),
-    actions=[names[namer.moves(0, node)[place]] for place in order],
+    actions=[names[namer.moves(0, node)[index]] for index in order],
     classes=classes,
   )
+
+
+def _follow(
+  tree: HandTree, namer: HandMoves, moves: Sequence[int], spent: Sequence[int]
+) -> tuple[int, list[int]]:
+  """Returns the decision after some moves on the first board, and the chips of each player in the pot there.
+
+  Args:
+    tree: the public tree.
+    namer: the cost of moves.
+    moves: the moves.
+    spent: the chips of each player in the pot at the root.
+
+  Raises:
+    ArgumentError: the moves do not lead to a decision on the first board.
+  """
+  spent, node = list(spent), 0
+  followed: list[int] = []
+  for move in moves:
+    actions = tree.nodes[node].actions
+    if move not in actions:
+      legal = f"the actions there are {list(actions)}" if actions else "no player decides there"
+      raise errors.ArgumentError(
+        f"moves {list(moves)}: {move!r} is not possible after {followed} on the first board; {legal}."
+      )
+    child = tree.nodes[node].children[actions.index(move)]
+    player, cost = namer.cost(0, node, child)
+    spent[player] += cost
+    node = child
+    followed.append(move)
+  if tree.nodes[node].kind is not NodeKind.DECISION:
+    raise errors.ArgumentError(
+      f"moves {list(moves)}: no player decides after them on the first board."
+    )
+  return node, spent
 
 
 def _ranks(hand: Sequence[int], num_suits: int) -> str:

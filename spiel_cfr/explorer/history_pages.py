@@ -55,7 +55,8 @@ def describe(
     max_nodes: the most histories of the game.
     max_infosets: the most infosets on the page; the likeliest are shown.
     max_histories: the most histories on the page; the likeliest are shown.
-    below: OpenSpiel states. The page shows only histories that lead to one of them or follow it. None shows all.
+    below: OpenSpiel states. The page shows only histories that lead to one of these states or follow it. None shows
+      all histories.
 
   Raises:
     ArgumentError: `below` is empty, or has a state of another game.
@@ -66,36 +67,26 @@ def describe(
   probabilities = walk.probabilities(behavioral)
   reach, values = walk.reach(probabilities), walk.values(probabilities)
   of_infosets, of_actions = _infosets(compiled, walk, behavioral, reach, values)
-  num_actions, infoset_reach = of_infosets["num_actions"], of_infosets["reach"]
-
+  num_actions = of_infosets["num_actions"]
   starts = np.cumsum(num_actions) - num_actions
+  decides = walk.mover >= 0
+  # The infoset of each history; not meaningful at chance and terminal nodes.
   infoset = np.searchsorted(starts, walk.entry, side="right") - 1
   is_shown = np.ones(len(reach), bool) if below is None else _through(compiled, walk, below)
-  has_shown = np.zeros(len(num_actions), bool)
-  has_shown[infoset[is_shown & (walk.mover >= 0)]] = True
-  num_shown, num_rows = int(is_shown.sum()), int(has_shown.sum())
-  weights = infoset_reach + 1e-9 * of_infosets["counterfactual_reach"]
-  rows = likeliest(np.where(has_shown, weights, -1.0), min(max_infosets, num_rows))
-  row_of_infoset = np.full(len(num_actions), NONE)
-  row_of_infoset[rows] = np.arange(len(rows))
+  is_infoset_shown = np.zeros(len(num_actions), bool)
+  is_infoset_shown[infoset[is_shown & decides]] = True
   # A history is at most as likely as its parent, so the kept histories are a tree.
-  kept = likeliest(np.where(is_shown, reach, -1.0), min(max_histories, num_shown))
-  first_child, num_children, num_cut = kept_tree(walk.parent, kept)
+  kept = _kept(reach, is_shown, max_histories)
+  weights = of_infosets["reach"] + 1e-9 * of_infosets["counterfactual_reach"]
+  kept_infosets = _kept(weights, is_infoset_shown, max_infosets)
 
   names = {"": 0}
-  moves, action_names = _moves(compiled, walk, kept, names)
-  entries = concatenated_ranges(starts[rows], num_actions[rows])
-  # Infosets without a kept history show the numbers of their actions.
-  actions = np.concatenate(compiled.actions)
-  infoset_moves = [
-    action_names[entry] if entry in action_names else number_name(names, str(actions[entry]))
-    for entry in entries.tolist()
-  ]
-  all_infostates = [infostate for infostates in compiled.infostates for infostate in infostates]
-  infostates = [all_infostates[row] for row in rows.tolist()]
-  decides = walk.mover[kept] >= 0
+  moves, name_of_entry = _moves(compiled, walk, kept, names)
+  row_of_infoset = np.full(len(num_actions), NONE)
+  row_of_infoset[kept_infosets] = np.arange(len(kept_infosets))
   row = np.full(len(kept), NONE)
-  row[decides] = row_of_infoset[infoset[kept][decides]]
+  row[decides[kept]] = row_of_infoset[infoset[kept][decides[kept]]]
+  first_child, num_children, num_cut = kept_tree(walk.parent, kept)
   tree = Tree(
     mover=walk.mover[kept],
     first_child=first_child,
@@ -106,43 +97,84 @@ def describe(
     values=values[kept],
     row=row,
   )
-  num_histories = np.bincount(infoset[walk.mover >= 0], minlength=len(starts))
-  share = infoset_reach[rows].sum() / max(infoset_reach[has_shown].sum(), 1e-300)
+  entries = concatenated_ranges(starts[kept_infosets], num_actions[kept_infosets])
+  infoset_moves = _infoset_moves(compiled, entries, name_of_entry, names)
+  all_infostates = [infostate for infostates in compiled.infostates for infostate in infostates]
+  infostates = [all_infostates[number] for number in kept_infosets.tolist()]
+  num_histories = np.bincount(infoset[decides], minlength=len(starts))
+  labels = infoset_labels(
+    tree,
+    list(names),
+    infostates,
+    of_infosets["player"][kept_infosets],
+    num_histories[kept_infosets],
+  )
   return Content(
-    header={"cut": _left_out(len(reach), num_shown, len(kept), num_rows, len(rows), share)},
+    header={
+      "cut": _left_out(is_shown, kept, of_infosets["reach"], is_infoset_shown, kept_infosets)
+    },
     names=list(names),
     tree=tree,
     infosets=InfosetTable(
       infostates=infostates,
-      labels=infoset_labels(
-        tree, list(names), infostates, of_infosets["player"][rows], num_histories[rows]
-      ),
-      move=np.array(infoset_moves, np.int64),
-      **{name: array[rows] for name, array in of_infosets.items()},
+      labels=labels,
+      move=infoset_moves,
+      **{name: array[kept_infosets] for name, array in of_infosets.items()},
       **{name: array[entries] for name, array in of_actions.items()},
     ),
   )
 
 
+def _kept(weights: Float64s, is_shown: Bools, most: int) -> Int64s:
+  """Returns the likeliest of the shown histories or infosets, in ascending order.
+
+  Args:
+    weights: float64 (all,). The weight of each history or infoset.
+    is_shown: bool (all,). True for histories or infosets that the page shows if there is room.
+    most: the most histories or infosets on the page.
+  """
+  return likeliest(np.where(is_shown, weights, -1.0), min(most, int(is_shown.sum())))
+
+
+def _infoset_moves(
+  compiled: CompiledGame, entries: Int64s, name_of_entry: dict[int, int], names: dict[str, int]
+) -> Int64s:
+  """Returns the numbers of the names of the actions of infosets, int64 (entries,).
+
+  Args:
+    compiled: the game.
+    entries: int64 (entries,). The actions, as indices of the actions of all infosets.
+    name_of_entry: the numbers of the names of actions at kept histories. Other actions get their number as name.
+    names: the numbers of names, to which new names are added.
+  """
+  actions = np.concatenate(compiled.actions)
+  return np.array(
+    [
+      name_of_entry[entry] if entry in name_of_entry else number_name(names, str(actions[entry]))
+      for entry in entries.tolist()
+    ],
+    np.int64,
+  )
+
+
 def _left_out(
-  num_histories: int,
-  num_shown: int,
-  num_kept: int,
-  num_infosets: int,
-  num_kept_infosets: int,
-  share: float,
+  is_shown: Bools,
+  kept: Int64s,
+  infoset_reach: Float64s,
+  is_infoset_shown: Bools,
+  kept_infosets: Int64s,
 ) -> list[str]:
   """Returns descriptions of the histories and infosets that a page leaves out.
 
   Args:
-    num_histories: the number of histories of the game.
-    num_shown: the number of histories that go through the public state of the page.
-    num_kept: the number of histories on the page.
-    num_infosets: the number of infosets of the shown histories.
-    num_kept_infosets: the number of infosets on the page.
-    share: the share of all decisions in play that these infosets have.
+    is_shown: bool (histories,). True for histories that go through the public state of the page.
+    kept: int64 (kept,). The histories on the page.
+    infoset_reach: float64 (infosets,). The reach probability of each infoset.
+    is_infoset_shown: bool (infosets,). True for infosets of shown histories.
+    kept_infosets: int64 (kept,). The infosets on the page.
   """
   cut = []
+  num_histories, num_shown, num_kept = len(is_shown), int(is_shown.sum()), len(kept)
   if num_shown < num_histories:
     cut.append(
       f"{num_histories - num_shown:,} of {num_histories:,} histories that do not go through the public state of this "
@@ -152,7 +184,10 @@ def _left_out(
     cut.append(
       f"{num_shown - num_kept:,} of {num_shown:,} histories; the likeliest {num_kept:,} are here"
     )
+  num_infosets, num_kept_infosets = int(is_infoset_shown.sum()), len(kept_infosets)
   if num_kept_infosets < num_infosets:
+    # The reach probabilities of infosets sum to the expected number of decisions in play.
+    share = infoset_reach[kept_infosets].sum() / max(infoset_reach[is_infoset_shown].sum(), 1e-300)
     cut.append(
       f"{num_infosets - num_kept_infosets:,} of {num_infosets:,} infosets; the likeliest {num_kept_infosets:,} are "
       f"here, with {share:z.2%} of all decisions in play"
@@ -161,7 +196,11 @@ def _left_out(
 
 
 def _through(compiled: CompiledGame, walk: HistoryWalk, goals: Iterable[Any]) -> Bools:
-  """Returns True for the histories that lead to one of these states or follow it, shape (nodes,)."""
+  """Returns True for the histories that lead to one of the goals or follow it, bool (nodes,).
+
+  Raises:
+    ArgumentError: there are no goals, or a goal is not in the game.
+  """
   before, after = np.zeros((2, len(walk.mover)), bool)
   for goal in goals:
     compiled.view.check_state(goal)
@@ -195,7 +234,15 @@ def _legal(compiled: CompiledGame, walk: HistoryWalk, state: Any, node: int) -> 
 def _infosets(
   compiled: CompiledGame, walk: HistoryWalk, behavioral: Float64s, reach: Float64s, values: Float64s
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-  """Returns the columns of `InfosetTable` over all infosets, and those over all actions."""
+  """Returns columns of `InfosetTable` for all infosets of the game: those of infosets, and those of actions.
+
+  Args:
+    compiled: the game.
+    walk: the histories of the game.
+    behavioral: the policy in behavioral form, shape (sequences,).
+    reach: float64 (nodes,). The reach probability of each history.
+    values: float64 (nodes, players). The expected payoff of each player from a history on.
+  """
   num_actions = np.concatenate(compiled.num_actions)
   starts = np.cumsum(num_actions) - num_actions
   player = np.repeat(
@@ -210,25 +257,25 @@ def _infosets(
   probabilities = walk.probabilities(behavioral)
   for mover, treeplex in enumerate(compiled.treeplexes):
     nodes = np.flatnonzero(walk.mover == mover)
-    others = walk.reach(probabilities, mover)[nodes]
+    reach_of_others = walk.reach(probabilities, mover)[nodes]
     infoset = np.searchsorted(starts, walk.entry[nodes], side="right") - 1
     np.add.at(infoset_reach, infoset, reach[nodes])
-    np.add.at(counterfactual_reach, infoset, others)
+    np.add.at(counterfactual_reach, infoset, reach_of_others)
     counts = walk.num_children[nodes]
     np.add.at(
       action_sum,
       concatenated_ranges(walk.entry[nodes], counts),
-      np.repeat(others, counts) * values[walk.children(nodes), mover],
+      np.repeat(reach_of_others, counts) * values[walk.children(nodes), mover],
     )
-    responding = behavioral.copy()
-    responding[treeplex.root : treeplex.end] = responses[treeplex.root : treeplex.end]
-    best = walk.values(walk.probabilities(responding))[:, mover]
-    np.add.at(best_sum, infoset, others * best[nodes])
-  played = behavioral[compiled.all_action_sequences]
+    with_response = behavioral.copy()
+    with_response[treeplex.root : treeplex.end] = responses[treeplex.root : treeplex.end]
+    best_values = walk.values(walk.probabilities(with_response))[:, mover]
+    np.add.at(best_sum, infoset, reach_of_others * best_values[nodes])
+  strategy = behavioral[compiled.all_action_sequences]
   with np.errstate(invalid="ignore"):
     action_value = action_sum / np.repeat(counterfactual_reach, num_actions)
     best_value = best_sum / counterfactual_reach
-  value = np.add.reduceat(played * action_value, starts) if len(starts) else np.zeros(0)
+  value = np.add.reduceat(strategy * action_value, starts) if len(starts) else np.zeros(0)
   of_infosets = {
     "player": player,
     "num_actions": num_actions,
@@ -238,33 +285,43 @@ def _infosets(
     "best_value": best_value,
   }
   is_best = responses[compiled.all_action_sequences] > 0
-  return of_infosets, {"probability": played, "action_value": action_value, "is_best": is_best}
+  return of_infosets, {"probability": strategy, "action_value": action_value, "is_best": is_best}
 
 
 def _moves(
   compiled: CompiledGame, walk: HistoryWalk, kept: Int64s, names: dict[str, int]
 ) -> tuple[Int64s, dict[int, int]]:
-  """Names the moves that lead to the kept nodes, and the actions of infosets on the way.
+  """Names the moves that lead to the kept nodes, and the actions at the infosets of kept nodes.
+
+  Args:
+    compiled: the game.
+    walk: the histories of the game.
+    kept: int64 (kept,). The nodes on the page, in ascending order.
+    names: the numbers of names, to which new names are added.
 
   Returns:
-    The numbers of the moves' names, int64 (kept,); and a dictionary: entry of an action -> number of its name.
+    int64 (kept,), the number of the name of the move to each kept node; and a dictionary from entries of actions to
+    the numbers of their names.
   """
   namer = MoveNames(compiled.game)
-  number = np.full(len(walk.mover), NONE)
-  number[kept] = np.arange(len(kept))
-  of_entry: dict[int, int] = {}
+  kept_index = np.full(len(walk.mover), NONE)
+  kept_index[kept] = np.arange(len(kept))
+  name_of_entry: dict[int, int] = {}
   result = np.zeros(len(kept), np.int64)
   stack = [(compiled.view.new_initial_state(), 0)]
   while stack:
     state, node = stack.pop()
     first, entry = int(walk.first_child[node]), int(walk.entry[node])
-    for place, action in enumerate(_legal(compiled, walk, state, node)):
-      child = int(number[first + place])
-      if entry >= 0 and entry + place not in of_entry:
-        of_entry[entry + place] = number_name(names, namer.name(state, action))
-      if child >= 0:
-        result[child] = (
-          of_entry[entry + place] if entry >= 0 else number_name(names, namer.name(state, action))
-        )
-        stack.append((state.child(action), first + place))
-  return result, of_entry
+    for index, action in enumerate(_legal(compiled, walk, state, node)):
+      is_decision = entry >= 0
+      if is_decision and entry + index not in name_of_entry:
+        name_of_entry[entry + index] = number_name(names, namer.name(state, action))
+      child = int(kept_index[first + index])
+      if child == NONE:
+        continue
+      if is_decision:
+        result[child] = name_of_entry[entry + index]
+      else:
+        result[child] = number_name(names, namer.name(state, action))
+      stack.append((state.child(action), first + index))
+  return result, name_of_entry

@@ -1,8 +1,8 @@
-"""Labels of infosets: short names for lists.
+"""Labels of infosets: short names for the lists of a page.
 
-The label of an infoset is the list of moves that all its histories share, such as `Q · Pass · Bet` in Kuhn poker. If
-these don't identify it (moves are observed later, or histories are not on the page), the label is its infostate without
-the parts that all infostates of its owner share.
+The label of an infoset lists the moves that all its histories share, such as `Q · Pass · Bet` in Kuhn poker. If this
+list does not identify the infoset (a move is observed later, or a history is not on the page), the label is its
+infostate without the parts that all infostates of the player share.
 """
 
 import collections
@@ -46,7 +46,10 @@ def infoset_labels(
 
 
 def _common_moves(tree: Tree, names: list[str], num_histories: Int64s) -> list[str | None]:
-  """Returns the moves that all histories of an infoset share; None if some are not here, or lengths differ."""
+  """Returns the names of the moves that all histories of an infoset share, joined to one string for each infoset.
+
+  None if a history is not on the page, or histories of the infoset differ in length.
+  """
   size = len(tree.mover)
   parent, depth = np.zeros((2, size), np.int64)
   parent[concatenated_ranges(tree.first_child, tree.num_children)] = np.repeat(
@@ -60,18 +63,19 @@ def _common_moves(tree: Tree, names: list[str], num_histories: Int64s) -> list[s
   result: list[str | None] = [None] * len(num_histories)
   if not len(rows):
     return result
-  complete = counts == num_histories[rows]
-  complete &= np.minimum.reduceat(depth[nodes], starts) == np.maximum.reduceat(depth[nodes], starts)
-  moves: list[list[str]] = [[] for _ in rows]
-  # All histories go up together, level by level.
+  is_complete = counts == num_histories[rows]
+  shallowest = np.minimum.reduceat(depth[nodes], starts)
+  is_complete &= shallowest == np.maximum.reduceat(depth[nodes], starts)
+  # The shared moves of each infoset, the last move first. `nodes` has the ancestors of all histories at a level.
+  shared: list[list[str]] = [[] for _ in rows]
   for level in range(int(depth[nodes].max()), 0, -1):
     is_at_level = depth[nodes] == level
     move = np.where(is_at_level, tree.move[nodes], 0)
     least, most = np.minimum.reduceat(move, starts), np.maximum.reduceat(move, starts)
-    for place in np.flatnonzero((least == most) & (least > 0) & complete).tolist():
-      moves[place].append(names[least[place]])
+    for index in np.flatnonzero((least == most) & (least > 0) & is_complete).tolist():
+      shared[index].append(names[least[index]])
     nodes = np.where(is_at_level, parent[nodes], nodes)
-  for row, is_complete, shared in zip(rows.tolist(), complete.tolist(), moves, strict=True):
-    if is_complete:
-      result[row] = _SEPARATOR.join(reversed(shared))
+  for index, row in enumerate(rows.tolist()):
+    if is_complete[index]:
+      result[row] = _SEPARATOR.join(reversed(shared[index]))
   return result

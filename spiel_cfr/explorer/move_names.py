@@ -1,4 +1,4 @@
-"""Names of moves on a page: rank and suit of cards, size of bets, otherwise OpenSpiel's action strings."""
+"""Names of moves on a page: cards by rank and suit, bets with their size, other moves by OpenSpiel's action strings."""
 
 import re
 from typing import Any
@@ -46,14 +46,14 @@ class MoveNames:
       self.stacks = [int(stack) for stack in game.get_parameters()["stack"].split()]
 
   def name(self, state: Any, action: int) -> str:
-    """Returns the name of a move; its number if the game has no name for it."""
+    """Returns the name of a move at a state; the number of the action if OpenSpiel has no string for it."""
     if self.cards and state.is_chance_node():
       return self._dealt(action)
     word = answers.word(state, state.current_player(), action)
     return word if self.stacks is None else self._bet(state, action, word.rpartition("move=")[2])
 
   def cost(self, state: Any, action: int) -> int:
-    """Returns the chips that a player's move puts into the pot in universal_poker, -1 for a fold; 0 in other games."""
+    """Returns the chips that a move of universal_poker puts into the pot, -1 for a fold; 0 in other games."""
     if self.stacks is None:
       return 0
     player = state.current_player()
@@ -64,7 +64,13 @@ class MoveNames:
     return None if self.stacks is None else _spent(state)
 
   def _bet(self, state: Any, action: int, word: str) -> str:
-    """Returns the name of a move of universal_poker, with its size in chips."""
+    """Returns the name of a move of universal_poker with its size in chips.
+
+    Args:
+      state: the state.
+      action: the action.
+      word: OpenSpiel's string of the action, which is the name of a fold.
+    """
     cost = self.cost(state, action)
     if cost < 0:
       return word
@@ -82,7 +88,7 @@ class MoveNames:
     """Returns the name of a card, or of both hands if chance deals them in one move, as in endgames."""
     if action < len(self.cards):
       return self.cards[action]
-    dealt = [self.cards[action // NUM_CARDS**place % NUM_CARDS] for place in (3, 2, 1, 0)]
+    dealt = [self.cards[action // NUM_CARDS**power % NUM_CARDS] for power in (3, 2, 1, 0)]
     return f"{''.join(dealt[1::-1])} {''.join(dealt[:1:-1])}"
 
 

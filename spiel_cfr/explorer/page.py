@@ -1,8 +1,8 @@
-"""Page of the explorer: one HTML file with its programs, styles and data.
+"""HTML of a page of the explorer: one file with its scripts, styles and data.
 
-Texts from games are in compressed data, which the page's program shows as text, never as markup. Only the title is in
-the markup, escaped. Probabilities are rounded to 1/65535. Values are float32, which is more exact than the four digits
-shown.
+Names from a game are in compressed data, which the page's script shows as text, never as markup. Only the title is in
+the markup, escaped. Probabilities of public states are rounded to 1 / 65,535. Values are float32, which is more exact
+than the four digits shown.
 """
 
 import base64
@@ -45,7 +45,7 @@ def render(content: Content) -> bytes:
   for name, text in texts.items():
     sections.append(_section(name, json.dumps(text).encode(), ""))
   for name, arrays in groups.items():
-    # Arrays of wider types come first, so that each is aligned to its type.
+    # Arrays of wider types come first, so that every array is aligned to its type.
     ordered = sorted(arrays.items(), key=lambda item: -item[1].itemsize)
     layout = " ".join(f"{key}:{array.dtype.str[1:]}:{array.size}" for key, array in ordered)
     data = [array.astype(array.dtype.newbyteorder("<")).tobytes() for _, array in ordered]
@@ -56,22 +56,29 @@ def render(content: Content) -> bytes:
     "data": "\n".join(sections),
     "script": "\n".join(f"<script>{_asset(name)}</script>" for name in (*_LIBRARIES, *_PROGRAMS)),
   }
-  # One pass, so that text of one part is never replaced as the placeholder of another.
-  return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("page.html")).encode()
+  # A single pass: placeholders inside the text of a part are not replaced.
+  return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("page.html")).encode()
 
 
 def _asset(name: str) -> str:
+  """Returns the text of a file of the folder `assets`."""
   return (_ASSETS / name).read_text(encoding="utf-8")
 
 
 def _section(name: str, data: bytes, layout: str) -> str:
-  """Returns data as an element of the page, in base 64."""
+  """Returns compressed data as an element of the page, in base 64.
+
+  Args:
+    name: name of the data in the page's script.
+    data: the bytes: JSON, or arrays end to end.
+    layout: "key:type:size" of each array, separated by spaces; empty for JSON.
+  """
   text = base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
   return f'<script type="text/plain" id="data-{name}" data-layout="{layout}">{text}</script>'
 
 
 def _fields(table: Any) -> Arrays:
-  """Returns the arrays of a dataclass in the types that the page reads."""
+  """Returns the arrays of a dataclass, converted to types that the page's script reads."""
   return {
     name: _narrow(name, value)
     for name, value in vars(table).items()
@@ -80,6 +87,7 @@ def _fields(table: Any) -> Arrays:
 
 
 def _narrow(name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+  """Returns a flat array of a type that the page's script reads."""
   if array.dtype == bool:
     return array.astype(np.uint8).ravel()
   if array.dtype.kind == "f":
@@ -89,44 +97,48 @@ def _narrow(name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _float32(array: Float64s) -> npt.NDArray[np.float32]:
-  """Returns float32; numbers beyond its range become its largest numbers."""
+  """Returns a flat float32 array; numbers beyond its range become its largest numbers."""
   most = np.finfo(np.float32).max
   return np.clip(array.ravel(), -most, most).astype(np.float32)
 
 
 def _in_steps(array: Float64s) -> npt.NDArray[np.uint16]:
-  """Returns numbers from 0 to 1 as integers of 16 bits; NaN, at unreachable hands, as 0."""
+  """Returns numbers from 0 to 1 as flat integers of 16 bits; NaN, at unreachable hands, becomes 0."""
   steps = np.rint(np.nan_to_num(array.ravel()).clip(0, 1) * _ONE)
   return np.asarray(steps, np.uint16)
 
 
 def _relative(weights: Float64s) -> npt.NDArray[np.float32]:
+  """Returns weights divided by the largest of them."""
   return _float32(weights / max(weights.max(initial=0.0), 1e-300))
 
 
 def _ranges(states: list[PublicState]) -> Arrays:
-  """Returns the arrays of all public states, one after the other.
+  """Returns the arrays of all public states, concatenated.
 
-  `counts` has three numbers a state: hands of player 0, hands of player 1, actions. Weights are divided by the largest
-  of their range.
+  `counts` has three numbers for each state: hands of player 0, hands of player 1, actions. The weights of a range are
+  divided by the largest of them.
   """
 
   def joined(arrays: Iterable[npt.NDArray[Any]], dtype: type) -> npt.NDArray[Any]:
+    # The empty array keeps the type if there are no states.
     return np.concatenate([np.zeros(0, dtype), *arrays])
 
-  ranges = [of_player for state in states for of_player in state.ranges]
+  ranges = [hand_range for state in states for hand_range in state.ranges]
   counts = [
     (len(state.ranges[0].hands), len(state.ranges[1].hands), len(state.moves)) for state in states
   ]
   return {
     "counts": np.array(counts, np.int32).ravel(),
     "moves": np.array([move for state in states for move in state.moves], np.int32),
-    "value": joined((_float32(each.value) for each in ranges), np.float32),
+    "value": joined((_float32(hand_range.value) for hand_range in ranges), np.float32),
     "action_value": joined((_float32(state.action_value) for state in states), np.float32),
-    "hands": joined((each.hands.astype(np.uint16) for each in ranges), np.uint16),
-    "weight": joined((_relative(each.weight) for each in ranges), np.float32),
-    "opponent_weight": joined((_relative(each.opponent_weight) for each in ranges), np.float32),
-    "equity": joined((_in_steps(each.equity) for each in ranges), np.uint16),
+    "hands": joined((hand_range.hands.astype(np.uint16) for hand_range in ranges), np.uint16),
+    "weight": joined((_relative(hand_range.weight) for hand_range in ranges), np.float32),
+    "opponent_weight": joined(
+      (_relative(hand_range.opponent_weight) for hand_range in ranges), np.float32
+    ),
+    "equity": joined((_in_steps(hand_range.equity) for hand_range in ranges), np.uint16),
     "probability": joined((_in_steps(state.probability) for state in states), np.uint16),
     "is_best": joined((state.is_best.ravel().astype(np.uint8) for state in states), np.uint8),
   }

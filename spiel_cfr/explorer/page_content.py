@@ -1,7 +1,7 @@
-"""Content of a page of the explorer, as arrays, for every form of game.
+"""Content of a page of the explorer as arrays, the same for every form of game.
 
 A page has a tree of histories and a table of infosets, or a tree of public states and ranges of hands. Probabilities
-are those of one policy. Values are expected payoffs in the game's units.
+and values are those of one policy. Values are expected payoffs in the game's units.
 """
 
 import dataclasses
@@ -20,10 +20,10 @@ class Tree:
   Attributes:
     mover: int64 (nodes,). The player to move, or `CHANCE` or `TERMINAL` of `history_list`.
     first_child: int64 (nodes,). The first child of each node.
-    num_children: int64 (nodes,). The number of children on the page.
-    num_cut: int64 (nodes,). The number of children left out.
+    num_children: int64 (nodes,). The number of children that are on the page.
+    num_cut: int64 (nodes,). The number of children that the page leaves out.
     move: int64 (nodes,). The move that leads to a node, as an index of `Content.names`; 0 at the root.
-    probability: float64 (nodes,). The probability of that move at the parent.
+    probability: float64 (nodes,). The probability, at the parent, of the move that leads to a node.
     values: float64 (nodes, players). The expected payoff of each player from a node on.
     row: int64 (nodes,). The infoset or public state of a node; `NONE` if there is none.
     spent: int64 (nodes, players). The chips of each player in the pot of hold'em; None for other games.
@@ -42,22 +42,22 @@ class Tree:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class InfosetTable:
-  """Table of infosets, in order of discovery, and of their actions, infoset by infoset.
+  """Table of infosets, and table of their actions, infoset by infoset.
 
   Values are NaN at infosets with counterfactual reach 0.
 
   Attributes:
     infostates: list of str. The information state string of each infoset.
-    labels: list of str. A short name of each infoset, which identifies it among its owner's.
+    labels: list of str. A short name of each infoset, unique among the infosets of a player.
     player: int64 (infosets,). The owner of each infoset.
-    num_actions: int64 (infosets,). The number of actions.
-    reach: float64 (infosets,). The reach probability.
+    num_actions: int64 (infosets,). The number of actions of each infoset.
+    reach: float64 (infosets,). The reach probability of each infoset.
     counterfactual_reach: float64 (infosets,). The reach probability if the owner plays to reach the infoset.
     value: float64 (infosets,). The owner's expected payoff at the infoset.
     best_value: float64 (infosets,). The owner's expected payoff by a best response from the infoset on.
     move: int64 (actions,). The name of each action, as an index of `Content.names`.
     probability: float64 (actions,). The probability of each action.
-    action_value: float64 (actions,). The owner's expected payoff by an action and its policy afterwards.
+    action_value: float64 (actions,). The owner's expected payoff if it takes an action and then follows its policy.
     is_best: bool (actions,). True if the owner's best response takes the action.
   """
 
@@ -80,12 +80,12 @@ class HandRange:
   """Range of a player at a public state: its hands, or its types in games of private types.
 
   Attributes:
-    hands: int64 (hands,). Indices in the list of all hands.
-    weight: float64 (hands,). The probability of the hand's deal, up to a common factor, times its owner's reach.
-    opponent_weight: float64 (hands,). The sum of the opponent's weights over hands that are possible beside this one.
-      Times `weight`, it is proportional to the reach probability of the hand.
-    value: float64 (hands,). The owner's expected payoff; NaN if `opponent_weight` is 0.
-    equity: float64 (hands,). The probability to win if betting ended here, with ties counted half; NaN if
+    hands: int64 (hands,). The hands, as indices in the list of all hands.
+    weight: float64 (hands,). The probability that the hand is dealt, up to a common factor, times the player's reach.
+    opponent_weight: float64 (hands,). The total weight of the opponent's hands that are possible beside the hand.
+      `weight * opponent_weight` is proportional to the reach probability of the hand.
+    value: float64 (hands,). The player's expected payoff with the hand; NaN if `opponent_weight` is 0.
+    equity: float64 (hands,). The probability to win if betting ended here, a tie counted half; NaN if
       `opponent_weight` is 0, and for types.
   """
 
@@ -98,15 +98,16 @@ class HandRange:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PublicState:
-  """A public state: ranges, strategies and values of hands.
+  """Public state with the ranges of both players, and the strategy of the player to move.
 
   Attributes:
     board: list of str. The names of the public cards.
     ranges: two `HandRange`. The range of each player.
     moves: list of int. The actions of the player to move, as indices of `Content.names`; empty at chance nodes.
-    probability: float64 (actions, hands). The strategy of the player to move, with the hands of its range.
-    action_value: float64 (actions, hands). That player's expected payoff by an action; NaN like `HandRange.value`.
-    is_best: bool (actions, hands). True if that player's best response takes the action.
+    probability: float64 (actions, hands). The strategy of the player to move with each hand of its range.
+    action_value: float64 (actions, hands). The expected payoff of the player to move if it takes an action; NaN where
+      `HandRange.value` is NaN.
+    is_best: bool (actions, hands). True if a best response of the player to move takes the action.
   """
 
   board: list[str]
@@ -125,10 +126,11 @@ class Content:
     header: dictionary for JSON. The game, the policy, its values, and the parts left out.
     names: list of str. The names of moves.
     tree: `Tree`. The tree of histories or public states.
-    infosets: `InfosetTable`. The infosets of a game with a list of histories; None in vector form.
-    public_states: list of `PublicState`. The public states of a game in vector form; None otherwise.
-    grid: dictionary for JSON. The grid of hands in vector form: `unit`, "hand" or "type"; `names` of all hands; `row`
-      and `column` of each; `labels` of the cells, row by row. None otherwise.
+    infosets: `InfosetTable`. The infosets of a game with a list of histories; None for a game in vector form.
+    public_states: list of `PublicState`. The public states of a game in vector form; None for a list of histories.
+    grid: dictionary for JSON. The grid of hands of a game in vector form: `unit`, which is "hand" or "type"; the
+      `names` of all hands; the `row` and `column` of every hand; and the `labels` of the cells, row by row. None for a
+      list of histories.
   """
 
   header: dict[str, Any]
@@ -151,21 +153,23 @@ def kept_tree(parent: Int64s, kept: Int64s) -> tuple[Int64s, Int64s, Int64s]:
 
   Args:
     parent: int64 (nodes,). The parent of every node; that of the root, node 0, is not read. Children are adjacent.
-    kept: int64 (kept,). The kept nodes, ascending, including all their parents.
+    kept: int64 (kept,). The kept nodes in ascending order; the parent of a kept node is kept, too.
   """
-  first, num_kept = np.zeros((2, len(parent)), np.int64)
+  first_child, num_kept = np.zeros((2, len(parent)), np.int64)
   np.add.at(num_kept, parent[kept[1:]], 1)
-  # In reverse, so that the first of several children is written last.
-  first[parent[kept[:0:-1]]] = np.arange(len(kept))[:0:-1]
+  # In reverse order: of several children of a node, the first is written last.
+  first_child[parent[kept[:0:-1]]] = np.arange(len(kept))[:0:-1]
   num_children = np.bincount(parent[1:], minlength=len(parent))
-  return first[kept], num_kept[kept], (num_children - num_kept)[kept]
+  return first_child[kept], num_kept[kept], (num_children - num_kept)[kept]
 
 
 def kept_states(weights: Float64s, sizes: Int64s, max_infosets: int) -> tuple[Int64s, list[str]]:
-  """Returns the likeliest public states, ascending, and a description of those left out. The root is always kept.
+  """Returns the likeliest public states in ascending order, and a description of the states left out.
+
+  The root is always kept.
 
   Args:
-    weights: float64 (states,). The probability of each state, at most that of its parent, which comes before it.
+    weights: float64 (states,). The probability of each state, at most that of its parent. Parents come first.
     sizes: int64 (states,). The number of infosets at each state.
     max_infosets: the most infosets of all kept states.
   """

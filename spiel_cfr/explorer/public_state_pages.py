@@ -1,7 +1,7 @@
-"""Content of a page for a poker game in vector form; `poker.hand_values` computes its numbers.
+"""Content of a page for a poker game in vector form, with the numbers of `poker.hand_values`.
 
-A game with several deals of public cards has thousands of boards. Its page has the boards of some runouts, and the
-values of each card that chance may deal next.
+A flop has thousands of boards. Its page has the boards of some runouts, and the values of every card that chance may
+deal next.
 """
 
 import itertools
@@ -19,7 +19,7 @@ from spiel_cfr.explorer.public_states import PublicStates
 from spiel_cfr.games.openspiel.history_list import CHANCE, TERMINAL
 from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.poker import cards
-from spiel_cfr.poker.betting_tree import Kind
+from spiel_cfr.poker.betting_tree import NodeKind
 from spiel_cfr.poker.deal import Deal
 from spiel_cfr.poker.hand_tree import TERMINALS, HandTree
 from spiel_cfr.poker.hand_values import HandValues, PlayedBoard
@@ -28,7 +28,13 @@ from spiel_cfr.poker.suit_symmetries import symmetries
 
 
 class _State(NamedTuple):
-  """A public state, and the number of the state above it."""
+  """Public state of a page.
+
+  Attributes:
+    board: int. The number of the board.
+    node: int. The betting node.
+    parent: int. The number of the public state above.
+  """
 
   board: int
   node: int
@@ -48,56 +54,40 @@ def describe(
     game: the game.
     values: the policy.
     max_infosets: the most hands of all public states on the page; the likeliest states are shown.
-    runouts: cards dealt after the first board, such as "2c" or "2c7s". The page has their boards, and the boards
-      before. None shows all boards if only one deal follows or all infosets fit; else the first board.
+    runouts: cards dealt after the first board, such as "2c" or "2c7s". The page has the boards of these runouts and
+      the boards on the way there. None shows all boards if only one deal follows or all infosets fit; else the first
+      board.
 
   Raises:
     ArgumentError: a runout can't be dealt.
   """
   tree, namer = game.tree, HandMoves(game)
   shown = _shown_boards(tree, max_infosets, runouts)
-  states = list(_public_states(tree, values, shown, namer))
-  group = np.array([state.board for state in states])
-  places = np.array([values.street(state.board).place[state.node] for state in states])
-  weight, expected = np.zeros(len(states)), np.zeros((len(states), len(PLAYERS)))
-  for number in np.unique(group).tolist():
-    board, here = values.board(number), np.flatnonzero(group == number)
-    weight[here] = board.node_mass()[places[here]] * tree.boards[number].probability
-    expected[here] = board.expected_values()[places[here]]
-  mover = [_mover(tree, state.node) for state in states]
-  sizes = [
-    len(tree.boards[state.board].hands[player]) if player >= 0 and state.board in shown else 0
-    for state, player in zip(states, mover, strict=True)
-  ]
-  listed = PublicStates(
-    parent=np.array([state.parent for state in states]),
-    mover=np.array(mover),
-    num_infosets=np.array(sizes),
-    weight=weight,
-    values=expected,
-    group=group,
-  )
+  states = list(_walk_states(tree, values, shown, namer))
+  public_states = _public_states(tree, values, shown, states)
 
   def move(index: int) -> int:
+    """Returns the number of the name of the move to a public state."""
     state = states[index]
     return namer.move(state.board, states[state.parent].node, state.node)
 
   def describe_state(index: int) -> PublicState | None:
-    number, node, _ = states[index]
-    if number not in shown or tree.nodes[node].kind in TERMINALS:
+    """Returns a public state with its ranges; None for a terminal or a board that is not on the page."""
+    board, node, _ = states[index]
+    if board not in shown or tree.nodes[node].kind in TERMINALS:
       return None
-    return _state(tree, values.board(number), node, namer)
+    return _state(tree, values.board(board), node, namer)
 
   grid = hand_grid(tree.deal, namer.cards)
-  content = listed.content(
+  content = public_states.content(
     max_infosets, namer.names, move, describe_state, grid, _spent(states, namer)
   )
-  root = values.board(0)
-  responses = root.expected_values(best=True)[0]
+  expected_values = public_states.values[0]
+  best_response_values = values.board(0).expected_values(best=True)[0]
   content.header.update(
-    values=expected[0].tolist(),
-    best_responses=responses.tolist(),
-    nash_conv=float((responses - expected[0]).sum()),
+    values=expected_values.tolist(),
+    best_responses=best_response_values.tolist(),
+    nash_conv=float((best_response_values - expected_values).sum()),
     poker=namer.stakes(),
   )
   if len(shown) < len(tree.boards):
@@ -108,13 +98,47 @@ def describe(
   return content
 
 
-def _mover(tree: HandTree, node: int) -> int:
-  found = tree.nodes[node]
-  return {Kind.DECISION: found.player, Kind.CHANCE: CHANCE}.get(found.kind, TERMINAL)
+def _public_states(
+  tree: HandTree, values: HandValues, shown: set[int], states: list[_State]
+) -> PublicStates:
+  """Returns public states with their probabilities, expected values and numbers of infosets.
+
+  Args:
+    tree: the public tree.
+    values: the policy.
+    shown: the boards that are on the page with all their public states.
+    states: the public states.
+  """
+  board_of_state = np.array([state.board for state in states])
+  positions = np.array([values.street(state.board).position[state.node] for state in states])
+  weight, expected = np.zeros(len(states)), np.zeros((len(states), len(PLAYERS)))
+  for number in np.unique(board_of_state).tolist():
+    board, here = values.board(number), np.flatnonzero(board_of_state == number)
+    weight[here] = board.node_mass()[positions[here]] * tree.boards[number].probability
+    expected[here] = board.expected_values()[positions[here]]
+  mover = [_mover(tree, state.node) for state in states]
+  num_infosets = [
+    len(tree.boards[state.board].hands[player]) if player >= 0 and state.board in shown else 0
+    for state, player in zip(states, mover, strict=True)
+  ]
+  return PublicStates(
+    parent=np.array([state.parent for state in states]),
+    mover=np.array(mover),
+    num_infosets=np.array(num_infosets),
+    weight=weight,
+    values=expected,
+    group=board_of_state,
+  )
+
+
+def _mover(tree: HandTree, number: int) -> int:
+  """Returns the player to move at a betting node, `CHANCE` or `TERMINAL`."""
+  node = tree.nodes[number]
+  return {NodeKind.DECISION: node.player, NodeKind.CHANCE: CHANCE}.get(node.kind, TERMINAL)
 
 
 def _shown_boards(tree: HandTree, max_infosets: int, runouts: Iterable[str] | None) -> set[int]:
-  """Returns the boards whose public states are on the page, and the boards before them."""
+  """Returns the boards that are on the page with all their public states; arguments are those of `describe`."""
   boards = tree.boards
   if runouts is None:
     num_infosets = tree.num_sequences / np.maximum(tree.num_actions, 1)
@@ -135,12 +159,16 @@ def _shown_boards(tree: HandTree, max_infosets: int, runouts: Iterable[str] | No
 
 
 def _find_board(deal: Deal, numbers: dict[tuple[int, ...], int], runout: str) -> int:
-  """Returns the number of the board that stands for a runout."""
-  left = cards.parse_cards(arguments.text(runout, "a runout"), deal.num_suits)
+  """Returns the number of the board that represents a runout, given the numbers of boards by their cards.
+
+  Raises:
+    ArgumentError: the runout can't be dealt.
+  """
+  dealt = cards.parse_cards(arguments.text(runout, "a runout"), deal.num_suits)
   ends = list(itertools.accumulate(deal.streets))
-  streets = [left[end - count : end] for end, count in zip(ends, deal.streets, strict=True)]
-  possible = max(left, default=0) < deal.num_cards and len(left) in (0, *ends)
-  for symmetry in symmetries(deal) if possible else ():
+  streets = [dealt[end - count : end] for end, count in zip(ends, deal.streets, strict=True)]
+  is_whole_streets = max(dealt, default=0) < deal.num_cards and len(dealt) in (0, *ends)
+  for symmetry in symmetries(deal) if is_whole_streets else ():
     board = (*deal.board, *(card for street in streets for card in symmetry.moved(street)))
     if board in numbers:
       return numbers[board]
@@ -150,33 +178,36 @@ def _find_board(deal: Deal, numbers: dict[tuple[int, ...], int], runout: str) ->
   )
 
 
-def _public_states(
-  tree: HandTree, values: HandValues, shown: set[int], namer: "HandMoves"
+def _walk_states(
+  tree: HandTree, values: HandValues, shown: set[int], namer: HandMoves
 ) -> Iterator[_State]:
-  """Yields every public state of the shown boards, and those to which chance leads from them.
+  """Yields the public states of the shown boards, and the first states of all boards that follow them.
 
   Children of a state are adjacent.
   """
   yield _State(0, 0, 0)
   queue = [(0, 0)]
-  for parent, (number, node) in enumerate(queue):
-    if number not in shown:
+  for parent, (board, number) in enumerate(queue):
+    if board not in shown:
       continue
-    found = tree.nodes[node]
-    boards = values.following[number] if found.kind is Kind.CHANCE else [number]
-    order = namer.order(number, node) if found.kind is Kind.DECISION else range(len(found.children))
-    for child in (found.children[place] for place in order):
-      for board in boards:
-        queue.append((board, child))
-        yield _State(board, child, parent)
+    node = tree.nodes[number]
+    boards = values.following[board] if node.kind is NodeKind.CHANCE else [board]
+    children = node.children
+    if node.kind is NodeKind.DECISION:
+      children = [children[index] for index in namer.order(board, number)]
+    for child in children:
+      for board_below in boards:
+        queue.append((board_below, child))
+        yield _State(board_below, child, parent)
 
 
-def _state(tree: HandTree, board: PlayedBoard, node: int, namer: "HandMoves") -> PublicState:
+def _state(tree: HandTree, board: PlayedBoard, node: int, namer: HandMoves) -> PublicState:
+  """Returns a public state with ranges, strategy and values; actions are in the order of their cost in chips."""
   number = board.number
   first, second = (
     HandRange(
       hands=board.hands[player],
-      weight=board.ranges[player][board.street.place[node]],
+      weight=board.ranges[player][board.street.position[node]],
       opponent_weight=board.opponent_mass(player, node),
       value=board.values(player, node),
       equity=board.equity(player, node),
@@ -184,27 +215,27 @@ def _state(tree: HandTree, board: PlayedBoard, node: int, namer: "HandMoves") ->
     for player in PLAYERS
   )
   names = namer.board(number)
-  if tree.nodes[node].kind is not Kind.DECISION:
+  if tree.nodes[node].kind is not NodeKind.DECISION:
     none = np.zeros((0, 0))
     return PublicState(names, (first, second), [], none, none, none > 0)
   order = namer.order(number, node)
   return PublicState(
     board=names,
     ranges=(first, second),
-    moves=[namer.moves(number, node)[place] for place in order],
+    moves=[namer.moves(number, node)[index] for index in order],
     probability=board.strategy(node)[order],
     action_value=board.action_values(node)[order],
     is_best=board.best_actions(node)[order],
   )
 
 
-def _spent(states: list[_State], namer: "HandMoves") -> Int64s | None:
+def _spent(states: list[_State], namer: HandMoves) -> Int64s | None:
   """Returns the chips of each player in the pot at each state; None for games other than hold'em."""
-  begin = namer.spent_at_first()
-  if begin is None:
+  spent_at_root = namer.spent_at_root()
+  if spent_at_root is None:
     return None
   result = np.zeros((len(states), len(PLAYERS)), np.int64)
-  result[0] = begin
+  result[0] = spent_at_root
   for index, state in enumerate(states[1:], 1):
     result[index] = result[state.parent]
     above = states[state.parent]
@@ -214,7 +245,7 @@ def _spent(states: list[_State], namer: "HandMoves") -> Int64s | None:
 
 
 def hand_grid(deal: Deal, card_names: list[str]) -> dict[str, Any]:
-  """Returns `Content.grid`: two cards by ranks, with suited hands above the diagonal; one card by suit and rank."""
+  """Returns `Content.grid`: hands of two cards by ranks, suited hands above the diagonal; one card by suit and rank."""
   names = ["".join(card_names[card] for card in hand[::-1]) for hand in deal.hands.tolist()]
   if deal.hand_size == 1:
     rank, suit = np.divmod(deal.hands[:, 0], deal.num_suits)
@@ -223,8 +254,9 @@ def hand_grid(deal: Deal, card_names: list[str]) -> dict[str, Any]:
   else:
     low, high = deal.hands.T
     suited = low % deal.num_suits == high % deal.num_suits
-    place = deal.num_ranks - 1 - np.stack([high, low]) // deal.num_suits
-    row, column = np.where(suited, place, place[::-1])
+    # Aces are in the first row and column.
+    position = deal.num_ranks - 1 - np.stack([high, low]) // deal.num_suits
+    row, column = np.where(suited, position, position[::-1])
     ranks = [name[0] for name in card_names[:: -deal.num_suits]]
     suffixes = ("o", "", "s") if deal.num_suits > 1 else ("", "", "")
     labels = [

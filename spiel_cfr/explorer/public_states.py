@@ -1,4 +1,4 @@
-"""All public states of a game in vector form, and the content of a page with the likeliest of them."""
+"""Public states of a game in vector form, and the content of a page with the likeliest of them."""
 
 import dataclasses
 from collections.abc import Callable
@@ -18,10 +18,10 @@ class PublicStates:
   Attributes:
     parent: int64 (states,). The state above each state; 0 for the root.
     mover: int64 (states,). The player to move, `CHANCE` or `TERMINAL`.
-    num_infosets: int64 (states,). The number of hands or types to move.
+    num_infosets: int64 (states,). The number of hands or types of the player to move; 0 at other states.
     weight: float64 (states,). The probability of each state, up to a common factor.
     values: float64 (states, players). The expected payoff of each player; NaN at unreachable states.
-    group: int64 (states,). States of a group, such as those of a board, are described one after the other.
+    group: int64 (states,). The group of each state, such as its board. States of a group are described in sequence.
   """
 
   parent: Int64s
@@ -44,11 +44,11 @@ class PublicStates:
 
     Args:
       max_infosets: the most infosets on the page; the likeliest states are shown.
-      names: the numbers of the names of moves, to which `move` and `describe` may add.
-      move: function of a state; returns the number of the move that leads there. Not called for the root.
+      names: the numbers of the names of moves; `move` and `describe` may add names.
+      move: function of a state; returns the number of the name of the move that leads there. Not called for the root.
       describe: function of a state; returns its ranges, or None for a state without ranges.
       grid: `Content.grid`.
-      spent: `Tree.spent` of all states.
+      spent: int64 (states, players). The chips of each player in the pot of hold'em; None for other games.
     """
     weight = self.weight.copy()
     # Rounding must not make a state likelier than its parent.
@@ -58,11 +58,11 @@ class PublicStates:
     moves = np.array([0, *map(move, kept[1:].tolist())])
     rows: list[PublicState] = []
     row = np.full(len(kept), NONE)
-    for place in np.argsort(self.group[kept], kind="stable").tolist():
-      found = describe(int(kept[place]))
-      if found is not None:
-        row[place] = len(rows)
-        rows.append(found)
+    for index in np.argsort(self.group[kept], kind="stable").tolist():
+      described = describe(int(kept[index]))
+      if described is not None:
+        row[index] = len(rows)
+        rows.append(described)
     first_child, num_children, num_cut = kept_tree(self.parent, kept)
     with np.errstate(invalid="ignore", divide="ignore"):
       shares = np.nan_to_num(weight[kept] / weight[self.parent[kept]])

@@ -1,12 +1,11 @@
-"""Game with a mediator, for the explorer: recommendations are moves of chance, and obedience is a policy.
+"""Games with a mediator, in which recommendations are moves of chance and obedience is a policy; for the explorer.
 
-At each decision the mediator draws a recommendation, given all earlier ones. The player then follows it or takes
-another action. A player who deviates gets no further recommendations. From then on, recommendation and action of each
-other player are a single move of chance.
+At each decision the mediator draws a recommendation, given all earlier recommendations. The player then obeys or
+deviates to another action. After a deviation, the player gets no further recommendations, and for the other players
+recommendation and action are a single move of chance.
 
-A best response to obedient players is therefore the best way to leave the mediator after a recommendation. NashConv is
-the sum of the gains from leaving: 0 in an extensive-form correlated equilibrium (von Stengel and Forges 2008,
-definition 2.2).
+A best response to obedient players is therefore the best deviation. NashConv is the sum of the gains from deviations:
+0 in an extensive-form correlated equilibrium (von Stengel and Forges 2008, definition 2.2).
 """
 
 from collections.abc import Sequence
@@ -31,13 +30,13 @@ _NEGLIGIBLE = 1e-12
 
 
 class _Node(NamedTuple):
-  """A history of the game with its mediator.
+  """History of the game with its mediator.
 
   Attributes:
-    state: the OpenSpiel state of the game without mediator.
+    state: OpenSpiel state. The state of the game without mediator.
     last: tuple of int. The sequence last recommended to each player.
-    deviator: the player who has left the mediator, and a description of the point; None if none has.
-    recommended: int. The index, among the legal actions, of the recommendation to the player to move; None before it.
+    deviator: tuple of int and str. The player who has deviated, and a description of the deviation; None before one.
+    recommended: int. The recommendation to the player to move, as an index of the legal actions; None before it.
   """
 
   state: Any
@@ -47,12 +46,13 @@ class _Node(NamedTuple):
 
 
 class _Writer:
-  """Writer of the game in Gambit's extensive form, which OpenSpiel reads.
+  """Writer of the game with its mediator in Gambit's extensive form, which OpenSpiel reads.
 
   Attributes:
     lines: list of str. One line for the game, then one for each history.
-    infosets: one dictionary a player. Infostate -> number, and the recommendation there; None for a deviator.
-    numbers: dictionary. Word of a player's action -> its number.
+    infosets: one dict from str to tuple a player. For each infostate, its number and the recommendation there; None as
+      the recommendation to a deviator.
+    numbers: dict from str to int. The number of each name of a player's action.
   """
 
   def __init__(self, policy: CorrelatedPolicy) -> None:
@@ -61,7 +61,7 @@ class _Writer:
     players = " ".join(f'"{player}"' for player in range(game.num_players))
     self.lines = [f'EFG 2 R "" {{ {players} }} ""']
     self.infosets: list[dict[str, tuple[int, str | None]]] = [{} for _ in range(game.num_players)]
-    # OpenSpiel numbers words in order of appearance, chance's separately, and sorts moves by number.
+    # OpenSpiel numbers names of moves in order of appearance, those of chance separately, and sorts moves by number.
     self.numbers: dict[str, int] = {}
     self._chance_numbers: dict[str, int] = {}
 
@@ -70,7 +70,7 @@ class _Writer:
     state = node.state
     player = self._view.mover(state)
     if player == TERMINAL:
-      payoffs = " ".join(repr(float(each)) for each in self._view.returns(state))
+      payoffs = " ".join(repr(float(payoff)) for payoff in self._view.returns(state))
       self.lines.append(f't "" {len(self.lines)} "" {{ {payoffs} }}')
       return []
     if player == CHANCE:
@@ -86,9 +86,9 @@ class _Writer:
       return self._decision(player, f"{infostate}\n{deviator[1]}", None, moves)
     if node.recommended is not None:
       recommended = words[node.recommended]
-      leaves = player, f"[left when told {recommended}] at {infostate}"
+      deviation = player, f"[left when told {recommended}] at {infostate}"
       moves = [
-        (word, child if word == recommended else child._replace(deviator=leaves))
+        (word, child if word == recommended else child._replace(deviator=deviation))
         for word, child in zip(words, children, strict=True)
       ]
       return self._decision(player, f"{infostate}\n[told {recommended}]", recommended, moves)
@@ -97,25 +97,26 @@ class _Writer:
   def _recommend(
     self, node: _Node, infostate: str, words: list[str], children: list[_Node]
   ) -> list[_Node]:
-    """Writes the draw of a recommendation, together with its action if another player has left the mediator."""
+    """Writes the mediator's draw of a recommendation; after another player's deviation, with the obedient action."""
     player = node.state.current_player()
     sequences, chances = next_recommendations(self._policy, node.last, player, infostate)
     outcomes = []
-    for place, (word, chance) in enumerate(zip(words, chances.tolist(), strict=True)):
-      last = (*node.last[:player], int(sequences[place]), *node.last[player + 1 :])
+    for index, (word, chance) in enumerate(zip(words, chances.tolist(), strict=True)):
+      last = (*node.last[:player], int(sequences[index]), *node.last[player + 1 :])
       if node.deviator is None:
-        outcomes.append((f"P{player} is told {word}", chance, _Node(node.state, last, None, place)))
+        outcomes.append((f"P{player} is told {word}", chance, _Node(node.state, last, None, index)))
       else:
-        child = children[place]._replace(last=last)
+        child = children[index]._replace(last=last)
         outcomes.append((f"P{player} is told {word} and does", chance, child))
     return self._chance(outcomes)
 
   def _words(self, state: Any, actions: Sequence[int]) -> list[str]:
-    """Returns a name for each move; names differ."""
+    """Returns a different name for each move."""
     names = {action: one_line(self._namer.name(state, action)) for action in actions}
     return list(distinct(names).values())
 
   def _chance(self, moves: list[tuple[str, float, _Node]]) -> list[_Node]:
+    """Writes the line of a chance node with moves (name, probability, child); returns the children in its order."""
     numbers = self._chance_numbers
     moves = sorted(
       (move for move in moves if move[1] > _NEGLIGIBLE),
@@ -129,6 +130,7 @@ class _Writer:
   def _decision(
     self, player: int, infostate: str, recommended: str | None, moves: list[tuple[str, _Node]]
   ) -> list[_Node]:
+    """Writes the line of a decision with moves (name, child); returns the children in its order."""
     moves.sort(key=lambda move: self.numbers.setdefault(move[0], len(self.numbers)))
     infosets = self.infosets[player]
     number, _ = infosets.setdefault(infostate, (len(infosets) + 1, recommended))
@@ -137,8 +139,8 @@ class _Writer:
     return [node for _, node in moves]
 
 
-def with_mediator(policy: CorrelatedPolicy, max_nodes: int) -> tuple[CompiledGame, Float64s]:
-  """Returns a game with its mediator, and the policy of players who obey; deviators play a best response.
+def game_with_mediator(policy: CorrelatedPolicy, max_nodes: int) -> tuple[CompiledGame, Float64s]:
+  """Returns a game with its mediator, and the policy of players who obey, and who play a best response after deviating.
 
   Args:
     policy: the distribution of recommendations.
@@ -163,6 +165,7 @@ def with_mediator(policy: CorrelatedPolicy, max_nodes: int) -> tuple[CompiledGam
   names = [list(infosets) for infosets in writer.infosets]
 
   def infostate(state: Any, player: int) -> str:
+    """Returns the infostate of the game with its mediator, given OpenSpiel's state of the written game."""
     # The third part of OpenSpiel's string is the number of the infoset.
     return names[player][int(state.information_state_string().split("-")[2]) - 1]
 
@@ -176,11 +179,11 @@ def with_mediator(policy: CorrelatedPolicy, max_nodes: int) -> tuple[CompiledGam
   numbers = [-1 if word is None else writer.numbers[word] for word in words]
   recommended = np.repeat(numbers, np.concatenate(compiled.num_actions))
 
-  def obey(of_deviators: Float64s) -> Float64s:
-    """Returns the policy that obeys, and plays `of_deviators` after a deviation; both in behavioral form."""
-    obeys = recommended == np.concatenate(compiled.actions)
+  def obey(after_deviation: Float64s) -> Float64s:
+    """Returns the policy that obeys, and plays `after_deviation` after its deviation; both in behavioral form."""
+    is_recommended = recommended == np.concatenate(compiled.actions)
     return compiled.from_actions(
-      np.where(recommended < 0, compiled.to_actions(of_deviators), obeys)
+      np.where(recommended < 0, compiled.to_actions(after_deviation), is_recommended)
     )
 
   obeying = forms.sequence_form(compiled, obey(forms.uniform(compiled)))

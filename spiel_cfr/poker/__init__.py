@@ -1,4 +1,8 @@
-"""Poker in vector form: one vector over private hands at each public state, no list of deals; endgames and ranges."""
+"""Poker in vector form: hold'em endgames from ranges, boards and bet sizes, without a list of deals.
+
+`compile_public_game` compiles a game with one vector over hands at each public state. `save_solution` keeps a solved
+game in a file.
+"""
 
 from spiel_cfr.poker.bet_filters import few_bets
 from spiel_cfr.poker.bet_grammar import bet_sizes

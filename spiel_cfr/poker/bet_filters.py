@@ -1,4 +1,4 @@
-"""Betting abstractions as action filters, for OpenSpiel's `bettingAbstraction=fchpa`."""
+"""Betting abstraction `few_bets`, an action filter for OpenSpiel's `bettingAbstraction=fchpa`."""
 
 import re
 from typing import Any
@@ -16,9 +16,9 @@ def few_bets(state: Any, actions: list[int]) -> list[int]:
   when there is nothing to call.
   """
   removed = set()
-  # The betting of this street: c is a check or call, r a bet or raise.
-  betting = state.information_state_string().rpartition("[Sequences: ")[2].rpartition("|")[2]
-  if "r" in betting:
+  # The moves of this street: c is a check or call, r a bet or raise.
+  street = state.information_state_string().rpartition("[Sequences: ")[2].rpartition("|")[2]
+  if "r" in street:
     removed.add(_HALF_POT)
   spent = re.findall(r"Spent: \[P0: (\d+)\s+P1: (\d+)", str(state))
   if spent and spent[0][0] == spent[0][1]:

@@ -1,4 +1,4 @@
-"""Sizes of bets as players write them: `bet_sizes("33%, 75%, e, a", raises="2.5x, a")`, an action filter.
+"""Bet sizes in the notation of poker solvers: the action filter `bet_sizes("33%, 75%, e, a", raises="2.5x, a")`.
 
 The notation is that of desktop-postflop and similar solvers:
 
@@ -10,7 +10,7 @@ The notation is that of desktop-postflop and similar solvers:
     2e200%    2e, but at most twice the pot
     a         all-in
 
-A bet below the smallest legal one becomes the smallest, a bet above the largest becomes all-in.
+A bet below the smallest legal bet becomes the smallest; a bet above the largest becomes all-in.
 """
 
 import dataclasses
@@ -26,22 +26,23 @@ from spiel_cfr._util import arguments
 # A text for both players, or a pair of texts: for the player who acts first on the street (OOP from the flop on), and
 # for the other (IP).
 Sizes: TypeAlias = str | tuple[str, str]
-# The sizes on every street, or for each street.
+# The same sizes on every street, or a dictionary from streets to sizes.
 SizesByStreet: TypeAlias = Sizes | Mapping[str, Sizes]
 
 STREETS = ("preflop", "flop", "turn", "river")
 _FOLD, _CALL = 0, 1
-# Numbers that chips can have.
+# A decimal number with at most nine digits before and after the point.
 _NUMBER = r"(\d{1,9}\.?\d{0,9}|\.\d{1,9})"
 _POT = re.compile(rf"{_NUMBER}%")
 _TIMES = re.compile(rf"{_NUMBER}x")
 _CHIPS = re.compile(r"(\d{1,10})c(?:(\d{1,3})r)?")
 _GEOMETRIC = re.compile(rf"(\d{{1,3}})?e(?:{_NUMBER}%)?")
-# A move: a bet or raise with the chips that the player has put in; a call or check; a fold.
+# A move: c is a call or check, f a fold, r100 a bet or raise after which the player has put in 100 chips.
 _MOVE = re.compile(r"[cf]|r\d+")
 # Parts of OpenSpiel's information state: the pot after a call, both players' remaining chips, the moves of each street.
 _STATE = re.compile(r"\[Pot: (\d+)\]\[Money: (\d+) (\d+)\].*\[Sequences: ([^\]]*)\]")
-_MOST = 100
+# The largest number of raises or streets in a size.
+_MOST_COUNT = 100
 # Relative rounding in comparisons of shares of the pot.
 _ROUNDING = 1e-12
 
@@ -52,8 +53,8 @@ class Size:
 
   Attributes:
     kind: str. "pot", "times", "chips", "geometric" or "all-in".
-    value: float. By kind: the fraction of the pot, the factor, the chips, or the number of streets (0 for all that are
-      left).
+    value: float. For "pot" the fraction of the pot, for "times" the factor, for "chips" the chips, for "geometric" the
+      number of streets (0 for all that remain).
     limit: float. For "chips" the largest number of raises, for "geometric" the largest fraction of the pot.
   """
 
@@ -64,15 +65,15 @@ class Size:
 
 @dataclasses.dataclass(frozen=True)
 class Betting:
-  """The chips at a decision. Bets are a player's total chips put in on this street ("raise to").
+  """The chips at a decision. A bet is the total that a player has put in on this street after it ("raise to").
 
   Attributes:
     pot_after_call: int. The pot after a call.
-    to_match: int. The bet to call, as such a total; 0 if there is none.
-    smallest: int. The smallest legal bet or raise, as such a total.
-    largest: int. All-in, as such a total.
+    to_match: int. The opponent's bet, as a total on this street; 0 if there is no bet.
+    smallest: int. The smallest legal bet or raise, as a total on this street.
+    largest: int. All-in, as a total on this street.
     num_bets: int. The number of bets and raises on this street so far.
-    streets_left: int. The number of streets, this one included.
+    streets_left: int. The number of remaining streets, this one included.
   """
 
   pot_after_call: int
@@ -99,20 +100,21 @@ class Betting:
 
 
 def _rounded(chips: float) -> int:
+  """Returns whole chips; a half is rounded up."""
   return math.floor(chips + 0.5)
 
 
 @dataclasses.dataclass(frozen=True)
 class BetSizes:
-  """An action filter for `universal_poker(betting=nolimit,bettingAbstraction=fullgame)`. Make one with `bet_sizes`.
+  """Action filter for `universal_poker(betting=nolimit,bettingAbstraction=fullgame)`. Make one with `bet_sizes`.
 
   Attributes:
-    bets: dict from streets to the sizes of the player who acts first and of the other. First bets.
-    raises: dict from streets to the sizes of the player who acts first and of the other. Raises.
-    donk: dict from streets to the sizes of OOP and of IP. Donk bets. A street that is not in it has those of `bets`.
-    add_all_in: float. As of `bet_sizes`.
-    force_all_in: float. As of `bet_sizes`.
-    merge: float. As of `bet_sizes`.
+    bets: dict from streets to the sizes of the first player to act and of the other. Sizes of first bets.
+    raises: dict from streets to the sizes of the first player to act and of the other. Sizes of raises.
+    donk: dict from streets to the sizes of OOP and of IP. Sizes of donk bets; streets without an entry use `bets`.
+    add_all_in: float. The largest ratio of all-in to pot at which all-in is added; see `bet_sizes`.
+    force_all_in: float. The largest ratio of stack to pot at which a bet becomes all-in; see `bet_sizes`.
+    merge: float. The closeness at which bets are merged; see `bet_sizes`.
   """
 
   bets: Mapping[str, tuple[tuple[Size, ...], ...]]
@@ -129,14 +131,14 @@ class BetSizes:
       UnsupportedGameError: the game does not have every size of bet as an action.
     """
     parameters = state.get_game().get_parameters()
-    found = _STATE.findall(state.information_state_string())
-    if parameters.get("bettingAbstraction") != "fullgame" or not found:
+    match = _STATE.search(state.information_state_string())
+    if parameters.get("bettingAbstraction") != "fullgame" or match is None:
       raise errors.UnsupportedGameError(
         f"bet_sizes chooses among all sizes of bets, which are no actions of {state.get_game().get_type().short_name} "
         "as it was loaded. Give compile_public_game an Endgame, or load universal_poker with "
         "betting=nolimit,bettingAbstraction=fullgame."
       )
-    ((pot, first_money, second_money, moves),) = found
+    pot, first_money, second_money, moves = match.groups()
     # A player does not fold to a check.
     kept = [_FOLD] if first_money != second_money and _FOLD in actions else []
     kept.append(_CALL)
@@ -144,46 +146,47 @@ class BetSizes:
       return kept
     *earlier, now = (_MOVE.findall(street) for street in moves.split("|"))
     raised = [int(move[1:]) for move in itertools.chain(*earlier) if move[0] == "r"]
-    # The chips that each player has put in before this street. OpenSpiel's numbers of bets include them.
+    # The chips that each player has put in before this street. OpenSpiel's actions include them.
     blinds = map(int, parameters["blind"].split())
-    start = (raised[-1] if raised else max(blinds)) if earlier else 0
+    paid_before = (raised[-1] if raised else max(blinds)) if earlier else 0
     betting = Betting(
       pot_after_call=int(pot),
-      to_match=int(pot) // 2 - start,
-      smallest=next(action for action in actions if action > _CALL) - start,
-      largest=actions[-1] - start,
+      to_match=int(pot) // 2 - paid_before,
+      smallest=next(action for action in actions if action > _CALL) - paid_before,
+      largest=actions[-1] - paid_before,
       num_bets=sum(move[0] == "r" for move in now),
       streets_left=parameters["numRounds"] - len(earlier),
     )
+    sizes = self._sizes(earlier, now, is_raise=betting.to_match > 0)
+    return [*kept, *(paid_before + amount for amount in self._amounts(betting, sizes))]
+
+  def _sizes(self, earlier: list[list[str]], now: list[str], *, is_raise: bool) -> Sequence[Size]:
+    """Returns the sizes at a decision, given the moves of each earlier street and of this street."""
     street, position = STREETS[len(earlier)], len(now) % 2
-    sizes = (self.raises if betting.to_match else self.bets)[street][position]
     last = earlier[-1] if earlier else []
     # A donk bet: the player who acts first has called the last bet of the previous street.
     if not now and street in self.donk and len(last) % 2 and len(last) > last.count("c"):
-      sizes = self.donk[street][position]
-    return [*kept, *(start + amount for amount in self._amounts(betting, sizes))]
+      return self.donk[street][position]
+    return (self.raises if is_raise else self.bets)[street][position]
 
   def _amounts(self, betting: Betting, sizes: Sequence[Size]) -> list[int]:
-    """Returns the amounts of bets or raises."""
+    """Returns the bets or raises as totals on this street, in descending order, without merged bets."""
     wanted = [amount for size in sizes if (amount := betting.amount(size)) is not None]
     if betting.largest <= betting.to_match + _rounded(betting.pot_after_call * self.add_all_in):
       wanted.append(betting.largest)
-    found = set()
+    legal = set()
     for amount in wanted:
       clipped = min(max(amount, betting.smallest), betting.largest)
       pot = betting.pot_after_call + 2 * (clipped - betting.to_match)
-      found.add(
-        betting.largest
-        if betting.largest <= clipped + _rounded(pot * self.force_all_in)
-        else clipped
-      )
+      is_forced = betting.largest <= clipped + _rounded(pot * self.force_all_in)
+      legal.add(betting.largest if is_forced else clipped)
     result: list[int] = []
-    above = math.inf
-    for amount in sorted(found, reverse=True):
-      share = (amount - betting.to_match) / betting.pot_after_call
-      if share < (above - self.merge) / (1 + self.merge) * (1 - _ROUNDING):
+    next_larger = math.inf
+    for amount in sorted(legal, reverse=True):
+      pot_share = (amount - betting.to_match) / betting.pot_after_call
+      if pot_share < (next_larger - self.merge) / (1 + self.merge) * (1 - _ROUNDING):
         result.append(amount)
-        above = share
+        next_larger = pot_share
     return result
 
 
@@ -196,14 +199,14 @@ def bet_sizes(
   force_all_in: float = 0.0,
   merge: float = 0.0,
 ) -> BetSizes:
-  """Returns an action filter that keeps folds, calls and some sizes of bets.
+  """Returns an action filter that keeps folds, calls, and the given sizes of bets and raises.
 
       poker.bet_sizes("33%, 75%, e, a", raises="2.5x, a", add_all_in=1.5, force_all_in=0.15, merge=0.1)
       poker.bet_sizes({"flop": "50%", "turn": ("75%", "60%, a"), "river": "a"})
 
-  Sizes are a text for both players on all streets. They may also be a pair of texts: for the player who acts first on
-  the street (OOP from the flop on), and for the other (IP). A dictionary from streets to these gives different sizes
-  for each street; streets that it leaves out have no bets.
+  Sizes are a text for both players on all streets, in the notation of this module. A pair of texts gives the sizes of
+  the player who acts first on the street (OOP from the flop on) and of the other player (IP). A dictionary from streets
+  to texts or pairs gives different sizes for each street; a street that it leaves out has no bets.
 
   Args:
     bets: the first bets of a street.
@@ -211,11 +214,11 @@ def bet_sizes(
     donk: the first bets of OOP on a street after it called the last bet of the previous street; by default, `bets`.
     add_all_in: also offer all-in where it is at most this many times the pot.
     force_all_in: replace a bet by all-in if the stack left behind is at most this many times the pot after a call.
-    merge: leave out a bet of Y times the pot if (1 + X) / (1 + Y) < 1 + merge, where X is the next larger kept bet.
-      0.1 is typical.
+    merge: leave out a bet of Y times the pot if (1 + X) / (1 + Y) < 1 + merge, where X times the pot is the next larger
+      kept bet. 0.1 is typical.
 
   Raises:
-    ArgumentError: a text is no list of sizes, and the message says which part; or a number is negative.
+    ArgumentError: a text is no list of sizes (the message names the part), or a number is negative.
   """
   return BetSizes(
     _by_street(bets, "bets"),
@@ -228,34 +231,35 @@ def bet_sizes(
 
 
 def _by_street(given: SizesByStreet, name: str) -> dict[str, tuple[tuple[Size, ...], ...]]:
+  """Returns the sizes of both players by street, given those of the argument called `name`."""
   if isinstance(given, Mapping):
     for street in given:
       if street not in STREETS:
         raise errors.ArgumentError(
           f"{name} has the street {street!r}; streets are {', '.join(STREETS)}."
         )
-    found = {
+    texts = {
       street: given.get(street, "") for street in STREETS if street in given or name != "donk"
     }
   else:
-    found = dict.fromkeys(STREETS, given)
+    texts = dict.fromkeys(STREETS, given)
   result = {}
-  for street, sizes in found.items():
+  for street, sizes in texts.items():
     pair = (sizes, sizes) if isinstance(sizes, str) else sizes
     if (
       not isinstance(pair, Sequence)
       or len(pair) != 2
-      or not all(isinstance(own, str) for own in pair)
+      or not all(isinstance(text, str) for text in pair)
     ):
       raise errors.ArgumentError(
         f"{name} must be a text such as '33%, 75%, a', or a pair of texts for OOP and IP, not {sizes!r}."
       )
-    result[street] = tuple(tuple(_parse(own, name)) for own in pair)
+    result[street] = tuple(tuple(_parse(text, name)) for text in pair)
   return result
 
 
 def _parse(text: str, name: str) -> list[Size]:
-  """Returns the sizes of a text."""
+  """Returns the sizes in a text of the argument called `name`."""
   parts = [part.strip() for part in text.split(",")]
   if not parts[-1]:
     # A trailing comma, or an empty text.
@@ -272,23 +276,23 @@ def _parse(text: str, name: str) -> list[Size]:
 
 
 def _size(part: str, is_raise: bool) -> Size | str:
-  """Returns a size, or the error in words."""
+  """Returns the size that a part of a text describes, or the error in words."""
   if part == "a":
     return Size("all-in")
   if match := _POT.fullmatch(part):
     return Size("pot", float(match[1]) / 100)
   if match := _TIMES.fullmatch(part):
     if not is_raise:
-      return "that is for raises"
+      return "a factor is for raises only"
     return Size("times", float(match[1])) if float(match[1]) > 1 else "a raise is more than 1x"
   if match := _CHIPS.fullmatch(part):
     if match[2] and not is_raise:
-      return "that is for raises"
-    if match[2] and not 1 <= int(match[2]) <= _MOST:
-      return f"a number of raises is from 1 to {_MOST}"
+      return "a number of raises is for raises only"
+    if match[2] and not 1 <= int(match[2]) <= _MOST_COUNT:
+      return f"a number of raises is from 1 to {_MOST_COUNT}"
     return Size("chips", float(match[1]), float(match[2] or math.inf))
   if match := _GEOMETRIC.fullmatch(part):
-    if match[1] and not 1 <= int(match[1]) <= _MOST:
-      return f"a number of streets is from 1 to {_MOST}"
+    if match[1] and not 1 <= int(match[1]) <= _MOST_COUNT:
+      return f"a number of streets is from 1 to {_MOST_COUNT}"
     return Size("geometric", float(match[1] or 0), float(match[2] or math.inf) / 100)
   return "write 70%, 2.5x, 100c, 20c3r, e, 2e, 2e200% or a, with up to nine digits"

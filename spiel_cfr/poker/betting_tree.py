@@ -1,10 +1,10 @@
-"""The betting of a poker game: public nodes, walked once without a list of deals.
+"""Betting tree of a poker game: decisions, deals of public cards, folds and showdowns, for any cards.
 
-Betting does not depend on the cards, so one deal shows all of it. The walk follows two deals side by side: a pair of
-hands, and the same pair swapped. A terminal with equal returns in both is a fold; a terminal with opposite returns is a
-showdown. One public card stands for all that chance could deal there.
+Betting does not depend on the cards, so one deal shows the whole tree. `walk_betting_tree` follows two deals side by
+side in OpenSpiel: a pair of hands, and the same pair swapped. A terminal with equal returns in both is a fold; a
+terminal with opposite returns is a showdown. At each deal of public cards the walk follows a single card.
 
-`check_random_deals` compares the result with many random deals.
+`check_random_deals` compares the tree with OpenSpiel on many random deals.
 """
 
 import dataclasses
@@ -28,8 +28,8 @@ _TRIALS = 1000
 _TOLERANCE = 1e-9
 
 
-class Kind(enum.Enum):
-  """The kinds of public nodes."""
+class NodeKind(enum.Enum):
+  """Kinds of nodes of the betting."""
 
   DECISION = enum.auto()
   CHANCE = enum.auto()
@@ -39,22 +39,23 @@ class Kind(enum.Enum):
 
 @dataclasses.dataclass
 class BettingNode:
-  """A node of the betting, for any public cards.
+  """Node of the betting, for any public cards.
 
   Attributes:
-    kind: Kind. Decision, chance, fold or showdown.
-    level: int. The number of deals of public cards before it.
-    path: tuple of int. The actions of players on the way, `DEALT` for public cards.
-    player: int. At a decision, the player to move.
-    actions: tuple of int. At a decision, the legal actions that the filter keeps.
-    children: list of int. The next nodes: one for each action, or one for a chance node.
-    num_cards: int. At a chance node, the number of public cards that are dealt.
+    kind: NodeKind. Decision, chance, fold or showdown.
+    level: int. The number of public deals before the node.
+    path: tuple of int. The actions of the players that lead to the node, and `DEALT` for each public card.
+    player: int. The player to move at a decision; -1 at other nodes.
+    actions: tuple of int. The legal actions that the filter keeps at a decision.
+    children: list of int. The numbers of the next nodes: one for each action, or a single one after a chance node.
+    num_cards: int. The number of public cards that a chance node deals.
     payoff: float. The payoff of player 0 at a fold, of the winner at a showdown, before the rake.
     rake: float. The chips that the house takes from the pot at a fold or a showdown.
-    last: for each player, its last decision before this node: the number of the node, and the index of the action.
+    last: for each player, a tuple of int or None. Its last decision before this node, and the index of the action
+      there; None before its first decision.
   """
 
-  kind: Kind
+  kind: NodeKind
   level: int
   path: tuple[int, ...]
   player: int = -1
@@ -68,23 +69,25 @@ class BettingNode:
 
 # The element of `BettingNode.path` for a public card.
 DEALT = -1
+# The states after a deal and after the same deal with the hands swapped.
 _Pair: TypeAlias = tuple[Any, Any]
+# The type of `BettingNode.last`.
 _LastActions: TypeAlias = tuple[tuple[int, int] | None, ...]
 
 
 def walk_betting_tree(view: GameView, deal: Deal) -> list[BettingNode]:
-  """Walks the betting.
+  """Walks the betting of a game in OpenSpiel.
 
   Args:
-    view: a poker game.
-    deal: its cards and hands.
+    view: the game.
+    deal: the cards and hands of the game.
 
   Returns:
     The nodes, parents first, in the order of histories sorted as strings.
 
   Raises:
     UnsupportedGameError: the game does not fit the vector form.
-    GameTooLargeError: there are more than `MOST_NODES` nodes, or 50 actions on a street.
+    GameTooLargeError: the tree has more than `MOST_NODES` nodes, or 50 actions on a street.
     ArgumentError: see `GameView.legal_actions`; or the filter looks at private cards.
   """
   walk = _Walk(view, deal)
@@ -93,14 +96,14 @@ def walk_betting_tree(view: GameView, deal: Deal) -> list[BettingNode]:
 
 
 class _Walk:
-  """A walk of the betting, with the states of two deals side by side; arguments are those of `BettingNode`."""
+  """Walk of the betting, with the states of two deals side by side. Its methods take fields of `BettingNode`."""
 
   def __init__(self, view: GameView, deal: Deal) -> None:
     self.nodes: list[BettingNode] = []
     self._view, self._deal = view, deal
 
   def visit(self, pair: _Pair, level: int, path: tuple[int, ...], last: _LastActions) -> int:
-    """Adds a node and all that follow it; returns its number."""
+    """Adds a node and the subtree below it; returns the number of the node."""
     number = len(self.nodes)
     if number == MOST_NODES:
       raise errors.GameTooLargeError(
@@ -127,17 +130,19 @@ class _Walk:
   def _visit_chance(
     self, pair: _Pair, level: int, path: tuple[int, ...], last: _LastActions
   ) -> None:
+    """Adds a chance node and its subtree after the first cards that can be dealt."""
     count = self._deal.streets[level]
     for _ in range(count):
       card = _first_card(pair, self._deal)
       pair = pair[0].child(card), pair[1].child(card)
-    node = BettingNode(Kind.CHANCE, level, path, num_cards=count, last=last)
+    node = BettingNode(NodeKind.CHANCE, level, path, num_cards=count, last=last)
     self.nodes.append(node)
     node.children.append(self.visit(pair, level + 1, (*path, *[DEALT] * count), last))
 
   def _visit_decision(
     self, pair: _Pair, level: int, path: tuple[int, ...], last: _LastActions
   ) -> None:
+    """Adds a decision and its subtree."""
     state, swapped = pair
     if state.legal_actions() != swapped.legal_actions():
       raise _unsupported(state, "legal actions depend on private cards")
@@ -148,7 +153,7 @@ class _Walk:
         f"after the history [{state.history_str()}]."
       )
     number, player = len(self.nodes), state.current_player()
-    node = BettingNode(Kind.DECISION, level, path, player, tuple(kept), last=last)
+    node = BettingNode(NodeKind.DECISION, level, path, player, tuple(kept), last=last)
     self.nodes.append(node)
     children = {}
     for index, action in sorted(enumerate(kept), key=lambda move: str(move[1])):
@@ -160,18 +165,17 @@ class _Walk:
     node.children = [children[index] for index in range(len(kept))]
 
 
-def _decided_pair(view: GameView, deal: Deal) -> tuple[Any, Any]:
-  """Returns the states after a deal of two hands and after the same deal with the hands swapped.
+def _decided_pair(view: GameView, deal: Deal) -> _Pair:
+  """Returns the states after a deal in which one hand wins at showdown, and after the same deal with swapped hands.
 
-  One of the hands wins at showdown. If both players always play the board, so that every showdown is a tie, any deal is
-  returned.
+  If both players always play the board, every showdown is a tie. The function then returns any deal.
 
   Raises:
-    UnsupportedGameError: all deals that were tried are ties, though another deal may have a winner.
+    UnsupportedGameError: all random deals that were tried are ties, though another deal may have a winner.
   """
   root = view.new_initial_state()
   rng = np.random.default_rng(0)
-  pair: tuple[Any, Any] | None = None
+  pair: _Pair | None = None
   for _ in range(_TRIALS):
     first, second = deal.hands[rng.choice(len(deal.hands), 2)].tolist()
     if set(first) & set(second):
@@ -183,7 +187,7 @@ def _decided_pair(view: GameView, deal: Deal) -> tuple[Any, Any]:
     trial = pair[0].clone()
     board = list(deal.board)
     while not trial.is_terminal():
-      # Action 1 is a call or check, in Kuhn poker a bet. It leads to a showdown in all games here.
+      # Action 1 is a call or check, in Kuhn poker a bet. It leads to a showdown in all supported games.
       action = 1
       if trial.is_chance_node():
         action = trial.legal_actions()[0]
@@ -193,27 +197,36 @@ def _decided_pair(view: GameView, deal: Deal) -> tuple[Any, Any]:
       return pair
   strengths = cards.hand_strengths(deal.hands, deal.board, deal.num_suits)
   if pair is None or len(board) > len(deal.board) or np.ptp(strengths) > 0:
-    raise errors.UnsupportedGameError("No two hands of the game have a showdown that is no tie.")
-  # Both players play the board. `_terminal` then takes a showdown, which pays 0, for a fold.
+    raise errors.UnsupportedGameError(
+      f"{_TRIALS:,} random deals have a showdown without a winner: the game has no vector form."
+    )
+  # Both players play the board. `_terminal` then lists showdowns, which pay 0, as folds.
   return pair
 
 
-def _terminal(
-  pair: tuple[Any, Any], level: int, path: tuple[int, ...], last: tuple[Any, ...]
-) -> BettingNode:
+def _terminal(pair: _Pair, level: int, path: tuple[int, ...], last: _LastActions) -> BettingNode:
+  """Returns the node of a terminal: a fold or a showdown, by the returns of both states.
+
+  Raises:
+    UnsupportedGameError: the returns fit neither, or the game is not of zero sum.
+  """
   (gain, loss), (swapped_gain, swapped_loss) = pair[0].returns(), pair[1].returns()
   scale = _TOLERANCE * max(1.0, abs(gain))
   if abs(gain + loss) > scale or abs(swapped_gain + swapped_loss) > scale:
     raise _unsupported(pair[0], "the players' payoffs don't sum to 0")
   if abs(gain - swapped_gain) <= scale:
-    return BettingNode(Kind.FOLD, level, path, payoff=gain, last=last)
+    return BettingNode(NodeKind.FOLD, level, path, payoff=gain, last=last)
   if abs(gain + swapped_gain) > scale:
     raise _unsupported(pair[0], "the payoff of a showdown depends on the winner")
-  return BettingNode(Kind.SHOWDOWN, level, path, payoff=abs(gain), last=last)
+  return BettingNode(NodeKind.SHOWDOWN, level, path, payoff=abs(gain), last=last)
 
 
-def _first_card(pair: tuple[Any, Any], deal: Deal) -> int:
-  """Returns the first card that chance can deal, after a check of the probabilities."""
+def _first_card(pair: _Pair, deal: Deal) -> int:
+  """Returns the first card that chance can deal.
+
+  Raises:
+    UnsupportedGameError: the cards that are left are not equally likely, or not the same in both states.
+  """
   outcomes = pair[0].chance_outcomes()
   cards_left = {card for card, _ in outcomes}
   if any(abs(probability * len(outcomes) - 1) > _TOLERANCE for _, probability in outcomes) or not (
@@ -224,6 +237,7 @@ def _first_card(pair: tuple[Any, Any], deal: Deal) -> int:
 
 
 def _unsupported(state: Any, problem: str) -> errors.UnsupportedGameError:
+  """Returns the error for a game that does not fit the vector form, with the history that shows it."""
   return errors.UnsupportedGameError(
     f"The game has no vector form: {problem} after the history [{state.history_str()}]. Compile "
     "it with compile_game(game, vector_form=False)."
@@ -233,19 +247,19 @@ def _unsupported(state: Any, problem: str) -> errors.UnsupportedGameError:
 def check_random_deals(
   game: pyspiel.Game, deal: Deal, nodes: list[BettingNode], num_deals: int, rng: np.random.Generator
 ) -> None:
-  """Plays random deals to random showdowns in OpenSpiel, and compares players, actions and returns.
+  """Checks the betting and `hand_strengths` against OpenSpiel, by random deals that are played to random showdowns.
 
   Args:
-    game: a poker game.
-    deal: its cards and hands.
-    nodes: its betting.
+    game: the game.
+    deal: the cards and hands of the game.
+    nodes: the betting.
     num_deals: number of deals.
     rng: source of deals and public cards.
 
   Raises:
-    UnsupportedGameError: OpenSpiel plays a deal differently from the betting and `hand_strengths`.
+    UnsupportedGameError: a player to move, a legal action or a return differs in OpenSpiel.
   """
-  showdowns = [node for node in nodes if node.kind is Kind.SHOWDOWN]
+  showdowns = [node for node in nodes if node.kind is NodeKind.SHOWDOWN]
   if not showdowns:
     return
   by_path = {node.path: node for node in nodes}
@@ -264,23 +278,23 @@ def check_random_deals(
   expected = _winners(deal, pairs, boards) * stakes
   wrong = np.flatnonzero(np.abs(expected - gains) > _TOLERANCE * stakes)
   if len(wrong):
-    worst = wrong[0]
-    dealt = [*deal.hands[pairs[worst]].ravel().tolist(), *boards[worst]]
+    first_wrong = wrong[0]
+    dealt = [*deal.hands[pairs[first_wrong]].ravel().tolist(), *boards[first_wrong]]
     names = [cards.card_name(card, deal.num_suits) for card in dealt]
     raise errors.UnsupportedGameError(
-      f"OpenSpiel pays player 0 {gains[worst]:zg} where {' '.join(names)} are dealt, the evaluator "
-      f"of hands {expected[worst]:zg}. Compile the game with compile_game(game, vector_form=False)."
+      f"OpenSpiel pays player 0 {gains[first_wrong]:zg} where {' '.join(names)} are dealt, the evaluator "
+      f"of hands {expected[first_wrong]:zg}. Compile the game with compile_game(game, vector_form=False)."
     )
 
 
 def _draw_pairs(deal: Deal, count: int, rng: np.random.Generator) -> Int64s:
-  """Draws pairs of hands that share no card, by their reaches; shape (count, 2)."""
+  """Draws pairs of hands that share no card, with probability proportional to reaches; int64 (count, 2)."""
   weights = deal.reaches / deal.reaches.sum(axis=1, keepdims=True)
   pairs = np.zeros((0, 2), np.int64)
   while len(pairs) < count:
     drawn = np.stack([rng.choice(len(deal.hands), count, p=weight) for weight in weights])
-    apart = ~(deal.hands[drawn[0]][:, :, None] == deal.hands[drawn[1]][:, None, :]).any(axis=(1, 2))
-    pairs = np.concatenate([pairs, drawn.T[apart]])[:count]
+    shares = (deal.hands[drawn[0]][:, :, None] == deal.hands[drawn[1]][:, None, :]).any(axis=(1, 2))
+    pairs = np.concatenate([pairs, drawn.T[~shares]])[:count]
   return pairs
 
 
@@ -290,7 +304,11 @@ def _play(
   by_path: Mapping[tuple[int, ...], BettingNode],
   rng: np.random.Generator,
 ) -> list[int]:
-  """Plays a state along the path of a showdown, with random public cards; returns these cards."""
+  """Plays a state along the path of a showdown with random public cards; returns the public cards.
+
+  Raises:
+    UnsupportedGameError: another player is to move, an action is illegal, or the path does not end the hand.
+  """
   path: tuple[int, ...] = ()
   dealt = []
   for move in showdown:
@@ -301,16 +319,16 @@ def _play(
     else:
       player = by_path[path].player
       if state.current_player() != player or action not in state.legal_actions():
-        raise _unsupported(state, f"player {player} was to have action {action}")
+        raise _unsupported(state, f"player {player} does not have action {action}")
     path = (*path, move)
     state.apply_action(action)
   if not state.is_terminal():
-    raise _unsupported(state, "the hand goes on where it was to end with a showdown")
+    raise _unsupported(state, "the hand goes on where another deal ends with a showdown")
   return dealt
 
 
 def _winners(deal: Deal, pairs: Int64s, boards: Sequence[Sequence[int]]) -> Int64s:
-  """Returns 1 for each pair of hands in which player 0's is stronger on its board, 0 for a tie, otherwise -1."""
+  """Returns 1 for each pair of hands on its board that player 0 wins, 0 for a tie, -1 otherwise; int64 (pairs,)."""
   strengths = np.zeros((2, len(pairs)), np.int64)
   sizes = np.array([len(board) for board in boards])
   for size in np.unique(sizes).tolist():
@@ -325,34 +343,34 @@ def _winners(deal: Deal, pairs: Int64s, boards: Sequence[Sequence[int]]) -> Int6
 
 
 def betting_subtree(nodes: Sequence[BettingNode], start: int) -> list[BettingNode]:
-  """Returns a node and all nodes below it as betting of its own; no public cards may be dealt below it."""
-  end = start
-  while nodes[end].children:
-    end = max(nodes[end].children)
-  below = nodes[start : end + 1]
-  return [renumbered(node, 0, [-start, -start], (None, None), start) for node in below]
+  """Returns the betting below a node, which becomes node 0. No public cards may be dealt in it."""
+  last = start
+  while nodes[last].children:
+    last = max(nodes[last].children)
+  subtree = nodes[start : last + 1]
+  return [renumbered(node, 0, [-start, -start], (None, None), start) for node in subtree]
 
 
 def renumbered(
   node: BettingNode,
   level: int,
   shifts: Sequence[int],
-  first: tuple[tuple[int, int] | None, ...],
+  last_before: _LastActions,
   start: int = 0,
 ) -> BettingNode:
-  """Returns a copy of a node with the numbers that nodes have in another public tree.
+  """Returns a copy of a node for another betting tree, in which nodes have other numbers.
 
   Args:
     node: the node.
-    level: its level in the other tree.
-    shifts: for each player, the number to add to the numbers of its decisions in `last`. The shift of the player to
-      move is added to the numbers in `children`.
-    first: each player's last decision in the other tree, in front of all renumbered nodes.
-    start: the first node of the other tree. `first` replaces decisions in `last` with lower numbers.
+    level: the level of the copy.
+    shifts: for each player, the increase of the numbers of its decisions in `last`. The shift of the player to move
+      also increases the numbers in `children`.
+    last_before: `BettingNode.last` at the point of the other tree where the copied nodes begin.
+    start: the first copied node. `last_before` replaces decisions before it.
   """
   last = tuple(
-    before if acted is None or acted[0] < start else (acted[0] + shift, acted[1])
-    for acted, before, shift in zip(node.last, first, shifts, strict=True)
+    before if decision is None or decision[0] < start else (decision[0] + shift, decision[1])
+    for decision, before, shift in zip(node.last, last_before, shifts, strict=True)
   )
   children = [child + shifts[node.player] for child in node.children]
   return dataclasses.replace(node, level=level, children=children, last=last)

@@ -16,10 +16,11 @@ from spiel_cfr._numba.arrays import Bools, Int64s
 
 RANKS = "23456789TJQKA"
 SUITS = "cdhs"
-_FLUSH_CARDS = 5
-# Categories of hands, the best last; a high card is 0.
+# The number of cards of a made hand.
+_MADE_HAND_SIZE = 5
+# Categories of made hands, the best last; a high card is 0.
 _PAIR, _TWO_PAIR, _THREE, _STRAIGHT, _FLUSH, _FULL_HOUSE, _FOUR, _STRAIGHT_FLUSH = range(1, 9)
-# Their names.
+# The names of the categories.
 MADE_HANDS = (
   "high card",
   "pair",
@@ -31,6 +32,7 @@ MADE_HANDS = (
   "four of a kind",
   "straight flush",
 )
+# The number of kickers by category.
 _KICKERS = {0: 5, _PAIR: 3, _TWO_PAIR: 1, _THREE: 2, _FOUR: 1}
 
 
@@ -43,7 +45,7 @@ def parse_cards(text: str, num_suits: int = len(SUITS)) -> list[int]:
   """Reads cards written without separators, as in `"AhTc"`.
 
   Raises:
-    ArgumentError: a part is no card, or a card is listed twice.
+    ArgumentError: the text has a part that is no card, or the same card twice.
   """
   text = "".join(text.split())
   cards: list[int] = []
@@ -61,7 +63,7 @@ def parse_cards(text: str, num_suits: int = len(SUITS)) -> list[int]:
 
 
 def all_hands(num_cards: int, hand_size: int, dead: Iterable[int] = ()) -> Int64s:
-  """Returns every hand without the dead cards, shape (hands, hand_size), in lexicographic order."""
+  """Returns all hands without dead cards in lexicographic order, int64 (hands, hand_size)."""
   live = [card for card in range(num_cards) if card not in set(dead)]
   return np.array(list(itertools.combinations(live, hand_size)), np.int64).reshape(-1, hand_size)
 
@@ -75,15 +77,15 @@ def file_hands() -> Int64s:
   return np.sort(deck[all_hands(52, 2)], axis=1)
 
 
-class _Hands(NamedTuple):
-  """Hands with the board, by ranks.
+class _RankTable(NamedTuple):
+  """Ranks of the cards of each hand together with the board.
 
   Attributes:
     counts: int64 (hands, ranks). The number of cards of each rank.
-    suited: bool (hands, ranks). The ranks of the most frequent suit.
-    straight: int64 (hands,). 1 + the highest rank of the best straight; 0 if there is none.
-    straight_flush: int64 (hands,). 1 + the highest rank of the best straight flush; 0 if there is none.
-    by_count: int64 (hands, 2). The two most frequent ranks, the higher rank first among equals.
+    suited: bool (hands, ranks). The ranks that occur in the most frequent suit.
+    straight: int64 (hands,). 1 + the highest rank of the best straight; 0 if there is no straight.
+    straight_flush: int64 (hands,). 1 + the highest rank of the best straight flush; 0 if there is no straight flush.
+    by_count: int64 (hands, 2). The two most frequent ranks; of ranks with equal counts, the higher one first.
   """
 
   counts: Int64s
@@ -94,9 +96,9 @@ class _Hands(NamedTuple):
 
 
 def hand_strengths(hands: Int64s, board: Sequence[int], num_suits: int) -> Int64s:
-  """Ranks hands by the best five cards of each hand and the board; equal numbers tie.
+  """Returns the strength of each hand at showdown, by the best five cards of the hand and the board.
 
-  With fewer than five cards, pairs and high cards still count; there are no straights and flushes.
+  With fewer than five cards in all, pairs and high cards count, but no straights and flushes.
 
   Args:
     hands: int64 (hands, cards a hand). The hands.
@@ -104,28 +106,33 @@ def hand_strengths(hands: Int64s, board: Sequence[int], num_suits: int) -> Int64
     num_suits: number of suits of the deck.
 
   Returns:
-    int64 (hands,), higher is better.
+    int64 (hands,). A higher number wins, equal numbers tie.
   """
-  found = _sorted_by_rank(hands, board, num_suits)
-  category = _categories(found)
+  table = _rank_table(hands, board, num_suits)
+  categories = _categories(table)
   result = np.zeros(len(hands), np.int64)
-  for kind in np.unique(category).tolist():
-    chosen = category == kind
-    digits = _tie_breakers(kind, _Hands(*(array[chosen] for array in found)))
-    code = np.full(chosen.sum(), kind, np.int64)
-    for place in range(_FLUSH_CARDS):
-      code = code * (len(RANKS) + 1) + (digits[place] if place < len(digits) else 0)
-    result[chosen] = code
+  for category in np.unique(categories).tolist():
+    chosen = categories == category
+    tie_breakers = _tie_breakers(category, _RankTable(*(column[chosen] for column in table)))
+    # The digits of the strength: first the category, then up to five tie breakers.
+    strength = np.full(chosen.sum(), category, np.int64)
+    for index in range(_MADE_HAND_SIZE):
+      digit = tie_breakers[index] if index < len(tie_breakers) else 0
+      strength = strength * (len(RANKS) + 1) + digit
+    result[chosen] = strength
   return result
 
 
 def made_hands(hands: Int64s, board: Sequence[int], num_suits: int) -> npt.NDArray[np.str_]:
-  """Returns the category of each hand with the board, one of `MADE_HANDS`, str (hands,); as of `hand_strengths`."""
-  return np.array(MADE_HANDS)[_categories(_sorted_by_rank(hands, board, num_suits))]
+  """Returns the made hand of each hand and the board, one of `MADE_HANDS`; str (hands,).
+
+  Arguments are those of `hand_strengths`.
+  """
+  return np.array(MADE_HANDS)[_categories(_rank_table(hands, board, num_suits))]
 
 
-def _sorted_by_rank(hands: Int64s, board: Sequence[int], num_suits: int) -> _Hands:
-  """Returns the ranks of each hand with the board."""
+def _rank_table(hands: Int64s, board: Sequence[int], num_suits: int) -> _RankTable:
+  """Returns the ranks of the cards of each hand together with the board."""
   num_hands = len(hands)
   cards = np.concatenate([hands, np.tile(np.array(board, np.int64), (num_hands, 1))], axis=1)
   ranks, suits = cards // num_suits, cards % num_suits
@@ -136,8 +143,8 @@ def _sorted_by_rank(hands: Int64s, board: Sequence[int], num_suits: int) -> _Han
     counts[hand, rank] += 1
     of_suit[hand, suit, rank] = True
   suited = of_suit[hand, of_suit.sum(axis=2).argmax(axis=1)]
-  is_flush = suited.sum(axis=1) >= _FLUSH_CARDS
-  return _Hands(
+  is_flush = suited.sum(axis=1) >= _MADE_HAND_SIZE
+  return _RankTable(
     counts=counts,
     suited=suited,
     straight=_best_straight(counts > 0),
@@ -146,15 +153,15 @@ def _sorted_by_rank(hands: Int64s, board: Sequence[int], num_suits: int) -> _Han
   )
 
 
-def _categories(hands: _Hands) -> Int64s:
-  """Returns the category of each hand."""
-  most, second = np.take_along_axis(hands.counts, hands.by_count, axis=1).T
+def _categories(table: _RankTable) -> Int64s:
+  """Returns the category of each made hand, int64 (hands,)."""
+  most, second = np.take_along_axis(table.counts, table.by_count, axis=1).T
   conditions = {
-    _STRAIGHT_FLUSH: hands.straight_flush > 0,
+    _STRAIGHT_FLUSH: table.straight_flush > 0,
     _FOUR: most == 4,
     _FULL_HOUSE: (most == 3) & (second >= 2),
-    _FLUSH: hands.suited.sum(axis=1) >= _FLUSH_CARDS,
-    _STRAIGHT: hands.straight > 0,
+    _FLUSH: table.suited.sum(axis=1) >= _MADE_HAND_SIZE,
+    _STRAIGHT: table.straight > 0,
     _THREE: most == 3,
     _TWO_PAIR: (most == 2) & (second == 2),
     _PAIR: most == 2,
@@ -162,33 +169,43 @@ def _categories(hands: _Hands) -> Int64s:
   return np.select(list(conditions.values()), list(conditions), 0)
 
 
-def _tie_breakers(category: int, hands: _Hands) -> list[Int64s]:
-  """Returns 1 + the ranks by which hands of one category are compared, the most important first."""
+def _tie_breakers(category: int, table: _RankTable) -> list[Int64s]:
+  """Returns the ranks that compare hands of one category, each plus 1, the most important first."""
   if category == _STRAIGHT_FLUSH:
-    return [hands.straight_flush]
+    return [table.straight_flush]
   if category == _STRAIGHT:
-    return [hands.straight]
+    return [table.straight]
   if category == _FLUSH:
-    return _highest(hands.suited, _FLUSH_CARDS)
+    return _highest(table.suited, _MADE_HAND_SIZE)
   num_ranks = 0 if category == 0 else 2 if category in (_TWO_PAIR, _FULL_HOUSE) else 1
-  paired = hands.by_count[:, :num_ranks]
-  rest = hands.counts > 0
-  np.put_along_axis(rest, paired, False, axis=1)
-  return [*(paired + 1).T, *_highest(rest, _KICKERS.get(category, 0))]
+  paired = table.by_count[:, :num_ranks]
+  kickers = table.counts > 0
+  np.put_along_axis(kickers, paired, False, axis=1)
+  return [*(paired + 1).T, *_highest(kickers, _KICKERS.get(category, 0))]
 
 
-def _best_straight(has: Bools) -> Int64s:
-  """Returns 1 + the highest rank of the best straight, 0 if there is none; shape (hands,)."""
-  best = np.zeros(len(has), np.int64)
+def _best_straight(has_rank: Bools) -> Int64s:
+  """Returns 1 + the highest rank of each hand's best straight, 0 without a straight; int64 (hands,).
+
+  Args:
+    has_rank: bool (hands, ranks). The ranks that occur in each hand.
+  """
+  best = np.zeros(len(has_rank), np.int64)
   # The ace is also the lowest card of a straight.
-  padded = np.concatenate([has[:, -1:], has], axis=1)
-  for top in range(_FLUSH_CARDS - 1, padded.shape[1]):
-    best[padded[:, top - _FLUSH_CARDS + 1 : top + 1].all(axis=1)] = top
+  ace_low = np.concatenate([has_rank[:, -1:], has_rank], axis=1)
+  for top in range(_MADE_HAND_SIZE - 1, ace_low.shape[1]):
+    best[ace_low[:, top - _MADE_HAND_SIZE + 1 : top + 1].all(axis=1)] = top
   return best
 
 
-def _highest(has: Bools, count: int) -> list[Int64s]:
-  """Returns 1 + the `count` highest ranks of each hand, the highest first, 0 if there are fewer."""
-  order = np.argsort(-np.where(has, np.arange(1, has.shape[1] + 1), 0), axis=1, kind="stable")
-  chosen = np.take_along_axis(has, order, axis=1)
-  return [np.where(chosen[:, place], order[:, place] + 1, 0) for place in range(count)]
+def _highest(has_rank: Bools, count: int) -> list[Int64s]:
+  """Returns the `count` highest ranks of each hand plus 1, the highest first; 0 if the hand has fewer ranks.
+
+  Args:
+    has_rank: bool (hands, ranks). The ranks that occur in each hand.
+    count: number of ranks.
+  """
+  present = np.where(has_rank, np.arange(1, has_rank.shape[1] + 1), 0)
+  order = np.argsort(-present, axis=1, kind="stable")
+  exists = np.take_along_axis(has_rank, order, axis=1)
+  return [np.where(exists[:, index], order[:, index] + 1, 0) for index in range(count)]

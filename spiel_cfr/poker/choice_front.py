@@ -1,8 +1,12 @@
-"""Subgames of a poker game in vector form with a choice in front: a player takes its bound, or plays on.
+"""Gadget for poker subgames: a first decision at which one player takes the bound of its hand or plays the subgame.
 
-Taking the bound is a fold on a *side board*, which has the same cards and hands. There, the weights of the chooser's
-hands are their bounds. Shares of hands that have no choice are on a second side board. It repeats the chooser's
-decisions and all terminals. The other player can't tell the boards apart, and decides once.
+The tree has up to three boards with the same cards and hands:
+
+- the board of the subgame;
+- the board of bounds, on which the choosing player folds. The weights of its hands are their bounds.
+- the board of hands that must play on without a choice. It repeats the choosing player's decisions and all terminals.
+
+The other player cannot tell the boards apart and has one decision for all of them.
 """
 
 import dataclasses
@@ -10,56 +14,61 @@ import dataclasses
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s
-from spiel_cfr.poker.betting_tree import BettingNode, Kind, renumbered
+from spiel_cfr.poker.betting_tree import BettingNode, NodeKind, renumbered
 from spiel_cfr.poker.hand_tree import TERMINALS, HandTree, hand_tree
 
-# The actions of the choice, which is node 0, and the number of nodes in front of the game.
+# The actions of the choice, which is node 0.
 TAKE, GO_ON = 0, 1
+# The number of nodes before the subgame: the choice, and the fold that takes the bound.
 NUM_CHOICE_NODES = 2
-# The boards of bounds and of hands without a choice, and the levels of their nodes.
-_TAKEN, _DEALT = 1, 2
-# A node without a level, which is on no board.
-_ABSENT = BettingNode(Kind.CHANCE, level=-1, path=())
+# The levels of the nodes on the board of bounds and on the board of hands without a choice.
+_BOUNDS, _NO_CHOICE = 1, 2
+# A node of a level without boards, which fills the numbering.
+_ABSENT = BettingNode(NodeKind.CHANCE, level=-1, path=())
 
 
 def with_choice(
   tree: HandTree, player: int, bounds: Float64s, dealt: Float64s | None = None
 ) -> HandTree:
-  """Returns a game in which a player, who knows its hand, first takes its bound or plays on.
+  """Returns a subgame in front of which a player, who knows its hand, takes its bound or plays on.
 
-  Node `n` of the original game becomes `n + NUM_CHOICE_NODES`.
+  Node `n` of the subgame becomes `n + NUM_CHOICE_NODES`.
 
   Args:
-    tree: the original game, which has one board.
+    tree: the subgame, which has one board.
     player: the player who chooses.
     bounds: float64 (hands,). The player's payoff of taking the bound with each hand of the board.
-    dealt: float64 (hands,). The share of each hand that has no choice and plays on; None for 0.
+    dealt: float64 (hands,). The share of each hand that must play on without a choice; None for 0.
   """
   (board,), count = tree.boards, len(tree.nodes)
-  largest = float(np.abs(bounds).max(initial=0.0))
-  taken, goes_on = (
+  largest_bound = float(np.abs(bounds).max(initial=0.0))
+  last_if_taken, last_if_played = (
     tuple((0, action) if owner == player else None for owner in (0, 1)) for action in (TAKE, GO_ON)
   )
   nodes = [
-    BettingNode(Kind.DECISION, 0, (), player, (TAKE, GO_ON), children=[1, NUM_CHOICE_NODES]),
-    BettingNode(Kind.FOLD, _TAKEN, (), payoff=largest * (1 - 2 * player), last=taken),
+    BettingNode(NodeKind.DECISION, 0, (), player, (TAKE, GO_ON), children=[1, NUM_CHOICE_NODES]),
+    BettingNode(
+      NodeKind.FOLD, _BOUNDS, (), payoff=largest_bound * (1 - 2 * player), last=last_if_taken
+    ),
   ]
   nodes += [
-    renumbered(node, 0, [NUM_CHOICE_NODES, NUM_CHOICE_NODES], goes_on) for node in tree.nodes
+    renumbered(node, 0, [NUM_CHOICE_NODES, NUM_CHOICE_NODES], last_if_played) for node in tree.nodes
   ]
-  free = np.ones_like(bounds) if dealt is None else 1.0 - dealt
-  weights = [(0, free), (_TAKEN, free * bounds / (largest or 1.0))]
+  choosing = np.ones_like(bounds) if dealt is None else 1.0 - dealt
+  weights = [(0, choosing), (_BOUNDS, choosing * bounds / (largest_bound or 1.0))]
   if dealt is not None:
-    weights.append((_DEALT, dealt))
+    weights.append((_NO_CHOICE, dealt))
     shifts = [NUM_CHOICE_NODES + count * (owner == player) for owner in (0, 1)]
     nodes += [
-      renumbered(node, _DEALT, shifts, (None, None))
+      renumbered(node, _NO_CHOICE, shifts, (None, None))
       if node.kind in TERMINALS or node.player == player
       else _ABSENT
       for node in tree.nodes
     ]
   boards = []
   for level, weight in weights:
-    reaches = [own * weight if owner == player else own for owner, own in enumerate(board.reaches)]
-    boards.append(dataclasses.replace(board, level=level, reaches=(reaches[0], reaches[1])))
+    first, second = (
+      reach * weight if owner == player else reach for owner, reach in enumerate(board.reaches)
+    )
+    boards.append(dataclasses.replace(board, level=level, reaches=(first, second)))
   return hand_tree(tree.deal, nodes, boards)

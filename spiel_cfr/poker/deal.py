@@ -1,10 +1,10 @@
-"""The deal of a poker game of OpenSpiel: its cards, hands and the probabilities of hands.
+"""Deal of a poker game of OpenSpiel: the deck, the first board, and both players' ranges of hands.
 
-All games here deal private hands first, and then only public cards. A deal has probability
+All supported games deal private hands first, then only public cards. A pair of hands has probability
 
     reach_0(hand 0) * reach_1(hand 1) / sum of that product over all pairs of hands that share no card
 
-where reaches are 1, except in endgames of `universal_poker`, whose parameter `handReaches` gives them.
+All reaches are 1, except in endgames of `universal_poker`: their parameter `handReaches` has the reaches.
 """
 
 import dataclasses
@@ -30,17 +30,16 @@ NUM_CARDS = NUM_SUITS * len(cards.RANKS)
 
 @dataclasses.dataclass(frozen=True)
 class Deal:
-  """The cards of a game and their deals.
+  """Cards of a game, and chance's probabilities of private hands.
 
   Attributes:
     num_ranks: int. The number of ranks in the deck.
     num_suits: int. The number of suits in the deck.
-    hands: int64 (hands, cards a hand). Every private hand, in lexicographic order.
-    reaches: float64 (2, hands). The weight of each hand of each player.
+    hands: int64 (hands, cards a hand). All private hands without cards of the first board, in lexicographic order.
+    reaches: float64 (2, hands). The weight of each hand in each player's range.
     board: tuple of int. The public cards at the beginning.
-    one_action: bool. Whether one action of chance deals both hands, as in endgames; otherwise one action deals one
-      card.
-    path: tuple of int. The actions after the hands were dealt, if the game begins later than at its root.
+    one_action: bool. True if one action of chance deals both hands, as in endgames; False if each action deals a card.
+    path: tuple of int. The actions between the private deal and the beginning of the game; empty for a whole game.
     streets: tuple of int. The number of public cards of each later deal.
   """
 
@@ -75,34 +74,38 @@ class Deal:
 
   @functools.cached_property
   def string_order(self) -> Int64s:
-    """The rank of each hand if hands are sorted as texts of their cards, as histories are; int64 (hands,)."""
+    """The position of each hand among all hands sorted as strings, the order of histories; int64 (hands,)."""
     texts = [sorted(map(str, hand)) for hand in self.hands.tolist()]
     return np.argsort(sorted(range(len(texts)), key=texts.__getitem__))
 
   def compatible_mass(self, weights: Float64s) -> Float64s:
-    """Returns, for each hand, the total weight of the hands that share no card with it; shape (hands,)."""
+    """Returns, for each hand, the total weight of all hands that share no card with it; shape (hands,).
+
+    Args:
+      weights: numbers (hands,). The weight of each hand.
+    """
     weights = np.asarray(weights)
-    of_card = np.zeros(self.num_cards, weights.dtype)
+    card_totals = np.zeros(self.num_cards, weights.dtype)
     for column in self.hands.T:
-      np.add.at(of_card, column, weights)
-    result = weights.sum() - of_card[self.hands].sum(axis=1)
-    # The hand itself was subtracted once for each of its cards.
+      np.add.at(card_totals, column, weights)
+    result = weights.sum() - card_totals[self.hands].sum(axis=1)
+    # The totals contain the hand itself once for each of its cards.
     return np.asarray(result + (self.hand_size - 1) * weights)
 
   def actions(self, first: Sequence[int], second: Sequence[int]) -> list[int]:
-    """Returns the actions from the root to the beginning of play with these two hands."""
+    """Returns the actions from OpenSpiel's root to the beginning of the game, given the cards of both hands."""
     dealt = [*first, *second]
     if self.one_action:
       dealt = [functools.reduce(lambda code, card: code * NUM_CARDS + card, dealt)]
     return [*dealt, *self.path]
 
   def hand(self, history: Sequence[int], player: int) -> int:
-    """Returns the number of a player's hand after a history."""
+    """Returns the row in `hands` of a player's hand after a history."""
     dealt = list(history[: self.num_private_moves])
     if self.one_action:
-      dealt = [history[0] // NUM_CARDS**place % NUM_CARDS for place in (3, 2, 1, 0)]
-    own = sorted(dealt[player * self.hand_size : (player + 1) * self.hand_size])
-    return int(np.flatnonzero((self.hands == own).all(axis=1))[0])
+      dealt = [history[0] // NUM_CARDS**power % NUM_CARDS for power in (3, 2, 1, 0)]
+    hand = sorted(dealt[player * self.hand_size : (player + 1) * self.hand_size])
+    return int(np.flatnonzero((self.hands == hand).all(axis=1))[0])
 
 
 def find_deal(game: pyspiel.Game, path: Sequence[int] = (), dealt: Sequence[int] = ()) -> Deal:
@@ -110,11 +113,11 @@ def find_deal(game: pyspiel.Game, path: Sequence[int] = (), dealt: Sequence[int]
 
   Args:
     game: a poker game.
-    path: the actions after the hands were dealt, if the game begins there.
-    dealt: the public cards among these actions.
+    path: `Deal.path`.
+    dealt: the public cards in `path`.
 
   Raises:
-    UnsupportedGameError: the game is not one of the supported poker games of two players.
+    UnsupportedGameError: the game is not a supported poker game of two players.
   """
   name, parameters = game.get_type().short_name, game.get_parameters()
   if game.num_players() != 2 or name not in ("kuhn_poker", "leduc_poker", "universal_poker"):
@@ -138,33 +141,29 @@ def find_deal(game: pyspiel.Game, path: Sequence[int] = (), dealt: Sequence[int]
     )
   num_ranks, num_suits = parameters["numRanks"], parameters["numSuits"]
   board = sorted([*cards.parse_cards(parameters["boardCards"], num_suits), *dealt])
-  counts = itertools.accumulate(map(int, parameters["numBoardCards"].split()))
-  later = sorted({len(board), *(count for count in counts if count > len(board))})
-  streets = tuple(np.diff(later).tolist())
+  board_sizes = itertools.accumulate(map(int, parameters["numBoardCards"].split()))
+  later = sorted({len(board), *(size for size in board_sizes if size > len(board))})
+  deal = dataclasses.replace(
+    _uniform(num_ranks, num_suits, hand_size, board),
+    board=tuple(board),
+    path=tuple(path),
+    streets=tuple(np.diff(later).tolist()),
+  )
   if not parameters["handReaches"]:
     if parameters["boardCards"]:
       raise errors.UnsupportedGameError("The vector form takes boardCards with handReaches only.")
-    whole = _uniform(num_ranks, num_suits, hand_size, board)
-    return dataclasses.replace(whole, board=tuple(board), path=tuple(path), streets=streets)
-  given = np.array(parameters["handReaches"].split(), np.float64).reshape(2, -1)
-  for own in given:
-    arguments.weights(own, "handReaches")
-  whole = _uniform(num_ranks, num_suits, hand_size, board)
-  return dataclasses.replace(
-    whole,
-    reaches=_in_order(given, whole.hands),
-    board=tuple(board),
-    one_action=True,
-    path=tuple(path),
-    streets=streets,
-  )
+    return deal
+  reaches = np.array(parameters["handReaches"].split(), np.float64).reshape(2, -1)
+  for weights in reaches:
+    arguments.weights(weights, "handReaches")
+  return dataclasses.replace(deal, reaches=_reaches_of(deal.hands, reaches), one_action=True)
 
 
 def endgame_in_full_game(endgame: Endgame) -> tuple[pyspiel.Game, Deal]:
-  """Returns hold'em with every size of bet, and the deal of an endgame of it.
+  """Returns hold'em with every size of bet as an action, and the deal of an endgame in it.
 
-  A raise to half of the pot and a call before the flop, and checks on later streets, lead to the endgame. The smallest
-  bet is one chip; in `Endgame.load`, it is the blind, half of the pot.
+  A raise to half of the pot, a call, and checks on later streets lead to the endgame. The smallest bet is one chip; in
+  the game of `Endgame.load` it is the blind, half of the pot.
   """
   game = pyspiel.load_game(
     "universal_poker(betting=nolimit,bettingAbstraction=fullgame,numPlayers=2,numRounds=4,blind=1 1,"
@@ -176,26 +175,32 @@ def endgame_in_full_game(endgame: Endgame) -> tuple[pyspiel.Game, Deal]:
   for card in board[3:]:
     path += [1, 1, card]
   deal = find_deal(game, path, board)
-  return game, dataclasses.replace(deal, reaches=_in_order(endgame.reaches, deal.hands))
+  return game, dataclasses.replace(deal, reaches=_reaches_of(deal.hands, endgame.reaches))
 
 
-def _in_order(reaches: Float64s, hands: Int64s) -> Float64s:
-  """Returns the reaches of `hands`, shape (2, hands), given those of all hands in the order of files."""
+def _reaches_of(hands: Int64s, reaches: Float64s) -> Float64s:
+  """Returns the reaches of some hands, float64 (2, hands).
+
+  Args:
+    hands: int64 (hands, 2). The hands.
+    reaches: float64 (2, 1326). The reaches of all hands, in the order of endgame files.
+  """
   order = np.lexsort(cards.file_hands().T[::-1])
-  live = np.searchsorted(cards.all_hands(NUM_CARDS, 2) @ [NUM_CARDS, 1], hands @ [NUM_CARDS, 1])
-  return np.ascontiguousarray(reaches[:, order[live]])
+  rows = np.searchsorted(cards.all_hands(NUM_CARDS, 2) @ [NUM_CARDS, 1], hands @ [NUM_CARDS, 1])
+  return np.ascontiguousarray(reaches[:, order[rows]])
 
 
 def _uniform(num_ranks: int, num_suits: int, hand_size: int, dead: Sequence[int] = ()) -> Deal:
+  """Returns a deal in which all hands without dead cards have reach 1."""
   hands = cards.all_hands(num_ranks * num_suits, hand_size, dead)
   return Deal(num_ranks, num_suits, hands, np.ones((2, len(hands))))
 
 
 def public_moves(view: GameView, state: Any) -> tuple[list[int], list[int]] | None:
-  """Returns the moves after the hands were dealt, up to the last public card, and the public cards among them.
+  """Returns the path of an endgame: the actions from the private deal to the last public card, and the public cards.
 
   Returns:
-    None before the last public card.
+    `path` and `dealt` of `find_deal`; None if chance has not dealt the last public card yet.
   """
   parameters = view.game.get_parameters()
   private = 1 if view.possible_only else 2 * parameters["numHoleCards"]
@@ -204,5 +209,5 @@ def public_moves(view: GameView, state: Any) -> tuple[list[int], list[int]] | No
   board = sum(map(int, parameters["numBoardCards"].split()))
   if len(dealt) + len(parameters["boardCards"]) // 2 < board:
     return None
-  last = max((place + 1 for place, (player, _) in enumerate(moves) if player < 0), default=0)
-  return [action for _, action in moves[:last]], dealt
+  end = max((index + 1 for index, (player, _) in enumerate(moves) if player < 0), default=0)
+  return [action for _, action in moves[:end]], dealt

@@ -1,9 +1,13 @@
 """Endgames of no-limit hold'em in the public LibratusEndgames format, as games of OpenSpiel.
 
-The format is that of github.com/Sandholm-Lab/LibratusEndgames, with one line for each key. `-round` is 3 for the turn
-and 4 for the river (here also 2 for the flop), `-board` has the cards, and `-pot` the chips, half of them from each
-player. `-reach` has 1,326 weights of the hands of the player who acts first on the street, then 1,326 of the other.
-Hands are in lexicographic order of cards, ranks ascending, suits spades, hearts, diamonds, clubs.
+The format is that of github.com/Sandholm-Lab/LibratusEndgames. A file has one line for each of four keys:
+
+    -round   2 for the flop (an extension of the format), 3 for the turn, 4 for the river
+    -board   the public cards
+    -pot     the chips in the pot, half of them from each player
+    -reach   1,326 weights of the hands of the player who acts first on the street, then 1,326 of the other player
+
+Hands are in lexicographic order of cards: ranks ascending; spades, hearts, diamonds, clubs.
 """
 
 import dataclasses
@@ -27,14 +31,14 @@ _MOST_CHIPS = (1 << 30) - 1
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Endgame:
-  """The contents of an endgame file, and the stakes of the match.
+  """Endgame: the contents of an endgame file, the players' stacks and the big blind.
 
   Attributes:
     board: str. The public cards, as in `"7s9h9cTc2d"`: three on the flop, four on the turn, five on the river.
     pot: int. The chips in the pot, half of them from each player.
     reaches: float64 (2, 1326). The weights of hands, in the order of the file.
-    stack: int. The chips of each player at the start of the hand: half of the pot plus the chips behind. (`stack` of
-      `ranges.endgame` is the chips behind alone.)
+    stack: int. The chips of each player at the start of the hand: half of the pot plus the chips behind. (In
+      `ranges.endgame`, `stack` is the chips behind.)
     big_blind: int. The chips of the big blind, the unit of `milli_big_blinds`.
   """
 
@@ -45,11 +49,25 @@ class Endgame:
   big_blind: int = 100
 
   def __post_init__(self) -> None:
-    """Checks the endgame.
+    """Checks the numbers, the board and the reaches.
 
     Raises:
       EndgameError: the endgame is impossible; the message says why.
     """
+    board = self._normalize()
+    if len(board) not in (3, 4, 5):
+      raise errors.EndgameError(
+        f"The board {self.board} has {len(board)} cards; the flop has 3, the turn 4, the river 5."
+      )
+    if self.pot % 2 or self.pot // 2 >= self.stack:
+      raise errors.EndgameError(
+        f"The pot must be an even number of chips and leave players with a stack of {self.stack} "
+        f"something to bet, not {self.pot}."
+      )
+    self._check_reaches()
+
+  def _normalize(self) -> list[int]:
+    """Converts the fields to their types; returns the cards of the board."""
     try:
       # OpenSpiel ends the process if a stack is not a whole number.
       for name in ("pot", "stack", "big_blind"):
@@ -61,15 +79,10 @@ class Endgame:
       object.__setattr__(self, "reaches", np.array(self.reaches, np.float64))
     except (errors.ArgumentError, OverflowError, TypeError, ValueError) as error:
       raise errors.EndgameError(f"This is no endgame: {error}") from None
-    if len(board) not in (3, 4, 5):
-      raise errors.EndgameError(
-        f"The board {self.board} has {len(board)} cards; the flop has 3, the turn 4, the river 5."
-      )
-    if self.pot % 2 or self.pot // 2 >= self.stack:
-      raise errors.EndgameError(
-        f"The pot must be an even number of chips and leave players with a stack of {self.stack} "
-        f"something to bet, not {self.pot}."
-      )
+    return board
+
+  def _check_reaches(self) -> None:
+    """Raises EndgameError if reaches are no weights, or no pair of hands can be dealt."""
     if self.reaches.shape != (2, NUM_HANDS):
       raise errors.EndgameError(
         f"There must be 2 x {NUM_HANDS} = {2 * NUM_HANDS} hand reaches, not {self.reaches.size}."
@@ -81,9 +94,9 @@ class Endgame:
         f"Reach {hand + 1} of player {player} is {self.reaches[player, hand]}; reaches must be "
         "finite and not negative."
       )
-    hands, live = cards.file_hands(), self._can_be_dealt()
-    shares = (hands[:, None, :, None] == hands[live[1]][None, :, None, :]).any(axis=(2, 3))
-    if not (~shares[live[0]]).any():
+    hands, possible = cards.file_hands(), self._possible_hands()
+    shares = (hands[:, None, :, None] == hands[possible[1]][None, :, None, :]).any(axis=(2, 3))
+    if not (~shares[possible[0]]).any():
       raise errors.EndgameError(
         "No pair of hands can be dealt: every two with a reach above 0 share a card with each "
         "other or with the board."
@@ -96,25 +109,27 @@ class Endgame:
 
   @property
   def round(self) -> int:
-    """2 for the flop, 3 for the turn, 4 for the river."""
+    """The number of the street: 2 for the flop, 3 for the turn, 4 for the river."""
     return len(cards.parse_cards(self.board)) - 1
 
-  def _can_be_dealt(self) -> npt.NDArray[np.bool_]:
-    """Returns whether each hand has a reach above 0 and no card of the board, bool (2, 1326)."""
+  def _possible_hands(self) -> npt.NDArray[np.bool_]:
+    """Returns True for each player's hands with a reach above 0 and no card of the board, bool (2, 1326)."""
     on_board = np.isin(cards.file_hands(), cards.parse_cards(self.board)).any(axis=1)
     return np.asarray((self.reaches > 0) & ~on_board)
 
   def __repr__(self) -> str:
     """Returns one line."""
-    hands = " x ".join(str(count) for count in self._can_be_dealt().sum(axis=1).tolist())
+    hands = " x ".join(str(count) for count in self._possible_hands().sum(axis=1).tolist())
     behind = self.stack - self.pot // 2
-    return f"<Endgame: board {self.board}, pot {self.pot:,}, {behind:,} chips left to each, {hands} hands>"
+    return (
+      f"<Endgame: board {self.board}, pot {self.pot:,}, {behind:,} chips behind, {hands} hands>"
+    )
 
   def game_string(self) -> str:
     """Returns OpenSpiel's string of the endgame, with `bettingAbstraction=fchpa`.
 
-    OpenSpiel's `potSize` alone does not count as chips of players, so that payoffs and bets are wrong. Blinds of half
-    the pot each make it count.
+    Blinds of half the pot each make the pot the players' chips. With `potSize` alone, OpenSpiel's payoffs and bets
+    would be wrong.
     """
     half = self.pot // 2
     return (
@@ -152,12 +167,12 @@ def load_endgame(
 
   Args:
     path: the file.
-    starting_stack: chips of each player at the start of the hand, half of the pot included; `Endgame.stack`. The file
-      does not contain them. Chips behind, as `stack` of `ranges.endgame`, are half of the pot less.
+    starting_stack: chips of each player at the start of the hand, which the file does not contain: the chips behind
+      plus half of the pot, as in `Endgame.stack`.
     big_blind: chips of the big blind.
 
   Raises:
-    EndgameError: the file is no endgame, or an impossible one.
+    EndgameError: the file is not in the format, or its endgame is impossible.
     ArgumentError: `path` is not a path.
     OSError: the file can't be read.
   """

@@ -9,25 +9,26 @@ import numpy.typing as npt
 from spiel_cfr import errors
 from spiel_cfr._util import memory
 from spiel_cfr.games.vector.public_tree import PLAYERS
-from spiel_cfr.poker.betting_tree import BettingNode, Kind
+from spiel_cfr.poker.betting_tree import BettingNode, NodeKind
 from spiel_cfr.poker.boards import Board
 
-# A solver in parts keeps this many numbers for each sequence: a regret, a probability and a sum for the average.
-_LINES = 3
-# Bytes of the game for each infoset (parent and scale), public state (edges and payoffs) and hand on a board (tables).
-_OF_INFOSET, _OF_STATE, _OF_HAND = 6, 150, 100
+# Numbers that a solver in parts stores for each sequence: a regret, a probability and a sum for the average.
+_NUMBERS_PER_SEQUENCE = 3
+# Bytes that the game takes for each infoset (parent and scale), public state (edges and payoffs) and hand on a board
+# (`HandTables`).
+_BYTES_PER_INFOSET, _BYTES_PER_STATE, _BYTES_PER_HAND = 6, 150, 100
 
 
 @dataclasses.dataclass(frozen=True)
 class GameEstimate:
-  """The size of a poker game in vector form.
+  """Size of a poker game in vector form, and memory of the game with a solver.
 
   Attributes:
     num_boards: int. The number of boards.
     num_states: int. The number of public states, terminals included.
     num_infosets: int. The number of infosets of both players.
-    num_sequences: int. The number of actions of these infosets.
-    num_bytes: int. The approximate memory of the game and of a solver such as DCFR, in parts.
+    num_sequences: int. The number of actions at all infosets of both players.
+    num_bytes: int. The approximate memory, in bytes, of the game and a partitioned solver such as DCFR.
   """
 
   num_boards: int
@@ -43,11 +44,11 @@ class GameEstimate:
     )
 
   def check_memory(self) -> None:
-    """Raises GameTooLargeError if the machine has less free memory."""
-    left = memory.available_bytes()
-    if left is not None and self.num_bytes > left:
+    """Raises GameTooLargeError if the machine has less free memory than `num_bytes`."""
+    free = memory.available_bytes()
+    if free is not None and self.num_bytes > free:
       raise errors.GameTooLargeError(
-        f"The game and its solver would take more memory than the {left / 1e9:z.1f} GB that are free: {self}. "
+        f"The game and its solver would take more memory than the {free / 1e9:z.1f} GB that are free: {self}. "
         'Keep fewer sizes of bets, merge suits with merge_suits=True, or take dtype="float32".'
       )
 
@@ -55,27 +56,28 @@ class GameEstimate:
 def estimate_boards(
   nodes: Sequence[BettingNode], boards: Sequence[Board], dtype: npt.DTypeLike
 ) -> GameEstimate:
-  """Returns the size of a game, given its betting and its boards."""
+  """Returns the size of a game, given its betting, its boards and the precision of solvers."""
   levels = 1 + max(board.level for board in boards)
-  # For each level: boards, hands on them, and infosets of each player at one decision.
-  on_level = np.bincount([board.level for board in boards], minlength=levels)
-  hands, states = np.zeros((2, levels), np.int64)
-  num_infosets, decisions, actions = np.zeros((3, len(PLAYERS), levels), np.int64)
+  boards_on = np.bincount([board.level for board in boards], minlength=levels)
+  hands_on, nodes_on = np.zeros((2, levels), np.int64)
+  # For each player and level: infosets of a decision on all boards, decisions, and their actions.
+  infosets_on, decisions_on, actions_on = np.zeros((3, len(PLAYERS), levels), np.int64)
   for board in boards:
     for player in PLAYERS:
-      hands[board.level] += len(board.hands[player])
-      num_infosets[player, board.level] += 1 + board.infoset_of_hand[player].max(initial=-1)
+      hands_on[board.level] += len(board.hands[player])
+      infosets_on[player, board.level] += 1 + board.infoset_of_hand[player].max(initial=-1)
   for node in nodes:
-    states[node.level] += 1
-    if node.kind is Kind.DECISION:
-      decisions[node.player, node.level] += 1
-      actions[node.player, node.level] += len(node.actions)
-  infosets, sequences = int((num_infosets * decisions).sum()), int((num_infosets * actions).sum())
-  num_states = int((on_level * states).sum())
+    nodes_on[node.level] += 1
+    if node.kind is NodeKind.DECISION:
+      decisions_on[node.player, node.level] += 1
+      actions_on[node.player, node.level] += len(node.actions)
+  num_infosets = int((infosets_on * decisions_on).sum())
+  num_sequences = int((infosets_on * actions_on).sum())
+  num_states = int((boards_on * nodes_on).sum())
   num_bytes = (
-    np.dtype(dtype).itemsize * _LINES * sequences
-    + _OF_INFOSET * infosets
-    + _OF_STATE * num_states
-    + _OF_HAND * int(hands.sum())
+    np.dtype(dtype).itemsize * _NUMBERS_PER_SEQUENCE * num_sequences
+    + _BYTES_PER_INFOSET * num_infosets
+    + _BYTES_PER_STATE * num_states
+    + _BYTES_PER_HAND * int(hands_on.sum())
   )
-  return GameEstimate(len(boards), num_states, infosets, sequences, num_bytes)
+  return GameEstimate(len(boards), num_states, num_infosets, num_sequences, num_bytes)

@@ -1,8 +1,8 @@
-"""The public tree of hold'em: the betting of `betting_tree` on each board, with hands as types.
+"""Public tree of a poker game: the betting of `betting_tree` on each board, with hands as types.
 
-A *board* is a set of public cards. Its number is the `PublicTree.kind` of its nodes. The betting between two deals of
-public cards is the same on all boards, so a public state is a pair of a board and a betting node. An edge of a chance
-node leads to a board, whose number is the edge's action.
+A *board* is a set of public cards; its number is the `PublicTree.kind` of its nodes. All boards of a street have the
+same betting, so a public state is a pair of a board and a betting node. An edge below a chance node has as its action
+the number of the board to which it leads.
 """
 
 import dataclasses
@@ -25,28 +25,28 @@ from spiel_cfr.games.vector.public_tree import (
   LastEdges,
   PublicTree,
 )
-from spiel_cfr.poker.betting_tree import BettingNode, Kind
+from spiel_cfr.poker.betting_tree import BettingNode, NodeKind
 from spiel_cfr.poker.boards import Board
 from spiel_cfr.poker.deal import NUM_CARDS, Deal
 from spiel_cfr.poker.hand_tables import HandTables
 
-TERMINALS = Kind.FOLD, Kind.SHOWDOWN
-# Stands for the number of a public state that does not exist.
+TERMINALS = NodeKind.FOLD, NodeKind.SHOWDOWN
+# The number of a public state that does not exist.
 ABSENT = int(np.iinfo(np.int32).min)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HandTree(PublicTree):
-  """The public tree of a poker game. Make one with `hand_tree`.
+  """Public tree of a poker game. Make one with `hand_tree`.
 
   Attributes:
-    edges_above: LastEdges. `PublicTree.above`.
+    edges_above: LastEdges. The last edge of each player before each node and terminal, `PublicTree.above`.
     terminal_board: int32 (terminals,). The number of each terminal's board.
     payoff: float64 (terminals,). The payoff of player 0 at a fold, of the winner at a showdown, before the rake.
     rake: float64 (terminals,). The chips that the house takes from the pot.
-    is_fold: bool (terminals,). Whether a terminal is a fold.
-    node_of: int32 (boards, betting nodes). The tree's node at each betting node on each board: -1 - k for terminal k,
-      `ABSENT` if the betting node is not on the board.
+    is_fold: bool (terminals,). True if the terminal is a fold, False if it is a showdown.
+    node_of: int32 (boards, betting nodes). The tree's node for each betting node on each board; -1 - k for terminal k,
+      `ABSENT` if the betting node does not exist on the board.
     deal: Deal. The cards and hands.
     nodes: list of BettingNode. The betting.
     boards: list of Board. All boards, the one at the beginning first.
@@ -64,34 +64,35 @@ class HandTree(PublicTree):
 
   @functools.cached_property
   def types(self) -> list[tuple[Int64s, Int64s]]:
-    """The hands of each board, as rows of `Deal.hands`, in order of strength if there is a showdown."""
+    """The hands of each board, as rows of `Deal.hands`, the weakest first; see `PublicTree.types`."""
     return [board.hands for board in self.boards]
 
   @functools.cached_property
   def classes(self) -> list[tuple[Int64s, Int64s]]:
-    """`Board.infoset_of_hand` of each board."""
+    """The infoset of each hand of each board, `Board.infoset_of_hand`; see `PublicTree.classes`."""
     return [board.infoset_of_hand for board in self.boards]
 
   @property
   def above(self) -> LastEdges:
-    """The last edge of each player, from `hand_tree`.
+    """See `PublicTree.above`.
 
-    The betting of a gadget has nodes without an edge above, at which `PublicTree.above` would not arrive.
+    The nodes of a gadget are not all below its root, so `hand_tree` computes these edges from `BettingNode.last`.
     """
     return self.edges_above
 
   @property
   def terminal_kind(self) -> Int32s:
+    """See `PublicTree.terminal_kind`."""
     return self.terminal_board
 
   @property
   def num_types(self) -> tuple[int, int]:
-    """The number of hands of the deck, for both players."""
+    """The number of rows of `Deal.hands`, for both players."""
     return len(self.deal.hands), len(self.deal.hands)
 
   @property
   def is_merged(self) -> bool:
-    """True if a board stands for others, or several hands share an infoset."""
+    """True if a board represents others, or several hands share an infoset."""
     return any(board.copies > 1 or not board.infoset_per_hand for board in self.boards)
 
   @property
@@ -101,7 +102,10 @@ class HandTree(PublicTree):
 
   @functools.cached_property
   def stake(self) -> Float64s:
-    """`payoff` less half of the rake. Winner and loser both also pay that half; see `rake`."""
+    """The stake of each terminal, float64 (terminals,): `payoff` less half of the rake, with the sign of `payoff`.
+
+    Both players also pay half of the rake; see `rake`.
+    """
     return np.asarray(np.copysign(np.abs(self.payoff) - self.rake / 2, self.payoff))
 
   @property
@@ -115,55 +119,62 @@ class HandTree(PublicTree):
     return HandTables(self.deal, self.boards, self.infoset_places)
 
   def require_one_deal(self, what: str) -> None:
-    """Raises UnsupportedGameError if public cards are dealt more than once, or a board stands for others."""
+    """Raises UnsupportedGameError if public cards are dealt more than once or suits are merged.
+
+    Args:
+      what: the beginning of the error's message, such as "No features of hands".
+    """
     if self.boards[-1].level > 1 or self.is_merged:
       raise errors.UnsupportedGameError(
-        f"{what}: not where public cards are dealt several times, nor with merge_suits=True. Take an endgame that "
-        "begins on the turn or the river."
+        f"{what} if public cards are dealt several times, or with merge_suits=True. Take an endgame that begins on the "
+        "turn or the river."
       )
 
   def node_at(self, board: int, node: int) -> int:
-    """Returns the tree's node at a betting node on a board, or -1 - k for terminal k."""
+    """Returns the tree's node for a betting node on a board, or -1 - k for terminal k."""
     return int(self.node_of[board, node])
 
   def decisions(self, player: int, board: int) -> list[int]:
-    """Returns the betting nodes at which a player decides on a board."""
+    """Returns the betting nodes of a board at which a player decides."""
     return [
-      node for node in self.on_board(board, Kind.DECISION) if self.nodes[node].player == player
+      node for node in self.on_board(board, NodeKind.DECISION) if self.nodes[node].player == player
     ]
 
-  def on_board(self, board: int, *kinds: Kind) -> list[int]:
-    """Returns the betting nodes of some kinds on a board."""
+  def on_board(self, board: int, *kinds: NodeKind) -> list[int]:
+    """Returns the betting nodes of a board that are of one of these kinds."""
     level = self.boards[board].level
     return [
       index for index, node in enumerate(self.nodes) if node.kind in kinds and node.level == level
     ]
 
   def moves(self, edge: int) -> list[int]:
-    """Returns a player's action, or the cards that lead to a board, in the order of the first history."""
+    """Returns the moves of an edge: a player's action, or the public cards, sorted as strings."""
     if self.player[self.node_of_edge[edge]] >= 0:
       return [int(self.action[edge])]
     board = self.boards[self.action[edge]]
-    known = len(self.boards[board.parent].cards)
-    return sorted(board.cards[known:], key=str)
+    num_before = len(self.boards[board.parent].cards)
+    return sorted(board.cards[num_before:], key=str)
 
   def first_deals(self, view: GameView, player: int) -> Iterator[tuple[Any, Int64s]]:
-    found: dict[tuple[str, ...], Int64s] = {}
+    """See `PublicTree.first_deals`."""
+    # For each deal, as strings of its actions: the position of the player's hand on each board.
+    positions_after: dict[tuple[str, ...], Int64s] = {}
     for number, board in enumerate(self.boards):
-      for place, hand in enumerate(board.hands[player].tolist()):
+      for position, hand in enumerate(board.hands[player].tolist()):
         deal = tuple(map(str, first_deal(self.deal, board, player, hand)))
-        places = found.setdefault(deal, np.full(len(self.boards), IMPOSSIBLE))
-        places[number], above = place, board.parent
-        while places[above] == IMPOSSIBLE:
-          places[above], above = NOT_FIRST, self.boards[above].parent
+        positions = positions_after.setdefault(deal, np.full(len(self.boards), IMPOSSIBLE))
+        positions[number], above = position, board.parent
+        while positions[above] == IMPOSSIBLE:
+          positions[above], above = NOT_FIRST, self.boards[above].parent
     root = view.new_initial_state()
-    for deal, places in sorted(found.items(), key=lambda item: item[0]):
+    for deal, positions in sorted(positions_after.items(), key=lambda item: item[0]):
       state = root.clone()
       for action in deal:
         state.apply_action(int(action))
-      yield state, places
+      yield state, positions
 
   def saved(self) -> files.Arrays:
+    """See `PublicTree.saved`."""
     names = "player kind first_edge action child terminal_board payoff is_fold"
     result = {name: getattr(self, name) for name in names.split()}
     for number, board in enumerate(self.boards):
@@ -175,14 +186,14 @@ class HandTree(PublicTree):
 
 
 class _BoardOrder(NamedTuple):
-  """The boards before and after each board.
+  """Boards after and before each board.
 
   Attributes:
     num_following: int64 (boards,). The number of boards to which the next deal leads from each board.
-    begin: int64 (boards,). The place in `following` of the first board after each board.
-    following: int64 (boards - 1,). The boards after each board, one list behind the other.
-    below: int64 (boards, levels + 1). In column l, the last board of level l that is dealt directly from each board; -1
-      if there is none.
+    begin: int64 (boards,). The index in `following` of the first board after each board.
+    following: int64 (boards - 1,). The boards after each board, concatenated.
+    last_following: int64 (boards, levels + 1). In column l, the last board of level l that is dealt directly from each
+      board; -1 if there is none.
     ancestors: int64 (boards, levels + 1). In column l, the board of level l from which each board was dealt, or the
       board itself; -1 if there is none.
   """
@@ -190,72 +201,136 @@ class _BoardOrder(NamedTuple):
   num_following: Int64s
   begin: Int64s
   following: Int64s
-  below: Int64s
+  last_following: Int64s
   ancestors: Int64s
 
 
 def _order_boards(level: Int64s, parent: Int64s) -> _BoardOrder:
   """Returns the order of boards, given the level and the parent of each."""
   count = np.bincount(parent[1:], minlength=len(parent))
-  below, ancestors = np.full((2, len(parent), 2 + level.max()), -1)
-  below[parent[1:], level[1:]] = np.arange(1, len(parent))
-  for board, before in enumerate(parent.tolist()):
-    ancestors[board] = ancestors[before]
+  last_following, ancestors = np.full((2, len(parent), 2 + level.max()), -1)
+  last_following[parent[1:], level[1:]] = np.arange(1, len(parent))
+  for board, above in enumerate(parent.tolist()):
+    ancestors[board] = ancestors[above]
     ancestors[board, level[board]] = board
   following = 1 + np.argsort(parent[1:], kind="stable")
-  return _BoardOrder(count, np.cumsum(count) - count, following, below, ancestors)
+  return _BoardOrder(count, np.cumsum(count) - count, following, last_following, ancestors)
+
+
+class _PublicStates(NamedTuple):
+  """Public states, which are pairs of a board and a betting node, and their numbers in the tree.
+
+  Attributes:
+    is_node: bool (boards, betting nodes). True if the public state is a decision or chance node.
+    is_terminal: bool (boards, betting nodes). True if the public state is a fold or a showdown.
+    node_of: int32 (boards, betting nodes). `HandTree.node_of`.
+    num_edges: int64 (nodes,). The number of edges below each node of the tree.
+    first_edge: int64 (boards, betting nodes). The first edge below each node; 0 at other public states.
+    order: _BoardOrder. The order of the boards.
+  """
+
+  is_node: Bools
+  is_terminal: Bools
+  node_of: Int32s
+  num_edges: Int64s
+  first_edge: Int64s
+  order: _BoardOrder
+
+
+def _number_states(nodes: list[BettingNode], boards: list[Board]) -> _PublicStates:
+  """Numbers the nodes, terminals and edges of the tree, board by board."""
+  level, parent = (
+    np.array([getattr(board, name) for board in boards]) for name in ("level", "parent")
+  )
+  order = _order_boards(level, parent)
+  exists = level[:, None] == [node.level for node in nodes]
+  ends_hand = np.array([node.kind in TERMINALS for node in nodes])
+  is_node, is_terminal = exists & ~ends_hand, exists & ends_hand
+  node_of = np.full(exists.shape, ABSENT, np.int32)
+  node_of[is_node] = np.arange(is_node.sum())
+  node_of[is_terminal] = -1 - np.arange(is_terminal.sum())
+  is_chance = np.array([node.kind is NodeKind.CHANCE for node in nodes])
+  num_children = [len(node.children) for node in nodes]
+  num_edges = np.where(is_chance, order.num_following[:, None], num_children)[is_node]
+  first_edge = np.zeros(exists.shape, np.int64)
+  first_edge[is_node] = np.cumsum(num_edges) - num_edges
+  return _PublicStates(is_node, is_terminal, node_of, num_edges, first_edge, order)
+
+
+def _edges(nodes: list[BettingNode], states: _PublicStates) -> tuple[Int32s, Int32s]:
+  """Returns `action` and `child` of the tree."""
+  order = states.order
+  action, child = np.full((2, states.num_edges.sum()), ABSENT, np.int32)
+  for index, node in enumerate(nodes):
+    boards = np.flatnonzero(states.is_node[:, index])
+    if not len(boards):
+      continue
+    first_edges = states.first_edge[boards, index]
+    if node.kind is NodeKind.CHANCE:
+      counts = order.num_following[boards]
+      edges = concatenated_ranges(first_edges, counts)
+      following = order.following[concatenated_ranges(order.begin[boards], counts)]
+      action[edges] = following
+      child[edges] = states.node_of[following, node.children[0]]
+      continue
+    for offset, (move, target) in enumerate(zip(node.actions, node.children, strict=True)):
+      level = nodes[target].level
+      # In a gadget, a player's action may lead to another board.
+      there = boards if level == node.level else order.last_following[boards, level]
+      action[first_edges + offset] = move
+      child[first_edges + offset] = np.where(there < 0, ABSENT, states.node_of[there, target])
+  return action, child
+
+
+def _last_edges(nodes: list[BettingNode], states: _PublicStates) -> LastEdges:
+  """Returns the last edge of each player before each node and terminal."""
+  above = LastEdges(
+    *(
+      np.full((2, chosen.sum()), NO_EDGE, np.int32)
+      for chosen in (states.is_node, states.is_terminal)
+    )
+  )
+  for index, node in enumerate(nodes):
+    boards = np.flatnonzero(states.is_node[:, index] | states.is_terminal[:, index])
+    numbers = states.node_of[boards, index]
+    for player, last in enumerate(node.last):
+      if last is None or not len(boards):
+        continue
+      decision, action_index = last
+      ancestors = states.order.ancestors[boards, nodes[decision].level]
+      edges = states.first_edge[ancestors, decision] + action_index
+      if node.kind in TERMINALS:
+        above.terminals[player, -1 - numbers] = edges
+      else:
+        above.nodes[player, numbers] = edges
+  return above
 
 
 def hand_tree(deal: Deal, nodes: list[BettingNode], boards: list[Board]) -> HandTree:
-  """Returns the public tree of some betting on some boards; boards come after their parents."""
-  level, parent = (np.array([getattr(own, name) for own in boards]) for name in ("level", "parent"))
-  is_end = np.array([node.kind in TERMINALS for node in nodes])
-  is_there = level[:, None] == [node.level for node in nodes]
-  inner, end = is_there & ~is_end, is_there & is_end
-  node_of = np.full(is_there.shape, ABSENT, np.int32)
-  node_of[inner], node_of[end] = np.arange(inner.sum()), -1 - np.arange(end.sum())
-  order = _order_boards(level, parent)
-  is_chance = np.array([node.kind is Kind.CHANCE for node in nodes])
-  num_children = [len(node.children) for node in nodes]
-  num_edges = np.where(is_chance, order.num_following[:, None], num_children)[inner]
-  first = np.zeros(is_there.shape, np.int64)
-  first[inner] = np.cumsum(num_edges) - num_edges
-  action, child = np.full((2, num_edges.sum()), ABSENT, np.int32)
-  above = LastEdges(*(np.full((2, kind.sum()), NO_EDGE, np.int32) for kind in (inner, end)))
-  for index, node in enumerate(nodes):
-    here = np.flatnonzero(is_there[:, index])
-    if not len(here):
-      continue
-    own = node_of[here, index]
-    for player, last in enumerate(node.last):
-      if last is not None:
-        acted = first[order.ancestors[here, nodes[last[0]].level], last[0]] + last[1]
-        above[int(is_end[index])][player, np.where(own < 0, -1 - own, own)] = acted
-    if is_chance[index] and len(here):
-      edges = concatenated_ranges(first[here, index], order.num_following[here])
-      after = order.following[concatenated_ranges(order.begin[here], order.num_following[here])]
-      action[edges] = after
-      child[edges] = node_of[after, node.children[0]]
-    for place, (move, target) in enumerate(zip(node.actions, node.children, strict=False)):
-      edges = first[here, index] + place
-      action[edges] = move
-      there = here if nodes[target].level == node.level else order.below[here, nodes[target].level]
-      child[edges] = np.where(there < 0, ABSENT, node_of[there, target])
-  board_of, betting_node = np.nonzero(inner)
-  terminal_board, terminal_node = np.nonzero(end)
-  players = [node.player if node.kind is Kind.DECISION else CHANCE for node in nodes]
+  """Builds the public tree of a poker game.
+
+  Args:
+    deal: the cards and hands.
+    nodes: the betting.
+    boards: the boards, parents first. A betting node exists on every board of its level.
+  """
+  states = _number_states(nodes, boards)
+  action, child = _edges(nodes, states)
+  board_of_node, betting_node = np.nonzero(states.is_node)
+  terminal_board, terminal_node = np.nonzero(states.is_terminal)
+  players = [node.player if node.kind is NodeKind.DECISION else CHANCE for node in nodes]
   return HandTree(
     player=np.array(players, np.int8)[betting_node],
-    kind=board_of.astype(np.int32),
-    first_edge=np.append(0, np.cumsum(num_edges)),
+    kind=board_of_node.astype(np.int32),
+    first_edge=np.append(0, np.cumsum(states.num_edges)),
     action=action,
     child=child,
-    edges_above=above,
+    edges_above=_last_edges(nodes, states),
     terminal_board=terminal_board.astype(np.int32),
     payoff=np.array([node.payoff for node in nodes])[terminal_node],
     rake=np.array([node.rake for node in nodes])[terminal_node],
-    is_fold=np.array([node.kind is Kind.FOLD for node in nodes])[terminal_node],
-    node_of=node_of,
+    is_fold=np.array([node.kind is NodeKind.FOLD for node in nodes])[terminal_node],
+    node_of=states.node_of,
     deal=deal,
     nodes=nodes,
     boards=boards,
@@ -263,14 +338,24 @@ def hand_tree(deal: Deal, nodes: list[BettingNode], boards: list[Board]) -> Hand
 
 
 def first_deal(deal: Deal, board: Board, player: int, hand: int) -> list[int]:
-  """Returns the first deal, sorted as strings, that gives a player this hand and leaves the board in the deck."""
+  """Returns the first deal, in the order of strings, that gives a player a hand and fits a board.
+
+  Args:
+    deal: the cards and hands of the game.
+    board: the board, whose cards the deal leaves in the deck.
+    player: the player.
+    hand: the player's hand, a row of `Deal.hands`.
+
+  Returns:
+    The actions from OpenSpiel's root to the beginning of the game.
+  """
   own = deal.hands[hand].tolist()
   possible = board.hands[1 - player]
   possible = possible[~np.isin(deal.hands[possible], own).any(axis=1)]
   if not deal.one_action:
     own.sort(key=str)
-    first = deal.hands[possible[np.argmin(deal.string_order[possible])]]
-    other = sorted(first.tolist(), key=str)
+    first_hand = deal.hands[possible[np.argmin(deal.string_order[possible])]]
+    other = sorted(first_hand.tolist(), key=str)
     return deal.actions(*((own, other) if player == 0 else (other, own)))
   others = deal.hands[possible]
   both = [np.broadcast_to(own, others.shape), others]

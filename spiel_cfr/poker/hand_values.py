@@ -1,18 +1,20 @@
-"""Ranges, values and equities of hands at the public states of a poker game, under a policy.
+"""Expected values, ranges and equities of hands at the public states of a poker game, under a policy.
 
 A public state is a board and a node of the betting. Let r_i(h) be the weight of player i's hand h there: chance's reach
-times the player's. Let V_i(h) be the sum of r_-i(g) u_i(h, g) over the opponent's hands g that share no card with h.
-The value of the hand is
+times the player's reach. Let V_i(h) be the sum of r_-i(g) u_i(h, g) over the opponent's hands g that share no card with
+h, the counterfactual value up to a factor. The expected value (EV) of the hand is
 
     v_i(h) = V_i(h) / sum over g of r_-i(g)
 
-V is computed from the terminals up, for all hands of a board at once. At player i's decisions it is the average by its
-strategy, or the maximum if the player plays a best response. At the opponent's decisions it is the sum over actions,
-because r_-i includes the strategy. At chance nodes it is the sum over the boards that follow, weighted by probability.
-If suits are merged, a board stands for all its images; the mean over an infoset's hands replaces the sum over images.
+`PlayedBoard` computes V from the terminals up, for all hands of a board at once:
 
-A board's values need nothing of the boards after it except the values at its own chance nodes. `HandValues` computes
-these once; then any board takes milliseconds.
+- at player i's decisions, the mean by its strategy, or the maximum if the player plays a best response;
+- at the opponent's decisions, the sum over actions, because r_-i includes the strategy;
+- at chance nodes, the sum over the boards that follow, weighted by probability. With merged suits, a board represents
+  all its images; the mean over the hands of an infoset replaces the sum over images.
+
+A board needs the later boards only through V at its chance nodes. `HandValues` computes these numbers once for all
+boards; then any board takes milliseconds.
 """
 
 from collections.abc import Mapping
@@ -21,213 +23,193 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
+from spiel_cfr import errors
+from spiel_cfr._numba.arrays import Float64s
+from spiel_cfr._util import arguments
 from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.public_tree import PLAYERS
-from spiel_cfr.poker.betting_tree import Kind
+from spiel_cfr.poker.betting_tree import NodeKind
 from spiel_cfr.poker.boards import hand_pairs
-from spiel_cfr.poker.hand_tree import TERMINALS, HandTree
+from spiel_cfr.poker.hand_tree import HandTree
+from spiel_cfr.poker.street import Layer, Street, StreetTerminals
 
 # Probability 1 in 16 bits.
 ONE = 0xFFFF
 
 
-class AfterBoard(NamedTuple):
-  """The outcome of the boards that follow a board.
+class RunoutValues(NamedTuple):
+  """Values and wins of a board's runouts: sums over the boards that follow, weighted by probability.
 
   Attributes:
     values: one float (2, chance nodes, hands) a player. V at the board's chance nodes, in the order of the betting: by
       the policy, then by the player's best response.
-    wins: float (hands of player 0, hands of player 1). The share of the boards that follow on which the hand of player
-      0 wins at showdown; ties count half. 0 for pairs that share a card.
+    wins: float (hands of player 0, hands of player 1). The probability that player 0's hand wins at showdown, a tie
+      counted half; 0 for pairs that share a card.
   """
 
   values: tuple[npt.NDArray[Any], npt.NDArray[Any]]
   wins: npt.NDArray[Any]
 
 
-class _Decisions(NamedTuple):
-  """The decisions of one player at one depth of a street, and their actions as edges.
-
-  Attributes:
-    player: int. The player to move.
-    places: int64 (decisions,). Their places among the nodes of the street.
-    begins: int64 (decisions,). The first edge of each decision.
-    above: int64 (edges,). The place of the decision above each edge.
-    below: int64 (edges,). The place of the node below each edge.
-    nodes: int64 (edges,). The betting node of the decision above each edge.
-    actions: int64 (edges,). The index of the action.
-  """
-
-  player: int
-  places: Int64s
-  begins: Int64s
-  above: Int64s
-  below: Int64s
-  nodes: Int64s
-  actions: Int64s
-
-
-class Street:
-  """The betting between two deals of public cards, which is the same on all boards of a level.
-
-  Attributes:
-    nodes: list of int. The betting nodes, parents first.
-    place: dictionary. Node -> its index in `nodes`.
-    steps: list of `_Decisions`, from the beginning of the street on.
-    chances: list of int. The places of chance nodes.
-    entries: list of int. The places at which the street begins, in the order of the chance nodes of the street before.
-    ends: dictionary. Kind of terminals -> their places, and two float64 (terminals, 1): stakes and rakes, see `rake`.
-  """
-
-  def __init__(self, tree: HandTree, level: int) -> None:
-    """Lists the nodes of a level of the betting."""
-    self.nodes = [number for number, node in enumerate(tree.nodes) if node.level == level]
-    self.place = {node: place for place, node in enumerate(self.nodes)}
-    found = [tree.nodes[node] for node in self.nodes]
-    depth = np.zeros(len(found), np.int64)
-    groups: dict[tuple[int, int], list[int]] = {}
-    for place, node in enumerate(found):
-      if node.kind is Kind.DECISION:
-        groups.setdefault((int(depth[place]), node.player), []).append(place)
-        depth[[self.place[child] for child in node.children]] = depth[place] + 1
-    self.steps = [self._step(tree, groups[key], key[1]) for key in sorted(groups)]
-    self.chances = [place for place, node in enumerate(found) if node.kind is Kind.CHANCE]
-    before = [node for node in tree.nodes if node.level == level - 1 and node.kind is Kind.CHANCE]
-    self.entries = [self.place[node.children[0]] for node in before] if level else [0]
-    self.ends = {}
-    for kind in TERMINALS:
-      places = [place for place, node in enumerate(found) if node.kind is kind]
-      payoff, rake = (
-        np.array([getattr(found[place], name) for place in places])[:, None]
-        for name in ("payoff", "rake")
-      )
-      self.ends[kind] = places, np.copysign(np.abs(payoff) - rake / 2, payoff), rake
-
-  def _step(self, tree: HandTree, places: list[int], player: int) -> _Decisions:
-    nodes = np.array([self.nodes[place] for place in places])
-    children = [tree.nodes[node].children for node in nodes.tolist()]
-    counts = np.array([len(own) for own in children])
-    begins = np.cumsum(counts) - counts
-    return _Decisions(
-      player=player,
-      places=np.array(places),
-      begins=begins,
-      above=np.repeat(places, counts),
-      below=np.array([self.place[child] for own in children for child in own]),
-      nodes=np.repeat(nodes, counts),
-      actions=concatenated_ranges(np.zeros_like(counts), counts),
-    )
-
-
 class PlayedBoard:
-  """Ranges and values at all nodes of a board, under a policy. Make one with `HandValues.board`.
+  """Ranges and values at all betting nodes of a board, under a policy. Make one with `HandValues.board`.
 
   Attributes:
     number: int. The number of the board.
     street: Street. The betting on this board.
-    hands: one int64 (hands,) a player. The rows of `Deal.hands`.
+    hands: one int64 (hands,) a player. The player's hands, as rows of `Deal.hands`.
     ranges: one float64 (nodes, hands) a player. The weights r.
     disjoint: float64 (hands of player 0, hands of player 1). 1 for pairs of hands that share no card, else 0.
-    wins: float64 (hands of player 0, hands of player 1). See `AfterBoard`; at the last deal, on this board.
-    sums: one float64 (nodes, hands) a player. The values V by the policy.
-    best_sums: one float64 (nodes, hands) a player. The values V by the player's best response to the other's policy.
+    wins: float64 (hands of player 0, hands of player 1). The probability that player 0's hand wins at showdown, over
+      all runouts, a tie counted half; 0 for pairs that share a card.
+    counterfactual_values: one float64 (nodes, hands) a player. The values V under the policy.
+    best_counterfactual_values: one float64 (nodes, hands) a player. The values V if the player plays a best response.
   """
 
   def __init__(self, values: "HandValues", number: int, above: "PlayedBoard | None") -> None:
-    """Computes the ranges, given the board before; `compute_values` computes the values."""
+    """Computes the ranges, given the board one street earlier; `compute_values` computes the values."""
     self._values, self._tree, self.number = values, values.tree, number
     board = self._tree.boards[number]
     self.street = values.street(number)
     self.hands = board.hands
     pairs = hand_pairs(self._tree.deal, board, 0)
-    self.disjoint = pairs.apart.astype(np.float64)
+    self.disjoint = pairs.disjoint.astype(np.float64)
     self.wins = (1.0 + pairs.ahead) / 2 * self.disjoint
-    shape = len(self.street.nodes)
-    self.ranges = [np.empty((shape, len(hands))) for hands in self.hands]
+    num_nodes = len(self.street.nodes)
+    self.ranges = [np.empty((num_nodes, len(hands))) for hands in self.hands]
     for player in PLAYERS:
-      first = board.reaches[player] if above is None else above.carried(player, number)
-      self.ranges[player][self.street.entries] = first
-    for step in self.street.steps:
+      begin = board.reaches[player] if above is None else above.range_after_deal(player, number)
+      self.ranges[player][self.street.entries] = begin
+    for layer in self.street.layers:
       for weights in self.ranges:
-        weights[step.below] = weights[step.above]
-      self.ranges[step.player][step.below] *= values.played(number, step)
-    self.sums = [np.zeros_like(weights) for weights in self.ranges]
-    self.best_sums = [np.zeros_like(weights) for weights in self.ranges]
+        weights[layer.children] = weights[layer.parents]
+      self.ranges[layer.player][layer.children] *= values.layer_strategy(number, layer)
+    self.counterfactual_values = [np.zeros_like(weights) for weights in self.ranges]
+    self.best_counterfactual_values = [np.zeros_like(weights) for weights in self.ranges]
 
-  def carried(self, player: int, following: int) -> Float64s:
-    """Returns a player's weights at the chance nodes, float64 (chance nodes, hands of a board that follows)."""
-    first = self._tree.representatives(player, self.number)
-    hands = first[self._tree.infoset_places(player, self.number, following)]
+  def range_after_deal(self, player: int, following: int) -> Float64s:
+    """Returns a player's weights r at the chance nodes, float64 (chance nodes, hands of the following board)."""
+    first_hands = self._tree.representatives(player, self.number)
+    hands = first_hands[self._tree.infoset_places(player, self.number, following)]
     return np.asarray(self.ranges[player][self.street.chances][:, hands])
 
-  def compute_values(self, after: AfterBoard | None) -> None:
-    """Fills `sums` and `best_sums` from the terminals up; `after` is None on the boards of the last deal."""
-    street = self.street
-    if after is not None:
-      self.wins = np.asarray(after.wins, np.float64)
+  def compute_values(self, runouts: RunoutValues | None) -> None:
+    """Computes the values V from the terminals up; `runouts` is None on the boards of the last deal."""
+    street, both = self.street, (self.counterfactual_values, self.best_counterfactual_values)
+    if runouts is not None:
+      self.wins = np.asarray(runouts.wins, np.float64)
       for player in PLAYERS:
-        policy, best = after.values[player]
-        self.sums[player][street.chances] = policy
-        self.best_sums[player][street.chances] = best
-    for kind, (places, stake, rake) in street.ends.items():
+        for values, at_chances in zip(both, runouts.values[player], strict=True):
+          values[player][street.chances] = at_chances
+    for kind, terminals in street.terminals.items():
       for player in PLAYERS:
-        others = self.ranges[1 - player][places]
-        mass = self._mass(player, others)
-        is_fold = kind is Kind.FOLD
-        won = (1 - 2 * player) * mass if is_fold else 2 * self._won(player, others) - mass
-        sums = stake * won - rake / 2 * mass
-        self.sums[player][places] = self.best_sums[player][places] = sums
-    for step in reversed(street.steps):
-      mover, other = step.player, 1 - step.player
-      below = self._values.played(self.number, step) * self.sums[mover][step.below]
-      self.sums[mover][step.places] = np.add.reduceat(below, step.begins)
-      below = self.best_sums[mover][step.below]
-      self.best_sums[mover][step.places] = np.maximum.reduceat(below, step.begins)
-      for sums in (self.sums[other], self.best_sums[other]):
-        sums[step.places] = np.add.reduceat(sums[step.below], step.begins)
+        terminal_values = self._terminal_values(player, kind, terminals)
+        for values in both:
+          values[player][terminals.positions] = terminal_values
+    for layer in reversed(street.layers):
+      mover, other = layer.player, 1 - layer.player
+      strategy = self._values.layer_strategy(self.number, layer)
+      weighted = strategy * self.counterfactual_values[mover][layer.children]
+      self.counterfactual_values[mover][layer.positions] = np.add.reduceat(weighted, layer.begins)
+      below = self.best_counterfactual_values[mover][layer.children]
+      best = np.maximum.reduceat(below, layer.begins)
+      self.best_counterfactual_values[mover][layer.positions] = best
+      for values in both:
+        of_actions = values[other][layer.children]
+        values[other][layer.positions] = np.add.reduceat(of_actions, layer.begins)
+
+  def _terminal_values(self, player: int, kind: NodeKind, terminals: StreetTerminals) -> Float64s:
+    """Returns a player's values V at folds or showdowns, float64 (terminals, hands)."""
+    others = self.ranges[1 - player][terminals.positions]
+    mass = self._mass(player, others)
+    is_fold = kind is NodeKind.FOLD
+    gain = (1 - 2 * player) * mass if is_fold else 2 * self._won_mass(player, others) - mass
+    return np.asarray(terminals.stakes * gain - terminals.rakes / 2 * mass)
 
   def _mass(self, player: int, others: Float64s) -> Float64s:
-    """Returns the weight of the opponent's hands that are possible beside each hand; the last axis is hands."""
+    """Returns the total weight of the opponent's hands that share no card with each hand of a player.
+
+    Args:
+      player: the player.
+      others: float64 (..., opponent's hands). The opponent's weights.
+
+    Returns:
+      float64 (..., hands).
+    """
     return np.asarray(others @ (self.disjoint.T if player == 0 else self.disjoint))
 
-  def _won(self, player: int, others: Float64s) -> Float64s:
-    """Returns the part of `_mass` against which each hand wins at showdown."""
+  def _won_mass(self, player: int, others: Float64s) -> Float64s:
+    """Returns the part of `_mass` against which each hand wins at showdown; arguments are those of `_mass`."""
     won = others @ (self.wins.T if player == 0 else self.wins)
     return np.asarray(won if player == 0 else self._mass(1, others) - won)
 
+  def _position(self, node: int) -> int:
+    """Returns the index of a betting node in `street.nodes`.
+
+    Raises:
+      ArgumentError: the board does not have the node.
+    """
+    position = self.street.position.get(node) if isinstance(node, int | np.integer) else None
+    if position is None:
+      raise errors.ArgumentError(
+        f"node must be a betting node of board {self.number}, one of street.nodes, not {arguments.shortened(node)}."
+      )
+    return position
+
+  def _decision(self, node: int) -> tuple[int, list[int]]:
+    """Returns the player to move at a decision, and the positions of its children.
+
+    Raises:
+      ArgumentError: the node is not a decision of the board.
+    """
+    self._position(node)
+    decision = self._tree.nodes[node]
+    if decision.kind is not NodeKind.DECISION:
+      raise errors.ArgumentError(f"node {node} is not a decision: no player moves there.")
+    return decision.player, [self.street.position[child] for child in decision.children]
+
   def opponent_mass(self, player: int, node: int) -> Float64s:
-    """Returns the weight of the opponent's hands that are possible beside each hand of a player, float64 (hands,)."""
-    return self._mass(player, self.ranges[1 - player][self.street.place[node]])
+    """Returns the total weight of the opponent's hands that share no card with each hand, float64 (hands,)."""
+    player = arguments.integer(player, "player", 0, 1)
+    return self._mass(player, self.ranges[1 - player][self._position(node)])
 
   def equity(self, player: int, node: int) -> Float64s:
-    """Returns the probability to win if betting ended, ties counted half; float64 (hands,), NaN without opponents."""
-    others = self.ranges[1 - player][self.street.place[node]]
-    return quotient(self._won(player, others), self._mass(player, others))
+    """Returns each hand's probability to win if betting ended here, float64 (hands,).
+
+    A tie counts half. NaN for hands beside which the opponent has no hand.
+    """
+    mass = self.opponent_mass(player, node)
+    return quotient(self._won_mass(player, self.ranges[1 - player][self._position(node)]), mass)
 
   def values(self, player: int, node: int) -> Float64s:
-    """Returns the expected payoff of a player's hands, float64 (hands,); NaN without opponents."""
-    return quotient(self.sums[player][self.street.place[node]], self.opponent_mass(player, node))
+    """Returns the expected payoff of each hand of a player, float64 (hands,).
+
+    NaN for hands beside which the opponent has no hand.
+    """
+    mass = self.opponent_mass(player, node)
+    return quotient(self.counterfactual_values[player][self._position(node)], mass)
 
   def strategy(self, node: int) -> Float64s:
     """Returns the strategy at a decision, float64 (actions, hands of the player to move)."""
+    self._decision(node)
     return self._values.strategy(self.number, node)
 
   def action_values(self, node: int) -> Float64s:
-    """Returns the value of each action to the hands of the player to move, float64 (actions, hands)."""
-    decision = self._tree.nodes[node]
-    children = [self.street.place[child] for child in decision.children]
-    return quotient(self.sums[decision.player][children], self.opponent_mass(decision.player, node))
+    """Returns the expected payoff of each action with each hand of the player to move, float64 (actions, hands)."""
+    player, children = self._decision(node)
+    return quotient(self.counterfactual_values[player][children], self.opponent_mass(player, node))
 
   def best_actions(self, node: int) -> npt.NDArray[np.bool_]:
-    """Returns whether a best response takes an action: the first of the best ones; bool (actions, hands)."""
-    decision = self._tree.nodes[node]
-    children = [self.street.place[child] for child in decision.children]
-    best = self.best_sums[decision.player][children].argmax(axis=0)
+    """Returns True for the action of a best response with each hand, bool (actions, hands).
+
+    Of several best actions it is the first.
+    """
+    player, children = self._decision(node)
+    best = self.best_counterfactual_values[player][children].argmax(axis=0)
     return np.asarray(best == np.arange(len(children))[:, None])
 
   def node_mass(self) -> Float64s:
-    """Returns the sum of the products of weights over all pairs of hands, float64 (nodes,)."""
+    """Returns the sum of r_0(h) r_1(g) over all pairs of hands that share no card, float64 (nodes,)."""
     return np.asarray((self.ranges[0] * self._mass(0, self.ranges[1])).sum(axis=1))
 
   def expected_values(self, *, best: bool = False) -> Float64s:
@@ -236,8 +218,8 @@ class PlayedBoard:
     Args:
       best: whether the player plays a best response from the node on.
     """
-    sums = self.best_sums if best else self.sums
-    totals = [(self.ranges[player] * sums[player]).sum(axis=1) for player in PLAYERS]
+    values = self.best_counterfactual_values if best else self.counterfactual_values
+    totals = [(self.ranges[player] * values[player]).sum(axis=1) for player in PLAYERS]
     return quotient(np.stack(totals, axis=1), self.node_mass()[:, None])
 
 
@@ -246,7 +228,7 @@ class HandValues:
 
   Attributes:
     tree: HandTree. The public tree.
-    layout: Layout. The numbers of its sequences.
+    layout: Layout. The numbers of the sequences.
     probabilities: float64 or uint16 (sequences,). The policy in behavioral form; uint16 counts steps of 1 / 65,535.
     streets: list of `Street`. The betting of each level.
     following: list of lists of int. The boards that follow each board.
@@ -257,18 +239,18 @@ class HandValues:
     tree: HandTree,
     layout: Layout,
     probabilities: npt.NDArray[Any],
-    after: Mapping[int, AfterBoard] | None = None,
+    runouts: Mapping[int, RunoutValues] | None = None,
   ) -> None:
-    """Takes a policy; `after` has known results of `after_boards`, by board."""
+    """Takes a policy; `runouts` has the results of `runout_values` if they are known."""
     self.tree, self.layout, self.probabilities = tree, layout, probabilities
     levels = 1 + max(board.level for board in tree.boards)
     self.streets = [Street(tree, level) for level in range(levels)]
     self.following: list[list[int]] = [[] for _ in tree.boards]
     for number, board in enumerate(tree.boards[1:], 1):
       self.following[board.parent].append(number)
-    self._after = after
-    # The last board that was made on each level.
-    self._made: dict[int, PlayedBoard] = {}
+    self._runouts = runouts
+    # The last board that was computed on each level.
+    self._last_boards: dict[int, PlayedBoard] = {}
 
   def street(self, board: int) -> Street:
     """Returns the betting on a board."""
@@ -276,77 +258,93 @@ class HandValues:
 
   def strategy(self, board: int, node: int) -> Float64s:
     """Returns the strategy at a decision, float64 (actions, hands of the player to move)."""
-    found = self.probabilities[self.layout.sequences(self.tree.node_at(board, node))]
-    return np.asarray(found if found.dtype == np.float64 else found / found.sum(axis=0))
+    steps = self.probabilities[self.layout.sequences(self.tree.node_at(board, node))]
+    return np.asarray(steps if steps.dtype == np.float64 else steps / steps.sum(axis=0))
 
-  def played(self, board: int, step: _Decisions) -> Float64s:
-    """Returns the strategies at some decisions of a player, float64 (edges, hands)."""
-    nodes = self.tree.node_of[board, step.nodes]
-    starts = self.layout.first[nodes].astype(np.int64) + step.actions * self.layout.stride[nodes]
-    classes = self.tree.classes[board][step.player]
-    found = self.probabilities[starts[:, None] + classes]
-    if found.dtype == np.float64:
-      return np.asarray(found)
-    total = np.add.reduceat(found, step.begins, dtype=np.float64)
-    return np.asarray(found / np.repeat(total, np.diff(step.begins, append=len(found)), axis=0))
+  def layer_strategy(self, board: int, layer: Layer) -> Float64s:
+    """Returns the strategies at the decisions of a layer, float64 (edges, hands)."""
+    nodes = self.tree.node_of[board, layer.nodes]
+    starts = self.layout.first[nodes].astype(np.int64) + layer.actions * self.layout.stride[nodes]
+    infosets = self.tree.classes[board][layer.player]
+    steps = self.probabilities[starts[:, None] + infosets]
+    if steps.dtype == np.float64:
+      return np.asarray(steps)
+    total = np.add.reduceat(steps, layer.begins, dtype=np.float64)
+    return np.asarray(steps / np.repeat(total, np.diff(layer.begins, append=len(steps)), axis=0))
 
-  def after_boards(self) -> Mapping[int, AfterBoard]:
-    """Returns the results of following boards, for each board that has some."""
-    if self._after is None:
-      found: dict[int, AfterBoard] = {}
-      self._compute(0, None, found)
-      self._after = found
-    return self._after
+  def runout_values(self) -> Mapping[int, RunoutValues]:
+    """Returns the values of the runouts of each board, by its number; boards of the last deal have none."""
+    if self._runouts is None:
+      runouts: dict[int, RunoutValues] = {}
+      self._compute(0, None, runouts)
+      self._runouts = runouts
+    return self._runouts
 
   def _compute(
-    self, number: int, above: PlayedBoard | None, found: dict[int, AfterBoard]
+    self, number: int, above: PlayedBoard | None, runouts: dict[int, RunoutValues]
   ) -> PlayedBoard:
-    """Computes a board's values, those of all boards below first, and adds their results to `found`."""
+    """Computes a board and all boards that follow it; adds the values of their runouts to `runouts`."""
     board = PlayedBoard(self, number, above)
     if self.following[number]:
       chances = len(board.street.chances)
-      sums = tuple(np.zeros((2, chances, len(hands))) for hands in board.hands)
-      found[number] = AfterBoard((sums[0], sums[1]), np.zeros(board.disjoint.shape))
+      first, second = (np.zeros((2, chances, len(hands))) for hands in board.hands)
+      runouts[number] = RunoutValues((first, second), np.zeros(board.disjoint.shape))
       for following in self.following[number]:
-        self._add(self._compute(following, board, found), number, found[number])
-    board.compute_values(found.get(number))
+        self._add(self._compute(following, board, runouts), number, runouts[number])
+    board.compute_values(runouts.get(number))
     return board
 
-  def _add(self, board: PlayedBoard, before: int, total: AfterBoard) -> None:
-    """Adds a board's values and wins to those at the chance nodes of the board before."""
-    boards, below = self.tree.boards, board.street.entries
-    probability = boards[board.number].probability / boards[before].probability
+  def _add(self, board: PlayedBoard, parent: int, runouts: RunoutValues) -> None:
+    """Adds a board's values and wins to the runouts of its parent."""
+    boards, entries = self.tree.boards, board.street.entries
+    probability = boards[board.number].probability / boards[parent].probability
     for player in PLAYERS:
-      for line, sums in enumerate((board.sums, board.best_sums)):
-        means = self._means(player, before, board.number, sums[player][below])
-        total.values[player][line] += probability * means
-    wins = self._means(1, before, board.number, board.wins)
-    total.wins[:] += probability * self._means(0, before, board.number, wins.T).T
+      both = board.counterfactual_values, board.best_counterfactual_values
+      for line, values in enumerate(both):
+        means = self._infoset_means(player, parent, board.number, values[player][entries])
+        runouts.values[player][line] += probability * means
+    wins = self._infoset_means(1, parent, board.number, board.wins)
+    runouts.wins[:] += probability * self._infoset_means(0, parent, board.number, wins.T).T
 
-  def _means(self, player: int, before: int, after: int, numbers: Float64s) -> Float64s:
-    """Returns the mean of numbers of hands over each infoset of a board before, for that board's hands.
+  def _infoset_means(self, player: int, parent: int, board: int, numbers: Float64s) -> Float64s:
+    """Returns the mean of the numbers of an infoset's hands, for each hand of the parent board.
 
-    The last axis is hands; hands that are impossible on the later board count as 0.
+    Args:
+      player: the owner of the hands.
+      parent: the parent board, whose infosets are meant.
+      board: the board of the numbers.
+      numbers: float64 (..., hands of the board). Hands of the parent that are impossible here count as 0.
+
+    Returns:
+      float64 (..., hands of the parent).
     """
-    classes = self.tree.classes[before][player]
-    places = self.tree.infoset_places(player, before, after)
-    order = np.argsort(places, kind="stable")
-    infosets, begins = np.unique(places[order], return_index=True)
-    counts = np.bincount(classes)
-    result = np.zeros((*numbers.shape[:-1], len(counts)))
-    result[..., infosets] = np.add.reduceat(numbers[..., order], begins, axis=-1)
-    return np.asarray((result / counts)[..., classes])
+    infoset_of_hand = self.tree.classes[parent][player]
+    infosets = self.tree.infoset_places(player, parent, board)
+    order = np.argsort(infosets, kind="stable")
+    present, begins = np.unique(infosets[order], return_index=True)
+    counts = np.bincount(infoset_of_hand)
+    sums = np.zeros((*numbers.shape[:-1], len(counts)))
+    sums[..., present] = np.add.reduceat(numbers[..., order], begins, axis=-1)
+    return np.asarray((sums / counts)[..., infoset_of_hand])
 
   def board(self, number: int) -> PlayedBoard:
-    """Returns a board with its ranges and values. The boards before it are kept for the next call."""
+    """Returns a board with its ranges and values. The last board of each street is kept for the next call.
+
+    Args:
+      number: the index of the board in `tree.boards`; 0 for the first board.
+
+    Raises:
+      ArgumentError: `number` is not the number of a board.
+    """
+    number = arguments.integer(number, "The number of a board", 0, len(self.tree.boards) - 1)
     board = self.tree.boards[number]
-    known = self._made.get(board.level)
-    if known is None or known.number != number:
+    last = self._last_boards.get(board.level)
+    if last is None or last.number != number:
       above = self.board(board.parent) if board.level else None
-      known = PlayedBoard(self, number, above)
-      known.compute_values(self.after_boards().get(number))
-      self._made[board.level] = known
-    return known
+      last = PlayedBoard(self, number, above)
+      last.compute_values(self.runout_values().get(number))
+      self._last_boards[board.level] = last
+    return last
 
 
 def quotient(sums: Float64s, mass: Float64s) -> Float64s:

@@ -1,4 +1,4 @@
-"""Merged hands: the map from a poker game to one in which several boards, and several hands of a board, play alike."""
+"""Maps from a poker game to one with merged boards and hands, by suit isomorphism or by buckets of hands."""
 
 import itertools
 from collections.abc import Sequence
@@ -17,78 +17,79 @@ from spiel_cfr.poker.suit_symmetries import Symmetry, number_in_order, symmetrie
 def map_hands(
   layout: Layout,
   small: Layout,
-  places: Int64s,
-  labels: Sequence[Sequence[Int64s]],
+  board_map: Int64s,
+  infosets: Sequence[Sequence[Int64s]],
   *,
   is_exact: bool,
 ) -> AbstractionMap:
   """Returns the map from a game's sequences to those of a game with merged hands.
 
   Args:
-    layout: the layout of the whole game, a `HandTree`.
+    layout: the layout of the whole game, whose tree is a `HandTree`.
     small: the layout of the game with merged hands.
-    places: int64 (boards,). For each board, the number of its board in the game with merged hands.
-    labels: for each player and each board, int64 (hands,). The infoset of each hand there, as in
+    board_map: int64 (boards,). The board of the merged game that represents each board.
+    infosets: for each player and each board, int64 (hands,). The infoset of each hand in the merged game, as in
       `Board.infoset_of_hand`.
-    is_exact: as of `AbstractionMap`.
+    is_exact: `AbstractionMap.is_exact`.
   """
   tree, merged = layout.tree, small.tree
   assert isinstance(tree, HandTree) and isinstance(merged, HandTree)
+  # For each sequence, its sequence in the merged game, and 1 as the number of copies.
   sequences, copies = np.zeros((2, layout.roots[-1]), np.uint32)
   roots = layout.roots[: len(PLAYERS)]
   sequences[roots], copies[roots] = small.roots[: len(PLAYERS)], 1
-  for number, place in enumerate(places.tolist()):
+  for board, merged_board in enumerate(board_map.tolist()):
     for player in PLAYERS:
-      for node in tree.decisions(player, number):
-        own = layout.sequences(tree.node_at(number, node))
-        first = small.row_starts(merged.node_at(place, node))
-        sequences[own], copies[own] = first[:, None] + labels[player][number], 1
+      for node in tree.decisions(player, board):
+        here = layout.sequences(tree.node_at(board, node))
+        row_starts = small.row_starts(merged.node_at(merged_board, node))
+        sequences[here], copies[here] = row_starts[:, None] + infosets[player][board], 1
   return AbstractionMap(sequences, copies, is_exact)
 
 
 def map_suits(layout: Layout, small: Layout) -> AbstractionMap:
-  """Returns the map to the game with merged suits, from the layouts of the whole game and of that game."""
+  """Returns the map from a whole game to the game with merged suits, given both layouts."""
   tree, merged = layout.tree, small.tree
   assert isinstance(tree, HandTree) and isinstance(merged, HandTree)
-  stands_for, classes = equal_hands(tree)
+  representatives, classes = equal_hands(tree)
   number_of = {board.cards: number for number, board in enumerate(merged.boards)}
-  places = np.array([number_of[tree.boards[number].cards] for number in stands_for.tolist()])
-  return map_hands(layout, small, places, classes, is_exact=True)
+  board_map = np.array([number_of[tree.boards[board].cards] for board in representatives.tolist()])
+  return map_hands(layout, small, board_map, classes, is_exact=True)
 
 
 def equal_hands(tree: HandTree) -> tuple[Int64s, tuple[list[Int64s], list[Int64s]]]:
-  """Finds the boards and hands that symmetries of a game's deal map to each other.
+  """Finds isomorphic boards and hands: those that a symmetry of the suits maps to each other.
 
   Returns:
-    For each board, the number of the board that stands for it; and for each player and each board, the classes of its
-    hands there, as in `Board.infoset_of_hand`.
+    For each board, the number of the board that represents it; and for each player and each board, the classes of its
+    hands, as in `Board.infoset_of_hand` of the representative.
   """
-  found = symmetries(tree.deal)
+  all_symmetries = symmetries(tree.deal)
   number_of = {board.cards: number for number, board in enumerate(tree.boards)}
-  stands_for = np.zeros(len(tree.boards), np.int64)
+  representatives = np.zeros(len(tree.boards), np.int64)
   classes: tuple[list[Int64s], list[Int64s]] = ([], [])
   for number, board in enumerate(tree.boards):
-    images = [number_of[_moved(symmetry, board.cards, tree.deal)] for symmetry in found]
-    first = min(images)
-    stands_for[number] = first
-    pairs = zip(found, images, strict=True)
-    to_first = [symmetry for symmetry, image in pairs if image == first]
-    for player, own in enumerate(classes):
+    images = [number_of[_image(symmetry, board.cards, tree.deal)] for symmetry in all_symmetries]
+    first_board = min(images)
+    representatives[number] = first_board
+    pairs = zip(all_symmetries, images, strict=True)
+    to_first_board = [symmetry for symmetry, image in pairs if image == first_board]
+    for player, classes_of_player in enumerate(classes):
       hands = board.hands[player]
-      # Equivalent hands have the same set of images, so the first image identifies their class.
-      least = np.min([symmetry.hands[hands] for symmetry in to_first], axis=0)
-      if first == number:
-        own.append(number_in_order(least))
+      # Isomorphic hands have the same set of images, so the first image identifies their class.
+      first_image = np.min([symmetry.hands[hands] for symmetry in to_first_board], axis=0)
+      if first_board == number:
+        classes_of_player.append(number_in_order(first_image))
         continue
-      before = tree.boards[first].hands[player]
-      by_hand = np.argsort(before)
-      places = by_hand[np.searchsorted(before, least, sorter=by_hand)]
-      own.append(own[first][places])
-  return stands_for, classes
+      hands_there = tree.boards[first_board].hands[player]
+      by_hand = np.argsort(hands_there)
+      positions = by_hand[np.searchsorted(hands_there, first_image, sorter=by_hand)]
+      classes_of_player.append(classes_of_player[first_board][positions])
+  return representatives, classes
 
 
-def _moved(symmetry: Symmetry, board: tuple[int, ...], deal: Deal) -> tuple[int, ...]:
-  """Returns the image of a board, the cards of each deal in ascending order."""
+def _image(symmetry: Symmetry, board: tuple[int, ...], deal: Deal) -> tuple[int, ...]:
+  """Returns the image of a board under a symmetry, the cards of each deal in ascending order."""
   ends = [0, *itertools.accumulate(deal.streets, initial=len(deal.board))]
   streets = [symmetry.moved(board[begin:end]) for begin, end in itertools.pairwise(ends)]
   return tuple(itertools.chain.from_iterable(streets))

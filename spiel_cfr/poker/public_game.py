@@ -1,6 +1,7 @@
-"""Poker games in vector form: a public tree, and one vector over private hands at each public state.
+"""Compiled poker games in vector form: a public tree with one vector over private hands at each public state.
 
-`hand_tree` has the public tree, `showdown_kernels` the computation of payoffs.
+`compile_public_game` walks the betting in OpenSpiel, lists the boards and joins both in a `HandTree`. `PokerTerminals`
+computes the payoffs.
 """
 
 import functools
@@ -25,7 +26,12 @@ from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.parts import PayoffBuilder
 from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
-from spiel_cfr.poker.betting_tree import BettingNode, Kind, check_random_deals, walk_betting_tree
+from spiel_cfr.poker.betting_tree import (
+  BettingNode,
+  NodeKind,
+  check_random_deals,
+  walk_betting_tree,
+)
 from spiel_cfr.poker.boards import list_boards
 from spiel_cfr.poker.deal import Deal, endgame_in_full_game, find_deal
 from spiel_cfr.poker.endgames import Endgame
@@ -38,16 +44,16 @@ from spiel_cfr.poker.street_names import StreetNames
 
 # Number of random deals that are compared with OpenSpiel.
 CHECKED_DEALS = 10_000
-# `compile_game` chooses the vector form if a player may have this many hands.
+# `compile_game` chooses the vector form for games with at least this many private hands.
 WORTHWHILE_HANDS = 50
 # Games with more sequences than this are cut into parts, if chance deals public cards.
 LARGE = 1 << 20
-# Merged games have names of infosets if the whole game has at most this many infosets.
+# A game with merged suits has names of infosets if the whole game has at most this many infosets.
 MOST_NAMES = 200_000
 
 
 class PublicGame(PublicTreeGame):
-  """A poker game in vector form. Make one with `compile_public_game`; a turn endgame has millions of infosets."""
+  """Poker game in vector form. Make one with `compile_public_game`."""
 
   tree: HandTree
   # Forced moves are rare in poker.
@@ -62,7 +68,7 @@ class PublicGame(PublicTreeGame):
     original: "PublicGame | None" = None,
     map_from_original: AbstractionMap | None = None,
   ) -> None:
-    """Takes the view, the tree and the precision; arguments as of `PublicTreeGame`."""
+    """Takes a public tree, and the other arguments of `PublicTreeGame`."""
     facts = walked_facts(
       view.game,
       payoff_range=(-tree.largest_payoff, tree.largest_payoff),
@@ -74,21 +80,24 @@ class PublicGame(PublicTreeGame):
 
   def __reduce__(self) -> tuple[Any, ...]:
     """Pickles the constructor's arguments."""
-    made_of = self._view, self.tree, self.dtype, self.num_threads, self._original, self._map
-    return type(self), made_of
+    arguments_of_init = (
+      self._view, self.tree, self.dtype, self.num_threads, self._original, self._map,
+    )  # fmt: skip
+    return type(self), arguments_of_init
 
   def _builder(self, layout: Layout, above: Int32s) -> PayoffBuilder:
+    """Returns the function that builds the payoffs of a part."""
     return functools.partial(PokerTerminals.build, self.tree, layout, above)
 
   @property
   def size(self) -> str:
-    """Numbers of public states and infosets, and whether there is a rake."""
-    is_named = self.tree.is_raked and self._original is None
-    return super().size + (", with rake" if is_named else "")
+    """The numbers of public states and infosets in words, and "with rake" for a game with rake."""
+    says_rake = self.tree.is_raked and self._original is None
+    return super().size + (", with rake" if says_rake else "")
 
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:
-    """Each player's infosets; an abstraction has the names of the whole game."""
+    """The infosets of each player; those of an abstraction have the names of the whole game."""
     if self._map is None and self.tree.is_merged:
       raise errors.UnsupportedGameError(
         f"{self.name} was compiled with merge_suits=True, and without it would have more than {MOST_NAMES:,} infosets, "
@@ -97,34 +106,34 @@ class PublicGame(PublicTreeGame):
     if self._map is None:
       return super().infosets
     result = []
-    for known, treeplex in zip(self.original.infosets, self.treeplexes, strict=True):
-      first = self._map.sequences[known.first_sequence].astype(np.int64)
-      found = _places(treeplex, first)
-      result.append(Infosets(known.infostates, known.actions, known.num_actions, *found))
+    for named, treeplex in zip(self.original.infosets, self.treeplexes, strict=True):
+      first_sequence = self._map.sequences[named.first_sequence].astype(np.int64)
+      columns = _layout_columns(treeplex, first_sequence)
+      result.append(Infosets(named.infostates, named.actions, named.num_actions, *columns))
     return tuple(result)
 
   @functools.cached_property
   def digest(self) -> str:
-    """The digest of `PublicTreeGame`; for an abstraction, that of its map."""
+    """The digest of the game, see `PublicTreeGame.digest`; for an abstraction, the digest of its map."""
     return super().digest if self._map is None else self._map.digest(self.original.digest)
 
 
-def _places(treeplex: Treeplex, first_sequence: Int64s) -> tuple[Uint32s, Uint32s, Uint32s]:
+def _layout_columns(treeplex: Treeplex, first_sequence: Int64s) -> tuple[Uint32s, Uint32s, Uint32s]:
   """Returns `position`, `first_sequence` and `stride` of `Infosets`, given the first sequence of each infoset.
 
-  An infoset's place in the layout follows from its sequences' place in their group.
+  The position of an infoset in its group is that of its first sequence.
   """
   groups = treeplex.groups.astype(np.int64)
   starts = groups[:, FIRST_SEQUENCE]
   group = np.searchsorted(starts, first_sequence, side="right") - 1
-  laid_out = groups[:, FIRST_INFOSET] - treeplex.first_infoset
-  position = laid_out[group] + first_sequence - starts[group]
+  first_position = groups[:, FIRST_INFOSET] - treeplex.first_infoset
+  position = first_position[group] + first_sequence - starts[group]
   stride = groups[group, STRIDE]
   return position.astype(np.uint32), first_sequence.astype(np.uint32), stride.astype(np.uint32)
 
 
 def is_chosen_by_default(game: pyspiel.Game) -> bool:
-  """Returns whether `compile_game` should choose the vector form: for many hands, or several deals of public cards."""
+  """Returns True for a poker game with many hands or several deals of public cards, which needs the vector form."""
   try:
     deal = find_deal(game)
   except errors.UnsupportedGameError:
@@ -146,24 +155,25 @@ def compile_public_game(
   """Compiles a poker game in vector form, without listing deals.
 
   Args:
-    game: `kuhn_poker`, `leduc_poker` or `universal_poker` with two players, or such a game's string; or an `Endgame`.
-      The game of an `Endgame` is hold'em with every size of bet as an action, for filters such as `bet_sizes`.
-    action_filter: called with a state and its legal actions; returns those to keep. It sees the states of an arbitrary
-      deal, and must not look at private cards.
+    game: `kuhn_poker`, `leduc_poker` or `universal_poker` with two players, as a game or a string; or an `Endgame`. The
+      game of an `Endgame` is hold'em with every size of bet as an action, for filters such as `bet_sizes`.
+    action_filter: function of a state and its legal actions that returns the actions to keep. It sees the states of an
+      arbitrary deal, and must not look at private cards.
     partitioned: whether solvers visit the subtrees after each deal of public cards one at a time, which takes little
       memory and allows several threads. By default they do in large games.
     dtype: the precision of solvers: float64, or float32 for half the memory and about half the time.
     num_threads: number of threads of solvers of a partitioned game. Results do not depend on it.
-    merge_suits: whether boards and hands that differ only by suits are merged, which takes less time and memory for the
-      same values, see `suit_symmetries`. The game is then an abstraction of the whole game, and policies have the names
-      of the whole game's infosets. If these are more than 200,000, `original` is the game itself, without names.
-    rake: the part of each pot that the house keeps. The game is then of general sum.
+    merge_suits: whether isomorphic boards and hands are merged, which takes less time and memory for the same values;
+      see `suit_symmetries`. The game is then an abstraction of the whole game, and policies have the names of the
+      whole game's infosets. If the whole game has more than 200,000 infosets, `original` is the merged game itself,
+      without names.
+    rake: the part of each pot that the house keeps, which makes it a general-sum game.
 
   Returns:
     The compiled game, for any full-width solver.
 
   Raises:
-    UnsupportedGameError: the game is another, or OpenSpiel plays it in a way that does not fit the vector form.
+    UnsupportedGameError: the game is not of these kinds, or OpenSpiel plays it in a way that does not fit.
     GameTooLargeError: the game has too many public states or sequences, or takes more memory than is free.
     ArgumentError: the filter returns no legal action, or another argument is out of its range.
     GameError: the string can't be loaded.
@@ -179,7 +189,7 @@ def compile_public_game(
     partitioned = int(tree.num_sequences.sum()) > LARGE
   if not partitioned and num_threads > 1:
     raise errors.ArgumentError(
-      "Threads are for partitioned games; this one is not, but partitioned=True may make it one."
+      f"num_threads={num_threads} is for partitioned games, and this game has a single part. Add partitioned=True."
     )
   options = dtype, num_threads if partitioned else None
   merged = PublicGame(view, tree, *options)
@@ -190,7 +200,7 @@ def compile_public_game(
 
 
 def _num_whole_infosets(tree: HandTree) -> int:
-  """Returns the number of infosets without merged suits."""
+  """Returns the number of infosets of the game without merged suits."""
   return sum(
     board.copies * len(board.hands[player]) * len(tree.decisions(player, number))
     for number, board in enumerate(tree.boards)
@@ -206,18 +216,21 @@ def estimate(
   dtype: npt.DTypeLike = np.float64,
   merge_suits: bool = False,
 ) -> GameEstimate:
-  """Returns the size of the game that `compile_public_game` makes of the same arguments, in a second or two."""
+  """Returns the size and memory of the game that `compile_public_game` would make of the same arguments.
+
+  It takes a second or two, and makes no large arrays.
+  """
   _, deal, nodes = _walk(game, action_filter)
-  # Hands need no strengths here.
-  inner = [node for node in nodes if node.kind is not Kind.SHOWDOWN]
-  boards = list_boards(deal, inner, merged=merge_suits)
+  # Without showdowns, `list_boards` does not compute strengths.
+  without_showdowns = [node for node in nodes if node.kind is not NodeKind.SHOWDOWN]
+  boards = list_boards(deal, without_showdowns, merged=merge_suits)
   return estimate_boards(nodes, boards, arguments.precision(dtype))
 
 
 def _walk(
   game: str | pyspiel.Game | Endgame, action_filter: ActionFilter | None, rake: Rake | None = None
 ) -> tuple[GameView, Deal, list[BettingNode]]:
-  """Walks the betting of a game; returns its view, its deal and the nodes."""
+  """Walks the betting of a game, with the rake; returns the view, the deal and the nodes."""
   if isinstance(game, Endgame):
     loaded, deal = endgame_in_full_game(game)
   else:
@@ -233,7 +246,7 @@ def _walk(
 
 
 def has_many_hands(game: pyspiel.Game) -> bool:
-  """Returns whether a game has too many pairs of hands for a list of histories."""
+  """Returns True for a game of `universal_poker` with too many pairs of hands for a list of histories."""
   parameters = game.get_parameters()
   if game.get_type().short_name != "universal_poker":
     return False

@@ -1,7 +1,7 @@
-"""Rake: the part of each pot that the house keeps. With it, poker is a general-sum game.
+"""Rake: the part of each pot that the house keeps. It makes poker a general-sum game.
 
 Let s be the chips of each player in a pot of 2 s, and r the rake of that pot. The winner gains s - r, the loser loses
-s, and a tie costs each player r / 2. So both pay r / 2, and play for a stake of s - r / 2 as if there were no rake.
+s, and a tie costs each player r / 2. So each player pays r / 2, and both play for a stake of s - r / 2 without rake.
 """
 
 import dataclasses
@@ -11,22 +11,22 @@ from typing import Any
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
-from spiel_cfr.poker.betting_tree import DEALT, BettingNode, Kind
+from spiel_cfr.poker.betting_tree import DEALT, BettingNode, NodeKind
 from spiel_cfr.poker.deal import Deal
 
 
 @dataclasses.dataclass(frozen=True)
 class Rake:
-  """The part of a pot that the house keeps: `min(rate * pot, cap)` chips, not rounded.
+  """Rake of `min(rate * pot, cap)` chips, not rounded.
 
-  The pot is what both players have put in, without the part of a bet that was not called. The winner gets the rest of
-  the pot; if the pot is split, each player pays half of the rake. A fold before the first public card costs nothing
-  ("no flop, no drop"). All other pots are raked.
+  The pot is the chips of both players without the uncalled part of a bet. The winner gets the pot without the rake; if
+  the pot is split, each player pays half of the rake. A fold before the first public card costs nothing ("no flop, no
+  drop"). All other pots are raked.
 
       poker.Rake(0.05, cap=3)  # 5 percent, at most 3 chips
 
   Attributes:
-    rate: float. The part of the pot, from 0 to 1.
+    rate: float. The rake as a share of the pot, from 0 to 1.
     cap: float. The largest rake of a pot, in chips.
   """
 
@@ -43,19 +43,19 @@ class Rake:
     object.__setattr__(self, "cap", arguments.real_number(self.cap, "cap", 0.0))
 
   def taken_from(self, nodes: Sequence[BettingNode], deal: Deal) -> list[BettingNode]:
-    """Returns the betting with the rake of each pot.
+    """Returns copies of the nodes of the betting with the rake of each pot.
 
     Raises:
       UnsupportedGameError: all hands tie, so that no payoff says how large the pots are.
     """
-    result, shows = [], any(node.kind is Kind.SHOWDOWN for node in nodes)
+    result, has_showdowns = [], any(node.kind is NodeKind.SHOWDOWN for node in nodes)
     for node in nodes:
-      # Where every showdown is a tie, showdowns are listed as folds.
-      if not node.children and not node.payoff and not shows:
+      # If every showdown is a tie, `walk_betting_tree` lists showdowns as folds that pay 0.
+      if not node.children and not node.payoff and not has_showdowns:
         raise errors.UnsupportedGameError(
           "On this board every showdown is a tie, so that the size of its pots is unknown: compile it without rake."
         )
-      no_flop = node.kind is Kind.FOLD and not node.level and not deal.board
+      no_flop = node.kind is NodeKind.FOLD and not node.level and not deal.board
       rake = 0.0 if no_flop else min(self.rate * 2 * abs(node.payoff), self.cap)
       result.append(dataclasses.replace(node, rake=rake))
     return result
@@ -63,25 +63,25 @@ class Rake:
 
 @dataclasses.dataclass(frozen=True)
 class RakedReturns:
-  """Returns of both players after the rake, for `returns` of `GameView`.
+  """Function that returns both players' payoffs after the rake, for `returns` of `GameView`.
 
   Attributes:
-    rakes: by the path of a terminal node of the betting, the rake there.
-    first: int. The number of moves before the betting.
+    rakes: dict from paths to floats. The rake, in chips, at each terminal node of the betting.
+    num_moves_before: int. The number of moves before the game begins: private cards, and the path to an endgame.
   """
 
   rakes: Mapping[tuple[int, ...], float]
-  first: int
+  num_moves_before: int
 
   @classmethod
   def of(cls, nodes: Sequence[BettingNode], deal: Deal) -> "RakedReturns":
-    """Returns the returns of a game, given its betting."""
+    """Returns the function for a game, given its betting."""
     rakes = {node.path: node.rake for node in nodes if not node.children}
     return cls(rakes, deal.num_private_moves + len(deal.path))
 
   def __call__(self, state: Any) -> list[float]:
-    """Returns the return of each player at a terminal state of the betting."""
-    moves = state.full_history()[self.first :]
+    """Returns the payoff of each player at a terminal state."""
+    moves = state.full_history()[self.num_moves_before :]
     rake = self.rakes[tuple(DEALT if move.player < 0 else move.action for move in moves)]
     gains = state.returns()
     if gains[0] == gains[1]:

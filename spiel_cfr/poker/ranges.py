@@ -1,4 +1,4 @@
-"""Ranges of hold'em hands as players write them, and endgames of two ranges.
+"""Ranges of hold'em hands in the notation of poker players, and endgames between two ranges.
 
     >>> from spiel_cfr.poker import ranges
     >>> endgame = ranges.endgame("QQ+,AKs,A5s-A2s:0.5", "22+,AhKh", board="7s9h9cTc2d", pot=2000, stack=9000)
@@ -7,12 +7,12 @@
 
 A range is a list of hands, separated by commas. A weight may follow after a colon; it is 1 by default:
 
-    AA, 99      a pair, in six combinations of suits
-    AK          two ranks, in sixteen; AKs in one suit, four of them, AKo in two suits, twelve of them
-    TT+, A9s+   that pair and all higher ones; those two ranks, and the same higher rank with all between
-    99-66, A5s-A2s   from one to the other
-    AhKh        two cards
-    random      every hand
+    AA, 99           a pair: six combos
+    AK, AKs, AKo     two ranks: all sixteen combos, the four suited ones, the twelve offsuit ones
+    TT+, A9s+        TT and all higher pairs; A9s, ATs, AJs, AQs and AKs
+    99-66, A5s-A2s   99, 88, 77 and 66; A5s, A4s, A3s and A2s
+    AhKh             one combo
+    random           every hand
 
 If a hand is named twice, the last name counts.
 """
@@ -29,12 +29,12 @@ from spiel_cfr.poker.endgames import NUM_HANDS, Endgame
 
 _NAMED = re.compile(rf"([{RANKS}])([{RANKS}])([so]?)")
 _CARDS = re.compile(rf"(?:[{RANKS}][cdhs]){{2}}")
-# Both cards in one suit, in two suits, either.
+# The suffixes of hands in one suit and of hands in two suits.
 _SUITED, _OFFSUIT = "s", "o"
 
 
 def parse_range(text: str) -> Float64s:
-  """Returns the weight of each hand, float64 (1326,), in the order of `Endgame.reaches`.
+  """Returns the weight of each hand in a range, float64 (1326,), in the order of `Endgame.reaches`.
 
   Raises:
     EndgameError: the text is not a range.
@@ -43,7 +43,6 @@ def parse_range(text: str) -> Float64s:
     raise errors.EndgameError(f"A range is a text such as 'AA,KK,AKs:0.5', not {text!r}.")
   hands = file_hands()
   ranks, suits = hands // 4, hands % 4
-  # The higher rank first.
   high, low = ranks.max(axis=1), ranks.min(axis=1)
   suited = suits[:, 0] == suits[:, 1]
   result = np.zeros(NUM_HANDS)
@@ -58,9 +57,9 @@ def parse_range(text: str) -> Float64s:
         raise _not_a_range(part, "the two cards are the same")
       chosen = (hands == np.sort(parse_cards(name))).all(axis=1)
     else:
-      for first, second, kind in _expand(name, part):
-        fits = {_SUITED: suited, _OFFSUIT: ~suited}.get(kind, np.True_)
-        chosen |= (high == first) & (low == second) & fits
+      for higher_rank, lower_rank, suffix in _expand(name, part):
+        fits_suffix = {_SUITED: suited, _OFFSUIT: ~suited}.get(suffix, np.True_)
+        chosen |= (high == higher_rank) & (low == lower_rank) & fits_suffix
     result[chosen] = _weight(weight, part)
   if not result.any():
     raise _not_a_range(text, "no hand has a positive weight")
@@ -68,16 +67,16 @@ def parse_range(text: str) -> Float64s:
 
 
 def endgame(
-  first: str, second: str, *, board: str, pot: int, stack: int, big_blind: int = 100
+  oop: str, ip: str, *, board: str, pot: int, stack: int, big_blind: int = 100
 ) -> Endgame:
-  """Returns an endgame of two ranges; `.load()` makes it a game of OpenSpiel.
+  """Returns the endgame between two ranges, for `compile_public_game`; `.load()` makes it a game of OpenSpiel.
 
   Args:
-    first: the range of the player who acts first on the street (OOP).
-    second: the range of the other player (IP).
+    oop: the range of the player who acts first on each street, player 0.
+    ip: the range of the other player, player 1.
     board: three to five cards, as in `"7s9h9cTc"`: the flop, the turn or the river.
     pot: chips in the pot, half of them from each player.
-    stack: chips that each player has behind (the effective stack); `Endgame.stack` is these and half of the pot.
+    stack: chips that each player has behind (the effective stack). `Endgame.stack` adds half of the pot.
     big_blind: chips of the big blind, the unit of `Endgame.milli_big_blinds`.
 
   Raises:
@@ -89,52 +88,65 @@ def endgame(
   return Endgame(
     board=board,
     pot=pot,
-    reaches=np.stack([parse_range(first), parse_range(second)]),
+    reaches=np.stack([parse_range(oop), parse_range(ip)]),
     stack=behind + pot // 2,
     big_blind=big_blind,
   )
 
 
 def _expand(name: str, part: str) -> list[tuple[int, int, str]]:
-  """Returns (higher rank, lower rank, kind) for each pair of ranks of a name."""
+  """Returns (higher rank, lower rank, suffix) for each class of hands in a name such as "TT+" or "A5s-A2s".
+
+  Args:
+    name: the name.
+    part: the part of the range for the error, with its weight.
+  """
   begin, dash, end = name.partition("-")
-  first = _parse(begin.removesuffix("+"), part)
-  high, low, kind = first
-  pair = high == low
+  first_class = _parse_class(begin.removesuffix("+"), part)
+  high, low, suffix = first_class
+  is_pair = high == low
   if begin.endswith("+"):
     if dash:
       raise _not_a_range(part, "it has both a plus and a dash")
-    if pair:
-      return [(rank, rank, kind) for rank in range(high, len(RANKS))]
-    return [(high, rank, kind) for rank in range(low, high)]
+    if is_pair:
+      return [(rank, rank, suffix) for rank in range(high, len(RANKS))]
+    return [(high, rank, suffix) for rank in range(low, high)]
   if not dash:
-    return [first]
-  last = _parse(end, part)
-  if kind != last[2] or pair != (last[0] == last[1]) or not (pair or high == last[0]):
-    raise _not_a_range(part, "its ends are not of one kind, as those of 99-66 and A5s-A2s are")
-  numbers = range(min(low, last[1]), max(low, last[1]) + 1)
-  return [(rank if pair else high, rank, kind) for rank in numbers]
+    return [first_class]
+  last_high, last_low, last_suffix = _parse_class(end, part)
+  are_both_pairs = is_pair and last_high == last_low
+  share_high = not is_pair and last_high != last_low and high == last_high
+  if suffix != last_suffix or not (are_both_pairs or share_high):
+    raise _not_a_range(
+      part,
+      "a dash joins two pairs, as in 99-66, or two classes with one higher rank, as in A5s-A2s",
+    )
+  ranks = range(min(low, last_low), max(low, last_low) + 1)
+  return [(rank if is_pair else high, rank, suffix) for rank in ranks]
 
 
-def _parse(name: str, part: str) -> tuple[int, int, str]:
-  found = _NAMED.fullmatch(name)
-  if found is None:
+def _parse_class(name: str, part: str) -> tuple[int, int, str]:
+  """Returns the higher rank, the lower rank and the suffix ("s", "o" or "") of a class of hands such as "AKs"."""
+  match = _NAMED.fullmatch(name)
+  if match is None:
     raise _not_a_range(part, "hands are written as AA, AK, AKs, AKo, TT+, A9s+, 99-66 or AhKh")
-  first, second = (RANKS.index(rank) for rank in found.group(1, 2))
-  if first == second and found.group(3):
-    raise _not_a_range(part, "a pair is never in one suit")
-  return max(first, second), min(first, second), found.group(3)
+  first, second = (RANKS.index(rank) for rank in match.group(1, 2))
+  if first == second and match.group(3):
+    raise _not_a_range(part, "a pair is neither suited nor offsuit")
+  return max(first, second), min(first, second), match.group(3)
 
 
 def _weight(text: str, part: str) -> float:
+  """Returns the weight after a colon; 1 if there is none."""
   try:
     weight = float(text) if text else 1.0
   except ValueError:
     weight = -1.0
   if not 0 <= weight < float("inf"):
-    raise _not_a_range(part, "a weight is a number that is not negative")
+    raise _not_a_range(part, "a weight is a finite number, 0 or more")
   return weight
 
 
 def _not_a_range(part: str, problem: str) -> errors.EndgameError:
+  """Returns the error that names a part of a range and its problem."""
   return errors.EndgameError(f"{part[:60]!r} is not a range of hands: {problem}.")

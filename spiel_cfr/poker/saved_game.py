@@ -1,4 +1,7 @@
-"""Compiled poker games as arrays for files: betting, boards and hands, without another walk in OpenSpiel."""
+"""Compiled poker games in files: the betting, boards and hands as arrays.
+
+`to_file` makes the arrays, `from_file` a game, without another walk of the betting in OpenSpiel.
+"""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -15,7 +18,7 @@ from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.poker import cards
-from spiel_cfr.poker.betting_tree import DEALT, BettingNode, Kind
+from spiel_cfr.poker.betting_tree import DEALT, BettingNode, NodeKind
 from spiel_cfr.poker.boards import Board, list_boards
 from spiel_cfr.poker.deal import NUM_SUITS, Deal, find_deal
 from spiel_cfr.poker.hand_tree import hand_tree
@@ -23,40 +26,45 @@ from spiel_cfr.poker.public_game import PublicGame
 from spiel_cfr.poker.rake import RakedReturns
 from spiel_cfr.poker.street_names import StreetNames
 
+# Fields of `Deal` in the header of a file.
 _OF_DEAL = ("num_ranks", "num_suits", "hand_size", "board", "one_action", "path", "streets")
+# Fields of `BettingNode` and `Board` that are arrays of a file, with one number for each node, board or hand.
 _OF_NODES = ("level", "player", "payoff", "rake")
 _OF_BOARDS = ("level", "parent", "probability", "copies")
 _OF_HANDS = ("hands", "strengths", "infoset_of_hand")
 
 
 class KeptActions:
-  """The action filter of a game from a file: it keeps the actions of the saved betting."""
+  """Action filter of a game from a file: it keeps the actions of the saved betting."""
 
   def __init__(self, deal: Deal, nodes: Sequence[BettingNode]) -> None:
-    self._before = deal.num_private_moves + len(deal.path)
-    self._actions = {node.path: node.actions for node in nodes if node.kind is Kind.DECISION}
+    self._num_moves_before = deal.num_private_moves + len(deal.path)
+    self._actions = {node.path: node.actions for node in nodes if node.kind is NodeKind.DECISION}
 
   def __call__(self, state: Any, actions: list[int]) -> list[int]:
-    """Returns the kept actions; all of them before the game begins."""
-    moves = state.full_history()[self._before :]
+    """Returns the kept actions; before the beginning of the game, all actions."""
+    moves = state.full_history()[self._num_moves_before :]
     path = tuple(DEALT if move.player < 0 else move.action for move in moves)
     return list(self._actions.get(path, actions))
 
 
 def without_names(game: PublicGame) -> PublicGame:
-  """Returns a game with merged suits without the whole game, which names its infosets; other games unchanged.
+  """Returns a copy of a game with merged suits that drops the whole game, and so the names of infosets.
+
+  A game without merged suits is returned as it is.
 
   Raises:
-    UnsupportedGameError: the game is another abstraction.
+    UnsupportedGameError: the game is an abstraction of another kind.
   """
   if game.original is game:
     return game
   tree = game.tree
-  merged = list_boards(tree.deal, tree.nodes, merged=True)
-  of_hands = [
-    [own for board in boards for own in board.infoset_of_hand] for boards in (tree.boards, merged)
-  ]
-  if len(merged) != len(tree.boards) or not all(map(np.array_equal, *of_hands)):
+  with_merged_suits = list_boards(tree.deal, tree.nodes, merged=True)
+  infosets, expected = (
+    [of_hand for board in boards for of_hand in board.infoset_of_hand]
+    for boards in (tree.boards, with_merged_suits)
+  )
+  if len(with_merged_suits) != len(tree.boards) or not all(map(np.array_equal, infosets, expected)):
     raise errors.UnsupportedGameError(
       f"{game.name} is an abstraction, in which hands share infosets that do not play alike. Save its solver instead: "
       "solver.save."
@@ -89,24 +97,24 @@ def to_file(game: PublicGame) -> tuple[dict[str, Any], files.Arrays]:
     f"board.{name}": np.array([getattr(board, name) for board in boards]) for name in _OF_BOARDS
   }
   arrays["board.cards"] = np.array([card for board in boards for card in board.cards], np.int8)
-  arrays["board.counts"] = np.array([[len(own) for own in board.hands] for board in boards])
+  arrays["board.counts"] = np.array([[len(hands) for hands in board.hands] for board in boards])
   for name in _OF_HANDS:
-    flat = np.concatenate([own for board in boards for own in getattr(board, name)])
+    flat = np.concatenate([of_player for board in boards for of_player in getattr(board, name)])
     arrays[f"board.{name}"] = flat.astype(np.int32)
   return header, arrays
 
 
 def from_file(header: Mapping[str, Any], arrays: files.Arrays) -> PublicGame:
-  """Returns the game of a file.
+  """Returns the game of a file, after checks of all its parts.
 
   Raises:
     ValueError, LookupError, TypeError, ArithmeticError, SpielCFRError: the file is not from `to_file`.
   """
   loaded = loading.load_game(header["game"])
-  deal = _deal(header["deal"], arrays["reaches"])
-  nodes = _nodes(deal, arrays)
+  deal = _read_deal(header["deal"], arrays["reaches"])
+  nodes = _read_nodes(deal, arrays)
   _check_game(loaded, deal, nodes[0].player)
-  tree = hand_tree(deal, nodes, _boards(deal, arrays))
+  tree = hand_tree(deal, nodes, _read_boards(deal, arrays))
   view = GameView(loaded, KeptActions(deal, nodes), infostate=StreetNames.of(deal))
   if tree.is_raked:
     view = view.with_returns(RakedReturns.of(nodes, deal))
@@ -117,24 +125,26 @@ def from_file(header: Mapping[str, Any], arrays: files.Arrays) -> PublicGame:
 
 
 def _check_game(game: pyspiel.Game, deal: Deal, player: int) -> None:
-  """Checks that the deck is that of OpenSpiel's game, and that a player decides there after the moves of the deal."""
-  deck = [
-    (own.num_ranks, own.num_suits, own.hand_size, own.one_action) for own in (find_deal(game), deal)
+  """Checks that OpenSpiel's game has the deck and the path of a deal, and that a player moves after the path."""
+  decks = [
+    (of_deal.num_ranks, of_deal.num_suits, of_deal.hand_size, of_deal.one_action)
+    for of_deal in (find_deal(game), deal)
   ]
-  require(deck[0] == deck[1], "the deck is the game's")
-  has = deal.reaches > 0
-  require(has.any(axis=1), "both players have hands")
-  first = deal.hands[int(np.argmax(has[0]))].tolist()
-  apart = [number for number in np.flatnonzero(has[1]) if not {*deal.hands[number]} & {*first}]
-  require(len(apart) > 0, "some hands share no card")
+  require(decks[0] == decks[1], "the deck is the game's")
+  is_in_range = deal.reaches > 0
+  require(is_in_range.any(axis=1), "both players have hands")
+  first_hand = deal.hands[int(np.argmax(is_in_range[0]))].tolist()
+  opponents = [hand for hand in deal.hands[is_in_range[1]].tolist() if not {*hand} & {*first_hand}]
+  require(len(opponents) > 0, "some hands share no card")
   state = game.new_initial_state()
-  for action in deal.actions(first, deal.hands[apart[0]].tolist()):
+  for action in deal.actions(first_hand, opponents[0]):
     require(not state.is_terminal() and action in state.legal_actions(), "moves are legal")
     state.apply_action(action)
   require(state.current_player() == player, "the player of the first node is to move")
 
 
-def _deal(fields: Mapping[str, Any], reaches: npt.NDArray[Any]) -> Deal:
+def _read_deal(fields: Mapping[str, Any], reaches: npt.NDArray[Any]) -> Deal:
+  """Returns the deal of a file."""
   board = tuple(fields["board"])
   num_ranks, num_suits, hand_size = (
     fields[name] for name in ("num_ranks", "num_suits", "hand_size")
@@ -146,7 +156,7 @@ def _deal(fields: Mapping[str, Any], reaches: npt.NDArray[Any]) -> Deal:
   require(np.isfinite(reaches) & (reaches >= 0) & (reaches <= 1), "reaches are probabilities")
   path, streets = fields["path"], fields["streets"]
   require([type(number) is int for number in (*path, *streets)], "moves and streets are integers")
-  require([1 <= own <= num_ranks * num_suits for own in streets], "streets have cards")
+  require([1 <= count <= num_ranks * num_suits for count in streets], "streets have cards")
   return Deal(
     num_ranks,
     num_suits,
@@ -159,7 +169,8 @@ def _deal(fields: Mapping[str, Any], reaches: npt.NDArray[Any]) -> Deal:
   )
 
 
-def _nodes(deal: Deal, arrays: files.Arrays) -> list[BettingNode]:
+def _read_nodes(deal: Deal, arrays: files.Arrays) -> list[BettingNode]:
+  """Returns the betting of a file."""
   count = len(arrays["node.kind"])
   for name in ("parent", "move", "level", "player"):
     require_array(arrays[f"node.{name}"], name, np.int64, count)
@@ -169,31 +180,39 @@ def _nodes(deal: Deal, arrays: files.Arrays) -> list[BettingNode]:
   parents, moves = arrays["node.parent"].tolist(), arrays["node.move"].tolist()
   columns = [arrays[f"node.{name}"].tolist() for name in ("kind", *_OF_NODES)]
   nodes = [
-    BettingNode(Kind(kind), level, (), player, payoff=payoff, rake=rake)
+    BettingNode(NodeKind(kind), level, (), player, payoff=payoff, rake=rake)
     for kind, level, player, payoff, rake in zip(*columns, strict=True)
   ]
   for number, parent in enumerate(parents[1:], 1):
     require(0 <= parent < number, "parents come first")
     nodes[parent].children.append(number)
   for number, node in enumerate(nodes):
-    if node.kind is Kind.DECISION:
+    if node.kind is NodeKind.DECISION:
       require(node.player in PLAYERS, "a player decides")
       node.children.sort(key=moves.__getitem__)
       node.actions = tuple(moves[child] for child in node.children)
-    elif node.kind is Kind.CHANCE:
+    elif node.kind is NodeKind.CHANCE:
       node.num_cards = deal.streets[node.level]
-    for index, child in enumerate(node.children):
-      dealt = node.kind is Kind.CHANCE
-      require(nodes[child].level == node.level + dealt, "only chance deals cards")
-      nodes[child].path = (*node.path, *([DEALT] * node.num_cards if dealt else [moves[child]]))
-      nodes[child].last = tuple(
-        (number, index) if owner == node.player and not dealt else before
-        for owner, before in enumerate(node.last)
-      )
+    _set_paths(nodes, number)
   return nodes
 
 
-def _boards(deal: Deal, arrays: files.Arrays) -> list[Board]:
+def _set_paths(nodes: list[BettingNode], parent: int) -> None:
+  """Sets `path` and `last` of a node's children, and checks their levels."""
+  node = nodes[parent]
+  is_chance = node.kind is NodeKind.CHANCE
+  for index, child in enumerate(node.children):
+    require(nodes[child].level == node.level + is_chance, "only chance deals cards")
+    moves = [DEALT] * node.num_cards if is_chance else [node.actions[index]]
+    nodes[child].path = (*node.path, *moves)
+    nodes[child].last = tuple(
+      (parent, index) if owner == node.player and not is_chance else before
+      for owner, before in enumerate(node.last)
+    )
+
+
+def _read_boards(deal: Deal, arrays: files.Arrays) -> list[Board]:
+  """Returns the boards of a file."""
   columns = [arrays[f"board.{name}"].tolist() for name in _OF_BOARDS]
   counts, public = arrays["board.counts"].tolist(), arrays["board.cards"].tolist()
   chances = arrays["board.probability"]
@@ -201,28 +220,28 @@ def _boards(deal: Deal, arrays: files.Arrays) -> list[Board]:
   num_hands = int(arrays["board.counts"].sum())
   for name in _OF_HANDS:
     require_array(arrays[f"board.{name}"], name, np.int32, num_hands)
-  flat = [arrays[f"board.{name}"].astype(np.int64) for name in _OF_HANDS]
-  deck = deal.num_ranks * deal.num_suits
-  require([0 <= card < deck for card in public], "cards are those of the deck")
-  require((flat[0] >= 0) & (flat[0] < len(deal.hands)), "hands are those of the deal")
-  sizes = list(itertools.accumulate(deal.streets, initial=len(deal.board)))
+  of_hands = [arrays[f"board.{name}"].astype(np.int64) for name in _OF_HANDS]
+  require([0 <= card < deal.num_cards for card in public], "cards are those of the deck")
+  require((of_hands[0] >= 0) & (of_hands[0] < len(deal.hands)), "hands are those of the deal")
+  num_public = list(itertools.accumulate(deal.streets, initial=len(deal.board)))
   boards: list[Board] = []
   first_card = first_hand = 0
-  for (level, parent, probability, copies), lengths in zip(
+  for (level, parent, probability, copies), counts_of_board in zip(
     zip(*columns, strict=True), counts, strict=True
   ):
-    before = boards[parent].level if boards else level - 1
-    require(0 <= parent <= len(boards) and before == level - 1, "boards follow their parents")
-    dealt = tuple(public[first_card : first_card + sizes[level]])
-    first_card += sizes[level]
-    found: list[list[Int64s]] = []
-    for length in lengths:
-      found.append([own[first_hand : first_hand + length] for own in flat])
-      first_hand += length
-    hands, strengths, infosets = zip(*found, strict=True)
-    for own in infosets:
-      require((own >= 0) & (own < len(own)), "infosets are at most as many as hands")
-    reaches = tuple(deal.reaches[player, own] for player, own in enumerate(hands))
+    level_before = boards[parent].level if boards else level - 1
+    is_after_parent = 0 <= parent <= len(boards) and level_before == level - 1
+    require(is_after_parent, "boards follow their parents")
+    dealt = tuple(public[first_card : first_card + num_public[level]])
+    first_card += num_public[level]
+    of_players: list[list[Int64s]] = []
+    for count in counts_of_board:
+      of_players.append([column[first_hand : first_hand + count] for column in of_hands])
+      first_hand += count
+    hands, strengths, infosets = zip(*of_players, strict=True)
+    for of_hand in infosets:
+      require((of_hand >= 0) & (of_hand < len(of_hand)), "infosets are at most as many as hands")
+    reaches = tuple(deal.reaches[player, rows] for player, rows in enumerate(hands))
     boards.append(
       Board(dealt, level, probability, hands, strengths, infosets, reaches, parent, copies)
     )

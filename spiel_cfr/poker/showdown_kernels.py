@@ -1,19 +1,19 @@
-"""Kernels that settle folds and showdowns for every hand at once, without a list of deals.
+"""Kernels for folds and showdowns: counterfactual values of all hands in one pass, without a list of deals.
 
-Let q be the reaches of the opponent's hands, and let sums go over the hands that share no card with h. A terminal is
-worth to hand h
+Let q be the reaches of the opponent's hands. The counterfactual value of hand h at a terminal is
 
     fold:      payoff * sum of q(g)
     showdown:  stake * (sum of q(g) over g weaker than h  -  sum of q(g) over g stronger than h)
 
-A rake costs each hand half of it times the sum over all hands; see `rake`.
+Sums go over the opponent's hands g that share no card with h. A rake costs hand h half of the rake times the sum of
+q(g) over all g; see `rake`.
 
-Each sum is the sum over all hands minus the hands that hold one of h's cards. Running totals for each card give these
-in one pass over the hands in order of strength: the trick of Johanson et al., "Accelerating Best Response Calculation
-in Large Extensive Games" (2011).
+Each sum is a total over all hands minus the totals of the hands that hold one of h's cards. One pass over the hands in
+order of strength keeps running totals of all hands and for each card: Johanson et al., "Accelerating Best Response
+Calculation in Large Extensive Games" (2011).
 
-Eight terminals (sixteen in float32) stand side by side, `[hand][terminal]`, so that one pass serves all of them.
-`PokerTerminals` describes the arrays.
+A vector has eight terminals (sixteen in float32). Workspaces have the layout `[hand][terminal]`, so that one pass
+evaluates the whole vector. `PokerTerminals` describes the arrays.
 """
 
 from typing import Any, NamedTuple
@@ -26,20 +26,22 @@ from spiel_cfr._numba.simd import full, load, store, width
 from spiel_cfr._numba.transposes import add_columns, load_columns
 from spiel_cfr.games.payoffs.payoff import Gradient, PayoffArrays, gradient_kernel
 
-# Columns of the table of boards, one line for each board. For each player (the constant plus the player): its number of
-# hands, and the places of their descriptions in `rows` and of their reaches in `values`.
+# Columns of the table of boards, which has a line for each board. Of these columns there is one for each player (the
+# constant plus the player): its number of hands, the offset in `rows` of the hands' descriptions, and the offset in
+# `values` of the hands' reaches.
 HANDS, DESCRIPTIONS, REACHES = 0, 2, 4
-# The place in `rows` of the first hand of each strength, player by player; the number of strengths; the terminals.
+# The offset in `rows` of the first hand of each strength, player by player; the number of strengths; and the range of
+# the board's folds and showdowns.
 STRENGTHS, NUM_STRENGTHS, FIRST_FOLD, END_FOLD, FIRST_SHOWDOWN, END_SHOWDOWN = range(6, 12)
 BOARD_COLUMNS = 12
-# The first lines of the table are not boards. Line p has player p's first sequence and one past its last; line 0 also
-# has the largest number of hands and the number of places of cards.
+# The first two lines of the table are not boards. Line p has player p's first sequence and one past its last; line 0
+# also has the largest number of hands and the number of card totals.
 FIRST_BOARD = 2
-ROOT, END, MOST_HANDS, CARD_PLACES = range(4)
-# Stands for the infoset places 0, 1, 2 and so on. Of the terminals of a vector, all have this or none.
+ROOT, END, MOST_HANDS, NUM_CARD_TOTALS = range(4)
+# In place of an offset: the hands' infosets are 0, 1, 2 and so on. Either all terminals of a vector have it or none.
 IN_ORDER = np.uint32(0xFFFFFFFF)
-# Lines of a description of hands: the two places of its cards where totals are added, the two where totals are read,
-# and the same hand among the opponent's.
+# Lines of a description of hands: the indices of the two card totals to which a hand is added, the two from which it
+# reads, and the index of the same hand among the opponent's.
 HAND_LINES = 5
 
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
@@ -50,46 +52,46 @@ class Side(NamedTuple):
 
   Attributes:
     length: int. The number of hands.
-    hands: int. The place of their descriptions in `rows`.
-    weights: int. The place of their reaches in `values`.
-    levels: int. The place in `rows` of the first hand of each strength.
+    hands: int. The offset of the hands' descriptions in `rows`.
+    weights: int. The offset of the hands' reaches in `values`.
+    strengths: int. The offset in `rows` of the first hand of each strength.
   """
 
   length: int
   hands: int
   weights: int
-  levels: int
+  strengths: int
 
 
 @inlined
 def side(table: Uint64s, board: int, player: int) -> Side:
   """Returns a player's hands on the board of a line of the table."""
-  levels = table[board, STRENGTHS] + player * (table[board, NUM_STRENGTHS] + _ONE)
+  strengths = table[board, STRENGTHS] + player * (table[board, NUM_STRENGTHS] + _ONE)
   return Side(
     table[board, HANDS + player],
     table[board, DESCRIPTIONS + player],
     table[board, REACHES + player],
-    levels,
+    strengths,
   )
 
 
 @inlined
-def hold(held: AnyFloats, rows: Uint32s, hands: Side, hand: int, reach: Any) -> None:
+def add_to_cards(card_totals: AnyFloats, rows: Uint32s, hands: Side, hand: int, reach: Any) -> None:
   """Adds a hand's reach to the totals of its two cards."""
-  lanes = width(held)
+  lanes = width(card_totals)
   low = np.uint64(rows[hands.hands + hand]) * lanes
   high = np.uint64(rows[hands.hands + hands.length + hand]) * lanes
-  store(held, low, load(held, low) + reach)
-  store(held, high, load(held, high) + reach)
+  store(card_totals, low, load(card_totals, low) + reach)
+  store(card_totals, high, load(card_totals, high) + reach)
 
 
 @inlined
-def without_cards(total: Any, held: AnyFloats, rows: Uint32s, hands: Side, hand: int) -> Any:
-  """Returns a total minus the totals of a hand's two cards."""
-  lanes = width(held)
+def without_cards(total: Any, card_totals: AnyFloats, rows: Uint32s, hands: Side, hand: int) -> Any:
+  """Returns a total over all hands minus the totals of a hand's two cards."""
+  lanes = width(card_totals)
   low = np.uint64(rows[hands.hands + 2 * hands.length + hand])
   high = np.uint64(rows[hands.hands + 3 * hands.length + hand])
-  return total - load(held, low * lanes) - load(held, high * lanes)
+  return total - load(card_totals, low * lanes) - load(card_totals, high * lanes)
 
 
 @inlined
@@ -101,7 +103,7 @@ def gather_reaches(
   terminal: int,
   hands: Side,
 ) -> None:
-  """Copies the reaches of a player's hands at a vector of terminals side by side."""
+  """Writes the reaches of a player's hands at a vector of terminals to `reach`, in the layout `[hand][terminal]`."""
   others, rows, values = arrays.others, arrays.rows, arrays.values
   lanes = width(reach)
   if others[2 + player, terminal] == IN_ORDER:
@@ -126,7 +128,7 @@ def scatter_values(
   terminal: int,
   hands: Side,
 ) -> None:
-  """Adds the values of a player's hands at a vector of terminals to the utilities."""
+  """Adds values times `payoff` and chance's reaches of the hands to the utilities of the hands' sequences."""
   others, rows, values = arrays.others, arrays.rows, arrays.values
   lanes = width(value)
   if others[2 + player, terminal] == IN_ORDER:
@@ -144,19 +146,19 @@ def scatter_values(
 
 @inlined
 def settle_folds(
-  rows: Uint32s, own: Side, other: Side, reach: AnyFloats, held: AnyFloats, value: AnyFloats
+  rows: Uint32s, own: Side, other: Side, reach: AnyFloats, card_totals: AnyFloats, value: AnyFloats
 ) -> None:
-  """Writes to `value`, for each of the player's hands, the reaches of all hands that share no card with it."""
+  """Writes to `value`, for each hand of the player, the reach of all opponent's hands that share no card with it."""
   lanes = width(value)
   total = full(0.0)
   for j in range(other.length):
     line = load(reach, j * lanes)
     total = total + line
-    hold(held, rows, other, j, line)
+    add_to_cards(card_totals, rows, other, j, line)
   for i in range(own.length):
-    # The same hand among the opponent's was subtracted once for each of its cards.
+    # Both card totals contain the same hand of the opponent: it was subtracted twice, so it is added once.
     same = np.uint64(rows[own.hands + 4 * own.length + i])
-    line = without_cards(total, held, rows, own, i) + load(reach, same * lanes)
+    line = without_cards(total, card_totals, rows, own, i) + load(reach, same * lanes)
     store(value, i * lanes, line)
 
 
@@ -165,32 +167,33 @@ def settle_showdowns(
   rows: Uint32s,
   own: Side,
   other: Side,
-  num_levels: int,
+  num_strengths: int,
   reach: AnyFloats,
-  held: AnyFloats,
+  card_totals: AnyFloats,
   value: AnyFloats,
 ) -> None:
-  """Writes to `value`, for each of the player's hands, the reaches of weaker hands minus those of stronger ones."""
+  """Writes to `value`, for each hand of the player, the reach of weaker hands minus the reach of stronger hands."""
   lanes = width(value)
   total = full(0.0)
-  for level in range(num_levels):
-    # The ranges of both players' hands of this strength.
-    first, last = np.uint64(rows[own.levels + level]), np.uint64(rows[own.levels + level + _ONE])
-    begin = np.uint64(rows[other.levels + level])
-    end = np.uint64(rows[other.levels + level + _ONE])
-    for i in range(first, last):
-      store(value, i * lanes, without_cards(total, held, rows, own, i))
-    for j in range(begin, end):
+  for level in range(num_strengths):
+    # Both players' hands of this strength.
+    own_begin = np.uint64(rows[own.strengths + level])
+    own_end = np.uint64(rows[own.strengths + level + _ONE])
+    other_begin = np.uint64(rows[other.strengths + level])
+    other_end = np.uint64(rows[other.strengths + level + _ONE])
+    for i in range(own_begin, own_end):
+      store(value, i * lanes, without_cards(total, card_totals, rows, own, i))
+    for j in range(other_begin, other_end):
       line = load(reach, j * lanes)
       total = total + line
-      hold(held, rows, other, j, line)
-    for i in range(first, last):
-      not_stronger = without_cards(total, held, rows, own, i)
+      add_to_cards(card_totals, rows, other, j, line)
+    for i in range(own_begin, own_end):
+      not_stronger = without_cards(total, card_totals, rows, own, i)
       store(value, i * lanes, load(value, i * lanes) + not_stronger)
-  # Weaker minus stronger is weaker plus weaker-or-equal minus all.
+  # weaker - stronger = weaker + (weaker or equal) - all
   for i in range(own.length):
-    everything = without_cards(total, held, rows, own, i)
-    store(value, i * lanes, load(value, i * lanes) - everything)
+    all_hands = without_cards(total, card_totals, rows, own, i)
+    store(value, i * lanes, load(value, i * lanes) - all_hands)
 
 
 @inlined
@@ -199,52 +202,54 @@ def settle(
   rows: Uint32s,
   own: Side,
   other: Side,
-  num_levels: int,
+  num_strengths: int,
   reach: AnyFloats,
-  held: AnyFloats,
+  card_totals: AnyFloats,
   value: AnyFloats,
 ) -> None:
-  """Settles terminals that stand side by side, for one unit of payoff each.
+  """Computes the values of a player's hands at a vector of folds or showdowns, for a payoff of 1.
 
   Args:
-    is_fold: whether they are folds; otherwise showdowns.
-    rows: as of `PokerTerminals`.
+    is_fold: whether the terminals are folds; otherwise showdowns.
+    rows: `PayoffArrays.rows`, see `PokerTerminals`.
     own: the player's hands.
     other: the opponent's hands.
-    num_levels: the number of strengths.
-    reach: the reaches of the opponent's hands; 0 in the line after the last hand.
-    held: workspace, one line for each place of a card.
+    num_strengths: the number of strengths on the board.
+    reach: one line for each of the opponent's hands. The hand's reaches; 0 in the line after the last hand.
+    card_totals: workspace with one line for each card total.
     value: the result, one line for each of the player's hands.
   """
-  for i in range(held.shape[0]):
-    held[i] = 0.0
+  for i in range(card_totals.shape[0]):
+    card_totals[i] = 0.0
   if is_fold:
-    settle_folds(rows, own, other, reach, held, value)
+    settle_folds(rows, own, other, reach, card_totals, value)
   else:
-    settle_showdowns(rows, own, other, num_levels, reach, held, value)
+    settle_showdowns(rows, own, other, num_strengths, reach, card_totals, value)
 
 
 @inlined
-def charge(
+def subtract_rake(
   rows: Uint32s,
   own: Side,
   other: Side,
   reach: AnyFloats,
-  held: AnyFloats,
+  card_totals: AnyFloats,
   payoff: AnyFloats,
   fee: AnyFloats,
   value: AnyFloats,
 ) -> None:
-  """Turns values of settled showdowns into payoffs with a fee for each of the opponent's hands; `payoff` becomes 1."""
+  """Multiplies values of showdowns by the payoff and subtracts the fee for each opponent's hand; `payoff` becomes 1."""
   lanes = width(value)
   total = full(0.0)
   for j in range(other.length):
     total = total + load(reach, j * lanes)
   for i in range(own.length):
     same = np.uint64(rows[own.hands + 4 * own.length + i])
-    everyone = without_cards(total, held, rows, own, i) + load(reach, same * lanes)
+    others_reach = without_cards(total, card_totals, rows, own, i) + load(reach, same * lanes)
     store(
-      value, i * lanes, load(payoff, _ZERO) * load(value, i * lanes) - load(fee, _ZERO) * everyone
+      value,
+      i * lanes,
+      load(payoff, _ZERO) * load(value, i * lanes) - load(fee, _ZERO) * others_reach,
     )
   for k in range(lanes):
     payoff[k] = 1.0
@@ -252,18 +257,18 @@ def charge(
 
 @gradient_kernel
 def terminal_gradient(record: Gradient) -> None:
-  """Sums the terminals of every board, a vector of them at a time; see `PokerTerminals`."""
+  """Computes the gradient of the expected payoff of `PokerTerminals`, one vector of terminals at a time."""
   player, arrays = record.player, record.arrays
   sequence_form, utility = record.sequence_form, record.utility
   table, rows, others, payoffs = arrays.runs, arrays.rows, arrays.others, arrays.patterns
   lanes, opponent = width(utility), _ONE - player
-  most, places = table[0, MOST_HANDS], table[0, CARD_PLACES]
+  most_hands, num_totals = table[0, MOST_HANDS], table[0, NUM_CARD_TOTALS]
   sign = 1.0 - 2.0 * player
   for i in range(table[player, ROOT], table[player, END]):
     utility[i] = 0.0
-  reach = np.empty((most + lanes) * lanes, utility.dtype)
-  value = np.empty((most + lanes) * lanes, utility.dtype)
-  held = np.empty(places * lanes, utility.dtype)
+  reach = np.empty((most_hands + lanes) * lanes, utility.dtype)
+  value = np.empty((most_hands + lanes) * lanes, utility.dtype)
+  card_totals = np.empty(num_totals * lanes, utility.dtype)
   payoff, fee = np.empty(lanes, utility.dtype), np.empty(lanes, utility.dtype)
   num_lines = others.shape[1]
 
@@ -282,12 +287,12 @@ def terminal_gradient(record: Gradient) -> None:
         if is_fold:
           payoff[k] = payoff[k] * sign - fee[k]
       if not pays:
-        # Terminals that fill up wider vectors.
+        # This vector has only terminals that pad a group.
         continue
       gather_reaches(reach, arrays, sequence_form, opponent, terminal, other)
       for k in range(lanes):
         reach[other.length * lanes + k] = 0.0
-      settle(is_fold, rows, own, other, table[board, NUM_STRENGTHS], reach, held, value)
+      settle(is_fold, rows, own, other, table[board, NUM_STRENGTHS], reach, card_totals, value)
       if is_raked and not is_fold:
-        charge(rows, own, other, reach, held, payoff, fee, value)
+        subtract_rake(rows, own, other, reach, card_totals, payoff, fee, value)
       scatter_values(utility, value, payoff, arrays, player, terminal, own)

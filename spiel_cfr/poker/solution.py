@@ -1,7 +1,7 @@
-"""Solutions of poker games in files: strategies in 16 bits, and values of hands, opened in about a second.
+"""Solutions of poker games: a policy and the values of all hands, in files that open in about a second.
 
-A file has the game as it was compiled, so that nothing is walked or dealt again. It has the policy in behavioral form
-in steps of 1 / 65,535, and the values of hands at chance nodes, from which `HandValues` computes those of any board.
+A file has the compiled game, so that loading neither walks the betting nor deals cards. It has the policy in behavioral
+form, in steps of 1 / 65,535, and the values of hands at chance nodes, from which `HandValues` computes any board.
 """
 
 import dataclasses
@@ -20,14 +20,14 @@ from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COUNT, FIRST_SEQUENCE, STRIDE
 from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.poker import saved_game
-from spiel_cfr.poker.hand_values import ONE, AfterBoard, HandValues
+from spiel_cfr.poker.hand_values import ONE, HandValues, RunoutValues
 from spiel_cfr.poker.public_game import PublicGame
 
 KIND, FORMAT = "poker solution of spiel_cfr", 1
 
 
 class Solver(Protocol):
-  """The part of a solver that a solution takes."""
+  """Interface of a solver from which a solution is made."""
 
   compiled_game: Any
   recipe: Any
@@ -37,19 +37,19 @@ class Solver(Protocol):
     """The number of iterations."""
 
   def average_sequence_form(self) -> Float64s:
-    """Returns the sums of the average policy, shape (sequences,)."""
+    """Returns the average policy in sequence form, not normalized; float64 (sequences,)."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class PokerSolution:
-  """A policy of a poker game with the values of all hands. Make one with `save_solution` or `load_solution`.
+  """Solved poker game: a policy with the values of all hands. Make one with `save_solution` or `load_solution`.
 
-  Functions that read a policy, such as `nash_conv`, take it as one; `explore` shows it in a second.
+  A solution is a policy for functions such as `nash_conv`. `explore` makes its page in a second.
 
   Attributes:
-    compiled_game: PublicGame. The game; with merged suits, without the whole game that names its infosets.
-    values: HandValues. The policy, and ranges and values of hands at all public states.
-    source: str. The solver and its number of iterations.
+    compiled_game: PublicGame. The game; with merged suits, without names of infosets.
+    values: HandValues. The policy, and the ranges and values of hands at all public states.
+    source: str. The name of the solver and its number of iterations.
   """
 
   compiled_game: PublicGame
@@ -58,11 +58,12 @@ class PokerSolution:
 
   @classmethod
   def of(cls, solver: Solver) -> "PokerSolution":
-    """Returns the average policy of a solver, in 16 bits.
+    """Returns the solution of a solver's average policy, in 16 bits.
 
     Raises:
       ArgumentError: `solver` is no solver of a compiled game.
-      UnsupportedGameError: the solver's game is not a poker game in vector form, or merges more than suits.
+      UnsupportedGameError: the solver's game is not a poker game in vector form, or merges hands that differ by more
+        than suits.
     """
     game = getattr(solver, "compiled_game", None)
     if not isinstance(game, CompiledGame) or not hasattr(solver, "average_sequence_form"):
@@ -79,27 +80,27 @@ class PokerSolution:
 
   @property
   def expected_values(self) -> Float64s:
-    """The expected payoff of each player, float64 (players,)."""
+    """The expected payoff of each player in the whole game, in chips; float64 (players,)."""
     return np.asarray(self.values.board(0).expected_values()[0])
 
   @property
   def best_response_values(self) -> Float64s:
-    """The expected payoff of each player's best response to the other's policy, float64 (players,)."""
+    """The expected payoff of each player's best response, in chips; float64 (players,)."""
     return np.asarray(self.values.board(0).expected_values(best=True)[0])
 
   @property
   def nash_conv(self) -> float:
-    """The sum of the players' gains by best responses."""
+    """The sum of the players' gains by best responses, in chips."""
     return float((self.best_response_values - self.expected_values).sum())
 
   @property
   def exploitability(self) -> float:
-    """NashConv / 2, in chips; also with rake, where it is only the mean gain."""
+    """NashConv / 2, in chips: the mean gain by a best response, also for a game with rake."""
     return self.nash_conv / 2
 
   @property
   def probabilities(self) -> Float64s:
-    """The policy in behavioral form, float64 (sequences,); in a large game, four times the memory of the solution."""
+    """The policy in behavioral form, float64 (sequences,); it takes four times the memory of the 16-bit policy."""
     result = np.zeros(self.compiled_game.end)
     for treeplex in self.compiled_game.treeplexes:
       for sequences, _ in treeplex.infoset_groups():
@@ -108,9 +109,9 @@ class PokerSolution:
     return result
 
   def probabilities_in(self, game: CompiledGame) -> Float64s | None:
-    """Returns the policy in behavioral form if it is of this game, else None."""
-    same = game is self.compiled_game or game.digest == self.compiled_game.digest
-    return self.probabilities if same else None
+    """Returns the policy in behavioral form if `game` is its game, else None."""
+    is_same = game is self.compiled_game or game.digest == self.compiled_game.digest
+    return self.probabilities if is_same else None
 
   def save(self, path: str | os.PathLike[str]) -> None:
     """Writes a file for `load_solution`. If the process dies, the file is complete or absent.
@@ -121,10 +122,10 @@ class PokerSolution:
     """
     header, arrays = saved_game.to_file(self.compiled_game)
     arrays["probabilities"] = self.values.probabilities
-    for number, after in self.values.after_boards().items():
-      arrays[f"{number}.wins"] = after.wins.astype(np.float32)
+    for board, runouts in self.values.runout_values().items():
+      arrays[f"{board}.wins"] = runouts.wins.astype(np.float32)
       for player in PLAYERS:
-        arrays[f"{number}.{player}.values"] = after.values[player].astype(np.float32)
+        arrays[f"{board}.{player}.values"] = runouts.values[player].astype(np.float32)
     header |= {"source": self.source, "versions": versions()}
     files.write(path, KIND, FORMAT, header, arrays)
 
@@ -135,9 +136,9 @@ class PokerSolution:
 
 @typed
 def save_solution(solver: Solver, path: str | os.PathLike[str]) -> PokerSolution:
-  """Writes the average policy of a solver of a poker game, with the values of all hands.
+  """Writes the average policy of a solver of a poker game, with the values of all hands, to a file.
 
-  The values take as long as some tens of iterations: 0.2 s for a turn of 2,271 public states.
+  Computing the values takes as long as some tens of iterations: 0.2 s for a turn of 2,271 public states.
 
   Args:
     solver: a solver of a game of `compile_public_game`.
@@ -158,12 +159,12 @@ def save_solution(solver: Solver, path: str | os.PathLike[str]) -> PokerSolution
 
 @typed
 def load_solution(path: str | os.PathLike[str]) -> PokerSolution:
-  """Reads a file of `save_solution`, in about a second, and without compiling the game.
+  """Reads a file of `save_solution`, in about a second, without compiling the game.
 
   Raises:
     ArgumentError: `path` is no path.
     DamagedFileError: a part of the file is missing or was changed.
-    FileFormatError: the file is no solution, or of another version.
+    FileFormatError: the file is not a solution, or has another version of the format.
     OSError: the file can't be read.
   """
   header, arrays = files.read(path, KIND, FORMAT)
@@ -172,14 +173,14 @@ def load_solution(path: str | os.PathLike[str]) -> PokerSolution:
     steps = arrays["probabilities"]
     require(steps.dtype == np.uint16 and steps.shape == (game.end,), "every sequence has 16 bits")
     values = HandValues(game.tree, game.layout, steps)
-    after = {
-      number: _read_after(values, number, arrays)
-      for number, following in enumerate(values.following)
+    runouts = {
+      board: _read_runouts(values, board, arrays)
+      for board, following in enumerate(values.following)
       if following
     }
     source = header["source"]
     require(isinstance(source, str), "the source is a string")
-  # A file with a right checksum may come from another program, with anything in it.
+  # A file with a correct checksum may come from another program and have any content.
   except (
     errors.SpielCFRError,
     ArithmeticError,
@@ -190,31 +191,37 @@ def load_solution(path: str | os.PathLike[str]) -> PokerSolution:
     ValueError,
   ) as error:
     raise errors.FileFormatError(f"{path} is not a {KIND}: {error}") from error
-  return PokerSolution(game, HandValues(game.tree, game.layout, steps, after), source)
+  return PokerSolution(game, HandValues(game.tree, game.layout, steps, runouts), source)
 
 
-def _read_after(values: HandValues, number: int, arrays: files.Arrays) -> AfterBoard:
-  hands = values.tree.boards[number].hands
-  chances = len(values.street(number).chances)
-  wins = arrays[f"{number}.wins"]
-  first, second = (arrays[f"{number}.{player}.values"] for player in PLAYERS)
-  for values_of_hands, own in zip((first, second), hands, strict=True):
-    require_array(values_of_hands, "values", np.float32, 2, chances, len(own))
-    require(np.isfinite(values_of_hands), "values are finite")
+def _read_runouts(values: HandValues, board: int, arrays: files.Arrays) -> RunoutValues:
+  """Returns the values of a board's runouts from the arrays of a file, after checks."""
+  hands = values.tree.boards[board].hands
+  num_chances = len(values.street(board).chances)
+  wins = arrays[f"{board}.wins"]
+  first, second = (arrays[f"{board}.{player}.values"] for player in PLAYERS)
+  for values_of_player, hands_of_player in zip((first, second), hands, strict=True):
+    require_array(values_of_player, "values", np.float32, 2, num_chances, len(hands_of_player))
+    require(np.isfinite(values_of_player), "values are finite")
   require_array(wins, "wins", np.float32, *map(len, hands))
   require((wins >= 0) & (wins <= 1), "equities are probabilities")
-  return AfterBoard((first, second), wins)
+  return RunoutValues((first, second), wins)
 
 
 def _in_steps(game: PublicGame, sums: Float64s) -> npt.NDArray[np.uint16]:
-  """Returns sums, normalized at each infoset, in steps of 1 / 65,535; uniform where all sums are 0."""
+  """Returns the behavioral form of a policy in steps of 1 / 65,535, uniform at infosets whose sums are all 0.
+
+  Args:
+    game: the game.
+    sums: float64 (sequences,). The policy in sequence form, not normalized.
+  """
   result = np.zeros(game.end, np.uint16)
   for treeplex in game.treeplexes:
     for group in treeplex.groups.astype(np.int64).tolist():
       first, stride, actions = group[FIRST_SEQUENCE], group[STRIDE], group[ACTIONS]
       rows = slice(first, first + stride * actions)
-      found = sums[rows].reshape(actions, stride)[:, : group[COUNT]]
-      total = found.sum(axis=0)
-      shares = np.where(total > 0, found / np.where(total > 0, total, 1.0), 1 / actions)
+      of_infosets = sums[rows].reshape(actions, stride)[:, : group[COUNT]]
+      total = of_infosets.sum(axis=0)
+      shares = np.where(total > 0, of_infosets / np.where(total > 0, total, 1.0), 1 / actions)
       result[rows].reshape(actions, stride)[:, : group[COUNT]] = np.rint(shares * ONE)
   return result

@@ -1,11 +1,11 @@
-"""Symmetries of suits: public cards and hands that differ only by suits play alike.
+"""Suit isomorphism: permutations of the suits under which boards and hands play alike.
 
-A permutation of the suits is a symmetry of a deal if it keeps the set of public cards at the beginning and all reaches.
-Symmetries map boards to boards, street by street. The first board of each orbit stands for all boards of the orbit. Two
-hands on it are equivalent if a symmetry that keeps the board maps one to the other. Such hands are numbered by Waugh,
-"A Fast and Optimal Hand Isomorphism Algorithm" (2013).
+A permutation of the suits is a symmetry of a deal if it keeps the first board (as a set of cards) and both ranges.
+Symmetries map boards to boards, street by street. The first board of each orbit represents all boards of the orbit. Two
+hands on a board are equivalent if a symmetry that keeps the board maps one hand to the other; see Waugh, "A Fast and
+Optimal Hand Isomorphism Algorithm" (2013).
 
-No accuracy is lost: if players play alike at equivalent hands and boards, so do best responses.
+Merging is exact: against a strategy that is equal at equivalent hands and boards, so is a best response.
 """
 
 import itertools
@@ -36,24 +36,24 @@ class Symmetry(NamedTuple):
 
 def symmetries(deal: Deal) -> list[Symmetry]:
   """Returns the symmetries of a deal, the identity first."""
-  every = np.arange(deal.num_cards)
+  cards = np.arange(deal.num_cards)
   digits = deal.num_cards ** np.arange(deal.hand_size)[::-1]
   # Ascending, since hands are in lexicographic order.
   codes = deal.hands @ digits
   result = []
   for suits in itertools.permutations(range(deal.num_suits)):
-    moved = every - every % deal.num_suits + np.array(suits)[every % deal.num_suits]
-    if {int(moved[card]) for card in deal.board} != set(deal.board):
+    images = cards - cards % deal.num_suits + np.array(suits)[cards % deal.num_suits]
+    if {int(images[card]) for card in deal.board} != set(deal.board):
       continue
-    hands = np.searchsorted(codes, np.sort(moved[deal.hands], axis=1) @ digits)
+    hands = np.searchsorted(codes, np.sort(images[deal.hands], axis=1) @ digits)
     if np.array_equal(deal.reaches[:, hands], deal.reaches):
-      result.append(Symmetry(moved, hands))
+      result.append(Symmetry(images, hands))
   return result
 
 
 def number_in_order(labels: Sequence[int] | Int64s) -> Int64s:
-  """Returns the labels as numbers from 0, in order of first occurrence."""
-  _, first, which = np.unique(labels, return_index=True, return_inverse=True)
-  rank = np.empty(len(first), np.int64)
-  rank[np.argsort(first)] = np.arange(len(first))
-  return np.asarray(rank[which.reshape(-1)])
+  """Renumbers labels from 0 in order of first occurrence, so that `[7, 3, 7]` becomes `[0, 1, 0]`."""
+  _, first_index, label_index = np.unique(labels, return_index=True, return_inverse=True)
+  number = np.empty(len(first_index), np.int64)
+  number[np.argsort(first_index)] = np.arange(len(first_index))
+  return np.asarray(number[label_index.reshape(-1)])

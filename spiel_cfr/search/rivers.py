@@ -18,7 +18,7 @@ from spiel_cfr.evaluation.best_responses import take_best
 from spiel_cfr.evaluation.evaluate import evaluate
 from spiel_cfr.games.compiled.counterfactual_values import backward_pass, expect, gradients
 from spiel_cfr.games.vector.public_tree import PLAYERS
-from spiel_cfr.poker.betting_tree import Kind, betting_subtree
+from spiel_cfr.poker.betting_tree import NodeKind, betting_subtree
 from spiel_cfr.poker.choice_front import GO_ON, NUM_CHOICE_NODES, with_choice
 from spiel_cfr.poker.hand_tree import TERMINALS, hand_tree
 from spiel_cfr.poker.public_game import PublicGame
@@ -60,7 +60,7 @@ class RiverTree(SearchTree):
     self.game, nodes = game, game.tree.nodes
     last = game.tree.boards[-1].level
     boards = [index for index, board in enumerate(game.tree.boards) if board.level == last]
-    firsts = [node.children[0] for node in nodes if node.kind is Kind.CHANCE]
+    firsts = [node.children[0] for node in nodes if node.kind is NodeKind.CHANCE]
     firsts = [first for first in firsts if nodes[first].level == last]
     self.board_and_node = [(board, first) for first in firsts for board in boards]
     if is_river:

@@ -28,7 +28,7 @@ def test_histograms_by_hand(game):
       pairs = hand_pairs(deal, board, player)
       equity = spiel_cfr.abstraction.hand_equities(game, player, board=number)[:, 0]
       for lane, hand in enumerate(board.hands[player].tolist()):
-        mass = (pairs.apart[lane] * deal.reaches[1 - player][board.hands[1 - player]]).sum()
+        mass = (pairs.disjoint[lane] * deal.reaches[1 - player][board.hands[1 - player]]).sum()
         expected[place[hand], min(int(equity[lane] * bins), bins - 1)] += mass
         mean[place[hand]] += mass * equity[lane]
     total = expected.sum(axis=1)

@@ -460,7 +460,7 @@ def test_a_mediator(window, tmp_path):
   found = spiel_cfr.correlated.optimal_equilibrium(game)
   page = Page(window, spiel_cfr.explore(found.policy, tmp_path / "page.html").path)
   assert page.text("h1") == "Sheriff (…)"
-  assert "a mediator who is obeyed" in page.text("header")
+  assert "players obey the mediator" in page.text("header")
   assert "NashConv 0" in page.text(".tiles.top")
   order = page.texts("#node tbody .move")[0].removeprefix("P0 is told ")
   assert order.startswith("PlaceIllegalItems")

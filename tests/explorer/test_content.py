@@ -289,7 +289,7 @@ def test_public_states(name):
   namer = hand_moves.HandMoves(compiled)
   values = HandValues(tree, compiled.layout, behavioral)
   every_board = set(range(len(tree.boards)))
-  states = list(public_state_pages._public_states(tree, values, every_board, namer))
+  states = list(public_state_pages._walk_states(tree, values, every_board, namer))
   assert len(states) == len(found.tree.mover)
   for node in decisions:
     number, place, _ = states[node]

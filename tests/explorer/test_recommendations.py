@@ -21,7 +21,7 @@ def mixture(source):
 
 
 def mediated(policy):
-  game, obeying = recommendations.with_mediator(policy, 100_000)
+  game, obeying = recommendations.game_with_mediator(policy, 100_000)
   table = spiel_cfr.policies.to_dict(game, obeying)
   return spiel_cfr.expected_values(game, table), spiel_cfr.evaluation.nash_conv(
     game, table, return_only_nash_conv=False
@@ -62,7 +62,7 @@ def test_contents_of_the_page(tmp_path):
   content = explorer_pages.read(page.path)
   assert content["header"]["title"] == "Sheriff (…)"
   assert content["header"]["game"] == SHERIFF
-  assert content["header"]["policy"].startswith("a mediator who is obeyed")
+  assert content["header"]["policy"].startswith("players obey the mediator")
   np.testing.assert_allclose(content["header"]["values"], found.expected_values, atol=1e-9)
   table, names = content["infosets"], content["names"]
   begins = np.cumsum(table["num_actions"]) - table["num_actions"]
@@ -106,6 +106,6 @@ def test_words_that_a_file_could_not_have(monkeypatch):
   policy = mixture("kuhn_poker")
   _, gains = mediated(policy)
   assert gains.nash_conv == pytest.approx(policy.gap("extensive-form").gap, abs=1e-9)
-  game, _ = recommendations.with_mediator(policy, 10_000)
+  game, _ = recommendations.game_with_mediator(policy, 10_000)
   state = game.view.new_initial_state()
   assert state.action_to_string(-1, 0) == "a 'b'/ c (0)"

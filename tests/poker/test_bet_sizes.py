@@ -8,7 +8,7 @@ from spiel_cfr import errors, poker
 from spiel_cfr.evaluation.evaluate import evaluate
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker.bet_grammar import Betting, Size
-from spiel_cfr.poker.betting_tree import Kind, walk_betting_tree
+from spiel_cfr.poker.betting_tree import NodeKind, walk_betting_tree
 from spiel_cfr.poker.deal import endgame_in_full_game
 from spiel_cfr.poker.ranges import endgame
 
@@ -27,7 +27,7 @@ def _nodes(board="Td9d6hQc2s", pot=200, stack=900, **options):
       action - half if action > 1 else action for action in node.actions
     ]
     for node in nodes
-    if node.kind is Kind.DECISION
+    if node.kind is NodeKind.DECISION
   }
 
 

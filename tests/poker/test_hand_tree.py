@@ -13,7 +13,7 @@ import spiel_cfr
 from spiel_cfr import errors
 from spiel_cfr.evaluation.evaluate import evaluate
 from spiel_cfr.poker import public_game, ranges
-from spiel_cfr.poker.betting_tree import Kind
+from spiel_cfr.poker.betting_tree import NodeKind
 from spiel_cfr.poker.deal import find_deal
 from spiel_cfr.poker.public_game import compile_public_game
 from spiel_cfr.poker.street_names import StreetNames
@@ -239,7 +239,7 @@ def _same_play(merged, whole, iterations=20):
   np.testing.assert_allclose(
     values[0].expected_values, values[1].expected_values, rtol=0, atol=1e-9
   )
-  for node in merged.tree.on_board(0, Kind.DECISION):
+  for node in merged.tree.on_board(0, NodeKind.DECISION):
     found, expected = (
       forms.behavioral_form(solver.compiled_game, own)[
         solver.compiled_game.layout.sequences(solver.compiled_game.tree.node_at(0, node))

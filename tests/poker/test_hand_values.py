@@ -5,8 +5,9 @@ import poker_games
 import pytest
 
 import spiel_cfr
+from spiel_cfr import errors
 from spiel_cfr.evaluation.evaluate import evaluate
-from spiel_cfr.poker.betting_tree import Kind
+from spiel_cfr.poker.betting_tree import NodeKind
 from spiel_cfr.poker.hand_values import HandValues
 from spiel_cfr.policies import forms
 
@@ -48,11 +49,11 @@ def test_values_are_those_of_the_kernels(name, merged, rake):
   response = found.best_responses
   for board in range(len(game.tree.boards)):
     played = values.board(board)
-    for node in game.tree.on_board(board, Kind.DECISION):
+    for node in game.tree.on_board(board, NodeKind.DECISION):
       player = game.tree.nodes[node].player
       taken = response[game.layout.sequences(game.tree.node_at(board, node))] > 0
-      children = [played.street.place[child] for child in game.tree.nodes[node].children]
-      best = played.best_sums[player][children]
+      children = [played.street.position[child] for child in game.tree.nodes[node].children]
+      best = played.best_counterfactual_values[player][children]
       assert (np.where(taken, best, -np.inf).max(axis=0) >= best.max(axis=0) - 1e-9 * scale).all()
 
 
@@ -69,7 +70,7 @@ def test_merged_suits_have_the_same_values_and_equities(name):
   for number, board in enumerate(merged.tree.boards):
     found, expected = of_merged.board(number), values.board(numbers[board.cards])
     nodes = [
-      node for node in found.street.nodes if merged.tree.nodes[node].kind is not Kind.SHOWDOWN
+      node for node in found.street.nodes if merged.tree.nodes[node].kind is not NodeKind.SHOWDOWN
     ]
     for node in nodes:
       for player in (0, 1):
@@ -90,10 +91,30 @@ def test_sixteen_bits():
   steps = HandValues(game.tree, game.layout, np.rint(policy * 0xFFFF).astype(np.uint16))
   exact = HandValues(game.tree, game.layout, policy)
   for board in range(len(game.tree.boards)):
-    for node in game.tree.on_board(board, Kind.DECISION):
+    for node in game.tree.on_board(board, NodeKind.DECISION):
       found, expected = (each.strategy(board, node) for each in (steps, exact))
       np.testing.assert_allclose(found.sum(axis=0), 1.0, atol=1e-15)
       np.testing.assert_allclose(found, expected, atol=4 / 0xFFFF)
   np.testing.assert_allclose(
     steps.board(0).expected_values(), exact.board(0).expected_values(), atol=1e-3
   )
+
+
+def test_wrong_boards_and_nodes_are_named():
+  game = spiel_cfr.poker.compile_public_game("leduc_poker")
+  values = HandValues(game.tree, game.layout, forms.uniform(game))
+  last = len(game.tree.boards) - 1
+  for number in (last + 1, -1, 0.5, "As", None, True):
+    with pytest.raises(errors.ArgumentError, match=f"board.* from 0 to {last}, not {number!r}"):
+      values.board(number)
+  board = values.board(np.int64(0))
+  (chance, *_) = game.tree.on_board(0, NodeKind.CHANCE)
+  other_street = values.board(1).street.nodes[0]
+  for node in (-1, 1000, "check", other_street):
+    for method in (board.strategy, board.action_values, board.best_actions):
+      with pytest.raises(errors.ArgumentError, match=f"board 0, .* not {node!r}"):
+        method(node)
+  with pytest.raises(errors.ArgumentError, match="not a decision"):
+    board.strategy(chance)
+  with pytest.raises(errors.ArgumentError, match="player must be an integer from 0 to 1, not 2"):
+    board.values(2, 0)

@@ -459,7 +459,7 @@ def test_the_betting_tree_is_compared_with_random_deals():
   rng = np.random.default_rng(0)
   betting_tree.check_random_deals(game, found, nodes, 100, rng)
   for node in nodes:
-    if node.kind is betting_tree.Kind.SHOWDOWN:
+    if node.kind is betting_tree.NodeKind.SHOWDOWN:
       node.payoff += 1
   with pytest.raises(errors.UnsupportedGameError, match="pays player 0"):
     betting_tree.check_random_deals(game, found, nodes, 100, rng)

@@ -85,12 +85,12 @@ def test_a_hand_is_solved():
     ({"pot": 3}, errors.EndgameError),
     ({"stack": 0}, errors.ArgumentError),
     ({"stack": 0.5}, errors.ArgumentError),
-    ({"second": "9s9d"}, None),
-    ({"first": "7s7h"}, errors.EndgameError),
+    ({"ip": "9s9d"}, None),
+    ({"oop": "7s7h"}, errors.EndgameError),
   ],
 )
 def test_bad_hands_are_named(changes, error):
-  given = {"first": "AA", "second": "KK", "board": "7s9h9cTc", "pot": 2, "stack": 5} | changes
+  given = {"oop": "AA", "ip": "KK", "board": "7s9h9cTc", "pot": 2, "stack": 5} | changes
   if error is None:
     assert np.isfinite(ranges.endgame(**given).reaches).all()
     return
@@ -105,9 +105,7 @@ def test_examples_in_docstrings():
 def test_an_endgame_has_the_given_values():
   """The stack of `endgame`, and hands that share no card with the board."""
   endgame = ranges.endgame("AA,77", "KK", board="7s9h9cTc2d", pot=2000, stack=9000)
-  assert (
-    repr(endgame) == "<Endgame: board 7s9h9cTc2d, pot 2,000, 9,000 chips left to each, 9 x 6 hands>"
-  )
+  assert repr(endgame) == "<Endgame: board 7s9h9cTc2d, pot 2,000, 9,000 chips behind, 9 x 6 hands>"
 
 
 @pytest.mark.parametrize(

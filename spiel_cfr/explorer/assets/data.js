@@ -1,5 +1,5 @@
 "use strict";
-// Data of the page: compressed sections of the document, unpacked at first use.
+// Data of the page: compressed sections of the document, which are unpacked at their first use.
 
 const CHANCE = -1, TERMINAL = -2, NONE = -1;
 const TYPES = {i1: Int8Array, u1: Uint8Array, u2: Uint16Array, i4: Int32Array, f4: Float32Array};
@@ -13,7 +13,7 @@ async function unpack(element) {
   return new Response(stream).arrayBuffer();
 }
 
-// Returns a promise of a section: its arrays by name, or its JSON.
+// Returns a promise of a section: an object of arrays by name, or the value of its JSON.
 function section(name) {
   if (!sections.has(name)) sections.set(name, readSection(name));
   return sections.get(name);
@@ -35,7 +35,7 @@ async function readSection(name) {
   return arrays;
 }
 
-// Tree of histories or public states, with parents and reach probabilities.
+// Tree of histories or public states; `Tree` of page_content.py, with parents and reach probabilities.
 class Tree {
   constructor(arrays, players) {
     Object.assign(this, arrays);
@@ -64,13 +64,13 @@ class Tree {
     return Array.from({length: this.num_children[node]}, (_, i) => this.first_child[node] + i);
   }
 
-  // A player's expected payoff; in hold'em from the flop, turn or river on, the chips it wins from here on. A fold wins 0.
+  // A player's expected payoff from a node on. In postflop hold'em, the chips it wins from here on: a fold wins 0.
   value(node, player) {
     const at = node * this.players + player;
     return this.values[at] + (this.counted ? this.spent[at] : 0);
   }
 
-  // The probability of a node if a player plays to reach it.
+  // The probability of a node if a player plays to reach it: the product of the probabilities of all other moves.
   counterfactualReach(node, player) {
     let result = 1;
     for (; this.parent[node] !== NONE; node = this.parent[node]) {
@@ -79,17 +79,17 @@ class Tree {
     return result;
   }
 
-  // The nodes of a row, likeliest first.
+  // The nodes whose infoset or public state is a row, likeliest first.
   nodesOf(row) {
     if (!this.starts) {
-      const rows = this.row.reduce((most, each) => Math.max(most, each), NONE) + 1;
-      this.starts = new Int32Array(rows + 1);
-      for (const each of this.row) if (each !== NONE) this.starts[each + 1]++;
-      for (let i = 0; i < rows; i++) this.starts[i + 1] += this.starts[i];
-      const place = this.starts.slice();
-      this.byRow = new Int32Array(this.starts[rows]);
+      const numRows = this.row.reduce((most, value) => Math.max(most, value), NONE) + 1;
+      this.starts = new Int32Array(numRows + 1);
+      for (const value of this.row) if (value !== NONE) this.starts[value + 1]++;
+      for (let i = 0; i < numRows; i++) this.starts[i + 1] += this.starts[i];
+      const next = this.starts.slice();
+      this.byRow = new Int32Array(this.starts[numRows]);
       for (let node = 0; node < this.size; node++) {
-        if (this.row[node] !== NONE) this.byRow[place[this.row[node]]++] = node;
+        if (this.row[node] !== NONE) this.byRow[next[this.row[node]]++] = node;
       }
     }
     if (row + 1 >= this.starts.length) return [];
@@ -98,7 +98,7 @@ class Tree {
   }
 }
 
-// Infosets, and their actions infoset by infoset.
+// Infosets and their actions, `InfosetTable` of page_content.py.
 class Infosets {
   constructor(arrays, infostates, labels) {
     Object.assign(this, arrays);
@@ -108,7 +108,7 @@ class Infosets {
     this.start = starts(this.num_actions);
   }
 
-  // Actions of an infoset: name, probability, value, counterfactual regret, and membership in a best response.
+  // Actions of an infoset: name, probability, value, counterfactual regret, and whether a best response takes it.
   actions(row) {
     return Array.from({length: this.num_actions[row]}, (_, i) => {
       const at = this.start[row] + i;
@@ -120,13 +120,13 @@ class Infosets {
     });
   }
 
-  // The gain of a best response from here on, times the counterfactual reach.
+  // The gain by a best response from an infoset on, times the counterfactual reach.
   gain(row) {
     return this.counterfactual_reach[row] * (this.best_value[row] - this.value[row]) || 0;
   }
 }
 
-// Public states with the ranges of both players.
+// Public states with the ranges of both players, `PublicState` of page_content.py.
 class PublicStates {
   constructor(arrays, boards) {
     Object.assign(this, arrays);
@@ -143,9 +143,9 @@ class PublicStates {
     this.paid = new Int32Array(2 * this.size);
   }
 
-  // Reads from the tree where each state's actions start, and the chips that `Tree.value` adds.
-  place(tree) {
-    const movers = new Int8Array(this.size), cells = new Int32Array(this.size);
+  // Reads from the tree the player to move and the chips in the pot at each state.
+  readTree(tree) {
+    const movers = new Int8Array(this.size), probabilities = new Int32Array(this.size);
     for (let node = 0; node < tree.size; node++) {
       const row = tree.row[node];
       if (row === NONE) continue;
@@ -154,28 +154,28 @@ class PublicStates {
     }
     for (let i = 0; i < this.size; i++) {
       const mover = movers[i];
-      if (mover >= 0) cells[i] = this.counts[3 * i + 2] * this.counts[3 * i + mover];
+      if (mover >= 0) probabilities[i] = this.counts[3 * i + 2] * this.counts[3 * i + mover];
     }
-    this.cellStart = starts(cells);
+    this.probabilityStart = starts(probabilities);
   }
 
-  moves_of(row) {
+  movesOf(row) {
     return this.moves.subarray(this.moveStart[row], this.moveStart[row + 1]);
   }
 
   // A player's hands at a public state, with the strategy if it is to move.
   range(row, player, mover) {
     const from = this.handStart[2 * row + player], to = this.handStart[2 * row + player + 1];
-    const count = to - from, actions = this.moves_of(row).length, paid = this.paid[2 * row + player];
+    const count = to - from, actions = this.movesOf(row).length, paid = this.paid[2 * row + player];
     return Array.from({length: count}, (_, i) => {
       const hand = {
         hand: this.hands[from + i], weight: this.weight[from + i],
-        // The probability of the hand here, up to a factor common to the range.
+        // The reach probability of the hand, up to a factor common to the range.
         mass: this.weight[from + i] * this.opponent_weight[from + i],
         value: this.value[from + i] + paid, equity: this.equity[from + i] / 65535, actions: [],
       };
       for (let action = 0; player === mover && action < actions; action++) {
-        const at = this.cellStart[row] + action * count + i;
+        const at = this.probabilityStart[row] + action * count + i;
         hand.actions.push({
           probability: this.probability[at] / 65535, value: this.action_value[at] + paid,
           best: this.is_best[at] > 0,
@@ -186,16 +186,17 @@ class PublicStates {
   }
 }
 
+// Returns the start of each part of an array, given the lengths of the parts; then the length of the array.
 function starts(counts) {
   const result = new Int32Array(counts.length + 1);
   for (let i = 0; i < counts.length; i++) result[i + 1] = result[i] + counts[i];
   return result;
 }
 
-// Returns the indices of non-negative weights, largest first; equal ones in ascending order.
+// Returns the indices of non-negative weights, largest weight first; equal weights in ascending order of indices.
 function largestFirst(size, weight) {
-  // Non-negative floats have the order of their bits. With the index in the low bits, one plain sort of numbers suffices,
-  // which is ten times as fast as a sort with a function. 31 and 21 bits fit into the 53 of a number.
+  // Non-negative floats have the order of their bits. With the index in the low bits, a plain sort of numbers suffices,
+  // which is ten times as fast as a sort with a function. A number has 53 bits; 31 are for the weight, 21 for the index.
   const places = 2 ** 21, bits = new Uint32Array(size), keys = new Float64Array(size);
   const floats = new Float32Array(bits.buffer);
   for (let i = 0; i < size; i++) floats[i] = Math.max(0, weight(i) || 0);
@@ -218,7 +219,7 @@ function percent(share) {
   return (100 * share).toFixed(digits).replace(/\.0$/, "") + "%";
 }
 
-// A percentage that shows small numbers too.
+// A percentage that shows numbers below 0.01% as well.
 function exactly(share) {
   return share > 0 && share < 0.0001 ? (100 * share).toExponential(1).replace("-", "−") + "%" : percent(share);
 }

@@ -1,9 +1,9 @@
 "use strict";
-// The whole page: layout, navigation and keys.
+// The application: layout of the page, navigation and keys.
 
 const KEYS = [
-  ["↑ ↓", "choose a move"], ["→ or Enter", "make it"], ["← or Backspace", "take it back"], ["Home", "to the beginning"],
-  ["/", "search"], ["T", "light or dark"], ["?", "these keys"],
+  ["↑ ↓", "choose a move"], ["→ or Enter", "make the chosen move"], ["← or Backspace", "take it back"],
+  ["Home", "go to the beginning"], ["/", "search"], ["T", "light or dark"], ["?", "show these keys"],
 ];
 const THEMES = ["auto", "light", "dark"];
 
@@ -17,7 +17,7 @@ function App({app}) {
   const inRange = (node) => (Number.isInteger(node) && node >= 0 && node < tree.size ? node : 0);
   const fromAddress = () => inRange(Number(location.hash.slice(1)));
   const [node, setNode] = useState(fromAddress);
-  // An infoset that was chosen in the list and has no history on the page.
+  // The infoset chosen in the list if none of its histories is on the page.
   const [lone, setLone] = useState(NONE);
   const [chosen, setChosen] = useState(0);
   const [theme, setTheme] = useState(storedTheme);
@@ -42,7 +42,7 @@ function App({app}) {
     addEventListener("hashchange", follow);
     return () => removeEventListener("hashchange", follow);
   }, []);
-  // Before the children read colours.
+  // Set before the children are rendered, which read colours.
   document.documentElement.dataset.theme = theme;
   useEffect(() => {
     try { localStorage.setItem("spiel_cfr theme", theme); } catch { /* kept for this visit only */ }
@@ -68,7 +68,7 @@ function App({app}) {
       else if (actions[event.key]) actions[event.key]();
       else return;
       event.preventDefault();
-      // A button that was clicked before must not take the next keys.
+      // The focused button must not get the next keys.
       if (event.key.startsWith("Arrow") && document.activeElement) document.activeElement.blur();
     };
     addEventListener("keydown", keys);
@@ -83,7 +83,7 @@ function App({app}) {
       <div class="names"><h1>${header.title}</h1><p class="quiet">${header.policy}<span class="wideonly"> · ${header.size}</span></p></div>
       <div class="buttons">
         <button id="find" class="narrowonly" aria-expanded=${finding} onClick=${() => setFinding(!finding)}>${infosets ? "Infosets" : "States"}</button>
-        <button id="theme" title="Light, dark, or as in the system (T)" onClick=${turnTheme}>${{auto: "◐ Auto", light: "☀ Light", dark: "☾ Dark"}[theme]}</button>
+        <button id="theme" title="Light, dark, or as the system (T)" onClick=${turnTheme}>${{auto: "◐ Auto", light: "☀ Light", dark: "☾ Dark"}[theme]}</button>
         <button id="help" title="Keys (?)" aria-expanded=${help} onClick=${() => setHelp(!help)}>?</button>
       </div>
     </header>
@@ -92,7 +92,7 @@ function App({app}) {
     <main>
       <div class="tiles top">
         ${header.values.map((value, player) => html`<${Tile} key=${player} label=${html`<${Player} mover=${player} />`} note=${"best response " + signed(header.best_responses[player] + tree.value(0, player) - value)}>${signed(tree.value(0, player))}<//>`)}
-        <${Tile} label=${halved ? "Exploitability" : "NashConv"} note=${halved ? "NashConv " + number(header.nash_conv) : "sum of the gains of best responses"}>${number(halved ? header.exploitability : header.nash_conv)}<//>
+        <${Tile} label=${halved ? "Exploitability" : "NashConv"} note=${halved ? "NashConv " + number(header.nash_conv) : "sum of all players' gains by best responses"}>${number(halved ? header.exploitability : header.nash_conv)}<//>
       </div>
       ${header.cut.length > 0 && html`<div class="cut" id="cut"><b>This page shows a part of the game.</b> Left out: ${header.cut.join("; ")}.</div>`}
       ${lone === NONE && html`<section class="card" id="node">
@@ -105,8 +105,8 @@ function App({app}) {
         </div>
         ${isRunout(app, node) && html`<${Runouts} app=${app} node=${node} go=${go} />`}
         <${Moves} key=${node} app=${app} node=${node} chosen=${chosen} go=${go} />
-        ${!infosets && mover !== TERMINAL && tree.row[node] === NONE && html`<p class="cut" id="closed">This board is not on the page. Make a page of it with explore(..., runouts=[${JSON.stringify(runoutTo(app, node))}]).</p>`}
-        ${infosets && mover >= 0 && row === NONE && html`<p class="cut">This infoset was left out.</p>`}
+        ${!infosets && mover !== TERMINAL && tree.row[node] === NONE && html`<p class="cut" id="closed">This board is not on the page. To make a page with it: explore(..., runouts=[${JSON.stringify(runoutTo(app, node))}]).</p>`}
+        ${infosets && mover >= 0 && row === NONE && html`<p class="cut">The page leaves out this infoset.</p>`}
       </section>`}
       ${row !== NONE && html`<${InfosetCard} key=${row} app=${app} row=${row} node=${node} go=${go} />`}
       ${app.states && html`<${PublicStateView} app=${app} node=${node} />`}
@@ -132,7 +132,7 @@ async function start() {
     tree.counted = header.poker !== null;
     if (tree.counted) namePlayers(header.poker.players);
     app.states = new PublicStates(ranges, boards);
-    app.states.place(tree);
+    app.states.readTree(tree);
   }
   root.textContent = "";
   render(html`<${App} app=${app} />`, root);

@@ -1,5 +1,5 @@
 "use strict";
-// Parts of the page. Texts from games stay text: htm and Preact make no markup of them.
+// Components of the page. Names from a game stay text: htm and Preact do not read them as markup.
 
 const {html, render, useState, useEffect, useMemo, useRef, useCallback} = htmPreact;
 
@@ -21,7 +21,7 @@ function colorsOf(moves, names) {
   });
 }
 
-// OOP and IP in hold'em from the flop, turn or river on.
+// ["OOP", "IP"] in postflop hold'em; null in other games.
 let playerNames = null;
 
 function namePlayers(names) {
@@ -29,14 +29,14 @@ function namePlayers(names) {
 }
 
 function playerName(mover) {
-  return mover === CHANCE ? "Chance" : mover === TERMINAL ? "The end" : playerNames ? playerNames[mover] : `Player ${mover}`;
+  return mover === CHANCE ? "Chance" : mover === TERMINAL ? "End of the game" : playerNames ? playerNames[mover] : `Player ${mover}`;
 }
 
 function initials(player) {
   return playerNames ? playerNames[player] : `P${player}`;
 }
 
-// The name of a move, or several, without the size of bets in brackets.
+// The names of one or several moves without the parts in brackets, such as "(the pot)".
 function short(name) {
   return name.replace(/ \([^()]*\)/g, "");
 }
@@ -56,7 +56,7 @@ function Tile({label, children, note}) {
   return html`<div class="tile"><span>${label}</span><b>${children}</b>${note && html`<small>${note}</small>`}</div>`;
 }
 
-// A list with only its visible rows in the document; all rows have the same height.
+// A list of rows of equal height, of which only the visible ones are in the document.
 function LongList({rows, height, row, selected, label}) {
   const box = useRef(null);
   const [view, setView] = useState({top: 0, height: 600});
@@ -72,17 +72,17 @@ function LongList({rows, height, row, selected, label}) {
   useEffect(() => {
     const at = rows.indexOf(selected);
     if (at < 0 || !box.current) return;
-    const top = at * height, seen = box.current;
-    if (top < seen.scrollTop || top + height > seen.scrollTop + seen.clientHeight) {
-      seen.scrollTop = Math.max(0, top - seen.clientHeight / 3);
+    const top = at * height, list = box.current;
+    if (top < list.scrollTop || top + height > list.scrollTop + list.clientHeight) {
+      list.scrollTop = Math.max(0, top - list.clientHeight / 3);
     }
   }, [selected, rows]);
   const first = Math.max(0, Math.floor(view.top / height) - 4);
   const last = Math.min(rows.length, Math.ceil((view.top + view.height) / height) + 4);
   return html`<div class="long" ref=${box} onScroll=${look} role="listbox" aria-label=${label} tabindex="-1">
     <div style=${{height: rows.length * height + "px", position: "relative"}}>
-      ${Array.from(rows.slice(first, last), (each, i) => html`
-        <div key=${each} class="slot" style=${{top: (first + i) * height + "px", height: height + "px"}}>${row(each)}</div>`)}
+      ${Array.from(rows.slice(first, last), (item, i) => html`
+        <div key=${item} class="slot" style=${{top: (first + i) * height + "px", height: height + "px"}}>${row(item)}</div>`)}
     </div>
   </div>`;
 }
@@ -95,7 +95,7 @@ function rowHeight(labels) {
 const SORTS = {
   reach: "likeliest first",
   order: "in the game's order",
-  gain: "largest best-response gain first",
+  gain: "largest gain by a best response first",
 };
 
 // Searchable list of infosets.
@@ -111,7 +111,7 @@ function InfosetList({app, selected, open, search}) {
   }, [sort]);
   const labels = useMemo(() => infosets.labels.map(short), []);
   const height = useMemo(() => rowHeight(labels), []);
-  const lower = useMemo(() => query && labels.map((each, row) => `${each}\n${infosets.infostates[row]}`.toLowerCase()), [!query]);
+  const lower = useMemo(() => query && labels.map((label, row) => `${label}\n${infosets.infostates[row]}`.toLowerCase()), [!query]);
   const rows = useMemo(() => {
     const wanted = query.toLowerCase();
     return order.filter((row) => (player === NONE || infosets.player[row] === player)
@@ -126,12 +126,12 @@ function InfosetList({app, selected, open, search}) {
     event.preventDefault();
     event.stopPropagation();
   };
-  const row = (each) => {
-    const actions = infosets.actions(each), colors = colorsOf(actions.map((a) => a.move), names);
-    return html`<button class="item ${each === selected ? "on" : ""} ${query && rows[active] === each ? "active" : ""}" role="option"
-        aria-selected=${each === selected} onClick=${() => open(each)} title=${infosets.infostates[each]}>
-      <span class="line"><span class="dot p${infosets.player[each] % 6}"></span>
-        <span class="words">${labels[each] || "The beginning"}</span><small>${percent(infosets.reach[each])}</small></span>
+  const row = (infoset) => {
+    const actions = infosets.actions(infoset), colors = colorsOf(actions.map((a) => a.move), names);
+    return html`<button class="item ${infoset === selected ? "on" : ""} ${query && rows[active] === infoset ? "active" : ""}" role="option"
+        aria-selected=${infoset === selected} onClick=${() => open(infoset)} title=${infosets.infostates[infoset]}>
+      <span class="line"><span class="dot p${infosets.player[infoset] % 6}"></span>
+        <span class="words">${labels[infoset] || "The beginning"}</span><small>${percent(infosets.reach[infoset])}</small></span>
       <${Bar} parts=${actions.map((a, i) => ({share: a.probability, color: colors[i]}))} />
     </button>`;
   };
@@ -139,17 +139,17 @@ function InfosetList({app, selected, open, search}) {
     <input id="search" ref=${search} type="search" placeholder="Search infosets  ( / )" value=${query} aria-label="Search infosets"
       onInput=${(event) => { setQuery(event.target.value); setActive(0); }} onKeyDown=${keys} />
     <div class="filters">
-      <div class="segments" role="group" aria-label="Whose infosets">
-        ${[NONE, ...Array(app.header.players).keys()].map((each) => html`
-          <button key=${each} class=${each === player ? "on" : ""} aria-pressed=${each === player} data-player=${each}
-            onClick=${() => { setPlayer(each); setActive(0); }}>${each === NONE ? "All" : "P" + each}</button>`)}
+      <div class="segments" role="group" aria-label="Player">
+        ${[NONE, ...Array(app.header.players).keys()].map((owner) => html`
+          <button key=${owner} class=${owner === player ? "on" : ""} aria-pressed=${owner === player} data-player=${owner}
+            onClick=${() => { setPlayer(owner); setActive(0); }}>${owner === NONE ? "All" : "P" + owner}</button>`)}
       </div>
       <select aria-label="Order" value=${sort} onChange=${(event) => setSort(event.target.value)}>
         ${Object.entries(SORTS).map(([key, label]) => html`<option value=${key}>${label}</option>`)}
       </select>
     </div>
     <p class="quiet" id="found">${count(rows.length)} of ${count(infosets.size)} infosets</p>
-    <p class="quiet">Dots: the owner. Bars: the strategy, one colour an action. Right: reach probability.</p>
+    <p class="quiet">Dot: the player. Bar: the strategy, one colour for each action. Number: reach probability.</p>
     <${LongList} rows=${rows} height=${height} row=${row} selected=${selected} label="Infosets" />
   </div>`;
 }
@@ -159,11 +159,11 @@ function StateList({app, selected, open, search}) {
   const {tree, states, names} = app;
   const [query, setQuery] = useState("");
   const all = useMemo(() => {
-    const found = [];
-    for (let node = 0; node < tree.size; node++) if (tree.row[node] !== NONE && tree.mover[node] >= 0) found.push(node);
-    return found.sort((a, b) => tree.reach[b] - tree.reach[a] || a - b);
+    const decisions = [];
+    for (let node = 0; node < tree.size; node++) if (tree.row[node] !== NONE && tree.mover[node] >= 0) decisions.push(node);
+    return decisions.sort((a, b) => tree.reach[b] - tree.reach[a] || a - b);
   }, []);
-  const label = (node) => tree.path(node).slice(1).map((each) => short(names[tree.move[each]])).join(" · ") || "The beginning";
+  const label = (node) => tree.path(node).slice(1).map((step) => short(names[tree.move[step]])).join(" · ") || "The beginning";
   const labels = useMemo(() => new Map(all.map((node) => [node, label(node)])), []);
   const height = useMemo(() => rowHeight(Array.from(labels.values())), []);
   const rows = useMemo(() => all.filter((node) => labels.get(node).toLowerCase().includes(query.toLowerCase())), [query]);
@@ -184,7 +184,7 @@ function StateList({app, selected, open, search}) {
     <input id="search" ref=${search} type="search" placeholder="Search public states  ( / )" value=${query} aria-label="Search public states"
       onInput=${(event) => setQuery(event.target.value)} onKeyDown=${keys} />
     <p class="quiet" id="found">${count(rows.length)} of ${count(all.length)} public states with a decision</p>
-    <p class="quiet">Dots: the player to move. Bars: reach probability.</p>
+    <p class="quiet">Dot: the player to move. Bar and number: reach probability.</p>
     <${LongList} rows=${rows} height=${height} row=${row} selected=${selected} label="Public states" />
   </div>`;
 }
@@ -192,14 +192,14 @@ function StateList({app, selected, open, search}) {
 function Breadcrumb({app, node, go}) {
   const {tree, names} = app;
   return html`<nav class="crumbs" aria-label="History">
-    ${tree.path(node).map((each) => html`<button key=${each} data-node=${each} class=${each === node ? "on" : ""}
-        aria-current=${each === node ? "step" : null} onClick=${() => go(each)}>
-      ${each === 0 ? "Start" : html`<span class="dot ${tree.mover[tree.parent[each]] < 0 ? "chance" : "p" + (tree.mover[tree.parent[each]] % 6)}"></span>${short(names[tree.move[each]])}`}
+    ${tree.path(node).map((step) => html`<button key=${step} data-node=${step} class=${step === node ? "on" : ""}
+        aria-current=${step === node ? "step" : null} onClick=${() => go(step)}>
+      ${step === 0 ? "Start" : html`<span class="dot ${tree.mover[tree.parent[step]] < 0 ? "chance" : "p" + (tree.mover[tree.parent[step]] % 6)}"></span>${short(names[tree.move[step]])}`}
     </button>`)}
   </nav>`;
 }
 
-// The moves at a node; for a player, with their values and regrets at the infoset.
+// The moves at a node. At an infoset of which all actions are on the page, with values, regrets and a best response.
 function Moves({app, node, chosen, go}) {
   const {tree, infosets, names, header} = app;
   const mover = tree.mover[node], children = tree.children(node);
@@ -220,7 +220,7 @@ function Moves({app, node, chosen, go}) {
   return html`<div class="moves" ref=${list}><table>
     <thead><tr><th>${mover === CHANCE ? "Outcome" : "Action"}</th><th class="wide">Probability</th>
       ${complete ? html`<th title="The player's expected payoff at this infoset if it takes the action and then follows its policy">Infoset EV</th>
-        <th title="Counterfactual regret: counterfactual reach times the action's value less the infoset's">Regret</th>
+        <th title="Counterfactual regret: the counterfactual reach of the infoset times (infoset EV of the action - EV of the infoset)">Regret</th>
         <th title="Actions of a best response to the other players">Best</th>`
       : Array.from({length: header.players}, (_, player) => html`<th key=${player}>EV ${initials(player)}</th>`)}
     </tr></thead>
@@ -241,20 +241,20 @@ function Moves({app, node, chosen, go}) {
   </div>`;
 }
 
-// Pot, stacks, and the price of a call.
+// Pot, and the price of a call; without a bet to call, the SPR.
 function Stakes({app: {tree, header}, node}) {
   const spent = [0, 1].map((player) => tree.spent[2 * node + player]);
   const pot = spent[0] + spent[1], mover = tree.mover[node];
   const behind = Math.min(...spent.map((chips, player) => header.poker.stacks[player] - chips));
   const call = mover >= 0 ? Math.max(...spent) - spent[mover] : 0;
   return html`<span>Pot <b id="pot">${number(pot)}</b></span>
-    ${call > 0 ? html`<span>To call <b>${number(call)}</b></span><span title="The share of the pot after a call that the caller pays: the equity it needs">Pot odds <b id="odds">${percent(call / (pot + call))}</b></span>`
-    : html`<span title="The smaller stack behind, over the pot">SPR <b id="spr">${number(behind / pot, 3)}</b></span>`}`;
+    ${call > 0 ? html`<span>To call <b>${number(call)}</b></span><span title="Chips to call over the pot after the call: the equity that a call needs">Pot odds <b id="odds">${percent(call / (pot + call))}</b></span>`
+    : html`<span title="Stack-to-pot ratio: the smaller stack behind over the pot">SPR <b id="spr">${number(behind / pot, 3)}</b></span>`}`;
 }
 
 const CARD = /^([2-9TJQKA])([cdhs])$/;
 
-// The cards that a move of chance stands for: its own, and those in brackets, which differ only by suits.
+// The cards in the name of a move of chance: first the card on the page, then isomorphic cards in brackets.
 function cardsDealt(name) {
   return name.replace(/[()]/g, "").split(/,? /);
 }
@@ -264,13 +264,13 @@ function isRunout({tree, grid, names}, node) {
     && tree.children(node).every((child) => cardsDealt(names[tree.move[child]]).every((card) => CARD.test(card)));
 }
 
-// The cards dealt on the way to a node, as explore's `runouts` names them.
+// The cards dealt on the way to a node, in the notation of explore's argument `runouts`.
 function runoutTo({tree, names}, node) {
-  return tree.path(node).filter((each) => each && tree.mover[tree.parent[each]] === CHANCE)
-    .map((each) => short(names[tree.move[each]])).join("").replace(/ /g, "");
+  return tree.path(node).filter((step) => step && tree.mover[tree.parent[step]] === CHANCE)
+    .map((step) => short(names[tree.move[step]])).join("").replace(/ /g, "");
 }
 
-// The next card to choose, one button a card, coloured by the EV of the first player.
+// A button for each card that chance may deal next, coloured by the EV of the first player.
 function Runouts({app, node, go}) {
   const {tree, names} = app;
   const children = tree.children(node), nodes = new Map();
@@ -280,7 +280,7 @@ function Runouts({app, node, go}) {
   const tint = (child) => 100 * (high > low ? (tree.value(child, 0) - low) / (high - low) : 0.5);
   const suits = "shdc".split("").filter((suit) => Array.from(nodes.keys()).some((card) => card[1] === suit));
   return html`<div class="runouts" role="group" aria-label="Runout">
-    <p class="legend quiet"><span>Choose the next card. Colour: EV of ${initials(0)}, from ${signed(low)} <i class="scale"></i> to ${signed(high)}</span>${children.some((child) => tree.row[child] === NONE) && html`<span>Pale: values only; not on this page</span>`}</p>
+    <p class="legend quiet"><span>Choose the next card. Colour: EV of ${initials(0)}, from ${signed(low)} <i class="scale"></i> to ${signed(high)}</span>${children.some((child) => tree.row[child] === NONE) && html`<span>Pale: only the EV is on this page, not the board</span>`}</p>
     ${suits.map((suit) => html`<div class="suit" key=${suit}>${"AKQJT98765432".split("").map((rank) => {
       const card = rank + suit, child = nodes.get(card);
       return child === undefined ? html`<span key=${card} class="card-none"></span>`
@@ -290,34 +290,34 @@ function Runouts({app, node, go}) {
   </div>`;
 }
 
-// One infoset: the owner's view, its numbers, and its histories.
+// An infoset: what its player knows, reach and values, and its histories.
 function InfosetCard({app, row, node, go}) {
   const {tree, infosets, names} = app;
   const nodes = useMemo(() => tree.nodesOf(row), [row]);
   const player = infosets.player[row];
   const beliefs = useMemo(() => {
-    const weights = nodes.map((each) => tree.counterfactualReach(each, player));
+    const weights = nodes.map((history) => tree.counterfactualReach(history, player));
     const total = infosets.counterfactual_reach[row];
-    return nodes.map((each, i) => ({node: each, share: total > 0 ? weights[i] / total : NaN}))
+    return nodes.map((history, i) => ({node: history, share: total > 0 ? weights[i] / total : NaN}))
       .sort((a, b) => (b.share || 0) - (a.share || 0)).slice(0, 60);
   }, [row]);
   return html`<section class="card infoset">
     <h2><${Player} mover=${player} /> knows: ${short(infosets.labels[row]) || "nothing yet"}</h2>
     <pre>${infosets.infostates[row] || "(nothing)"}</pre>
     <div class="tiles">
-      <${Tile} label="Infoset reach" note="probability of reaching any of its histories">${exactly(infosets.reach[row])}<//>
-      <${Tile} label="Counterfactual reach" note="if the player plays to reach it">${exactly(infosets.counterfactual_reach[row])}<//>
+      <${Tile} label="Infoset reach" note="probability of all its histories">${exactly(infosets.reach[row])}<//>
+      <${Tile} label="Counterfactual reach" note="reach if the player plays to reach the infoset">${exactly(infosets.counterfactual_reach[row])}<//>
       <${Tile} label="Infoset EV" note="the player's expected payoff at the infoset">${signed(infosets.value[row])}<//>
-      <${Tile} label="Best response" note="its expected payoff by a best response">${signed(infosets.best_value[row])}<//>
+      <${Tile} label="Best response" note="the player's expected payoff by a best response">${signed(infosets.best_value[row])}<//>
     </div>
-    <h3>Histories of this infoset <small>and the player's beliefs</small></h3>
-    <ul class="beliefs">${beliefs.map((each) => html`<li key=${each.node}>
-      <button data-node=${each.node} class=${each.node === node ? "on" : ""} onClick=${() => go(each.node)}>
-        <span class="share"><${Bar} parts=${[{share: each.share || 0, color: "var(--accent)"}]} /><b>${percent(each.share)}</b></span>
-        <span class="words">${tree.path(each.node).slice(1).map((step) => short(names[tree.move[step]])).join(" · ") || "the beginning"}</span>
+    <h3>Histories of this infoset <small>and the player's belief in each</small></h3>
+    <ul class="beliefs">${beliefs.map((belief) => html`<li key=${belief.node}>
+      <button data-node=${belief.node} class=${belief.node === node ? "on" : ""} onClick=${() => go(belief.node)}>
+        <span class="share"><${Bar} parts=${[{share: belief.share || 0, color: "var(--accent)"}]} /><b>${percent(belief.share)}</b></span>
+        <span class="words">${tree.path(belief.node).slice(1).map((step) => short(names[tree.move[step]])).join(" · ") || "the beginning"}</span>
       </button></li>`)}</ul>
-    ${nodes.length > beliefs.length && html`<p class="quiet">and ${count(nodes.length - beliefs.length)} less likely ones.</p>`}
-    ${nodes.length === 0 && html`<p class="cut">Its histories were left out.</p>`}
+    ${nodes.length > beliefs.length && html`<p class="quiet">and ${count(nodes.length - beliefs.length)} less likely histories.</p>`}
+    ${nodes.length === 0 && html`<p class="cut">The page leaves out the histories of this infoset.</p>`}
   </section>`;
 }
 
@@ -325,11 +325,11 @@ const COLORINGS = {strategy: "Strategy", equity: "Equity", value: "EV"};
 
 const SCALE = (low, high) => html`<span>${low} <i class="scale"></i> ${high}</span>`;
 
-// Grid of a player's hands, or types, at a public state; `chosen` is the row and column of the cell whose hands are shown.
+// Grid of a player's hands or types at a public state; `chosen` is the row and column of the selected cell.
 function RangeCard({app, node, row, player, mover, coloring, chosen, choose}) {
   const {tree, states, grid, names} = app;
   const hands = useMemo(() => states.range(row, player, mover), [row, player]);
-  const moves = player === mover ? states.moves_of(row) : [];
+  const moves = player === mover ? states.movesOf(row) : [];
   const colors = colorsOf(moves, names);
   const body = useRef(null);
   const cells = useMemo(() => {
@@ -395,16 +395,16 @@ function RangeCard({app, node, row, player, mover, coloring, chosen, choose}) {
   }, [chosen]);
   const summary = (cell, label) => (!cell || !(cell.weight > 0) ? label : [
     `${label}: EV ${signed(cell.value / cell.mass)}${ofCards ? `, equity ${percent(cell.equity / cell.mass)}` : ""}`,
-    ...Array.from(moves, (each, i) => `${names[each]} ${percent(cell.actions[i] / cell.mass)}`),
+    ...Array.from(moves, (name, i) => `${names[name]} ${percent(cell.actions[i] / cell.mass)}`),
   ].join("\n"));
   return html`<section class="card range" data-player=${player}>
     <h2><${Player} mover=${player} />${player === mover ? " to move" : ""}</h2>
     <div class="facts"><span>Range EV <b>${signed(tree.value(node, player))}</b></span>${ofCards && html`<span>Equity <b>${percent(totals.equity / totals.mass)}</b></span>`}
       <span><b>${count(hands.filter((hand) => hand.mass > 0).length)}</b> ${grid.unit}s</span></div>
-    <div class="legend">${coloring === "strategy" && Array.from(moves, (each, i) => html`<span key=${i}><i style=${{background: colors[i]}}></i>${names[each]} <b>${percent(totals.actions[i] / totals.mass)}</b></span>`)}
-      ${coloring === "equity" && SCALE("equity 0%", "100%")}${coloring === "value" && (tree.counted ? SCALE("EV 0", "the largest EV") : SCALE(`the ${grid.unit} loses`, "it wins"))}
+    <div class="legend">${coloring === "strategy" && Array.from(moves, (name, i) => html`<span key=${i}><i style=${{background: colors[i]}}></i>${names[name]} <b>${percent(totals.actions[i] / totals.mass)}</b></span>`)}
+      ${coloring === "equity" && SCALE("equity 0%", "100%")}${coloring === "value" && (tree.counted ? SCALE("EV 0", "the largest EV") : SCALE(`the ${grid.unit} loses`, "wins"))}
       ${coloring === "strategy" && !moves.length && html`<span><i style=${{background: `var(--p${player})`}}></i>does not move here</span>`}
-      <span>Fill height: weight of the ${grid.unit}s in the range</span></div>
+      <span>Height of the fill: weight of the ${grid.unit}s in the range</span></div>
     <div class="grid ${width > 8 ? "" : "small"}" ref=${body} style=${{"--columns": width}} role="grid" aria-label=${(ofCards ? "Hands" : "Types") + " of " + playerName(player)}>
       ${grid.labels.flatMap((line, down) => line.map((label, across) => {
         const found = cells.get(down * 64 + across);
@@ -418,23 +418,23 @@ function RangeCard({app, node, row, player, mover, coloring, chosen, choose}) {
   </section>`;
 }
 
-// Table of the hands of a cell, shown below the ranges until it is closed.
+// Table of the hands of the selected cell, below the ranges.
 function Hands({app, row, player, mover, cell: [down, across], close}) {
   const {states, grid, names} = app;
   const hands = useMemo(
     () => states.range(row, player, mover).filter(({hand}) => grid.row[hand] === down && grid.column[hand] === across),
     [row, player, mover, down, across],
   );
-  const moves = player === mover ? states.moves_of(row) : [];
+  const moves = player === mover ? states.movesOf(row) : [];
   const colors = colorsOf(moves, names);
   const ofCards = grid.unit === "hand";
   const swatch = (i) => html`<i style=${{background: colors[i]}}></i>`;
   return html`<section class="card hands">
     <div class="where"><h2><${Player} mover=${player} /> ${grid.labels[down][across]}</h2>
       <div class="buttons"><button id="close" title="Esc" onClick=${close}>Close</button></div></div>
-    <div class="scroll">${!hands.length ? html`<p class="quiet">The player can't have these ${grid.unit}s here.</p>` : html`
+    <div class="scroll">${!hands.length ? html`<p class="quiet">${playerName(player)} can't have these ${grid.unit}s here.</p>` : html`
       <table><thead><tr><th>${ofCards ? "Hand" : "Type"}</th><th>Weight</th><th>EV</th>${ofCards && html`<th>Equity</th>`}
-        ${Array.from(moves, (each, i) => html`<th key=${i}>${swatch(i)}${short(names[each])}</th>`)}</tr></thead>
+        ${Array.from(moves, (name, i) => html`<th key=${i}>${swatch(i)}${short(names[name])}</th>`)}</tr></thead>
       <tbody>${hands.map((hand) => html`<tr key=${hand.hand} class=${hand.mass > 0 ? "" : "never"}>
         <td class="hand">${ofCards ? cardsOf(grid.names[hand.hand]) : grid.names[hand.hand]}</td>
         <td class="num"><small>Weight</small>${percent(hand.weight)}</td><td class="num"><small>EV</small>${signed(hand.value)}</td>
@@ -453,12 +453,13 @@ function cardsOf(text) {
     html`<span key=${i} class="playing suit-${suit}">${rank}${suit ? SUITS[suit] : ""}</span>`);
 }
 
+// The board and the ranges of both players at a public state.
 function PublicStateView({app, node}) {
   const {tree, states, grid} = app;
   const ofCards = grid.unit === "hand";
   const row = tree.row[node];
   const [coloring, setColoring] = useState("strategy");
-  // The player and the cell whose hands are shown, also after a change of the public state.
+  // The player and the cell whose hands are shown; kept when the public state changes.
   const [chosen, setChosen] = useState(null);
   if (row === NONE) return null;
   return html`<div>
@@ -512,7 +513,7 @@ function Curves({traces, theme, halved}) {
   }, [unit, theme]);
   return html`<section class="card" id="curves">
     <h2>${halved ? "Exploitability" : "NashConv"} during the run <div class="segments" role="group" aria-label="Horizontal axis">
-      ${["iterations", "seconds"].map((each) => html`<button key=${each} data-unit=${each} class=${each === unit ? "on" : ""} aria-pressed=${each === unit} onClick=${() => setUnit(each)}>${each}</button>`)}</div></h2>
+      ${["iterations", "seconds"].map((axisUnit) => html`<button key=${axisUnit} data-unit=${axisUnit} class=${axisUnit === unit ? "on" : ""} aria-pressed=${axisUnit === unit} onClick=${() => setUnit(axisUnit)}>${axisUnit}</button>`)}</div></h2>
     <div ref=${box}></div>
   </section>`;
 }
