@@ -12,10 +12,10 @@ from spiel_cfr.games.compiled.enumerated_game import (
   FORMAT,
   KIND,
   EnumeratedGame,
+  build_enumerated_game,
   facts_of,
   from_file,
 )
-from spiel_cfr.games.compiled.from_arrays import game_of_parts
 from spiel_cfr.games.compiled.game_facts import walked_facts
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_size import (
@@ -123,7 +123,7 @@ def _listed(view: GameView, max_nodes: int, max_bytes: int, progress: bool) -> E
     num_states=walk.num_states,
     num_terminals=walk.num_terminals,
   )
-  return game_of_parts(
+  return build_enumerated_game(
     facts,
     walk.infostates,
     walk.actions,

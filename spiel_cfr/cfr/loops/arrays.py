@@ -172,12 +172,12 @@ class SolverArrays:
   def values(self) -> list[float]:
     """Returns the value of each player's empty sequence in its last iteration."""
     utility, part = self.walk.trunk.utility, self.parts[0]
-    return [utility[player].item(part.place(player).start) for player in self.walk.players]
+    return [utility[player].item(part.player_slice(player).start) for player in self.walk.players]
 
   def total(self, player: int) -> AnyFloats:
     """Returns the sum of the weights in a player's average, a view of shape (1,)."""
     trunk = self.parts[0]
-    root = trunk.sequences[player].start + trunk.place(player).start
+    root = trunk.sequences[player].start + trunk.player_slice(player).start
     return self.state.cumulative[root : root + 1]
 
   def tree(self, visit: Visit) -> Tree:
@@ -186,7 +186,7 @@ class SolverArrays:
 
   def place(self, visit: Visit) -> slice:
     """Returns the place of a player's sequences in its arrays of a part."""
-    return self.parts[visit.number].place(visit.player)
+    return self.parts[visit.number].player_slice(visit.player)
 
   def strategy(self, visit: Visit) -> AnyFloats:
     """Returns the strategy in a part, a view of shape (sequences,): of the player, or of all in a whole game."""
@@ -219,13 +219,13 @@ class SolverArrays:
   def action_state_parts(self) -> Iterator[tuple[slice, AnyFloats]]:
     """Yields the sequences of a part, and their numbers in `action_state`, a view of shape (lines, sequences)."""
     for number, part in enumerate(self.parts):
-      for visit in self.walk.visits(number)[: 1 if part.shared_places else None]:
+      for visit in self.walk.visits(number)[: 1 if part.shared_slices else None]:
         yield part.sequences[visit.player], self.action_state(visit)
 
   def infoset_state_parts(self) -> Iterator[tuple[slice, Float64s]]:
     """Yields the infosets of a part, and their numbers in `infoset_state`, a view of shape (lines, infosets)."""
     for number, part in enumerate(self.parts):
-      for visit in self.walk.visits(number)[: 1 if part.shared_places else None]:
+      for visit in self.walk.visits(number)[: 1 if part.shared_slices else None]:
         infosets = part.infosets[visit.player]
         yield infosets, self.infoset_state(visit)[:, : infosets.stop - infosets.start]
 
