@@ -34,13 +34,13 @@ class _Person(pyspiel.Bot):  # type: ignore[misc]
   def inform_action(self, state: Any, player: int, action: int) -> None:
     """Prints the action of another player. Chance shows in the person's information state."""
     if player != self._player and player >= 0:
-      print(f"  player {player}: {answers.word(state, player, action)}")
+      print(f"  player {player}: {answers.action_name(state, player, action)}")
 
   def step(self, state: Any) -> int:
     actions = answers.legal_actions(state, self._player)
     if not actions:
       return int(pyspiel.INVALID_ACTION)
-    names = [answers.word(state, self._player, action) for action in actions]
+    names = [answers.action_name(state, self._player, action) for action in actions]
     print(f"\n{state.information_state_string(self._player)}")
     print("  ".join(f"[{number}] {name}" for number, name in enumerate(names, 1)))
     while True:
@@ -126,7 +126,7 @@ def _replay(state: Any, bots: list[pyspiel.Bot]) -> None:
     player = again.current_player()
     if player >= 0:
       words = ", ".join(
-        f"{'*' if legal == action else ''}{answers.word(again, player, legal)} {chance:z.1%}"
+        f"{'*' if legal == action else ''}{answers.action_name(again, player, legal)} {chance:z.1%}"
         for legal, chance in bots[player].get_policy(again)
       )
       print(f"  player {player} at {again.information_state_string(player)!r}: {words}")

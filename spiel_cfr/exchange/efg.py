@@ -14,7 +14,7 @@ from spiel_cfr import errors
 from spiel_cfr._util import arguments, files
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL, word
+from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL, action_name
 
 # Fractions with a larger denominator are written as decimals. OpenSpiel reads numerators as integers of 32 bits.
 _MAX_DENOMINATOR = 10**6
@@ -53,7 +53,7 @@ class _Names:
     actions = self._view.legal_actions(state)
     words = self._labels.get((player, infostate))
     if words is None:
-      words = {action: word(state, player, action) for action in actions}
+      words = {action: action_name(state, player, action) for action in actions}
       words = self._labels[player, infostate] = distinct(words)
     ordered = self._in_order(words, 0)
     labels = " ".join(_quoted(words[action]) for action in ordered)
@@ -62,7 +62,7 @@ class _Names:
   def chance(self, state: Any) -> tuple[str, list[int]]:
     """Returns the line of a chance node, and its outcomes in the line's order."""
     outcomes = dict(self._view.chance_outcomes(state))
-    words = distinct({action: word(state, CHANCE, action) for action in outcomes})
+    words = distinct({action: action_name(state, CHANCE, action) for action in outcomes})
     ordered = self._in_order(words, 1)
     chances = _exact_chances(tuple(outcomes[action] for action in ordered))
     pairs = zip(ordered, chances, strict=True)

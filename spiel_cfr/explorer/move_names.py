@@ -49,7 +49,7 @@ class MoveNames:
     """Returns the name of a move; its number if the game has no name for it."""
     if self.cards and state.is_chance_node():
       return self._dealt(action)
-    word = answers.word(state, state.current_player(), action)
+    word = answers.action_name(state, state.current_player(), action)
     return word if self.stacks is None else self._bet(state, action, word.rpartition("move=")[2])
 
   def cost(self, state: Any, action: int) -> int:

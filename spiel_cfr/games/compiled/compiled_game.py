@@ -164,7 +164,7 @@ class CompiledGame(abc.ABC):
     num_alike: Any = 1
     if self._map is not None:
       num_alike = abstraction_map.count_alike(entries, np.concatenate(self.num_actions))
-    return probabilities[entries] / num_alike
+    return np.asarray(probabilities[entries] / num_alike)
 
   def from_actions(self, entries: Float64s) -> Float64s:
     """Converts probabilities of all entries to behavioral form; of infosets that play alike, the first one counts."""
