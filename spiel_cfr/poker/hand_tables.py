@@ -28,7 +28,7 @@ class HandTables:
   def __init__(
     self, deal: Deal, boards: list[Board], places_of: Callable[[int, int, int], Int64s]
   ) -> None:
-    """Writes the tables; `places_of` is `PublicTree.infoset_places`."""
+    """Writes the tables; `places_of` is `PublicTree.infoset_offsets`."""
     self._rows: list[npt.NDArray[Any]] = []
     self._length = 0
     reaches: list[Float64s] = []

@@ -158,7 +158,7 @@ class PlayedBoard:
   def carried(self, player: int, following: int) -> Float64s:
     """Returns a player's weights at the chance nodes, float64 (chance nodes, hands of a board that follows)."""
     first = self._tree.representatives(player, self.number)
-    hands = first[self._tree.infoset_places(player, self.number, following)]
+    hands = first[self._tree.infoset_offsets(player, self.number, following)]
     return np.asarray(self.ranges[player][self.street.chances][:, hands])
 
   def compute_values(self, after: AfterBoard | None) -> None:
@@ -329,7 +329,7 @@ class HandValues:
     The last axis is hands; hands that are impossible on the later board count as 0.
     """
     classes = self.tree.classes[before][player]
-    places = self.tree.infoset_places(player, before, after)
+    places = self.tree.infoset_offsets(player, before, after)
     order = np.argsort(places, kind="stable")
     infosets, begins = np.unique(places[order], return_index=True)
     counts = np.bincount(classes)

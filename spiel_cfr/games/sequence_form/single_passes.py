@@ -1,4 +1,4 @@
-"""Single passes for callers that do not iterate: backward passes, and strategies to sequence form and back."""
+"""Single passes for callers that do not iterate: backward passes, and conversions to sequence form and back."""
 
 from typing import NamedTuple
 
@@ -26,7 +26,14 @@ _NO_SCALE, _NO_STATE, _NO_NUMBERS = np.zeros(0, np.uint16), np.zeros((0, 0)), np
 
 
 class Reach(NamedTuple):
-  """The arguments of `reach_pass` and `adopt_pass`; fields as in `Forward`."""
+  """The arguments of `reach_pass` and `adopt_pass`.
+
+  Attributes:
+    tree: Tree. The infosets.
+    strategy: float array (sequences,). The probability of each action at its infoset.
+    sequence_form: float array (sequences,). The reach probability of each sequence by its player's actions.
+    reach: float array (`CHUNK`,). Workspace.
+  """
 
   tree: Tree
   strategy: Line
@@ -36,7 +43,7 @@ class Reach(NamedTuple):
 
 @step(Reach)
 def reach_pass(record: Reach) -> None:
-  """Converts behavioral strategies to sequence form; the probability of each root is given."""
+  """Converts behavioral strategies to sequence form; `sequence_form` must have the probability of each root."""
   groups, parent, reach = record.tree.groups, record.tree.parent, record.reach
   strategy, sequence_form = record.strategy, record.sequence_form
   for group in range(np.uint64(groups.shape[0])):
