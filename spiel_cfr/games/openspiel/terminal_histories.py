@@ -41,7 +41,7 @@ class TerminalHistories:
     """Begins without histories; `check` is called with arrays of returns, shape (histories, players)."""
     self.num_players, self._check = num_players, check
     self.num_terminals = 0
-    self.payoff_range = (math.inf, -math.inf)
+    self.payoff_range: tuple[float, float] = (math.inf, -math.inf)
     self.constant_sum: float | None = None
     # The walk appends to these three lists directly: a method call for each history would take a tenth of its time.
     self.new_sequences: list[int] = []

@@ -148,7 +148,7 @@ class TypedTerminals:
     return Rows(
       starts=starts,
       lengths=np.diff(ends),
-      lines=np.stack([pattern[order], other_sequence[order]], axis=1),
+      others=np.stack([pattern[order], other_sequence[order]], axis=1),
       factors=squares.factors[player][piece[order]],
       bounds=(*numbering.bounds(layout), len(terminals)),
     )
