@@ -44,7 +44,7 @@ class CompiledGame(abc.ABC):
       layout, all players                sequences with padding, and infosets: `treeplexes`, strategies, regrets
 
   Attributes:
-    treeplexes: the infosets and sequences of each player. `GameFacts` describes the other attributes.
+    treeplexes: tuple of `Treeplex`. The infosets and sequences of each player. `GameFacts` has the other attributes.
   """
 
   game_string: str
@@ -236,7 +236,7 @@ class CompiledGame(abc.ABC):
     return tuple(infosets.num_actions for infosets in self.infosets)
 
   def first_states(self, player: int | None = None) -> Sequence[Any]:
-    """Returns OpenSpiel's first state of each of a player's infosets in the order of histories; None: all players'."""
+    """Returns OpenSpiel's first state of each infoset of a player, in the order of histories; for None, of all."""
     return [state.clone() for state in self._first_states[self.infoset_rows(player)]]
 
   @functools.cached_property
@@ -283,7 +283,7 @@ class CompiledGame(abc.ABC):
     return as_scale(self._joined_bounds(self._bounding_payoff.infoset_scales))
 
   def _joined_bounds(self, bounds_of: Callable[[tuple[Treeplex, ...], int], Float64s]) -> Float64s:
-    """Joins the bounds of all players' infosets, at most the largest payoff; shared infosets have the sum of theirs."""
+    """Joins bounds of all players' infosets, limits them to the largest payoff, and sums those of shared infosets."""
     bounds = [bounds_of(self.treeplexes, player) for player in range(self.num_players)]
     result = np.minimum(np.concatenate(bounds), max(map(abs, self.payoff_range)))
     if self.shared_infosets is None:

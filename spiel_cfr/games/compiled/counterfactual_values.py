@@ -6,7 +6,7 @@ Values are added to the utilities of the sequences above, and regrets are counte
     u^t(ja) = g^t(ja) + sum of v^t(j') over infosets j' below ja,     r^t(ja) = u^t(ja) - v^t(j)
 
 Then sum of x(ja) r^t(ja) = <g^t, x> - v^t(0) for every sequence form x, where v^t(0) is the value at the root. Let R =
-sum of w_t r^t and W = sum of w_t, and let averages be those that the other players faced. Then
+sum of w_t r^t and W = sum of w_t, and let averages be of the strategies that the other players faced. Then
 
     W NashConv(average) = sum over players of max_x <R, x>  +  sum over t of w_t sum over players of (v^t(0) - u^t(x^t))
 

@@ -85,7 +85,7 @@ class Partition:
   Attributes:
     parts: the trunk, then the subtrees.
     num_threads: int. The number of subtrees that are visited at once.
-    shards: the processes that visit subtrees; None if the solver's own process does.
+    shards: `Shards`. The processes that visit subtrees; None if the solver's process visits them.
   """
 
   parts: list[Part]

@@ -29,8 +29,7 @@ from spiel_cfr.games.openspiel.game_view import GameView
 DEFAULT_MAX_NODES = 20_000_000
 DEFAULT_MAX_BYTES = 1_500_000_000
 _MOST_DESCENTS = 20_000
-# `fewest_states`: the probability that a game has fewer states, and the number of estimates of which it uses the
-# smallest.
+# `fewest_states`: the probability that a game has fewer states, and the number of estimates whose smallest it uses.
 _RISK, _GROUPS = 1e-3, 10
 # Memory of a compiled game for each infoset and each terminal state.
 _BYTES_PER_INFOSET, _BYTES_PER_TERMINAL = 500.0, 50.0
@@ -184,7 +183,7 @@ def at_least(samples: Sequence[float] | Float64s) -> float:
 
 
 def estimate_classes(visits: collections.Counter[Any]) -> float:
-  """Estimates the number of classes, those without a visit included, from the visits to each visited class."""
+  """Estimates the number of all classes, visited or not, given the number of visits to each visited class."""
   num_visited = collections.Counter(visits.values())
   once, twice = num_visited[1], num_visited[2]
   return len(visits) + (once**2 / (2 * twice) if twice else math.comb(once, 2))

@@ -19,7 +19,7 @@ from spiel_cfr.games.openspiel.perfect_recall_infostates import OwnHistory, chec
 ActionFilter: TypeAlias = Callable[[Any, list[int]], list[int]]
 # (state, player to move) -> the name of that player's infoset.
 InfostateFunction: TypeAlias = Callable[[Any, int], str]
-# Names of infosets; "history" are those of `OwnHistory`.
+# A function that names infosets; "history" stands for `OwnHistory`.
 Infostates: TypeAlias = InfostateFunction | Literal["history"]
 # terminal state -> the return of each player.
 ReturnsFunction: TypeAlias = Callable[[Any], Sequence[float]]
@@ -46,9 +46,9 @@ class GameView:
     mover: function of a state; returns the player to move, `answers.CHANCE` or `answers.TERMINAL`.
     child: function of a state and an action; returns the state after it.
     apply: function of a state and an action; changes the state to the one after the action.
-    infostate: function of a state at which a player moves; returns the name of that player's infoset. The argument is a
-      function of state and player, or "history" for the player's own observations and actions in order. By default,
-      names are OpenSpiel's `information_state_string`.
+    infostate: function of a state at which a player moves; returns the name of the player's infoset. The constructor's
+      argument is a function of state and player, or "history", see `OwnHistory`. By default, names are OpenSpiel's
+      `information_state_string`.
     named: function of a state and a player; returns that player's infostate, also if another player moves.
     legal_actions: function of a state at which a player moves; returns the kept actions in ascending order. Raises
       ArgumentError if the filter keeps no action, an illegal action, or an action twice.
@@ -122,7 +122,7 @@ class GameView:
 
   @property
   def has_own_histories(self) -> bool:
-    """True if infostates are the player's own observations and actions, see `OwnHistory`."""
+    """True if infostates are made of the player's observations and actions, see `OwnHistory`."""
     return self._infostate == "history"
 
   @property

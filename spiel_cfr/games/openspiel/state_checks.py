@@ -18,8 +18,8 @@ from spiel_cfr.games.openspiel.game_view import GameView
 # Largest difference of a sum of returns from the declared sum. It is a share of the largest of the returns in the sum,
 # since files and float32 have six or seven digits, plus a share of the largest return that the game declares.
 SUM_TOLERANCE, _DECLARED_SUM_TOLERANCE = 1e-6, 1e-14
-# Longest history: a number of moves, plus a multiple of `max_game_length`. That does not count chance's moves, and some
-# games declare too few.
+# Longest history: a number of moves, plus a multiple of `max_game_length`. Games declare it without chance's moves, and
+# some declare too little.
 _SPARE_MOVES, _MOVES_PER_DECLARED = 1000, 10
 
 

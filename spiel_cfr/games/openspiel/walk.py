@@ -37,9 +37,9 @@ class Enumeration:
       0, the empty one, through the actions of infoset 0, of infoset 1 and so on.
     actions: for each player, int64 (actions,). The legal actions, infoset by infoset.
     num_actions: for each player, int64 (infosets,). The number of actions of each infoset.
-    leaf_sequences: uint32 (players, leaves), no two columns alike. Each player's last sequence.
-    leaf_payoffs: float64 (leaves, players). Returns, weighted by chance and summed over the histories with these
-      sequences.
+    leaf_sequences: uint32 (players, leaves). Each player's last sequence at each leaf; no two leaves are equal.
+    leaf_payoffs: float64 (leaves, players). The sum, over the histories of each leaf, of the returns times chance's
+      reach probability.
     num_states: int. The number of states.
     num_terminals: int. The number of terminal states.
     payoff_range: two floats. The smallest and the largest return of any player.

@@ -35,31 +35,31 @@ def _sum_rows(record: Gradient, num_others: int) -> None:
   player, sequence_form, utility = record.player, record.sequence_form, record.utility
   players, runs, rows = record.arrays.players, record.arrays.runs, record.arrays.rows
   others, values = record.arrays.others, record.arrays.values
-  num_leaves = np.uint64(others.shape[1])
+  num_terms = np.uint64(others.shape[1])
   for sequence in range(players[player, column.ROOT], players[player, column.END]):
     utility[sequence] = 0.0
   for run in range(players[player, column.FIRST_RUN], players[player, column.END_RUN]):
     first, end = runs[run, column.FIRST_ROW], runs[run, column.END_ROW]
-    leaf, length = runs[run, column.FIRST_TERM], runs[run, column.LENGTH]
+    first_term, length = runs[run, column.FIRST_TERM], runs[run, column.LENGTH]
     if runs[run, column.SIDE_BY_SIDE] == _ONE:
       for row in range(first, end):
         total = 0.0
-        for term in range(leaf, leaf + length):
+        for term in range(first_term, first_term + length):
           product = values[term] * sequence_form[others[0, term]]
           for other in range(_ONE, num_others):
             product *= sequence_form[others[other, term]]
           total += product
-        leaf += length
+        first_term += length
         utility[rows[row]] = total
     else:
       for row in range(first, end, _LANES):
         totals = full(0.0)
         for _ in range(length):
-          products = load(values, leaf) * gather(sequence_form, others, leaf)
+          products = load(values, first_term) * gather(sequence_form, others, first_term)
           for other in range(_ONE, num_others):
-            products = products * gather(sequence_form, others, other * num_leaves + leaf)
+            products = products * gather(sequence_form, others, other * num_terms + first_term)
           totals = totals + products
-          leaf += _LANES
+          first_term += _LANES
         scatter(utility, rows, row, totals)
 
 

@@ -21,10 +21,10 @@ from spiel_cfr._numba.simd import LANES
 from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
-# Two tensors with a largest element of 1 are the same pattern if they agree to these decimals. Rounding, when chance's
-# probabilities are multiplied in another order, changes later decimals.
+# Two tensors with a largest element of 1 are the same pattern if they agree to this number of decimals. Later decimals
+# depend on the order in which chance's probabilities are multiplied.
 _DECIMALS = 13
-# Elements of at least this fraction of the largest one differ from it by rounding only.
+# Elements of at least this fraction of the largest element differ from it by rounding only.
 _ALMOST_ONE = 1 - 1e-9
 # Limits the memory that building takes besides that of the game.
 _SQUARES_AT_A_TIME = 1 << 9
@@ -33,7 +33,7 @@ _SQUARES_AT_A_TIME = 1 << 9
 def public_states(
   leaf_sequences: Uint32s, player: int, infoset_of_sequence: Int64s, num_infosets: int
 ) -> Int64s:
-  """Finds the infosets of a player that differ only in its type, which make up a public state.
+  """Groups a player's infosets by public state: those of one public state differ only in the player's type.
 
   Two infosets belong to one public state if there are two leaves with the same last sequences of the other players, at
   which the player's last sequences are actions of the two infosets. The relation is made transitive. An infoset without

@@ -60,9 +60,9 @@ class TypedPatterns(Payoff):
 
   Example: a showdown of Kuhn poker, with types in the order jack, queen, king. The factor is the stake divided by 6.
 
-      own type   r: J   Q   K
-          J         0  -1  -1        utility[row + own] += factor * sum over r of
-          Q         1   0  -1            pattern[own, r] * strategy[first + r]
+      type       r: J   Q   K
+          J         0  -1  -1        utility[row + type] += factor * sum over r of
+          Q         1   0  -1            pattern[type, r] * strategy[first + r]
           K         1   1   0
 
   With more players many squares are equal, and `patterns` has each of them once. `squares` lists the squares of each

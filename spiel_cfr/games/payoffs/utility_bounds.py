@@ -29,7 +29,7 @@ _SMALLEST_PAYOFF, _LARGEST_PAYOFF = 1e-140, 1e140
 
 
 def counterfactual_bounds(leaves: Leaves, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
-  """Bounds the absolute counterfactual utility of each of a player's sequences, for all strategies of all players.
+  """Returns a bound on the absolute counterfactual utility of each of a player's sequences, for any strategies.
 
   First, the player's best continuation is computed for each tuple of the others' last sequences. Then each other player
   in turn takes the strategy that maximizes the result. Absolute payoffs are used. Each step can only raise the bound.

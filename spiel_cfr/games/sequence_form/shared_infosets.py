@@ -11,7 +11,7 @@ The backward pass computes the utilities u, adds them up within buckets, and cal
 kernel therefore computes the same strategy at all infosets of a bucket. Arrays keep the numbering of the game.
 
 Values of infosets depend on the strategies of this iteration, not on the block kernel. The pass that computes them
-(`value_backward_pass`) therefore does without calls of a block kernel, which would take more time.
+(`value_backward_pass`) therefore calls no block kernel, which saves time.
 """
 
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ def build_shared_infosets(groups: Sequence[Uint64s], bucket: Int64s) -> SharedIn
   """Builds the sets of sequences that share.
 
   Args:
-    groups: for each player, `Treeplex.groups`, or those of a part of it.
+    groups: for each player, uint64 (groups, 6). `Treeplex.groups`, or the groups of a part of the treeplex.
     bucket: int64 (sequences,). Sequences of one player with the same number share; negative numbers do not.
   """
   levels: list[tuple[int, int, int, int]] = []
@@ -134,20 +134,23 @@ def pooled(shared_infosets: SharedInfosets, sequence_form: Float64s) -> Float64s
 def value_backward_pass(
   begin: int, end: int, tree: Tree, strategy: AnyFloats, utility: AnyFloats, value: AnyFloats
 ) -> None:
-  """Adds the value of each infoset under its strategy to the sequence above, without a block kernel."""
+  """Adds the value of each infoset under its strategy to the sequence above, without a block kernel.
+
+  Goes through the groups from `end - 1` down to `begin`. `value` is a workspace of shape (`CHUNK`,).
+  """
   groups, parent = tree.groups, tree.parent
   for back in range(end - begin):
     group = end - _ONE - back
-    first, stride, total, actions, infoset = group_at(groups, group)
-    for start in range(_ZERO, total, _CHUNK):
-      count = min(_CHUNK, total - start)
+    first, stride, num_infosets, actions, infoset = group_at(groups, group)
+    for start in range(_ZERO, num_infosets, _CHUNK):
+      count = min(_CHUNK, num_infosets - start)
       for i in range(_ZERO, count, width(strategy)):
         row = first + start + i
-        worth = load(strategy, row) * load(utility, row)
+        total = load(strategy, row) * load(utility, row)
         for _ in range(_ONE, actions):
           row += stride
-          worth = worth + load(strategy, row) * load(utility, row)
-        store(value, i, worth)
+          total = total + load(strategy, row) * load(utility, row)
+        store(value, i, total)
       for i in range(count):
         utility[parent[infoset + start + i]] += value[i]
 
@@ -168,10 +171,10 @@ def pool(
       shared[one] = shared[other] = utility[one] + utility[other]
       continue
     total = number_for(utility, 0.0)
-    for place in range(first, last):
-      total += utility[members[place]]
-    for place in range(first, last):
-      shared[members[place]] = total
+    for index in range(first, last):
+      total += utility[members[index]]
+    for index in range(first, last):
+      shared[members[index]] = total
 
 
 class SharedBackward(NamedTuple):

@@ -47,9 +47,9 @@ def reach_pass(record: Reach) -> None:
   groups, parent, reach = record.tree.groups, record.tree.parent, record.reach
   strategy, sequence_form = record.strategy, record.sequence_form
   for group in range(np.uint64(groups.shape[0])):
-    first, stride, total, actions, infoset = group_at(groups, group)
-    for start in range(_ZERO, total, _CHUNK):
-      count = min(_CHUNK, total - start)
+    first, stride, num_infosets, actions, infoset = group_at(groups, group)
+    for start in range(_ZERO, num_infosets, _CHUNK):
+      count = min(_CHUNK, num_infosets - start)
       for i in range(count):
         reach[i] = sequence_form[parent[infoset + start + i]]
       for action in range(actions):
@@ -64,10 +64,10 @@ def adopt_pass(record: Reach) -> None:
   groups, parent = record.tree.groups, record.tree.parent
   strategy, sequence_form = record.strategy, record.sequence_form
   for group in range(np.uint64(groups.shape[0])):
-    first, stride, total, actions, infoset = group_at(groups, group)
+    first, stride, num_infosets, actions, infoset = group_at(groups, group)
     for action in range(actions):
       row = first + action * stride
-      for i in range(total):
+      for i in range(num_infosets):
         reach = sequence_form[parent[infoset + i]]
         if reach > 0.0:
           strategy[row + i] = sequence_form[row + i] / reach

@@ -85,10 +85,10 @@ def run_groups(record: Backward, begin: int, end: int, carries: bool) -> None:
   block: Any = record.block
   utility, value = block.utility, block.value
   for back in range(end - begin):
-    first, stride, total, actions, infoset = group_at(groups, end - _ONE - back)
+    first, stride, num_infosets, actions, infoset = group_at(groups, end - _ONE - back)
     block.stride, block.actions = stride, actions
-    for start in range(_ZERO, total, _CHUNK):
-      count = min(_CHUNK, total - start)
+    for start in range(_ZERO, num_infosets, _CHUNK):
+      count = min(_CHUNK, num_infosets - start)
       block.first, block.infoset, block.size = first + start, infoset + start, count
       call(kernel, block)
       if carries:
@@ -139,9 +139,9 @@ def forward_pass(record: Forward) -> None:
   before, after = number_for(cumulative, weight_before), number_for(cumulative, weight_after)
   dither = number_for(cumulative, dither_after(record.total[0]))
   for group in range(np.uint64(groups.shape[0])):
-    first, stride, total, actions, infoset = group_at(groups, group)
-    for start in range(_ZERO, total, _CHUNK):
-      count = min(_CHUNK, total - start)
+    first, stride, num_infosets, actions, infoset = group_at(groups, group)
+    for start in range(_ZERO, num_infosets, _CHUNK):
+      count = min(_CHUNK, num_infosets - start)
       for i in range(count):
         reach[i] = sequence_form[parent[infoset + start + i]]
       if is_single(strategy):
