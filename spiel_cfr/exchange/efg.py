@@ -14,7 +14,7 @@ from spiel_cfr import errors
 from spiel_cfr._util import arguments, files
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL, action_name
+from spiel_cfr.games.openspiel.checked_calls import CHANCE, TERMINAL, action_name
 
 # Fractions with a larger denominator are written as decimals. OpenSpiel reads numerators as integers of 32 bits.
 _MAX_DENOMINATOR = 10**6

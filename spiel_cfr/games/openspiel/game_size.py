@@ -22,7 +22,7 @@ import tqdm
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import memory
-from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL, cannot_be_walked
+from spiel_cfr.games.openspiel.checked_calls import CHANCE, TERMINAL, cannot_be_walked
 from spiel_cfr.games.openspiel.game_view import GameView
 
 # Default limits of a walk.

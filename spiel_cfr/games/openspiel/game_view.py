@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeAlias
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.games.openspiel import answers, loading
-from spiel_cfr.games.openspiel.answers import guarded
+from spiel_cfr.games.openspiel import checked_calls, loading
+from spiel_cfr.games.openspiel.checked_calls import guarded
 from spiel_cfr.games.openspiel.perfect_recall_infostates import OwnHistory, check_infostate
 
 # (state, its legal actions) -> the actions to keep.
@@ -43,7 +43,7 @@ class GameView:
     possible_only: bool. Whether chance outcomes of probability 0 are left out. Endgames of `universal_poker` list every
       deal, and their states after an impossible deal can't be used.
     num_players: int. The number of players.
-    mover: function of a state; returns the player to move, `answers.CHANCE` or `answers.TERMINAL`.
+    mover: function of a state; returns the player to move, `checked_calls.CHANCE` or `checked_calls.TERMINAL`.
     child: function of a state and an action; returns the state after it.
     apply: function of a state and an action; changes the state to the one after the action.
     infostate: function of a state at which a player moves; returns the name of the player's infoset. The constructor's
@@ -70,30 +70,30 @@ class GameView:
     self.possible_only = loading.is_endgame(game)
     self.num_players = int(game.num_players())
     self._infostate, self._returns = infostate, returns
-    self._is_turn_based = answers.is_turn_based(game)
+    self._is_turn_based = checked_calls.is_turn_based(game)
     own_names = OwnHistory(game) if infostate == "history" else infostate
     root = game.new_initial_state()
-    checks = answers.AnswerChecks(game)
+    checks = checked_calls.AnswerChecks(game)
 
-    def method(name: str, check: answers.Check) -> Callable[..., Any]:
+    def method(name: str, check: checked_calls.Check) -> Callable[..., Any]:
       function = _method(type(root), name)
-      return function if answers.is_trusted(game, root) else guarded(function, check)
+      return function if checked_calls.is_trusted(game, root) else guarded(function, check)
 
     self.mover: Callable[[Any], int] = method("current_player", checks.mover)
-    self.child: Callable[[Any, int], Any] = method("child", answers.child)
-    self.apply: Callable[[Any, int], None] = method("apply_action", answers.anything)
+    self.child: Callable[[Any, int], Any] = method("child", checked_calls.child)
+    self.apply: Callable[[Any, int], None] = method("apply_action", checked_calls.anything)
     self._all_actions = method("legal_actions", checks.actions)
-    self._all_outcomes = method("chance_outcomes", answers.outcomes)
+    self._all_outcomes = method("chance_outcomes", checked_calls.outcomes)
     self.named: Callable[[Any, int], str] = guarded(
       own_names or _method(type(root), "information_state_string"),
-      answers.given_name if own_names else answers.name,
+      checked_calls.given_name if own_names else checked_calls.name,
     )
     self.infostate: Callable[[Any], str] = (
-      self._name_of_mover if own_names else method("information_state_string", answers.name)
+      self._name_of_mover if own_names else method("information_state_string", checked_calls.name)
     )
     self.legal_actions: Callable[[Any], list[int]] = self._all_actions
     if action_filter is not None:
-      self.legal_actions = guarded(self._kept_actions, answers.anything)
+      self.legal_actions = guarded(self._kept_actions, checked_calls.anything)
     self.chance_outcomes: Callable[[Any], list[tuple[int, float]]] = (
       self._possible_outcomes if self.possible_only else self._all_outcomes
     )
@@ -157,7 +157,7 @@ class GameView:
     while stack:
       state, moves = stack.pop(), []
       player = self.mover(state)
-      if player == answers.CHANCE:
+      if player == checked_calls.CHANCE:
         moves = [action for action, _ in self.chance_outcomes(state)]
       elif player >= 0:
         moves = self.legal_actions(state)
@@ -220,7 +220,7 @@ class GameView:
     Raises:
       ArgumentError: it is a state of another game, or no state.
     """
-    game, simultaneous = answers.game_of(state), self.game.get_parameters().get("game", {})
+    game, simultaneous = checked_calls.game_of(state), self.game.get_parameters().get("game", {})
     accepted = _name_and_players(self.game), (simultaneous.get("name"), self.num_players)
     if _name_and_players(game) not in accepted:
       raise errors.ArgumentError(f"The state is one of {game}, not of {self.game}.")
@@ -239,7 +239,7 @@ class GameView:
 
   def _is_simultaneous(self, state: Any) -> bool:
     """Returns whether a state is one of the simultaneous game, and the view's game its turn-based version."""
-    return self._is_turn_based and not answers.is_turn_based(state.get_game())
+    return self._is_turn_based and not checked_calls.is_turn_based(state.get_game())
 
   def _in_turns(self, state: Any, player: int) -> Any:
     """Converts a state of the simultaneous game to one at which a player moves, after arbitrary moves of others."""

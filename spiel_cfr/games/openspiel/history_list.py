@@ -10,7 +10,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int64s
-from spiel_cfr.games.openspiel import answers
+from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import ReturnsCheck
 
@@ -85,7 +85,7 @@ class HistoryList:
     except (errors.SpielCFRError, MemoryError):
       raise
     except Exception as error:  # OpenSpiel raises one if parameters don't go together.
-      raise answers.cannot_be_walked(root, error) from error
+      raise checked_calls.cannot_be_walked(root, error) from error
 
   def _add(self, root: Any) -> None:
     """Adds a state, which is changed, and all states after it."""
@@ -106,7 +106,7 @@ class HistoryList:
         check_at = min(self._max_nodes, node + _BETWEEN_CHECKS)
       add_chance(chance)
       player = mover_of(state)
-      if player == answers.TERMINAL:
+      if player == checked_calls.TERMINAL:
         add((parent, action, move, TERMINAL, NONE, length))
         returns = tuple(view.returns(state))
         if returns not in checked:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.games.openspiel import answers
+from spiel_cfr.games.openspiel import checked_calls
 
 # The last action of a history, the state after it, and each player's infostate and last observation there.
 _Step: TypeAlias = tuple[int, Any, tuple[str, ...], tuple[str, ...]]
@@ -64,7 +64,7 @@ class OwnHistory:
       _, before, names, observations = path[-1]
       mover = before.current_player()
       if mover >= 0:
-        with_action = f"{names[mover]}\n> {answers.action_name(before, mover, action)}"
+        with_action = f"{names[mover]}\n> {checked_calls.action_name(before, mover, action)}"
         names = (*names[:mover], with_action, *names[mover + 1 :])
       after = before.child(action)
       path.append((action, after, *self._with_observations(after, names, observations)))

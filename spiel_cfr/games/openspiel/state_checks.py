@@ -1,6 +1,6 @@
 """Checks of returns and infostates against the game's declared type, and errors that quote the history.
 
-`answers` checks single calls. The checks here compare states with one another and with what the game declares.
+`checked_calls` checks single calls. The checks here compare states with one another and with what the game declares.
 """
 
 import math
