@@ -367,7 +367,7 @@ DAMAGES_OF_PATTERNS = {
   "unsorted": ("0.starts", (1,), 1 << 30, "in order"),
   "missing": ("0.starts", (0,), 1, "all sequences"),
   "beyond": ("0.starts", (-1,), 1 << 20, "in their treeplex"),
-  "lengths": ("0.lengths", (0,), 1, "all entries"),
+  "lengths": ("0.lengths", (0,), 1, "all terms"),
   "pattern": ("0.others", (0, 0), 1 << 30, "patterns are there"),
   "last": ("0.others", (0, -1), 1 << 30, "in their treeplexes"),
   "cut": ("patterns", np.s_[1:], None, "squares"),
