@@ -1,8 +1,8 @@
 """Partitions of a game into a trunk and subtrees, and the steps of visits to these parts.
 
 The trunk is the top of the game. If chance splits the rest into many subtrees, a solver can visit them one at a time in
-one small workspace, or several at once. Subtrees share only sequences of the trunk. The values that they pass up to
-these sequences are added in the order of the subtrees, so that results don't depend on the number of threads.
+one small workspace, or several at once. Subtrees pass values up to sequences of the trunk. The values are added in the
+order of the subtrees, so that results don't depend on the number of threads.
 """
 
 import concurrent.futures

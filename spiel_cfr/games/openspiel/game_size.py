@@ -3,9 +3,8 @@
 A descent chooses uniformly among the moves of every state, including those of chance. If the states above a state have
 b_1, ..., b_d moves, the state represents b_1 ... b_d states. The sum over a descent is an unbiased estimate of the
 number of states: Knuth, "Estimating the Efficiency of Backtrack Programs" (1975). The number of infosets is estimated
-from repeated visits. If descents visit f_1 infosets once and f_2 twice, about f_1^2 / (2 f_2) more exist that no
-descent has visited; this is a lower bound: Chao, "Nonparametric Estimation of the Number of Classes in a Population"
-(1984).
+from repeated visits. If descents visit f_1 infosets once and f_2 twice, at least about f_1^2 / (2 f_2) infosets have
+not been visited: Chao, "Nonparametric Estimation of the Number of Classes in a Population" (1984).
 """
 
 import collections

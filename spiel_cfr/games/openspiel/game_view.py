@@ -30,7 +30,7 @@ class GameView:
 
   `mover`, `infostate` and other attributes are functions of states that descend from `new_initial_state`. If the view
   changes nothing, they are OpenSpiel's own functions. Answers of games in Python, of games read from files and of a
-  user's functions are checked: an exception, or an answer of another type, raises an error with the history.
+  user's functions are checked. An exception, or an answer of another type, raises an error with the history.
 
       view = GameView(pyspiel.load_game("leduc_poker"), lambda state, actions: actions[:2])
       state = view.new_initial_state()

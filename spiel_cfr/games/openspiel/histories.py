@@ -31,9 +31,9 @@ class Histories(NamedTuple):
   before it are the players' empty sequences.
 
   Attributes:
-    nodes: uint32 (nodes, 4). `MOVER`: the player to move, `CHANCE` or `TERMINAL`. `INDEX`: the entry of the infoset's
-      action 0 if a player moves, the first element of `probabilities` at a chance node, or the row of `returns` at a
-      terminal node. `FIRST_CHILD`: the first child. `CHILDREN`: the number of children.
+    nodes: uint32 (nodes, 4). `MOVER`: the player to move, `CHANCE` or `TERMINAL`. `INDEX`: if a player moves, the entry
+      of the infoset's action 0. At a chance node, it is the first element of `probabilities`; at a terminal node, the
+      row of `returns`. `FIRST_CHILD`: the first child. `CHILDREN`: the number of children.
     probabilities: float64 (outcomes,). The probabilities of chance's outcomes, chance node by chance node.
     returns: float64 (rows, players). The different returns of terminal nodes, each once, so that they stay in cache.
   """

@@ -1,7 +1,7 @@
 """Leaf rows: payoffs as a row of leaves for each sequence of a player. The form takes any game.
 
 Most rows are short. For a row of one or two leaves, a mispredicted end of the loop costs more time than the sum. Rows
-are therefore sorted by length, and `LANES` rows of similar length are summed side by side: their first leaves are
+are therefore sorted by length, and `LANES` rows of similar length are summed side by side. Their first leaves are
 stored next to each other, then their second leaves, and so on. Shorter rows are padded with leaves of value 0. Rows
 that do not fill `LANES` are summed one by one.
 

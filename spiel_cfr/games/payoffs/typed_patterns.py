@@ -253,8 +253,8 @@ class SquareRows(NamedTuple):
 def _run_keys(rows: Rows, square_rows: SquareRows) -> Int64s:
   """Returns the properties that are the same for all rows of a run, int64 (5, rows).
 
-  The lines are the number of terms, the number of types, the width of patterns, and for rows of one or two terms the
-  first and the last pattern.
+  The lines are the number of terms, the number of types, the width of patterns, the first pattern and the last. Both
+  patterns are set only for rows of one or two terms.
   """
   keys = np.zeros((5, len(rows.starts)), np.int64)
   keys[_LENGTH] = rows.lengths

@@ -12,7 +12,7 @@ vectors. docs/arrays.md has a table of the numbers of Kuhn poker.
 """
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,7 +150,7 @@ def build_treeplex(
   num_infosets = len(parents)
   if states is None:
     states = np.arange(num_infosets)
-  # In order of discovery: the sequence of each infoset's action 0. `sequences` converts these numbers to the layout's.
+  # The sequence of each infoset's action 0 in the order of discovery; `sequences` converts this order to the layout.
   first_action = 1 + range_starts(num_actions)
   infoset_of_action = np.repeat(np.arange(num_infosets), num_actions)
   sequences = np.zeros(1 + len(infoset_of_action), np.int64)
@@ -165,12 +165,9 @@ def build_treeplex(
   end, num_laid_out = root + 1, 0
   by_depth = np.argsort(depth, kind="stable")
   for level in np.split(by_depth, np.flatnonzero(np.diff(depth[by_depth])) + 1):
-    keys: tuple[Any, ...]
-    keys = (
-      (ranks[level],)
-      if ranks is not None
-      else _state_order(sequences[parents[level]], states[level])
-    )
+    keys: Sequence[Any] = _state_order(sequences[parents[level]], states[level])
+    if ranks is not None:
+      keys = [ranks[level]]
     level = level[np.lexsort((*keys, num_actions[level]))]
     for group in np.split(level, np.flatnonzero(np.diff(num_actions[level])) + 1):
       count, length = len(group), -(-len(group) // LINE) * LINE

@@ -80,6 +80,7 @@ def find_deals(view: GameView) -> tuple[Deals, list[Any]]:
   names: list[list[str]] = []
   num_ways = 1
   state = view.new_initial_state()
+  # An element is a state, the actions of chance that lead to it, and their probability.
   stack: list[tuple[Any, list[int], float]] = [(state, [], 1.0)]
   try:
     while stack:

@@ -6,7 +6,7 @@ one infoset there for each of its types, or for each class of types that play al
 
 Public chance moves, such as cards on the table, make some types impossible. All nodes at which the same types have the
 same probabilities are of one *kind*. The infosets of a node are numbered consecutively. The *offset* of an infoset is
-its distance from the first infoset of its node, and depends only on the type and on the kind of the node.
+its distance from the first infoset of its node. It depends only on the type and on the kind of the node.
 
 Two modules build public trees: `typed_walk` for OpenSpiel's games of this form, `poker.hand_tree` for hold'em. Their
 terminals have different descriptions, from which different payoffs are built.
@@ -93,8 +93,8 @@ class PublicTree(abc.ABC):
     """Yields deals in the order of histories, each of which is the first that leads to some infoset of a player.
 
     Yields:
-      OpenSpiel's state after the deal, and int64 (kinds,): the offset of the player's infoset at nodes of each kind;
-      `NOT_FIRST` or `IMPOSSIBLE` if the deal is not the first, or if it is impossible at such nodes.
+      OpenSpiel's state after the deal; and int64 (kinds,), the offset of the player's infoset at nodes of each kind. It
+      is `NOT_FIRST` if an earlier deal leads to the infoset, and `IMPOSSIBLE` if the deal is impossible at such nodes.
     """
 
   @abc.abstractmethod

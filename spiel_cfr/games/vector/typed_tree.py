@@ -31,8 +31,8 @@ class TypedTree(PublicTree):
   Attributes:
     matrix: int32 (terminals,). The index in `matrices` of each terminal's payoffs.
     deals: Deals. The deals of types.
-    weights: float64 (kinds, deals). The probability of each deal and of chance's later moves down to nodes of a kind;
-      `RULED_OUT` for deals that are impossible there, such as hands with a card on the table.
+    weights: float64 (kinds, deals). Chance's reach probability of each deal at nodes of each kind; `RULED_OUT` for
+      impossible deals, such as hands with a card on the table.
     matrices: float64 (matrices, players, types of player 0, types of player 1). The returns times chance's reach
       probability for each pair of types.
     payoff_range: two floats. The smallest and the largest return of any player.
