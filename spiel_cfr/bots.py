@@ -11,7 +11,7 @@ from open_spiel.python import policy as open_spiel_policy
 from spiel_cfr import errors
 from spiel_cfr._util import arguments, copying
 from spiel_cfr.exploitation import SafeExploiter
-from spiel_cfr.games.openspiel import answers
+from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.policies.open_spiel import AnyPolicy, policy_of
 
 # The tolerance of the sum of probabilities.
@@ -52,7 +52,7 @@ class PolicyReader:
     if isinstance(self.policy, open_spiel_policy.Policy):
       return dict(self.policy.action_probabilities(state, player))
     if isinstance(self.policy, Mapping):
-      infostate = answers.information_state_string(state, player)
+      infostate = checked_calls.information_state_string(state, player)
       if infostate not in self.policy:
         raise errors.PolicyError(f"The policy has no probabilities for infostate {infostate!r}.")
       return dict(self.policy[infostate])
@@ -71,7 +71,7 @@ class PolicyReader:
     Raises:
       PolicyError: the policy has no probabilities at this state, or invalid ones.
     """
-    legal = answers.legal_actions(state, player)
+    legal = checked_calls.legal_actions(state, player)
     if not legal:
       return []
     where = f"After the history [{state.history_str()}] the policy"

@@ -8,7 +8,7 @@ from open_spiel.python.algorithms.evaluate_bots import evaluate_bots
 
 from spiel_cfr._util import arguments
 from spiel_cfr.bots import PolicyBot
-from spiel_cfr.games.openspiel import answers
+from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.policies.open_spiel import AnyPolicy
 from spiel_cfr.search import SearchBot
@@ -34,13 +34,13 @@ class _Person(pyspiel.Bot):  # type: ignore[misc]
   def inform_action(self, state: Any, player: int, action: int) -> None:
     """Prints the action of another player. Moves of chance are part of the person's information state."""
     if player != self._player and player >= 0:
-      print(f"  player {player}: {answers.word(state, player, action)}")
+      print(f"  player {player}: {checked_calls.action_name(state, player, action)}")
 
   def step(self, state: Any) -> int:
-    actions = answers.legal_actions(state, self._player)
+    actions = checked_calls.legal_actions(state, self._player)
     if not actions:
       return int(pyspiel.INVALID_ACTION)
-    names = [answers.word(state, self._player, action) for action in actions]
+    names = [checked_calls.action_name(state, self._player, action) for action in actions]
     print(f"\n{state.information_state_string(self._player)}")
     print("  ".join(f"[{number}] {name}" for number, name in enumerate(names, 1)))
     while True:
@@ -126,7 +126,7 @@ def _replay(state: Any, bots: list[pyspiel.Bot]) -> None:
     player = replayed.current_player()
     if player >= 0:
       strategy = ", ".join(
-        f"{'*' if legal == action else ''}{answers.word(replayed, player, legal)} {chance:z.1%}"
+        f"{'*' if legal == action else ''}{checked_calls.action_name(replayed, player, legal)} {chance:z.1%}"
         for legal, chance in bots[player].get_policy(replayed)
       )
       print(f"  player {player} at {replayed.information_state_string(player)!r}: {strategy}")

@@ -167,6 +167,11 @@ def taken(array: npt.NDArray[Any], indices: npt.NDArray[Any]) -> npt.NDArray[Any
   return result
 
 
+def range_starts(lengths: Integers) -> Int64s:
+  """Returns the first index of each of some ranges that are stored end to end, given their lengths."""
+  return np.asarray(np.cumsum(lengths) - lengths)
+
+
 def concatenated_ranges(starts: Integers, counts: Integers) -> Int64s:
   """Returns ranges one after the other: for each start and count, start, start + 1, ...; shape (sum of counts,)."""
   ends = np.cumsum(counts)

@@ -26,8 +26,7 @@ from spiel_cfr.abstraction.buckets import AnyBuckets, Buckets, make_buckets
 from spiel_cfr.abstraction.hand_buckets import HandBuckets, check_whole_public_game, merge_hands
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
-from spiel_cfr.games.compiled.from_arrays import lay_out
+from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, lay_out_arrays
 from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.payoffs.build_payoff import merged_leaves
 from spiel_cfr.games.sequence_form.shared_infosets import SharedInfosets, build_shared_infosets
@@ -98,7 +97,7 @@ def _merge_infosets(full: EnumeratedGame, buckets: Buckets) -> EnumeratedGame:
   for refined in refinements:
     number[refined.sequences] = refined.numbers
     copies[refined.sequences] = refined.copies
-  placements, payoff = lay_out(
+  placements, payoff = lay_out_arrays(
     [refined.parents for refined in refinements],
     [refined.num_actions for refined in refinements],
     *merged_leaves(full.payoff, full.num_players, number, np.maximum(copies, 1.0)),

@@ -14,8 +14,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Int64s, Uint32s
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
-from spiel_cfr.games.compiled.from_arrays import game_of_parts
+from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, build_enumerated_game
 from spiel_cfr.games.openspiel.game_view import ActionFilter
 from spiel_cfr.games.payoffs.build_payoff import merged_leaves
 from spiel_cfr.poker.betting_tree import BettingNode, NodeKind
@@ -110,7 +109,7 @@ class ListedSubsets:
       num_terminals=len(payoffs),
       open_spiel_version=None,
     )
-    game = game_of_parts(facts, names, actions, parents, counts, number[leaves], payoffs)
+    game = build_enumerated_game(facts, names, actions, parents, counts, number[leaves], payoffs)
     whole_sequences = all_sequences[is_listed[all_sequences]]
     return SmallerGame(game, game.all_action_sequences, whole_sequences, len(whole_sequences))
 

@@ -134,7 +134,7 @@ def hand_buckets(game: PublicGame, labels: Sequence[Any]) -> HandBuckets:
       bucket = _checked_labels(array, len(board.hands[player]))
       if number:
         # Players remember their bucket on the board before the deal.
-        hands_before = game.tree.infoset_places(player, board.parent, number)
+        hands_before = game.tree.infoset_offsets(player, board.parent, number)
         bucket_before = buckets_of_player[board.parent][hands_before]
         bucket = bucket_before * (1 + int(bucket.max(initial=0))) + bucket
       buckets_of_player.append(number_in_order(bucket))

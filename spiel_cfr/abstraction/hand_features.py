@@ -69,8 +69,8 @@ def hand_equities(
     wins, total = np.zeros((2, len(tree.boards[0].hands[player]), membership.shape[1]))
     for number in later_boards:
       # The numbers, on the first board, of the hands on this board.
-      hands = tree.infoset_places(player, 0, number)
-      opponents = tree.infoset_places(1 - player, 0, number)
+      hands = tree.infoset_offsets(player, 0, number)
+      opponents = tree.infoset_offsets(1 - player, 0, number)
       wins_here, total_here = _wins(tree, player, number, membership[opponents])
       wins[hands] += wins_here
       total[hands] += total_here
@@ -116,7 +116,7 @@ def next_histograms(game: PublicGame, player: int, labels: Sequence[npt.ArrayLik
   for number, cluster_of in zip(later_boards, clusters, strict=True):
     all_hands = np.ones((len(tree.boards[number].hands[1 - player]), 1))
     reach = _wins(tree, player, number, all_hands)[1][:, 0]
-    np.add.at(result, (tree.infoset_places(player, 0, number), cluster_of), reach)
+    np.add.at(result, (tree.infoset_offsets(player, 0, number), cluster_of), reach)
   total: Float64s = result.sum(axis=1, keepdims=True)
   result = np.divide(result, total, out=np.full(result.shape, 1 / num_clusters), where=total > 0)
   return result

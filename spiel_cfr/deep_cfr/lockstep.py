@@ -18,7 +18,7 @@ from spiel_cfr.deep_cfr.features import Encoder
 from spiel_cfr.deep_cfr.learner import Learner
 from spiel_cfr.deep_cfr.network import Array, Rows
 from spiel_cfr.deep_cfr.reservoir import Reservoir
-from spiel_cfr.games.openspiel import answers
+from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.infoset_features import Float32s
 from spiel_cfr.games.openspiel.state_checks import ReturnsCheck
@@ -222,7 +222,7 @@ class LockStep:
     for traversal in traversals:
       state = traversal.state
       mover = self._to_decision(state)
-      if mover == answers.TERMINAL:
+      if mover == checked_calls.TERMINAL:
         returns = self._view.returns(state)
         self._check_returns(state, returns)
         _hand_value(decisions, traversal.receiver, float(returns[player]))
@@ -246,7 +246,7 @@ class LockStep:
     """Samples chance until a player is to move or the game is over. Counts the states, and returns the mover."""
     self._counters[VISITED] += np.uint64(1)
     draw = np.empty(1)
-    while (mover := self._view.mover(state)) == answers.CHANCE:
+    while (mover := self._view.mover(state)) == checked_calls.CHANCE:
       outcomes = self._view.chance_outcomes(state)
       fill_uniform(self._counters, draw)
       probabilities = [probability for _, probability in outcomes]

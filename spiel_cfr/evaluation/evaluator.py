@@ -71,7 +71,7 @@ class Evaluator:
     for player in walk.players:
       walk.for_each_subtree(functools.partial(evaluate_part, player))
       evaluate_part(player, 0, walk.trunk)
-      root = parts[0].place(player).start
+      root = parts[0].player_slice(player).start
       values[player] = sum(self._expected.ravel().tolist()), walk.trunk.utility[player][root]
     return values
 
@@ -90,7 +90,7 @@ class Evaluator:
   ) -> Chain:
     """Returns the chain that evaluates a player's strategy and its best response in a part."""
     part, walk, visit = self._partition.parts[number], self._walk, Visit(number, player, workspace)
-    sequences, utility = part.place(player), visit.utility
+    sequences, utility = part.player_slice(player), visit.utility
 
     def steps() -> list[Step]:
       expected = Expectation(

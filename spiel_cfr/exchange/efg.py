@@ -14,7 +14,7 @@ from spiel_cfr import errors
 from spiel_cfr._util import arguments, files
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL, word
+from spiel_cfr.games.openspiel.checked_calls import CHANCE, TERMINAL, action_name
 
 # A fraction with a larger denominator or numerator is written as a decimal. OpenSpiel reads numerators of 32 bits.
 _MAX_DENOMINATOR = 10**6
@@ -56,7 +56,7 @@ class _NodeLines:
     actions = self._view.legal_actions(state)
     labels = self._labels.get((player, infostate))
     if labels is None:
-      labels = distinct({action: word(state, player, action) for action in actions})
+      labels = distinct({action: action_name(state, player, action) for action in actions})
       self._labels[player, infostate] = labels
     ordered = _in_order(labels, self._action_numbers)
     quoted = " ".join(_quoted(labels[action]) for action in ordered)
@@ -65,7 +65,7 @@ class _NodeLines:
   def chance(self, state: Any) -> tuple[str, list[int]]:
     """Returns the line of a chance node, and its outcomes in the line's order."""
     outcomes = dict(self._view.chance_outcomes(state))
-    labels = distinct({action: word(state, CHANCE, action) for action in outcomes})
+    labels = distinct({action: action_name(state, CHANCE, action) for action in outcomes})
     ordered = _in_order(labels, self._outcome_numbers)
     chances = _exact_chances(tuple(outcomes[action] for action in ordered))
     pairs = zip(ordered, chances, strict=True)

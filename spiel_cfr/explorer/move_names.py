@@ -5,7 +5,7 @@ from typing import Any
 
 import pyspiel
 
-from spiel_cfr.games.openspiel import answers
+from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.deal import NUM_CARDS
 
@@ -49,7 +49,7 @@ class MoveNames:
     """Returns the name of a move at a state; the number of the action if OpenSpiel has no string for it."""
     if self.cards and state.is_chance_node():
       return self._dealt(action)
-    word = answers.word(state, state.current_player(), action)
+    word = checked_calls.action_name(state, state.current_player(), action)
     return word if self.stacks is None else self._bet(state, action, word.rpartition("move=")[2])
 
   def cost(self, state: Any, action: int) -> int:

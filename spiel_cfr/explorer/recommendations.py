@@ -22,7 +22,7 @@ from spiel_cfr.exchange.efg import distinct, one_line
 from spiel_cfr.explorer.move_names import MoveNames
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import compile_game
-from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL
+from spiel_cfr.games.openspiel.checked_calls import CHANCE, TERMINAL
 from spiel_cfr.policies import forms
 
 # Recommendations with smaller probabilities are rounding errors, and left out.

@@ -5,7 +5,7 @@ A game of OpenSpiel takes these steps to a `CompiledGame`, and back to a `Tabula
     openspiel/loading.py           `load_game`: a pyspiel.Game, checked and turn-based
     openspiel/game_view.py         `GameView`: its legal actions, chance outcomes and infostates
     openspiel/walk.py              `enumerate_game`: one walk finds infosets, parents and leaves
-    compiled/from_arrays.py        `lay_out`: treeplexes (`build_treeplex`) and payoffs (`build_payoff`)
+    compiled/enumerated_game.py    `build_enumerated_game`: treeplexes (`build_treeplex`), payoffs (`build_payoff`)
     compiled/compiled_game.py      `CompiledGame`: the arrays that solvers read
     policies/forms.py              `behavioral_form`: a solver's sums become probabilities of actions
     policies/tabular_policy.py     `CompiledTabularPolicy`: `to_actions` and `action_cells` restore OpenSpiel's order

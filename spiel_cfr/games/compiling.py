@@ -1,4 +1,4 @@
-"""`compile_game`, which turns a game or its string into arrays and chooses the form; size estimates; saved games."""
+"""`compile_game`, which chooses the form of a game and compiles it; `estimate_size` and `load_compiled_game`."""
 
 import os
 from typing import TypeAlias
@@ -12,10 +12,10 @@ from spiel_cfr.games.compiled.enumerated_game import (
   FORMAT,
   KIND,
   EnumeratedGame,
+  build_enumerated_game,
   facts_of,
   from_file,
 )
-from spiel_cfr.games.compiled.from_arrays import game_of_parts
 from spiel_cfr.games.compiled.game_facts import walked_facts
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_size import (
@@ -36,7 +36,7 @@ from spiel_cfr.poker import public_game
 
 AnyGame: TypeAlias = str | pyspiel.Game | CompiledGame
 
-# `compile_game` takes private moves form if a core history stands for more histories than this on average.
+# `compile_game` takes private moves form if a core history represents more histories than this on average.
 _LEAST_HISTORIES_PER_CORE_HISTORY = 10
 
 
@@ -52,10 +52,13 @@ def compile_game(
 ) -> CompiledGame:
   """Walks a game's states once and returns the game as arrays.
 
-  The form is chosen by the kind of game. Games of more than a million states in which chance deals private types, and
-  all else is public, come in vector form, see `games.compile_vector_game`. Poker with many hands does too, see
-  `poker.compile_public_game`. Games with too many histories to list come in private moves form if they fit it, see
-  `games.compile_private_moves_game`. All others list their leaves.
+  The form depends on the game:
+
+  - vector form, see `games.compile_vector_game`: games of more than a million states in which chance deals private
+    types, and all other moves are public;
+  - vector form for hold'em, see `poker.compile_public_game`: poker with many hands;
+  - private moves form, see `games.compile_private_moves_game`: games with too many histories to list, if they fit it;
+  - a list of leaves: all other games.
 
       >>> compile_game("kuhn_poker")
       <EnumeratedGame kuhn_poker(): 58 states, 6 + 6 infosets, 30 leaves>
@@ -64,15 +67,15 @@ def compile_game(
     game: an OpenSpiel game or its string, such as `"leduc_poker(players=3)"`. Games with simultaneous moves are
       converted by OpenSpiel's own turn-based transform. A compiled game is returned as it is.
     max_nodes: largest number of states. A game that certainly has more, by `estimate_size`, is refused in two seconds.
-    max_bytes: largest growth of the process's memory during the walk. Some games have states of kilobytes.
+    max_bytes: largest growth of the process's memory during the walk. States of some games take kilobytes.
     progress: whether to show a bar, if standard error is a terminal.
     action_filter: called with a state and its legal actions, returns those to keep. It must keep the same actions at
       all states of an infoset.
     vector_form: True compiles in vector form, or raises an error that says why it can't. False lists leaves. By
       default, vector form is tried if lists of leaves would be long.
     infostate: the names of infosets, for games without information state strings and for games whose players forget.
-      "history" is the player's own observations and actions in order. A function takes a state and the player to move,
-      and returns a string. By default, OpenSpiel's information state strings.
+      "history" makes a name of the player's observations and actions in order. A function takes a state and the player
+      to move, and returns a string. By default, names are OpenSpiel's information state strings.
 
   Raises:
     GameError: the game can't be loaded or solved; the subclass says why, see `spiel_cfr.errors`.
@@ -103,7 +106,7 @@ def compile_game(
   try:
     return _listed(view, max_nodes, max_bytes, progress)
   except errors.GameTooLargeError as error:
-    # The traceback would keep everything found so far in memory.
+    # The traceback would keep the infosets and leaves of the walk in memory.
     error.with_traceback(None)
     memory.give_back()
     max_worlds = min(max_nodes, compile_private_moves.DEFAULT_MAX_WORLDS)
@@ -123,7 +126,7 @@ def _listed(view: GameView, max_nodes: int, max_bytes: int, progress: bool) -> E
     num_states=walk.num_states,
     num_terminals=walk.num_terminals,
   )
-  return game_of_parts(
+  return build_enumerated_game(
     facts,
     walk.infostates,
     walk.actions,
@@ -143,11 +146,11 @@ def _in_private_moves_form(
   progress: bool,
   too_large: errors.GameTooLargeError,
 ) -> private_moves_game.PrivateMovesGame:
-  """Compiles in private moves form.
+  """Compiles in private moves form a game that has too many histories to list, as `too_large` says.
 
   Raises:
-    ImperfectRecallError: infostates forget. Those of `infostate="history"` don't, and then the game may fit.
-    GameTooLargeError: the game does not fit the form, or gains little: `too_large`.
+    ImperfectRecallError: infostates forget. With `infostate="history"` they don't, and the game may fit.
+    GameTooLargeError: `too_large`. The game does not fit the form, or the form saves little.
   """
   try:
     compiled = compile_private_moves.compile_view(
@@ -173,7 +176,7 @@ def estimate_size(
 
   Args:
     game: an OpenSpiel game or its string.
-    seconds: time for the estimate. If it is too short for a single descent, the estimate is too small.
+    seconds: time for the estimate. If it is too short for one random descent, the estimate is too small.
     action_filter: as of `compile_game`.
     infostate: as of `compile_game`.
 

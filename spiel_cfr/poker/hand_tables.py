@@ -31,7 +31,7 @@ class HandTables:
   def __init__(
     self, deal: Deal, boards: list[Board], infosets_of_hands: Callable[[int, int, int], Int64s]
   ) -> None:
-    """Writes the tables; `infosets_of_hands` is `PublicTree.infoset_places`."""
+    """Writes the tables; `infosets_of_hands` is `PublicTree.infoset_offsets`."""
     self._rows: list[npt.NDArray[Any]] = []
     self._length = 0
     reaches: list[Float64s] = []

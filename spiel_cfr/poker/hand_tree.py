@@ -116,7 +116,7 @@ class HandTree(PublicTree):
   @functools.cached_property
   def tables(self) -> HandTables:
     """The hands of all boards in the form that kernels read."""
-    return HandTables(self.deal, self.boards, self.infoset_places)
+    return HandTables(self.deal, self.boards, self.infoset_offsets)
 
   def require_one_deal(self, what: str) -> None:
     """Raises UnsupportedGameError if public cards are dealt more than once or suits are merged.

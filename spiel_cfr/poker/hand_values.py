@@ -90,7 +90,7 @@ class PlayedBoard:
   def range_after_deal(self, player: int, following: int) -> Float64s:
     """Returns a player's weights r at the chance nodes, float64 (chance nodes, hands of the following board)."""
     first_hands = self._tree.representatives(player, self.number)
-    hands = first_hands[self._tree.infoset_places(player, self.number, following)]
+    hands = first_hands[self._tree.infoset_offsets(player, self.number, following)]
     return np.asarray(self.ranges[player][self.street.chances][:, hands])
 
   def compute_values(self, runouts: RunoutValues | None) -> None:
@@ -319,7 +319,7 @@ class HandValues:
       float64 (..., hands of the parent).
     """
     infoset_of_hand = self.tree.classes[parent][player]
-    infosets = self.tree.infoset_places(player, parent, board)
+    infosets = self.tree.infoset_offsets(player, parent, board)
     order = np.argsort(infosets, kind="stable")
     present, begins = np.unique(infosets[order], return_index=True)
     counts = np.bincount(infoset_of_hand)

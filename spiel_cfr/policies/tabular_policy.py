@@ -13,7 +13,7 @@ from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.openspiel import answers
+from spiel_cfr.games.openspiel import checked_calls
 
 
 class LivePolicy(NamedTuple):
@@ -114,7 +114,7 @@ class CompiledTabularPolicy(open_spiel_policy.TabularPolicy):  # type: ignore[mi
       if player_id is None
       else arguments.integer(player_id, "player_id", 0, self._compiled.num_players - 1)
     )
-    if not answers.legal_actions(state, player):
+    if not checked_calls.legal_actions(state, player):
       return {0: 1.0}
     infostate, actions = self._compiled.view.look_up(state, player)
     row = self.state_lookup.get(infostate)
@@ -182,7 +182,7 @@ def player_to_move(state: Any, player_id: int | None = None) -> int:
     PolicyError: no player is to move, `player_id` is not to move, or all players move and `player_id` is None.
     ArgumentError: all players move, and `player_id` is not a player.
   """
-  player = answers.current_player(state)
+  player = checked_calls.current_player(state)
   if state.is_simultaneous_node():
     if player_id is None:
       raise errors.PolicyError(

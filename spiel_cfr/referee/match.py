@@ -28,7 +28,7 @@ from spiel_cfr._util import arguments
 from spiel_cfr._util.doors import typed
 from spiel_cfr.bots import PolicyBot
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL
+from spiel_cfr.games.openspiel.checked_calls import CHANCE, TERMINAL
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.policies import open_spiel

@@ -14,7 +14,7 @@ from spiel_cfr._numba.arrays import Bools, Float64s
 from spiel_cfr._util import arguments
 from spiel_cfr._util.doors import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.openspiel import answers
+from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.games.openspiel.infoset_features import Float32s, information_state_tensor
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.policies import open_spiel
@@ -97,8 +97,8 @@ class FunctionPolicy(open_spiel_policy.Policy):  # type: ignore[misc]
       PolicyError: the function returns no distribution over the legal actions, or no player is to move.
     """
     player = player_to_move(state, player_id)
-    name = answers.information_state_string(state, player)
-    legal = answers.legal_actions(state, player)
+    name = checked_calls.information_state_string(state, player)
+    legal = checked_calls.legal_actions(state, player)
     mask = np.zeros((1, self.game.num_distinct_actions()), bool)
     mask[0, legal] = True
     if isinstance(state, pyspiel.TurnBasedSimultaneousState):

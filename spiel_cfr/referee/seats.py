@@ -10,7 +10,7 @@ from spiel_cfr import errors
 from spiel_cfr.bots import DrawingBot, PolicyBot, distribution
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiling import AnyGame
-from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL
+from spiel_cfr.games.openspiel.checked_calls import CHANCE, TERMINAL
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.loading import load_game
 from spiel_cfr.games.payoffs.utility_bounds import check_payoffs

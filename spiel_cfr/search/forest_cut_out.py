@@ -21,8 +21,7 @@ import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr._numba.sort_columns import distinct_columns
-from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
-from spiel_cfr.games.compiled.from_arrays import game_of_parts
+from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, build_enumerated_game
 from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.search.cut_outs import CutOut, Start
 from spiel_cfr.search.gadget_moves import GadgetMoves, opponent_roots
@@ -231,7 +230,7 @@ def _game(
     num_terminals=pairs.shape[1],
     open_spiel_version=None,
   )
-  return game_of_parts(
+  return build_enumerated_game(
     facts,
     [side.names for side in sides],
     actions,

@@ -18,7 +18,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
-from spiel_cfr.games.openspiel import answers
+from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.games.openspiel.history_list import TERMINAL
 from spiel_cfr.policies import open_spiel
 from spiel_cfr.search.forest_tree import ForestTree
@@ -227,7 +227,7 @@ class ListedTree(ForestTree):
       ArgumentError: the state is terminal, or does not belong to this game.
     """
     histories = self.histories
-    turn_based = self.game.view.own_state(state, max(0, answers.current_player(state)))
+    turn_based = self.game.view.own_state(state, max(0, checked_calls.current_player(state)))
     history = turn_based.history()
     path = histories.path(history)
     if not path or histories.length[path[-1]] < len(history):

@@ -11,8 +11,8 @@ from spiel_cfr import catalogue, errors
 from spiel_cfr._util import arguments
 from spiel_cfr.bots import DrawingBot
 from spiel_cfr.games.compiling import AnyGame, compile_game
-from spiel_cfr.games.openspiel import answers, loading
-from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL
+from spiel_cfr.games.openspiel import checked_calls, loading
+from spiel_cfr.games.openspiel.checked_calls import CHANCE, TERMINAL
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.poker.public_game import has_many_hands
 from spiel_cfr.policies import AnyPolicy, CompiledTabularPolicy
@@ -154,15 +154,15 @@ class SearchBot(DrawingBot):
     """
     deadline = time.perf_counter() + self._options.seconds
     # In games with simultaneous moves, players also have legal actions at chance nodes.
-    is_decision = answers.current_player(state) not in (CHANCE, TERMINAL)
-    if not is_decision or not answers.legal_actions(state, self._player):
+    is_decision = checked_calls.current_player(state) not in (CHANCE, TERMINAL)
+    if not is_decision or not checked_calls.legal_actions(state, self._player):
       return []
     search = self._search_of(state)
     return search.policy(search.view.own_state(state, self._player), deadline)
 
   def _search_of(self, state: Any) -> GameSearch:
     """Returns the search in the game of a state."""
-    game = answers.game_of(state)
+    game = checked_calls.game_of(state)
     if self._search is not None and str(game) in self._names:
       return self._search
     result = self._search_in(GameView(loading.load_game(game)))

@@ -13,7 +13,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
-from spiel_cfr.games.openspiel import answers
+from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.games.vector.public_tree import CHANCE
 from spiel_cfr.games.vector.vector_game import VectorGame
 from spiel_cfr.search.forest_tree import ForestTree
@@ -231,7 +231,7 @@ class VectorTree(ForestTree):
       ArgumentError: the state is terminal, or does not belong to this game.
     """
     tree = self.game.tree
-    state = self.game.view.own_state(state, max(0, answers.current_player(state)))
+    state = self.game.view.own_state(state, max(0, checked_calls.current_player(state)))
     moves = [(move.player, move.action) for move in state.full_history()]
     after_deal = list(itertools.dropwhile(lambda move: move[0] == CHANCE, moves))
     deal = np.full(tree.deals.paths.shape[1], NONE)

@@ -268,13 +268,13 @@ def test_leaves_are_sorted_a_bounded_number_of_times(monkeypatch, distinct, most
 # is traced as it is collected and laid out.
 _PEAK = """
 import sys, tracemalloc, numpy as np
-from spiel_cfr.games.compiled import from_arrays
+from spiel_cfr.games.compiled import enumerated_game
 from spiel_cfr.games.openspiel import game_view, loading, terminal_histories, walk as walking
 name, walks_traced = sys.argv[1], sys.argv[2] == "all"
 def walked(name):
   return walking.enumerate_game(game_view.GameView(loading.load_game(name)), 10**9, 10**12, False)
 def laid_out(walk, leaves):
-  return from_arrays.lay_out(walk.parents, walk.num_actions, *leaves)
+  return enumerated_game.lay_out_arrays(walk.parents, walk.num_actions, *leaves)
 # What is loaded when it is first needed is not the game's: kernels, and the modules that NumPy imports by itself. Both
 # forms of payoffs need some, so a small game of each goes first.
 for small, form in ("kuhn_poker(players=3)", "leaf rows"), ("liars_dice(dice_sides=3)", "typed patterns"):

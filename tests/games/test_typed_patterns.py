@@ -14,7 +14,7 @@ import random_games
 import spiel_cfr
 from spiel_cfr._numba.arrays import aligned_zeros
 from spiel_cfr._numba.simd import LANES
-from spiel_cfr.games.compiled import from_arrays
+from spiel_cfr.games.compiled import enumerated_game
 from spiel_cfr.games.payoffs import private_types, typed_patterns
 from spiel_cfr.games.payoffs.leaf_rows import LeafRows, Leaves
 from spiel_cfr.games.payoffs.payoff import (
@@ -34,7 +34,7 @@ def compile_as(form, game):
     tensors = private_types.find_tensors(leaf_sequences, treeplexes, states)
     return TypedPatterns.build(tensors, leaf_payoffs, treeplexes)
 
-  with unittest.mock.patch.object(from_arrays, "build_payoff", build):
+  with unittest.mock.patch.object(enumerated_game, "build_payoff", build):
     return spiel_cfr.compile_game(game)
 
 
@@ -367,7 +367,7 @@ DAMAGES_OF_PATTERNS = {
   "unsorted": ("0.starts", (1,), 1 << 30, "in order"),
   "missing": ("0.starts", (0,), 1, "all sequences"),
   "beyond": ("0.starts", (-1,), 1 << 20, "in their treeplex"),
-  "lengths": ("0.lengths", (0,), 1, "all entries"),
+  "lengths": ("0.lengths", (0,), 1, "all terms"),
   "pattern": ("0.others", (0, 0), 1 << 30, "patterns are there"),
   "last": ("0.others", (0, -1), 1 << 30, "in their treeplexes"),
   "cut": ("patterns", np.s_[1:], None, "squares"),

@@ -130,9 +130,9 @@ def test_hands_are_found_on_all_boards_before():
   hands = tree.types[last][0]
   for before in (last, tree.boards[last].parent, 0):
     np.testing.assert_array_equal(
-      tree.types[before][0][tree.infoset_places(0, before, last)], hands
+      tree.types[before][0][tree.infoset_offsets(0, before, last)], hands
     )
-  assert not tree.infoset_places(0, -1, last).any()
+  assert not tree.infoset_offsets(0, -1, last).any()
 
 
 def test_names_keep_the_order_of_streets():

@@ -190,12 +190,12 @@ class SolverArrays:
   def root_values(self) -> list[float]:
     """Returns the value of each player's empty sequence in its last update."""
     utility, part = self.walk.trunk.utility, self.parts[0]
-    return [utility[player].item(part.place(player).start) for player in self.walk.players]
+    return [utility[player].item(part.player_slice(player).start) for player in self.walk.players]
 
   def weight_sum(self, player: int) -> AnyFloats:
     """Returns the sum of the averaging weights of a player, a view of shape (1,) of its empty sequence's sum."""
     trunk = self.parts[0]
-    root = trunk.sequences[player].start + trunk.place(player).start
+    root = trunk.sequences[player].start + trunk.player_slice(player).start
     return self.state.cumulative[root : root + 1]
 
   def tree(self, visit: Visit) -> Tree:
@@ -204,7 +204,7 @@ class SolverArrays:
 
   def player_slice(self, visit: Visit) -> slice:
     """Returns the slice of a player's sequences in its arrays of a part."""
-    return self.parts[visit.number].place(visit.player)
+    return self.parts[visit.number].player_slice(visit.player)
 
   def strategy(self, visit: Visit) -> AnyFloats:
     """Returns the strategy in a part, a view of shape (sequences,). In a whole game it contains all players."""
@@ -249,7 +249,7 @@ class SolverArrays:
     """Yields one visit for each array: of every player, or of one player if all share an array."""
     for number, part in enumerate(self.parts):
       visits = self.walk.visits(number)
-      yield from visits[:1] if part.shared_places else visits
+      yield from visits[:1] if part.shared_slices else visits
 
   def action_state_in_game_order(self) -> Float64s:
     """Returns a copy of `action_state` in the game's order, shape (lines, sequences)."""

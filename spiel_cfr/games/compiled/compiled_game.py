@@ -12,7 +12,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Float64s, Int64s, Uint16s, Uint32s, Uint64s, concatenated_ranges
+from spiel_cfr._numba.arrays import Float64s, Int64s, Uint16s, Uint32s, Uint64s
 from spiel_cfr._util import arguments
 from spiel_cfr.games.compiled import abstraction_map
 from spiel_cfr.games.compiled.forced_moves import Decisions
@@ -44,7 +44,7 @@ class CompiledGame(abc.ABC):
       layout, all players                sequences with padding, and infosets: `treeplexes`, strategies, regrets
 
   Attributes:
-    treeplexes: the infosets and sequences of each player. `GameFacts` describes the other attributes.
+    treeplexes: tuple of `Treeplex`. The infosets and sequences of each player. `GameFacts` has the other attributes.
   """
 
   game_string: str
@@ -161,29 +161,33 @@ class CompiledGame(abc.ABC):
     """Converts behavioral form to the probability of each entry; entries with the same sequence share it."""
     entries = self.all_action_sequences
     probabilities = arguments.numbers(probabilities, "probabilities", self.end)
-    alike = 1 if self._map is None else abstraction_map.count_alike(entries, self._shape[1])
-    return probabilities[entries] / alike
+    num_alike: Any = 1
+    if self._map is not None:
+      num_alike = abstraction_map.count_alike(entries, np.concatenate(self.num_actions))
+    return np.asarray(probabilities[entries] / num_alike)
 
   def from_actions(self, entries: Float64s) -> Float64s:
     """Converts probabilities of all entries to behavioral form; of infosets that play alike, the first one counts."""
     entries = arguments.numbers(entries, "entries", len(self.all_action_sequences))
-    cells = slice(None) if self._map is None else abstraction_map.first_cells(*self._shape)
+    used: Any = slice(None)
+    if self._map is not None:
+      used = abstraction_map.representative_entries(*self._infoset_ranges)
     result = np.zeros(self.end)
-    np.add.at(result, self.all_action_sequences[cells], entries[cells])
+    np.add.at(result, self.all_action_sequences[used], entries[used])
     return result
 
   @functools.cached_property
   def shared_entries(self) -> Int64s:
-    """For each entry, the number under which samplers keep it; entries that play alike share a number."""
+    """The number of each entry in the tables of samplers; entries of infosets that play alike share a number."""
     entries = self.all_action_sequences
     if self._map is None:
       return np.arange(len(entries))
-    return abstraction_map.number_entries(entries, *self._shape, self.shared_infosets)
+    return abstraction_map.number_entries(entries, *self._infoset_ranges, self.shared_infosets)
 
   @property
-  def _shape(self) -> tuple[Int64s, Int64s]:
-    """The first sequence of each infoset of all players in order of discovery, and its number of actions."""
-    first = np.concatenate([own.first_sequence for own in self.infosets])
+  def _infoset_ranges(self) -> tuple[Int64s, Int64s]:
+    """The sequence of action 0 and the number of actions of all players' infosets, in order of discovery."""
+    first = np.concatenate([infosets.first_sequence for infosets in self.infosets])
     return first.astype(np.int64), np.concatenate(self.num_actions)
 
   @property
@@ -219,20 +223,20 @@ class CompiledGame(abc.ABC):
   @property
   def infostates(self) -> tuple[Sequence[str], ...]:
     """Each player's information state strings, in order of discovery."""
-    return tuple(own.infostates for own in self.infosets)
+    return tuple(infosets.infostates for infosets in self.infosets)
 
   @property
   def actions(self) -> tuple[Int64s, ...]:
     """Each player's legal actions, infoset by infoset in order of discovery, in one flat array."""
-    return tuple(own.actions for own in self.infosets)
+    return tuple(infosets.actions for infosets in self.infosets)
 
   @property
   def num_actions(self) -> tuple[Int64s, ...]:
     """Number of actions of each infoset, in order of discovery; one array of shape (infosets,) for each player."""
-    return tuple(own.num_actions for own in self.infosets)
+    return tuple(infosets.num_actions for infosets in self.infosets)
 
   def first_states(self, player: int | None = None) -> Sequence[Any]:
-    """Returns OpenSpiel's first state of every infoset in the order of histories, for one player or all in turn."""
+    """Returns OpenSpiel's first state of each infoset of a player, in the order of histories; for None, of all."""
     return [state.clone() for state in self._first_states[self.infoset_rows(player)]]
 
   @functools.cached_property
@@ -245,13 +249,13 @@ class CompiledGame(abc.ABC):
     return infoset_tensors(self.view, self.infostates)
 
   def tensors_of(self, player: int, infosets: slice) -> Float32s:
-    """Returns the `information_state_tensors` of some of a player's infosets."""
+    """Returns the `information_state_tensors` of a slice of a player's infosets."""
     arguments.of_type(infosets, "infosets", slice)
     player = arguments.integer(player, "player", 0, self.num_players - 1)
     return self.information_state_tensors[self.infoset_rows(player)][infosets]
 
   def infoset_rows(self, player: int | None = None) -> slice:
-    """Returns the slice of a player's infosets in an array over the infosets of all players; for None, of all."""
+    """Returns the slice of a player's infosets in arrays over all players' infosets; None returns the whole slice."""
     ends = [0, *itertools.accumulate(map(len, self.infostates))]
     if player is None:
       return slice(0, ends[-1])
@@ -265,35 +269,35 @@ class CompiledGame(abc.ABC):
 
   @property
   def _bounding_payoff(self) -> Payoff:
-    # The bounds of any part hold for the whole game, so its payoff need not be built.
+    # Bounds from the payoff of any part hold for the whole game. The payoff of the whole game need not be built.
     return self.payoff if self.partition is None else self.partition.parts[0].payoff
 
   @functools.cached_property
   def loss_bounds(self) -> Float64s:
     """D, a bound on the counterfactual utilities of each infoset: `Payoff.infoset_bounds`, or the largest payoff."""
-    return self._per_infoset(self._bounding_payoff.infoset_bounds)
+    return self._joined_bounds(self._bounding_payoff.infoset_bounds)
 
   @functools.cached_property
   def scale(self) -> Uint16s:
     """`Block.scale` of all infosets: `Payoff.infoset_scales`, or the largest payoff if that is less."""
-    return as_scale(self._per_infoset(self._bounding_payoff.infoset_scales))
+    return as_scale(self._joined_bounds(self._bounding_payoff.infoset_scales))
 
-  def _per_infoset(self, bounds_of: Callable[[tuple[Treeplex, ...], int], Float64s]) -> Float64s:
-    """Joins bounds of all players, capped at the largest payoff; those of shared infosets are summed."""
+  def _joined_bounds(self, bounds_of: Callable[[tuple[Treeplex, ...], int], Float64s]) -> Float64s:
+    """Joins bounds of all players' infosets, limits them to the largest payoff, and sums those of shared infosets."""
     bounds = [bounds_of(self.treeplexes, player) for player in range(self.num_players)]
     result = np.minimum(np.concatenate(bounds), max(map(abs, self.payoff_range)))
     if self.shared_infosets is None:
       return result
     sums = pooled(self.shared_infosets, self.per_sequence(result))
-    blocks = [tree.infoset_groups() for tree in self.treeplexes]
-    return np.concatenate([sums[own[0]] for own, _ in itertools.chain(*blocks)])
+    groups = itertools.chain(*(treeplex.infoset_groups() for treeplex in self.treeplexes))
+    return np.concatenate([sums[sequences[0]] for sequences, _ in groups])
 
-  def per_sequence(self, numbers: Float64s) -> Float64s:
-    """Returns the number of each sequence's infoset; shapes (infosets,) to (sequences,)."""
+  def per_sequence(self, values: Float64s) -> Float64s:
+    """Copies the value of each infoset to its sequences: shape (infosets,) in layout order, to shape (sequences,)."""
     result, begin = np.zeros(self.end), 0
     for treeplex in self.treeplexes:
       for sequences, infosets in treeplex.infoset_groups():
-        result[sequences] = numbers[begin:][infosets]
+        result[sequences] = values[begin:][infosets]
       begin += treeplex.num_infosets
     return result
 
@@ -311,13 +315,11 @@ class CompiledGame(abc.ABC):
   def players(self) -> Uint64s:
     """For each player: first group, one past the last group, root, one past the last sequence."""
     ends = np.cumsum([len(treeplex.groups) for treeplex in self.treeplexes])
-    return np.array(
-      [
-        (end - len(treeplex.groups), end, treeplex.root, treeplex.end)
-        for end, treeplex in zip(ends, self.treeplexes, strict=True)
-      ],
-      np.uint64,
-    )
+    bounds = [
+      (end - len(tree.groups), end, tree.root, tree.end)
+      for end, tree in zip(ends, self.treeplexes, strict=True)
+    ]
+    return np.array(bounds, np.uint64)
 
   @property
   def every_infoset(self) -> Decisions:
@@ -326,7 +328,7 @@ class CompiledGame(abc.ABC):
 
   @property
   def decisions(self) -> Decisions:
-    """The infosets that iterations visit, with a payoff over their sequences; by default, all."""
+    """The infosets that iterations visit, with a payoff over their sequences; by default, all infosets."""
     return self.every_infoset
 
   @functools.cached_property
@@ -339,12 +341,7 @@ class CompiledGame(abc.ABC):
     """The sequence of each entry, int64 (actions of all players,)."""
     if self._map is not None:
       return self._map.sequences[self.original.all_action_sequences].astype(np.int64)
-    result = [np.zeros(0, np.int64)]
-    for own in self.infosets:
-      index = concatenated_ranges(np.zeros_like(own.num_actions), own.num_actions)
-      first = np.repeat(own.first_sequence.astype(np.int64), own.num_actions)
-      result.append(first + index * np.repeat(own.stride.astype(np.int64), own.num_actions))
-    return np.concatenate(result)
+    return np.concatenate([infosets.action_sequences for infosets in self.infosets])
 
   @functools.cached_property
   def rows(self) -> dict[str, int]:

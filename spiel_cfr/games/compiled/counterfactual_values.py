@@ -1,18 +1,18 @@
-"""Gradients and counterfactual values of a whole game, and the price of replacing these values.
+"""Gradients and counterfactual values of a whole game, and the cost of regrets against other values.
 
-Let g^t be player i's gradient in iteration t of weight w_t. Take any numbers v^t(j), one for each infoset, carry them
-up, and count regrets against them:
+Let g^t be player i's gradient in iteration t of weight w_t. Choose any number v^t(j) as the value of each infoset j.
+Values are added to the utilities of the sequences above, and regrets are counted against them:
 
     u^t(ja) = g^t(ja) + sum of v^t(j') over infosets j' below ja,     r^t(ja) = u^t(ja) - v^t(j)
 
-Then sum of x(ja) r^t(ja) = <g^t, x> - v^t(0) for every sequence form x, where v^t(0) is the value carried to the root.
-With R = sum of w_t r^t, W = sum of w_t, and averages as the other players faced them,
+Then sum of x(ja) r^t(ja) = <g^t, x> - v^t(0) for every sequence form x, where v^t(0) is the value at the root. Let R =
+sum of w_t r^t and W = sum of w_t, and let averages be of the strategies that the other players faced. Then
 
     W NashConv(average) = sum over players of max_x <R, x>  +  sum over t of w_t sum over players of (v^t(0) - u^t(x^t))
 
-where u^t(x^t), the player's expected utility, sums to the game's constant. In CFR, v is the value of its strategy, and
-the last sum is 0 if all players update at once. For any other v the last sum is the price.
-docs/theory/rewriting_history.md has the proof.
+where u^t(x^t) is the player's expected utility; the utilities of all players sum to the game's constant. In CFR, v^t is
+the value of the current strategy, and the last sum is 0 if all players update at once. For any other v^t, the last sum
+is the cost of the choice. docs/theory/rewriting_history.md has the proof.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ from spiel_cfr.games.sequence_form.tree_passes import Tree
 
 @block_kernel
 def expect(block: Block) -> None:
-  """Block kernel: the value of an infoset is the expected utility of its strategy."""
+  """Block kernel: writes the expected utility of each infoset's strategy as its value."""
   for i in range(block.size):
     value = 0.0
     for action in range(block.actions):
@@ -53,10 +53,10 @@ def gradients(game: CompiledGame, sequence_form: Float64s) -> Float64s:
     walk.load(number, walk.workspaces[0] if number else walk.trunk, sequence_form)
     for visit in walk.visits(number):
       Chain([walk.gradient(visit)]).run()
-      player, own_length = visit.player, part.own_length(visit.player)
-      result[part.sequences[player]] += visit.utility[:own_length]
-      above = parts[0].sequences[player].start + part.trunk_sequences[player]
-      result[above] += visit.utility[own_length : part.length(player)]
+      player, num_own = visit.player, part.own_length(visit.player)
+      result[part.sequences[player]] += visit.utility[:num_own]
+      trunk_sequences = parts[0].sequences[player].start + part.trunk_sequences[player]
+      result[trunk_sequences] += visit.utility[num_own : part.length(player)]
   return result
 
 
@@ -87,12 +87,11 @@ def backward_pass(
     game: the game.
     block_kernel: writes the value of each infoset to `value`; see `games.sequence_form.blocks`.
     gradient: shape (sequences,). Becomes u(ja), and v(0) at each root.
-    strategy: shape (sequences,). `Block.strategy`; like the next three, it may be left out if the kernel does not read
-      it.
-    state: shape (lines, sequences). `Block.action_state`.
-    infoset_state: shape (lines, infosets). `Block.infoset_state`.
-    parameters: shape (numbers,). `Block.parameters`.
-    tree: the infosets of all players; by default, all.
+    strategy: shape (sequences,). `Block.strategy`. An array that the kernel does not read may be left out.
+    state: shape (lines, sequences). `Block.action_state`; may be left out.
+    infoset_state: shape (lines, infosets). `Block.infoset_state`; may be left out.
+    parameters: shape (numbers,). `Block.parameters`; may be left out.
+    tree: the infosets to visit, of all players; by default, all infosets.
 
   Returns:
     v(0) of each player, shape (players,).

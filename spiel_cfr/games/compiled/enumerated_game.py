@@ -1,8 +1,8 @@
-"""Enumerated games, which list all leaves, and their files.
+"""Enumerated games, which list all leaves: their construction from arrays, and their files.
 
-A file keeps the inputs of the layout; loading repeats the layout bit for bit. A valid checksum says that a file is
-unchanged, not where it is from, and kernels take every index on trust. Types, shapes and ranges are therefore checked
-first.
+A file has the arrays in order of discovery. Loading computes the layout again, bit for bit. A valid checksum shows that
+a file is unchanged, not that `save` wrote it, and kernels do not check indices. Types, shapes and ranges are therefore
+checked when a file is read.
 """
 
 import dataclasses
@@ -11,13 +11,13 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import require, require_array
+from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s, range_starts, require, require_array
 from spiel_cfr._util import files
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
@@ -26,9 +26,10 @@ from spiel_cfr.games.compiled.game_facts import GameFacts
 from spiel_cfr.games.compiled.infosets import Infosets
 from spiel_cfr.games.openspiel import loading
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.payoffs.build_payoff import FORMS
+from spiel_cfr.games.payoffs.build_payoff import FORMS, build_payoff
 from spiel_cfr.games.payoffs.payoff import Payoff
-from spiel_cfr.games.sequence_form.treeplex import Treeplex, build_treeplex
+from spiel_cfr.games.payoffs.private_types import public_states
+from spiel_cfr.games.sequence_form.treeplex import Placement, Treeplex, build_treeplex
 
 # The kind of files, and the version of their format.
 KIND = "compiled game of spiel_cfr"
@@ -38,7 +39,7 @@ _MOST_ACTIONS = 1 << 31
 
 
 def without_lost_view(attributes: dict[str, Any]) -> dict[str, Any]:
-  """Returns the attributes of a game for a pickle, without the view of a game that OpenSpiel can't load again."""
+  """Removes the `view` from a game's attributes for a pickle if OpenSpiel can't load the view's game again."""
   if "view" in attributes and not loading.can_be_loaded_again(attributes["view"].game):
     del attributes["view"]
   return attributes
@@ -55,11 +56,11 @@ def view_of_string(game: CompiledGame, infostate: Literal["history"] | None = No
       f"file, and OpenSpiel can't make them of its string: {error} "
       "Use what compile_game returns, in its own process."
     ) from error
-  asked = view.num_players, view.game.num_distinct_actions()
-  if asked != (game.num_players, game.num_distinct_actions):
+  num_players, num_actions = view.num_players, view.game.num_distinct_actions()
+  if (num_players, num_actions) != (game.num_players, game.num_distinct_actions):
     raise errors.FileFormatError(
       f"The file or pickle is of {game.name}, but has {game.num_players} players and "
-      f"{game.num_distinct_actions} actions; OpenSpiel's game has {asked[0]} and {asked[1]}."
+      f"{game.num_distinct_actions} actions; OpenSpiel's game has {num_players} and {num_actions}."
     )
   return view
 
@@ -78,7 +79,7 @@ class EnumeratedGame(CompiledGame):
     original: CompiledGame | None = None,
     map_from_original: AbstractionMap | None = None,
   ) -> None:
-    """Takes the attributes. Without a view, the game is loaded from its string when the view is first asked for.
+    """Takes the attributes. Without a view, `view` loads the game from its string when it is first read.
 
     An abstraction takes its original game, whose view it uses, and the map from that game's sequences to its own.
     """
@@ -110,7 +111,7 @@ class EnumeratedGame(CompiledGame):
 
   @functools.cached_property
   def decisions(self) -> Decisions:
-    """All infosets with a choice; with shared infosets, all infosets, as buckets need them."""
+    """All infosets with more than one action; in a game with shared infosets, all infosets."""
     every = self.every_infoset
     return every if self.shared_infosets else without_forced_moves(every, self.treeplexes)
 
@@ -160,24 +161,72 @@ class EnumeratedGame(CompiledGame):
   def _contents(self) -> tuple[dict[str, Any], files.Arrays]:
     """The header and the arrays of the game's file."""
     arrays = {f"payoff.{name}": array for name, array in self.payoff.saved().items()}
-    ends = np.cumsum([len(own.actions) for own in self.infosets])
-    sequences = np.split(self.all_action_sequences, ends[:-1])
-    for player, (tree, own) in enumerate(zip(self.treeplexes, self.infosets, strict=True)):
-      encoded = [infostate.encode() for infostate in own.infostates]
+    for player, (tree, infosets) in enumerate(zip(self.treeplexes, self.infosets, strict=True)):
+      encoded = [infostate.encode() for infostate in infosets.infostates]
       # The number of each sequence in order of discovery.
       number = np.zeros(tree.end - tree.root, np.uint32)
-      number[sequences[player] - tree.root] = 1 + np.arange(len(own.actions))
+      number[infosets.action_sequences - tree.root] = 1 + np.arange(len(infosets.actions))
       columns: files.Arrays = {
         "infostates": np.frombuffer(b"".join(encoded), np.uint8),
         "infostate_lengths": np.array([len(text) for text in encoded], np.uint32),
-        "actions": own.actions,
-        "num_actions": own.num_actions,
-        "parents": number[tree.parent[own.position] - tree.root],
-        "position": own.position,
+        "actions": infosets.actions,
+        "num_actions": infosets.num_actions,
+        "parents": number[tree.parent[infosets.position] - tree.root],
+        "position": infosets.position,
       }
       arrays |= {f"{player}.{name}": array for name, array in columns.items()}
     header = {"payoff_form": self.payoff.form, "num_players": self.num_players}
     return header | dataclasses.asdict(self.facts), arrays
+
+
+def build_enumerated_game(
+  facts: GameFacts,
+  infostates: Sequence[Sequence[str]],
+  actions: Sequence[Int64s],
+  parents: Sequence[Int64s],
+  num_actions: Sequence[Int64s],
+  leaf_sequences: Uint32s,
+  leaf_payoffs: Float64s,
+  view: GameView | None = None,
+) -> EnumeratedGame:
+  """Builds a game from the arrays of an `openspiel.walk.Enumeration`, unchecked; overwrites `leaf_sequences`."""
+  placements, payoff = lay_out_arrays(parents, num_actions, leaf_sequences, leaf_payoffs)
+  infosets = tuple(
+    Infosets(names, legal, counts, placement.position, placement.first_sequence, placement.stride)
+    for names, legal, counts, placement in zip(
+      infostates, actions, num_actions, placements, strict=True
+    )
+  )
+  treeplexes = tuple(placement.treeplex for placement in placements)
+  return EnumeratedGame(facts, treeplexes, infosets, payoff, view=view)
+
+
+def lay_out_arrays(
+  parents: Sequence[Int64s],
+  num_actions: Sequence[Int64s],
+  leaf_sequences: Uint32s,
+  leaf_payoffs: Float64s,
+) -> tuple[list[Placement], Payoff]:
+  """Builds each player's treeplex, and the payoff over their sequences, from the arrays of an `Enumeration`.
+
+  `leaf_sequences` is overwritten with the numbering of the treeplexes.
+  """
+  placements: list[Placement] = []
+  states = []
+  root = first_infoset = 0
+  for player, (player_parents, counts) in enumerate(zip(parents, num_actions, strict=True)):
+    infoset_of_sequence = np.append(-1, np.repeat(np.arange(len(counts)), counts))
+    public_state = public_states(leaf_sequences, player, infoset_of_sequence, len(counts))
+    placement = build_treeplex(player_parents, counts, root, first_infoset, public_state)
+    placements.append(placement)
+    in_layout_order = np.empty_like(public_state)
+    in_layout_order[placement.position] = public_state
+    states.append(in_layout_order)
+    # From the order of discovery to that of the layout.
+    leaf_sequences[player] = placement.sequences[leaf_sequences[player]]
+    root, first_infoset = placement.treeplex.end, first_infoset + len(counts)
+  treeplexes = [placement.treeplex for placement in placements]
+  return placements, build_payoff(leaf_sequences, leaf_payoffs, treeplexes, states)
 
 
 def from_file(header: dict[str, Any], arrays: files.Arrays) -> EnumeratedGame:
@@ -191,18 +240,18 @@ def from_file(header: dict[str, Any], arrays: files.Arrays) -> EnumeratedGame:
   infosets: list[Infosets] = []
   root = first_infoset = 0
   for player in range(header["num_players"]):
-    tree, own = _read_infosets(_under(arrays, player), root, first_infoset)
-    require(own.actions < header["num_distinct_actions"], "actions are the game's")
+    tree, of_player = _read_infosets(_with_prefix(arrays, player), root, first_infoset)
+    require(of_player.actions < header["num_distinct_actions"], "actions are the game's")
     treeplexes.append(tree)
-    infosets.append(own)
-    root, first_infoset = tree.end, first_infoset + len(own.num_actions)
-  payoff = FORMS[header["payoff_form"]].restored(_under(arrays, "payoff"), treeplexes)
+    infosets.append(of_player)
+    root, first_infoset = tree.end, first_infoset + len(of_player.num_actions)
+  payoff = FORMS[header["payoff_form"]].restored(_with_prefix(arrays, "payoff"), treeplexes)
   require(payoff.num_leaves <= header["num_terminals"], "leaves are terminals")
   return EnumeratedGame(facts, tuple(treeplexes), tuple(infosets), payoff)
 
 
-def _under(arrays: Mapping[str, Any], prefix: object) -> dict[str, Any]:
-  """Returns the arrays whose names begin with `prefix` and a dot, under the rest of the name."""
+def _with_prefix(arrays: Mapping[str, Any], prefix: object) -> dict[str, Any]:
+  """Returns the arrays whose names begin with `prefix` and a dot; keys are the names without both."""
   start = f"{prefix}."
   return {
     name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)
@@ -250,18 +299,18 @@ def _read_infosets(
   require_array(position, "position", np.uint32, total)
   require((num_actions > 0) & (num_actions <= len(actions)), "infosets have actions")
   require(num_actions.sum() == len(actions), "actions are those of infosets")
-  before = np.cumsum(num_actions) - num_actions
-  require(parents <= before, "infosets are discovered after their parents")
+  require(parents <= range_starts(num_actions), "infosets are discovered after their parents")
   infoset = np.repeat(np.arange(total), num_actions)
   order = np.lexsort((actions, infoset))
   different = (np.diff(actions[order]) > 0) | (np.diff(infoset) > 0)
   require(different & (actions.min(initial=0) >= 0), "infosets have different actions")
-  placed = build_treeplex(
+  placement = build_treeplex(
     parents.astype(np.int64), num_actions, root, first_infoset, ranks=position
   )
-  require(placed.position == position, "infosets are in the layout")
-  own = Infosets(infostates, actions, num_actions, position, placed.first_sequence, placed.stride)
-  return placed.treeplex, own
+  require(placement.position == position, "infosets are in the layout")
+  return placement.treeplex, Infosets(
+    infostates, actions, num_actions, position, placement.first_sequence, placement.stride
+  )
 
 
 def _infostates(text: Any, lengths: Any) -> list[str]:

@@ -1,8 +1,7 @@
-"""Decisions: the infosets with more than one action, which are all that iterations have to visit.
+"""Decisions: infosets with more than one action. Iterations skip all others.
 
-At an infoset with one action, that action is always played, and its sequence has the reach probability of the sequence
-above. Leaves with that sequence are therefore counted at the sequence above, and infosets below it hang on that.
-Nothing else depends on such infosets.
+An infoset with one action is a forced move: its sequence has the reach probability of the sequence above. Leaves and
+infosets that follow it are therefore attached to the sequence above. No strategy depends on forced moves.
 """
 
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Uint32s, Uint64s
+from spiel_cfr._numba.arrays import Bools, Uint32s, Uint64s
 from spiel_cfr.games.payoffs.build_payoff import build_payoff, merged_leaves
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.payoffs.private_types import public_states
@@ -20,15 +19,15 @@ _NONE = np.zeros(0, np.uint32)
 
 
 class Decisions(NamedTuple):
-  """Groups of infosets of all players. Sequences and infosets are numbered as in the game.
+  """The infosets that iterations visit. Sequences and infosets are numbered as in the game.
 
   Attributes:
-    payoff: Payoff. `CompiledGame.payoff`, or one in a faster form; no leaf has a sequence that is left out.
-    players: uint64 (players, 4). `CompiledGame.players`, for these groups.
-    groups: uint64 (groups, 6). `CompiledGame.groups`, some of them left out.
-    parent: uint32 (infosets,). `CompiledGame.parent`; below a forced move, the owner's last choice.
-    forced: uint32 (forced,). The sequences that are left out.
-    chosen: uint32 (forced,). The owner's last choice before each sequence that is left out.
+    payoff: Payoff. The payoffs, without leaves at forced sequences.
+    players: uint64 (players, 4). The columns of `CompiledGame.players`, for `groups`.
+    groups: uint64 (groups, 6). The lines of `CompiledGame.groups` whose infosets are visited.
+    parent: uint32 (infosets,). The sequence above each infoset; if forced moves are left out, the owner's last choice.
+    forced: uint32 (forced,). The sequences of infosets with one action.
+    chosen: uint32 (forced,). The owner's last choice before each forced sequence.
   """
 
   payoff: Payoff
@@ -38,30 +37,35 @@ class Decisions(NamedTuple):
   forced: Uint32s = _NONE
   chosen: Uint32s = _NONE
 
+  def players_of(self, is_kept: Bools) -> Uint64s:
+    """Returns the `players` of the `groups` that are kept, given a flag for each group."""
+    num_kept = np.append(0, np.cumsum(is_kept))
+    players = self.players.copy()
+    players[:, :2] = num_kept[players[:, :2].astype(np.int64)]
+    return players
+
 
 def without_forced_moves(every: Decisions, treeplexes: Sequence[Treeplex]) -> Decisions:
   """Returns the infosets with more than one action."""
-  decides = every.groups[:, ACTIONS] > 1
-  if decides.all():
+  is_choice = every.groups[:, ACTIONS] > 1
+  if is_choice.all():
     return every
   chosen = np.concatenate([tree.last_choices for tree in treeplexes])
   leaves, payoffs = merged_leaves(every.payoff, len(treeplexes), chosen, np.ones(len(chosen)))
-  kept, states = [], []
+  smaller_trees, states = [], []
   for player, tree in enumerate(treeplexes):
     groups = tree.groups[tree.groups[:, ACTIONS] > 1]
-    kept.append(Treeplex(tree.root, tree.end, tree.first_infoset, groups, chosen[tree.parent]))
-    owner = np.full(len(chosen), -1)
-    for sequences, infosets in kept[-1].infoset_groups():
-      owner[sequences] = np.arange(infosets.start, infosets.stop)
-    states.append(public_states(leaves, player, owner, len(tree.parent)))
-  ends = np.append(0, np.cumsum(decides))
-  players = every.players.copy()
-  players[:, :2] = ends[players[:, :2].astype(np.int64)]
+    smaller = Treeplex(tree.root, tree.end, tree.first_infoset, groups, chosen[tree.parent])
+    smaller_trees.append(smaller)
+    infoset_of_sequence = np.full(len(chosen), -1)
+    for sequences, infosets in smaller.infoset_groups():
+      infoset_of_sequence[sequences] = np.arange(infosets.start, infosets.stop)
+    states.append(public_states(leaves, player, infoset_of_sequence, len(tree.parent)))
   forced = np.flatnonzero(chosen != np.arange(len(chosen))).astype(np.uint32)
   return Decisions(
-    payoff=build_payoff(leaves, payoffs, kept, states),
-    players=players,
-    groups=every.groups[decides],
+    payoff=build_payoff(leaves, payoffs, smaller_trees, states),
+    players=every.players_of(is_choice),
+    groups=every.groups[is_choice],
     parent=chosen[every.parent],
     forced=forced,
     chosen=chosen[forced],

@@ -1,4 +1,4 @@
-"""Games of plain arrays: from a walk of OpenSpiel's states, or from a user's own sequence form."""
+"""`game_from_arrays`, which checks the arrays of a user's own sequence form and makes a game of them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,18 +7,19 @@ import numpy as np
 import numpy.typing as npt
 
 from spiel_cfr import errors
-from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, Uint32s, concatenated_ranges
+from spiel_cfr._numba.arrays import (
+  Bools,
+  Float64s,
+  Int64s,
+  Uint32s,
+  concatenated_ranges,
+  range_starts,
+)
 from spiel_cfr._numba.sort_columns import distinct_columns
 from spiel_cfr._util import arguments
-from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame
+from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame, build_enumerated_game
 from spiel_cfr.games.compiled.game_facts import GameFacts
-from spiel_cfr.games.compiled.infosets import Infosets
-from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.payoffs.build_payoff import build_payoff
-from spiel_cfr.games.payoffs.payoff import Payoff
-from spiel_cfr.games.payoffs.private_types import public_states
 from spiel_cfr.games.payoffs.utility_bounds import counterfactual_bounds
-from spiel_cfr.games.sequence_form.treeplex import Placement, build_treeplex
 
 # Sums of payoffs up to this fraction of the largest payoff count as rounding.
 _TOLERANCE = 1e-9
@@ -36,8 +37,8 @@ def game_from_arrays(
 ) -> EnumeratedGame:
   """Returns a game of your own in sequence form, for all solvers that need no states of OpenSpiel.
 
-  A player's sequences are numbered: 0 is the empty one, then come the actions of infoset 0, those of infoset 1, and so
-  on. In matching pennies each player has one infoset of two actions, and heads is sequence 1:
+  Number each player's sequences from 0, the empty sequence, through the actions of infoset 0, of infoset 1 and so on.
+  In matching pennies each player has one infoset of two actions, and heads is sequence 1:
 
       >>> game_from_arrays([[0], [0]], [[2], [2]], [[1, 1, 2, 2], [1, 2, 1, 2]], [1, -1, -1, 1])
       <EnumeratedGame game of arrays: 1 + 1 infosets, 4 leaves>
@@ -71,35 +72,29 @@ def game_from_arrays(
     raise errors.ArgumentError(
       f"parents must have a list for each of two players or more, not {arguments.shortened(parents)}."
     )
-  above = _integers(parents, "parents", num_players)
-  counts = _integers(num_actions, "num_actions", num_players)
-  names: Sequence[Sequence[str]] = [
-    [f"{player}:{infoset}" for infoset in range(len(own))] for player, own in enumerate(counts)
-  ]
-  if infostates is not None:
-    names = infostates
-  lists = isinstance(names, list | tuple) and all(isinstance(own, list | tuple) for own in names)
-  if not lists or len(names) != num_players:
-    raise errors.ArgumentError(
-      f"infostates must have a list for each of {num_players} players, not {arguments.shortened(names)}."
-    )
-  for player in range(num_players):
-    _check_infosets(player, above[player], counts[player], list(names[player]))
-  leaves, worth = _leaves(leaf_sequences, payoffs, [1 + int(own.sum()) for own in counts])
+  all_parents = _integers(parents, "parents", num_players)
+  all_counts = _integers(num_actions, "num_actions", num_players)
+  all_names = _names(infostates, [len(counts) for counts in all_counts])
+  for player, names in enumerate(all_names):
+    _check_infosets(player, all_parents[player], all_counts[player], names)
+  num_sequences = [1 + int(counts.sum()) for counts in all_counts]
+  leaves, leaf_payoffs = _leaves(leaf_sequences, payoffs, num_sequences)
   if payoff_range is not None:
-    payoff_range = _payoff_range(payoff_range, leaves, worth)
-  largest = float(np.abs(worth).max())
+    payoff_range = _checked_payoff_range(payoff_range, leaves, leaf_payoffs)
+  largest = float(np.abs(leaf_payoffs).max())
   facts = GameFacts(
     game_string=str(name),
-    num_distinct_actions=max(int(own.max(initial=1)) for own in counts),
+    num_distinct_actions=max(int(counts.max(initial=1)) for counts in all_counts),
     payoff_range=(-largest, largest),
-    constant_sum=0.0 if np.abs(worth.sum(axis=1)).max() <= _TOLERANCE * largest else None,
-    num_states=sum(map(len, counts)) + len(worth),
-    num_terminals=len(worth),
+    constant_sum=0.0 if np.abs(leaf_payoffs.sum(axis=1)).max() <= _TOLERANCE * largest else None,
+    num_states=sum(map(len, all_counts)) + len(leaf_payoffs),
+    num_terminals=len(leaf_payoffs),
     open_spiel_version=None,
   )
-  actions = [concatenated_ranges(np.zeros_like(own), own) for own in counts]
-  game = game_of_parts(facts, [list(own) for own in names], actions, above, counts, leaves, worth)
+  actions = [concatenated_ranges(np.zeros_like(counts), counts) for counts in all_counts]
+  game = build_enumerated_game(
+    facts, all_names, actions, all_parents, all_counts, leaves, leaf_payoffs
+  )
   if payoff_range is None:
     bound = max(
       float(counterfactual_bounds(game.payoff.leaves(player), game.treeplexes, player)[0])
@@ -109,20 +104,40 @@ def game_from_arrays(
   return game.with_payoff(game.payoff, payoff_range=payoff_range)
 
 
-def _payoff_range(given: Any, leaves: Uint32s, worth: Float64s) -> tuple[float, float]:
-  """Returns the given range, after a check that all payoffs are in it; chance makes payoffs smaller, never larger."""
+def _names(infostates: Any, num_infosets: Sequence[int]) -> list[list[str]]:
+  """Returns a list of names for each player: a copy of the user's, or names such as "0:5" if there are none."""
+  if infostates is None:
+    return [
+      [f"{player}:{infoset}" for infoset in range(count)]
+      for player, count in enumerate(num_infosets)
+    ]
+  are_lists = isinstance(infostates, list | tuple) and all(
+    isinstance(names, list | tuple) for names in infostates
+  )
+  if not are_lists or len(infostates) != len(num_infosets):
+    raise errors.ArgumentError(
+      f"infostates must have a list for each of {len(num_infosets)} players, not {arguments.shortened(infostates)}."
+    )
+  return [list(names) for names in infostates]
+
+
+def _checked_payoff_range(given: Any, leaves: Uint32s, payoffs: Float64s) -> tuple[float, float]:
+  """Returns the user's `payoff_range`, after a check that all payoffs are in it.
+
+  Payoffs of leaves are multiplied by probabilities of chance, so they are compared with the range extended to 0.
+  """
   if not isinstance(given, tuple | list) or len(given) != 2:
     raise errors.ArgumentError(
       f"payoff_range must be two numbers, not {arguments.shortened(given)}."
     )
   low = arguments.real_number(given[0], "payoff_range[0]")
   high = arguments.real_number(given[1], "payoff_range[1]", low)
-  slack = _TOLERANCE * float(np.abs(worth).max())
-  wrong = np.argwhere((worth < min(low, 0.0) - slack) | (worth > max(high, 0.0) + slack))
+  slack = _TOLERANCE * float(np.abs(payoffs).max())
+  wrong = np.argwhere((payoffs < min(low, 0.0) - slack) | (payoffs > max(high, 0.0) + slack))
   if len(wrong):
     leaf, player = wrong[0].tolist()
     raise errors.ArgumentError(
-      f"payoff_range is ({low:zg}, {high:zg}), but player {player} gets {worth[leaf, player]:zg} at the leaf of "
+      f"payoff_range is ({low:zg}, {high:zg}), but player {player} gets {payoffs[leaf, player]:zg} at the leaf of "
       f"sequences {leaves[:, leaf].tolist()}. Bounds are made of it, so it must hold for all payoffs; by default, one "
       "is found."
     )
@@ -130,27 +145,28 @@ def _payoff_range(given: Any, leaves: Uint32s, worth: Float64s) -> tuple[float, 
 
 
 def _integers(value: Any, name: str, num_players: int) -> list[Int64s]:
-  """Returns an array of integers for each player."""
+  """Returns an array of integers for each player; `name` is that of the user's argument."""
   try:
-    arrays = [np.asarray(own) for own in value]
-  except (TypeError, ValueError):  # No sequence, or lists of several lengths.
+    arrays = [np.asarray(numbers) for numbers in value]
+  except (TypeError, ValueError):  # It is no sequence, or has lists of several lengths.
     arrays = []
-  kinds = [own.ndim == 1 and (own.dtype.kind in "iu" or not len(own)) for own in arrays]
-  if len(kinds) != num_players or not all(kinds):
+  are_right = [array.ndim == 1 and (array.dtype.kind in "iu" or not len(array)) for array in arrays]
+  if len(are_right) != num_players or not all(are_right):
     raise errors.ArgumentError(
       f"{name} must have a list of integers for each of {num_players} players, not {arguments.shortened(value)}."
     )
-  return [own.astype(np.int64) for own in arrays]
+  return [array.astype(np.int64) for array in arrays]
 
 
-def _refuse(wrong: Bools, what: str, numbers: Int64s) -> None:
-  """Raises ArgumentError for the first number that is wrong."""
-  if wrong.any():
-    place = int(np.flatnonzero(wrong)[0])
-    raise errors.ArgumentError(f"{what.format(place)}, not {numbers[place]}.")
+def _refuse(is_wrong: Bools, requirement: str, numbers: Int64s) -> None:
+  """Raises ArgumentError for the first wrong number; "{}" in `requirement` stands for its index."""
+  if is_wrong.any():
+    index = int(np.flatnonzero(is_wrong)[0])
+    raise errors.ArgumentError(f"{requirement.format(index)}, not {numbers[index]}.")
 
 
 def _check_infosets(player: int, parents: Int64s, num_actions: Int64s, names: list[str]) -> None:
+  """Raises ArgumentError unless a player's infosets have parents, actions and different names."""
   if len(parents) != len(num_actions):
     raise errors.ArgumentError(
       f"parents[{player}] has {len(parents)} infosets, but num_actions[{player}] {len(num_actions)}."
@@ -161,98 +177,60 @@ def _check_infosets(player: int, parents: Int64s, num_actions: Int64s, names: li
     or len({*names}) < len(names)
   ):
     raise errors.ArgumentError(f"infostates[{player}] must be {len(parents)} different strings.")
-  where = f"num_actions[{player}][{{}}] must be"
   _refuse(
-    (num_actions < 1) | (num_actions >= 1 << 31), f"{where} at least 1, less than 2^31", num_actions
+    (num_actions < 1) | (num_actions >= 1 << 31),
+    f"num_actions[{player}][{{}}] must be at least 1, less than 2^31",
+    num_actions,
   )
-  before = np.cumsum(num_actions) - num_actions
-  where = (
-    f"parents[{player}][{{}}] must be 0, the empty sequence, or an action of an infoset before it"
+  # The last sequence of the infosets before each infoset.
+  last = range_starts(num_actions)
+  _refuse(
+    (parents < 0) | (parents > last),
+    f"parents[{player}][{{}}] must be 0, the empty sequence, or an action of an infoset before it",
+    parents,
   )
-  _refuse((parents < 0) | (parents > before), where, parents)
 
 
 def _leaves(
   leaf_sequences: Any, payoffs: Any, num_sequences: Sequence[int]
 ) -> tuple[Uint32s, Float64s]:
-  """Returns different leaves: sequences of shape (players, leaves), and payoffs of shape (leaves, players)."""
+  """Returns the different leaves: sequences of shape (players, leaves), and payoffs of shape (leaves, players).
+
+  Args:
+    leaf_sequences: as of `game_from_arrays`.
+    payoffs: as of `game_from_arrays`.
+    num_sequences: the number of sequences of each player.
+  """
   num_players = len(num_sequences)
   columns = _integers(leaf_sequences, "leaf_sequences", num_players)
   shape = len(columns[0]), num_players
-  for player, (own, end) in enumerate(zip(columns, num_sequences, strict=True)):
-    if len(own) != shape[0] or not len(own):
+  for player, (sequences, end) in enumerate(zip(columns, num_sequences, strict=True)):
+    if len(sequences) != shape[0] or not len(sequences):
       raise errors.ArgumentError(
         f"leaf_sequences must be as long for all players, and not empty; player 0 has {shape[0]}, player {player} "
-        f"{len(own)}."
+        f"{len(sequences)}."
       )
-    where = f"leaf_sequences[{player}][{{}}] must be one of 0 to {end - 1}, the player's sequences"
-    _refuse((own < 0) | (own >= end), where, own)
+    _refuse(
+      (sequences < 0) | (sequences >= end),
+      f"leaf_sequences[{player}][{{}}] must be one of 0 to {end - 1}, the player's sequences",
+      sequences,
+    )
   try:
-    worth = np.asarray(payoffs, np.float64)
+    table = np.asarray(payoffs, np.float64)
   except (TypeError, ValueError, OverflowError):
-    worth = np.zeros(0)
-  if worth.ndim == 1 and num_players == 2:
-    worth = np.stack([worth, -worth], axis=1)
-  if worth.shape != shape:
+    table = np.zeros(0)
+  if table.ndim == 1 and num_players == 2:
+    table = np.stack([table, -table], axis=1)
+  if table.shape != shape:
     raise errors.ArgumentError(
       f"payoffs must be numbers of shape {shape}, leaves and players, or for two players {shape[:1]}; not "
       f"{arguments.shortened(payoffs)}."
     )
-  if not np.isfinite(worth).all():
-    leaf, player = np.argwhere(~np.isfinite(worth))[0]
+  if not np.isfinite(table).all():
+    leaf, player = np.argwhere(~np.isfinite(table))[0]
     raise errors.InvalidPayoffError(
-      f"At leaf {leaf}, player {player} gets {worth[leaf, player]}; payoffs are finite."
+      f"At leaf {leaf}, player {player} gets {table[leaf, player]}; payoffs are finite."
     )
-  leaves, which = distinct_columns(columns)
-  sums = [np.bincount(which, own, leaves.shape[1]) for own in worth.T]
+  leaves, leaf_of_column = distinct_columns(columns)
+  sums = [np.bincount(leaf_of_column, values, leaves.shape[1]) for values in table.T]
   return leaves.astype(np.uint32), np.stack(sums, axis=1).astype(np.float64)
-
-
-def game_of_parts(
-  facts: GameFacts,
-  infostates: Sequence[Sequence[str]],
-  actions: Sequence[Int64s],
-  parents: Sequence[Int64s],
-  num_actions: Sequence[Int64s],
-  leaf_sequences: Uint32s,
-  leaf_payoffs: Float64s,
-  view: GameView | None = None,
-) -> EnumeratedGame:
-  """Returns the game of the arrays of an `Enumeration`, unchecked; overwrites `leaf_sequences`."""
-  placements, payoff = lay_out(parents, num_actions, leaf_sequences, leaf_payoffs)
-  infosets = tuple(
-    Infosets(names, moves, counts, placed.position, placed.first_sequence, placed.stride)
-    for names, moves, counts, placed in zip(
-      infostates, actions, num_actions, placements, strict=True
-    )
-  )
-  treeplexes = tuple(placed.treeplex for placed in placements)
-  return EnumeratedGame(facts, treeplexes, infosets, payoff, view=view)
-
-
-def lay_out(
-  parents: Sequence[Int64s],
-  num_actions: Sequence[Int64s],
-  leaf_sequences: Uint32s,
-  leaf_payoffs: Float64s,
-) -> tuple[list[Placement], Payoff]:
-  """Builds each player's treeplex and the payoff from the arrays of an `Enumeration`.
-
-  `leaf_sequences` is overwritten with the numbering of the treeplexes.
-  """
-  placements: list[Placement] = []
-  states = []
-  root = first_infoset = 0
-  for player, (above, counts) in enumerate(zip(parents, num_actions, strict=True)):
-    infoset_of_sequence = np.append(-1, np.repeat(np.arange(len(counts)), counts))
-    public_state = public_states(leaf_sequences, player, infoset_of_sequence, len(counts))
-    placed = build_treeplex(above, counts, root, first_infoset, public_state)
-    placements.append(placed)
-    in_layout_order = np.empty_like(public_state)
-    in_layout_order[placed.position] = public_state
-    states.append(in_layout_order)
-    # From the numbering of `parents` and `num_actions` to that of the treeplex.
-    leaf_sequences[player] = placed.sequences[leaf_sequences[player]]
-    root, first_infoset = placed.treeplex.end, first_infoset + len(above)
-  treeplexes = [placed.treeplex for placed in placements]
-  return placements, build_payoff(leaf_sequences, leaf_payoffs, treeplexes, states)

@@ -1,4 +1,4 @@
-"""Facts of a game: its name, bounds and counts."""
+"""Facts of a game: its name, the range of its payoffs, and the number of its states."""
 
 import dataclasses
 import functools
@@ -14,7 +14,8 @@ class GameFacts:
   """Facts of a game besides its arrays.
 
   Attributes:
-    game_string: str. OpenSpiel's string of the game, in turn-based form if it was simultaneous; or a name.
+    game_string: str. OpenSpiel's string of the game, in turn-based form if moves are simultaneous; the name of a game
+      made of arrays.
     num_distinct_actions: int. One more than the largest possible action, as in OpenSpiel.
     payoff_range: two floats. The smallest and the largest return of any player, or bounds on them.
     constant_sum: float. The sum of the players' returns; None if it varies.
@@ -32,11 +33,11 @@ class GameFacts:
   open_spiel_version: str | None
 
 
-def walked_facts(game: Any, **found: Any) -> GameFacts:
-  """Returns the facts of OpenSpiel's game; `found` has those that a walk finds."""
+def walked_facts(game: Any, **counted: Any) -> GameFacts:
+  """Returns the facts of OpenSpiel's game; `counted` has the attributes of `GameFacts` that only a walk can tell."""
   return GameFacts(
     game_string=str(game),
     num_distinct_actions=game.num_distinct_actions(),
     open_spiel_version=_version("open_spiel"),
-    **found,
+    **counted,
   )

@@ -3,21 +3,23 @@
 import dataclasses
 from collections.abc import Sequence
 
-from spiel_cfr._numba.arrays import Int64s, Uint32s
+import numpy as np
+
+from spiel_cfr._numba.arrays import Int64s, Uint32s, concatenated_ranges
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Infosets:
   """A player's infosets in order of discovery, which is the order of OpenSpiel's `TabularPolicy`.
 
-  `position`, `first_sequence` and `stride` translate to the layout: the sequence of action a at infoset i is
-  first_sequence[i] + a * stride[i].
+  `position`, `first_sequence` and `stride` convert to the layout of the player's treeplex. The sequence of action a at
+  infoset i is first_sequence[i] + a * stride[i].
 
   Attributes:
     infostates: sequence of str (infosets,). The information state strings.
     actions: int64 (actions,). The legal actions, infoset by infoset, end to end.
     num_actions: int64 (infosets,). The number of actions of each infoset.
-    position: uint32 (infosets,). The place of each infoset in the layout of the player's treeplex.
+    position: uint32 (infosets,). The index of each infoset in layout order, counted from the player's first infoset.
     first_sequence: uint32 (infosets,). The sequence of each infoset's action 0.
     stride: uint32 (infosets,). The distance from each action's sequence to the next action's.
   """
@@ -28,3 +30,11 @@ class Infosets:
   position: Uint32s
   first_sequence: Uint32s
   stride: Uint32s
+
+  @property
+  def action_sequences(self) -> Int64s:
+    """The sequence of each of `actions`, int64 (actions,)."""
+    index = concatenated_ranges(np.zeros_like(self.num_actions), self.num_actions)
+    first = np.repeat(self.first_sequence.astype(np.int64), self.num_actions)
+    stride = np.repeat(self.stride.astype(np.int64), self.num_actions)
+    return first + index * stride

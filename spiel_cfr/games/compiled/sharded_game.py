@@ -1,4 +1,4 @@
-"""Sharding: a game in parts whose subtrees are divided among several processes."""
+"""`shard`, which divides the subtrees of a game in parts among several processes."""
 
 import concurrent.futures
 import dataclasses

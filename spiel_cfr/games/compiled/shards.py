@@ -1,4 +1,4 @@
-"""Shards: the processes among which the subtrees of a game are divided."""
+"""Shards: the processes that divide the subtrees of a game among them."""
 
 import concurrent.futures
 import dataclasses
@@ -8,11 +8,11 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Shards:
-  """The processes that visit the subtrees. They pickle as None, since processes belong to this process.
+  """The processes that visit the subtrees. They pickle as None: another process can't use them.
 
   Attributes:
-    executors: one executor with a single process for each shard.
-    game: bytes. The pickled game, for the processes.
+    executors: one executor for each shard, with a single process.
+    game: bytes. The pickled game, which the processes load.
   """
 
   executors: Sequence[concurrent.futures.Executor]

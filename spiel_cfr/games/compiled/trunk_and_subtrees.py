@@ -1,8 +1,8 @@
-"""Partitions of a game into a trunk and subtrees, and visits to these parts.
+"""Partitions of a game into a trunk and subtrees, and the steps of visits to these parts.
 
-If chance splits a game into many subtrees, a solver can visit them one at a time, in the same small workspace. It can
-also visit several at once. Subtrees meet in the trunk only. Values that they pass up are added in the order of the
-subtrees, so that results don't depend on the number of threads.
+The trunk is the top of the game. If chance splits the rest into many subtrees, a solver can visit them one at a time in
+one small workspace, or several at once. Subtrees pass values up to sequences of the trunk. The values are added in the
+order of the subtrees, so that results don't depend on the number of threads.
 """
 
 import concurrent.futures
@@ -32,21 +32,22 @@ _NO_GROUPS = np.zeros((0, COLUMNS), np.uint64)
 class Part:
   """A part of a game that a solver visits at once: the whole game, its trunk, or subtrees below moves of chance.
 
-  Arrays of a subtree begin with the part's own sequences. After them come the sequences of the trunk that are directly
-  above its infosets or terminals. Each player has arrays of its own. In a part that is the whole game, all players
-  share the arrays, and sequences are numbered as in the game.
+  Each player has its own arrays in a visit. Arrays of a subtree begin with the sequences of the subtree. The sequences
+  of the trunk directly above its infosets and terminals come after them. If the part is the whole game, all players
+  share one array, and sequences are numbered as in the game.
 
   Attributes:
-    sequences: for each player, slice. The game's sequences that its arrays hold.
-    infosets: for each player, slice. The game's infosets that its arrays hold, in layout order.
+    sequences: for each player, slice. The part's sequences, in the numbering of the game.
+    infosets: for each player, slice. The part's infosets, in the numbering of the game.
     trees: for each player, Tree. The infosets to visit, in the numbering of the part.
-    trunk_sequences: for each player, int64. The trunk's sequences above the part, in the numbering of the trunk; empty
-      in the trunk and in a whole game.
+    trunk_sequences: for each player, int64 (sequences,). The trunk's sequences above the part, in the numbering of the
+      trunk; empty in the trunk and in a whole game.
     payoff: Payoff. The terminals of the part.
     left_out: for each player, uint64 (groups, 6). The groups of infosets with one action, if `trees` leave them out.
-      Then `Tree.parent` still has an element for every infoset: its owner's last choice before it.
-    shared_places: for each player, slice. Its place in the arrays that all players share; empty if they don't.
-    with_forced: for each player, Tree. All infosets, those with one action too; empty if `trees` has all.
+      `Tree.parent` still has an element for every infoset: its owner's last choice before it.
+    shared_slices: for each player, slice. The player's sequences in the arrays that all players share; empty if each
+      player has its own arrays.
+    with_forced: for each player, Tree. All infosets, including those with one action; empty if `trees` has all.
   """
 
   sequences: tuple[slice, ...]
@@ -55,26 +56,26 @@ class Part:
   trunk_sequences: tuple[Int64s, ...]
   payoff: Payoff
   left_out: tuple[Uint64s, ...] = (_NO_GROUPS, _NO_GROUPS)
-  shared_places: tuple[slice, ...] = ()
+  shared_slices: tuple[slice, ...] = ()
   with_forced: tuple[Tree, ...] = ()
 
   @property
   def every_infoset(self) -> tuple[Tree, ...]:
-    """For each player, all infosets of the part, those with one action too."""
+    """For each player, all infosets of the part, including those with one action."""
     return self.with_forced or self.trees
 
   def own_length(self, player: int) -> int:
-    """Returns the number of the part's own sequences in a player's arrays."""
-    own = self.sequences[player]
-    return int(own.stop - own.start)
+    """Returns the number of the part's sequences in a player's arrays, without those of the trunk above."""
+    sequences = self.sequences[player]
+    return int(sequences.stop - sequences.start)
 
   def length(self, player: int) -> int:
-    """Returns the number of sequences in a player's arrays, those of the trunk included."""
+    """Returns the number of sequences in a player's arrays, including those of the trunk above."""
     return self.own_length(player) + len(self.trunk_sequences[player])
 
-  def place(self, player: int) -> slice:
-    """Returns the slice of a player's arrays with all of its sequences; in a whole game or trunk, the root is first."""
-    return self.shared_places[player] if self.shared_places else slice(0, self.length(player))
+  def player_slice(self, player: int) -> slice:
+    """Returns the slice of the arrays with a player's sequences; in a whole game or trunk, the root is first."""
+    return self.shared_slices[player] if self.shared_slices else slice(0, self.length(player))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -84,7 +85,7 @@ class Partition:
   Attributes:
     parts: the trunk, then the subtrees.
     num_threads: int. The number of subtrees that are visited at once.
-    shards: the processes that visit subtrees; None if the solver's own process does.
+    shards: `Shards`. The processes that visit subtrees; None if the solver's process visits them.
   """
 
   parts: list[Part]
@@ -92,30 +93,34 @@ class Partition:
   shards: Shards | None = None
 
   def forced(self) -> Iterator[tuple[slice, Int64s]]:
-    """Yields, for each group that is left out, its sequences and the owner's last choice before each infoset."""
+    """Yields, for each group that is left out, its sequences and the owner's last choice before each infoset.
+
+    Sequences are numbered as in the game.
+    """
     for part in self.parts:
-      for player, own in enumerate(part.sequences):
+      for player, sequences in enumerate(part.sequences):
         if not len(part.left_out[player]):
           continue
-        above = self.parts[0].sequences[player].start + part.trunk_sequences[player]
-        numbers = np.concatenate([np.arange(own.start, own.stop), above])
+        trunk_sequences = self.parts[0].sequences[player].start + part.trunk_sequences[player]
+        in_game = np.concatenate([np.arange(sequences.start, sequences.stop), trunk_sequences])
         for first, _, count, _, infoset, _ in part.left_out[player].astype(np.int64).tolist():
+          begin = sequences.start + first
           chosen = part.trees[player].parent[infoset : infoset + count]
-          yield slice(own.start + first, own.start + first + count), numbers[chosen]
+          yield slice(begin, begin + count), in_game[chosen]
 
 
 def undivided(every: Decisions, decisions: Decisions | None = None) -> Partition:
-  """Returns a game as a single part.
+  """Returns the partition of a game into a single part.
 
   Args:
     every: all infosets of the game.
-    decisions: the infosets to visit; by default all.
+    decisions: the infosets to visit; by default, all.
   """
   decisions = decisions or every
   left_out = every.groups[:0]
   if len(decisions.groups) < len(every.groups):
     left_out = every.groups[every.groups[:, ACTIONS] == 1]
-  bounds, every_bounds = (some.players.astype(int).tolist() for some in (decisions, every))
+  bounds, every_bounds = (infosets.players.astype(int).tolist() for infosets in (decisions, every))
   num_players, end = len(bounds), bounds[-1][3]
   owner = np.searchsorted([row[3] for row in bounds], left_out[:, FIRST_SEQUENCE], side="right")
   part = Part(
@@ -125,19 +130,19 @@ def undivided(every: Decisions, decisions: Decisions | None = None) -> Partition
     trunk_sequences=(np.zeros(0, np.int64),) * num_players,
     payoff=decisions.payoff,
     left_out=tuple(left_out[owner == player] for player in range(num_players)),
-    shared_places=tuple(slice(root, stop) for _, _, root, stop in bounds),
+    shared_slices=tuple(slice(root, stop) for _, _, root, stop in bounds),
     with_forced=tuple(Tree(every.groups[row[0] : row[1]], every.parent) for row in every_bounds),
   )
   return Partition([part], num_threads=1)
 
 
 class Workspace:
-  """The arrays that a thread needs to visit some parts: one for each player, or one that all share.
+  """The arrays of a thread that visits parts. Players have an array each, or the same one if a part is a whole game.
 
   Attributes:
-    sequence_form: for each player, reach probabilities.
-    utility: for each player, utilities.
-    prediction: for each player, predicted utilities; empty if there are none.
+    sequence_form: for each player, float array (sequences,). Reach probabilities.
+    utility: for each player, float array (sequences,). Utilities.
+    prediction: for each player, float array (sequences,). Predicted utilities; length 0 without predictions.
     scratch: `Scratch`. The workspace of block kernels.
   """
 
@@ -149,19 +154,22 @@ class Workspace:
     self.sequence_form: list[AnyFloats]
     self.utility: list[AnyFloats]
     self.prediction: list[AnyFloats]
-    if parts and parts[0].shared_places:
+    if parts and parts[0].shared_slices:
       lengths = [parts[0].own_length(0)]
     else:
       # Kernels may read and write whole vectors.
       lengths = [MOST_LANES + max(part.length(player) for part in parts) for player in players]
     self.sequence_form, self.utility, self.prediction = (
-      _for_each_player([aligned_zeros(length * wanted, dtype=dtype) for length in lengths], players)
-      for wanted in (True, True, predicts)
+      _for_each_player(
+        [aligned_zeros(length * is_used, dtype=dtype) for length in lengths], players
+      )
+      for is_used in (True, True, predicts)
     )
     self.scratch = new_scratch(dtype)
 
 
 def _for_each_player(lines: list[AnyFloats], players: range) -> list[AnyFloats]:
+  """Returns a list with an array for each player; one array is repeated for all players."""
   return lines if len(lines) == len(players) else lines * len(players)
 
 
@@ -169,9 +177,9 @@ class Visit(NamedTuple):
   """A player's visit to a part, in a workspace.
 
   Attributes:
-    number: int. The part's place in `Partition.parts`; 0 is the trunk.
+    number: int. The part's index in `Partition.parts`; 0 is the trunk.
     player: int. The player.
-    workspace: Workspace. The arrays.
+    workspace: Workspace. The arrays that the visit reads and writes.
   """
 
   number: int
@@ -195,14 +203,14 @@ class Visit(NamedTuple):
 
 
 class PartWalk:
-  """Visits to the parts of a game: the subtrees in any order, several at once, and then the trunk.
+  """Visits to the parts of a game: first the subtrees, in any order and several at once, then the trunk.
 
-  A game that is not cut is a trunk without subtrees.
+  A game that is not cut into parts counts as a trunk without subtrees.
 
   Attributes:
     parts: list of `Part`. The parts of the game, the trunk first.
-    trunk: the workspace of the trunk.
-    workspaces: the workspaces of the threads that visit subtrees.
+    trunk: `Workspace`. The workspace of the trunk.
+    workspaces: list of `Workspace`. One for each thread that visits subtrees.
   """
 
   def __init__(
@@ -218,12 +226,15 @@ class PartWalk:
     ]
     lines = 2 if predicts else 1
     self._passed_up: list[list[list[AnyFloats]]] = [
-      [[np.zeros(len(above), dtype) for _ in range(lines)] for above in part.trunk_sequences]
+      [
+        [np.zeros(len(sequences), dtype) for _ in range(lines)]
+        for sequences in part.trunk_sequences
+      ]
       for part in self.parts
     ]
 
   def passed_up(self, number: int, player: int) -> list[AnyFloats]:
-    """Returns the values that the last visit to a subtree passed up: utilities and, if any, predictions."""
+    """Returns the values that the last visit to a subtree passed up: utilities, then predictions if there are any."""
     return self._passed_up[number][player]
 
   def for_each_subtree(self, work: Callable[[int, Workspace], None]) -> None:
@@ -247,16 +258,16 @@ class PartWalk:
     return [Visit(number, player, workspace) for player in self.players]
 
   def enter(self, visit: Visit) -> list[Step]:
-    """Returns the steps that copy the trunk's reach probabilities to a subtree; a root is set to 1."""
+    """Returns the steps that copy the trunk's reach probabilities to a subtree. At the trunk, sets the root to 1."""
     number, player, _ = visit
     part = self.parts[number]
     if not number:
-      visit.sequence_form[part.place(player).start] = 1.0
+      visit.sequence_form[part.player_slice(player).start] = 1.0
       return []
-    above = part.trunk_sequences[player].astype(np.uint32)
+    trunk_sequences = part.trunk_sequences[player].astype(np.uint32)
     target = visit.sequence_form[part.own_length(player) :]
-    pick = Selection(self.trunk.sequence_form[player], above, target)
-    return [gather_line.on(pick, self._dtype)]
+    selection = Selection(self.trunk.sequence_form[player], trunk_sequences, target)
+    return [gather_line.on(selection, self._dtype)]
 
   def reach(self, visit: Visit, strategy: AnyFloats, tree: Tree | None = None) -> list[Step]:
     """Returns the steps that compute a player's reach probabilities in a part from its strategy there."""
@@ -271,48 +282,55 @@ class PartWalk:
     sequence_form: AnyFloats,
     totals: Sequence[float] | None = None,
   ) -> None:
-    """Copies a sequence form of the whole game to a part, divided by a total for each player.
+    """Copies a sequence form of the whole game to the workspace of a part. The trunk must be loaded first.
 
-    The trunk must be loaded before its subtrees.
+    Args:
+      number: the index of the part.
+      workspace: the workspace.
+      sequence_form: shape (sequences,). The sequence form, or a weighted sum of sequence forms.
+      totals: for each player, the number that its sequences are divided by; by default, 1.
     """
     part = self.parts[number]
-    for player, own in enumerate(part.sequences):
-      place, length = part.place(player), part.own_length(player)
-      reach, stop = workspace.sequence_form[player], min(place.stop, length)
+    for player, sequences in enumerate(part.sequences):
+      target, length = part.player_slice(player), part.own_length(player)
+      reach, stop = workspace.sequence_form[player], min(target.stop, length)
       # Infinite and NaN results show in the values that are computed from them.
       with np.errstate(all="ignore"):
         np.divide(
-          sequence_form[own.start + place.start : own.start + stop],
+          sequence_form[sequences.start + target.start : sequences.start + stop],
           1.0 if totals is None else totals[player],
-          out=reach[place.start : stop],
+          out=reach[target.start : stop],
           dtype=np.float64,
         )
       if number:
-        reach[length : place.stop] = self.trunk.sequence_form[player][part.trunk_sequences[player]]
+        trunk_reach = self.trunk.sequence_form[player]
+        reach[length : target.stop] = trunk_reach[part.trunk_sequences[player]]
 
   def gradient(self, visit: Visit) -> Step:
     """Returns the step that computes a player's gradient in a part."""
-    others = visit.workspace.sequence_form[(visit.player + 1) % len(self.players)]
+    # With more than two players, all players share one array.
+    opponent_reach = visit.workspace.sequence_form[(visit.player + 1) % len(self.players)]
     payoff = self.parts[visit.number].payoff
-    return payoff.gradient_step(visit.player, others, visit.utility)
+    return payoff.gradient_step(visit.player, opponent_reach, visit.utility)
 
   def copy_to_prediction(self, visit: Visit) -> Step:
-    """Returns the step that copies the gradient, before a backward pass, to the predicted utilities."""
-    own = self.parts[visit.number].place(visit.player)
-    return copy_line.on(Copy(visit.utility[own], visit.prediction[own]), self._dtype)
+    """Returns the step that copies the gradient to the predicted utilities; it runs before the backward pass."""
+    sequences = self.parts[visit.number].player_slice(visit.player)
+    copy = Copy(visit.utility[sequences], visit.prediction[sequences])
+    return copy_line.on(copy, self._dtype)
 
   def leave(self, visit: Visit) -> list[Step]:
-    """Returns the steps that keep the values that a subtree passes up to the trunk; none in the trunk."""
+    """Returns the steps that keep the values that a subtree passes up to the trunk; none for the trunk."""
     part, lines = self.parts[visit.number], (visit.utility, visit.prediction)
-    above = slice(part.own_length(visit.player), part.length(visit.player))
+    trunk_sequences = slice(part.own_length(visit.player), part.length(visit.player))
     return [
-      copy_line.on(Copy(line[above], passed), self._dtype)
+      copy_line.on(Copy(line[trunk_sequences], passed), self._dtype)
       for line, passed in zip(lines, self.passed_up(visit.number, visit.player), strict=False)
       if visit.number
     ]
 
   def collect(self, visit: Visit) -> list[Step]:
-    """Returns the steps that add the values of all subtrees to the trunk; none in a subtree."""
+    """Returns the steps that add the values passed up by all subtrees to the trunk; none for a subtree."""
     return [
       add_to_line.on(
         Selection(passed, part.trunk_sequences[visit.player].astype(np.uint32), line), self._dtype

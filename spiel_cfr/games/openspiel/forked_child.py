@@ -1,4 +1,4 @@
-"""Calls of a function in a forked child, which may crash, hang or take all memory without harm to this process."""
+"""Calls of a function in a forked child process. The child may crash, hang or take all memory without harm."""
 
 import faulthandler
 import gc
@@ -15,7 +15,7 @@ except ImportError:  # Windows has neither this module nor fork.
   resource = None  # type: ignore[assignment]
 
 CAN_FORK = hasattr(os, "fork")
-# Memory that a child may have in addition to this process's.
+# Memory that a child may take in addition to that of this process, in bytes.
 _EXTRA_BYTES = 2 * 2**30
 
 

@@ -1,11 +1,10 @@
-"""The size of a game: an estimate from random descents before a walk, and limits during the walk.
+"""Estimates of a game's size from random descents, and the limits of walks in states and memory.
 
-A descent chooses uniformly among the moves of every state, those of chance too. If the states above a state have b_1,
-..., b_d moves, the state stands for b_1 ... b_d states, and the sum over a descent is an unbiased estimate of the
+A descent chooses uniformly among the moves of every state, including those of chance. If the states above a state have
+b_1, ..., b_d moves, the state represents b_1 ... b_d states. The sum over a descent is an unbiased estimate of the
 number of states: Knuth, "Estimating the Efficiency of Backtrack Programs" (1975). The number of infosets is estimated
-from how often descents meet the same one. If f_1 infosets have been met once and f_2 twice, there are about f_1^2 / (2
-f_2) more than have been met, or still more: Chao, "Nonparametric Estimation of the Number of Classes in a Population"
-(1984).
+from repeated visits. If descents visit f_1 infosets once and f_2 twice, at least about f_1^2 / (2 f_2) infosets have
+not been visited: Chao, "Nonparametric Estimation of the Number of Classes in a Population" (1984).
 """
 
 import collections
@@ -22,15 +21,14 @@ import tqdm
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import memory
-from spiel_cfr.games.openspiel.answers import CHANCE, TERMINAL, cannot_be_walked
+from spiel_cfr.games.openspiel.checked_calls import CHANCE, TERMINAL, cannot_be_walked
 from spiel_cfr.games.openspiel.game_view import GameView
 
 # Default limits of a walk.
 DEFAULT_MAX_NODES = 20_000_000
 DEFAULT_MAX_BYTES = 1_500_000_000
 _MOST_DESCENTS = 20_000
-# The probability that a game has fewer states than `fewest_states`, and the number of estimates that the bound rests
-# on.
+# `fewest_states`: the probability that a game has fewer states, and the number of estimates whose smallest it uses.
 _RISK, _GROUPS = 1e-3, 10
 # Memory of a compiled game for each infoset and each terminal state.
 _BYTES_PER_INFOSET, _BYTES_PER_TERMINAL = 500.0, 50.0
@@ -55,10 +53,10 @@ class SizeEstimate:
     bytes: float. The memory of the compiled game.
     seconds: float. The time to compile it on this machine.
     descents: int. The number of descents.
-    fewest_states: float. A lower bound of the number of states, with a probability of 99.9% for any game. It rests on
-      Markov's inequality: an unbiased estimate of a positive number is a times too large with a probability of at most
-      1 / a. The smallest of k estimates is with at most 1 / a^k.
-    fewest_terminals: float. A lower bound of the number of terminal states, with a probability of 99.9%.
+    fewest_states: float. A lower bound of the number of states that holds with a probability of 99.9% for any game. By
+      Markov's inequality, the probability that an unbiased estimate of a positive number is a times too large is at
+      most 1 / a. For the smallest of k estimates it is at most 1 / a^k.
+    fewest_terminals: float. A lower bound of the number of terminal states that holds with a probability of 99.9%.
   """
 
   states: float
@@ -87,8 +85,7 @@ def estimate_view(
 
   Args:
     view: the game.
-    seconds: time for descents. If the first descent has not ended by then, it counts as it is, and the estimate is too
-      small.
+    seconds: time for descents. If the first descent takes longer, it is cut off, and the estimate is too small.
     descents: largest number of descents.
 
   Raises:
@@ -104,7 +101,7 @@ def estimate_view(
   with np.errstate(over="ignore", invalid="ignore"):
     mean, terminals = np.mean(samples, axis=0).tolist()
     error = float(np.std(samples, axis=0)[0] / (mean * math.sqrt(len(samples))))
-  infosets = tuple(map(estimate_classes, walk.met))
+  infosets = tuple(map(estimate_classes, walk.visits))
   return SizeEstimate(
     states=mean,
     error=error,
@@ -124,8 +121,8 @@ class _Descents:
   Attributes:
     samples: for each complete descent, estimates of the numbers of states and of terminals. The first descent counts
       even if the deadline ended it.
-    met: for each player, the number of times that each infoset has been met.
-    num_visited: the number of states that have been left by a move.
+    visits: for each player, Counter. The number of visits to each infostate.
+    num_visited: int. The number of moves of all descents.
   """
 
   def __init__(self, view: GameView, deadline: float) -> None:
@@ -133,7 +130,7 @@ class _Descents:
     self._choose = random.Random(0).choice
     self._longest = view.game.max_game_length()
     self.samples: list[tuple[float, float]] = []
-    self.met: list[collections.Counter[str]] = [
+    self.visits: list[collections.Counter[str]] = [
       collections.Counter() for _ in range(view.num_players)
     ]
     self.num_visited = 0
@@ -168,26 +165,27 @@ class _Descents:
       self.samples.append((states, weight))
 
   def _actions_at(self, state: Any, player: int) -> Sequence[int]:
-    """Returns the actions at a state, those of chance too, and counts the infoset of a player."""
+    """Returns the actions at a state, or chance's outcomes; counts the visit to a player's infoset."""
     view = self._view
     if player == CHANCE:
       return [action for action, _ in view.chance_outcomes(state)]
-    self.met[player][view.infostate(state)] += 1
+    self.visits[player][view.infostate(state)] += 1
     return view.legal_actions(state)
 
 
 def at_least(samples: Sequence[float] | Float64s) -> float:
-  """Returns a lower bound on the mean of positive numbers from samples of them, at risk `_RISK`."""
+  """Returns a lower bound on the mean of positive numbers, given samples; it is wrong with probability `_RISK`."""
   groups = np.array_split(np.asarray(samples), min(_GROUPS, len(samples)))
   with np.errstate(over="ignore"):
     smallest = min(float(np.mean(group)) for group in groups)
   return smallest * math.pow(_RISK, 1 / len(groups))
 
 
-def estimate_classes(met: collections.Counter[Any]) -> float:
-  """Estimates the number of classes, given how often each of those that have been met was met."""
-  times = collections.Counter(met.values())
-  return len(met) + (times[1] ** 2 / (2 * times[2]) if times[2] else math.comb(times[1], 2))
+def estimate_classes(visits: collections.Counter[Any]) -> float:
+  """Estimates the number of all classes, visited or not, given the number of visits to each visited class."""
+  num_visited = collections.Counter(visits.values())
+  once, twice = num_visited[1], num_visited[2]
+  return len(visits) + (once**2 / (2 * twice) if twice else math.comb(once, 2))
 
 
 def _in_words(number: float) -> str:
@@ -196,8 +194,8 @@ def _in_words(number: float) -> str:
   return f"{number:z.3g}" if number < 1e3 or number >= 1e7 else f"{float(f'{number:z.3g}'):z,.0f}"
 
 
-class Watch:
-  """Limits of a walk: it may have `max_nodes` states and take `max_bytes` more memory. `close` it at the end."""
+class WalkLimits:
+  """Limits and progress bar of a walk: `max_nodes` states, and `max_bytes` more memory. `close` it at the end."""
 
   def __init__(self, view: GameView, max_nodes: int, max_bytes: int, progress: bool) -> None:
     self._view = view

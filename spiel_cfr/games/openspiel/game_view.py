@@ -1,7 +1,6 @@
-"""The view of a game that all walks share: its legal actions, chance outcomes and infostates.
+"""`GameView`: OpenSpiel's game with an action filter, other infostates or other returns.
 
-All walks and all look-ups of policies ask a `GameView` for these, never the game itself. A game that is compiled with
-an action filter is therefore sampled and evaluated with the same filter.
+Walks and policies read states through a `GameView` only. An action filter therefore holds in all of them.
 """
 
 import functools
@@ -12,26 +11,26 @@ from typing import Any, Literal, TypeAlias
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.games.openspiel import answers, loading
-from spiel_cfr.games.openspiel.answers import guarded
+from spiel_cfr.games.openspiel import checked_calls, loading
+from spiel_cfr.games.openspiel.checked_calls import guarded
 from spiel_cfr.games.openspiel.perfect_recall_infostates import OwnHistory, check_infostate
 
 # (state, its legal actions) -> the actions to keep.
 ActionFilter: TypeAlias = Callable[[Any, list[int]], list[int]]
-# (state, player to move) -> the name of that player's infoset; or "history", see `OwnHistory`.
+# (state, player to move) -> the name of that player's infoset.
 InfostateFunction: TypeAlias = Callable[[Any, int], str]
+# A function that names infosets; "history" stands for `OwnHistory`.
 Infostates: TypeAlias = InfostateFunction | Literal["history"]
 # terminal state -> the return of each player.
 ReturnsFunction: TypeAlias = Callable[[Any], Sequence[float]]
-_TURN_BASED = "turn_based_simultaneous_game"
 
 
 class GameView:
-  """A sequential game, the actions that are kept, and the names of infostates. It never changes.
+  """A sequential game with the actions and infostates that the library uses. Immutable.
 
-  Questions to a state are attributes that are called with states that descend from `new_initial_state`. If the view
+  `mover`, `infostate` and other attributes are functions of states that descend from `new_initial_state`. If the view
   changes nothing, they are OpenSpiel's own functions. Answers of games in Python, of games read from files and of a
-  user's functions are checked: an exception, or an answer of another type, raises an error with the history.
+  user's functions are checked. An exception, or an answer of another type, raises an error with the history.
 
       view = GameView(pyspiel.load_game("leduc_poker"), lambda state, actions: actions[:2])
       state = view.new_initial_state()
@@ -42,19 +41,19 @@ class GameView:
     action_filter: function of a state and its legal actions; returns those to keep, the same at all states of an
       infoset. None keeps all.
     possible_only: bool. Whether chance outcomes of probability 0 are left out. Endgames of `universal_poker` list every
-      deal, and OpenSpiel does not continue after an impossible one.
+      deal, and their states after an impossible deal can't be used.
     num_players: int. The number of players.
-    mover: function of a state; returns the player to move, `answers.CHANCE` or `answers.TERMINAL`.
+    mover: function of a state; returns the player to move, `checked_calls.CHANCE` or `checked_calls.TERMINAL`.
     child: function of a state and an action; returns the state after it.
     apply: function of a state and an action; changes the state to the one after the action.
-    infostate: function of a state at which a player moves; returns the name of that player's infoset. The argument is a
-      function of state and player, or "history" for the player's own observations and actions in order. By default,
-      names are OpenSpiel's `information_state_string`.
+    infostate: function of a state at which a player moves; returns the name of the player's infoset. The constructor's
+      argument is a function of state and player, or "history", see `OwnHistory`. By default, names are OpenSpiel's
+      `information_state_string`.
     named: function of a state and a player; returns that player's infostate, also if another player moves.
     legal_actions: function of a state at which a player moves; returns the kept actions in ascending order. Raises
       ArgumentError if the filter keeps no action, an illegal action, or an action twice.
     chance_outcomes: function of a chance node; returns (action, probability) pairs.
-    returns: function of a terminal state; returns the return of each player, by default OpenSpiel's.
+    returns: function of a terminal state; returns each player's return, by default OpenSpiel's.
   """
 
   def __init__(
@@ -71,39 +70,39 @@ class GameView:
     self.possible_only = loading.is_endgame(game)
     self.num_players = int(game.num_players())
     self._infostate, self._returns = infostate, returns
-    self._is_turn_based = game.get_type().short_name == _TURN_BASED
-    self._name = OwnHistory(game) if infostate == "history" else infostate
+    self._is_turn_based = checked_calls.is_turn_based(game)
+    own_names = OwnHistory(game) if infostate == "history" else infostate
     root = game.new_initial_state()
-    read = answers.Answers(game)
+    checks = checked_calls.AnswerChecks(game)
 
-    def question(name: str, check: answers.Read) -> Callable[..., Any]:
-      ask = _method(type(root), name)
-      return ask if answers.keeps_promises(game, root) else guarded(ask, check)
+    def method(name: str, check: checked_calls.Check) -> Callable[..., Any]:
+      function = _method(type(root), name)
+      return function if checked_calls.is_trusted(game, root) else guarded(function, check)
 
-    self.mover: Callable[[Any], int] = question("current_player", read.mover)
-    self.child: Callable[[Any, int], Any] = question("child", answers.child)
-    self.apply: Callable[[Any, int], None] = question("apply_action", answers.anything)
-    self._all_actions = question("legal_actions", read.actions)
-    self._all_outcomes = question("chance_outcomes", answers.outcomes)
+    self.mover: Callable[[Any], int] = method("current_player", checks.mover)
+    self.child: Callable[[Any, int], Any] = method("child", checked_calls.child)
+    self.apply: Callable[[Any, int], None] = method("apply_action", checked_calls.anything)
+    self._all_actions = method("legal_actions", checks.actions)
+    self._all_outcomes = method("chance_outcomes", checked_calls.outcomes)
     self.named: Callable[[Any, int], str] = guarded(
-      self._name or _method(type(root), "information_state_string"),
-      answers.given_name if self._name else answers.name,
+      own_names or _method(type(root), "information_state_string"),
+      checked_calls.given_name if own_names else checked_calls.name,
     )
     self.infostate: Callable[[Any], str] = (
-      self._named if self._name else question("information_state_string", answers.name)
+      self._name_of_mover if own_names else method("information_state_string", checked_calls.name)
     )
     self.legal_actions: Callable[[Any], list[int]] = self._all_actions
     if action_filter is not None:
-      self.legal_actions = guarded(self._kept_actions, answers.anything)
+      self.legal_actions = guarded(self._kept_actions, checked_calls.anything)
     self.chance_outcomes: Callable[[Any], list[tuple[int, float]]] = (
       self._possible_outcomes if self.possible_only else self._all_outcomes
     )
     self.returns: ReturnsFunction = (
-      guarded(returns, read.returns) if returns else question("returns", read.returns)
+      guarded(returns, checks.returns) if returns else method("returns", checks.returns)
     )
 
   def __reduce__(self) -> tuple[Any, ...]:
-    """Copies and pickles as a call, since OpenSpiel's functions can't be pickled."""
+    """Copies and pickles as a call of the constructor, since OpenSpiel's functions can't be pickled."""
     make = functools.partial(GameView, infostate=self._infostate, returns=self._returns)
     mark = loading.PythonGames() if "python_" in str(self.game) else None
     return _unpickled, (make, mark, self.game, self.action_filter)
@@ -118,12 +117,12 @@ class GameView:
 
   @property
   def has_own_names(self) -> bool:
-    """True if infostates have other names than OpenSpiel's."""
+    """True if infostates are not OpenSpiel's strings."""
     return self._infostate is not None
 
   @property
   def has_own_histories(self) -> bool:
-    """True if infostates are the player's own observations and actions, see `OwnHistory`."""
+    """True if infostates are made of the player's observations and actions, see `OwnHistory`."""
     return self._infostate == "history"
 
   @property
@@ -134,7 +133,7 @@ class GameView:
 
   @property
   def declared_sum(self) -> float | None:
-    """The sum of all players' returns by the game's type; NaN for an unnamed constant, None if it may vary.
+    """The sum of all players' returns by the game's type; NaN for a constant of unknown size, None if it may vary.
 
     It is None if the view replaces the returns.
     """
@@ -149,19 +148,16 @@ class GameView:
     return self.game.new_initial_state()
 
   def open_spiel_game(self) -> "pyspiel.Game | RestrictedGame":
-    """Returns the game for OpenSpiel's own Python algorithms.
-
-    That is the game itself, or a `RestrictedGame` if the view leaves something out or names infostates.
-    """
+    """Returns the game for OpenSpiel's own Python algorithms: a `RestrictedGame` if the view changes the game."""
     return self.game if self.is_whole else RestrictedGame(self)
 
   def states(self) -> Iterator[tuple[Any, list[int]]]:
-    """Yields all states in the order of histories as strings, each with its actions, those of chance too."""
+    """Yields all states in the order of histories as strings, with the actions or outcomes of chance at each state."""
     stack = [self.new_initial_state()]
     while stack:
       state, moves = stack.pop(), []
       player = self.mover(state)
-      if player == answers.CHANCE:
+      if player == checked_calls.CHANCE:
         moves = [action for action, _ in self.chance_outcomes(state)]
       elif player >= 0:
         moves = self.legal_actions(state)
@@ -169,7 +165,7 @@ class GameView:
       stack += [self.child(state, action) for action in sorted(moves, key=str, reverse=True)]
 
   def first_states(self, infostates: Sequence[Sequence[str]]) -> list[Any]:
-    """Walks the game until a state of every infoset is found: the first in the order of histories, as in OpenSpiel.
+    """Returns a state of every infoset: the first in the order of histories, as in OpenSpiel's `TabularPolicy`.
 
     Args:
       infostates: for each player, its infostates as from `enumerate_game`.
@@ -180,36 +176,36 @@ class GameView:
     Raises:
       InconsistentInfosetError: the game has no such infostate.
     """
-    found: list[dict[str, Any]] = [dict.fromkeys(own) for own in infostates]
-    missing = sum(map(len, infostates))
+    states_of: list[dict[str, Any]] = [dict.fromkeys(names) for names in infostates]
+    num_missing = sum(map(len, infostates))
     for state, _ in self.states():
-      if not missing:
+      if not num_missing:
         break
       player = self.mover(state)
       if player >= 0:
-        known, infostate = found[player], self.infostate(state)
-        if infostate in known and known[infostate] is None:
-          known[infostate] = state
-          missing -= 1
-    for player, states in enumerate(found):
-      for infostate, state in states.items() if missing else ():
+        states, infostate = states_of[player], self.infostate(state)
+        if infostate in states and states[infostate] is None:
+          states[infostate] = state
+          num_missing -= 1
+    for player, states in enumerate(states_of):
+      for infostate, state in states.items() if num_missing else ():
         if state is None:
           raise errors.InconsistentInfosetError(
             f"{self.game} has no infostate {infostate!r} of player {player}."
           )
-    return [state for states in found for state in states.values()]
+    return [state for states in states_of for state in states.values()]
 
   def look_up(self, state: Any, player: int | None = None) -> tuple[str, list[int]]:
-    """Returns infostate and legal actions of any state at which a player moves.
+    """Returns the infostate and legal actions of a state at which a player moves.
 
     Args:
-      state: a state of the game, a `RestrictedState`, or a state of the simultaneous game if this is its turn-based
-        version.
-      player: the player; None for the one to move. It is required if several players move at once.
+      state: a state of the game, a `RestrictedState`, or a state of the simultaneous game if the view's game is its
+        turn-based version.
+      player: the player; None for the player to move. It is required if several players move at once.
     """
     if not isinstance(state, pyspiel.State):
       return state.information_state_string(), state.legal_actions()
-    if self._is_turn_based and state.get_game().get_type().short_name != _TURN_BASED:
+    if self._is_simultaneous(state):
       mover = state.current_player() if player is None else player
       if self.action_filter is None and self._infostate is None:
         # The infostate in OpenSpiel's turn-based version of the game.
@@ -222,27 +218,31 @@ class GameView:
     """Checks that `look_up` takes a state.
 
     Raises:
-      ArgumentError: it is of another game, or no state.
+      ArgumentError: it is a state of another game, or no state.
     """
-    game = answers.game_of(state)
-    mine, simultaneous = _kind(self.game), self.game.get_parameters().get("game", {})
-    if _kind(game) not in (mine, (simultaneous.get("name"), self.num_players)):
+    game, simultaneous = checked_calls.game_of(state), self.game.get_parameters().get("game", {})
+    accepted = _name_and_players(self.game), (simultaneous.get("name"), self.num_players)
+    if _name_and_players(game) not in accepted:
       raise errors.ArgumentError(f"The state is one of {game}, not of {self.game}.")
 
   def own_state(self, state: Any, player: int) -> Any:
-    """Returns the state of this view's own game that corresponds to a state of `look_up`; see `check_state`."""
+    """Converts a state that `look_up` takes to a state of the view's game; raises the errors of `check_state`."""
     self.check_state(state)
     if isinstance(state, RestrictedState):
       return state.unrestricted
-    if self._is_turn_based and state.get_game().get_type().short_name != _TURN_BASED:
+    if self._is_simultaneous(state):
       return self._in_turns(state, player)
     return state
 
-  def _named(self, state: Any) -> str:
+  def _name_of_mover(self, state: Any) -> str:
     return self.named(state, self.mover(state))
 
+  def _is_simultaneous(self, state: Any) -> bool:
+    """Returns whether a state is one of the simultaneous game, and the view's game its turn-based version."""
+    return self._is_turn_based and not checked_calls.is_turn_based(state.get_game())
+
   def _in_turns(self, state: Any, player: int) -> Any:
-    """Returns the state of the turn-based version in which a player moves; other players' moves are arbitrary."""
+    """Converts a state of the simultaneous game to one at which a player moves, after arbitrary moves of others."""
     result = self.new_initial_state()
     for action in state.history():
       result.apply_action(action)
@@ -255,19 +255,19 @@ class GameView:
     kept: Any = self.action_filter(state, list(legal)) if self.action_filter is not None else legal
     try:
       kept = list(kept)
-      chosen = set(kept)
-      is_right = 0 < len(chosen) == len(kept) and chosen <= set(legal)
-    except TypeError:  # It is not iterable, or has elements that can't be compared.
+      different = set(kept)
+      is_right = 0 < len(different) == len(kept) and different <= set(legal)
+    except TypeError:  # The answer is not iterable, or has elements that can't be compared.
       is_right = False
     if not is_right:
       raise errors.ArgumentError(
         f"The action filter turns the legal actions {legal} after the history "
         f"[{state.history_str()}] into {kept}; it must keep at least one of them, each once."
       )
-    return sorted(action for action in legal if action in chosen)
+    return sorted(action for action in legal if action in different)
 
   def _possible_outcomes(self, state: Any) -> list[tuple[int, float]]:
-    # An endgame lists a million deals at its root.
+    # An endgame lists a million deals at its root, which are filtered once.
     if state.is_initial_state():
       return [*self._first_outcomes]
     return [outcome for outcome in self._all_outcomes(state) if outcome[1] > 0]
@@ -279,23 +279,23 @@ class GameView:
 
 
 def _method(state_type: type[Any], name: str) -> Callable[..., Any]:
-  """Returns a method as a function of a state.
+  """Returns a method of states as a function of a state.
 
-  OpenSpiel's function is faster than a method call. It is used unless the state's class overrides it.
+  A call of `pyspiel.State`'s function is faster than a method call. It is used unless the state's class overrides it.
   """
   function: Callable[..., Any] = getattr(pyspiel.State, name)
   if getattr(state_type, name, None) is not function:
     return lambda state, *arguments: getattr(state, name)(*arguments)
-  # The function of C that pybind11 wraps is faster still.
+  # The C function inside pybind11's wrapper is faster still.
   inner: Callable[..., Any] = getattr(function, "__func__", function)
   return inner
 
 
 class RestrictedGame:
-  """A game without the parts that a `GameView` leaves out, for OpenSpiel's algorithms in Python.
+  """A game with the actions, infostates and returns of a `GameView`, for OpenSpiel's algorithms in Python.
 
-  OpenSpiel's C++ algorithms see the whole game and must not be used: `exploitability.nash_conv(game, policy,
-  use_cpp_br=False)`. The game itself answers everything that is not restricted.
+  OpenSpiel's C++ algorithms see the unrestricted game and must not be used: `exploitability.nash_conv(game, policy,
+  use_cpp_br=False)`. Attributes that are not defined here are those of the unrestricted game.
   """
 
   def __init__(self, view: GameView) -> None:
@@ -307,7 +307,7 @@ class RestrictedGame:
     return RestrictedState(self, self._view, self._view.new_initial_state())
 
   def new_initial_states(self) -> "list[RestrictedState]":
-    """Returns a list of the root: a game that can be compiled has one root."""
+    """Returns a list with the root, since games that can be compiled have one root."""
     return [self.new_initial_state()]
 
   def __getattr__(self, name: str) -> Any:
@@ -391,9 +391,10 @@ class RestrictedState:
     return str(self._state)
 
 
-def _kind(game: Any) -> tuple[str, int]:
+def _name_and_players(game: Any) -> tuple[str, int]:
   return game.get_type().short_name, game.num_players()
 
 
 def _unpickled(make: Callable[..., GameView], _: Any, *arguments: Any) -> GameView:
+  """Makes a view; the second argument of a pickle registers OpenSpiel's games in Python first."""
   return make(*arguments)

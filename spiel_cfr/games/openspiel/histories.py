@@ -1,7 +1,7 @@
 """The tree of a game's histories as arrays, for solvers that sample histories.
 
-Sequence form has no histories. A compiled game that is to be sampled is walked a second time, and the infosets of this
-walk are compared with the compiled ones.
+Sequence form does not keep histories. To sample a compiled game, its states are walked a second time. The infosets of
+this walk must be those of the compiled game.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba import arrays
-from spiel_cfr._numba.arrays import Int64s
+from spiel_cfr._numba.arrays import Float64s, Int64s, range_starts
 from spiel_cfr._numba.records import Doubles, DoubleTable, IndexTable
 from spiel_cfr.games.openspiel import history_list
 from spiel_cfr.games.openspiel.game_view import GameView
@@ -25,17 +25,17 @@ CHANCE, TERMINAL = 0xFFFF_FFFF, 0xFFFF_FFFE
 
 
 class Histories(NamedTuple):
-  """A game tree. Node 0 is the root; children of a node are consecutive, in the order of its legal actions.
+  """A game tree. Node 0 is the root; the children of a node are consecutive, in the order of its legal actions.
 
-  An *entry* is the number of an action of an infoset: the actions of all infosets, player by player, from the number of
-  players on. The entries before them stand for the players' empty sequences.
+  *Entries* number the actions of all infosets, player by player. They begin at the number of players: the numbers
+  before it are the players' empty sequences.
 
   Attributes:
-    nodes: uint32 (nodes, 4). `MOVER`: the player to move, `CHANCE` or `TERMINAL`. `INDEX`: the entry of the infoset's
-      action 0, the first element of `probabilities`, or the row of `returns`. `FIRST_CHILD`: the first child.
-      `CHILDREN`: the number of children.
+    nodes: uint32 (nodes, 4). `MOVER`: the player to move, `CHANCE` or `TERMINAL`. `INDEX`: if a player moves, the entry
+      of the infoset's action 0. At a chance node, it is the first element of `probabilities`; at a terminal node, the
+      row of `returns`. `FIRST_CHILD`: the first child. `CHILDREN`: the number of children.
     probabilities: float64 (outcomes,). The probabilities of chance's outcomes, chance node by chance node.
-    returns: float64 (different outcomes, players). The returns, few enough to stay in cache.
+    returns: float64 (rows, players). The different returns of terminal nodes, each once, so that they stay in cache.
   """
 
   nodes: IndexTable
@@ -62,8 +62,8 @@ def compile_histories(
     actions: as of `CompiledGame`.
     num_actions: as of `CompiledGame`.
     max_nodes: largest number of histories.
-    entries: int64 (actions,). The entry of each action, player by player, counted from 0. Entries of an infoset are
-      consecutive, in any order. By default, each action has its own.
+    entries: int64 (actions,). The entry of each action of all infosets, counted from 0. Entries of an infoset are
+      consecutive, in any order. By default, actions are numbered in order of discovery.
 
   Returns:
     The tree, and the largest number of moves in a history.
@@ -91,26 +91,39 @@ def compile_histories(
       )
     return first, moves
 
-  found = HistoryList(view, max_nodes, decide, advice=f" The limit is max_nodes={max_nodes:,}.")
-  found.add(view.new_initial_state())
-  columns, chances = found.columns(), np.array(found.chances)
-  parent, place, mover = columns["parent"][1:], columns["move"][1:], columns["mover"]
-  is_chance, ends = mover == history_list.CHANCE, mover == history_list.TERMINAL
-  children = np.bincount(parent, minlength=len(mover))
-  first_child = 1 + np.cumsum(children) - children
+  advice = f" The limit is max_nodes={max_nodes:,}."
+  histories = HistoryList(view, max_nodes, decide, advice=advice)
+  histories.add(view.new_initial_state())
+  columns = histories.columns()
+  tree = _tree(columns, np.array(histories.chances), np.array(histories.returns))
+  return tree, int(columns["length"].max())
+
+
+def _tree(columns: dict[str, Int64s], chances: Float64s, all_returns: Float64s) -> Histories:
+  """Returns the tree of all histories of a game, given a `HistoryList` of them.
+
+  Args:
+    columns: the columns of the list; `infoset` has the entry of action 0.
+    chances: `HistoryList.chances`.
+    all_returns: float64 (terminal histories, players). `HistoryList.returns`.
+  """
+  parent, move, mover = columns["parent"][1:], columns["move"][1:], columns["mover"]
+  is_chance, is_terminal = mover == history_list.CHANCE, mover == history_list.TERMINAL
+  num_children = np.bincount(parent, minlength=len(mover))
+  first_child = 1 + range_starts(num_children)
   # Nodes are renumbered so that the children of a node are consecutive, in the order of its moves.
-  node = np.concatenate([[0], first_child[parent] + place])
-  outcomes = np.where(is_chance, children, 0)
-  index = np.where(is_chance, np.cumsum(outcomes) - outcomes, columns["infoset"])
-  probabilities = np.empty(outcomes.sum())
+  node = np.concatenate([[0], first_child[parent] + move])
+  num_outcomes = np.where(is_chance, num_children, 0)
+  index = np.where(is_chance, range_starts(num_outcomes), columns["infoset"])
+  probabilities = np.empty(num_outcomes.sum())
   by_chance = is_chance[parent]
-  probabilities[index[parent[by_chance]] + place[by_chance]] = chances[1:][by_chance]
-  returns, rows = np.unique(np.array(found.returns), axis=0, return_inverse=True)
-  index[ends] = rows.ravel()
+  probabilities[index[parent[by_chance]] + move[by_chance]] = chances[1:][by_chance]
+  returns, rows = np.unique(all_returns, axis=0, return_inverse=True)
+  index[is_terminal] = rows.ravel()
   nodes = np.empty((len(mover), 4), np.uint32)
   # As unsigned 32-bit integers, chance and terminals of `history_list` are `CHANCE` and `TERMINAL` here.
-  nodes[node] = np.stack([mover, index, first_child, children], axis=1).astype(np.uint32)
-  return Histories(nodes, probabilities, returns), int(columns["length"].max())
+  nodes[node] = np.stack([mover, index, first_child, num_children], axis=1).astype(np.uint32)
+  return Histories(nodes, probabilities, returns)
 
 
 # The usual cause is a filter: files can't keep functions.
@@ -126,22 +139,25 @@ def _infosets(
   num_actions: Sequence[Int64s],
   entries: Int64s,
 ) -> list[dict[str, tuple[int, list[int], list[Move]]]]:
-  """Returns, for each player, a dict from infostates to: first entry, legal actions, moves with places in entries."""
-  # Most infosets share their list of actions with others.
-  known: dict[tuple[int, ...], list[int]] = {}
-  moves_of: dict[tuple[int, ...], list[Move]] = {}
+  """Returns, for each player, a dict from infostates to: smallest entry, legal actions, and moves.
+
+  The index of a move is that of its entry among the entries of the infoset.
+  """
+  # Infosets with the same actions share lists.
+  known_legal: dict[tuple[int, ...], list[int]] = {}
+  known_moves: dict[tuple[int, ...], list[Move]] = {}
   result = []
-  places = (len(infostates) + entries).tolist()
-  every, begin = np.concatenate(actions).tolist(), 0
+  all_entries = (len(infostates) + entries).tolist()
+  all_actions, begin = np.concatenate(actions).tolist(), 0
   for names, counts in zip(infostates, num_actions, strict=True):
     infosets = {}
     for name, count in zip(names, counts.tolist(), strict=True):
-      here = slice(begin, begin + count)
-      legal = known.setdefault(tuple(every[here]), every[here])
-      order = tuple(action for _, action in sorted(zip(places[here], legal, strict=True)))
-      if order not in moves_of:
-        moves_of[order] = in_order(list(order))
-      infosets[name] = min(places[here]), legal, moves_of[order]
+      legal, own_entries = (column[begin : begin + count] for column in (all_actions, all_entries))
+      legal = known_legal.setdefault(tuple(legal), legal)
+      by_entry = tuple(action for _, action in sorted(zip(own_entries, legal, strict=True)))
+      if by_entry not in known_moves:
+        known_moves[by_entry] = in_order(list(by_entry))
+      infosets[name] = min(own_entries), legal, known_moves[by_entry]
       begin += count
     result.append(infosets)
   return result

@@ -1,4 +1,4 @@
-"""Features of the infosets of a compiled game, as rows of numbers."""
+"""Feature vectors of all infosets of a compiled game, such as OpenSpiel's information state tensors."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -19,12 +19,12 @@ def infoset_features(
   encode: Callable[[Any, int], Float32s],
   size: int,
 ) -> Float32s:
-  """Walks all states of a game and encodes their infosets.
+  """Walks all states of a game and computes the features of their infosets.
 
   Args:
     view: the game.
     infostates: each player's infostates, in order of discovery.
-    encode: takes a state and the player to move there; returns float32 (size,).
+    encode: function of a state and the player to move there; returns the features, float32 (size,).
     size: the number of features.
 
   Returns:
@@ -32,12 +32,13 @@ def infoset_features(
 
   Raises:
     FeaturesError: two states of one infoset have different features.
-    InconsistentInfosetError: the walk meets an infostate that is not listed.
+    InconsistentInfosetError: a state has an infostate that is not in `infostates`.
   """
-  count = itertools.count()
-  rows = [dict(zip(own, count, strict=False)) for own in infostates]
-  known: list[bytes | None] = [None] * sum(map(len, rows))
-  result = np.zeros((len(known), size), np.float32)
+  next_row = itertools.count()
+  rows = [dict(zip(names, next_row, strict=False)) for names in infostates]
+  # The bytes of each row that is set.
+  set_rows: list[bytes | None] = [None] * sum(map(len, rows))
+  result = np.zeros((len(set_rows), size), np.float32)
   for state, _ in view.states():
     player = state.current_player()
     if player < 0:
@@ -49,11 +50,10 @@ def infoset_features(
         f"Player {player}'s infostate {infostate!r} is not in the compiled game. If the game was read from a file, "
         "which keeps no action filter, compile it again."
       )
-    found = encode(state, player)
-    before, now = known[row], found.tobytes()
-    if before is None:
-      result[row], known[row] = found, now
-    elif before != now:
+    features = encode(state, player)
+    if set_rows[row] is None:
+      result[row], set_rows[row] = features, features.tobytes()
+    elif set_rows[row] != features.tobytes():
       raise errors.FeaturesError(
         f"Two states of player {player}'s infostate {infostate!r} have different features, so that an infoset has not "
         "one row. Pass a function of what the player knows, or strings."
@@ -71,7 +71,7 @@ def tensor_size(view: GameView, otherwise: str) -> int:
   """Returns the length of a game's information state tensors.
 
   Raises:
-    FeaturesError: the game has none; the message ends with `otherwise`.
+    FeaturesError: the game has no tensors; the message ends with `otherwise`.
   """
   if not view.game.get_type().provides_information_state_tensor:
     raise errors.FeaturesError(f"{view.game} has no information state tensors. {otherwise}")

@@ -1,11 +1,11 @@
-"""Loading of games, with checks that they can be walked as extensive-form games.
+"""`load_game`, which loads a game and checks that it can be walked as an extensive-form game.
 
 OpenSpiel checks few parameters. Some wrong strings load silently (`kuhn_poker(name=leduc_poker)` is Leduc), others end
-the process (`universal_poker(numSuits=0)`). A string with parameters is therefore first loaded and played in a forked
-child, which takes a few milliseconds. Only a game that passes this trial is loaded here.
+the process (`universal_poker(numSuits=0)`). A string with parameters is therefore first loaded and played on trial in a
+forked child process, which takes a few milliseconds. Only a game that passes the trial is loaded in this process.
 
-The trial plays a few random games, so that a parameter that fails at a rare state passes. Windows can't fork processes
-and has no trial.
+The trial plays a few random games. It does not detect a parameter that fails at a rare state. Windows can't fork
+processes and has no trial.
 
 Source: OpenSpiel, `game_parameters.cc` and `spiel.cc` (game strings), `spiel.h` (game types).
 """
@@ -26,7 +26,7 @@ _PROBE_MOVES = 500
 
 
 class _StuckError(Exception):
-  """A game raised an exception, the cause of this error, when it was played; the message has the history."""
+  """Error of a game that raised an exception, the cause of this error, during play; the message has the history."""
 
 
 def load_game(game: str | pyspiel.Game, *, needs_strings: bool = True) -> pyspiel.Game:
@@ -36,8 +36,7 @@ def load_game(game: str | pyspiel.Game, *, needs_strings: bool = True) -> pyspie
   seeing the others' choices.
 
   Args:
-    game: an OpenSpiel game string such as `leduc_poker(players=3)`, or a game. A game is taken without the trial of a
-      string with parameters.
+    game: an OpenSpiel game string such as `leduc_poker(players=3)`, or a game. Only strings are loaded on trial.
     needs_strings: whether the game must have information state strings.
 
   Raises:
@@ -75,13 +74,13 @@ def load_game(game: str | pyspiel.Game, *, needs_strings: bool = True) -> pyspie
 def register_python_games() -> None:
   """Registers OpenSpiel's games in Python, `python_...`.
 
-  Their import takes a tenth of the time of this library's import.
+  They are imported only when needed: it takes a tenth of the time of this library's import.
   """
   import open_spiel.python.games  # noqa: F401
 
 
 class PythonGames:
-  """A mark in a pickle, for objects after it that need OpenSpiel's games in Python."""
+  """A part of a pickle that registers OpenSpiel's games in Python when it is read, for the objects after it."""
 
   def __reduce__(self) -> Any:
     """Unpickles as a call of `register_python_games`."""
@@ -89,7 +88,7 @@ class PythonGames:
 
 
 def can_be_loaded_again(game: pyspiel.Game) -> bool:
-  """Returns whether OpenSpiel can load the game from its string; games read from a text can't be."""
+  """Returns whether OpenSpiel can load the game from its string. It can't load games that were read from a text."""
   try:
     load_game(str(game))
   except errors.GameError:
@@ -98,7 +97,7 @@ def can_be_loaded_again(game: pyspiel.Game) -> bool:
 
 
 def check_pot(game: pyspiel.Game) -> None:
-  """Raises GameError for a pot that OpenSpiel does not count as chips spent by players; bets would be wrong."""
+  """Raises GameError if the blinds of `universal_poker` don't sum to its pot, which makes bets and payoffs wrong."""
   parameters = game.get_parameters()
   pot, blinds = parameters["potSize"], str(parameters["blind"]).split()
   if pot > 0 and [float(blind) * game.num_players() for blind in blinds] != [pot] * len(blinds):
@@ -121,8 +120,9 @@ def _shorten(text: str, length: int = 200) -> str:
 
 
 def _detail(error: Exception) -> str:
-  known = isinstance(error, pyspiel.SpielError | errors.GameError | _StuckError)
-  return _shorten(str(error) if known else f"{type(error).__name__}: {error}", 300).rstrip(".")
+  """Returns the message of an error, with the name of its type if the message alone may not make sense."""
+  is_clear = isinstance(error, pyspiel.SpielError | errors.GameError | _StuckError)
+  return _shorten(str(error) if is_clear else f"{type(error).__name__}: {error}", 300).rstrip(".")
 
 
 def _game_types() -> dict[str, pyspiel.GameType]:
@@ -130,11 +130,12 @@ def _game_types() -> dict[str, pyspiel.GameType]:
 
 
 def _check_name(name: str) -> None:
+  """Raises UnknownGameError, with similar names, if OpenSpiel has no game of a name."""
   if name not in pyspiel.registered_names():
     register_python_games()
-  known = pyspiel.registered_names()
-  if name not in known:
-    close = difflib.get_close_matches(name[:100], known, cutoff=0.5)
+  registered = pyspiel.registered_names()
+  if name not in registered:
+    close = difflib.get_close_matches(name[:100], registered, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else "see pyspiel.registered_names()"
     raise errors.UnknownGameError(f"OpenSpiel has no game named {_shorten(repr(name))}; {hint}")
 
@@ -142,7 +143,7 @@ def _check_name(name: str) -> None:
 def _check_parameters(string: str) -> None:
   """Raises GameError for errors that OpenSpiel's parser skips.
 
-  These are text after the last bracket, repeated parameters, `name=`, and negative counts. Negative numbers are allowed
+  They are text after the last bracket, repeated parameters, `name=`, and negative counts. Negative numbers are allowed
   if the default is negative, such as -1 for "all" in goofspiel.
   """
   if "(" not in string:
@@ -220,7 +221,7 @@ def _play(game: pyspiel.Game, rng: random.Random, max_moves: int, needs_strings:
 
 
 def _probe(string: str, needs_strings: bool) -> None:
-  """Loads and plays a game in a forked child; raises an error for a fault, or for the child's death."""
+  """Loads and plays a game in a forked child; raises an error if the game has a fault or the child dies."""
   try:
     fault = call_in_child(lambda: _fault_of(string, needs_strings), _PROBE_SECONDS)
   except ChildDiedError as died:
@@ -230,15 +231,15 @@ def _probe(string: str, needs_strings: bool) -> None:
   if fault:
     name = string.partition("(")[0]
     specification = _game_types()[name].parameter_specification.items()
-    kinds = (
+    parameters = (
       f"{key} ({'game' if value == {} else type(value).__name__})" for key, value in specification
     )
-    takes = f"{name} takes {', '.join(kinds) or 'no parameters'}."
+    takes = f"{name} takes {', '.join(parameters) or 'no parameters'}."
     raise errors.GameParameterError(f"{_shorten(string)} can't be played: {fault}. {takes}")
 
 
 def _fault_of(string: str, needs_strings: bool) -> errors.UnsupportedGameError | str:
-  """Loads and plays a game; returns its fault, an empty string if there is none."""
+  """Loads and plays a game; returns its fault, or an empty string if it has none."""
   try:
     _check_parameters(string)
     game = _to_sequential(pyspiel.load_game(string), needs_strings)

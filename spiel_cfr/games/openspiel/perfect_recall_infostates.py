@@ -1,43 +1,46 @@
-"""Infostates made of a player's own history, for games without infostates or with players who forget."""
+"""Infostates with perfect recall, made of a player's observations and actions: `infostate="history"`.
+
+They serve games without information state strings, and games whose strings forget.
+"""
 
 from typing import Any, TypeAlias
 
 import pyspiel
 
 from spiel_cfr import errors
-from spiel_cfr.games.openspiel import answers
+from spiel_cfr.games.openspiel import checked_calls
 
+# The last action of a history, the state after it, and each player's infostate and last observation there.
 _Step: TypeAlias = tuple[int, Any, tuple[str, ...], tuple[str, ...]]
 
 
 class OwnHistory:
-  """Infostates made of their owner's observations and actions in order, which gives perfect recall.
+  """Function of a state and a player; returns all of the player's observations and actions, in order.
 
-  A player observes at each decision of any player. An observation equal to the previous one is left out; otherwise
-  players would learn the number of moves that they have not seen.
+  A player makes an observation at each decision of any player. An observation equal to the previous one is left out.
+  Otherwise players could count moves that they have not observed.
 
-  A call takes one step of the game if consecutive states follow one another, as in a walk.
+  The last history that was asked for is kept. In a walk, where states follow one another, a call makes one move.
   """
 
   def __init__(self, game: pyspiel.Game) -> None:
     """Takes a sequential game.
 
     Raises:
-      NoInformationStateError: the game has no strings of what a player observes.
+      NoInformationStateError: the game has neither observation strings nor information state strings.
     """
-    kind = game.get_type()
-    # A player who forgets still observes everything once, so that information states serve too.
+    game_type = game.get_type()
+    # A player who forgets has observed everything once, so that information states serve as observations.
     self._observation_method = "observation_string"
-    if not kind.provides_observation_string:
+    if not game_type.provides_observation_string:
       self._observation_method = "information_state_string"
-    if not (kind.provides_observation_string or kind.provides_information_state_string):
+    if not (game_type.provides_observation_string or game_type.provides_information_state_string):
       raise errors.NoInformationStateError(
-        f"{kind.short_name} has no observation strings, of which to make a history; pass compile_game, as "
+        f"{game_type.short_name} has no observation strings, of which to make a history; pass compile_game, as "
         "infostate, a function of state and player."
       )
     self._game = game
-    # The last history that was asked for: for each action, the state after it, and each player's history and
-    # observation.
+    # The last history that was asked for, from the root on.
     self._path: list[_Step] = []
 
   def __reduce__(self) -> tuple[Any, ...]:
@@ -45,15 +48,15 @@ class OwnHistory:
     return OwnHistory, (self._game,)
 
   def __call__(self, state: Any, player: int) -> str:
-    """Returns the infostate of the player to move at a state."""
+    """Returns a player's infostate at a state."""
     history, path = state.history(), self._path
     if not path:
       root = self._game.new_initial_state()
       names = tuple(f"Player {player}" for player in range(self._game.num_players()))
-      path.append((-1, root, *self._observed(root, names, ("",) * len(names))))
+      path.append((-1, root, *self._with_observations(root, names, ("",) * len(names))))
     num_shared = 0
-    for action, entry in zip(history, path[1:], strict=False):
-      if action != entry[0]:
+    for action, step in zip(history, path[1:], strict=False):
+      if action != step[0]:
         break
       num_shared += 1
     del path[num_shared + 1 :]
@@ -61,29 +64,30 @@ class OwnHistory:
       _, before, names, observations = path[-1]
       mover = before.current_player()
       if mover >= 0:
-        done = f"{names[mover]}\n> {answers.word(before, mover, action)}"
-        names = (*names[:mover], done, *names[mover + 1 :])
+        with_action = f"{names[mover]}\n> {checked_calls.action_name(before, mover, action)}"
+        names = (*names[:mover], with_action, *names[mover + 1 :])
       after = before.child(action)
-      path.append((action, after, *self._observed(after, names, observations)))
+      path.append((action, after, *self._with_observations(after, names, observations)))
     name: str = path[-1][2][player]
     return name
 
-  def _observed(
-    self, state: Any, names: tuple[str, ...], observations: tuple[str, ...]
+  def _with_observations(
+    self, state: Any, names: tuple[str, ...], last_observations: tuple[str, ...]
   ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Adds each player's observation at a state to its history."""
+    """Returns the players' infostates, with their observations at a state added, and these observations."""
     if state.current_player() < 0:
-      return names, observations
-    seen = tuple(getattr(state, self._observation_method)(player) for player in range(len(names)))
-    added = tuple(
-      name if new == old else f"{name}\n{new}"
-      for name, new, old in zip(names, seen, observations, strict=True)
+      return names, last_observations
+    observe = getattr(state, self._observation_method)
+    observations = tuple(observe(player) for player in range(len(names)))
+    longer = tuple(
+      name if new == last else f"{name}\n{new}"
+      for name, new, last in zip(names, observations, last_observations, strict=True)
     )
-    return added, seen
+    return longer, observations
 
 
 def check_infostate(infostate: Any) -> None:
-  """Raises ArgumentError if names of infostates are neither "history" nor a function; None is OpenSpiel's strings."""
+  """Raises ArgumentError unless the argument `infostate` is None, "history" or a function."""
   if infostate is not None and infostate != "history" and not callable(infostate):
     raise errors.ArgumentError(
       f'infostate must be "history" or a function of state and player, not {infostate!r}.'

@@ -1,4 +1,7 @@
-"""Checks of the promises of OpenSpiel's games, and errors for broken ones; each error quotes the state."""
+"""Checks of returns and infostates against the game's declared type, and errors that quote the history.
+
+`checked_calls` checks single calls. The checks here compare states with one another and with what the game declares.
+"""
 
 import math
 import warnings
@@ -12,21 +15,23 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.games.openspiel.game_view import GameView
 
-# Largest difference of a sum of returns from the declared sum: a share of the largest of these returns, since files and
-# float32 have six or seven digits, plus a share of the largest return that the game declares.
+# Largest difference of a sum of returns from the declared sum. It is a share of the largest of the returns in the sum,
+# since files and float32 have six or seven digits, plus a share of the largest return that the game declares.
 SUM_TOLERANCE, _DECLARED_SUM_TOLERANCE = 1e-6, 1e-14
-# Longest history: a number of moves, plus a multiple of the declared ones. Chance's moves are not declared, and some
-# games declare somewhat too few.
+# Longest history: a number of moves, plus a multiple of `max_game_length`. Games declare it without chance's moves, and
+# some declare too little.
 _SPARE_MOVES, _MOVES_PER_DECLARED = 1000, 10
 
 
 class ReturnsCheck:
-  """Checks of the returns of terminal states: a finite number for each player, and the declared sum."""
+  """Checks that the returns of terminal states are finite, one for each player, and have the declared sum."""
 
   def __init__(self, view: GameView) -> None:
+    """Takes the game."""
+    # A constant of unknown size is NaN until the first returns are checked.
     self._view, self._sum = view, view.declared_sum
     bounds = abs(view.game.min_utility()), abs(view.game.max_utility())
-    # If payoffs cancel out, a remainder of 1e-17 is rounding.
+    # If returns cancel out, a sum of 1e-17 is a rounding error.
     self._rounding = _DECLARED_SUM_TOLERANCE * max(bounds) if math.isfinite(sum(bounds)) else 0.0
 
   def __call__(self, state: Any, returns: Sequence[float]) -> None:
@@ -55,7 +60,9 @@ class ReturnsCheck:
       )
 
   def table(self, returns: Float64s) -> None:
-    """Checks the returns of many terminal states, shape (states, players); walks the game to find a wrong state.
+    """Checks the returns of many terminal states, shape (states, players).
+
+    If returns are wrong, walks the game to quote the history of a wrong state.
 
     Raises:
       InvalidPayoffError: some returns are wrong.
@@ -66,10 +73,11 @@ class ReturnsCheck:
       totals: Any = sum(returns.T)
       if math.isnan(self._sum):
         self._sum = float(totals[0])
-      off = np.abs(totals - self._sum)
-      if off.max() <= self._rounding:
+      differences = np.abs(totals - self._sum)
+      if differences.max() <= self._rounding:
         return
-      is_right &= (off <= SUM_TOLERANCE * np.abs(returns).max(axis=1) + self._rounding)[:, None]
+      allowed = SUM_TOLERANCE * np.abs(returns).max(axis=1) + self._rounding
+      is_right &= (differences <= allowed)[:, None]
     if is_right.all():
       return
     for state, _ in self._view.states():
@@ -82,7 +90,7 @@ class ReturnsCheck:
 
 
 def imperfect_recall(view: GameView, state: Any) -> errors.ImperfectRecallError:
-  """Returns the error for a state whose infoset its owner reaches by several sequences."""
+  """Returns the error for a state whose infoset the player to move reaches by several of its own sequences."""
   player = state.current_player()
   return errors.ImperfectRecallError(
     f"Player {player}'s infostate {view.infostate(state)!r} can be reached by "
@@ -96,7 +104,7 @@ def imperfect_recall(view: GameView, state: Any) -> errors.ImperfectRecallError:
 def inconsistent_actions(
   view: GameView, state: Any, known: list[int]
 ) -> errors.InconsistentInfosetError:
-  """Returns the error for a state whose legal actions differ from those `known` of its infoset."""
+  """Returns the error for a state whose legal actions are not those `known` from other states of its infoset."""
   return errors.InconsistentInfosetError(
     f"States of player {state.current_player()}'s infostate {view.infostate(state)!r} "
     f"have different legal actions: {known}, and {view.legal_actions(state)} after the history "
@@ -106,7 +114,7 @@ def inconsistent_actions(
 
 
 def longest_history(view: GameView) -> int:
-  """Returns the number of moves, chance's too, of the longest history that counts as finite."""
+  """Returns the largest number of moves of a history, including chance's. Longer ones are taken to have no end."""
   return _SPARE_MOVES + _MOVES_PER_DECLARED * int(view.game.max_game_length())
 
 
@@ -122,9 +130,9 @@ def has_no_end(view: GameView, state: Any) -> errors.GameError:
 def warn_of_doubts(
   game: pyspiel.Game, infostates: Sequence[Sequence[str]], payoff_range: tuple[float, float]
 ) -> None:
-  """Warns, by DoubtfulGameWarning, of empty infostates and of returns outside the declared range.
+  """Warns of empty infostates and of returns outside the declared range, by `DoubtfulGameWarning`.
 
-  An empty infostate at the first state is no doubt, since players know nothing there.
+  An empty infostate at the root causes no warning, since the player knows nothing there.
 
   Args:
     game: the game that was walked.
@@ -133,8 +141,8 @@ def warn_of_doubts(
   """
   doubts = [
     f"player {player} has an infoset whose information state string is empty: all its states are one infoset"
-    for player, own in enumerate(infostates)
-    if "" in own and not (own[0] == "" and game.new_initial_state().current_player() == player)
+    for player, names in enumerate(infostates)
+    if "" in names and not (names[0] == "" and game.new_initial_state().current_player() == player)
   ]
   least, most = payoff_range
   low, high = game.min_utility(), game.max_utility()

@@ -1,4 +1,7 @@
-"""Terminal histories of a walk; those with the same last sequences of all players become one leaf."""
+"""Terminal histories of a walk, merged into leaves: histories with the same last sequences of all players are one leaf.
+
+Terminal histories that differ only in moves of chance that no player sees have the same sequences.
+"""
 
 import itertools
 import math
@@ -10,40 +13,48 @@ import numpy as np
 from spiel_cfr._numba.arrays import Float64s, Uint32s, taken
 from spiel_cfr._numba.sort_columns import lexicographic_order
 
-# The walk keeps the last sequences of all players as one integer, with this many bits for each. The sequences of a
-# child come from one addition, without a tuple.
+# Bits of a player's sequence in the integer that has the last sequences of all players. The walk computes the integer
+# of a child state by one addition, without a tuple.
 BITS = 32
 # Terminal histories are merged after at least this many new ones. This limits the memory of games in which moves of
 # chance that no player sees multiply histories.
 _MERGE_EVERY = 1 << 20
-# They are merged after at least this share of the leaves so far, so that a history is sorted a bounded number of times.
+# They are merged after new ones are at least this share of the leaves, so that a history is sorted few times.
 _LEAST_SHARE = 1 / 8
-# Sums of returns that differ by at most this share of the largest return count as constant.
+# Returns have a constant sum if their sums differ by at most this share of the largest return.
 _SUM_TOLERANCE = 1e-9
 
 
 class TerminalHistories:
-  """Collects terminal histories, and merges those with the same sequences of all players."""
+  """Terminal histories, which are collected in lists and merged into leaves.
+
+  Attributes:
+    num_terminals: int. The number of terminal histories that are collected.
+    payoff_range: two floats. The smallest and the largest return of any player.
+    constant_sum: float. The sum of the players' returns; None if it varies.
+    new_sequences: list of int. The last sequences of all players, `BITS` bits each, of each new history.
+    new_returns: list of sequences of floats. The returns of each new history.
+    new_reaches: list of float. Chance's reach probability of each new history.
+  """
 
   def __init__(self, num_players: int, check: Callable[[Float64s], None] | None = None) -> None:
-    """Begins with none; `check` is called with arrays of returns, shape (histories, players)."""
+    """Begins without histories; `check` is called with arrays of returns, shape (histories, players)."""
     self.num_players, self._check = num_players, check
     self.num_terminals = 0
-    self.payoff_range = (math.inf, -math.inf)
+    self.payoff_range: tuple[float, float] = (math.inf, -math.inf)
     self.constant_sum: float | None = None
-    # The walk appends to these three lists directly. A method call for each history would take a tenth of the walk's
-    # time.
+    # The walk appends to these three lists directly: a method call for each history would take a tenth of its time.
     self.new_sequences: list[int] = []
     self.new_returns: list[Sequence[float]] = []
     self.new_reaches: list[float] = []
-    # One row for each leaf, and room for more.
+    # One row for each leaf, and room for more leaves.
     self._sequences = np.zeros((0, num_players), np.uint32)
     self._payoffs = np.zeros((0, num_players))
     self._num_leaves = self._unmerged = 0
     self._next_merge = _MERGE_EVERY
 
   def collect(self) -> None:
-    """Moves new histories into arrays; must be called every few thousand histories."""
+    """Moves new histories from the lists to arrays; the walk calls it every few thousand histories."""
     count = len(self.new_reaches)
     if not count:
       return
@@ -92,8 +103,8 @@ class TerminalHistories:
     del order
     starts = np.flatnonzero(first)
     # If merging keeps nearly all leaves, it is done rarely: otherwise n leaves would be sorted n / 2^20 times.
-    kept = 1 - (self._num_leaves - len(starts)) / max(self._unmerged, 1)
-    self._next_merge = max(_MERGE_EVERY, int(max(kept, _LEAST_SHARE) * len(starts)))
+    share_kept = 1 - (self._num_leaves - len(starts)) / max(self._unmerged, 1)
+    self._next_merge = max(_MERGE_EVERY, int(max(share_kept, _LEAST_SHARE) * len(starts)))
     self._num_leaves, self._unmerged = len(starts), 0
     for column in sequences.T:
       column[: len(starts)] = column[starts]
@@ -101,6 +112,7 @@ class TerminalHistories:
       values[: len(starts)] = np.add.reduceat(values, starts)
 
   def _note_returns(self, returns: Float64s) -> None:
+    """Checks the returns of new histories, shape (histories, players), and updates their range and sum."""
     if self._check is not None:
       self._check(returns)
     low, high = self.payoff_range

@@ -1,4 +1,4 @@
-"""The walk that compiles a game: all states once, through OpenSpiel's State and Game API only."""
+"""The walk that compiles a game: it visits each state once, depth first, and lists infosets and leaves."""
 
 import array
 import dataclasses
@@ -9,8 +9,8 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s
-from spiel_cfr.games.openspiel.answers import TERMINAL, cannot_be_walked
-from spiel_cfr.games.openspiel.game_size import Watch
+from spiel_cfr.games.openspiel.checked_calls import TERMINAL, cannot_be_walked
+from spiel_cfr.games.openspiel.game_size import WalkLimits
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import (
   ReturnsCheck,
@@ -27,9 +27,9 @@ _CHECK_EVERY = 1 << 12
 
 @dataclasses.dataclass
 class Enumeration:
-  """Infosets and leaves of a game, in order of discovery.
+  """Infosets and leaves of a game in order of discovery: depth first, with histories sorted as strings.
 
-  That order is the one of OpenSpiel's `TabularPolicy`: histories sorted as strings, depth first.
+  OpenSpiel's `TabularPolicy` has the same order.
 
   Attributes:
     infostates: for each player, list of str. The information state strings.
@@ -37,9 +37,9 @@ class Enumeration:
       0, the empty one, through the actions of infoset 0, of infoset 1 and so on.
     actions: for each player, int64 (actions,). The legal actions, infoset by infoset.
     num_actions: for each player, int64 (infosets,). The number of actions of each infoset.
-    leaf_sequences: uint32 (players, leaves), no two columns alike. Each player's last sequence.
-    leaf_payoffs: float64 (leaves, players). Returns, weighted by chance and summed over the histories with these
-      sequences.
+    leaf_sequences: uint32 (players, leaves). Each player's last sequence at each leaf; no two leaves are equal.
+    leaf_payoffs: float64 (leaves, players). The sum, over the histories of each leaf, of the returns times chance's
+      reach probability.
     num_states: int. The number of states.
     num_terminals: int. The number of terminal states.
     payoff_range: two floats. The smallest and the largest return of any player.
@@ -80,19 +80,21 @@ def enumerate_game(
       OpenSpiel promises; or a state raises an exception.
     GameError: chance outcomes do not have probabilities, a state has no action, or a history has no end.
   """
-  found = [_Infosets(BITS * player) for player in range(view.num_players)]
+  infosets = [_Infosets(BITS * player) for player in range(view.num_players)]
   leaves = TerminalHistories(view.num_players, ReturnsCheck(view).table)
-  watch = Watch(view, max_nodes, max_bytes, progress)
+  limits = WalkLimits(view, max_nodes, max_bytes, progress)
   try:
-    num_states, leaf_sequences, leaf_payoffs = _walk(view, max_nodes, found, leaves, watch)
+    num_states, leaf_sequences, leaf_payoffs = _walk(view, max_nodes, infosets, leaves, limits)
   finally:
-    watch.close()
-  legal_actions = [own.actions() for own in found]
+    limits.close()
+  legal_actions = [of_player.actions() for of_player in infosets]
   return Enumeration(
-    infostates=[list(own.places) for own in found],
-    parents=[np.array(own.parents, np.int64) for own in found],
-    actions=[np.fromiter(itertools.chain.from_iterable(own), np.int64) for own in legal_actions],
-    num_actions=[np.fromiter(map(len, own), np.int64) for own in legal_actions],
+    infostates=[list(of_player.numbers) for of_player in infosets],
+    parents=[np.array(of_player.parents, np.int64) for of_player in infosets],
+    actions=[
+      np.fromiter(itertools.chain.from_iterable(lists), np.int64) for lists in legal_actions
+    ],
+    num_actions=[np.fromiter(map(len, lists), np.int64) for lists in legal_actions],
     leaf_sequences=leaf_sequences,
     leaf_payoffs=leaf_payoffs,
     num_states=num_states,
@@ -105,11 +107,11 @@ def enumerate_game(
 def _walk(
   view: GameView,
   max_nodes: int,
-  found: "list[_Infosets]",
+  infosets: "list[_Infosets]",
   leaves: TerminalHistories,
-  watch: Watch,
+  limits: WalkLimits,
 ) -> tuple[int, Uint32s, Float64s]:
-  """Walks all states, depth first, and adds infosets to `found` and terminal histories to `leaves`.
+  """Walks all states, depth first; adds what it finds to each player's `infosets` and to `leaves`.
 
   Returns:
     The number of states, leaf sequences and leaf payoffs.
@@ -117,14 +119,22 @@ def _walk(
   infostate_of, legal_actions_of, returns_of = view.infostate, view.legal_actions, view.returns
   mover_of, child_of, apply, terminal = view.mover, view.child, view.apply, TERMINAL
   # Everything that a decision reads, one tuple for each player: attribute look-ups would take time at every state.
-  of_player = [
-    (own.places.get, own.parents, own.firsts, own.kinds, own.moves, BITS * player)
-    for player, own in enumerate(found)
+  tables = [
+    (
+      of_player.numbers.get,
+      of_player.parents,
+      of_player.first_sequences,
+      of_player.list_numbers,
+      of_player.move_lists,
+      BITS * player,
+    )
+    for player, of_player in enumerate(infosets)
   ]
   add_sequences, add_returns = leaves.new_sequences.append, leaves.new_returns.append
   add_reach = leaves.new_reaches.append
   # States count as soon as they are on the stack, which takes most of the memory in games with many moves.
   num_states, next_check = 1, 0
+  # An element is a state, the last sequences of all players in one integer, and chance's reach probability.
   stack: list[tuple[Any, int, float]] = [(view.new_initial_state(), 0, 1.0)]
   push, pop = stack.append, stack.pop
 
@@ -140,7 +150,7 @@ def _walk(
         continue
 
       if num_states >= next_check:
-        watch.check(num_states, sum(map(len, found)))
+        limits.check(num_states, sum(map(len, infosets)))
         if state.move_number() > longest:
           raise has_no_end(view, state)
         leaves.collect()
@@ -149,24 +159,24 @@ def _walk(
       if player >= 0:
         infostate = infostate_of(state)
         legal = legal_actions_of(state)
-        place_of, parents, firsts, kinds, moves, shift = of_player[player]
+        number_of, parents, first_sequences, list_numbers, move_lists, shift = tables[player]
         parent = sequences >> shift & _SEQUENCE_MASK
-        infoset = place_of(infostate)
+        infoset = number_of(infostate)
         if infoset is None:
-          infoset = found[player].discover(infostate, legal, parent)
-        expected, later_moves, (first_place, first_action) = moves[kinds[infoset]]
+          infoset = infosets[player].discover(infostate, legal, parent)
+        expected, later_moves, (first_index, first_action) = move_lists[list_numbers[infoset]]
         if parent != parents[infoset]:
           raise imperfect_recall(view, state)
         if expected != legal:
           raise inconsistent_actions(view, state, expected)
         num_states += len(legal)
-        # The sequences of all players after action 0.
-        after = sequences + (firsts[infoset] - parent << shift)
-        for place, action in later_moves:
-          push((child_of(state, action), after + place, reach))
+        # The sequences of all players after the infoset's action of index 0.
+        after = sequences + (first_sequences[infoset] - parent << shift)
+        for index, action in later_moves:
+          push((child_of(state, action), after + index, reach))
         # The state becomes its own first child, which saves a copy.
         apply(state, first_action)
-        push((state, after + first_place, reach))
+        push((state, after + first_index, reach))
 
       else:
         outcomes = view.chance_outcomes(state)
@@ -174,7 +184,7 @@ def _walk(
         num_states += len(outcomes)
         for action, probability in outcomes:
           push((child_of(state, action), sequences, reach * probability))
-    watch.check(num_states, sum(map(len, found)))
+    limits.check(num_states, sum(map(len, infosets)))
     return num_states, *leaves.merged()
   except (errors.SpielCFRError, MemoryError):
     raise
@@ -183,12 +193,13 @@ def _walk(
     raise cannot_be_walked(state, error) from error
 
 
-# The legal actions of an infoset; its moves except the first to explore, in the order of a stack; the first to explore.
-# A move is (the place of its action, shifted to the bits of the owner's sequence; the action).
-_Moves = tuple[list[int], list[tuple[int, int]], tuple[int, int]]
+# A move: the index of an action among the legal ones, shifted to the bits of its player's sequence; and the action.
+_Move = tuple[int, int]
+# The legal actions of an infoset; all moves but the first to explore, in the order of a stack; the first to explore.
+_MoveList = tuple[list[int], list[_Move], _Move]
 
 
-def _moves(legal: list[int], shift: int) -> _Moves:
+def _move_list(legal: list[int], shift: int) -> _MoveList:
   """Returns the moves of an infoset, explored in the order in which histories sort as strings."""
   order = sorted(enumerate(legal), key=lambda move: str(move[1]))
   moves = [(index << shift, action) for index, action in order]
@@ -199,38 +210,39 @@ class _Infosets:
   """One player's infosets in order of discovery, in arrays, since the garbage collector would go through objects.
 
   Attributes:
-    places: dict from infostate to the number of the infoset.
-    parents: uint32. The sequence above each infoset.
-    firsts: uint32. The sequence of each infoset's first action.
-    kinds: uint32. The element of `moves` of each infoset.
-    moves: list of `_Moves`, different ones; most infosets share theirs with others.
-    kind_of: dict from legal actions to the element of `moves`.
+    numbers: dict from infostates to the numbers of their infosets.
+    parents: uint32 (infosets,). The sequence above each infoset.
+    first_sequences: uint32 (infosets,). The sequence of each infoset's first legal action.
+    list_numbers: uint32 (infosets,). The index in `move_lists` of each infoset's moves.
+    move_lists: list of `_MoveList`, without repetition. Infosets with the same legal actions share one.
+    next_sequence: int. The first sequence of the next infoset.
   """
 
   def __init__(self, shift: int) -> None:
-    self.places: dict[str, int] = {}
+    """Begins without infosets; `shift` is the first bit of the player's sequence in the integer of all sequences."""
+    self.numbers: dict[str, int] = {}
     self._shift = shift
-    self.parents, self.firsts, self.kinds = (array.array("I") for _ in range(3))
-    self.moves: list[_Moves] = []
-    self.kind_of: dict[tuple[int, ...], int] = {}
+    self.parents, self.first_sequences, self.list_numbers = (array.array("I") for _ in range(3))
+    self.move_lists: list[_MoveList] = []
+    self._known_lists: dict[tuple[int, ...], int] = {}
     self.next_sequence = 1
 
   def __len__(self) -> int:
-    return len(self.kinds)
+    return len(self.list_numbers)
 
   def discover(self, infostate: str, legal: list[int], parent: int) -> int:
     """Adds the infoset of a state and returns its number."""
-    kind = self.kind_of.get(tuple(legal))
-    if kind is None:
-      self.moves.append(_moves(legal, self._shift))
-      kind = self.kind_of[tuple(legal)] = len(self.moves) - 1
-    infoset = self.places[infostate] = len(self.kinds)
+    list_number = self._known_lists.get(tuple(legal))
+    if list_number is None:
+      list_number = self._known_lists[tuple(legal)] = len(self.move_lists)
+      self.move_lists.append(_move_list(legal, self._shift))
+    infoset = self.numbers[infostate] = len(self)
     self.parents.append(parent)
-    self.firsts.append(self.next_sequence)
-    self.kinds.append(kind)
-    self.next_sequence += len(self.moves[kind][0])
+    self.first_sequences.append(self.next_sequence)
+    self.list_numbers.append(list_number)
+    self.next_sequence += len(legal)
     return infoset
 
   def actions(self) -> list[list[int]]:
     """Returns the legal actions of each infoset."""
-    return [self.moves[kind][0] for kind in self.kinds]
+    return [self.move_lists[list_number][0] for list_number in self.list_numbers]

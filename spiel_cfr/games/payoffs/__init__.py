@@ -1,1 +1,1 @@
-"""Payoffs in sequence form: given how the others play, what each sequence of a player is worth."""
+"""Payoffs in sequence form: the gradient of a player's expected utility, given the strategies of the others."""

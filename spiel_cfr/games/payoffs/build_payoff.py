@@ -1,4 +1,4 @@
-"""The choice of a payoff form for enumerated games, and leaves in another numbering."""
+"""`build_payoff`, which chooses the payoff form of an enumerated game; and `merged_leaves`, which renumbers leaves."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from spiel_cfr.games.payoffs.private_types import find_tensors
 from spiel_cfr.games.payoffs.typed_patterns import TypedPatterns
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
-# Forms by the name that files keep.
+# The forms by their names in files.
 FORMS: dict[str, type[Payoff]] = {form.form: form for form in (LeafRows, TypedPatterns)}
 
 
@@ -25,14 +25,14 @@ def build_payoff(
   """Builds the payoff in the form whose gradients read less memory: typed patterns or leaf rows.
 
   Args:
-    leaf_sequences: uint32 (players, leaves), in the numbering of the treeplexes; overwritten.
-    leaf_payoffs: float64 (leaves, players).
-    treeplexes: one for each player, built with the `public_states`.
-    states: for each player, int64 (infosets,). The public state of each infoset, in layout order.
+    leaf_sequences: uint32 (players, leaves). The leaves, in the numbering of the treeplexes; overwritten.
+    leaf_payoffs: float64 (leaves, players). The payoffs, weighted by chance.
+    treeplexes: one for each player, built with `states`.
+    states: for each player, int64 (infosets,). The public state of each infoset, from `public_states`, in layout order.
   """
   tensors = find_tensors(leaf_sequences, treeplexes, states)
   num_leaves = np.count_nonzero(leaf_payoffs)
-  # A vector of a cached pattern takes about as long as a leaf. Patterns that hardly repeat miss the cache.
+  # A vector of a pattern in the cache takes about as long as a leaf. Patterns that hardly repeat are not in the cache.
   if 0 < tensors.num_vectors <= num_leaves:
     payoff: Payoff = TypedPatterns.build(tensors, leaf_payoffs, treeplexes)
     if payoff.num_bytes <= num_leaves * (8 + 4 * (len(treeplexes) - 1)):
@@ -44,29 +44,29 @@ def build_payoff(
 def merged_leaves(
   payoff: Payoff, num_players: int, number: Uint32s, copies: Float64s
 ) -> tuple[Uint32s, Float64s]:
-  """Returns a payoff's leaves with renumbered sequences; leaves that become equal are summed.
+  """Renumbers the sequences of a payoff's leaves, and sums the payoffs of leaves that become equal.
 
   Args:
     payoff: the payoffs of all players.
     num_players: number of players.
-    number: uint32 (sequences,). The new number of each sequence; several sequences may share one.
-    copies: float64 (sequences,). The number of times that leaves after each sequence are counted; payoffs are divided
-      by it.
+    number: uint32 (sequences,). The new number of each sequence. Several sequences may get the same number.
+    copies: float64 (sequences,). The number of sequences that a new sequence represents at the same infoset. Payoffs
+      are divided by the copies of all players' sequences.
 
   Returns:
-    Leaf sequences and payoffs, as of `Enumeration`.
+    Leaf sequences, uint32 (players, leaves), and payoffs, float64 (leaves, players), as of `Enumeration`.
   """
-  found, payoffs = [], []
+  renumbered, payoffs = [], []
   for player in range(num_players):
     own, others, values = payoff.leaves(player)
-    columns = np.vstack([own, others])
-    payoffs.append(values / np.prod(copies[columns], axis=0))
+    sequences = np.vstack([own, others])
+    payoffs.append(values / np.prod(copies[sequences], axis=0))
     # `Leaves` lists the player first; the result lists players in ascending order.
-    found.append(number[np.roll(columns, player, axis=0)])
-  leaves, which = distinct_columns(np.hstack(found))
+    renumbered.append(number[np.roll(sequences, player, axis=0)])
+  leaves, new_leaf = distinct_columns(np.hstack(renumbered))
   ends = np.cumsum([len(values) for values in payoffs])[:-1]
   sums = [
-    np.bincount(places, values, leaves.shape[1])
-    for places, values in zip(np.split(which, ends), payoffs, strict=True)
+    np.bincount(leaf, values, leaves.shape[1])
+    for leaf, values in zip(np.split(new_leaf, ends), payoffs, strict=True)
   ]
   return leaves.astype(np.uint32), np.stack(sums, axis=1).astype(np.float64)

@@ -1,9 +1,9 @@
-"""Leaf rows: for each sequence of a player, a row of leaves. This form takes any game.
+"""Leaf rows: payoffs as a row of leaves for each sequence of a player. The form takes any game.
 
-Most rows are short. For a row of one or two leaves, a mispredicted end of the loop costs more than the sum. Rows are
-therefore sorted by length, and `LANES` rows of similar length are summed side by side: their first leaves are stored
-next to each other, then their second leaves, and so on. Shorter rows are filled up with leaves of value 0. The rows
-that are left over stand alone.
+Most rows are short. For a row of one or two leaves, a mispredicted end of the loop costs more time than the sum. Rows
+are therefore sorted by length, and `LANES` rows of similar length are summed side by side. Their first leaves are
+stored next to each other, then their second leaves, and so on. Shorter rows are padded with leaves of value 0. Rows
+that do not fill `LANES` are summed one by one.
 
     SIDE_BY_SIDE 1      a0 a1 a2 b0 b1 b2           rows a, b: one after the other
     SIDE_BY_SIDE 4      a0 b0 c0 d0 a1 b1 c1 d1     rows a to d: their leaves alternate (`LANES` is 8)
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s, require, require_array
+from spiel_cfr._numba.arrays import Float64s, Int64s, Uint32s, range_starts, require, require_array
 from spiel_cfr._numba.kernels import inlined
 from spiel_cfr._numba.simd import LANES, full, gather, load, scatter
 from spiel_cfr._numba.steps import StepKernel, step
@@ -24,42 +24,42 @@ from spiel_cfr.games.payoffs.payoff import Gradient, Payoff, PayoffArrays, rows_
 from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
-# Of rows side by side, the longest is at most this many times as long as the shortest.
-_TIMES = 2
+# The longest of rows side by side is at most this many times as long as the shortest.
+_MOST_RATIO = 2
 _ONE, _TWO, _LANES = np.uint64(1), np.uint64(2), np.uint64(LANES)
 
 
 @inlined
 def _sum_rows(record: Gradient, num_others: int) -> None:
-  """Sums each sequence's leaves, always in the same order."""
+  """Writes the sum of each sequence's leaves, always added in the same order."""
   player, sequence_form, utility = record.player, record.sequence_form, record.utility
   players, runs, rows = record.arrays.players, record.arrays.runs, record.arrays.rows
   others, values = record.arrays.others, record.arrays.values
-  num_leaves = np.uint64(others.shape[1])
-  for own in range(players[player, column.ROOT], players[player, column.END]):
-    utility[own] = 0.0
+  num_terms = np.uint64(others.shape[1])
+  for sequence in range(players[player, column.ROOT], players[player, column.END]):
+    utility[sequence] = 0.0
   for run in range(players[player, column.FIRST_RUN], players[player, column.END_RUN]):
     first, end = runs[run, column.FIRST_ROW], runs[run, column.END_ROW]
-    leaf, length = runs[run, column.FIRST_ENTRY], runs[run, column.LENGTH]
+    first_term, length = runs[run, column.FIRST_TERM], runs[run, column.LENGTH]
     if runs[run, column.SIDE_BY_SIDE] == _ONE:
       for row in range(first, end):
         total = 0.0
-        for entry in range(leaf, leaf + length):
-          product = values[entry] * sequence_form[others[0, entry]]
+        for term in range(first_term, first_term + length):
+          product = values[term] * sequence_form[others[0, term]]
           for other in range(_ONE, num_others):
-            product *= sequence_form[others[other, entry]]
+            product *= sequence_form[others[other, term]]
           total += product
-        leaf += length
+        first_term += length
         utility[rows[row]] = total
     else:
       for row in range(first, end, _LANES):
         totals = full(0.0)
         for _ in range(length):
-          products = load(values, leaf) * gather(sequence_form, others, leaf)
+          products = load(values, first_term) * gather(sequence_form, others, first_term)
           for other in range(_ONE, num_others):
-            products = products * gather(sequence_form, others, other * num_leaves + leaf)
+            products = products * gather(sequence_form, others, other * num_terms + first_term)
           totals = totals + products
-          leaf += _LANES
+          first_term += _LANES
         scatter(utility, rows, row, totals)
 
 
@@ -81,7 +81,7 @@ def several_player_leaf_rows(record: Gradient) -> None:
 
 
 class LeafRows(Payoff):
-  """Payoffs as rows of leaves; `PayoffArrays` says how they are stored."""
+  """Payoffs as rows of leaves. `PayoffArrays` describes the arrays."""
 
   form = "leaf rows"
 
@@ -107,26 +107,26 @@ class LeafRows(Payoff):
   def of_leaves(cls, leaves: Sequence[Leaves], treeplexes: Sequence[Treeplex]) -> "LeafRows":
     """Builds the form from each player's leaves. The leaves of a sequence are summed in the given order."""
     players, all_runs, all_rows, others, values = [], [], [], [], []
-    num_rows = num_leaves = num_runs = 0
+    num_rows = first_term = num_runs = 0
     for tree, (sequences, of_others, payoffs) in zip(treeplexes, leaves, strict=True):
       root, end = tree.root, tree.end
-      own = sequences.astype(np.int64) - root
-      if (own[1:] < own[:-1]).any():
-        order = np.argsort(own, kind="stable")
-        own, of_others, payoffs = own[order], of_others[:, order], payoffs[order]
-      lengths = np.bincount(own, minlength=end - root)
+      sequence = sequences.astype(np.int64) - root
+      if (sequence[1:] < sequence[:-1]).any():
+        order = np.argsort(sequence, kind="stable")
+        sequence, of_others, payoffs = sequence[order], of_others[:, order], payoffs[order]
+      lengths = np.bincount(sequence, minlength=end - root)
       rows = np.argsort(lengths, kind="stable")[np.count_nonzero(lengths == 0) :]
-      runs = _plan(lengths[rows])
-      place, length = _places(rows, lengths, runs, own)
-      others.append(np.zeros((len(of_others), length), np.uint32))
-      others[-1][:, place] = of_others
-      values.append(np.zeros(length))
-      values[-1][place] = payoffs
+      runs = _plan_runs(lengths[rows])
+      term, num_terms = _terms_of_leaves(rows, lengths, runs, sequence)
+      others.append(np.zeros((len(of_others), num_terms), np.uint32))
+      others[-1][:, term] = of_others
+      values.append(np.zeros(num_terms))
+      values[-1][term] = payoffs
       all_rows.append(root + rows)
-      all_runs.append(runs + np.array([num_rows, num_rows, num_leaves, 0, 0, 0]))
+      all_runs.append(runs + np.array([num_rows, num_rows, first_term, 0, 0, 0]))
       end_run = num_runs + len(runs)
       players.append((root, end, num_runs, end_run, int(np.count_nonzero(payoffs))))
-      num_rows, num_leaves, num_runs = num_rows + len(rows), num_leaves + length, end_run
+      num_rows, first_term, num_runs = num_rows + len(rows), first_term + num_terms, end_run
     arrays = PayoffArrays(
       players=np.array(players, np.uint64).reshape(-1, column.OF_PLAYERS),
       runs=np.concatenate(all_runs).astype(np.uint64),
@@ -137,7 +137,7 @@ class LeafRows(Payoff):
     return cls(arrays)
 
   def saved(self) -> files.Arrays:
-    """Returns each player's leaves."""
+    """Returns each player's leaves, sorted by its sequence."""
     return {
       f"{player}.{name}": np.ascontiguousarray(array)
       for player in range(len(self.arrays.players))
@@ -160,74 +160,82 @@ class LeafRows(Payoff):
     return cls.of_leaves(leaves, treeplexes)
 
   def leaves(self, player: int) -> Leaves:
-    """Lists a player's leaves by its sequence."""
+    """Lists a player's leaves, sorted by its sequence."""
     rows, lengths, begin = rows_of(self.arrays, player)
     first, end = self.arrays.players[player, [column.FIRST_RUN, column.END_RUN]].tolist()
     sequences, row = [np.zeros(0, np.int64)], 0
-    for start, stop, _, length, side_by_side, _ in self.arrays.runs[first:end].tolist():
-      some = rows[row : row + stop - start].reshape(-1, 1, side_by_side)
-      sequences.append(np.repeat(some, length, axis=1).ravel())
-      row += stop - start
-    own = np.concatenate(sequences)
-    worth = np.flatnonzero(self.arrays.values[begin : begin + lengths.sum()])
-    worth = worth[np.argsort(own[worth], kind="stable")]
+    for first_row, end_row, _, length, side_by_side, _ in self.arrays.runs[first:end].tolist():
+      run_rows = rows[row : row + end_row - first_row].reshape(-1, 1, side_by_side)
+      sequences.append(np.repeat(run_rows, length, axis=1).ravel())
+      row += end_row - first_row
+    sequence = np.concatenate(sequences)
+    # Terms of value 0 are padding.
+    terms = np.flatnonzero(self.arrays.values[begin : begin + lengths.sum()])
+    terms = terms[np.argsort(sequence[terms], kind="stable")]
     return Leaves(
-      own[worth].astype(np.uint32),
-      self.arrays.others[:, begin + worth],
-      self.arrays.values[begin + worth],
+      sequence[terms].astype(np.uint32),
+      self.arrays.others[:, begin + terms],
+      self.arrays.values[begin + terms],
     )
 
 
 def _leaves_of(player: int, leaf_sequences: Uint32s, leaf_payoffs: Float64s) -> Leaves:
-  """Returns the leaves with a payoff for a player, sorted, with the player's sequence first."""
+  """Returns the leaves with a payoff for a player, sorted by its sequence, then by the others' sequences."""
   num_players = len(leaf_sequences)
-  some = np.flatnonzero(leaf_payoffs[:, player])
+  used = np.flatnonzero(leaf_payoffs[:, player])
   keys = [leaf_sequences[(player + shift) % num_players] for shift in range(num_players)]
-  order = some[np.lexsort([key[some] for key in reversed(keys)])]
+  order = used[np.lexsort([key[used] for key in reversed(keys)])]
   return Leaves(
     keys[0][order], np.stack([key[order] for key in keys[1:]]), leaf_payoffs[order, player]
   )
 
 
-def _plan(lengths: Int64s) -> Int64s:
-  """Plans one player's runs, given the lengths of its rows in ascending order; rows and leaves count from 0."""
+def _plan_runs(lengths: Int64s) -> Int64s:
+  """Plans one player's runs, given the lengths of its rows in ascending order.
+
+  Returns:
+    int64 (runs, columns), as `PayoffArrays.runs`. The player's rows and terms are numbered from 0.
+  """
   runs: list[list[int]] = []
-  row = leaf = 0
+  row = term = 0
   while row < len(lengths):
     length, side_by_side = int(lengths[row]), 1
     end = row + 1
-    if row + LANES <= len(lengths) and lengths[row + LANES - 1] <= _TIMES * length:
+    if row + LANES <= len(lengths) and lengths[row + LANES - 1] <= _MOST_RATIO * length:
       side_by_side, end = LANES, row + LANES
       if lengths[end - 1] == length:
         # All full vectors of rows of this length are one run.
-        alike = int(np.searchsorted(lengths, length, side="right")) - row
-        end = row + alike // LANES * LANES
+        num_alike = int(np.searchsorted(lengths, length, side="right")) - row
+        end = row + num_alike // LANES * LANES
       length = int(lengths[end - 1])
     if runs and runs[-1][column.LENGTH : column.SIDE_BY_SIDE + 1] == [length, side_by_side]:
       runs[-1][column.END_ROW] = end
     else:
-      runs.append([row, end, leaf, length, side_by_side, 0])
-    leaf += (end - row) * length
+      runs.append([row, end, term, length, side_by_side, 0])
+    term += (end - row) * length
     row = end
   return np.array(runs, np.int64).reshape(-1, column.OF_RUNS)
 
 
-def _places(rows: Int64s, lengths: Int64s, runs: Int64s, own: Int64s) -> tuple[Int64s, int]:
-  """Returns the place of each of one player's leaves in the entries, and the number of places.
+def _terms_of_leaves(
+  rows: Int64s, lengths: Int64s, runs: Int64s, sequence: Int64s
+) -> tuple[Int64s, int]:
+  """Returns the term of each of a player's leaves, and the number of terms, padding included.
 
   Args:
     rows: int64 (rows,). The sequence of each row.
     lengths: int64 (sequences,). The number of leaves of each sequence.
-    runs: int64 (runs, columns). The result of `_plan`.
-    own: int64 (leaves,). The sequence of each leaf, ascending.
+    runs: int64 (runs, columns). The result of `_plan_runs`.
+    sequence: int64 (leaves,). The sequence of each leaf, ascending.
   """
   num_rows = runs[:, column.END_ROW] - runs[:, column.FIRST_ROW]
-  columns = [column.FIRST_ROW, column.FIRST_ENTRY, column.LENGTH, column.SIDE_BY_SIDE]
-  first, leaf, length, side_by_side = np.repeat(runs[:, columns], num_rows, axis=0).T
-  number = np.arange(len(rows)) - first
-  lane = number % side_by_side
-  begin, step = np.zeros((2, len(lengths)), np.int64)
-  begin[rows] = leaf + (number - lane) * length + lane
+  columns = [column.FIRST_ROW, column.FIRST_TERM, column.LENGTH, column.SIDE_BY_SIDE]
+  first_row, first_term, length, side_by_side = np.repeat(runs[:, columns], num_rows, axis=0).T
+  row_in_run = np.arange(len(rows)) - first_row
+  lane = row_in_run % side_by_side
+  # The term of each sequence's first leaf, and the distance to the terms of its next leaves.
+  first, step = np.zeros((2, len(lengths)), np.int64)
+  first[rows] = first_term + (row_in_run - lane) * length + lane
   step[rows] = side_by_side
-  rank = np.arange(len(own)) - (np.cumsum(lengths) - lengths)[own]
-  return begin[own] + step[own] * rank, int(num_rows @ runs[:, column.LENGTH])
+  rank = np.arange(len(sequence)) - range_starts(lengths)[sequence]
+  return first[sequence] + step[sequence] * rank, int(num_rows @ runs[:, column.LENGTH])

@@ -1,12 +1,12 @@
-"""The interface of payoff forms: each computes the gradient of a player's expected utility.
+"""`Payoff`, the interface of payoff forms, which compute the gradient of a player's expected utility.
 
 With x_q the sequence-form strategy of player q, the expected utility of player p is multilinear. Its gradient in x_p
 is, at each sequence s of p,
 
     u_p(s) = sum over leaves with sequence s of p:  payoff_p(leaf) * product over q != p of x_q(sequence of q)
 
-A leaf is one tuple of last sequences, one for each player. Its payoff is the sum, over the histories that end with
-these sequences, of chance's probability times the return. A solver needs nothing else of the game's histories.
+A leaf is a tuple of last sequences, one for each player. Its payoff is the sum, over the terminal histories with these
+sequences, of chance's probability times the return. Solvers in sequence form need no other data on histories.
 """
 
 import abc
@@ -26,27 +26,27 @@ from spiel_cfr.games.payoffs import utility_bounds
 from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
-# `PayoffArrays.players` of forms that do not use this table.
+# `PayoffArrays.players` of forms without runs.
 NO_PLAYERS = np.zeros((0, column.OF_PLAYERS), np.uint64)
 
 
 class PayoffArrays(NamedTuple):
-  """The arrays that a gradient kernel reads. Each form of payoffs gives them its own meaning.
+  """The arrays that a gradient kernel reads. Their meaning depends on the form of payoffs.
 
   In leaf rows and typed patterns, a *row* is one sequence of a player, or up to `LANES` neighbouring ones, with a list
-  of *entries*. The utility of a row is the sum of its entries. A *run* is a range of consecutive rows with equally long
-  lists. Entries are stored run by run, and runs player by player:
+  of *terms*. The utility of a row is the sum of its terms. A *run* is a range of consecutive rows with equally long
+  lists. Terms are stored run by run, and runs player by player:
 
       players   player p -> its runs, from FIRST_RUN to END_RUN
-      runs      run      -> its rows, from FIRST_ROW to END_ROW, and their entries: LENGTH a row, from FIRST_ENTRY on
+      runs      run      -> its rows, from FIRST_ROW to END_ROW, and their terms: LENGTH a row, from FIRST_TERM on
       rows      row      -> its first sequence
-      others    entry    -> sequences of the other players
-      values    entry    -> the number that the other players' probabilities are multiplied by
+      others    term     -> sequences of the other players
+      values    term     -> the number that the other players' probabilities are multiplied by
 
-  The forms differ in these arrays:
+  The meaning of the other columns and arrays:
 
-  - leaf rows: an entry is a leaf. `runs` has the column SIDE_BY_SIDE, `others` has shape (players - 1, entries).
-  - typed patterns: an entry is a multiple of a small matrix. `runs` has the columns TYPES and WIDTH; for `others`,
+  - leaf rows: a term is a leaf. `runs` has the column SIDE_BY_SIDE, `others` has shape (players - 1, terms).
+  - typed patterns: a term is a multiple of a small matrix. `runs` has the columns TYPES and WIDTH; for `others`,
     `patterns` and `squares` see `TypedPatterns`.
   - poker terminals: a table of boards and one of terminals, see `PokerTerminals`.
   - rectangles: `values` only, the payoff of each pair of rows, see `Rectangles`.
@@ -57,8 +57,8 @@ class PayoffArrays(NamedTuple):
     players: uint64 (players, columns). One line for each player.
     runs: uint64 (runs, columns). One line for each run.
     rows: uint32 (rows,). The first sequence of each row.
-    others: uint32, two-dimensional. The other players' sequences at each entry.
-    values: float64 or float32 (entries,). The payoff or the factor of each entry.
+    others: uint32, two-dimensional. The other players' sequences at each term.
+    values: float64 or float32 (terms,). The payoff or factor of each term.
     patterns: float64 or float32 (elements,). The matrices of typed patterns.
     squares: uint32 (elements,). The squares of each pattern, for three players or more.
   """
@@ -81,8 +81,8 @@ class Gradient(NamedTuple):
   Attributes:
     player: int. The player.
     arrays: PayoffArrays. The payoffs.
-    sequence_form: float array (sequences,). The strategies of the other players.
-    utility: float array (sequences,). The gradient, written by the kernel; padding may become 0.
+    sequence_form: float array (sequences,). The other players' sequence forms.
+    utility: float array (sequences,). The gradient, which the kernel writes; padding may become 0.
   """
 
   player: Count
@@ -99,8 +99,8 @@ def gradient_kernel(function: Any) -> StepKernel:
 class Payoff(abc.ABC):
   """The payoffs of all players.
 
-  A form of payoffs is a subclass with `form`, `gradient` and `leaves`. Bounds and scales have defaults here, computed
-  from the leaves.
+  A form of payoffs is a subclass with `form`, `gradient` and `leaves`. Bounds and scales are computed from the leaves;
+  a form may compute them faster.
 
   Attributes:
     form: str. The name of the form.
@@ -112,7 +112,7 @@ class Payoff(abc.ABC):
   gradient: StepKernel
 
   def __init__(self, arrays: PayoffArrays) -> None:
-    """Takes arrays that a builder of the form has made."""
+    """Takes the arrays that a builder of the form makes."""
     self.arrays = arrays
 
   @abc.abstractmethod
@@ -120,16 +120,16 @@ class Payoff(abc.ABC):
     """Lists the leaves where a player's payoff is not zero, sorted by its sequence; for analysis, not for speed."""
 
   def saved(self) -> files.Arrays:
-    """Returns the arrays of the payoffs in a file, for forms that are saved."""
+    """Returns the arrays of the payoffs for a file, for forms that are saved."""
     raise NotImplementedError(f"{self.form} are not kept in files")
 
   @classmethod
   def restored(cls, arrays: Mapping[str, Any], treeplexes: Sequence[Treeplex]) -> Self:
-    """Returns the payoffs, bit for bit, from the `saved` arrays of a file.
+    """Returns the payoffs, bit for bit, from the `saved` arrays of a file. Kernels do not check indices.
 
     Raises:
       KeyError: an array is missing.
-      ValueError: an array is not one that `saved` returns for such treeplexes. Kernels take every index on trust.
+      ValueError: an array is not one that `saved` returns for such treeplexes.
     """
     raise NotImplementedError(f"{cls.form} are not kept in files")
 
@@ -170,7 +170,7 @@ class Payoff(abc.ABC):
     return self.gradient.on(Gradient(player, arrays, sequence_form, utility), dtype)
 
   def gradient_into(self, player: int, sequence_form: AnyFloats, utility: AnyFloats) -> None:
-    """Computes the gradient of `player` now; see `gradient_step`."""
+    """Computes the gradient of `player` at once; see `gradient_step`."""
     Chain([self.gradient_step(player, sequence_form, utility)]).run()
 
   def infoset_bounds(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
@@ -187,10 +187,10 @@ class Payoff(abc.ABC):
     return result
 
   def infoset_scales(self, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
-    """Returns a looser bound than `infoset_bounds`, which takes one gradient and one backward pass.
+    """Returns a looser bound than `infoset_bounds` that takes only one gradient and one backward pass.
 
-    It sums the absolute payoffs of all leaves that can follow. `infoset_bounds` takes the other players' best actions
-    instead of their sum.
+    It is the sum of the absolute payoffs over all leaves after the infoset and all actions of the other players.
+    `infoset_bounds` takes the largest over the other players' actions instead of the sum.
 
     Returns:
       float64 (infosets,), in layout order.
@@ -218,7 +218,7 @@ def rows_of(arrays: PayoffArrays, player: int) -> tuple[Int64s, Int64s, int]:
   """Returns a player's rows.
 
   Returns:
-    int64 (rows,), the first sequence of each row; int64 (rows,), the number of entries of each row; and the first entry
+    int64 (rows,), the first sequence of each row; int64 (rows,), the number of terms of each row; and the first term
     of the first row.
   """
   first, end = arrays.players[player, [column.FIRST_RUN, column.END_RUN]].tolist()
@@ -227,4 +227,4 @@ def rows_of(arrays: PayoffArrays, player: int) -> tuple[Int64s, Int64s, int]:
     return np.zeros(0, np.int64), np.zeros(0, np.int64), 0
   lengths = np.repeat(runs[:, column.LENGTH], runs[:, column.END_ROW] - runs[:, column.FIRST_ROW])
   rows = arrays.rows[runs[0, column.FIRST_ROW] : runs[-1, column.END_ROW]].astype(np.int64)
-  return rows, lengths, int(runs[0, column.FIRST_ENTRY])
+  return rows, lengths, int(runs[0, column.FIRST_TERM])

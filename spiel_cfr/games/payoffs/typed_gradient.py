@@ -1,4 +1,4 @@
-"""The gradients of typed patterns, for two players and for more.
+"""Gradient kernels of typed patterns, for two players and for more.
 
 `TypedPatterns` describes the arrays. Kernels read whole vectors: elements beyond the last type are multiplied by zero.
 """
@@ -77,7 +77,7 @@ def _add_eight(product: Any, columns: Any, width: int, other: int, sequence_form
 def _add_columns(
   total: Any, columns: Any, width: int, factor: float, other: int, sequence_form: AnyFloats
 ) -> Any:
-  """Adds the first columns of a pattern to `total`, times the opponent's strategy from `other` on and a factor."""
+  """Adds the first columns of a pattern to `total`, times a factor and the opponent's strategy from `other` on."""
   low, high = columns
   product = _add_eight(full(0.0), low, width, other, sequence_form)
   if width > _EIGHT:
@@ -87,21 +87,21 @@ def _add_columns(
 
 @inlined
 def _sum_alike(
-  length: int, player_run: Any, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
+  length: int, run: Any, arrays: PayoffArrays, sequence_form: Float64s, utility: Float64s
 ) -> None:
-  """Sums the rows of a run whose one or two entries have the same patterns in all rows."""
-  first, end, entry, types_, width = player_run
+  """Sums the rows of a run with one or two terms a row, whose patterns are the same in all rows."""
+  first, end, term, types_, width = run
   others, values = arrays.others, arrays.values
-  one = _load_columns(arrays.patterns, others[entry, column.PATTERN], width)
-  two = _load_columns(arrays.patterns, others[entry + length - _ONE, column.PATTERN], width)
+  one = _load_columns(arrays.patterns, others[term, column.PATTERN], width)
+  two = _load_columns(arrays.patterns, others[term + length - _ONE, column.PATTERN], width)
   for row in range(first, end):
     total = _add_columns(
-      full(0.0), one, width, values[entry], np.uint64(others[entry, 1]), sequence_form
+      full(0.0), one, width, values[term], np.uint64(others[term, 1]), sequence_form
     )
     if length == _TWO:
-      other = np.uint64(others[entry + _ONE, 1])
-      total = _add_columns(total, two, width, values[entry + _ONE], other, sequence_form)
-    entry += length
+      other = np.uint64(others[term + _ONE, 1])
+      total = _add_columns(total, two, width, values[term + _ONE], other, sequence_form)
+    term += length
     store_first(utility, np.uint64(arrays.rows[row]), total, types_)
 
 
@@ -117,21 +117,21 @@ def two_player_gradient(record: Gradient) -> None:
   others, values = arrays.others, arrays.values
   for run in range(players[player, column.FIRST_RUN], players[player, column.END_RUN]):
     first, end = runs[run, column.FIRST_ROW], runs[run, column.END_ROW]
-    entry, length = runs[run, column.FIRST_ENTRY], runs[run, column.LENGTH]
+    term, length = runs[run, column.FIRST_TERM], runs[run, column.LENGTH]
     types_, width = runs[run, column.TYPES], runs[run, column.WIDTH]
     # A constant length lets the compiler drop the inner loop and keep patterns in registers.
     if length == _ONE:
-      _sum_alike(_ONE, (first, end, entry, types_, width), arrays, sequence_form, utility)
+      _sum_alike(_ONE, (first, end, term, types_, width), arrays, sequence_form, utility)
     elif length == _TWO:
-      _sum_alike(_TWO, (first, end, entry, types_, width), arrays, sequence_form, utility)
+      _sum_alike(_TWO, (first, end, term, types_, width), arrays, sequence_form, utility)
     else:
       for row in range(first, end):
         total = full(0.0)
         for _ in range(length):
-          columns = _load_columns(arrays.patterns, others[entry, column.PATTERN], width)
-          other = np.uint64(others[entry, 1])
-          total = _add_columns(total, columns, width, values[entry], other, sequence_form)
-          entry += _ONE
+          columns = _load_columns(arrays.patterns, others[term, column.PATTERN], width)
+          other = np.uint64(others[term, 1])
+          total = _add_columns(total, columns, width, values[term], other, sequence_form)
+          term += _ONE
         store_first(utility, np.uint64(rows[row]), total, types_)
 
 
@@ -140,7 +140,7 @@ def _add_squares(
   total: Any,
   factor: float,
   arrays: PayoffArrays,
-  place: int,
+  pattern: int,
   width: int,
   first: int,
   other: int,
@@ -152,7 +152,7 @@ def _add_squares(
     total: the vector that is added to.
     factor: a factor of all squares.
     arrays: the payoffs.
-    place: the place of the first square in `arrays.squares`. There is one square for each type of the next to last
+    pattern: the index of the first square in `arrays.squares`. There is one square for each type of the next to last
       player.
     width: the number of types of the next to last player, at most `LANES`.
     first: the next to last player's first sequence.
@@ -165,7 +165,7 @@ def _add_squares(
   while played != _ZERO:
     outer = lowest_bit(played)
     played &= played - _ONE
-    marked = np.uint64(arrays.squares[place + outer])
+    marked = np.uint64(arrays.squares[pattern + outer])
     square = (marked >> _ONE) * _SQUARE
     product = full(0.0)
     for lane in range(_SEVEN):
@@ -188,36 +188,36 @@ def several_player_gradient(record: Gradient) -> None:
   others, values = arrays.others, arrays.values
   last = np.uint64(others.shape[1] - 1)
   for run in range(players[player, column.FIRST_RUN], players[player, column.END_RUN]):
-    first_entry, length = runs[run, column.FIRST_ENTRY], runs[run, column.LENGTH]
+    first_term, length = runs[run, column.FIRST_TERM], runs[run, column.LENGTH]
     for row in range(runs[run, column.FIRST_ROW], runs[run, column.END_ROW]):
       total = full(0.0)
-      for entry in range(first_entry, first_entry + length):
-        place, other = np.uint64(others[entry, column.PATTERN]), np.uint64(others[entry, last])
+      for term in range(first_term, first_term + length):
+        pattern, other = np.uint64(others[term, column.PATTERN]), np.uint64(others[term, last])
         if nonzero_bits(load(sequence_form, other)) == _ZERO:
           continue
-        width, first = np.uint64(others[entry, last - _TWO]), np.uint64(others[entry, last - _ONE])
+        width, first = np.uint64(others[term, last - _TWO]), np.uint64(others[term, last - _ONE])
         # Three players: there is no outer player. An empty loop over combinations would take a seventh of the
         # gradient's time.
         if last == _THREE:
           total = _add_squares(
-            total, values[entry], arrays, place, width, first, other, sequence_form
+            total, values[term], arrays, pattern, width, first, other, sequence_form
           )
           continue
         # All combinations of types of the outer players, in lexicographic order.
         combinations = _ONE
         for line in range(_ONE, last - _TWO, _TWO):
-          combinations *= np.uint64(others[entry, line])
+          combinations *= np.uint64(others[term, line])
         for combination in range(combinations):
           rest: Any = combination
-          weight = values[entry]
+          weight = values[term]
           for back in range(_FOUR, last, _TWO):
-            outer_width = np.uint64(others[entry, last - back])
+            outer_width = np.uint64(others[term, last - back])
             weight *= sequence_form[
-              np.uint64(others[entry, last - back + _ONE]) + rest % outer_width
+              np.uint64(others[term, last - back + _ONE]) + rest % outer_width
             ]
             rest = rest // outer_width
           if weight != 0.0:
-            total = _add_squares(total, weight, arrays, place, width, first, other, sequence_form)
-          place += width
-      first_entry += length
+            total = _add_squares(total, weight, arrays, pattern, width, first, other, sequence_form)
+          pattern += width
+      first_term += length
       store_first(utility, np.uint64(rows[row]), total, runs[run, column.TYPES])

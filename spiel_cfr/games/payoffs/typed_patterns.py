@@ -1,13 +1,12 @@
 """Typed patterns: payoffs of games with private types (cards, dice, hands) as multiples of few small matrices.
 
-Take the leaves that differ only in the types of the players. Their payoffs, chance's probability included, are a small
-tensor with one dimension for each player. Types decide who wins, and the public history decides how much. Most of these
-tensors are therefore multiples of a few *patterns*, and each pattern is stored once. A tensor is a pattern, a factor,
-and the rows of sequences of the types. Liar's dice with one die a player has 4,095 tensors of 36 leaves each, and 12
-patterns for each player.
+The payoffs of leaves that differ only in the players' types, times chance's probability, are a small tensor with one
+dimension for each player. Types decide who wins, and the public history decides how much. Most tensors are therefore
+multiples of a few *patterns*, which are stored once. A tensor is a pattern, a factor, and the rows of sequences of the
+types. Liar's dice with one die a player has 4,095 tensors of 36 leaves each, and 12 patterns for each player.
 
-The types are read off the leaves (`private_types`), without knowledge of cards. `build_payoff` counts whether the form
-pays.
+`private_types` finds the types in the leaves, without knowledge of cards. `build_payoff` tests whether the form reads
+less memory than a list of leaves.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ from spiel_cfr._numba.arrays import (
   Int64s,
   aligned,
   concatenated_ranges,
+  range_starts,
   require,
   require_array,
 )
@@ -29,56 +29,56 @@ from spiel_cfr._numba.simd import LANES
 from spiel_cfr._util import files
 from spiel_cfr.games.payoffs import payoff_columns as column
 from spiel_cfr.games.payoffs.payoff import Payoff, PayoffArrays, rows_of
-from spiel_cfr.games.payoffs.private_types import LeafTensors, find_entries
+from spiel_cfr.games.payoffs.private_types import LeafTensors, find_terms
 from spiel_cfr.games.payoffs.typed_gradient import several_player_gradient, two_player_gradient
 from spiel_cfr.games.payoffs.utility_bounds import Leaves
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 
 # Size of patterns, in bytes, that fit in a level-2 cache beside the other arrays.
 _CACHED = 1 << 20
-_NO_PLACES = np.zeros(0, np.int64)
-# Lines of `_run_kinds`.
+_NO_SQUARES = np.zeros(0, np.int64)
+# Lines of `_run_keys`.
 _LENGTH, _TYPES, _WIDTH, _FIRST_PATTERN, _LAST_PATTERN = range(5)
 
 
 class TypedPatterns(Payoff):
   """Payoffs as multiples of few patterns over private types.
 
-  An *entry* pairs a row of up to `LANES` of the player's types with rows of the other players' types. Longer rows are
-  cut. `values` has the factor of each entry. `others`, uint32 (entries, 2 * (players - 1)), has the number of its
-  pattern and the rows of the other players, in ascending order: *first*, the first sequence of the row, and *width*,
-  its number of sequences. The width of the last row is not stored:
+  A *term* pairs a row of up to `LANES` of the player's types with rows of the other players' types. Longer rows are
+  cut. `values` has the factor of each term. `others`, uint32 (terms, 2 * (players - 1)), has the number of the term's
+  pattern and the rows of the other players p, q, r, in ascending order: *first* is the first sequence of a row, and
+  *width* its number of sequences. The width of the last row is not stored:
 
       two players      pattern, first of r
       three players    pattern, width of q, first of q, first of r
       four players     pattern, width of p, first of p, width of q, first of q, first of r
 
-  A pattern has a *square* for each combination of types of the players before the last. A square has `LANES` columns,
-  one for each type of the last player r. A column has `LANES` elements, one for each of the player's own types. Squares
-  are stored column by column and filled up with zeros. With two players a pattern is one square, or two consecutive
-  ones, and pattern number i begins at square i.
+  A pattern has a *square* for each combination of types of the other players before the last. A square has `LANES`
+  columns, one for each type of the last player r. A column has `LANES` elements, one for each of the player's types.
+  Squares are stored column by column and padded with zeros. With two players a pattern is one square, or two
+  consecutive squares, and pattern number i begins at square i.
 
   Example: a showdown of Kuhn poker, with types in the order jack, queen, king. The factor is the stake divided by 6.
 
-      own type   r: J   Q   K
-          J         0  -1  -1        utility[row + own] += factor * sum over r of
-          Q         1   0  -1            pattern[own, r] * strategy[first + r]
+      type       r: J   Q   K
+          J         0  -1  -1        utility[row + type] += factor * sum over r of
+          Q         1   0  -1            pattern[type, r] * strategy[first + r]
           K         1   1   0
 
-  With more players many squares are equal, and `patterns` keeps each once. `squares` lists the squares of each pattern,
-  and the number of a pattern is the place of its first square in that list. An element is 2 * (number of the square),
-  plus 1 if the last column of the square is not zero. Two patterns, of two squares each, share one:
+  With more players many squares are equal, and `patterns` has each of them once. `squares` lists the squares of each
+  pattern, and the number of a pattern is the index of its first square in that list. An element is 2 * (number of the
+  square), plus 1 if the last column of the square is not zero. For example, two patterns of two squares share square 1:
 
       squares    0 2 2 5    pattern 0 is squares 0 and 1, pattern 2 is squares 1 and 2; square 2 has a last column
 
-  With two players, all rows of a run with one or two entries have the same patterns. Rows are sorted to make such runs
+  With two players, all rows of a run with one or two terms have the same patterns. Rows are sorted to make such runs
   long, unless the patterns are too many for a cache.
   """
 
   form = "typed patterns"
 
   def __init__(self, arrays: PayoffArrays) -> None:
-    """Takes arrays that `build` has made."""
+    """Takes the arrays that `build` or another constructor makes."""
     super().__init__(arrays)
     two_players = len(arrays.players) == 2
     self.gradient = two_player_gradient if two_players else several_player_gradient
@@ -93,27 +93,28 @@ class TypedPatterns(Payoff):
   ) -> "TypedPatterns":
     """Builds the form from the leaves by tensor, and payoffs of shape (leaves, players)."""
     rows: list[Rows] = []
-    places: list[Int64s] = []
+    pattern_squares: list[Int64s] = []
     squares: list[Float64s] = []
-    num_places = num_squares = 0
+    num_listed = num_squares = 0
     for player, tree in enumerate(treeplexes):
-      own = np.arange(tree.root, tree.end)
-      starts = own[(tensors.width[own] > 0) & ((own - tensors.first[own]) % LANES == 0)]
-      entries = find_entries(tensors, player, leaf_payoffs[:, player])
-      entries.lines[:, column.PATTERN] += num_places
-      lengths = np.diff(np.append(np.searchsorted(entries.rows, starts), len(entries.rows)))
+      sequences = np.arange(tree.root, tree.end)
+      offsets = sequences - tensors.first[sequences]
+      starts = sequences[(tensors.width[sequences] > 0) & (offsets % LANES == 0)]
+      terms = find_terms(tensors, player, leaf_payoffs[:, player])
+      terms.others[:, column.PATTERN] += num_listed
+      lengths = np.diff(np.append(np.searchsorted(terms.rows, starts), len(terms.rows)))
       num_leaves = int(np.count_nonzero(leaf_payoffs[:, player]))
       bounds = tree.root, tree.end, num_leaves
-      rows.append(Rows(starts, lengths, entries.lines, entries.factors, bounds))
-      places.append(entries.places + 2 * num_squares)
-      squares.append(entries.squares)
-      num_places += len(entries.places)
-      num_squares += len(entries.squares)
+      rows.append(Rows(starts, lengths, terms.others, terms.factors, bounds))
+      pattern_squares.append(terms.pattern_squares + 2 * num_squares)
+      squares.append(terms.squares)
+      num_listed += len(terms.pattern_squares)
+      num_squares += len(terms.squares)
     # With two players, the number of a pattern is the number of its square.
-    listed = [] if len(treeplexes) == 2 else places
-    patterns = np.concatenate(squares)
-    found = SquareRows(rows, patterns, _widths(patterns))
-    return cls(_arranged(found, np.concatenate([_NO_PLACES, *listed])))
+    listed = [] if len(treeplexes) == 2 else pattern_squares
+    all_squares = np.concatenate(squares)
+    square_rows = SquareRows(rows, all_squares, _widths(all_squares))
+    return cls(_arranged(square_rows, np.concatenate([_NO_SQUARES, *listed])))
 
   @classmethod
   def of_squares(cls, double: "SquareRows", single: "SquareRows | None" = None) -> "TypedPatterns":
@@ -131,12 +132,12 @@ class TypedPatterns(Payoff):
     players, _, _, others, values, patterns, squares = self.arrays
     result = {"patterns": patterns, "squares": squares, "leaves": players[:, column.LEAVES].copy()}
     for player in range(len(players)):
-      starts, lengths, entries = self._in_order(player)
+      starts, lengths, terms = self._in_order(player)
       result |= {
         f"{player}.starts": starts.astype(np.uint32),
         f"{player}.lengths": lengths.astype(np.uint32),
-        f"{player}.others": others[entries],
-        f"{player}.values": values[entries],
+        f"{player}.others": others[terms],
+        f"{player}.values": values[terms],
       }
     return result
 
@@ -160,53 +161,58 @@ class TypedPatterns(Payoff):
       require_array(lengths, "lengths", np.uint32, len(starts))
       require_array(values, "values", np.float64, -1)
       require_array(others, "others", np.uint32, len(values), 2 * (num_players - 1))
-      require(lengths.sum(dtype=np.float64) == len(values), "rows have all entries")
+      require(lengths.sum(dtype=np.float64) == len(values), "rows have all terms")
       bounds = tree.root, tree.end, int(num_leaves[player])
       starts, lengths, others = (array.astype(np.int64) for array in (starts, lengths, others))
-      own = Rows(starts, lengths, others, values, bounds)
-      _check_rows(own, tree)
-      _check_others(own.lines, [*treeplexes[:player], *treeplexes[player + 1 :]], num_patterns)
-      rows.append(own)
+      _check_rows(starts, tree)
+      _check_others(others, [*treeplexes[:player], *treeplexes[player + 1 :]], num_patterns)
+      rows.append(Rows(starts, lengths, others, values, bounds))
     patterns = patterns.reshape(-1, LANES**2)
     return cls(_arranged(SquareRows(rows, patterns, _widths(patterns)), squares))
 
   def leaves(self, player: int) -> Leaves:
-    """Lists the leaves by the player's rows."""
-    _, _, _, columns, values, patterns, places = self.arrays
-    starts, lengths, entries = self._in_order(player)
-    own = np.repeat(starts, lengths)
-    lines = columns[entries].astype(np.int64)
-    # From here on, arrays have one element for each square; after `nonzero`, one for each leaf.
-    two_players = lines.shape[1] == 2
-    squares = lines[:, 1:-1:2].prod(axis=1)
+    """Lists a player's leaves, sorted by its rows."""
+    starts, lengths, terms = self._in_order(player)
+    first_sequence = np.repeat(starts, lengths)
+    columns = self.arrays.others[terms].astype(np.int64)
+    two_players = columns.shape[1] == 2
+    num_squares = columns[:, 1:-1:2].prod(axis=1)
     if two_players:
-      squares *= max(1, -(-int(self.arrays.runs[:, column.WIDTH].max(initial=0)) // LANES))
-    entry = np.repeat(np.arange(len(lines)), squares)
-    combination = np.arange(len(entry)) - np.repeat(np.cumsum(squares) - squares, squares)
-    squares = lines[entry, column.PATTERN] + combination
+      num_squares *= max(1, -(-int(self.arrays.runs[:, column.WIDTH].max(initial=0)) // LANES))
+    # `term`, `combination` and `squares` have an element for each square of each term.
+    term = np.repeat(np.arange(len(columns)), num_squares)
+    combination = concatenated_ranges(np.zeros_like(num_squares), num_squares)
+    squares = columns[term, column.PATTERN] + combination
     if not two_players:
-      squares = places[squares] >> 1
-    cells = patterns.reshape(-1, LANES, LANES)[squares] * values[entries[entry], None, None]
+      squares = self.arrays.squares[squares] >> 1
+    factors = self.arrays.values[terms[term]]
+    cells = self.arrays.patterns.reshape(-1, LANES, LANES)[squares] * factors[:, None, None]
+    # From here on, arrays have an element for each leaf.
     square, last_type, own_type = np.nonzero(cells)
-    entry, combination = entry[square], combination[square]
-    others = [lines[entry, -1] + last_type + (LANES * combination if two_players else 0)]
-    for line in range(lines.shape[1] - 3, 0, -2):
-      others.insert(0, lines[entry, line + 1] + combination % lines[entry, line])
-      combination = combination // lines[entry, line]
-    # Entries list the other players in ascending order, `Leaves` from the next player on.
+    term, combination = term[square], combination[square]
+    others = [columns[term, -1] + last_type + (LANES * combination if two_players else 0)]
+    for width in range(columns.shape[1] - 3, 0, -2):
+      others.insert(0, columns[term, width + 1] + combination % columns[term, width])
+      combination = combination // columns[term, width]
+    # Terms list the other players in ascending order, `Leaves` from the next player on.
     others = others[player:] + others[:player]
     return Leaves(
-      (own[entry] + own_type).astype(np.uint32),
+      (first_sequence[term] + own_type).astype(np.uint32),
       np.stack(others).astype(np.uint32),
       cells[square, last_type, own_type],
     )
 
   def _in_order(self, player: int) -> tuple[Int64s, Int64s, Int64s]:
-    """Returns a player's rows sorted by sequence: first sequences, numbers of entries, and the entries of all rows."""
-    starts, lengths, first = rows_of(self.arrays, player)
+    """Returns a player's rows sorted by sequence.
+
+    Returns:
+      int64 (rows,), the first sequence of each row; int64 (rows,), its number of terms; int64 (terms,), all terms, row
+      by row.
+    """
+    starts, lengths, first_term = rows_of(self.arrays, player)
     order = np.argsort(starts)
-    entries = first + concatenated_ranges((np.cumsum(lengths) - lengths)[order], lengths[order])
-    return starts[order], lengths[order], entries
+    terms = first_term + concatenated_ranges(range_starts(lengths)[order], lengths[order])
+    return starts[order], lengths[order], terms
 
 
 class Rows(NamedTuple):
@@ -214,28 +220,28 @@ class Rows(NamedTuple):
 
   Attributes:
     starts: int64 (rows,). The first sequence of each row.
-    lengths: int64 (rows,). The number of entries of each row.
-    lines: integers (entries, columns). The columns of `others`, see `TypedPatterns`.
-    factors: float64 (entries,). The factor of each entry.
-    bounds: the player's root, one past its last sequence, and its number of leaves.
+    lengths: int64 (rows,). The number of terms of each row.
+    others: integers (terms, columns). The pattern and the other players' rows of each term, see `TypedPatterns`.
+    factors: float64 (terms,). The factor of each term's pattern.
+    bounds: three integers. The player's root, one past its last sequence, and its number of leaves.
   """
 
   starts: Int64s
   lengths: Int64s
-  lines: npt.NDArray[Any]
+  others: npt.NDArray[Any]
   factors: Float64s
   bounds: Sequence[int]
 
 
 class SquareRows(NamedTuple):
-  """All players' rows, and the patterns that they are multiples of.
+  """All players' rows, and the squares of their patterns.
 
   Attributes:
-    rows: one `Rows` for each player.
-    squares: float64 (squares, LANES * lanes). The squares, column by column, `LANES` columns each. With two players,
-      two consecutive squares may be one pattern.
+    rows: list of `Rows`, one for each player.
+    squares: float64 (squares, LANES * lanes). The squares. Each has `LANES` columns of `lanes` elements, column by
+      column. With two players, two consecutive squares may be one pattern.
     widths: int64 (squares,). The number of columns of the pattern that begins at each square.
-    lanes: int. The number of the player's types side by side.
+    lanes: int. The number of elements of a column, one for each of the player's types.
   """
 
   rows: Sequence[Rows]
@@ -244,60 +250,65 @@ class SquareRows(NamedTuple):
   lanes: int = LANES
 
 
-def _run_kinds(own: Rows, found: SquareRows) -> Int64s:
-  """Returns the properties that all rows of a run share, shape (5, rows)."""
-  kinds = np.zeros((5, len(own.starts)), np.int64)
-  kinds[_LENGTH] = own.lengths
-  kinds[_TYPES] = np.minimum(np.diff(own.starts, append=own.bounds[1]), found.lanes)
-  if len(found.rows) > 2:
-    kinds[_WIDTH] = found.lanes
-    return kinds
-  patterns, begins = own.lines[:, column.PATTERN], np.cumsum(own.lengths) - own.lengths
-  some, few = own.lengths > 0, (own.lengths == 1) | (own.lengths == 2)
-  if some.any():
-    kinds[_WIDTH, some] = np.maximum.reduceat(found.widths[patterns], begins[some])
-  kinds[_WIDTH] += kinds[_WIDTH] % 2
-  kinds[_FIRST_PATTERN, few] = patterns[begins[few]]
-  kinds[_LAST_PATTERN, few] = patterns[(begins + own.lengths)[few] - 1]
-  return kinds
+def _run_keys(rows: Rows, square_rows: SquareRows) -> Int64s:
+  """Returns the properties that are the same for all rows of a run, int64 (5, rows).
+
+  The lines are the number of terms, the number of types, the width of patterns, the first pattern and the last. Both
+  patterns are set only for rows of one or two terms.
+  """
+  keys = np.zeros((5, len(rows.starts)), np.int64)
+  keys[_LENGTH] = rows.lengths
+  keys[_TYPES] = np.minimum(np.diff(rows.starts, append=rows.bounds[1]), square_rows.lanes)
+  if len(square_rows.rows) > 2:
+    keys[_WIDTH] = square_rows.lanes
+    return keys
+  patterns, first_term = rows.others[:, column.PATTERN], range_starts(rows.lengths)
+  has_terms, has_few = rows.lengths > 0, (rows.lengths == 1) | (rows.lengths == 2)
+  if has_terms.any():
+    widths = square_rows.widths[patterns]
+    keys[_WIDTH, has_terms] = np.maximum.reduceat(widths, first_term[has_terms])
+  keys[_WIDTH] += keys[_WIDTH] % 2
+  keys[_FIRST_PATTERN, has_few] = patterns[first_term[has_few]]
+  keys[_LAST_PATTERN, has_few] = patterns[(first_term + rows.lengths)[has_few] - 1]
+  return keys
 
 
-def _arranged(found: SquareRows, places: npt.NDArray[Any] = _NO_PLACES) -> PayoffArrays:
-  """Arranges all players' rows in runs, see `TypedPatterns`; `places` become its `squares`."""
-  sorts_rows = len(found.rows) == 2 and found.squares.nbytes <= _CACHED
-  players, runs, starts, entries = [], [], [], []
-  num_rows = num_entries = num_runs = 0
-  for own in found.rows:
-    kinds, order = _run_kinds(own, found), np.arange(len(own.starts))
+def _arranged(
+  square_rows: SquareRows, pattern_squares: npt.NDArray[Any] = _NO_SQUARES
+) -> PayoffArrays:
+  """Arranges all players' rows in runs, see `TypedPatterns`; `pattern_squares` become its `squares`."""
+  sorts_rows = len(square_rows.rows) == 2 and square_rows.squares.nbytes <= _CACHED
+  players, runs, starts, terms = [], [], [], []
+  num_rows = num_terms = num_runs = 0
+  for rows in square_rows.rows:
+    keys, order = _run_keys(rows, square_rows), np.arange(len(rows.starts))
     if sorts_rows:
-      order = np.lexsort(kinds[::-1])
-    kinds = kinds[:, order]
-    is_new = np.diff(kinds, axis=1, prepend=-1).any(axis=0)
-    firsts = np.flatnonzero(is_new)
-    ends = np.append(firsts[1:], len(order))
-    length, num_types, width, _, _ = kinds[:, firsts]
-    num_taken = (ends - firsts) * length
-    first_entry = num_entries + np.cumsum(num_taken) - num_taken
-    runs.append(
-      np.stack([num_rows + firsts, num_rows + ends, first_entry, length, num_types, width], axis=1)
-    )
-    starts.append(own.starts[order])
-    begins = np.cumsum(own.lengths) - own.lengths
-    entries.append(num_entries + concatenated_ranges(begins[order], own.lengths[order]))
-    root, end, num_leaves = own.bounds
-    players.append((root, end, num_runs, num_runs + len(firsts), num_leaves))
-    num_rows, num_runs = num_rows + len(order), num_runs + len(firsts)
-    num_entries += len(own.lines)
-  entry_order = np.concatenate(entries)
-  lines = np.concatenate([own.lines for own in found.rows])
+      order = np.lexsort(keys[::-1])
+    keys = keys[:, order]
+    begins_run = np.diff(keys, axis=1, prepend=-1).any(axis=0)
+    first_row = np.flatnonzero(begins_run)
+    end_row = np.append(first_row[1:], len(order))
+    length, num_types, width, _, _ = keys[:, first_row]
+    first_term = num_terms + range_starts((end_row - first_row) * length)
+    columns = num_rows + first_row, num_rows + end_row, first_term, length, num_types, width
+    runs.append(np.stack(columns, axis=1))
+    starts.append(rows.starts[order])
+    row_terms = range_starts(rows.lengths)
+    terms.append(num_terms + concatenated_ranges(row_terms[order], rows.lengths[order]))
+    root, end, num_leaves = rows.bounds
+    players.append((root, end, num_runs, num_runs + len(first_row), num_leaves))
+    num_rows, num_runs = num_rows + len(order), num_runs + len(first_row)
+    num_terms += len(rows.others)
+  term_order = np.concatenate(terms)
+  others = np.concatenate([rows.others for rows in square_rows.rows])
   return PayoffArrays(
     players=np.array(players, np.uint64),
     runs=np.concatenate(runs).astype(np.uint64),
     rows=np.concatenate(starts).astype(np.uint32),
-    others=lines[entry_order].astype(np.uint32, order="C"),
-    values=np.concatenate([own.factors for own in found.rows])[entry_order],
-    patterns=aligned(found.squares.reshape(-1)),
-    squares=places.astype(np.uint32),
+    others=others[term_order].astype(np.uint32, order="C"),
+    values=np.concatenate([rows.factors for rows in square_rows.rows])[term_order],
+    patterns=aligned(square_rows.squares.reshape(-1)),
+    squares=pattern_squares.astype(np.uint32),
   )
 
 
@@ -307,9 +318,8 @@ def _widths(squares: Float64s) -> Int64s:
   return np.where(cells.any(axis=1), LANES - cells[:, ::-1].argmax(axis=1), 0)
 
 
-def _check_rows(rows: Rows, tree: Treeplex) -> None:
-  """Raises ValueError unless a player's rows are in order and cover all of its sequences."""
-  starts = rows.starts
+def _check_rows(starts: Int64s, tree: Treeplex) -> None:
+  """Raises ValueError unless a player's rows, given their first sequences, are in order and cover all sequences."""
   require(np.diff(starts) > 0, "rows are in order")
   require((starts >= tree.root) & (starts + LANES <= tree.end), "rows are in their treeplex")
   written = np.zeros(tree.end - tree.root, bool)
@@ -321,19 +331,19 @@ def _check_rows(rows: Rows, tree: Treeplex) -> None:
     require(written[sequences - tree.root], "rows have all sequences")
 
 
-def _check_others(lines: Int64s, others: Sequence[Treeplex], num_patterns: int) -> None:
-  """Raises ValueError unless all sequences and patterns of entries exist, given the other players' treeplexes."""
-  *outer, last = others
-  combinations = np.ones(len(lines))
-  for place, tree in enumerate(outer):
-    width, first = lines[:, 1 + 2 * place], lines[:, 2 + 2 * place]
+def _check_others(others: Int64s, other_trees: Sequence[Treeplex], num_patterns: int) -> None:
+  """Raises ValueError unless the sequences and patterns of all terms exist, given the other players' treeplexes."""
+  *outer, last = other_trees
+  num_squares = np.ones(len(others))
+  for index, tree in enumerate(outer):
+    width, first = others[:, 1 + 2 * index], others[:, 2 + 2 * index]
     require((width > 0) & (first >= tree.root), "others' rows are in their treeplexes")
     require(first + np.maximum(width, LANES) <= tree.end, "others' rows are in their treeplexes")
-    combinations *= width
+    num_squares *= width
   # Kernels read a whole vector of the last two players' types.
-  require(not outer or lines[:, -3] <= LANES, "rows are cut")
-  require(lines[:, column.PATTERN] + combinations <= num_patterns, "patterns are there")
-  first = lines[:, -1]
+  require(not outer or others[:, -3] <= LANES, "rows are cut")
+  require(others[:, column.PATTERN] + num_squares <= num_patterns, "patterns are there")
+  first = others[:, -1]
   require(
     (first >= last.root) & (first + LANES <= last.end), "others' rows are in their treeplexes"
   )

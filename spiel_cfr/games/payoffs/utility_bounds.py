@@ -1,4 +1,4 @@
-"""Bounds on utilities, computed from a list of leaves, and the payoffs that solvers can compute with."""
+"""Bounds on a player's utilities, computed from its leaves; and a check of the size of payoffs."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,9 +14,9 @@ class Leaves(NamedTuple):
   """The leaves of one player.
 
   Attributes:
-    own: uint32 (leaves,). The player's last sequence.
-    others: uint32 (players - 1, leaves). The other players' last sequences, from the next player on.
-    values: float64 (leaves,). The player's payoffs, weighted by chance.
+    own: uint32 (leaves,). The player's last sequence at each leaf.
+    others: uint32 (players - 1, leaves). The other players' last sequences, beginning with the next player.
+    values: float64 (leaves,). The player's payoff at each leaf, weighted by chance.
   """
 
   own: Uint32s
@@ -29,11 +29,10 @@ _SMALLEST_PAYOFF, _LARGEST_PAYOFF = 1e-140, 1e140
 
 
 def counterfactual_bounds(leaves: Leaves, treeplexes: Sequence[Treeplex], player: int) -> Float64s:
-  """Bounds the absolute counterfactual utility of each of a player's sequences, for all strategies of all players.
+  """Returns a bound on the absolute counterfactual utility of each of a player's sequences, for any strategies.
 
-  First the player's best continuation is taken, separately for each tuple of the others' last sequences. Then each
-  other player in turn takes its best strategy against the result. All payoffs count as positive. Each step can only
-  raise the bound.
+  First, the player's best continuation is computed for each tuple of the others' last sequences. Then each other player
+  in turn takes the strategy that maximizes the result. Absolute payoffs are used. Each step can only raise the bound.
 
   Args:
     leaves: the player's `Leaves`.
@@ -49,7 +48,7 @@ def counterfactual_bounds(leaves: Leaves, treeplexes: Sequence[Treeplex], player
   for shift in reversed(range(1, len(treeplexes))):
     tree = treeplexes[(player + shift) % len(treeplexes)]
     keys, values = _backward_pass(tree, shift, keys, values)
-    # Only entries at the root cover this player's whole tree.
+    # Only elements at the root cover this player's whole tree.
     at_root = keys[shift] == tree.root
     keys, values = [key[at_root] for key in keys[:shift]], values[at_root]
   root, end = treeplexes[player].root, treeplexes[player].end
@@ -61,31 +60,34 @@ def counterfactual_bounds(leaves: Leaves, treeplexes: Sequence[Treeplex], player
 def _backward_pass(
   tree: Treeplex, index: int, keys: list[Int64s], values: Float64s
 ) -> tuple[list[Int64s], Float64s]:
-  """Adds to each entry of a sparse tensor the value of the best continuation in one player's tree.
+  """Adds to each element of a sparse tensor the value of the best continuation in one player's tree.
 
-  Values are non-negative, and missing entries are 0. Returns all sequences from which an entry can be reached.
+  Values are non-negative, and missing elements are 0. The result has elements at all sequences above an element, too.
 
   Args:
     tree: the player's treeplex.
-    index: the place of the player's sequence in `keys`.
-    keys: the index arrays of the sparse tensor, one for each dimension.
-    values: float64 (entries,).
+    index: the dimension of the player's sequences.
+    keys: for each dimension, int64 (elements,). The indices of the elements.
+    values: float64 (elements,). The elements.
   """
   done: list[tuple[list[Int64s], Float64s]] = []
   for sequences, infosets in list(tree.infoset_groups())[::-1]:
     first, last = sequences[0, 0], sequences[-1, -1]
-    place = np.zeros(last - first + 1, np.int64)
-    place[sequences - first] = np.arange(sequences.shape[1])
-    here = (keys[index] >= first) & (keys[index] <= last)
-    done.append(combined([key[here] for key in keys], values[here], np.add))
-    level_keys, level = done[-1]
-    infoset = place[level_keys[index] - first]
+    infoset_of = np.zeros(last - first + 1, np.int64)
+    infoset_of[sequences - first] = np.arange(sequences.shape[1])
+    in_group = (keys[index] >= first) & (keys[index] <= last)
+    done.append(combined([key[in_group] for key in keys], values[in_group], np.add))
+    group_keys, group_values = done[-1]
+    infoset = infoset_of[group_keys[index] - first]
     parents = tree.parent[infosets][infoset].astype(np.int64)
     (_, *best_keys), best = combined(
-      [infoset, *level_keys[:index], parents, *level_keys[index + 1 :]], level, np.maximum
+      [infoset, *group_keys[:index], parents, *group_keys[index + 1 :]], group_values, np.maximum
     )
-    keys = [np.concatenate([key[~here], more]) for key, more in zip(keys, best_keys, strict=True)]
-    values = np.concatenate([values[~here], best])
+    keys = [
+      np.concatenate([key[~in_group], best_key])
+      for key, best_key in zip(keys, best_keys, strict=True)
+    ]
+    values = np.concatenate([values[~in_group], best])
   done.append(combined(keys, values, np.add))
   return (
     [np.concatenate(parts) for parts in zip(*(keys for keys, _ in done), strict=True)],
@@ -96,7 +98,11 @@ def _backward_pass(
 def combined(
   keys: list[Int64s], values: Float64s, operation: np.ufunc
 ) -> tuple[list[Int64s], Float64s]:
-  """Reduces the values of equal keys to one by `operation`; returns keys in lexicographic order, the last key first."""
+  """Reduces the values of equal keys to one value by `operation`.
+
+  Returns:
+    The keys in lexicographic order, where the last array of keys is compared first; and the values.
+  """
   if not len(values):
     return keys, values
   order = np.lexsort(keys)
@@ -108,24 +114,24 @@ def combined(
 
 
 def sensitivity(leaves: Leaves) -> float:
-  """Bounds the spectral norms of the payoff matrices between the player and each other player, summed over these.
+  """Returns the sum, over the other players, of bounds on the spectral norm of the payoff matrix with that player.
 
   The spectral norm is at most the Frobenius norm, and at most the root of the largest row sum times the largest column
-  sum. The players that are in neither dimension count as playing to all their sequences.
+  sum. The sequences of all players that are not a dimension of the matrix have probability 1.
   """
   own, others, values = leaves
   total = 0.0
-  for theirs in others:
-    (rows, columns), entries = combined(
-      [own.astype(np.int64), theirs.astype(np.int64)], np.abs(values), np.add
+  for sequences in others:
+    (rows, columns), elements = combined(
+      [own.astype(np.int64), sequences.astype(np.int64)], np.abs(values), np.add
     )
-    largest_sums = [np.bincount(key, entries).max(initial=0.0) for key in (rows, columns)]
-    total += min(float(np.linalg.norm(entries)), float(np.sqrt(np.prod(largest_sums))))
+    largest_sums = [np.bincount(key, elements).max(initial=0.0) for key in (rows, columns)]
+    total += min(float(np.linalg.norm(elements)), float(np.sqrt(np.prod(largest_sums))))
   return total
 
 
 def check_payoffs(name: str, payoff_range: tuple[float, float]) -> None:
-  """Checks that payoffs, their squares and many sums of these squares are representable.
+  """Checks that doubles can represent payoffs, their squares and sums of many squares.
 
   Args:
     name: the name of the game.

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable, Hashable
 from typing import Any, TypeAlias
 
-from spiel_cfr.games.openspiel.answers import guarded
+from spiel_cfr.games.openspiel.checked_calls import guarded
 
 CoreKey: TypeAlias = Callable[[Any], Hashable]
 SeenKey: TypeAlias = Callable[[Any, int], Hashable]

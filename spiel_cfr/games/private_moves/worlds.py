@@ -18,7 +18,7 @@ import tqdm
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s, concatenated_ranges
 from spiel_cfr._util import memory
-from spiel_cfr.games.openspiel.answers import cannot_be_walked
+from spiel_cfr.games.openspiel.checked_calls import cannot_be_walked
 from spiel_cfr.games.openspiel.game_size import estimate_classes
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.openspiel.state_checks import ReturnsCheck

@@ -1,13 +1,11 @@
-"""Block kernels: the contract of a function that updates up to 256 infosets at a time, and helpers for it.
+"""Block kernels: functions that update up to 256 infosets in one call, such as regret matching; and helpers for them.
 
-A block is a number of independent infosets with the same number of actions. A block kernel takes one argument, a
-`Block`, and writes the strategy and the value of each of its infosets. With
+A block is a range of infosets of one group (`treeplex`). A block kernel takes one argument, a `Block`, and writes the
+strategy and the value of each of its infosets. For i from 0 to `size - 1`, the data of infoset i of the block are
 
-    row = block.first + action * block.stride
-
-element `row + i` of `strategy`, of `utility` and of each line of `action_state` belongs to infoset i of the block, for
-i from 0 to `size - 1`. Element `block.infoset + i` of each line of `infoset_state`, and element i of `value`, belong to
-that infoset too.
+    sequence = block.first + action * block.stride + i
+    strategy[sequence], utility[sequence], action_state[line, sequence]     for each action
+    infoset_state[line, block.infoset + i], scale[block.infoset + i], value[i]
 
 A vector of `_numba.simd` holds eight infosets, or sixteen in float32. Regret matching, for example, is
 
@@ -27,8 +25,8 @@ A vector of `_numba.simd` holds eight infosets, or sixteen in float32. Regret ma
 
 A kernel may also loop over single infosets; the compiler vectorizes such loops where it can. `first`, `stride` and the
 length of `value` and `scratch` are multiples of a vector. A kernel may therefore read and write `strategy`, `utility`,
-`action_state`, `value` and `scratch` beyond `size`, up to the next multiple: the numbers there are finite, and results
-there are ignored. `infoset_state` may only be read there.
+`action_state`, `value` and `scratch` beyond `size`, up to the next multiple: numbers in the padding are finite, and
+results in it are ignored. Elements of `infoset_state` beyond `size` may be read, but not written.
 """
 
 from typing import Any, NamedTuple
@@ -55,9 +53,9 @@ class Block(NamedTuple):
   Attributes:
     strategy: float array (sequences,). The probability of each action at its infoset.
     utility: float array (sequences,). The counterfactual utility of each sequence.
-    action_state: float array (lines, sequences). The numbers that a minimizer keeps for each action.
+    action_state: float array (lines, sequences). The numbers that a minimizer keeps for each action, such as regrets.
     infoset_state: float64 (lines, infosets). The numbers that a minimizer keeps for each infoset.
-    scale: uint16 (infosets,). About the largest utility at each infoset: the upper quarter of a double.
+    scale: uint16 (infosets,). The upper 16 bits of a double that is about the largest utility at each infoset.
     value: float array (`CHUNK`,). The value of each infoset, written by the kernel and added to the sequence above.
     scratch: float array (`SCRATCH_LINES`, `CHUNK`). Workspace.
     parameters: float64 (numbers,). The numbers of this iteration, from `RegretMinimizer.parameters`.
@@ -112,10 +110,10 @@ def block_kernel(function: Any) -> StepKernel:
 
 
 def block_kernel_address(kernel: Any, dtype: npt.DTypeLike) -> int:
-  """Returns the address of a block kernel in a precision.
+  """Returns the address of a block kernel's machine code for float64 or float32.
 
   Raises:
-    ArgumentError: it is no block kernel. Compiled code would misread another kernel's record as a block.
+    ArgumentError: `kernel` is not a block kernel. Compiled code would misread another kernel's record as a block.
   """
   if not isinstance(kernel, StepKernel) or kernel.record is not Block:
     raise errors.ArgumentError(
@@ -126,14 +124,14 @@ def block_kernel_address(kernel: Any, dtype: npt.DTypeLike) -> int:
 
 
 def as_scale(values: Float64s) -> Uint16s:
-  """Returns `Block.scale` of non-negative numbers, with room for a vector at the end."""
+  """Converts non-negative numbers to `Block.scale`, with padding for a vector at the end."""
   quarters = np.ascontiguousarray(values, np.float64).view(np.uint64) >> np.uint64(48)
   return np.pad(quarters.astype(np.uint16), (0, MOST_LANES))
 
 
 @inlined
 def lanes(block: Block) -> Any:
-  """Returns the first infoset of each vector of a block."""
+  """Returns the index in the block of the first infoset of each vector."""
   return range(_ZERO, block.size, width(block.strategy))
 
 
@@ -145,7 +143,7 @@ def sequence(block: Block, action: int, i: int) -> int:
 
 @inlined
 def tolerance(block: Block, i: int) -> Any:
-  """Returns, for vector i, the utility differences that count as rounding: `scale` times the first parameter."""
+  """Returns the largest utility differences that count as rounding, for vector i: `scale` times the first parameter."""
   return load_short(block.scale, block.infoset + i, block.strategy) * full(block.parameters[0])
 
 
@@ -164,8 +162,9 @@ def expected_value(block: Block, i: int) -> Any:
 def normalize(block: Block, i: int, total: Any) -> None:
   """Divides the strategies of vector i by their sum `total`; makes them uniform where `total` is not positive."""
   zero, one = full(0.0), full(1.0)
-  none = where_greater(total, zero, zero, one)
-  share, rest = one / (total + none), none * full(1.0 / block.actions)
+  # 1 where `total` is 0, so that no number is divided by 0.
+  is_uniform = where_greater(total, zero, zero, one)
+  factor, summand = one / (total + is_uniform), is_uniform * full(1.0 / block.actions)
   for action in range(block.actions):
     row = sequence(block, action, i)
-    store(block.strategy, row, load(block.strategy, row) * share + rest)
+    store(block.strategy, row, load(block.strategy, row) * factor + summand)

@@ -1,18 +1,17 @@
-"""Infosets that share strategies and regrets, in games where players forget.
+"""Shared infosets: infosets with one strategy and one set of regrets, for abstractions of imperfect recall.
 
-A bucket is a set of infosets of a game of perfect recall whose owner does not tell them apart. See Waugh et al., "A
-Practical Use of Imperfect Recall" (2009), and Lanctot et al., "No-Regret Learning in Extensive-Form Games with
-Imperfect Recall" (2012). The counterfactual utility of an action of bucket B is the sum over its infosets, under the
-strategies just played:
+The game itself has perfect recall. A *bucket* is a set of its infosets that their owner does not tell apart in the
+abstraction. See Waugh et al., "A Practical Use of Imperfect Recall" (2009), and Lanctot et al., "No-Regret Learning in
+Extensive-Form Games with Imperfect Recall" (2012). The counterfactual utility of an action of bucket B is the sum over
+its infosets, under the strategies of this iteration:
 
     U(B, a) = sum over I in B of u(I, a)
 
-The backward pass computes utilities as usual, pools them within buckets, and passes the pooled utilities to the regret
-minimizer. The minimizer therefore computes the same strategy at all infosets of a bucket. All arrays keep the order of
-the game.
+The backward pass computes the utilities u, adds them up within buckets, and calls the block kernel on the sums. The
+kernel therefore computes the same strategy at all infosets of a bucket. Arrays keep the numbering of the game.
 
-The values that go up depend on the strategies just played only. That pass needs no block kernel: a loop that the
-compiler can optimize takes less time than calls.
+Values of infosets depend on the strategies of this iteration, not on the block kernel. The pass that computes them
+(`value_backward_pass`) therefore calls no block kernel, which saves time.
 """
 
 from collections.abc import Sequence
@@ -28,22 +27,25 @@ from spiel_cfr._numba.simd import load, number_for, store, width
 from spiel_cfr._numba.steps import step
 from spiel_cfr.games.sequence_form.blocks import CHUNK
 from spiel_cfr.games.sequence_form.tree_passes import Backward, Tree, group_at, run_groups
-from spiel_cfr.games.sequence_form.treeplex import DEPTH
+from spiel_cfr.games.sequence_form.treeplex import DEPTH, group_sequences
 
 _ZERO, _ONE, _TWO, _CHUNK = (np.uint64(number) for number in (0, 1, 2, CHUNK))
-# Columns of `SharedInfosets.levels`: the groups of one depth, and the sets whose members are all known at that depth.
+# Columns of `SharedInfosets.levels`.
 _FIRST_GROUP, _END_GROUP, _FIRST_SET, _END_SET = range(4)
 
 
 class SharedInfosets(NamedTuple):
   """Sets of sequences that share their strategy and regrets. Each set is an action of a bucket.
 
+  A backward pass goes through *levels*, the infosets of one player and one depth, from the deepest up. A set belongs to
+  the level of its deepest member, where the utilities of all members are complete.
+
   Attributes:
-    members: uint32 (members,). The sequences, set by set; sets in the order of the player's groups.
+    members: uint32 (members,). The sequences, set by set; sets are in the order of their levels.
     starts: uint32 (sets + 1,). The first member of each set, then the number of members.
-    levels: uint64 (levels, 4). For each depth of each player: first group, one past the last, first set, one past the
-      last.
-    players: uint64 (players, 2). For each player: its first level, one past the last.
+    levels: uint64 (levels, 4). The first group of each level, one past its last group, its first set, one past its last
+      set.
+    players: uint64 (players, 2). The first level of each player, one past its last level.
   """
 
   members: Indices
@@ -59,7 +61,7 @@ def build_shared_infosets(groups: Sequence[Uint64s], bucket: Int64s) -> SharedIn
   """Builds the sets of sequences that share.
 
   Args:
-    groups: for each player, `Treeplex.groups`, or those of a part of it.
+    groups: for each player, uint64 (groups, 6). `Treeplex.groups`, or the groups of a part of the treeplex.
     bucket: int64 (sequences,). Sequences of one player with the same number share; negative numbers do not.
   """
   levels: list[tuple[int, int, int, int]] = []
@@ -67,29 +69,29 @@ def build_shared_infosets(groups: Sequence[Uint64s], bucket: Int64s) -> SharedIn
   members: list[Int64s] = [np.zeros(0, np.int64)]
   lengths: list[Int64s] = [np.zeros(1, np.int64)]
   first_group = num_shared = 0
-  for own in groups:
-    sequences, depths = _sequences(own.astype(np.int64))
+  for player_groups in groups:
+    sequences, depths = _sequences(player_groups.astype(np.int64))
     shares = bucket[sequences] >= 0
     sequences, depths = sequences[shares], depths[shares]
-    _, number, counts = np.unique(bucket[sequences], return_inverse=True, return_counts=True)
-    several = counts[number] > 1
-    sequences, depths, number = sequences[several], depths[several], number[several]
-    # A bucket that spans several depths belongs to the deepest: only there are all members known.
+    _, set_of, counts = np.unique(bucket[sequences], return_inverse=True, return_counts=True)
+    # A set of one sequence shares nothing.
+    is_member = counts[set_of] > 1
+    sequences, depths, set_of = sequences[is_member], depths[is_member], set_of[is_member]
     deepest = np.zeros(len(counts), np.int64)
-    np.maximum.at(deepest, number, depths)
-    order = np.lexsort((sequences, number, deepest[number]))
-    starts = np.flatnonzero(np.diff(number[order], prepend=-1))
+    np.maximum.at(deepest, set_of, depths)
+    order = np.lexsort((sequences, set_of, deepest[set_of]))
+    starts = np.flatnonzero(np.diff(set_of[order], prepend=-1))
     members.append(sequences[order])
     lengths.append(np.diff(np.append(starts, len(order))))
-    at = deepest[number[order][starts]]
+    set_depths = deepest[set_of[order][starts]]
+    group_depths = player_groups[:, DEPTH].astype(np.int64)
     first_level = len(levels)
-    of_group = own[:, DEPTH].astype(np.int64)
-    for depth in np.unique(of_group).tolist():
-      begin, end = np.searchsorted(of_group, [depth, depth + 1]).tolist()
-      first, last = np.searchsorted(at, [depth, depth + 1]).tolist()
+    for depth in np.unique(group_depths).tolist():
+      begin, end = np.searchsorted(group_depths, [depth, depth + 1]).tolist()
+      first, last = np.searchsorted(set_depths, [depth, depth + 1]).tolist()
       levels.append((first_group + begin, first_group + end, num_shared + first, num_shared + last))
     players.append((first_level, len(levels)))
-    first_group += len(own)
+    first_group += len(player_groups)
     num_shared += len(starts)
   return SharedInfosets(
     np.concatenate(members).astype(np.uint32),
@@ -100,7 +102,7 @@ def build_shared_infosets(groups: Sequence[Uint64s], bucket: Int64s) -> SharedIn
 
 
 def spans_depths(shared_infosets: SharedInfosets, groups: Uint64s) -> bool:
-  """Returns whether the sequences of some set lie at different depths of their owner."""
+  """Returns whether a set has sequences at different depths of their owner."""
   sequences, depths = _sequences(groups.astype(np.int64))
   depth = np.zeros(int(sequences.max(initial=0)) + 1, np.int64)
   depth[sequences] = depths
@@ -110,17 +112,16 @@ def spans_depths(shared_infosets: SharedInfosets, groups: Uint64s) -> bool:
 
 
 def _sequences(groups: Int64s) -> tuple[Int64s, Int64s]:
-  """Returns the sequences of some groups, and the depth of each."""
+  """Returns the sequences of groups, group by group, and the depth of each sequence."""
   sequences, depths = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-  for first, stride, count, actions, _, depth in groups.tolist():
-    own = (first + stride * np.arange(actions)[:, None] + np.arange(count)).ravel()
-    sequences.append(own)
-    depths.append(np.full(len(own), depth))
+  for group in groups:
+    sequences.append(group_sequences(group).ravel())
+    depths.append(np.full(len(sequences[-1]), group[DEPTH]))
   return np.concatenate(sequences), np.concatenate(depths)
 
 
 def pooled(shared_infosets: SharedInfosets, sequence_form: Float64s) -> Float64s:
-  """Returns numbers over sequences in which each shared sequence has the sum over its set."""
+  """Returns a copy of numbers over sequences in which each shared sequence has the sum over its set."""
   result = sequence_form.copy()
   if len(shared_infosets.members):
     starts = shared_infosets.starts.astype(np.int64)
@@ -133,20 +134,23 @@ def pooled(shared_infosets: SharedInfosets, sequence_form: Float64s) -> Float64s
 def value_backward_pass(
   begin: int, end: int, tree: Tree, strategy: AnyFloats, utility: AnyFloats, value: AnyFloats
 ) -> None:
-  """Adds the value of each infoset under its strategy to the sequence above, without a block kernel."""
+  """Adds the value of each infoset under its strategy to the sequence above, without a block kernel.
+
+  Goes through the groups from `end - 1` down to `begin`. `value` is a workspace of shape (`CHUNK`,).
+  """
   groups, parent = tree.groups, tree.parent
   for back in range(end - begin):
     group = end - _ONE - back
-    first, stride, total, actions, infoset = group_at(groups, group)
-    for start in range(_ZERO, total, _CHUNK):
-      count = min(_CHUNK, total - start)
+    first, stride, num_infosets, actions, infoset = group_at(groups, group)
+    for start in range(_ZERO, num_infosets, _CHUNK):
+      count = min(_CHUNK, num_infosets - start)
       for i in range(_ZERO, count, width(strategy)):
         row = first + start + i
-        worth = load(strategy, row) * load(utility, row)
+        total = load(strategy, row) * load(utility, row)
         for _ in range(_ONE, actions):
           row += stride
-          worth = worth + load(strategy, row) * load(utility, row)
-        store(value, i, worth)
+          total = total + load(strategy, row) * load(utility, row)
+        store(value, i, total)
       for i in range(count):
         utility[parent[infoset + start + i]] += value[i]
 
@@ -155,7 +159,7 @@ def value_backward_pass(
 def pool(
   begin: int, end: int, shared_infosets: SharedInfosets, utility: AnyFloats, shared: AnyFloats
 ) -> None:
-  """Writes the sums of the utilities of shared sequences of some levels to `shared`."""
+  """Writes the sum of the utilities of each set to its members in `shared`, for the levels from `begin` to `end`."""
   members, starts = shared_infosets.members, shared_infosets.starts
   for number in range(
     shared_infosets.levels[begin, _FIRST_SET], shared_infosets.levels[end - _ONE, _END_SET]
@@ -167,10 +171,10 @@ def pool(
       shared[one] = shared[other] = utility[one] + utility[other]
       continue
     total = number_for(utility, 0.0)
-    for place in range(first, last):
-      total += utility[members[place]]
-    for place in range(first, last):
-      shared[members[place]] = total
+    for index in range(first, last):
+      total += utility[members[index]]
+    for index in range(first, last):
+      shared[members[index]] = total
 
 
 class SharedBackward(NamedTuple):
@@ -180,8 +184,8 @@ class SharedBackward(NamedTuple):
     backward: Backward. The arguments of the pass; its `block.utility` is the array `pooled`.
     shared_infosets: SharedInfosets. The sequences that share.
     player: int. The player.
-    utility: float array (sequences,). Utilities, to which the values of infosets are added on the way up.
-    pooled: float array (sequences,). Utilities summed over sets; may be `utility` itself.
+    utility: float array (sequences,). Utilities, to which the pass adds the values of the infosets below.
+    pooled: float array (sequences,). Utilities summed over sets; may be the same array as `utility`.
   """
 
   backward: Backward
@@ -193,14 +197,14 @@ class SharedBackward(NamedTuple):
 
 @inlined
 def _carry_up(record: SharedBackward, begin: int, end: int) -> None:
-  """Adds the values of the infosets of some groups, under their strategies, to the sequences above."""
+  """Adds the values of the infosets of a range of groups, under their strategies, to the sequences above."""
   block = record.backward.block
   value_backward_pass(begin, end, record.backward.tree, block.strategy, record.utility, block.value)
 
 
 @step(SharedBackward)
 def observe_shared(record: SharedBackward) -> None:
-  """Backward pass under the strategies just played, followed by the block kernel on the pooled utilities."""
+  """Backward pass under the strategies of this iteration, then the block kernel on the pooled utilities."""
   shared, player = record.shared_infosets, record.player
   first, last = shared.players[player, _ZERO], shared.players[player, _ONE]
   if last == first:

@@ -1,4 +1,4 @@
-"""Single passes for callers that do not iterate: backward passes, and strategies to sequence form and back."""
+"""Single passes for callers that do not iterate: backward passes, and conversions to sequence form and back."""
 
 from typing import NamedTuple
 
@@ -26,7 +26,14 @@ _NO_SCALE, _NO_STATE, _NO_NUMBERS = np.zeros(0, np.uint16), np.zeros((0, 0)), np
 
 
 class Reach(NamedTuple):
-  """The arguments of `reach_pass` and `adopt_pass`; fields as in `Forward`."""
+  """The arguments of `reach_pass` and `adopt_pass`.
+
+  Attributes:
+    tree: Tree. The infosets.
+    strategy: float array (sequences,). The probability of each action at its infoset.
+    sequence_form: float array (sequences,). The reach probability of each sequence by its player's actions.
+    reach: float array (`CHUNK`,). Workspace.
+  """
 
   tree: Tree
   strategy: Line
@@ -36,13 +43,13 @@ class Reach(NamedTuple):
 
 @step(Reach)
 def reach_pass(record: Reach) -> None:
-  """Converts behavioral strategies to sequence form; the probability of each root is given."""
+  """Converts behavioral strategies to sequence form; `sequence_form` must have the probability of each root."""
   groups, parent, reach = record.tree.groups, record.tree.parent, record.reach
   strategy, sequence_form = record.strategy, record.sequence_form
   for group in range(np.uint64(groups.shape[0])):
-    first, stride, total, actions, infoset = group_at(groups, group)
-    for start in range(_ZERO, total, _CHUNK):
-      count = min(_CHUNK, total - start)
+    first, stride, num_infosets, actions, infoset = group_at(groups, group)
+    for start in range(_ZERO, num_infosets, _CHUNK):
+      count = min(_CHUNK, num_infosets - start)
       for i in range(count):
         reach[i] = sequence_form[parent[infoset + start + i]]
       for action in range(actions):
@@ -57,10 +64,10 @@ def adopt_pass(record: Reach) -> None:
   groups, parent = record.tree.groups, record.tree.parent
   strategy, sequence_form = record.strategy, record.sequence_form
   for group in range(np.uint64(groups.shape[0])):
-    first, stride, total, actions, infoset = group_at(groups, group)
+    first, stride, num_infosets, actions, infoset = group_at(groups, group)
     for action in range(actions):
       row = first + action * stride
-      for i in range(total):
+      for i in range(num_infosets):
         reach = sequence_form[parent[infoset + i]]
         if reach > 0.0:
           strategy[row + i] = sequence_form[row + i] / reach

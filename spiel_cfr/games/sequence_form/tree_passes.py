@@ -1,7 +1,9 @@
-"""Backward and forward passes over a player's infosets, from the deepest up and from the root down.
+"""Backward and forward passes over a player's infosets: from the deepest up, and from the root down.
 
-Each is a step (`_numba.steps`): a kernel, and a record of the arrays that it reads and writes. Infosets come in groups
-of equal depth and number of actions (`treeplex`). A pass goes through a group in blocks of up to 256 infosets.
+A backward pass computes counterfactual values and calls a block kernel, which updates regrets and strategies. A forward
+pass computes reach probabilities and adds them to the average. Each pass is a step (`_numba.steps`): a kernel, and a
+record of the arrays that it reads and writes. It visits one group of infosets (`treeplex`) after the other, in blocks
+of up to 256 infosets.
 """
 
 from typing import Any, NamedTuple
@@ -33,7 +35,7 @@ from spiel_cfr.games.sequence_form.treeplex import (
 )
 
 _ZERO, _ONE, _CHUNK = np.uint64(0), np.uint64(1), np.uint64(CHUNK)
-# The golden section: the fractional parts of its multiples are as evenly distributed as can be.
+# The golden ratio minus 1. The fractional parts of its multiples are very evenly distributed.
 _GOLDEN = (5.0**0.5 - 1.0) / 2.0
 
 
@@ -79,14 +81,14 @@ def run_groups(record: Backward, begin: int, end: int, carries: bool) -> None:
   If `carries`, the value of each infoset is added to the utility of the sequence above it.
   """
   groups, parent, kernel = record.tree.groups, record.tree.parent, record.kernel
-  # In compiled code its fields can be assigned.
+  # Compiled code can assign to the fields of a record.
   block: Any = record.block
   utility, value = block.utility, block.value
   for back in range(end - begin):
-    first, stride, total, actions, infoset = group_at(groups, end - _ONE - back)
+    first, stride, num_infosets, actions, infoset = group_at(groups, end - _ONE - back)
     block.stride, block.actions = stride, actions
-    for start in range(_ZERO, total, _CHUNK):
-      count = min(_CHUNK, total - start)
+    for start in range(_ZERO, num_infosets, _CHUNK):
+      count = min(_CHUNK, num_infosets - start)
       block.first, block.infoset, block.size = first + start, infoset + start, count
       call(kernel, block)
       if carries:
@@ -106,12 +108,13 @@ class Forward(NamedTuple):
 
   Attributes:
     tree: the infosets.
-    strategy: shape (sequences,). The probability of each action at its infoset.
-    sequence_form: shape (sequences,). The product of `strategy` on the way to each sequence. The pass updates it.
-    reach: shape (`CHUNK`,). Workspace.
-    cumulative: shape (sequences,). The weighted sum of sequence forms.
-    weights: float64 (2,). The weights of the sequence form before and after the pass.
-    total: shape (1,). The sum of all weights so far.
+    strategy: float array (sequences,). The probability of each action at its infoset.
+    sequence_form: float array (sequences,). The product of `strategy` on the way to each sequence, which the pass
+      updates.
+    reach: float array (`CHUNK`,). Workspace.
+    cumulative: float array (sequences,). The weighted sum of sequence forms, to which the pass adds.
+    weights: float64 (2,). The weights in `cumulative` of the sequence form before the pass, and of that after it.
+    total: float array (1,). The sum of all weights so far.
   """
 
   tree: Tree
@@ -136,9 +139,9 @@ def forward_pass(record: Forward) -> None:
   before, after = number_for(cumulative, weight_before), number_for(cumulative, weight_after)
   dither = number_for(cumulative, dither_after(record.total[0]))
   for group in range(np.uint64(groups.shape[0])):
-    first, stride, total, actions, infoset = group_at(groups, group)
-    for start in range(_ZERO, total, _CHUNK):
-      count = min(_CHUNK, total - start)
+    first, stride, num_infosets, actions, infoset = group_at(groups, group)
+    for start in range(_ZERO, num_infosets, _CHUNK):
+      count = min(_CHUNK, num_infosets - start)
       for i in range(count):
         reach[i] = sequence_form[parent[infoset + start + i]]
       if is_single(strategy):
@@ -166,10 +169,10 @@ def forward_pass(record: Forward) -> None:
 
 @inlined
 def dither_after(total: float) -> float:
-  """Returns a number from -1/2 to 1/2 that depends on the sum of the weights of an average so far.
+  """Returns the dither of an average: a number from -1/2 to 1/2 that depends on the sum of its weights so far.
 
-  The sums grow by the weights, polynomials of the iteration, so these numbers are evenly distributed (Weyl 1916).
+  Weights are polynomials of the iteration, so the numbers of consecutive iterations are evenly distributed (Weyl 1916).
   """
-  turns = np.float64(total) * _GOLDEN
-  below: float = np.floor(turns)
-  return turns - below - 0.5
+  multiple = np.float64(total) * _GOLDEN
+  whole: float = np.floor(multiple)
+  return multiple - whole - 0.5

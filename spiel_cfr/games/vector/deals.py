@@ -1,4 +1,7 @@
-"""The deals of private types, and checks of a game before its public tree is walked."""
+"""The deals of private types, and quick tests that a game is one of private types and public actions.
+
+The tests run before the walk of the public tree and refuse most other games early. The walk itself checks all states.
+"""
 
 import math
 import random
@@ -10,14 +13,14 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
-from spiel_cfr.games.openspiel.answers import TERMINAL, cannot_be_walked
+from spiel_cfr.games.openspiel.checked_calls import TERMINAL, cannot_be_walked
 from spiel_cfr.games.openspiel.game_size import SECONDS_BEFORE_ESTIMATE
 from spiel_cfr.games.openspiel.game_view import GameView
 from spiel_cfr.games.vector.public_tree import CHANCE
 
 MOST_DEALS = 20_000
-# The weight of a deal that is impossible, or represented by another deal with the same pair of types. A deal that
-# chance lists with probability 0 has infosets, as in OpenSpiel's policies, and weight 0.
+# The weight of a deal that is impossible, or that another deal with the same pair of types represents. A deal that
+# chance lists with probability 0 has weight 0; it has infosets, as in OpenSpiel's policies.
 RULED_OUT = -1.0
 # `try_out`: largest number of random histories, and of moves of all of them.
 _HISTORIES, _MOVES = 1000, 20_000
@@ -37,7 +40,7 @@ def refused(reason: str, state: Any = None) -> errors.UnsupportedGameError:
 
 
 def _named(state: Any, error: Exception) -> Exception:
-  """Returns an error with a name for an exception of a game; named errors and lack of memory stay as they are."""
+  """Returns the library's error for an exception of a game; the library's own errors and MemoryError stay the same."""
   if isinstance(error, errors.SpielCFRError | MemoryError):
     return error
   return cannot_be_walked(state, error)
@@ -47,8 +50,8 @@ class Deals(NamedTuple):
   """The deals of private types, in the order of histories sorted as strings.
 
   Attributes:
-    paths: int64 (deals, moves). The actions of chance up to the first move of a player, filled up with -1.
-    types: int64 (players, deals). The type that each player is dealt, numbered in order of discovery.
+    paths: int64 (deals, moves). The actions of chance before the first move of a player, padded with -1.
+    types: int64 (players, deals). The type of each player, numbered in order of discovery.
     weights: float64 (deals,). The probability of each deal.
   """
 
@@ -59,15 +62,15 @@ class Deals(NamedTuple):
   @property
   def num_types(self) -> tuple[int, int]:
     """The number of types of each player."""
-    own, other = (self.types.max(axis=1) + 1).tolist()
-    return own, other
+    first, second = (self.types.max(axis=1) + 1).tolist()
+    return first, second
 
 
 def find_deals(view: GameView) -> tuple[Deals, list[Any]]:
-  """Lists the deals that chance can make before a player moves, with the state after each.
+  """Lists the deals that chance can make before a player moves, and the state after each deal.
 
-  Raises UnsupportedGameError unless there are two players, who move after each of at most `MOST_DEALS` deals; for other
-  errors see `GameView`.
+  Raises UnsupportedGameError unless the game has two players and at most `MOST_DEALS` deals, and a player moves after
+  each deal; for other errors see `GameView`.
   """
   if view.num_players != 2:
     raise refused(f"it has {view.num_players} players, not two")
@@ -75,8 +78,9 @@ def find_deals(view: GameView) -> tuple[Deals, list[Any]]:
   states: list[Any] = []
   weights: list[float] = []
   names: list[list[str]] = []
-  ways = 1
+  num_ways = 1
   state = view.new_initial_state()
+  # An element is a state, the actions of chance that lead to it, and their probability.
   stack: list[tuple[Any, list[int], float]] = [(state, [], 1.0)]
   try:
     while stack:
@@ -91,11 +95,12 @@ def find_deals(view: GameView) -> tuple[Deals, list[Any]]:
         names.append([view.named(state, player) for player in (0, 1)])
         continue
       outcomes = view.chance_outcomes(state)
-      ways *= 1 if states else len(outcomes)
+      num_ways *= 1 if states else len(outcomes)
       if (
         len(stack) + len(states) + len(outcomes) > MOST_DEALS
-        # The number of deals if all were as long as the first. A game in Python takes seconds for 20,000 deals.
-        or ways > 1000 * MOST_DEALS
+        # The number of deals if chance had as many outcomes everywhere as before the first deal. A game in Python takes
+        # seconds to list 20,000 deals.
+        or num_ways > 1000 * MOST_DEALS
         or len(path) > _LONGEST
       ):
         raise refused(f"chance deals in more than {MOST_DEALS:,} ways before a player moves", state)
@@ -104,7 +109,7 @@ def find_deals(view: GameView) -> tuple[Deals, list[Any]]:
   # A game may have no infostate for the player who does not move.
   except Exception as error:
     raise _named(state, error) from error
-  types = [_numbered(own) for own in zip(*names, strict=True)]
+  types = [_numbered(player_names) for player_names in zip(*names, strict=True)]
   moves = np.full((len(paths), max(map(len, paths))), -1, np.int64)
   for row, path in zip(moves, paths, strict=True):
     row[: len(path)] = path
@@ -113,28 +118,37 @@ def find_deals(view: GameView) -> tuple[Deals, list[Any]]:
 
 def _numbered(names: Sequence[str]) -> list[int]:
   """Numbers different names in order of discovery."""
-  known: dict[str, int] = {}
-  return [known.setdefault(name, len(known)) for name in names]
+  numbers: dict[str, int] = {}
+  return [numbers.setdefault(name, len(numbers)) for name in names]
 
 
 def one_per_pair(deals: Deals) -> Float64s:
-  """Returns the probability of each pair of types at its first deal, `RULED_OUT` at the others; shape (deals,)."""
-  own, other = deals.types
+  """Returns weights with one deal for each pair of types, float64 (deals,).
+
+  The first deal of a pair has the probability of all its deals; the others are `RULED_OUT`.
+  """
+  first_types, second_types = deals.types
   _, first, pair = np.unique(
-    own * deals.num_types[1] + other, return_index=True, return_inverse=True
+    first_types * deals.num_types[1] + second_types, return_index=True, return_inverse=True
   )
-  result = np.full(len(own), RULED_OUT)
+  result = np.full(len(first_types), RULED_OUT)
   result[first] = np.bincount(pair, deals.weights)
   return result
 
 
 def count_nodes(
-  view: GameView, state: Any, most: int, look_ahead: Callable[[], None] = lambda: None
+  view: GameView, state: Any, most: int, check_estimate: Callable[[], None] = lambda: None
 ) -> int:
-  """Counts the nodes of the public tree below one deal, terminals too; chance may have more nodes for other deals.
+  """Counts the nodes of the public tree below one deal, including terminals; other deals may reach more nodes.
 
-  The count stops at `most`. A count that takes long calls `look_ahead` once, which may raise. Raises
-  UnsupportedGameError if a history does not end.
+  Args:
+    view: the game.
+    state: the state after the deal.
+    most: number of nodes at which the count stops.
+    check_estimate: called once if the count takes long; may raise an error.
+
+  Raises:
+    UnsupportedGameError: a history does not end.
   """
   count, stack = 0, [(state.clone(), 0)]
   deadline = time.perf_counter() + SECONDS_BEFORE_ESTIMATE
@@ -142,7 +156,7 @@ def count_nodes(
     while stack and count < most:
       if time.perf_counter() > deadline:
         deadline = math.inf
-        look_ahead()
+        check_estimate()
       state, moves = stack.pop()
       count += 1
       if not state.is_terminal():
@@ -154,35 +168,34 @@ def count_nodes(
 
 
 def try_out(view: GameView, deals: Deals, states: Sequence[Any]) -> None:
-  """Plays random histories; raises UnsupportedGameError if one does not end, or an infostate belongs to two nodes.
-
-  This refuses most games of another kind before the walk.
-  """
+  """Plays random histories; raises UnsupportedGameError if one does not end, or an infostate belongs to two nodes."""
   choose = random.Random(0)
   histories, moves = 0, 0
   state = states[0]
+  # The type and the public actions that go with each observation of a player.
   known: dict[Any, tuple[int, list[int]]] = {}
   try:
     while histories < _HISTORIES and moves < _MOVES:
       histories += 1
       deal = choose.randrange(len(states))
-      state, done = states[deal].clone(), list[int]()
+      state, path = states[deal].clone(), list[int]()
       while not state.is_terminal():
         moves += 1
-        _check_length(state, len(done))
-        observed, actions = _observed(view, state)
+        _check_length(state, len(path))
+        observation, actions = _observed(view, state)
         if not state.is_chance_node():
-          place = int(deals.types[observed[0], deal]), [*done]
-          if known.setdefault(observed, place) != place:
-            raise refused(f"player {observed[0]} has the infostate of another place", state)
-        done.append(choose.choice(actions))
-        state.apply_action(done[-1])
+          player = observation[0]
+          type_and_path = int(deals.types[player, deal]), [*path]
+          if known.setdefault(observation, type_and_path) != type_and_path:
+            raise refused(f"player {player} has the infostate of another place", state)
+        path.append(choose.choice(actions))
+        state.apply_action(path[-1])
   except Exception as error:
     raise _named(state, error) from error
 
 
 def compare_alike(view: GameView, deals: Deals, states: Sequence[Any]) -> None:
-  """Raises UnsupportedGameError if deals that give both players the same types differ in a random history."""
+  """Raises UnsupportedGameError if deals with the same types of both players differ in a random history."""
   first = np.flatnonzero(one_per_pair(deals) >= 0)
   first_of = dict(zip(map(tuple, deals.types[:, first].T.tolist()), first.tolist(), strict=True))
   others = np.setdiff1d(np.arange(len(states)), first).tolist()
@@ -194,10 +207,10 @@ def compare_alike(view: GameView, deals: Deals, states: Sequence[Any]) -> None:
       representative = states[first_of[tuple(deals.types[:, deal].tolist())]].clone()
       other = states[deal].clone()
       while not representative.is_terminal():
-        observed = _observed(view, representative)
-        if observed != _observed(view, other):
+        observation, actions = _observed(view, representative)
+        if (observation, actions) != _observed(view, other):
           raise refused("two deals that neither player tells apart differ later", other)
-        action = choose.choice(observed[1])
+        action = choose.choice(actions)
         representative.apply_action(action)
         other.apply_action(action)
       if not other.is_terminal() or list(view.returns(representative)) != list(view.returns(other)):
@@ -213,7 +226,10 @@ def _check_length(state: Any, moves: int) -> None:
 
 
 def _observed(view: GameView, state: Any) -> tuple[Any, list[int]]:
-  """Returns what the mover observes at a state, and the actions; chance observes its outcomes."""
+  """Returns the observation of the player or of chance who moves at a state, and the actions there.
+
+  A player observes its number and infostate, chance its outcomes and probabilities.
+  """
   if state.is_terminal():
     return None, []
   if state.is_chance_node():

@@ -1,10 +1,10 @@
-"""Layout of a public tree: the numbers of its sequences and infosets.
+"""`Layout`: the numbers of the sequences and infosets of a public tree.
 
-A *row* is the sequences of one action at one node, one sequence for each type (or class of types that share an
-infoset). A player's sequences are ordered `[part][group][action][node][type]`. A *part* is the trunk of the tree or
-some subtrees below it; solvers may visit parts one by one. A *group* is the nodes of a part with equally many actions
-and equally many own moves above. The rows of all nodes of a group for one action are padded together to a multiple of
-`MOST_LANES` = 16 sequences. The infosets of a node are consecutive, too.
+A *row* is the sequences of one action at one node, one sequence for each infoset of the node. A *part* is the trunk of
+the tree or some subtrees below it; solvers may visit parts one by one. A *group* is all nodes of one part and one
+player that have equally many actions, and equally many nodes of that player above them. A player's sequences are in
+the order `[part][group][action][node][infoset]`. The rows of one action, at all nodes of a group, are padded together
+to a multiple of `MOST_LANES` = 16 sequences. Infosets are in the order `[part][group][node][infoset]`, without padding.
 
 In Kuhn poker, player 0's empty sequence is 0. At the root, with a jack, queen or king, its sequences are 16 to 18 to
 pass and 32 to 34 to bet. After its pass and player 1's bet they are 48 to 50 and 64 to 66.
@@ -15,18 +15,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Float64s, Int32s, Int64s, Integers, Uint64s, concatenated_ranges
+from spiel_cfr._numba.arrays import (
+  Float64s,
+  Int32s,
+  Int64s,
+  Integers,
+  Uint64s,
+  concatenated_ranges,
+  range_starts,
+)
 from spiel_cfr._numba.simd import MOST_LANES
 from spiel_cfr.games.sequence_form.treeplex import COLUMNS
 from spiel_cfr.games.vector.public_tree import PLAYERS, PublicTree
 
-# Largest number of sequences of a part, so that its arrays stay in a cache; and least number of parts.
+# Largest number of sequences of a part, so that its arrays stay in a cache. `FEWEST_PARTS` makes parts smaller.
 PART_SEQUENCES = 500_000
 FEWEST_PARTS = 8
 
 
 class Cut(NamedTuple):
-  """The part of each node and terminal: 0 for the trunk, which is above all others.
+  """A cut of a public tree into parts. Part 0 is the trunk, which has the root; the others are below it.
 
   Attributes:
     nodes: int32 (nodes,). The part of each node.
@@ -38,30 +46,30 @@ class Cut(NamedTuple):
 
 
 class Layout:
-  """The numbering of sequences and infosets.
+  """The numbering of sequences and infosets of both players.
 
   Attributes:
     tree: PublicTree. The public tree.
     cut: Cut. The part of each node and terminal.
     num_parts: int. The number of parts.
-    first: uint32 (nodes,). The first sequence of the first action at each node.
-    stride: uint32 (nodes,). The distance from each action's first sequence to the next action's.
-    infoset: uint32 (nodes,). The infoset of the first type at each node.
-    roots: list of int. Each player's empty sequence, then the end of all sequences.
-    groups: for each player, uint64 (groups, 6). As of `Treeplex`, part by part.
-    group_ends: for each player, int64 (parts,). The end of each part's groups.
-    first_sequences: int64 (players, parts + 1). The first sequence of each part, then the end. The trunk's first
-      sequence is the empty sequence.
-    first_infosets: int64 (players, parts + 1). The first infoset of each part.
+    first: uint32 (nodes,). The first sequence of the row of action 0 at each node.
+    stride: uint32 (nodes,). The distance from each action's row to the next action's.
+    infoset: uint32 (nodes,). The first infoset of each node.
+    roots: list of int. Each player's empty sequence, then one past the last sequence.
+    groups: for each player, uint64 (groups, 6). The columns of `Treeplex.groups`, part by part.
+    group_ends: for each player, int64 (parts,). One past the last group of each part.
+    first_sequences: int64 (players, parts + 1). The first sequence of each part, then one past the last. The trunk's
+      first sequence is the empty sequence.
+    first_infosets: int64 (players, parts + 1). The first infoset of each part, then one past the last.
   """
 
   def __init__(self, tree: PublicTree, cut: Cut | None = None) -> None:
-    """Lays out both players' infosets; without a cut, in one part."""
+    """Numbers both players' sequences and infosets; without a cut, in one part."""
     self.tree = tree
     self.cut = cut or Cut(
       np.zeros(tree.num_nodes, np.int32), np.zeros(tree.num_terminals, np.int32)
     )
-    self.num_parts = 1 + max(int(own.max(initial=0)) for own in self.cut)
+    self.num_parts = 1 + max(int(part_numbers.max(initial=0)) for part_numbers in self.cut)
     self.first, self.stride, self.infoset = np.zeros((3, tree.num_nodes), np.uint32)
     self.first_sequences, self.first_infosets = np.zeros((2, 2, self.num_parts + 1), np.int64)
     self.roots = [0]
@@ -78,115 +86,120 @@ class Layout:
     return np.where(edges < 0, self.roots[player], self.first[node] + index * self.stride[node])
 
   def row_kind(self, edges: Integers) -> Int64s:
-    """Returns the kind of the node above each edge; -1 for `NO_EDGE`."""
+    """Returns the kind of the node above each edge, int64 (edges,); -1 for `NO_EDGE`."""
     return np.where(edges < 0, -1, self.tree.kind[self.tree.node_of_edge[edges]])
 
   def row_width(self, player: int, edges: Integers) -> Int64s:
-    """Returns the number of sequences in each row."""
+    """Returns the number of sequences in the row of each of a player's edges; 1 for `NO_EDGE`."""
     return np.where(edges < 0, 1, self.tree.width[player, self.row_kind(edges)])
 
   def row_part(self, edges: Integers) -> Int64s:
-    """Returns the part of each row."""
+    """Returns the part of the row of each edge; the trunk for `NO_EDGE`."""
     return np.where(edges < 0, 0, self.cut.nodes[self.tree.node_of_edge[edges]])
 
   def sequences(self, node: int) -> Int64s:
-    """Returns the sequences of a decision, int64 (actions, types of its player)."""
+    """Returns the sequences of the player who moves at a node, int64 (actions, types of the player)."""
     player, kind = int(self.tree.player[node]), int(self.tree.kind[node])
-    return np.asarray(self.row_starts(node)[:, None] + self.tree.infoset_places(player, kind, kind))
+    offsets = self.tree.infoset_offsets(player, kind, kind)
+    return np.asarray(self.row_starts(node)[:, None] + offsets)
 
   def row_starts(self, node: int) -> Int64s:
-    """Returns the first sequence of each action of a decision, int64 (actions,)."""
+    """Returns the first sequence of the row of each action at a node, int64 (actions,)."""
     return np.asarray(
       int(self.first[node]) + int(self.stride[node]) * np.arange(self.tree.num_actions[node])
     )
 
-  def sequences_above(self, player: int, place: int) -> Int64s:
-    """Returns a player's last sequences before a node, or before terminal k for -1 - k; int64 (types there,)."""
+  def sequences_above(self, player: int, child: int) -> Int64s:
+    """Returns a player's last sequence for each type at a node, or at terminal k for -1 - k; int64 (types,)."""
     tree = self.tree
-    if place >= 0:
-      return self.sequences_before(player, tree.above.nodes[player, place], tree.kind[place])
-    terminal = -1 - place
+    if child >= 0:
+      return self.sequences_before(player, tree.above.nodes[player, child], tree.kind[child])
+    terminal = -1 - child
     return self.sequences_before(
       player, tree.above.terminals[player, terminal], tree.terminal_kind[terminal]
     )
 
   def sequences_before(self, player: int, edge: Any, kind: Any) -> Int64s:
-    """Returns a player's sequences at an edge for the types of a later kind, int64 (types,)."""
-    places = self.tree.infoset_places(player, int(self.row_kind(edge)), int(kind))
-    return np.asarray(self.row(player, edge) + places)
+    """Returns a player's sequence at an edge for each type of a later kind, int64 (types,)."""
+    offsets = self.tree.infoset_offsets(player, int(self.row_kind(edge)), int(kind))
+    return np.asarray(self.row(player, edge) + offsets)
 
   def at_infosets(self, player: int, of_types: Sequence[Float64s]) -> Float64s:
-    """Sums numbers of types over each infoset of a player, in layout order.
+    """Sums numbers over the types of each infoset of a player; returns float64 (infosets,), in layout order.
 
     Args:
       player: the player.
-      of_types: for each kind, a number for each of the player's types there.
+      of_types: for each kind, float64 (types,). A number for each of the player's types at nodes of the kind.
     """
     tree = self.tree
     kinds = zip(tree.classes, of_types, strict=True)
     sums: list[Float64s] = [
-      np.bincount(classes[player], own).astype(np.float64) for classes, own in kinds
+      np.bincount(classes[player], numbers).astype(np.float64) for classes, numbers in kinds
     ]
-    lengths = np.array([len(own) for own in sums])
-    starts = np.cumsum(lengths) - lengths
+    lengths = np.array([len(kind_sums) for kind_sums in sums])
+    starts = range_starts(lengths)
     nodes = np.flatnonzero(tree.player == player)
     kind = tree.kind[nodes[np.argsort(self.infoset[nodes])]]
     return np.concatenate(sums)[concatenated_ranges(starts[kind], lengths[kind])]
 
   def cells(self, none: int) -> Int64s:
-    """Returns the sequence of each edge and type of its player, `none` if there is none; int64 (edges, types)."""
+    """Returns the sequence of each edge for each type of the player who moves there; int64 (edges, types).
+
+    Elements of chance's edges and of impossible types are `none`.
+    """
     tree, node = self.tree, self.tree.node_of_edge
     result = np.full((len(tree.child), max(tree.num_types)), none)
     cases = np.stack([tree.player[node].astype(np.int64), tree.kind[node]])
-    cases, which = np.unique(cases, axis=1, return_inverse=True)
-    order = np.argsort(which.reshape(-1), kind="stable")
-    groups = np.split(order, np.cumsum(np.bincount(which.reshape(-1)))[:-1])
-    for (player, kind), edges in zip(cases.T.tolist(), groups, strict=True):
+    cases, case = np.unique(cases, axis=1, return_inverse=True)
+    order = np.argsort(case.reshape(-1), kind="stable")
+    edges_of_case = np.split(order, np.cumsum(np.bincount(case.reshape(-1)))[:-1])
+    for (player, kind), edges in zip(cases.T.tolist(), edges_of_case, strict=True):
       if player >= 0:
-        places = tree.infoset_places(player, kind, kind)
-        result[np.ix_(edges, tree.types[kind][player])] = self.row(player, edges)[:, None] + places
+        offsets = tree.infoset_offsets(player, kind, kind)
+        result[np.ix_(edges, tree.types[kind][player])] = self.row(player, edges)[:, None] + offsets
     return result
 
   def _depth(self, player: int, nodes: Int64s) -> Int64s:
-    """Returns the number of the player's nodes above each of its nodes."""
+    """Returns the number of a player's nodes above each of `nodes`."""
     tree, result = self.tree, np.zeros(len(nodes), np.int64)
-    while (below := (edges := tree.above.nodes[player, nodes]) >= 0).any():
-      result += below
-      nodes = np.where(below, tree.node_of_edge[edges], nodes)
+    while (has_above := (edges := tree.above.nodes[player, nodes]) >= 0).any():
+      result += has_above
+      nodes = np.where(has_above, tree.node_of_edge[edges], nodes)
     return result
 
   def _lay_out(self, player: int, num_infosets: int) -> int:
-    """Lays out a player's infosets, numbered from `num_infosets` on; returns the next free number."""
+    """Numbers a player's sequences and infosets; both follow those of the players before.
+
+    Args:
+      player: the player.
+      num_infosets: the number of infosets of the players before.
+
+    Returns:
+      The number of infosets of all players so far.
+    """
     tree = self.tree
-    own = np.flatnonzero(tree.player == player)
-    width = tree.width[player, tree.kind[own]]
-    depth, actions, edges = (
-      self._depth(player, own),
-      tree.num_actions[own],
-      tree.above.nodes[player, own],
-    )
-    shape = np.stack([self.cut.nodes[own], depth, actions])
-    shapes, group = np.unique(shape, axis=1, return_inverse=True)
+    nodes = np.flatnonzero(tree.player == player)
+    width = tree.width[player, tree.kind[nodes]]
+    depth, actions = self._depth(player, nodes), tree.num_actions[nodes]
+    keys = np.stack([self.cut.nodes[nodes], depth, actions])
+    group_keys, group = np.unique(keys, axis=1, return_inverse=True)
     group = group.reshape(-1)
-    counts = np.bincount(group, width, shapes.shape[1]).astype(np.int64)
+    group_parts, group_depths, group_actions = group_keys
+    counts = np.bincount(group, width, len(group_parts)).astype(np.int64)
     strides = -(-counts // MOST_LANES) * MOST_LANES
-    lengths = strides * shapes[2]
+    lengths = strides * group_actions
     begin = -(-(self.roots[-1] + 1) // MOST_LANES) * MOST_LANES
-    begins = begin + np.cumsum(lengths) - lengths
-    infosets = num_infosets + np.cumsum(counts) - counts
+    begins = begin + range_starts(lengths)
+    infosets = num_infosets + range_starts(counts)
     for level in range(int(depth.max(initial=-1)) + 1):
-      here = np.flatnonzero(depth == level)
-      # In the order of their parents, which passes then read and write in order.
-      here = here[np.lexsort((self.row(player, edges[here]), group[here]))]
-      before = np.cumsum(width[here]) - width[here]
-      starts = np.flatnonzero(np.diff(group[here], prepend=-1))
-      place = before - np.repeat(before[starts], np.diff(np.append(starts, len(here))))
-      self.first[own[here]] = begins[group[here]] + place
-      self.stride[own[here]] = strides[group[here]]
-      self.infoset[own[here]] = infosets[group[here]] + place
-    columns = begins, strides, counts, shapes[2], infosets, shapes[1]
+      # Depth by depth, since nodes of a group are in the order of the rows above them.
+      at = np.flatnonzero(depth == level)
+      rows_above = self.row(player, tree.above.nodes[player, nodes[at]])
+      at = at[np.lexsort((rows_above, group[at]))]
+      self._place(nodes[at], width[at], group[at], begins, strides, infosets)
+    columns = begins, strides, counts, group_actions, infosets, group_depths
     self.groups.append(np.stack(columns, axis=1).astype(np.uint64).reshape(-1, COLUMNS))
-    ends = np.searchsorted(shapes[0], np.arange(self.num_parts), side="right")
+    ends = np.searchsorted(group_parts, np.arange(self.num_parts), side="right")
     self.group_ends.append(ends)
     # Kernels read and write whole vectors, so another player's sequences must not follow immediately.
     end = begin + int(lengths.sum())
@@ -197,15 +210,42 @@ class Layout:
     self.roots.append(end + MOST_LANES)
     return num_infosets
 
+  def _place(
+    self,
+    nodes: Int64s,
+    width: Int64s,
+    group: Int64s,
+    begins: Int64s,
+    strides: Int64s,
+    infosets: Int64s,
+  ) -> None:
+    """Sets `first`, `stride` and `infoset` of all nodes of some groups.
+
+    Args:
+      nodes: int64 (nodes,). The nodes, group by group, in the order of their rows.
+      width: int64 (nodes,). The number of infosets of each node.
+      group: int64 (nodes,). The group of each node.
+      begins: int64 (groups,). The first sequence of each group.
+      strides: int64 (groups,). The distance from one action's rows to the next action's.
+      infosets: int64 (groups,). The first infoset of each group.
+    """
+    before = range_starts(width)
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    # The number of infosets of earlier nodes of the group.
+    index = before - np.repeat(before[starts], np.diff(np.append(starts, len(nodes))))
+    self.first[nodes] = begins[group] + index
+    self.stride[nodes] = strides[group]
+    self.infoset[nodes] = infosets[group] + index
+
 
 def lay_out(tree: PublicTree, in_parts: bool) -> Layout:
-  """Returns the layout of a game, in parts if solvers visit its subtrees one by one."""
+  """Returns the layout of a public tree; `in_parts` if solvers visit its subtrees one by one."""
   most = max(1, min(PART_SEQUENCES, int(tree.num_sequences.sum()) // FEWEST_PARTS))
   return Layout(tree, public_subtrees(tree, most) if in_parts else None)
 
 
 def public_subtrees(tree: PublicTree, most: int) -> Cut:
-  """Cuts off the largest subtrees of at most `most` sequences, and joins neighbours into parts of that size."""
+  """Returns a cut: the largest subtrees of at most `most` sequences, and neighbours joined to parts of that size."""
   size = tree.num_sequences
   parent, levels = tree.node_of_edge[tree.edge_above], tree.levels()
   for level in reversed(levels[1:]):
@@ -214,9 +254,9 @@ def public_subtrees(tree: PublicTree, most: int) -> Cut:
   is_root = is_small & (tree.edge_above >= 0)
   is_root[is_root] = ~is_small[parent[is_root]]
   roots = np.flatnonzero(is_root)
-  together = (np.cumsum(size[roots]) - size[roots]) // most
+  part = range_starts(size[roots]) // most
   result = np.zeros(tree.num_nodes, np.int32)
-  result[roots] = 1 + np.unique(together, return_inverse=True)[1]
+  result[roots] = 1 + np.unique(part, return_inverse=True)[1]
   for level in levels[1:]:
     result[level] = np.maximum(result[level], result[parent[level]])
   return Cut(result, result[tree.node_of_terminal])

@@ -1,11 +1,22 @@
-"""Parts of a public tree, each with its own numbering: its own sequences, then rows of the trunk above it."""
+"""Parts of a game in vector form, which solvers visit one by one, and the numbers of sequences inside a part.
+
+In a part, its sequences are numbered from 0. The rows of the trunk directly above the part come after them.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cfr._numba.arrays import Int32s, Int64s, Integers, Uint32s, Uint64s, concatenated_ranges
+from spiel_cfr._numba.arrays import (
+  Int32s,
+  Int64s,
+  Integers,
+  Uint32s,
+  Uint64s,
+  concatenated_ranges,
+  range_starts,
+)
 from spiel_cfr.games.compiled.trunk_and_subtrees import Part
 from spiel_cfr.games.payoffs.payoff import Payoff
 from spiel_cfr.games.sequence_form.tree_passes import Tree
@@ -15,17 +26,17 @@ from spiel_cfr.games.vector.public_tree import PLAYERS, LastEdges
 
 
 class Numbering(NamedTuple):
-  """A player's numbering of the sequences of a part: its own from 0, then the rows of the trunk above it.
+  """The numbers of a player's sequences in a part: first the part's sequences, then those of the trunk's rows above it.
 
   Attributes:
     player: int. The owner of the sequences.
-    part: int. The number of the part; None for the whole game in its own numbering.
+    part: int. The number of the part; None for the whole game in the numbering of the game.
     nodes: int64 (nodes,), ascending. The part's nodes at which the player moves.
-    begin: int. The game's number of the part's first sequence.
-    length: int. The number of the part's own sequences.
-    above: int64 (rows,), ascending. The edges of the rows of the trunk.
-    starts: int64 (rows,). The first sequence of each of these rows, in the numbering of the part.
-    trunk_sequences: int64 (sequences of these rows,). Their sequences, in the numbering of the game.
+    begin: int. The part's first sequence, in the numbering of the game.
+    length: int. The number of the part's sequences, without those of the trunk.
+    trunk_edges: int64 (rows,), ascending. The edges of the trunk's rows above the part.
+    trunk_starts: int64 (rows,). The first sequence of each of the trunk's rows, in the numbering of the part.
+    trunk_sequences: int64 (sequences,). The sequences of the trunk's rows, in the numbering of the game.
   """
 
   player: int
@@ -33,22 +44,25 @@ class Numbering(NamedTuple):
   nodes: Int64s
   begin: int
   length: int
-  above: Int64s
-  starts: Int64s
+  trunk_edges: Int64s
+  trunk_starts: Int64s
   trunk_sequences: Int64s
 
   def bounds(self, layout: Layout) -> tuple[int, int]:
-    """Returns the first sequence (the empty one, if the part has it) and one past the last of the trunk's rows."""
+    """Returns the first sequence of the part and one past the last of the trunk's rows, in the part's numbering.
+
+    The first sequence of the trunk, and of a whole game, is the empty sequence.
+    """
     root = 0 if self.part else layout.roots[self.player] - self.begin
     return root, self.length + len(self.trunk_sequences)
 
   def row(self, layout: Layout, edges: Integers) -> Int64s:
-    """Returns the first sequence of some rows, in the numbering of the part."""
-    own = layout.row(self.player, edges) - self.begin
-    if not len(self.above):
-      return own
-    place = np.minimum(np.searchsorted(self.above, edges), len(self.above) - 1)
-    return np.where(layout.row_part(edges) == self.part, own, self.starts[place])
+    """Returns the first sequence of the row of each edge, in the numbering of the part."""
+    in_part = layout.row(self.player, edges) - self.begin
+    if not len(self.trunk_edges):
+      return in_part
+    index = np.minimum(np.searchsorted(self.trunk_edges, edges), len(self.trunk_edges) - 1)
+    return np.where(layout.row_part(edges) == self.part, in_part, self.trunk_starts[index])
 
 
 # (each player's numbering of sequences, terminals) -> the payoff of these terminals.
@@ -56,7 +70,7 @@ PayoffBuilder = Callable[[Sequence[Numbering], Int64s], Payoff]
 
 
 class Parts:
-  """The parts of a game in vector form, and the whole of it, with their payoffs."""
+  """Builder of the parts of a game in vector form, and of the payoff of the whole game."""
 
   def __init__(
     self,
@@ -69,13 +83,16 @@ class Parts:
 
     Args:
       layout: the layout of the game.
-      builder: takes the layout and the edges above terminals, int32 (players, terminals); returns a builder of payoffs.
+      builder: function of the layout and of each player's last edges before terminals, int32 (players, terminals);
+        returns a builder of payoffs.
       skips_forced: whether infosets with one action are left out, see `forced_moves`.
     """
     self._layout, self._skips_forced = layout, skips_forced
     self._above = layout.tree.choices_above() if skips_forced else layout.tree.above
     self._build = builder(layout, self._above.terminals)
-    self._nodes, self._terminals = (_by_part(own, layout.num_parts) for own in layout.cut)
+    self._nodes, self._terminals = (
+      _by_part(part_numbers, layout.num_parts) for part_numbers in layout.cut
+    )
 
   def whole(self) -> Payoff:
     """Returns the payoff of the whole game, in its own numbering."""
@@ -83,7 +100,7 @@ class Parts:
     return self._build(numberings, np.arange(self._layout.tree.num_terminals))
 
   def part(self, number: int) -> Part:
-    """Returns a part."""
+    """Returns a part with its payoff."""
     layout = self._layout
     first, second = (self._number(player, number) for player in PLAYERS)
     trees, left_out = zip(
@@ -103,21 +120,29 @@ class Parts:
     )
 
   def _number(self, player: int, part: int) -> Numbering:
+    """Returns the numbering of a player's sequences in a part."""
     layout = self._layout
     begin, end = layout.first_sequences[player, part : part + 2].tolist()
-    nodes, edges = self._nodes[part], np.zeros(0, np.int64)
+    nodes, trunk_edges = self._nodes[part], np.zeros(0, np.int64)
     nodes = nodes[layout.tree.player[nodes] == player]
     if part:
       above = self._above.nodes[player, nodes], self._above.terminals[player, self._terminals[part]]
       edges = np.unique(np.concatenate(above))
-      edges = edges[layout.row_part(edges) == 0]
-    widths = layout.row_width(player, edges)
-    starts = end - begin + np.cumsum(widths) - widths
-    trunk_sequences = concatenated_ranges(layout.row(player, edges), widths)
-    return Numbering(player, part, nodes, begin, end - begin, edges, starts, trunk_sequences)
+      trunk_edges = edges[layout.row_part(edges) == 0]
+    widths = layout.row_width(player, trunk_edges)
+    return Numbering(
+      player=player,
+      part=part,
+      nodes=nodes,
+      begin=begin,
+      length=end - begin,
+      trunk_edges=trunk_edges,
+      trunk_starts=end - begin + range_starts(widths),
+      trunk_sequences=concatenated_ranges(layout.row(player, trunk_edges), widths),
+    )
 
   def _tree(self, numbering: Numbering, part: int) -> tuple[Tree, Uint64s]:
-    """Returns a player's infosets in a part, and the groups that are left out."""
+    """Returns the infosets of a player to visit in a part, and the groups that are left out."""
     layout, player = self._layout, numbering.player
     ends = np.append(0, layout.group_ends[player])
     groups = layout.groups[player][ends[part] : ends[part + 1]].copy()
@@ -128,28 +153,36 @@ class Parts:
 
 
 def whole_numbering(layout: Layout, player: int) -> Numbering:
-  """Returns the game's own numbering of a player's sequences."""
+  """Returns the game's numbering of a player's sequences, as that of a part that is the whole game."""
   none, nodes = np.zeros(0, np.int64), np.flatnonzero(layout.tree.player == player)
   return Numbering(player, None, nodes, 0, layout.roots[player + 1], none, none, none)
 
 
 def parents(layout: Layout, above: LastEdges, numbering: Numbering) -> Uint32s:
-  """Returns the sequence above each infoset of a part, in layout order."""
+  """Returns the sequence above each infoset of a part, in layout order.
+
+  Args:
+    layout: the layout of the game.
+    above: the last edges before each node, which give the sequences.
+    numbering: the numbering of the part.
+  """
   tree, player = layout.tree, numbering.player
   nodes = numbering.nodes[np.argsort(layout.infoset[numbering.nodes])]
   edges, kind = above.nodes[player, nodes], tree.kind[nodes]
   widths = tree.width[player, kind]
-  pairs, which = np.unique(np.stack([layout.row_kind(edges), kind]), axis=1, return_inverse=True)
-  places = [np.zeros(0, np.int64)]
+  # The offsets in the rows above depend on the kinds of the two nodes only.
+  pairs, pair = np.unique(np.stack([layout.row_kind(edges), kind]), axis=1, return_inverse=True)
+  offsets = [np.zeros(0, np.int64)]
   for before, after in pairs.T.tolist():
-    places.append(tree.infoset_places(player, before, after)[tree.representatives(player, after)])
-  lengths = np.array([len(own) for own in places[1:]], np.int64)
-  starts = (np.cumsum(lengths) - lengths)[which.reshape(-1)]
-  place = np.concatenate(places)[concatenated_ranges(starts, widths)]
-  return np.asarray(np.repeat(numbering.row(layout, edges), widths) + place, np.uint32)
+    of_types = tree.infoset_offsets(player, before, after)
+    offsets.append(of_types[tree.representatives(player, after)])
+  lengths = np.array([len(of_infosets) for of_infosets in offsets[1:]], np.int64)
+  starts = range_starts(lengths)[pair.reshape(-1)]
+  offset = np.concatenate(offsets)[concatenated_ranges(starts, widths)]
+  return np.asarray(np.repeat(numbering.row(layout, edges), widths) + offset, np.uint32)
 
 
 def _by_part(part: Integers, num_parts: int) -> list[Int64s]:
-  """Returns the nodes or terminals of each part, ascending."""
+  """Returns the nodes of each part, ascending, given the part of each node; or the terminals of each part."""
   order = np.argsort(part, kind="stable")
   return np.split(order, np.searchsorted(part[order], np.arange(1, num_parts)))

@@ -1,4 +1,4 @@
-"""Games in vector form: a public tree with a vector over types at each node, and a payoff of any form."""
+"""`PublicTreeGame`, the base class of games in vector form: a public tree with a vector over types at each node."""
 
 import abc
 import functools
@@ -40,16 +40,16 @@ class PublicTreeGame(CompiledGame):
 
   - a `PublicTree` with the edges and kinds of its nodes, `types`, `num_types`, `terminal_kind`, `first_deals` and
     `saved`;
-  - `_builder(layout, above)`, which returns a `PayoffBuilder`. That is called with each player's `Numbering` and some
-    terminals, for the whole game and for each part, and returns their `Payoff`;
+  - `_builder(layout, above)`, which returns a `PayoffBuilder`: a function of each player's `Numbering` and of some
+    terminals that returns the `Payoff` of these terminals. It is called for the whole game and for each part;
   - a constructor that calls this one, `__reduce__` for pickles, and a function that compiles the game.
 
-  Layout, parts, forced moves and infosets are made here. Infostates, which only policies need, are listed on demand.
+  This class makes layout, parts, forced moves and infosets. Infostates, which only policies need, are listed on demand.
   `num_states` and `num_terminals` count public states.
 
   Attributes:
     tree: PublicTree. The public tree.
-    layout: Layout. The numbers of its sequences and infosets.
+    layout: Layout. The numbers of the tree's sequences and infosets.
   """
 
   # True if iterations skip infosets with one action.
@@ -65,14 +65,14 @@ class PublicTreeGame(CompiledGame):
     original: CompiledGame | None = None,
     map_from_original: AbstractionMap | None = None,
   ) -> None:
-    """Lays the game out.
+    """Numbers the sequences and infosets of the game.
 
     Args:
       facts: the facts of the game.
       tree: the public tree.
       dtype: the precision of solvers.
-      num_threads: number of threads that share the parts, at most the number of subtrees. None: solvers take the game
-        as a whole.
+      num_threads: number of threads that visit the parts, at most the number of subtrees. With None, solvers take the
+        game as a whole.
       view: the view by which the tree was walked; None loads the game again when it is needed.
       original: the original game of an abstraction.
       map_from_original: the map from the original game's sequences to the abstraction's.
@@ -99,7 +99,7 @@ class PublicTreeGame(CompiledGame):
 
   @abc.abstractmethod
   def _builder(self, layout: Layout, above: Int32s) -> PayoffBuilder:
-    """Returns a builder of payoffs, given the edges above terminals, int32 (players, terminals)."""
+    """Returns a builder of payoffs, given each player's last edge before terminals, int32 (players, terminals)."""
 
   @property
   def view(self) -> GameView:
@@ -110,7 +110,7 @@ class PublicTreeGame(CompiledGame):
 
   @property
   def num_threads(self) -> int | None:
-    """The number of threads that share the parts; None if solvers take the game as a whole."""
+    """The number of threads that visit the parts; None if solvers take the game as a whole."""
     return self._num_threads
 
   @property
@@ -130,30 +130,33 @@ class PublicTreeGame(CompiledGame):
 
   @functools.cached_property
   def payoff(self) -> Payoff:
-    """All terminals. Solvers of a game in parts use the payoffs of the parts."""
+    """The payoff of all terminals. Solvers of a game in parts use the payoffs of the parts instead."""
     return Parts(self.layout, self._builder, skips_forced=False).whole()
 
   @property
   def num_leaves(self) -> int:
-    """Number of terminals, each a pair of vectors over types."""
+    """Number of terminals of the public tree."""
     return self.num_terminals
 
   @functools.cached_property
   def decisions(self) -> Decisions:
-    """All infosets with a choice."""
+    """All infosets with more than one action; all infosets if this form does not skip forced moves."""
     every, layout = self.every_infoset, self.layout
-    decides = every.groups[:, ACTIONS] > 1
-    if decides.all() or not self._skips_forced:
+    is_choice = every.groups[:, ACTIONS] > 1
+    if is_choice.all() or not self._skips_forced:
       return every
-    ends, players = np.append(0, np.cumsum(decides)), every.players.copy()
-    players[:, :2] = ends[players[:, :2].astype(np.int64)]
     above = self.tree.choices_above()
     parent = np.concatenate(
       [parents(layout, above, whole_numbering(layout, player)) for player in PLAYERS]
     )
-    payoff = Parts(layout, self._builder, skips_forced=True).whole()
+    forced, chosen = _forced(every.groups[~is_choice], parent)
     return Decisions(
-      payoff, players, every.groups[decides], parent, *_forced(every.groups[~decides], parent)
+      payoff=Parts(layout, self._builder, skips_forced=True).whole(),
+      players=every.players_of(is_choice),
+      groups=every.groups[is_choice],
+      parent=parent,
+      forced=forced,
+      chosen=chosen,
     )
 
   @functools.cached_property
@@ -163,7 +166,7 @@ class PublicTreeGame(CompiledGame):
 
   @functools.cached_property
   def digest(self) -> str:
-    """SHA-256 of the public tree and of the way that solvers go through it."""
+    """SHA-256 of the public tree, of the precision of solvers, and of whether the game is in parts."""
     digest = hashlib.sha256(repr((self.num_threads is not None, self.dtype)).encode())
     for array in self.tree.saved().values():
       digest.update(f"{array.dtype.str} {array.shape}".encode())
@@ -199,6 +202,7 @@ class PublicTreeGame(CompiledGame):
 
 
 def _parents(layout: Layout, player: int) -> Uint32s:
+  """Returns the sequence above each of a player's infosets."""
   return parents(layout, layout.tree.above, whole_numbering(layout, player))
 
 

@@ -1,4 +1,4 @@
-"""Pieces of a public tree, which several processes can walk: the top, and subtrees below it, the tasks."""
+"""Pieces of a public tree that several processes walk: the top of the tree, and the subtrees below it, the tasks."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -12,26 +12,26 @@ from spiel_cfr.games.vector.typed_tree import TypedTree
 
 # The child of an edge to the root of task t is this number plus t, which is larger than all nodes.
 TASK = 1 << 30
-# Sums of returns that differ by at most this share of the largest return count as constant.
+# Returns have a constant sum if their sums differ by at most this share of the largest return.
 _TOLERANCE = 1e-9
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Piece:
-  """A piece of a public tree, numbered from 0. The child of an edge may be `TASK` + t, the root of task t.
+  """A piece of a public tree. Nodes, edges, terminals, kinds and matrices are numbered from 0 in each piece.
 
   Attributes:
-    player: as of `TypedTree`.
-    kind: int32 (nodes,). The number of each node's kind in this piece.
-    first_edge: as of `TypedTree`.
-    action: as of `TypedTree`.
-    child: int32 (edges,). As of `TypedTree`, or `TASK` + t.
-    matrix: int32 (terminals,). The number of each terminal's matrix in this piece.
+    player: int8 (nodes,). `PublicTree.player`.
+    kind: int32 (nodes,). The kind of each node.
+    first_edge: int64 (nodes,). The first edge below each node.
+    action: int32 (edges,). `PublicTree.action`.
+    child: int32 (edges,). `PublicTree.child`, or `TASK` + t for the root of task t.
+    matrix: int32 (terminals,). The matrix of each terminal.
     hashes: for each player, int64 (infosets,). The hashes of all infostates, node by node; `join` removes them. Equal
       hashes refuse the game, also in the rare case of different infostates.
-    possible: for each kind, int64. The deals that are possible.
-    weights: for each kind, float64. The probabilities of these deals.
-    matrices: list of float64 (players, types of player 0, types of player 1). Different returns, times weights.
+    possible: for each kind, int64 (deals,). The deals that are possible at nodes of the kind.
+    weights: for each kind, float64 (deals,). The probabilities of the possible deals.
+    matrices: list of float64 (players, types of player 0, types of player 1). The different returns times weights.
     payoff_range: two floats. The smallest and the largest return.
     sums: two floats. The smallest and the largest sum of the players' returns.
   """
@@ -85,13 +85,14 @@ def _join_kinds(deals: Deals, pieces: Sequence[Piece]) -> tuple[Int32s, Float64s
   weights: list[Float64s] = []
   kind = []
   for piece in pieces:
-    here = []
+    new_numbers = []
     for possible, chances in zip(piece.possible, piece.weights, strict=True):
-      here.append(numbers.setdefault((possible.tobytes(), chances.tobytes()), len(numbers)))
+      key = possible.tobytes(), chances.tobytes()
+      new_numbers.append(numbers.setdefault(key, len(numbers)))
       if len(numbers) > len(weights):
         weights.append(np.full(len(deals.weights), RULED_OUT))
         weights[-1][possible] = chances
-    kind.append(np.array(here, np.int32)[piece.kind])
+    kind.append(np.array(new_numbers, np.int32)[piece.kind])
   return np.concatenate(kind), np.array(weights)
 
 
@@ -101,45 +102,45 @@ def _join_matrices(pieces: Sequence[Piece]) -> tuple[Int32s, Float64s]:
   matrices: list[Float64s] = []
   matrix = []
   for piece in pieces:
-    here = []
+    new_numbers = []
     for payoffs in piece.matrices:
-      here.append(numbers.setdefault(payoffs.tobytes(), len(numbers)))
+      new_numbers.append(numbers.setdefault(payoffs.tobytes(), len(numbers)))
       if len(numbers) > len(matrices):
         matrices.append(payoffs)
-    matrix.append(np.array(here, np.int32)[piece.matrix])
+    matrix.append(np.array(new_numbers, np.int32)[piece.matrix])
   return np.concatenate(matrix), np.array(matrices)
 
 
 def _join_children(pieces: Sequence[Piece]) -> Int32s:
-  """Returns `TypedTree.child`. Tasks are the pieces after the top, and the first node of each is its root."""
-  nodes = np.cumsum([0, *(len(piece.player) for piece in pieces)])
-  terminals = np.cumsum([0, *(len(piece.matrix) for piece in pieces)])
+  """Returns `TypedTree.child`. The pieces after the top are the tasks; the root of a task is its first node."""
+  first_node = np.cumsum([0, *(len(piece.player) for piece in pieces)])
+  first_terminal = np.cumsum([0, *(len(piece.matrix) for piece in pieces)])
   result = []
   for number, piece in enumerate(pieces):
-    below = piece.child.astype(np.int64)
-    moved = np.where(below < 0, below - terminals[number], below + nodes[number])
-    is_task = below >= TASK
-    moved[is_task] = nodes[1 + below[is_task] - TASK]
-    result.append(moved.astype(np.int32))
+    child = piece.child.astype(np.int64)
+    renumbered = np.where(child < 0, child - first_terminal[number], child + first_node[number])
+    is_task = child >= TASK
+    renumbered[is_task] = first_node[1 + child[is_task] - TASK]
+    result.append(renumbered.astype(np.int32))
   return np.concatenate(result)
 
 
 def _check_different(tree: TypedTree, player: int, hashes: Int64s) -> None:
   """Raises UnsupportedGameError, with two histories, if an infostate of a player belongs to two nodes."""
   in_order = np.sort(hashes)
-  same = np.flatnonzero(in_order[1:] == in_order[:-1])
-  if not len(same):
+  repeated = np.flatnonzero(in_order[1:] == in_order[:-1])
+  if not len(repeated):
     return
   nodes = np.flatnonzero(tree.player == player)
   widths = [len(tree.types[kind][player]) for kind in tree.kind[nodes]]
   ends = np.cumsum(widths)
   histories = []
-  for place in np.flatnonzero(hashes == in_order[same[0]])[:2].tolist():
-    which = int(np.searchsorted(ends, place, side="right"))
-    node = int(nodes[which])
-    own_type = tree.types[tree.kind[node]][player][place - ends[which] + widths[which]]
-    fits = (tree.weights[tree.kind[node]] >= 0) & (tree.deals.types[player] == own_type)
-    path = tree.deals.paths[np.argmax(fits)]
+  for infoset in np.flatnonzero(hashes == in_order[repeated[0]])[:2].tolist():
+    index = int(np.searchsorted(ends, infoset, side="right"))
+    node = int(nodes[index])
+    own_type = tree.types[tree.kind[node]][player][infoset - ends[index] + widths[index]]
+    has_type = (tree.weights[tree.kind[node]] >= 0) & (tree.deals.types[player] == own_type)
+    path = tree.deals.paths[np.argmax(has_type)]
     histories.append([*path[path >= 0].tolist(), *tree.actions_above(node)])
   first, second = (", ".join(map(str, history)) for history in histories)
   raise refused(

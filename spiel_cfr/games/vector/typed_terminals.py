@@ -1,4 +1,4 @@
-"""The terminals of a public tree as rows of `TypedPatterns`, for the whole tree or for a part."""
+"""Payoffs of a game of private types in vector form: the terminals of its public tree as `TypedPatterns`."""
 
 import itertools
 from collections.abc import Sequence
@@ -18,21 +18,22 @@ from spiel_cfr.games.vector.typed_tree import TypedTree
 
 
 class Squares(NamedTuple):
-  """The matrices of all terminals, cut into pieces for the kernel of typed patterns.
+  """The payoff matrices of all terminals, cut into pieces for the kernel of typed patterns.
 
-  A terminal has the part of its matrix whose types are possible where the players acted last, between these two rows.
-  For each player, that part is cut into pieces of `lanes` of the player's types and up to 16 of the opponent's. Each
-  piece is a multiple of a pattern. Pieces of zeros are left out.
+  A terminal has the last row of each player above it. Its matrix has a line for each type of player 0's row and a
+  column for each type of player 1's row. For each player, the matrix is cut into pieces of `lanes` of the player's
+  types and up to 16 of the opponent's. Each piece is a multiple of a pattern. Pieces of zeros are left out.
 
   Attributes:
-    matrix: int64 (terminals,). The number of each terminal's matrix; matrices between different rows are different.
+    matrix: int64 (terminals,). The number of each terminal's matrix. Terminals share a matrix if their rows are of the
+      same kinds and their payoffs are equal.
     first: for each player, int64 (matrices + 1,). The first piece of each matrix, then the number of pieces.
-    cuts: for each player, int64 (pieces, 3). The first of the player's types, the first of the opponent's, and the
-      first square of the pattern.
-    factors: for each player, float64 (pieces,). The factor of the pattern.
-    squares: as of `SquareRows`.
-    widths: as of `SquareRows`.
-    lanes: as of `SquareRows`.
+    cuts: for each player, int64 (pieces, 3). Each piece's first type of the player, its first type of the opponent, and
+      the first square of its pattern.
+    factors: for each player, float64 (pieces,). The factor of each piece's pattern.
+    squares: float64 (squares, LANES * lanes). `SquareRows.squares`.
+    widths: int64 (squares,). `SquareRows.widths`.
+    lanes: int. `SquareRows.lanes`.
   """
 
   matrix: Int64s
@@ -46,16 +47,16 @@ class Squares(NamedTuple):
 
 def cut_squares(tree: TypedTree, layout: Layout, edges: Integers, lanes: int) -> Squares:
   """Cuts the matrices of all terminals into squares; `edges` are each player's last edges before terminals."""
-  rows = [layout.row_kind(own) for own in edges]
-  cases, case = np.unique(np.stack([tree.matrix, *rows]), axis=1, return_inverse=True)
-  # All patterns have the same number of columns, since the kernel adds as many columns of each entry of a row.
+  row_kinds = [layout.row_kind(player_edges) for player_edges in edges]
+  cases, case = np.unique(np.stack([tree.matrix, *row_kinds]), axis=1, return_inverse=True)
+  # All patterns have the same number of columns, since the kernel adds that number for each term of a row.
   columns = LANES if max(tree.deals.num_types) <= LANES else 2 * LANES
   numbers: dict[bytes, int] = {}
   squares: list[Float64s] = []
   widths: list[int] = []
 
-  def place(pattern: Float64s) -> int:
-    """Returns the first square of a pattern."""
+  def first_square(pattern: Float64s) -> int:
+    """Returns the first square of a pattern, which is added if it is new."""
     padded = np.zeros((columns, lanes))
     padded[: pattern.shape[0], : pattern.shape[1]] = pattern
     number = numbers.setdefault(rounded(padded).tobytes(), len(squares))
@@ -66,25 +67,32 @@ def cut_squares(tree: TypedTree, layout: Layout, edges: Integers, lanes: int) ->
 
   firsts, cuts, factors = [], [], []
   for player in PLAYERS:
-    first, found, largest = [0], [], []
+    first, player_cuts, player_factors = [0], [], []
     for matrix, *kinds in cases.T.tolist():
-      payoffs = _between(tree, matrix, player, kinds)
-      others, owns = (range(0, *cut) for cut in zip(payoffs.shape, (columns, lanes), strict=True))
-      for other, own in itertools.product(others, owns):
+      payoffs = _payoffs_between(tree, matrix, player, kinds)
+      num_other, num_own = payoffs.shape
+      for other, own in itertools.product(range(0, num_other, columns), range(0, num_own, lanes)):
         piece = payoffs[other : other + columns, own : own + lanes]
         if factor := leading(piece.reshape(1, -1)).item():
-          found.append((own, other, place(piece / factor)))
-          largest.append(factor)
-      first.append(len(found))
+          player_cuts.append((own, other, first_square(piece / factor)))
+          player_factors.append(factor)
+      first.append(len(player_cuts))
     firsts.append(np.array(first))
-    cuts.append(np.array(found, np.int64).reshape(-1, 3))
-    factors.append(np.array(largest))
+    cuts.append(np.array(player_cuts, np.int64).reshape(-1, 3))
+    factors.append(np.array(player_factors))
   flat = np.array(squares).reshape(-1, LANES * lanes)
   return Squares(case.reshape(-1), firsts, cuts, factors, flat, np.array(widths), lanes)
 
 
-def _between(tree: TypedTree, matrix: int, player: int, kinds: list[int]) -> Float64s:
-  """Returns a player's payoffs by the opponent's type and its own, between rows of these kinds."""
+def _payoffs_between(tree: TypedTree, matrix: int, player: int, kinds: list[int]) -> Float64s:
+  """Returns a player's payoffs at a terminal, float64 (opponent's types, player's types).
+
+  Args:
+    tree: the public tree.
+    matrix: the number of the terminal's matrix in the tree.
+    player: the player.
+    kinds: the kind of each player's row above the terminal; -1 for the empty sequence.
+  """
   payoffs: Float64s = tree.matrices[matrix, player]
   for axis, kind in enumerate(kinds):
     # A player who has not acted has the empty sequence for all types.
@@ -97,12 +105,12 @@ def _between(tree: TypedTree, matrix: int, player: int, kinds: list[int]) -> Flo
 
 
 class TypedTerminals:
-  """Builds the payoffs of a game of private types, and of its parts: each terminal is a matrix between two rows."""
+  """Builder of the payoffs of a game of private types and of its parts, a `PayoffBuilder`."""
 
   def __init__(
     self, tree: TypedTree, layout: Layout, above: Int32s, dtype: npt.DTypeLike = np.float64
   ) -> None:
-    """Takes the edges above terminals, int32 (players, terminals), and the precision of solvers."""
+    """Takes each player's last edge before terminals, int32 (players, terminals), and the precision of solvers."""
     self._tree, self._layout, self._above, self._dtype = tree, layout, above, dtype
     self._known_squares: dict[int, Squares] = {}
 
@@ -111,8 +119,8 @@ class TypedTerminals:
 
     def rows(lanes: int) -> SquareRows:
       squares = self._squares(lanes)
-      own = [self._rows(player, numberings, terminals, squares) for player in PLAYERS]
-      return SquareRows(own, squares.squares, squares.widths, lanes)
+      player_rows = [self._rows(player, numberings, terminals, squares) for player in PLAYERS]
+      return SquareRows(player_rows, squares.squares, squares.widths, lanes)
 
     single = rows(MOST_LANES) if self._dtype == np.float32 else None
     return TypedPatterns.of_squares(rows(LANES), single)
@@ -125,50 +133,51 @@ class TypedTerminals:
   def _rows(
     self, player: int, numberings: Sequence[Numbering], terminals: Int64s, squares: Squares
   ) -> Rows:
-    """Returns a player's rows of a part, with some terminals."""
+    """Returns a player's rows of a part with the terms of some terminals."""
     layout, numbering = self._layout, numberings[player]
-    above = [owner.row(layout, self._above[owner.player, terminals]) for owner in numberings]
+    rows = [numberings[owner].row(layout, self._above[owner, terminals]) for owner in PLAYERS]
     matrix = squares.matrix[terminals]
-    counts = np.diff(squares.first[player])[matrix]
-    square = concatenated_ranges(squares.first[player][matrix], counts)
-    own_type, other_type, pattern = squares.cuts[player][square].T
-    own = np.repeat(above[player], counts) + own_type
-    other = np.repeat(above[1 - player], counts) + other_type
+    num_pieces = np.diff(squares.first[player])[matrix]
+    piece = concatenated_ranges(squares.first[player][matrix], num_pieces)
+    own_type, other_type, pattern = squares.cuts[player][piece].T
+    own_sequence = np.repeat(rows[player], num_pieces) + own_type
+    other_sequence = np.repeat(rows[1 - player], num_pieces) + other_type
     starts = self._starts(numbering, squares.lanes)
-    order = np.argsort(own, kind="stable")
+    order = np.argsort(own_sequence, kind="stable")
+    ends = np.append(np.searchsorted(own_sequence[order], starts), len(own_sequence))
     return Rows(
       starts=starts,
-      lengths=np.diff(np.append(np.searchsorted(own[order], starts), len(own))),
-      lines=np.stack([pattern[order], other[order]], axis=1),
-      factors=squares.factors[player][square[order]],
+      lengths=np.diff(ends),
+      others=np.stack([pattern[order], other_sequence[order]], axis=1),
+      factors=squares.factors[player][piece[order]],
       bounds=(*numbering.bounds(layout), len(terminals)),
     )
 
   def _starts(self, numbering: Numbering, lanes: int) -> Int64s:
-    """Returns the first sequences of the rows of a part, cut after `lanes` types: everything that a gradient writes."""
+    """Returns the first sequence of each row of a part, cut after `lanes` types. A gradient writes these rows only."""
     layout, tree, player = self._layout, self._tree, numbering.player
     edges = concatenated_ranges(tree.first_edge[numbering.nodes], tree.num_actions[numbering.nodes])
     if not numbering.part:
       edges = np.append(edges, NO_EDGE)
-    first = np.sort(np.append(layout.row(player, edges) - numbering.begin, numbering.starts))
-    # Rows reach up to the next row, padding included. Parts share workspaces, and another part's values in the padding
-    # would be summed.
+    first = np.sort(np.append(layout.row(player, edges) - numbering.begin, numbering.trunk_starts))
+    # Rows reach up to the next row and include its padding: parts share workspaces, and values of another part that
+    # stayed in the padding would be summed.
     end = numbering.length + len(numbering.trunk_sequences)
-    cuts = -(-np.diff(first, append=end) // lanes)
-    lane = np.arange(cuts.sum()) - np.repeat(np.cumsum(cuts) - cuts, cuts)
-    return np.asarray(np.repeat(first, cuts) + lanes * lane)
+    num_cuts = -(-np.diff(first, append=end) // lanes)
+    cut = concatenated_ranges(np.zeros_like(num_cuts), num_cuts)
+    return np.asarray(np.repeat(first, num_cuts) + lanes * cut)
 
 
 def loss_bounds(tree: TypedTree, layout: Layout) -> Float64s:
-  """Returns D of each infoset, float64 (infosets,): see `VectorGame.loss_bounds`."""
+  """Returns a bound on the counterfactual utilities of each infoset, float64 (infosets,)."""
   result = []
   for player in PLAYERS:
     types = tree.deals.types[player]
-    mass: list[Float64s] = [
+    chances: list[Float64s] = [
       np.bincount(types, np.maximum(weights, 0.0), tree.num_types[player])
       .astype(np.float64)
-      .take(own[player])
-      for weights, own in zip(tree.weights, tree.types, strict=True)
+      .take(possible[player])
+      for weights, possible in zip(tree.weights, tree.types, strict=True)
     ]
-    result.append(layout.at_infosets(player, mass))
+    result.append(layout.at_infosets(player, chances))
   return np.concatenate(result) * max(map(abs, tree.payoff_range))

@@ -1,4 +1,4 @@
-"""The public tree of a game of private types, whose types are dealt before a player moves."""
+"""`TypedTree`, the public tree of a game in which chance deals private types before a player moves; and its files."""
 
 import dataclasses
 import functools
@@ -29,12 +29,12 @@ class TypedTree(PublicTree):
   """A public tree with the payoffs of each pair of types at its terminals.
 
   Attributes:
-    matrix: int32 (terminals,). The number of each terminal's matrix.
+    matrix: int32 (terminals,). The index in `matrices` of each terminal's payoffs.
     deals: Deals. The deals of types.
-    weights: float64 (kinds, deals). Chance's probability of each deal and of all its later moves; `RULED_OUT` for deals
-      that are impossible, by a card on the table.
-    matrices: float64 (matrices, players, types of player 0, types of player 1). The returns, times chance's probability
-      of the pair of types and of all its later moves.
+    weights: float64 (kinds, deals). Chance's reach probability of each deal at nodes of each kind; `RULED_OUT` for
+      impossible deals, such as hands with a card on the table.
+    matrices: float64 (matrices, players, types of player 0, types of player 1). The returns times chance's reach
+      probability for each pair of types.
     payoff_range: two floats. The smallest and the largest return of any player.
     constant_sum: float. The sum of the returns; None if it varies.
   """
@@ -50,8 +50,8 @@ class TypedTree(PublicTree):
   def types(self) -> list[tuple[Int64s, Int64s]]:
     """For each kind and player, the possible types, ascending."""
     return [
-      (np.unique(self.deals.types[0, own >= 0]), np.unique(self.deals.types[1, own >= 0]))
-      for own in self.weights
+      (np.unique(self.deals.types[0, chances >= 0]), np.unique(self.deals.types[1, chances >= 0]))
+      for chances in self.weights
     ]
 
   @property
@@ -68,25 +68,25 @@ class TypedTree(PublicTree):
     return self.kind[self.node_of_terminal]
 
   def first_deals(self, view: GameView, player: int) -> Iterator[tuple[Any, Int64s]]:
-    """Yields deals, see `PublicTree`; they are already in the order of histories."""
+    """Yields deals, see `PublicTree.first_deals`. `deals` are already in the order of histories."""
     types = self.deals.types[player]
-    places = np.where(self.weights >= 0, NOT_FIRST, IMPOSSIBLE)
-    for kind, own in enumerate(places):
-      alive = np.flatnonzero(own != IMPOSSIBLE)
-      _, first = np.unique(types[alive], return_index=True)
-      # `types` is ascending, as `first` is.
-      own[alive[first]] = np.arange(len(self.types[kind][player]))
-    for deal in np.flatnonzero((places >= 0).any(axis=0)).tolist():
+    offsets = np.where(self.weights >= 0, NOT_FIRST, IMPOSSIBLE)
+    for kind, of_deals in enumerate(offsets):
+      possible = np.flatnonzero(of_deals != IMPOSSIBLE)
+      # The first deal of each type, in the order of `self.types`.
+      _, first = np.unique(types[possible], return_index=True)
+      of_deals[possible[first]] = np.arange(len(self.types[kind][player]))
+    for deal in np.flatnonzero((offsets >= 0).any(axis=0)).tolist():
       path = self.deals.paths[deal]
       state = view.new_initial_state()
       for action in path[path >= 0].tolist():
         if not state.is_chance_node() or action not in state.legal_actions():
           raise wrong_game_error(state)
         state.apply_action(action)
-      yield state, places[:, deal]
+      yield state, offsets[:, deal]
 
   def saved(self) -> files.Arrays:
-    """Returns the arrays of the tree in a file."""
+    """Returns the arrays of the tree's file."""
     deals = {f"deals.{name}": array for name, array in self.deals._asdict().items()}
     return deals | {name: getattr(self, name) for name in _SAVED}
 
@@ -101,8 +101,7 @@ def restored(arrays: Mapping[str, Any], facts: GameFacts) -> TypedTree:
     KeyError: an array is missing.
     ValueError: an array is not one that `saved` returns. Kernels take every index on trust.
   """
-  found = {name.partition(".")[2]: arrays[name] for name in arrays if name.startswith("deals.")}
-  deals = Deals(found["paths"], found["types"], found["weights"])
+  deals = Deals(**{name: arrays[f"deals.{name}"] for name in Deals._fields})
   tree = TypedTree(
     deals=deals,
     **{name: arrays[name] for name in _SAVED},
@@ -110,6 +109,12 @@ def restored(arrays: Mapping[str, Any], facts: GameFacts) -> TypedTree:
     constant_sum=facts.constant_sum,
   )
   _check_deals(deals, tree)
+  _check_tree(tree, facts.num_distinct_actions)
+  return tree
+
+
+def _check_tree(tree: TypedTree, num_distinct_actions: int) -> None:
+  """Raises ValueError unless nodes, edges and terminals of a file are those of a tree."""
   nodes, edges, terminals = len(tree.player), len(tree.child), len(tree.matrix)
   require_array(tree.player, "player", np.int8, -1)
   require_array(tree.kind, "kind", np.int32, nodes)
@@ -127,11 +132,12 @@ def restored(arrays: Mapping[str, Any], facts: GameFacts) -> TypedTree:
   different = np.unique(tree.node_of_edge.astype(np.int64) << 32 | tree.action)
   require(len(different) == edges, "nodes have different actions")
   decides = np.repeat(tree.player >= 0, tree.num_actions)
-  require(tree.action[decides] < facts.num_distinct_actions, "actions are the game's")
+  require(tree.action[decides] < num_distinct_actions, "actions are the game's")
   inner = tree.child >= 0
-  below = np.sort(tree.child[inner])
+  children = np.sort(tree.child[inner])
   require(
-    len(below) == nodes - 1 and (below == np.arange(1, nodes)).all(), "nodes have one edge above"
+    len(children) == nodes - 1 and (children == np.arange(1, nodes)).all(),
+    "nodes have one edge above",
   )
   ends = np.sort(-1 - tree.child[~inner])
   require(
@@ -142,19 +148,18 @@ def restored(arrays: Mapping[str, Any], facts: GameFacts) -> TypedTree:
   possible = tree.weights >= 0
   pairs = np.unique(np.stack([parent, tree.kind[tree.child[inner]]]), axis=1)
   require(possible[pairs[0]] | ~possible[pairs[1]], "what is ruled out stays so")
-  return tree
 
 
 def _check_deals(deals: Deals, tree: TypedTree) -> None:
-  """Raises ValueError unless the sizes and values of a file's deals, and of arrays that depend on them, are right."""
+  """Raises ValueError unless the deals of a file, their weights and matrices have right sizes and values."""
   require_array(deals.paths, "paths", np.int64, -1, -1)
   count = len(deals.paths)
   require_array(deals.types, "types", np.int64, 2, count)
   require_array(deals.weights, "deals.weights", np.float64, count)
   require(count > 0, "there are deals")
   require(deals.paths >= -1, "moves of chance are actions")
-  for own in deals.types:
-    require(own.min() == 0 and len(np.unique(own)) == own.max() + 1, "types are numbered")
+  for types in deals.types:
+    require(types.min() == 0 and len(np.unique(types)) == types.max() + 1, "types are numbered")
   require_array(tree.weights, "weights", np.float64, -1, count)
   possible = tree.weights != RULED_OUT
   for weights in (deals.weights, tree.weights[possible]):

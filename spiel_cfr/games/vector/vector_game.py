@@ -1,4 +1,4 @@
-"""Games of private types in vector form: a public tree, with one vector over types at each of its nodes."""
+"""`compile_vector_game`: games of private types as a public tree, with a vector over types at each node."""
 
 import dataclasses
 import functools
@@ -40,14 +40,14 @@ from spiel_cfr.games.vector.walk_in_processes import walk_typed_tree
 
 # Games with more sequences than this are cut into parts.
 LARGE = 4_000_000
-# Games with at most this many states, over all deals, walk every deal. Larger ones walk one deal for each pair of
-# types.
+# Games with at most this many states, over all deals, are walked with every deal. Larger games are walked with one deal
+# for each pair of types.
 MOST_STATES = 20_000_000
 # Games with more states than this, over all deals, are walked by several processes.
 WORTH_PROCESSES = 1_000_000
-# Largest number of processes. Each takes two open files, of which a process may often have 1,024.
+# Largest number of processes. A process takes two open files, of which systems often allow 1,024.
 MOST_PROCESSES = 256
-# Largest number of states, over all pairs of types, for each of `max_nodes`.
+# Largest number of states, over all pairs of types, for each terminal that `max_nodes` allows.
 MOST_STATES_A_NODE = 60
 # `compile_game` tries the vector form from this number of states on, over all deals. Smaller lists of leaves are as
 # fast.
@@ -69,7 +69,7 @@ class VectorGame(PublicTreeGame):
     num_threads: int | None = None,
     view: GameView | None = None,
   ) -> None:
-    """Takes the tree. Without `num_threads` it is not cut into parts; without `view` the game is loaded again."""
+    """Takes the arguments of `PublicTreeGame`. Without `num_threads`, the tree is not cut into parts."""
     super().__init__(facts, tree, dtype, num_threads, view)
 
   def __reduce__(self) -> tuple[Any, ...]:
@@ -84,12 +84,12 @@ class VectorGame(PublicTreeGame):
 
   @functools.cached_property
   def loss_bounds(self) -> Float64s:
-    """D, as of `CompiledGame`: the largest payoff times the probability of the type and of chance's later moves."""
+    """D of `CompiledGame`: the largest payoff times chance's reach probability of each infoset."""
     return loss_bounds(self.tree, self.layout)
 
   @functools.cached_property
   def scale(self) -> Uint16s:
-    """`Block.scale` of all infosets, from the same bounds, which few solvers need to keep."""
+    """`Block.scale` of all infosets, from `loss_bounds`; the bounds themselves are not kept for it."""
     return as_scale(loss_bounds(self.tree, self.layout))
 
   def save(self, path: str | os.PathLike[str]) -> None:
@@ -112,9 +112,9 @@ def is_chosen_by_default(view: GameView) -> bool:
   try:
     deals, states = find_deals(view)
     # Without hidden information, each player's type determines the other's.
-    hides = np.count_nonzero(one_per_pair(deals) >= 0) > min(deals.num_types)
-    enough = WORTHWHILE // len(states)
-    if not hides or count_nodes(view, states[0], enough) < enough:
+    is_hidden = np.count_nonzero(one_per_pair(deals) >= 0) > min(deals.num_types)
+    num_needed = WORTHWHILE // len(states)
+    if not is_hidden or count_nodes(view, states[0], num_needed) < num_needed:
       return False
     try_out(view, deals, states)
     return True
@@ -202,6 +202,7 @@ def compile_vector_game(
 def _walk(
   view: GameView, max_nodes: int, max_bytes: int, progress: bool, num_processes: int | None
 ) -> TypedTree:
+  """Tests a game and walks its public tree; arguments and errors as of `compile_vector_game`."""
   deals, states = find_deals(view)
   try_out(view, deals, states)
   weights, pair_weights = deals.weights, one_per_pair(deals)

@@ -1,4 +1,7 @@
-"""The walk of a public tree in this process, or in forked ones that share its subtrees; the tree is the same."""
+"""The walk of a public tree in this process, or in forked processes that divide its subtrees among them.
+
+The tree does not depend on the number of processes.
+"""
 
 import contextlib
 import multiprocessing
@@ -29,9 +32,10 @@ _LOOK_EVERY = 1 << 8
 
 
 class _Progress:
-  """The share of a tree that has been walked, and regular reports of it."""
+  """The share of a tree that a process has walked, and regular reports of it."""
 
   def __init__(self, report: Any) -> None:
+    """Takes a function of a share, a number of terminals and a number of bytes, all since the last report."""
     self._report = report
     self._share, self._terminals, self._next = 0.0, 0, 0.0
     self._bytes = memory.resident_bytes()
@@ -50,8 +54,8 @@ class _Progress:
     self._report(share, terminals, self._bytes - before)
 
 
-class _Watch:
-  """The progress bar of a walk, and its limits."""
+class _Limits:
+  """The progress bar of a walk in any number of processes, and its limits."""
 
   def __init__(self, max_nodes: int, max_bytes: int, bar: bool) -> None:
     self._max_nodes, self._max_bytes = max_nodes, max_bytes
@@ -108,54 +112,56 @@ def walk_typed_tree(
     num_processes: number of processes; the tree does not depend on it.
 
   Raises:
-    UnsupportedGameError: it is not such a game, or it breaks a promise of OpenSpiel's games.
+    UnsupportedGameError: it is no game of private types and public actions, or a state's answer is wrong.
     GameTooLargeError: the tree is too large.
     GameError: chance outcomes do not have probabilities.
     ArgumentError: see `GameView.legal_actions`.
   """
   game = view, deals, states, weights
-  watch = _Watch(max_nodes, max_bytes, progress)
+  limits = _Limits(max_nodes, max_bytes, progress)
   try:
-    found: dict[int, Piece] = {}
+    # By the number of the task; the top of the tree is -1.
+    pieces: dict[int, Piece] = {}
     if num_processes == 1 or not CAN_FORK:
-      _walk(game, watch, lambda task: True, found.__setitem__)
+      _walk(game, limits, lambda task: True, pieces.__setitem__)
     else:
-      found = _walk_in_processes(game, watch, num_processes)
+      pieces = _walk_in_processes(game, limits, num_processes)
   finally:
-    watch.close()
-  return join(deals, [found[number] for number in sorted(found)])
+    limits.close()
+  return join(deals, [pieces[number] for number in sorted(pieces)])
 
 
 def _walk(game: _Game, report: Any, claim: Any, deliver: Any) -> None:
+  """Walks the top of the tree and the claimed tasks; see `_Progress` for `report`, `walk_pieces` for the others."""
   progress = _Progress(report)
   walk_pieces(*game, progress, claim, deliver)
   progress.report()
 
 
-def _walk_in_processes(game: _Game, watch: _Watch, num_processes: int) -> dict[int, Piece]:
-  """Forks processes that each walk the top, and claim one subtree after the other."""
+def _walk_in_processes(game: _Game, limits: _Limits, num_processes: int) -> dict[int, Piece]:
+  """Forks processes that all walk the top of the tree, and claim one subtree after the other; returns the pieces."""
   forking = multiprocessing.get_context("fork")
   # The first task that no process has claimed; tasks are claimed in order.
   unclaimed = forking.Value("q", 0)
 
   def claim(task: int) -> bool:
     with unclaimed.get_lock():
-      mine = task == unclaimed.value
-      unclaimed.value += mine
-    return bool(mine)
+      is_claimed = task == unclaimed.value
+      unclaimed.value += is_claimed
+    return bool(is_claimed)
 
   def work(pipe: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     result = None
     try:
-      # A piece is sent as soon as it is complete, and is not kept here.
+      # A piece is sent as soon as it is complete, and is not kept in this process.
       _walk(game, lambda *report: pipe.send(report), claim, lambda *piece: pipe.send(dict([piece])))
     except Exception as error:
       result = error
     pipe.send(result)
 
-  here = _Progress(watch)
-  found: dict[int, Piece] = {}
+  progress = _Progress(limits)
+  pieces: dict[int, Piece] = {}
   with _forked(forking, work, num_processes) as pipes:
     waiting = list(pipes)
     while waiting:
@@ -170,18 +176,18 @@ def _walk_in_processes(game: _Game, watch: _Watch, num_processes: int) -> dict[i
         if isinstance(message, Exception):
           raise message
         if isinstance(message, tuple):
-          watch(*message)
+          limits(*message)
         elif isinstance(message, dict):
-          found |= message
-          here.report()
+          pieces |= message
+          progress.report()
         else:
           waiting.remove(pipe)
-  return found
+  return pieces
 
 
 @contextlib.contextmanager
 def _forked(forking: Any, work: Any, count: int) -> Iterator[list[Any]]:
-  """Starts processes with a pipe each, and yields the other ends; terminates the processes on exit."""
+  """Starts processes that call `work` with a pipe, and yields the other ends of the pipes; terminates them on exit."""
   processes, pipes = [], []
   try:
     for _ in range(count):

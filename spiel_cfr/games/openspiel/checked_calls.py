@@ -1,7 +1,7 @@
-"""Guarded questions to a state: the answer is of the kind that OpenSpiel promises, or an error quotes the history.
+"""Checked calls of a state's methods: a wrong answer or an exception raises a named error that quotes the history.
 
-OpenSpiel's games in C++ keep the promises. Games that are written in Python or read from a file, and functions of a
-user, may return and raise anything.
+OpenSpiel's games in C++ return what its documentation promises. Games that are written in Python or read from a file,
+and functions of a user, may return and raise anything.
 """
 
 import math
@@ -14,53 +14,60 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
 
-# Movers that are no players.
+# The player to move at chance nodes and terminal states, in OpenSpiel's numbers.
 CHANCE, TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
-# What the probabilities of a chance node may be away from 1.
+# Largest difference from 1 of the sum of the probabilities at a chance node.
 PROBABILITY_TOLERANCE = 1e-6
-# (state, answer) -> the answer as walks take it.
-Read: TypeAlias = Callable[[Any, Any], Any]
-_TURN_BASED = "turn_based_simultaneous_game"
+# (state, answer) -> the answer, converted to the type that walks use. Raises an exception if the answer is wrong.
+Check: TypeAlias = Callable[[Any, Any], Any]
 _READ_FROM_FILES = ("efg_game", "nfg_game")
 
 
-def guarded(ask: Callable[..., Any], read: Read) -> Callable[..., Any]:
-  """Returns a question whose answers go through `read`, and whose exceptions have a name and a history.
+def guarded(function: Callable[..., Any], check: Check) -> Callable[..., Any]:
+  """Returns a function of a state with checked answers; any exception becomes a named error with the history.
 
   Args:
-    ask: takes a state, and perhaps more; returns an answer.
-    read: returns the answer, or raises any exception if it is not what it must be.
+    function: a function of a state, and perhaps of more arguments.
+    check: called with the state and the answer of `function`; returns the answer, or raises any exception.
   """
 
-  def asked(state: Any, *more: Any) -> Any:
+  def checked(state: Any, *arguments: Any) -> Any:
     try:
-      return read(state, ask(state, *more))
+      return check(state, function(state, *arguments))
     except (errors.SpielCFRError, MemoryError):
       raise
     except Exception as error:
       raise cannot_be_walked(state, error) from error
 
-  return asked
+  return checked
 
 
-def keeps_promises(game: pyspiel.Game, root: Any) -> bool:
-  """Returns whether a game is one of OpenSpiel's in C++, with rules of its own, that is not read from a file."""
+def is_turn_based(game: pyspiel.Game) -> bool:
+  """Returns whether a game is OpenSpiel's turn-based version of a game with simultaneous moves."""
+  return bool(game.get_type().short_name == "turn_based_simultaneous_game")
+
+
+def is_trusted(game: pyspiel.Game, root: Any) -> bool:
+  """Returns whether a game needs no checks: it is OpenSpiel's own C++ code, and its rules are not from a file.
+
+  Games that wrap another game, except turn-based versions, are not trusted. `root` is the game's initial state.
+  """
   name, parameters = game.get_type().short_name, game.get_parameters()
-  if name == _TURN_BASED:
+  if is_turn_based(game):
     root, parameters = root.simultaneous_game_state(), parameters["game"]
   is_compiled = type(root).__module__.startswith("pyspiel")
   return is_compiled and "game" not in parameters and name not in _READ_FROM_FILES
 
 
-class Answers:
-  """Answers of one game's states, as walks take them."""
+class AnswerChecks:
+  """Checks of answers that depend on the numbers of players and actions of a game. Each method is a `Check`."""
 
   def __init__(self, game: pyspiel.Game) -> None:
     """Takes a sequential game."""
     self._num_players, self._num_actions = game.num_players(), game.num_distinct_actions()
 
   def mover(self, state: Any, answer: Any) -> int:
-    """Returns a player, `CHANCE` or `TERMINAL`.
+    """Checks the player to move: a player, `CHANCE` or `TERMINAL`.
 
     Raises:
       UnsupportedGameError: the answer is another integer.
@@ -73,10 +80,10 @@ class Answers:
     return player
 
   def actions(self, state: Any, answer: Any) -> list[int]:
-    """Returns legal actions in ascending order.
+    """Checks legal actions; returns them in ascending order.
 
     Raises:
-      UnsupportedGameError: there are none, one of them twice, or one that is not among the game's.
+      UnsupportedGameError: the list is empty, has an action twice, or has an action that the game does not have.
     """
     legal, problem = sorted(map(operator.index, answer)), ""
     if not legal:
@@ -93,26 +100,26 @@ class Answers:
     return legal
 
   def returns(self, state: Any, answer: Any) -> list[float]:
-    """Returns a number for each player.
+    """Checks the returns of a terminal state.
 
     Raises:
-      InvalidPayoffError: there is not a finite number for each.
+      InvalidPayoffError: the answer is not one finite number for each player.
     """
-    found = [_number(each) for each in answer]
+    returns = [_number(value) for value in answer]
     problem = ""
-    if len(found) != self._num_players:
+    if len(returns) != self._num_players:
       problem = f"not one for each of {self._num_players} players"
-    elif not all(map(math.isfinite, found)):
+    elif not all(map(math.isfinite, returns)):
       problem = "which must be finite numbers"
     if problem:
       raise errors.InvalidPayoffError(
-        f"After the history [{state.history_str()}] the returns are {found}, {problem}."
+        f"After the history [{state.history_str()}] the returns are {returns}, {problem}."
       )
-    return found
+    return returns
 
 
 def name(state: Any, answer: Any) -> str:
-  """Returns an infostate, which files and digests can have in UTF-8."""
+  """Checks OpenSpiel's infostate: a string that files and digests can have in UTF-8."""
   if not isinstance(answer, str):
     raise TypeError(f"the infostate {answer!r} is not a string")
   answer.encode()
@@ -120,10 +127,10 @@ def name(state: Any, answer: Any) -> str:
 
 
 def given_name(state: Any, answer: Any) -> str:
-  """Returns an infostate that a user's function has named.
+  """Checks the infostate that a user's function returns.
 
   Raises:
-    ArgumentError: it is not a string.
+    ArgumentError: the answer is not a string.
   """
   if not isinstance(answer, str):
     raise errors.ArgumentError(
@@ -133,36 +140,36 @@ def given_name(state: Any, answer: Any) -> str:
 
 
 def outcomes(state: Any, answer: Any) -> list[tuple[int, float]]:
-  """Returns the outcomes and probabilities of a chance node.
+  """Checks the (outcome, probability) pairs of a chance node.
 
   Raises:
-    GameError: the probabilities are negative, or don't sum to 1.
+    GameError: a probability is negative, or they don't sum to 1.
   """
-  found = [(operator.index(action), _number(chance)) for action, chance in answer]
-  chances = [chance for _, chance in found]
+  pairs = [(operator.index(action), _number(chance)) for action, chance in answer]
+  chances = [chance for _, chance in pairs]
   total = math.fsum(chances)
   if not (abs(total - 1) < PROBABILITY_TOLERANCE and min(chances) >= 0):
     raise errors.GameError(
-      f"The chance outcomes after the history [{state.history_str()}] are {found}, and their "
+      f"The chance outcomes after the history [{state.history_str()}] are {pairs}, and their "
       f"probabilities sum to {total:z.10g}. They must be non-negative and sum to 1."
     )
-  return found
+  return pairs
 
 
 def child(state: Any, answer: Any) -> Any:
-  """Returns the state after an action."""
+  """Checks that the answer is a state."""
   if not hasattr(answer, "history_str"):
     raise TypeError(f"the state after an action is {answer!r}")
   return answer
 
 
 def anything(state: Any, answer: Any) -> Any:
-  """Returns the answer as it is."""
+  """Returns the answer unchecked; exceptions are still named."""
   return answer
 
 
 def cannot_be_walked(state: Any, error: Exception) -> errors.SpielCFRError:
-  """Returns the error for what a game has raised at a state, or on the way there; or for what is no state."""
+  """Returns the error for an exception that a game has raised at or before a state, or for a `state` that is none."""
   if not hasattr(state, "history_str"):
     return errors.ArgumentError(
       f"state must be a state of OpenSpiel, not {arguments.shortened(state)}."
@@ -172,15 +179,15 @@ def cannot_be_walked(state: Any, error: Exception) -> errors.SpielCFRError:
   )
 
 
-def word(state: Any, player: int, action: int) -> str:
-  """Returns the name of an action of a player or of chance, its number where the game has no name for it."""
+def action_name(state: Any, player: int, action: int) -> str:
+  """Returns the name of an action of a player or of chance; its number if the game has no name for it."""
   try:
     return str(state.action_to_string(player, action))
   except Exception:  # Games written by users may have left this out, in many ways.
     return str(action)
 
 
-# Questions to the states of others than a `GameView`.
+# Checked methods of any state, for code that has no `GameView` of its game.
 game_of: Callable[[Any], Any] = guarded(lambda state: state.get_game(), anything)
 current_player: Callable[[Any], int] = guarded(lambda state: state.current_player(), anything)
 legal_actions: Callable[[Any, int], list[int]] = guarded(
@@ -192,7 +199,7 @@ information_state_string: Callable[[Any, int], str] = guarded(
 
 
 def _number(answer: Any) -> float:
-  """Returns a number as a float; a string is none."""
+  """Returns a number as a float; raises TypeError for a string, which `float` would take."""
   if isinstance(answer, str | bytes):
     raise TypeError(f"{answer!r} is not a number")
   return float(answer)
