@@ -159,22 +159,22 @@ FAULTS = (
   Fault(
     "wrong parent in the layout of a treeplex",
     _TREEPLEX,
-    "layout_parent[laid_out : laid_out + count] = placed[parents[group]]",
-    "layout_parent[laid_out : laid_out + count] = placed[np.sort(parents[group])]",
+    "layout_parent[num_laid_out : num_laid_out + count] = sequences[parents[group]]",
+    "layout_parent[num_laid_out : num_laid_out + count] = sequences[np.sort(parents[group])]",
     ("games", "support"),
   ),
   Fault(
     "depths are not those above",
     _TREEPLEX,
-    "depths[infoset] = depths[infoset_of_action[parent - 1]] + 1",
-    "depths[infoset] = depths[infoset_of_action[parent - 2]] + 1",
+    "  while len(infosets):\n    depths[infosets] += 1\n",
+    "  if len(infosets):\n    depths[infosets] += 1\n",
     ("games", "support"),
   ),
   Fault(
     "uniform over one action too many",
     _BLOCKS,
-    "none * full(1.0 / block.actions)",
-    "none * full(1.0 / (block.actions + 1))",
+    "is_uniform * full(1.0 / block.actions)",
+    "is_uniform * full(1.0 / (block.actions + 1))",
     _OPEN_SPIEL,
   ),
   # Payoffs.
@@ -202,8 +202,8 @@ FAULTS = (
   Fault(
     "the same hand is taken off twice",
     _SHOWDOWNS,
-    "without_cards(total, held, rows, own, i) + load(reach, same * lanes)",
-    "without_cards(total, held, rows, own, i)",
+    "line = without_cards(total, card_totals, rows, own, i) + load(reach, same * lanes)",
+    "line = without_cards(total, card_totals, rows, own, i)",
     _POKER,
   ),
   # Iterations.
