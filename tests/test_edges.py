@@ -380,9 +380,9 @@ def test_averaging_is_an_averaging(averaging: Any, kuhn: Any) -> None:
 @pytest.mark.parametrize(
   "changes",
   [
-    {"stack": 20000.5},
-    {"stack": math.nan},
-    {"stack": 2**40},
+    {"starting_stack": 20000.5},
+    {"starting_stack": math.nan},
+    {"starting_stack": 2**40},
     {"pot": 500.0},
     {"pot": "500"},
     {"big_blind": 0.5},

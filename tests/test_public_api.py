@@ -38,7 +38,7 @@ def test_inspection_finds_all_parameters() -> None:
     "Checkpoints(keep)",
     "runs.Powers.__call__(iteration)",
     "poker.PublicGame.memory_estimate(action_lines)",
-    "poker.Endgame(stack)",
+    "poker.Endgame(starting_stack)",
   } <= names
   for name in spiel_cfr.__all__:
     thing = getattr(spiel_cfr, name)

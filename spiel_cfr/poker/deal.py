@@ -168,7 +168,7 @@ def endgame_in_full_game(endgame: Endgame) -> tuple[pyspiel.Game, Deal]:
   game = pyspiel.load_game(
     "universal_poker(betting=nolimit,bettingAbstraction=fullgame,numPlayers=2,numRounds=4,blind=1 1,"
     "firstPlayer=1 1 1 1,numSuits=4,numRanks=13,numHoleCards=2,numBoardCards=0 3 1 1,"
-    f"stack={endgame.stack} {endgame.stack})"
+    f"stack={endgame.starting_stack} {endgame.starting_stack})"
   )
   board, half = cards.parse_cards(endgame.board), endgame.pot // 2
   path = [half if half > 1 else 1, 1, *sorted(board[:3])]

@@ -37,15 +37,14 @@ class Endgame:
     board: str. The public cards, as in `"7s9h9cTc2d"`: three on the flop, four on the turn, five on the river.
     pot: int. The chips in the pot, half of them from each player.
     reaches: float64 (2, 1326). The weights of hands, in the order of the file.
-    stack: int. The chips of each player at the start of the hand: half of the pot plus the chips behind. (In
-      `ranges.endgame`, `stack` is the chips behind.)
+    starting_stack: int. The chips of each player at the start of the hand: half of the pot plus the chips behind.
     big_blind: int. The chips of the big blind, the unit of `milli_big_blinds`.
   """
 
   board: str
   pot: int
   reaches: Float64s
-  stack: int = 20_000
+  starting_stack: int = 20_000
   big_blind: int = 100
 
   def __post_init__(self) -> None:
@@ -59,10 +58,10 @@ class Endgame:
       raise errors.EndgameError(
         f"The board {self.board} has {len(board)} cards; the flop has 3, the turn 4, the river 5."
       )
-    if self.pot % 2 or self.pot // 2 >= self.stack:
+    if self.pot % 2 or self.pot // 2 >= self.starting_stack:
       raise errors.EndgameError(
-        f"The pot must be an even number of chips and leave players with a stack of {self.stack} "
-        f"something to bet, not {self.pot}."
+        f"The pot must be an even number of chips, less than twice the starting stack of {self.starting_stack}, "
+        f"not {self.pot}."
       )
     self._check_reaches()
 
@@ -70,7 +69,7 @@ class Endgame:
     """Converts the fields to their types; returns the cards of the board."""
     try:
       # OpenSpiel ends the process if a stack is not a whole number.
-      for name in ("pot", "stack", "big_blind"):
+      for name in ("pot", "starting_stack", "big_blind"):
         number = arguments.integer(getattr(self, name), name, 1, _MOST_CHIPS)
         object.__setattr__(self, name, number)
       if not isinstance(self.board, str):
@@ -78,7 +77,7 @@ class Endgame:
       board = cards.parse_cards(self.board)
       object.__setattr__(self, "reaches", np.array(self.reaches, np.float64))
     except (errors.ArgumentError, OverflowError, TypeError, ValueError) as error:
-      raise errors.EndgameError(f"This is no endgame: {error}") from None
+      raise errors.EndgameError(f"This is not an endgame: {error}") from None
     return board
 
   def _check_reaches(self) -> None:
@@ -105,7 +104,7 @@ class Endgame:
       for player in range(2):
         arguments.weights(self.reaches[player], f"reaches of player {player}")
     except errors.ArgumentError as error:
-      raise errors.EndgameError(f"This is no endgame: {error}") from None
+      raise errors.EndgameError(f"This is not an endgame: {error}") from None
 
   @property
   def round(self) -> int:
@@ -120,7 +119,7 @@ class Endgame:
   def __repr__(self) -> str:
     """Returns one line."""
     hands = " x ".join(str(count) for count in self._possible_hands().sum(axis=1).tolist())
-    behind = self.stack - self.pot // 2
+    behind = self.starting_stack - self.pot // 2
     return (
       f"<Endgame: board {self.board}, pot {self.pot:,}, {behind:,} chips behind, {hands} hands>"
     )
@@ -135,7 +134,7 @@ class Endgame:
     return (
       "universal_poker(betting=nolimit,bettingAbstraction=fchpa,numPlayers=2,numRounds=4,"
       f"blind={half} {half},firstPlayer=1 1 1 1,numSuits=4,numRanks=13,numHoleCards=2,"
-      f"numBoardCards=0 3 1 1,stack={self.stack} {self.stack},potSize={self.pot},"
+      f"numBoardCards=0 3 1 1,stack={self.starting_stack} {self.starting_stack},potSize={self.pot},"
       f"boardCards={self.board},handReaches={' '.join(map(repr, self.reaches.ravel().tolist()))})"
     )
 
@@ -168,7 +167,7 @@ def load_endgame(
   Args:
     path: the file.
     starting_stack: chips of each player at the start of the hand, which the file does not contain: the chips behind
-      plus half of the pot, as in `Endgame.stack`.
+      plus half of the pot.
     big_blind: chips of the big blind.
 
   Raises:
@@ -179,7 +178,7 @@ def load_endgame(
   try:
     text = arguments.path(path, "path").read_bytes().decode()
   except UnicodeDecodeError as error:
-    raise errors.EndgameError(f"{path} is no text: {error}.") from error
+    raise errors.EndgameError(f"{path} is not a text file: {error}.") from error
   fields: dict[str, str] = {}
   for number, line in enumerate(text.splitlines(), 1):
     key, _, value = line.strip().partition(" ")
@@ -203,11 +202,14 @@ def load_endgame(
       board=fields["board"],
       pot=int(pot),
       reaches=reaches.reshape(2, -1) if reaches.size == 2 * NUM_HANDS else reaches,
-      stack=starting_stack,
+      starting_stack=starting_stack,
       big_blind=big_blind,
     )
     if int(fields["round"]) != endgame.round:
-      raise ValueError(f"round {fields['round']} has another number of cards than {endgame.board}")
+      raise ValueError(
+        f"round {fields['round']} does not fit the board {endgame.board}: the round is 2 for three cards, 3 for four, "
+        "4 for five"
+      )
   except (errors.EndgameError, ValueError) as error:
     raise errors.EndgameError(f"{path}: {error}") from None
   return endgame

@@ -6,6 +6,7 @@ computes the payoffs.
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from spiel_cfr.games.vector.layout import Layout
 from spiel_cfr.games.vector.parts import PayoffBuilder
 from spiel_cfr.games.vector.public_tree import PLAYERS
 from spiel_cfr.games.vector.public_tree_game import PublicTreeGame
+from spiel_cfr.poker import cards
+from spiel_cfr.poker.betting_line import find_decision
 from spiel_cfr.poker.betting_tree import (
   BettingNode,
   NodeKind,
@@ -37,7 +40,7 @@ from spiel_cfr.poker.deal import Deal, endgame_in_full_game, find_deal
 from spiel_cfr.poker.endgames import Endgame
 from spiel_cfr.poker.game_estimate import GameEstimate, estimate_boards
 from spiel_cfr.poker.hand_payoff import PokerTerminals
-from spiel_cfr.poker.hand_tree import HandTree, hand_tree
+from spiel_cfr.poker.hand_tree import HandTree, first_deal, hand_tree
 from spiel_cfr.poker.merged_hands import map_suits
 from spiel_cfr.poker.rake import Rake, RakedReturns
 from spiel_cfr.poker.street_names import StreetNames
@@ -99,10 +102,7 @@ class PublicGame(PublicTreeGame):
   def infosets(self) -> tuple[Infosets, ...]:
     """The infosets of each player; those of an abstraction have the names of the whole game."""
     if self._map is None and self.tree.is_merged:
-      raise errors.UnsupportedGameError(
-        f"{self.name} was compiled with merge_suits=True, and without it would have more than {MOST_NAMES:,} infosets, "
-        "too many for names. Read strategies with game.layout.sequences(node)."
-      )
+      raise self._no_names()
     if self._map is None:
       return super().infosets
     result = []
@@ -111,6 +111,56 @@ class PublicGame(PublicTreeGame):
       columns = _layout_columns(treeplex, first_sequence)
       result.append(Infosets(named.infostates, named.actions, named.num_actions, *columns))
     return tuple(result)
+
+  @typed
+  def infostates_at(self, moves: Sequence[int | str] = ()) -> dict[str, str]:
+    """Returns the infostate of each hand of the player who decides after some moves.
+
+        game.infostates_at([1, 300, 1, "2c"])["AsKs"]  # check, bet to 300, call, the deuce of clubs
+
+    Only the names at this decision are computed. With merged suits, they are those of the unmerged game.
+
+    Args:
+      moves: the moves from the beginning of the game on, in order. A player's action is OpenSpiel's: in hold'em, 0
+        folds, 1 checks or calls, and a larger number is the player's total in the pot after a bet or raise. A deal of
+        public cards is a string, such as `"2c"`.
+
+    Returns:
+      A dictionary from hands, such as `"AsKs"` with the higher card first, to infostates. It has the hands with a
+      positive weight that share no card with the board, in descending order of their cards. Of two cards with one rank,
+      spades are the highest, then hearts, diamonds and clubs.
+
+    Raises:
+      ArgumentError: a move is not possible, or no player decides after the moves.
+      UnsupportedGameError: the game has merged suits and no names of infosets.
+    """
+    game = self.original
+    assert isinstance(game, PublicGame)
+    tree = game.tree
+    if tree.is_merged:
+      raise self._no_names()
+    number, node = find_decision(tree, moves)
+    board, player = tree.boards[number], tree.nodes[node].player
+    actions = tree.actions_above(tree.node_at(number, node))
+    root, result = game.view.new_initial_state(), {}
+    hands = [
+      (sorted(tree.deal.hands[row].tolist(), reverse=True), row)
+      for row in board.hands[player].tolist()
+    ]
+    for hand, row in sorted(hands, reverse=True):
+      state = root.clone()
+      for action in (*first_deal(tree.deal, board, player, row), *actions):
+        state.apply_action(action)
+      name = "".join(cards.card_name(card, tree.deal.num_suits) for card in hand)
+      result[name] = game.view.infostate(state)
+    return result
+
+  def _no_names(self) -> errors.UnsupportedGameError:
+    """Returns the error for a game with merged suits whose infosets have no names."""
+    return errors.UnsupportedGameError(
+      f"{self.name} was compiled with merge_suits=True, and without it would have more than {MOST_NAMES:,} infosets, "
+      "too many for names. Read strategies with game.layout.sequences(node)."
+    )
 
   @functools.cached_property
   def digest(self) -> str:

@@ -76,7 +76,7 @@ def endgame(
     ip: the range of the other player, player 1.
     board: three to five cards, as in `"7s9h9cTc"`: the flop, the turn or the river.
     pot: chips in the pot, half of them from each player.
-    stack: chips that each player has behind (the effective stack). `Endgame.stack` adds half of the pot.
+    stack: chips that each player has behind (the effective stack). `Endgame.starting_stack` is half of the pot more.
     big_blind: chips of the big blind, the unit of `Endgame.milli_big_blinds`.
 
   Raises:
@@ -89,7 +89,7 @@ def endgame(
     board=board,
     pot=pot,
     reaches=np.stack([parse_range(oop), parse_range(ip)]),
-    stack=behind + pot // 2,
+    starting_stack=behind + pot // 2,
     big_blind=big_blind,
   )
 

@@ -69,7 +69,7 @@ def test_actions_below_public_cards_come_in():
 
 def test_refined_games_continue_the_same_play():
   game = spiel_cfr.poker.compile_public_game(
-    poker_games.random_endgame(0, 12, pot=200, stack=600).load(), bet_filters.few_bets
+    poker_games.random_endgame(0, 12, pot=200, starting_stack=600).load(), bet_filters.few_bets
   )
   made = RefinedActions.filtered(game, poker_games.check_or_pot)
   before = spiel_cfr.CFRPlusSolver(made.small)

@@ -28,7 +28,7 @@ def one_half_pot(state, actions):
 
 
 def test_everybody_plays_uniformly():
-  endgame = Endgame(board="Td9d6hQc7s", pot=60, stack=1000, reaches=np.ones((2, 1326)))
+  endgame = Endgame(board="Td9d6hQc7s", pot=60, starting_stack=1000, reaches=np.ones((2, 1326)))
   game = spiel_cfr.compile_game(endgame.game_string(), action_filter=one_half_pot)
   uniform = policies.to_dict(game, policies.uniform(game))
   values = spiel_cfr.expected_values(game, uniform)

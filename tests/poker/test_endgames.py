@@ -27,7 +27,7 @@ def _write(path, **changes):
 
 
 def test_files_are_read_and_written(tmp_path):
-  endgame = poker_games.random_endgame(1, 30, poker_games.TURN, pot=500, stack=20_000)
+  endgame = poker_games.random_endgame(1, 30, poker_games.TURN, pot=500, starting_stack=20_000)
   endgame.save(tmp_path / "endgame.txt")
   again = spiel_cfr.load_endgame(tmp_path / "endgame.txt")
   assert (again.round, again.board, again.pot) == (3, poker_games.TURN, 500)
@@ -89,7 +89,7 @@ def test_reaches_are_those_of_open_spiel():
     ({"pot": "401"}, "even"),
     ({"pot": "-400"}, "pot"),
     ({"pot": "0"}, "pot"),
-    ({"pot": "40000"}, "something to bet"),
+    ({"pot": "40000"}, "less than twice the starting stack"),
     ({"pot": "400.5"}, "whole number"),
     ({"pot": "nan"}, "whole number"),
     ({"pot": None}, "no line -pot"),
@@ -108,7 +108,7 @@ def test_bad_files_are_named(tmp_path, changes, message):
 def test_a_file_that_is_no_text_is_named(tmp_path):
   path = _write(tmp_path / "bad.txt")
   path.write_bytes(path.read_bytes().replace(b"-pot", b"\xff"))
-  with pytest.raises(errors.EndgameError, match=r"bad\.txt is no text"):
+  with pytest.raises(errors.EndgameError, match=r"bad\.txt is not a text file"):
     spiel_cfr.load_endgame(path)
 
 

@@ -199,7 +199,7 @@ def test_suits_don_t_matter(partitioned):
     "".join(new_suit.get(character, character) for character in board),
     endgame.pot,
     renamed,
-    endgame.stack,
+    endgame.starting_stack,
   )
   gaps = []
   for each in (endgame, other):
@@ -214,7 +214,7 @@ def test_stakes_only_scale_payoffs():
   gaps, averages = [], []
   for scale in (1, 10):
     endgame = poker_games.random_endgame(
-      5, 30, pot=400 * scale, stack=1600 * scale, big_blind=100 * scale
+      5, 30, pot=400 * scale, starting_stack=1600 * scale, big_blind=100 * scale
     )
     solver = spiel_cfr.CFRPlusSolver(compile_public_game(endgame.load(), bet_filters.few_bets))
     solver.run(50)

@@ -69,7 +69,7 @@ def test_invalid_ranges_are_named(text):
 
 def test_a_hand_is_solved():
   typed = ranges.endgame("QQ+:0.5,AKs", "JJ+", board="7s9h9cTc2d", pot=2000, stack=1000)
-  assert (typed.round, typed.stack) == (4, 2000)
+  assert (typed.round, typed.starting_stack) == (4, 2000)
   game = spiel_cfr.poker.compile_public_game(typed.load())
   solver = spiel_cfr.CFRPlusSolver(game)
   solver.run(200)

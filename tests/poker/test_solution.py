@@ -17,7 +17,7 @@ _THREE_ROUNDS = (
 
 
 def _turn(**options):
-  endgame = poker_games.random_endgame(22, 6, poker_games.TURN, pot=200, stack=500)
+  endgame = poker_games.random_endgame(22, 6, poker_games.TURN, pot=200, starting_stack=500)
   return poker.compile_public_game(endgame, poker.bet_sizes("50%, a", "a"), **options)
 
 

@@ -36,7 +36,7 @@ def random_endgame(seed: int, num_hands: int, board: str = RIVER, **stakes: int)
   return Endgame(
     board=board,
     reaches=reaches,
-    **{"pot": 400, "stack": 1600, "big_blind": 100} | stakes,
+    **{"pot": 400, "starting_stack": 1600, "big_blind": 100} | stakes,
   )
 
 
