@@ -270,15 +270,21 @@ def cells(curve: Curve) -> dict[str, str]:
   done, _, percent, value = curve.points[-1]
   seconds = {target: curve.seconds(target) for target in (2.0, 0.5, 0.1)}
   return {
-    f"s to {target:zg} %": f"{taken:z.3g}" if math.isfinite(taken) else ""
+    f"s to {target:zg} %": three_digits(taken) if math.isfinite(taken) else ""
     for target, taken in seconds.items()
   } | {
     "iterations": f"{done} ({percent:z.2g} %)",
-    "ms an iteration": f"{1e3 * curve.iteration:z.3g}",
+    "ms an iteration": three_digits(1e3 * curve.iteration),
     "build, s": f"{curve.build:z.2g}",
-    "MB": f"{curve.memory / 1e6:z.3g}",
+    "MB": three_digits(curve.memory / 1e6),
     "EV of OOP": f"{value:z.2f}",
   }
+
+
+def three_digits(number: float) -> str:
+  """Returns a number rounded to three digits, without an exponent, such as 0.0423 or 1,760."""
+  rounded = float(f"{number:.3g}")
+  return f"{rounded:,.0f}" if rounded >= 1000 else f"{rounded:z.3g}"
 
 
 def values(curves: dict[tuple[str, str], Curve]) -> str:

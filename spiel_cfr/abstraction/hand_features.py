@@ -48,7 +48,7 @@ def hand_equities(
     ArgumentError: `player` or `board` does not exist, or `clusters` is not a label for each hand.
   """
   tree = check_whole_public_game(game).tree
-  tree.require_one_deal("No features of hands")
+  tree.require_one_deal("Hands have no features")
   player = arguments.integer(player, "player", 0, 1)
   board = arguments.integer(board, "board", 0, len(tree.boards) - 1)
   opponent_hands = tree.boards[board].hands[1 - player]
@@ -95,7 +95,7 @@ def next_histograms(game: PublicGame, player: int, labels: Sequence[npt.ArrayLik
     ArgumentError: `player` does not exist, or `labels` are not a label for each hand.
   """
   tree = check_whole_public_game(game).tree
-  tree.require_one_deal("No features of hands")
+  tree.require_one_deal("Hands have no features")
   player = arguments.integer(player, "player", 0, 1)
   later_boards = range(1, len(tree.boards))
   if not later_boards:

@@ -1,8 +1,12 @@
 """Public tree of a poker game: the betting of `betting_tree` on each board, with hands as types.
 
-A *board* is a set of public cards; its number is the `PublicTree.kind` of its nodes. All boards of a street have the
-same betting, so a public state is a pair of a board and a betting node. An edge below a chance node has as its action
-the number of the board to which it leads.
+A *board* is the public cards on the table. Its *level* is the number of deals of public cards before it; in the gadgets
+of `choice_front`, each board has a level of its own. All boards of a level have the same betting, so a public state is
+a pair of a board and a betting node (`BettingNode`).
+
+The fields of `PublicTree` have these contents here. `kind` of a node is the index of its board in `HandTree.boards`; it
+has nothing to do with `NodeKind`. `action` of an edge is a player's action in OpenSpiel, or, below a chance node, the
+index of the board that is dealt.
 """
 
 import dataclasses
@@ -31,7 +35,7 @@ from spiel_cfr.poker.deal import NUM_CARDS, Deal
 from spiel_cfr.poker.hand_tables import HandTables
 
 TERMINALS = NodeKind.FOLD, NodeKind.SHOWDOWN
-# The number of a public state that does not exist.
+# The entry of `HandTree.node_of` for a public state that does not exist.
 ABSENT = int(np.iinfo(np.int32).min)
 
 
@@ -41,8 +45,9 @@ class HandTree(PublicTree):
 
   Attributes:
     edges_above: LastEdges. The last edge of each player before each node and terminal, `PublicTree.above`.
-    terminal_board: int32 (terminals,). The number of each terminal's board.
-    payoff: float64 (terminals,). The payoff of player 0 at a fold, of the winner at a showdown, before the rake.
+    terminal_board: int32 (terminals,). The index of each terminal's board in `boards`.
+    payoff: float64 (terminals,). At a fold, the payoff of player 0, which is negative if player 0 folds. At a showdown,
+      the payoff of the winner, whoever it is. Both before the rake.
     rake: float64 (terminals,). The chips that the house takes from the pot.
     is_fold: bool (terminals,). True if the terminal is a fold, False if it is a showdown.
     node_of: int32 (boards, betting nodes). The tree's node for each betting node on each board; -1 - k for terminal k,
@@ -76,7 +81,8 @@ class HandTree(PublicTree):
   def above(self) -> LastEdges:
     """See `PublicTree.above`.
 
-    The nodes of a gadget are not all below its root, so `hand_tree` computes these edges from `BettingNode.last`.
+    `hand_tree` computes these edges from `BettingNode.last`. `PublicTree.above` would follow the edges down from the
+    root, but not all nodes of a search gadget are below its root.
     """
     return self.edges_above
 
@@ -102,9 +108,11 @@ class HandTree(PublicTree):
 
   @functools.cached_property
   def stake(self) -> Float64s:
-    """The stake of each terminal, float64 (terminals,): `payoff` less half of the rake, with the sign of `payoff`.
+    """The stake of each terminal, float64 (terminals,): sign(`payoff`) * (|`payoff`| - `rake` / 2).
 
-    Both players also pay half of the rake; see `rake`.
+    Let p = |`payoff`| and s = |stake| = p - `rake` / 2. The winner takes the pot without the rake, which is a payoff of
+    p - `rake` = s - `rake` / 2. The loser has -p = -s - `rake` / 2. So the payoffs are those of a zero-sum game for s,
+    and each player pays half of the rake.
     """
     return np.asarray(np.copysign(np.abs(self.payoff) - self.rake / 2, self.payoff))
 
@@ -119,15 +127,15 @@ class HandTree(PublicTree):
     return HandTables(self.deal, self.boards, self.infoset_offsets)
 
   def require_one_deal(self, what: str) -> None:
-    """Raises UnsupportedGameError if public cards are dealt more than once or suits are merged.
+    """Raises UnsupportedGameError if public cards are dealt more than once, or if suits are merged.
 
     Args:
-      what: the beginning of the error's message, such as "No features of hands".
+      what: the first words of the message, a clause without its condition, such as "Hands have no features".
     """
     if self.boards[-1].level > 1 or self.is_merged:
       raise errors.UnsupportedGameError(
-        f"{what} if public cards are dealt several times, or with merge_suits=True. Take an endgame that begins on the "
-        "turn or the river."
+        f"{what} if public cards are dealt several times, or with merge_suits=True. Compile an endgame that begins on "
+        "the turn or the river, without merge_suits."
       )
 
   def node_at(self, board: int, node: int) -> int:
@@ -157,7 +165,9 @@ class HandTree(PublicTree):
 
   def first_deals(self, view: GameView, player: int) -> Iterator[tuple[Any, Int64s]]:
     """See `PublicTree.first_deals`."""
-    # For each deal, as strings of its actions: the position of the player's hand on each board.
+    # For each deal, given by its actions as strings: the position of the player's hand in `Board.hands` of each board
+    # for which the deal is the first. The walk passes through the boards before them, whose entries are `NOT_FIRST` if
+    # another deal is first there. It does not enter the other boards: `IMPOSSIBLE`.
     positions_after: dict[tuple[str, ...], Int64s] = {}
     for number, board in enumerate(self.boards):
       for position, hand in enumerate(board.hands[player].tolist()):
@@ -186,14 +196,14 @@ class HandTree(PublicTree):
 
 
 class _BoardOrder(NamedTuple):
-  """Boards after and before each board.
+  """Boards that one more deal of public cards can make of each board, and the boards that it was dealt from.
 
   Attributes:
     num_following: int64 (boards,). The number of boards to which the next deal leads from each board.
     begin: int64 (boards,). The index in `following` of the first board after each board.
     following: int64 (boards - 1,). The boards after each board, concatenated.
-    last_following: int64 (boards, levels + 1). In column l, the last board of level l that is dealt directly from each
-      board; -1 if there is none.
+    last_following: int64 (boards, levels + 1). In column l, the board of level l that is dealt directly from each
+      board; -1 if there is none. If there are several, the last one; but it is read only in gadgets, which have one.
     ancestors: int64 (boards, levels + 1). In column l, the board of level l from which each board was dealt, or the
       board itself; -1 if there is none.
   """
@@ -338,11 +348,13 @@ def hand_tree(deal: Deal, nodes: list[BettingNode], boards: list[Board]) -> Hand
 
 
 def first_deal(deal: Deal, board: Board, player: int, hand: int) -> list[int]:
-  """Returns the first deal, in the order of strings, that gives a player a hand and fits a board.
+  """Returns the first deal that gives a player a hand and leaves the cards of a board in the deck.
+
+  Deals are ordered by their actions as strings, because OpenSpiel's policies list infosets in that order of histories.
 
   Args:
     deal: the cards and hands of the game.
-    board: the board, whose cards the deal leaves in the deck.
+    board: the board.
     player: the player.
     hand: the player's hand, a row of `Deal.hands`.
 
@@ -357,8 +369,9 @@ def first_deal(deal: Deal, board: Board, player: int, hand: int) -> list[int]:
     first_hand = deal.hands[possible[np.argmin(deal.string_order[possible])]]
     other = sorted(first_hand.tolist(), key=str)
     return deal.actions(*((own, other) if player == 0 else (other, own)))
+  # One action deals both hands. Its number has the four cards as digits in base `NUM_CARDS`, player 0's hand first.
   others = deal.hands[possible]
   both = [np.broadcast_to(own, others.shape), others]
   digits = np.hstack(both if player == 0 else both[::-1])
-  codes = digits @ NUM_CARDS ** np.arange(digits.shape[1])[::-1]
-  return [int(min(map(str, codes.tolist()))), *deal.path]
+  deal_actions = digits @ NUM_CARDS ** np.arange(digits.shape[1])[::-1]
+  return [int(min(map(str, deal_actions.tolist()))), *deal.path]

@@ -43,7 +43,7 @@ class BeliefSearch(GameSearch):
     self.view, self._player, self._leaf_values = view, player, leaf_values
     self._depth, self._options = depth, options
     self._iterations = options.iterations or _ITERATIONS
-    self._gadget = options.gadget_for(picks=False, iterates=True)
+    self._gadget = options.gadget_for(can_pick=False, is_iterative=True)
     self._first: Segment | None = None
     self._solved = dict[Segment, LookaheadSolution]()
 

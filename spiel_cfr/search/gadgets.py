@@ -63,7 +63,7 @@ class Gadget:
 
   @property
   def is_safe(self) -> bool:
-    """True if the opponent has bounds in this gadget."""
+    """True if the gadget has bounds, so that margins can be checked: any front but "deal"."""
     return self.front != "deal"
 
   def shares(self, w: Float64s, r: Float64s) -> Float64s:
@@ -120,36 +120,36 @@ GADGETS: dict[str, Gadget] = {
 }
 
 
-def default_gadget(*, picks: bool = True, iterates: bool = False) -> Gadget:
+def default_gadget(*, can_pick: bool = True, is_iterative: bool = False) -> Gadget:
   """Returns "safe" if it keeps its guarantee, else "follow".
 
   Args:
-    picks: whether the subgame can have an infoset in which the opponent picks its private state. "safe" needs one.
-    iterates: whether the solver is iterative. "safe" needs a linear program.
+    can_pick: whether the subgame can have an infoset in which the opponent picks its private state. "safe" needs one.
+    is_iterative: whether the solver is iterative. "safe" needs a linear program.
   """
-  return GADGETS["safe" if picks and not iterates else "follow"]
+  return GADGETS["safe" if can_pick and not is_iterative else "follow"]
 
 
-def find_gadget(gadget: Any, *, picks: bool = True, iterates: bool = False) -> Gadget:
+def find_gadget(gadget: Any, *, can_pick: bool = True, is_iterative: bool = False) -> Gadget:
   """Returns the gadget with a name, or the gadget itself.
 
   Args:
     gadget: a name in `GADGETS`, a `Gadget`, or None for `default_gadget`.
-    picks: see `default_gadget`.
-    iterates: see `default_gadget`.
+    can_pick: see `default_gadget`.
+    is_iterative: see `default_gadget`.
 
   Raises:
     ArgumentError: there is no such gadget, or the opponent cannot pick.
   """
   if gadget is None:
-    return default_gadget(picks=picks, iterates=iterates)
+    return default_gadget(can_pick=can_pick, is_iterative=is_iterative)
   if isinstance(gadget, str) and gadget in GADGETS:
     gadget = GADGETS[gadget]
   if not isinstance(gadget, Gadget):
     raise errors.ArgumentError(
       f"gadget must be one of {', '.join(GADGETS)}, or a Gadget, not {arguments.shortened(gadget)}."
     )
-  if not picks and gadget.front not in ("deal", "choice"):
+  if not can_pick and gadget.front not in ("deal", "choice"):
     raise errors.ArgumentError(
       "Over vectors of hands, and with leaf values, the gadget is 'follow', 'resolving' or 'unsafe', or a Gadget whose "
       "front is 'choice' or 'deal': the opponent can't pick a private state there."

@@ -65,15 +65,15 @@ class SearchOptions:
   seconds: float
   max_histories: int
 
-  def gadget_for(self, *, picks: bool = True, iterates: bool = False) -> Gadget:
+  def gadget_for(self, *, can_pick: bool = True, is_iterative: bool = False) -> Gadget:
     """Returns the gadget of a subgame; the default replaces a gadget that the subgame cannot have.
 
     Args:
-      picks: see `default_gadget`.
-      iterates: see `default_gadget`.
+      can_pick: see `default_gadget`.
+      is_iterative: see `default_gadget`.
     """
-    if self.gadget is None or (self.gadget.front == "pick" and not picks):
-      return default_gadget(picks=picks, iterates=iterates)
+    if self.gadget is None or (self.gadget.front == "pick" and not can_pick):
+      return default_gadget(can_pick=can_pick, is_iterative=is_iterative)
     return self.gadget
 
   def iterative_solver(self, deadline: float) -> SubgameSolver:
@@ -92,4 +92,4 @@ class SearchOptions:
     is_unlimited = self.iterations is None and self.seconds == math.inf
     if is_unlimited and num_sequences <= _LP_SEQUENCES:
       solver = SubgameSolver("lp")
-    return self.gadget_for(iterates=not solver.is_linear_program), solver
+    return self.gadget_for(is_iterative=not solver.is_linear_program), solver

@@ -94,23 +94,29 @@ def resolve(
 
       print(resolve("leduc_poker", blueprint))
 
-  With a safe gadget, the result is never more exploitable than the blueprint, up to rounding. Margins are checked by an
-  exact best response to the solver's strategy. A public state with a negative margin keeps its old strategy, unless
-  the opponent's value in the whole game would then be larger.
+  A subgame is solved with a *gadget* in front of it (see `gadgets`). The *bounds* of the gadget say what the opponent
+  may get with each of its private states. The *margin* of a private state is its bound minus the value of the
+  opponent's best response to the new strategy. If no margin is negative, the result is at most as exploitable as the
+  blueprint, up to rounding.
 
-  An iterative solver re-solves many subgames at once. In hold'em over vectors of hands, only the rivers are re-solved.
+  `resolve` computes all margins exactly, unless the gadget has no bounds ("unsafe"). A public state with a negative
+  margin gets its old strategy back, with two exceptions. All new strategies of a step stay if the opponent's best
+  response to the whole policy is worth less with them than without those of negative margins. They also stay if the
+  blueprint has no answer to an action of the opponent, so that the bounds mean little.
+
+  An iterative solver re-solves many subgames at once. In hold'em in vector form, only the rivers are re-solved.
 
   Args:
     game: a compiled game, or anything that `compile_game` accepts.
     blueprint: a policy of both players, in any form that `policies.from_policy` accepts. For large games, pass a
       solver or the result of `solve` or `resolve`, because these are read without infoset names.
     gadget: a name in `GADGETS`, which lists the guarantees, or a `Gadget`. The default is "safe" for linear programs
-      and "follow" for iterative solvers. Over vectors of hands: "follow", "resolving" or "unsafe".
+      and "follow" for iterative solvers. Hold'em in vector form takes "follow", "resolving" or "unsafe".
     player: the searcher. With None, both players search, each against the other's blueprint.
     continual: True re-solves every decision of the searcher from the cut downwards, each from the latest solution.
       False re-solves only the public states of the cut.
-    cut: public states, none below another. If `continual`, None re-solves all decisions of the game. Otherwise the
-      default is `natural_cut()` of `public_states(game)`.
+    cut: the public states from which the search starts, none below another. By default, if `continual`, all decisions
+      of the game are re-solved; otherwise, the cut is `natural_cut()` of `public_states(game)`.
     solver: "lp" for linear programs, which are exact, and fast up to a few thousand sequences; or a name in
       `catalogue.SOLVERS`. The default is "lp", in vector form "dcfr".
     iterations: the number of iterations in each subgame; ignored for solver="lp".
@@ -142,37 +148,41 @@ def resolve(
     solver = tree.solver
   arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
   subgame_solver = SubgameSolver(solver, iterations)
-  chosen = find_gadget(gadget, picks=tree.picks, iterates=not subgame_solver.is_linear_program)
-  start = tree.entries(blueprint)
+  chosen = find_gadget(
+    gadget, can_pick=tree.can_pick, is_iterative=not subgame_solver.is_linear_program
+  )
+  blueprint_entries = tree.entries(blueprint)
   todo = [
     (searcher, level)
     for searcher in searchers
     for level in _levels(tree, searcher, continual, states)
   ]
-  progress = _Checkpoint(checkpoint, tree, start, todo, (repr(chosen), solver, iterations))
+  progress = _Checkpoint(
+    checkpoint, tree, blueprint_entries, todo, (repr(chosen), solver, iterations)
+  )
   result, steps = progress.read()
   latest: Blueprint | None = None
   with DeferredInterrupt(swallow=True) as interrupt:
     for searcher, level in todo[len(steps) :]:
       if interrupt.requested:
         break
-      is_searchers = tree.owned(searcher)
+      is_own_entry = tree.owned(searcher)
       if latest is None or latest.searcher != searcher:
-        latest = tree.blueprint(np.where(is_searchers, result, start), searcher)
+        latest = tree.blueprint(np.where(is_own_entry, result, blueprint_entries), searcher)
       latest, step = search_step(
         latest,
         level,
         chosen,
         subgame_solver,
-        keeps_gains=tree.trades_margins,
+        keeps_gains=tree.keeps_gains,
         # A checkpoint contains only whole steps.
         stop=lambda: checkpoint is None and interrupt.requested,
       )
       steps.append(step)
-      result[is_searchers] = latest.entries[is_searchers]
+      result[is_own_entry] = latest.entries[is_own_entry]
       progress.write(result, steps)
     is_complete = len(steps) == len(todo) and not interrupt.requested
-  return _measured(tree, start, result, steps, is_complete)
+  return _measured(tree, blueprint_entries, result, steps, is_complete)
 
 
 def _measured(
@@ -183,10 +193,18 @@ def _measured(
   is_complete: bool,
 ) -> Resolved:
   """Returns a policy with its exploitability and that of the blueprint; both policies have shape (entries,)."""
-  game, policies = tree.game, [tree.behavioral_form(each) for each in (blueprint, entries)]
-  before, after = (forms.sequence_form(game, policy) for policy in policies)
-  first, second = (evaluate.evaluate(game, form).nash_conv / 2 for form in (before, after))
-  return Resolved(game, after, policies[1], first, second, tuple(steps), is_complete)
+  game, probabilities = tree.game, tree.behavioral_form(entries)
+  sequence_form = forms.sequence_form(game, probabilities)
+  blueprint_form = forms.sequence_form(game, tree.behavioral_form(blueprint))
+  return Resolved(
+    compiled_game=game,
+    sequence_form=sequence_form,
+    probabilities=probabilities,
+    blueprint_exploitability=evaluate.evaluate(game, blueprint_form).nash_conv / 2,
+    exploitability=evaluate.evaluate(game, sequence_form).nash_conv / 2,
+    steps=tuple(steps),
+    is_complete=is_complete,
+  )
 
 
 def _levels(
@@ -235,21 +253,21 @@ def _checked_cut(game: AnyGame, cut: Any) -> list[PublicState]:
     # Indices of public states differ between the forms of trees.
     is_same_form = type(state.tree) is type(tree)
     if game_of_state.digest != expected.digest or not is_same_form:
-      problem = f"not of {expected.name}"
+      problem = f"belongs to {game_of_state.name}, not to {expected.name}"
       if game_of_state.name == expected.name:
         problem = (
-          "compiled otherwise"
+          f"belongs to {expected.name} as compiled in another way"
           if is_same_form
-          else "in a tree of another form than the first of the cut"
+          else "is in a tree of another form than the first public state of the cut"
         )
       raise errors.ArgumentError(
-        f"{state!r} is a public state of {game_of_state.name}, {problem}: call public_states on this compiled game."
+        f"{state!r} {problem}. Take the public states of a cut from one call of public_states, with this compiled game."
       )
   marked = np.zeros(len(tree), bool)
   marked[[state.number for state in cut]] = True
   if len(tree.first_of(marked)) < len(cut):
     raise errors.ArgumentError(
-      "The public states of a cut must be distinct, and not below each other."
+      "The public states of a cut must be distinct, and none may be below another."
     )
   return list(cut)
 
@@ -261,20 +279,20 @@ class _Checkpoint:
     self,
     path: str | os.PathLike[str] | None,
     tree: SearchTree,
-    start: Float64s,
+    blueprint: Float64s,
     todo: Sequence[tuple[int, Sequence[PublicState]]],
     options: tuple[object, ...],
   ) -> None:
     """Identifies the run by its game, blueprint, public states and options."""
-    self._path, self._start = path, start
+    self._path, self._blueprint = path, blueprint
     indices = [(searcher, [state.number for state in states]) for searcher, states in todo]
-    text = repr((tree.game.digest, indices, options)).encode() + start.tobytes()
+    text = repr((tree.game.digest, indices, options)).encode() + blueprint.tobytes()
     self._run = hashlib.sha256(text).hexdigest()
 
   def read(self) -> tuple[Float64s, list[SearchStep]]:
     """Returns the policy and the finished steps in the file. Without a file, the blueprint and no steps."""
     if self._path is None or not os.path.exists(self._path):
-      return self._start.copy(), []
+      return self._blueprint.copy(), []
     header, arrays = files.read(self._path, _KIND, _FORMAT)
     try:
       run, entries = header["run"], arrays["entries"]
@@ -286,7 +304,7 @@ class _Checkpoint:
         f"{self._path} belongs to another game or blueprint, or to other arguments. Give another file, or delete it."
       )
     try:
-      require_array(entries, "entries", np.float64, len(self._start))
+      require_array(entries, "entries", np.float64, len(self._blueprint))
     except ValueError as error:
       raise errors.FileFormatError(f"{self._path} is not a {_KIND}: {error}.") from error
     return entries, steps

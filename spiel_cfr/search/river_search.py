@@ -59,7 +59,7 @@ class RiverSearch(GameSearch):
     key = tuple(path)
     if key not in self._found:
       # A game over vectors of hands has no infoset in which the opponent could pick a hand.
-      gadget = self._options.gadget_for(picks=False, iterates=True)
+      gadget = self._options.gadget_for(can_pick=False, is_iterative=True)
       solver = self._options.iterative_solver(deadline)
       try:
         self._found[key] = solve_river(

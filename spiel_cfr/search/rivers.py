@@ -45,7 +45,7 @@ class RiverTree(SearchTree):
   """
 
   game: PublicGame
-  picks = trades_margins = False
+  can_pick = keeps_gains = False
 
   def __init__(self, game: PublicGame, *, is_river: bool = False) -> None:
     """Finds the rivers of a game.

@@ -109,7 +109,7 @@ class SearchBot(DrawingBot):
       arguments.positive_integer(iterations, "iterations")
     arguments.one_of(solver, "solver", list(catalogue.SOLVERS))
     self._options = SearchOptions(
-      None if gadget is None else find_gadget(gadget, picks=leaf_values is None),
+      None if gadget is None else find_gadget(gadget, can_pick=leaf_values is None),
       solver,
       iterations,
       math.inf if seconds is None else arguments.positive_number(seconds, "seconds"),

@@ -229,8 +229,8 @@ class SearchTree(Sequence[PublicState]):
     above: int64 (public states,). The index of the public state before the last move; `NONE` at the root.
     largest_payoff: float. The largest absolute payoff.
     solver: str. The default solver of subgames, "lp" or a name in `catalogue.SOLVERS`.
-    picks: bool. True if gadgets with the front "pick" are supported.
-    trades_margins: bool. True if a step may keep strategies with negative margins, provided that the opponent's value
+    can_pick: bool. True if gadgets with the front "pick" are supported.
+    keeps_gains: bool. True if a step may keep strategies with negative margins, provided that the opponent's value
       in the whole game is smaller with them.
   """
 
@@ -238,8 +238,8 @@ class SearchTree(Sequence[PublicState]):
   above: Int64s
   largest_payoff: float
   solver: ClassVar[str] = "dcfr"
-  picks: ClassVar[bool] = True
-  trades_margins: ClassVar[bool] = True
+  can_pick: ClassVar[bool] = True
+  keeps_gains: ClassVar[bool] = True
 
   def __len__(self) -> int:
     return len(self.above)

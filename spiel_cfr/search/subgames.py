@@ -60,7 +60,7 @@ class Bounds:
     searcher = arguments.integer(self.searcher, "searcher", 0, 1)
     object.__setattr__(self, "searcher", searcher)
     if self.gadget is not None:
-      find_gadget(self.gadget, picks=True)
+      find_gadget(self.gadget, can_pick=True)
 
   @classmethod
   @typed
@@ -90,7 +90,7 @@ class Bounds:
     blueprint = tree.blueprint(tree.entries(policy), searcher)
     gifts: npt.ArrayLike = 0.0
     # If `gadget` is None, the solver determines the gadget, and the gadget determines whether gifts count.
-    if find_gadget(gadget, picks=tree.picks).reach:
+    if find_gadget(gadget, can_pick=tree.can_pick).reach:
       w = tree.counterfactual_reach(number, 1 - searcher, blueprint.ranges(number)[searcher])
       gifts = blueprint.gifts(number) * w
     return cls(searcher, blueprint.values(number), gadget, gifts)
@@ -163,14 +163,14 @@ class Subgame:
       count, opponent = len(self.ranges[1 - self._searcher]), 1 - self._searcher
       _check_numbers("values", bounds.values, count, opponent, may_be_scalar=False)
       _check_numbers("gifts", bounds.gifts, count, opponent, may_be_scalar=True)
-    self._start(self._gadget(iterates=False))
+    self._start(self._gadget(is_iterative=False))
 
-  def _gadget(self, iterates: bool) -> Gadget:
+  def _gadget(self, is_iterative: bool) -> Gadget:
     """Returns the gadget; the default depends on whether the solver is iterative."""
     if self._bounds is None:
       return GADGETS["unsafe"]
-    picks = self._tree.picks and self._leaf_values is None
-    return find_gadget(self._bounds.gadget, picks=picks, iterates=iterates)
+    can_pick = self._tree.can_pick and self._leaf_values is None
+    return find_gadget(self._bounds.gadget, can_pick=can_pick, is_iterative=is_iterative)
 
   @property
   def _w(self) -> Float64s:
@@ -214,7 +214,7 @@ class Subgame:
     Player numbers are those of the whole game. Infosets have their names in the whole game, except those of the gadget
     and the opponent's infosets below it. Returns sum to 0.
     """
-    gadget = self._gadget(iterates=False)
+    gadget = self._gadget(is_iterative=False)
     return self._tree.cut_out([self._start(gadget)], gadget).game
 
   def solve(self, solver: str | None = None, iterations: int = 1000) -> SubgameSolution:
@@ -242,7 +242,7 @@ class Subgame:
     arguments.one_of(solver, "solver", ["lp", *catalogue.SOLVERS])
     subgame_solver = SubgameSolver(solver, iterations)
     is_program = subgame_solver.is_linear_program
-    gadget, policy = self._gadget(iterates=not is_program), tree.uniform()
+    gadget, policy = self._gadget(is_iterative=not is_program), tree.uniform()
     start = self._start(gadget)
     if gadget.is_safe:
       cut = tree.cut_out([start], gadget, program=is_program)
@@ -272,7 +272,7 @@ class Subgame:
 
   def _choice_gadget(self) -> ChoiceGadget | None:
     """Returns the gadget in front of a subgame that stops at leaves; None without bounds."""
-    gadget, searcher = self._gadget(iterates=True), self._searcher
+    gadget, searcher = self._gadget(is_iterative=True), self._searcher
     if not gadget.is_safe:
       return None
     values = self._bound_values() + self._gifts(gadget)

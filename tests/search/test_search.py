@@ -388,7 +388,7 @@ def test_cuts_are_checked(leduc):
     with pytest.raises(errors.ArgumentError):
       search.resolve(game, policy, cut=cut)
   other = search.public_states("liars_dice(dice_sides=3)")[3]
-  with pytest.raises(errors.ArgumentError, match="is a public state of liars_dice"):
+  with pytest.raises(errors.ArgumentError, match="belongs to liars_dice"):
     search.resolve(game, policy, cut=[tree[5], other])
 
 
@@ -396,7 +396,7 @@ def test_bad_arguments_are_named(leduc):
   game, tree, policy = leduc
   with pytest.raises(errors.ArgumentError, match="gadget must be one of"):
     search.resolve(game, policy, gadget="magic")
-  with pytest.raises(errors.ArgumentError, match="is a public state of"):
+  with pytest.raises(errors.ArgumentError, match="belongs to"):
     search.resolve("kuhn_poker", policy, cut=[tree[5]])
   with pytest.raises(errors.PolicyError):
     search.resolve(game, {"nonsense": {0: 1.0}})

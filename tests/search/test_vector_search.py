@@ -250,8 +250,8 @@ def test_subgames_have_no_states_and_are_pickled_and_saved_with_their_names(tmp_
 def test_bad_cuts_and_games_are_named():
   listed, vector, listed_tree, tree, policy = _both("kuhn_poker")
   for game, cut, message in (
-    (listed, tree[:1], "compiled otherwise"),
-    (vector, listed_tree[:1], "compiled otherwise"),
+    (listed, tree[:1], "compiled in another way"),
+    (vector, listed_tree[:1], "compiled in another way"),
     (vector, [tree[0], tree[1]], "below each other"),
     (vector, [], "has no public state"),
   ):

@@ -1,7 +1,11 @@
 """Arrays that the iterations of a full-width solver read and write, and views of their parts.
 
-A game is one part, or it is cut into a trunk and subtrees (`games.compiled.trunk_and_subtrees`). Parts are numbered as
-in `Partition.parts`. Part 0 is the whole game or the trunk. A `Visit` names a part and a player.
+A game is one *part*, or it is cut into a trunk and subtrees, which are its parts (`games.compiled.trunk_and_subtrees`).
+Parts are numbered as in `Partition.parts`. Part 0 is the whole game or the trunk. A `Visit` names a part and a player.
+
+A *line* is one row of a minimizer's state: a number for each sequence (`action_lines`, such as the regrets) or for each
+infoset (`infoset_lines`). The state of a part is contiguous, all lines of its columns one after the other. In a game of
+one part this is an ordinary matrix of shape (lines, sequences).
 """
 
 import functools
@@ -24,7 +28,10 @@ from spiel_cfr.regret_minimizers.regret_minimizer import RegretMinimizer
 
 
 class ScheduleRow:
-  """The row of the `IterationSchedule` for the current iteration. Steps have its arrays in their records.
+  """The row of the `IterationSchedule` for the current iteration.
+
+  The loop copies a row into `numbers` before each iteration. The steps of the iteration have views of it, the following
+  three arrays, in their records.
 
   Attributes:
     numbers: float64 (columns,). The whole row: the following three arrays, one after the other.
@@ -52,8 +59,9 @@ class SolverArrays:
     state: `FullWidthState`. The state of the solver.
     walk: the workspaces of the parts, with reach probabilities and utilities.
     schedule_row: the weights and parameters of the current iteration.
-    deferred: float64 (players, 2). For each player 0, and the weight with which its current strategy must still be
-      added to the average in the subtrees; see `partitioned_loop`.
+    deferred_weights: float64 (players, 2). In the format of `ScheduleRow.weights`, the weights of additions to the
+      averages of subtrees that are put off until the next visit: 0 in column 0; in column 1, the weight of each
+      player's current strategy. See `partitioned_loop`.
     locked: two arrays (locked sequences,). The locked sequences, and their probabilities.
     predict: `StepKernel`. The minimizer's kernel `predict`; None for a minimizer without predictions.
   """
@@ -69,16 +77,16 @@ class SolverArrays:
     self.predict = minimizer.predict
     self.walk = PartWalk(partition, predicts=self.predict is not None, dtype=game.dtype)
     self.schedule_row = ScheduleRow(2 * game.num_players + 1, game.num_players)
-    self.deferred = np.zeros((game.num_players, 2))
+    self.deferred_weights = np.zeros((game.num_players, 2))
     self.lock(np.zeros(0, np.int64))
 
   def _new_state(self, averaging: Averaging) -> FullWidthState:
-    """Returns a state of zeros, without arrays of averages that `averaging` does not ask for."""
+    """Returns a state of zeros. Arrays of averages that `averaging` does not use have length 0."""
     game, minimizer = self.game, self._minimizer
     zeros = functools.partial(aligned_zeros, dtype=game.dtype)
     if len(self.parts) == 1:
       action_shape: tuple[int, ...] = minimizer.action_lines, game.end
-      # Kernels may read whole vectors.
+      # Kernels read whole vectors, which may end after the last infoset.
       infoset_shape: tuple[int, ...] = minimizer.infoset_lines, game.num_infosets + MOST_LANES
     else:
       action_shape = (minimizer.action_lines * game.end,)
@@ -90,7 +98,7 @@ class SolverArrays:
       tapered=zeros(game.end if averaging.tapered else 0),
       action_state=zeros(*action_shape),
       infoset_state=aligned_zeros(*infoset_shape),
-      # With two players, the averages determine the gradients.
+      # With two players, the gradients follow from the averages, so they are not stored.
       gradients=aligned_zeros(game.end if correlated and game.num_players > 2 else 0),
       play_values=np.zeros(game.num_players if correlated else 0),
       locked=np.zeros(game.num_infosets, np.uint8),
@@ -170,21 +178,24 @@ class SolverArrays:
           Chain(walk.reach(visit, self.strategy(visit))).run()
         length = part.own_length(visit.player)
         result[part.sequences[visit.player]] = visit.sequence_form[:length]
-    self.forced_moves_chain(result).run()
+    self.fill_forced_moves(result).run()
     return result
 
-  def forced_moves_chain(self, line: AnyFloats) -> Chain:
-    """Returns the step that copies to each forced move the number of its owner's last choice before it.
+  def fill_forced_moves(self, values: AnyFloats) -> Chain:
+    """Returns the chain that fills in the values of forced moves, which are the infosets with a single action.
 
-    Iterations leave out infosets with a single action, the forced moves. `line`, shape (sequences,) or (0,), has a
-    quantity that is equal at both sequences, such as the reach probability.
+    Iterations leave out forced moves. Their values are copied from the last sequence before them at which their player
+    has a choice.
+
+    Args:
+      values: shape (sequences,) or (0,). Numbers that are equal at both sequences, such as reach probabilities.
     """
-    moves = list(self.partition.forced()) if len(line) else []
+    moves = list(self.partition.forced()) if len(values) else []
     if not moves:
       return Chain([])
     sources = np.concatenate([last_choices for _, last_choices in moves]).astype(np.uint32)
     targets = np.concatenate([np.arange(forced.start, forced.stop) for forced, _ in moves])
-    record = CopyWithin(line, sources, targets.astype(np.uint32))
+    record = CopyWithin(values, sources, targets.astype(np.uint32))
     return Chain([copy_within_line.on(record, self.game.dtype)])
 
   def root_values(self) -> list[float]:
@@ -193,7 +204,10 @@ class SolverArrays:
     return [utility[player].item(part.player_slice(player).start) for player in self.walk.players]
 
   def weight_sum(self, player: int) -> AnyFloats:
-    """Returns the sum of the averaging weights of a player, a view of shape (1,) of its empty sequence's sum."""
+    """Returns the sum of a player's averaging weights, a view of shape (1,).
+
+    It is the entry of the player's empty sequence in `FullWidthState.cumulative`.
+    """
     trunk = self.parts[0]
     root = trunk.sequences[player].start + trunk.player_slice(player).start
     return self.state.cumulative[root : root + 1]
@@ -207,11 +221,17 @@ class SolverArrays:
     return self.parts[visit.number].player_slice(visit.player)
 
   def strategy(self, visit: Visit) -> AnyFloats:
-    """Returns the strategy in a part, a view of shape (sequences,). In a whole game it contains all players."""
+    """Returns the strategy in a part, a view of shape (sequences,).
+
+    In a game of one part, the players share the array: the view has the sequences of all players.
+    """
     return self.state.strategy[self.parts[visit.number].sequences[visit.player]]
 
   def cumulative(self, visit: Visit) -> AnyFloats:
-    """Returns the cumulative strategy in a part, a view of shape (sequences,). In a whole game it has all players."""
+    """Returns the cumulative strategy in a part, a view of shape (sequences,).
+
+    In a game of one part, the view has the sequences of all players.
+    """
     return self.state.cumulative[self.parts[visit.number].sequences[visit.player]]
 
   def scale(self, visit: Visit) -> Uint16s:
@@ -222,7 +242,7 @@ class SolverArrays:
   def action_state(self, visit: Visit) -> AnyFloats:
     """Returns `FullWidthState.action_state` of a player in a part, a view of shape (lines, sequences)."""
     sequences = self.parts[visit.number].sequences[visit.player]
-    return _lines(self.state.action_state, self._minimizer.action_lines, sequences)
+    return _contiguous_lines(self.state.action_state, self._minimizer.action_lines, sequences)
 
   def infoset_state(self, visit: Visit) -> AnyFloats:
     """Returns `FullWidthState.infoset_state` of a player in a part, a view of shape (lines, infosets).
@@ -232,21 +252,21 @@ class SolverArrays:
     if len(self.parts) == 1:
       return self.state.infoset_state
     infosets = self.parts[visit.number].infosets[visit.player]
-    return _lines(self.state.infoset_state, self._minimizer.infoset_lines, infosets)
+    return _contiguous_lines(self.state.infoset_state, self._minimizer.infoset_lines, infosets)
 
   def action_state_parts(self) -> Iterator[tuple[slice, AnyFloats]]:
-    """Yields sequences, and their `action_state`: a view of shape (lines, sequences)."""
+    """Yields a slice of sequences and its `action_state`, a view of shape (lines, sequences), for each array."""
     for visit in self._visits_of_arrays():
       yield self.parts[visit.number].sequences[visit.player], self.action_state(visit)
 
   def infoset_state_parts(self) -> Iterator[tuple[slice, Float64s]]:
-    """Yields infosets, and their `infoset_state`: a view of shape (lines, infosets)."""
+    """Yields a slice of infosets and its `infoset_state`, a view of shape (lines, infosets), for each array."""
     for visit in self._visits_of_arrays():
       infosets = self.parts[visit.number].infosets[visit.player]
       yield infosets, self.infoset_state(visit)[:, : infosets.stop - infosets.start]
 
   def _visits_of_arrays(self) -> Iterator[Visit]:
-    """Yields one visit for each array: of every player, or of one player if all share an array."""
+    """Yields one visit for each array of state: for each part and player, or for the part alone if players share it."""
     for number, part in enumerate(self.parts):
       visits = self.walk.visits(number)
       yield from visits[:1] if part.shared_slices else visits
@@ -271,7 +291,14 @@ class SolverArrays:
     return result
 
 
-def _lines(array: AnyFloats, lines: int, columns: slice) -> AnyFloats:
-  """Returns all lines of some columns, a view, if the array has the lines of these columns one after the other."""
+def _contiguous_lines(array: AnyFloats, lines: int, columns: slice) -> AnyFloats:
+  """Returns the state of a part, a view of shape (lines, columns of the part).
+
+  Args:
+    array: the state of all parts. The numbers of a part are contiguous, line by line, so that a part with the columns
+      `columns` begins at `lines * columns.start`.
+    lines: the number of lines.
+    columns: the sequences or infosets of the part.
+  """
   flat = array.reshape(-1)[lines * columns.start : lines * columns.stop]
   return flat.reshape(lines, columns.stop - columns.start)

@@ -74,7 +74,7 @@ class Loop(abc.ABC):
     # Iterations leave out forced moves. These steps update the sums there.
     sums = self.arrays.state.cumulative, self.arrays.state.tapered
     self._forced_moves = Chain(
-      step for line in sums for step in self.arrays.forced_moves_chain(line).steps
+      step for line in sums for step in self.arrays.fill_forced_moves(line).steps
     )
 
   @abc.abstractmethod

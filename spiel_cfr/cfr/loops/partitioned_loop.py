@@ -77,7 +77,7 @@ class PartitionedLoop(Loop):
       self.set_schedule_row(np.zeros(rows.shape[1]))
       self._compile(updates)
       return
-    deferred, num_players = self.arrays.deferred, len(self.arrays.walk.players)
+    deferred, num_players = self.arrays.deferred_weights, len(self.arrays.walk.players)
     # Shape (iterations, players, 2): the weights before and after the update.
     weights = rows[:, : 2 * num_players].reshape(len(rows), num_players, 2)
     deferred[:, 1] = weights[0, :, 0]
@@ -105,31 +105,31 @@ class PartitionedLoop(Loop):
 
   def _compile(self, updates: tuple[Players, ...]) -> None:
     """Compiles the steps of an iteration without running them."""
-    self.arrays.deferred[:, 1] = 1.0
+    self.arrays.deferred_weights[:, 1] = 1.0
     for players in updates:
       self.subtree_chain(1, self.arrays.walk.workspaces[0], players)
       self.update_chain(players)
     self.taper_chain()
-    self.arrays.deferred[:] = 0.0
+    self.arrays.deferred_weights[:] = 0.0
 
   def _update(self, players: Players) -> None:
     """Updates `players` at the same time, first in the subtrees and then in the trunk."""
     self._subtrees.visit(players)
-    self.arrays.deferred[:] = 0.0
+    self.arrays.deferred_weights[:] = 0.0
     self.update_chain(players).run()
 
   def _complete_averages(self) -> None:
     """Adds all deferred strategies to the averages of subtrees, in a visit without updates."""
-    if self.arrays.deferred.any():
+    if self.arrays.deferred_weights.any():
       self._subtrees.visit(())
-      self.arrays.deferred[:] = 0.0
+      self.arrays.deferred_weights[:] = 0.0
 
   def update_player(self, player: int, row: Float64s) -> None:
     self.set_schedule_row(row)
     before, after = self.arrays.schedule_row.weights[player].tolist()
-    self.arrays.deferred[player, 1] = before
+    self.arrays.deferred_weights[player, 1] = before
     self._update((player,))
-    self.arrays.deferred[player, 1] = after
+    self.arrays.deferred_weights[player, 1] = after
     self._complete_averages()
     self._subtrees.check()
 
@@ -139,7 +139,7 @@ class PartitionedLoop(Loop):
 
   def subtree_chain(self, number: int, workspace: Workspace, players: Players) -> Chain:
     """Returns the steps of a visit to a subtree: deferred strategies are averaged, then `players` update at once."""
-    is_deferred = (self.arrays.deferred[:, 1] != 0.0).tolist()
+    is_deferred = (self.arrays.deferred_weights[:, 1] != 0.0).tolist()
     key = number, workspace, players, *is_deferred
     if key in self._chains:
       return self._chains[key]
@@ -149,7 +149,7 @@ class PartitionedLoop(Loop):
       # A forward pass computes the reach probabilities too.
       if is_deferred[visit.player]:
         steps += walk.enter(visit)
-        steps.append(self.forward_step(visit, self.arrays.deferred[visit.player]))
+        steps.append(self.forward_step(visit, self.arrays.deferred_weights[visit.player]))
       elif any(player != visit.player for player in players):
         steps += walk.reach(visit, self.arrays.strategy(visit))
     steps += [walk.gradient(visits[player]) for player in players]

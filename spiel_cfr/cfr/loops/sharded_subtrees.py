@@ -236,7 +236,7 @@ def _serve(
 def _inputs(arrays: SolverArrays) -> list[AnyFloats]:
   """Returns views of the arrays that a visit reads: deferred weights, and the trunk's reach and sums of weights."""
   walk = arrays.walk
-  return [arrays.deferred, *walk.trunk.sequence_form, *map(arrays.weight_sum, walk.players)]
+  return [arrays.deferred_weights, *walk.trunk.sequence_form, *map(arrays.weight_sum, walk.players)]
 
 
 def _passed_up(arrays: SolverArrays, subtrees: range, players: Players) -> list[AnyFloats]:

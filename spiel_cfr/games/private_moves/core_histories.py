@@ -101,7 +101,7 @@ class _Batch(NamedTuple):
     starts: WalkStarts. The first number of each walk.
     rows: int32 (2, rectangles). The row of each player in each rectangle.
     payoff: int32 (rectangles,). The column of `payoffs` of each rectangle.
-    payoffs: float64 (2, columns). Different payoffs.
+    payoffs: float64 (2, columns). The different payoffs of both players.
   """
 
   players: tuple[PlayerRows, PlayerRows]

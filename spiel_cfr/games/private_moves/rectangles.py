@@ -1,9 +1,10 @@
-"""Rectangles: payoffs of a game in private moves form, as pairs of rows of sequences with one payoff each.
+"""Rectangles: the payoff matrix of a game in private moves form, stored as blocks of equal payoffs.
 
-A *rectangle* pairs a row of player 0 with a row of player 1. Each sequence of the one meets each sequence of the other
-at the same payoff. Let C_q[row, sequence] be 1 if a row of player q has the sequence, and K[row, row'] the sum of the
-payoffs of the rectangles that pair the two rows. Then the payoff matrix is U = C_0' K C_1. A gradient is three sparse
-products: sums over the opponent's rows, a product with K, and sums over the rows that have a sequence of the player.
+A *row* is a set of sequences of one player. A *rectangle* pairs a row of player 0 with a row of player 1, and has one
+payoff: that of each pair of a sequence in the one row and a sequence in the other. Let C_q[row, sequence] be 1 if a row
+of player q has the sequence, and K[row, row'] the sum of the payoffs of the rectangles that pair the two rows. Then the
+payoff matrix is U = C_0' K C_1. A gradient is three sparse products: sums over the opponent's rows, a product with K,
+and sums over the rows that have a sequence of the player.
 
 Rows list *classes*, sets of sequences that are in the same rows (`merged_rows`). Class 0 has the sequences that are in
 no row.
@@ -95,7 +96,7 @@ class RectangleGradient(NamedTuple):
     payoffs: float64 (rectangles,). The player's payoff of each pair of sequences.
     sequence_form: float64 (sequences,). The strategy of the opponent.
     utility: float64 (sequences,). The gradient at the player's sequences, written here.
-    by_class: float64 (classes,). Workspace for the player with more classes.
+    by_class: float64 (classes,). Workspace for the classes of either player, as long as the longer list of classes.
     by_row: float64 (rows,). Workspace for the player's rows.
     by_opponent_row: float64 (rows,). Workspace for the opponent's rows.
   """
@@ -158,10 +159,10 @@ def rectangle_gradient(record: RectangleGradient) -> None:
 
 
 class PairPayoff(Payoff):
-  """Payoffs of pairs of rows, in the two forms for games in private moves form."""
+  """Base class of the two forms of payoffs of games in private moves form: `Rectangles` and `SharedRectangles`."""
 
   def __init__(self, payoffs: Float64s) -> None:
-    """Takes payoffs of both players, shape (2, columns), weighted by chance."""
+    """Takes payoffs of both players, weighted by chance, shape (2, payoffs). Subclasses define their order."""
     # The kernels read rows and `values`; the tables of other forms stay empty.
     empty = np.zeros(0, np.uint32)
     super().__init__(
@@ -179,15 +180,15 @@ class PairPayoff(Payoff):
 
   @property
   def payoffs(self) -> Float64s:
-    """The payoffs of both players, weighted by chance, shape (2, columns)."""
+    """The payoffs of both players, weighted by chance, shape (2, payoffs)."""
     return self.arrays.values.reshape(2, -1)
 
   def _check_num_leaves(self) -> None:
     if self.num_leaves > _MOST_LEAVES:
       raise errors.GameTooLargeError(
-        f"This needs a list of all {self.num_leaves:,} pairs of sequences that have a payoff; {_MOST_LEAVES:,} are the "
-        "most that are listed. Solvers and evaluations that need gradients only take the game: CFR and its variants, "
-        "restarts, best responses."
+        f"This function lists all pairs of sequences that have a payoff. The game has {self.num_leaves:,} of them, "
+        f"more than {_MOST_LEAVES:,}. Use a solver or an evaluation that needs gradients only, not this list: CFR "
+        "and its variants, restarts, best responses."
       )
 
   @functools.cached_property
@@ -256,7 +257,14 @@ class Rectangles(PairPayoff):
     utility: AnyFloats,
     arrays: PayoffArrays | None = None,
   ) -> Step:
-    """Returns the step that computes a gradient; `arrays` may replace the payoffs, as `values`."""
+    """Returns the step that computes a gradient.
+
+    Args:
+      player: the player.
+      sequence_form: float64 (sequences,). The strategy of the opponent.
+      utility: float64 (sequences,). The gradient is written to the player's sequences.
+      arrays: if given, payoffs that are used instead of the game's, in its field `values`.
+    """
     rows, opponent_rows = self.rows[player], self.rows[1 - player]
     payoffs = self.payoffs if arrays is None else arrays.values.reshape(2, -1)
     num_classes = max(1 + int(side.class_of_sequence.max(initial=0)) for side in self.rows)
@@ -275,7 +283,7 @@ class Rectangles(PairPayoff):
     return self.gradient.on(record)
 
   def leaves(self, player: int) -> Leaves:
-    """Lists the pairs of sequences.
+    """Lists the pairs of sequences with a payoff for a player.
 
     Raises:
       GameTooLargeError: there are more than 20 million.

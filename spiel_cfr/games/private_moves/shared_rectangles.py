@@ -216,7 +216,7 @@ class SharedRectangles(PairPayoff):
     payoffs: Float64s,
     treeplexes: Sequence[Treeplex],
   ) -> None:
-    """Takes the attributes, and different payoffs of both players, shape (2, columns), weighted by chance."""
+    """Takes the attributes, and the different payoffs of both players, weighted by chance, shape (2, payoffs)."""
     super().__init__(payoffs)
     self.rows, self.payoff = rows, payoff
     self.subgame_of_group, self.reach_of_group = subgame_of_group, reach_of_group
