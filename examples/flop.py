@@ -3,7 +3,7 @@ r"""Solves hold'em from the flop, the turn or the river on, with ranges and bet 
     python examples/flop.py --board=Td9d6h --oop="66+,A8s+" --ip="QQ-22" --pot=200 --stack=900 --bets="50%,a" --raises=a
 
 prints an estimate of the memory, the exploitability during the run, and at the end both players' strategies at their
-first decisions, by class of hands. It saves the solution, results/Td9d6h.solution, and a page to click through,
+first decisions, by hand class. It saves the solution, results/Td9d6h.solution, and a page to click through,
 results/Td9d6h.html. Ctrl-C ends the run and keeps the strategies so far. With --checkpoint, the same command continues
 an interrupted run.
 
@@ -14,7 +14,7 @@ opens the solution in a second, and makes a page of other runouts.
     python examples/flop.py --boards=flops.txt --oop="66+,A8s+" --ip="QQ-22" --pot=200 --stack=900
 
 solves each board of a file, one board per line, and compares them. results/flops.csv has EV, equity and frequencies of
-both players' first decisions by class of hands; results/flops.png is a picture.
+both players' first decisions by hand class; results/flops.png is a picture.
 """
 
 from results import draws, pyplot, save, start, writable
@@ -198,7 +198,7 @@ def compare(boards: list[str]) -> None:
 
 
 def write_table(boards: list[str], all_reports: list[list[HandReport]], path: pathlib.Path) -> None:
-  """Writes the classes of hands of all boards, with a column for each action."""
+  """Writes the hand classes of all boards, with a column for each action."""
   actions = list(dict.fromkeys(name for report in all_reports[0] for name in report.actions))
   fixed = ["board", "player", "kind", "class", "combos", "EV", "equity"]
   with path.open("w", newline="") as file:

@@ -5,9 +5,10 @@ The notation is that of desktop-postflop and similar solvers:
     70%       raise by 70 percent of the pot after a call
     2.5x      raise to 2.5 times the previous bet; raises only
     100c      raise by 100 chips
-    20c3r     20c, for up to three raises a street; raises only
-    e, 2e     geometric: the pot fraction that, bet on every remaining street (2e: over two), ends all-in
-    2e200%    2e, but at most twice the pot
+    20c3r     raise by 20 chips, as one of the first three raises of a street; raises only
+    e         geometric: the same fraction of the pot on this and all later streets, such that the last bet is all-in
+    2e        geometric over two streets, however many remain
+    2e200%    geometric over two streets, at most twice the pot
     a         all-in
 
 A bet below the smallest legal bet becomes the smallest; a bet above the largest becomes all-in.
@@ -134,8 +135,8 @@ class BetSizes:
     match = _STATE.search(state.information_state_string())
     if parameters.get("bettingAbstraction") != "fullgame" or match is None:
       raise errors.UnsupportedGameError(
-        f"bet_sizes chooses among all sizes of bets, which are no actions of {state.get_game().get_type().short_name} "
-        "as it was loaded. Give compile_public_game an Endgame, or load universal_poker with "
+        f"bet_sizes needs a game with every size of bet as an action; {state.get_game().get_type().short_name} as it "
+        "was loaded has fewer. Give compile_public_game an Endgame, or load universal_poker with "
         "betting=nolimit,bettingAbstraction=fullgame."
       )
     pot, first_money, second_money, moves = match.groups()
@@ -212,10 +213,11 @@ def bet_sizes(
     bets: the first bets of a street.
     raises: the raises of a street.
     donk: the first bets of OOP on a street after it called the last bet of the previous street; by default, `bets`.
-    add_all_in: also offer all-in where it is at most this many times the pot.
-    force_all_in: replace a bet by all-in if the stack left behind is at most this many times the pot after a call.
-    merge: leave out a bet of Y times the pot if (1 + X) / (1 + Y) < 1 + merge, where X times the pot is the next larger
-      kept bet. 0.1 is typical.
+    add_all_in: also offer all-in where it bets or raises by at most this many times the pot. If the player faces a bet,
+      the pot is that after a call.
+    force_all_in: replace a bet by all-in if a call would leave at most this many times the new pot behind.
+    merge: leave out bets that are close to a larger one. From the largest bet down, a bet of Y times the pot is left
+      out if (1 + X) / (1 + Y) < 1 + merge, where X times the pot is the next larger bet that was kept. 0.1 is typical.
 
   Raises:
     ArgumentError: a text is no list of sizes (the message names the part), or a number is negative.

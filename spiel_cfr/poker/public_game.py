@@ -51,7 +51,7 @@ CHECKED_DEALS = 10_000
 WORTHWHILE_HANDS = 50
 # Games with more sequences than this are cut into parts, if chance deals public cards.
 LARGE = 1 << 20
-# A game with merged suits has names of infosets if the whole game has at most this many infosets.
+# A game with merged suits has infostates if the unmerged game has at most this many infosets.
 MOST_NAMES = 200_000
 
 
@@ -100,7 +100,7 @@ class PublicGame(PublicTreeGame):
 
   @functools.cached_property
   def infosets(self) -> tuple[Infosets, ...]:
-    """The infosets of each player; those of an abstraction have the names of the whole game."""
+    """The infosets of each player; those of a game with merged suits have the infostates of the unmerged game."""
     if self._map is None and self.tree.is_merged:
       raise self._no_names()
     if self._map is None:
@@ -214,9 +214,9 @@ def compile_public_game(
     dtype: the precision of solvers: float64, or float32 for half the memory and about half the time.
     num_threads: number of threads of solvers of a partitioned game. Results do not depend on it.
     merge_suits: whether isomorphic boards and hands are merged, which takes less time and memory for the same values;
-      see `suit_symmetries`. The game is then an abstraction of the whole game, and policies have the names of the
-      whole game's infosets. If the whole game has more than 200,000 infosets, `original` is the merged game itself,
-      without names.
+      see `suit_symmetries`. The game is then an abstraction of the unmerged game, `original`, and its policies have the
+      infostates of the unmerged game. If the unmerged game has more than 200,000 infosets, it is not built: `original`
+      is the merged game itself, which has no infostates.
     rake: the part of each pot that the house keeps, which makes it a general-sum game.
 
   Returns:

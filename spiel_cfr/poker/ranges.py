@@ -8,13 +8,16 @@
 A range is a list of hands, separated by commas. A weight may follow after a colon; it is 1 by default:
 
     AA, 99           a pair: six combos
-    AK, AKs, AKo     two ranks: all sixteen combos, the four suited ones, the twelve offsuit ones
+    AKs              an ace and a king of one suit: four combos
+    AKo              an ace and a king of two suits: twelve combos
+    AK               an ace and a king of any suits: sixteen combos
     TT+, A9s+        TT and all higher pairs; A9s, ATs, AJs, AQs and AKs
     99-66, A5s-A2s   99, 88, 77 and 66; A5s, A4s, A3s and A2s
     AhKh             one combo
     random           every hand
 
-If a hand is named twice, the last name counts.
+If a hand occurs twice, its last weight counts: in "QQ+:0.5, KK" it is 1 for kings. A *hand class* is the hands of the
+same two ranks, or of the same two ranks and suited or offsuit: AA, AK, AKs, AKo.
 """
 
 import re
@@ -81,7 +84,7 @@ def endgame(
 
   Raises:
     EndgameError: a range, the board or the chips are invalid, or no pair of hands can be dealt.
-    ArgumentError: the pot or the stack is no positive integer.
+    ArgumentError: the pot or the stack is not a positive integer.
   """
   pot = arguments.positive_integer(pot, "pot")
   behind = arguments.positive_integer(stack, "stack")
@@ -95,7 +98,7 @@ def endgame(
 
 
 def _expand(name: str, part: str) -> list[tuple[int, int, str]]:
-  """Returns (higher rank, lower rank, suffix) for each class of hands in a name such as "TT+" or "A5s-A2s".
+  """Returns (higher rank, lower rank, suffix) for each hand class in a name such as "TT+" or "A5s-A2s".
 
   Args:
     name: the name.
@@ -126,7 +129,7 @@ def _expand(name: str, part: str) -> list[tuple[int, int, str]]:
 
 
 def _parse_class(name: str, part: str) -> tuple[int, int, str]:
-  """Returns the higher rank, the lower rank and the suffix ("s", "o" or "") of a class of hands such as "AKs"."""
+  """Returns the higher rank, the lower rank and the suffix ("s", "o" or "") of a hand class such as "AKs"."""
   match = _NAMED.fullmatch(name)
   if match is None:
     raise _not_a_range(part, "hands are written as AA, AK, AKs, AKo, TT+, A9s+, 99-66 or AhKh")

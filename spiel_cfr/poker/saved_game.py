@@ -49,7 +49,7 @@ class KeptActions:
 
 
 def without_names(game: PublicGame) -> PublicGame:
-  """Returns a copy of a game with merged suits that drops the whole game, and so the names of infosets.
+  """Returns a copy of a game with merged suits that drops the unmerged game, and so the infostates.
 
   A game without merged suits is returned as it is.
 

@@ -80,12 +80,12 @@ class PokerSolution:
 
   @property
   def expected_values(self) -> Float64s:
-    """The expected payoff of each player in the whole game, in chips; float64 (players,)."""
+    """The expected payoff of each player, in chips net since the start of the hand; float64 (players,)."""
     return np.asarray(self.values.board(0).expected_values()[0])
 
   @property
   def best_response_values(self) -> Float64s:
-    """The expected payoff of each player's best response, in chips; float64 (players,)."""
+    """The payoff of each player's best response, in chips net since the start of the hand; float64 (players,)."""
     return np.asarray(self.values.board(0).expected_values(best=True)[0])
 
   @property
