@@ -220,7 +220,7 @@ def bet_sizes(
       out if (1 + X) / (1 + Y) < 1 + merge, where X times the pot is the next larger bet that was kept. 0.1 is typical.
 
   Raises:
-    ArgumentError: a text is no list of sizes (the message names the part), or a number is negative.
+    ArgumentError: a text is not a list of sizes (the message names the part), or a number is negative.
   """
   return BetSizes(
     _by_street(bets, "bets"),
@@ -271,7 +271,7 @@ def _parse(text: str, name: str) -> list[Size]:
     size = _size(part.lower(), is_raise=name == "raises")
     if isinstance(size, str):
       raise errors.ArgumentError(
-        f"{name}: {part!r}, part {number} of {text!r}, is no size of a bet: {size}."
+        f"{name}: {part!r}, part {number} of {text!r}, is not a size of a bet: {size}."
       )
     result.append(size)
   return result

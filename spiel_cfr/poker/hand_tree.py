@@ -47,7 +47,7 @@ class HandTree(PublicTree):
     edges_above: LastEdges. The last edge of each player before each node and terminal, `PublicTree.above`.
     terminal_board: int32 (terminals,). The index of each terminal's board in `boards`.
     payoff: float64 (terminals,). At a fold, the payoff of player 0, which is negative if player 0 folds. At a showdown,
-      the payoff of the winner, whoever it is. Both before the rake.
+      the payoff of the winner, for either player. Both before the rake.
     rake: float64 (terminals,). The chips that the house takes from the pot.
     is_fold: bool (terminals,). True if the terminal is a fold, False if it is a showdown.
     node_of: int32 (boards, betting nodes). The tree's node for each betting node on each board; -1 - k for terminal k,
