@@ -1,6 +1,8 @@
 """Settings that every test shares."""
 
 import contextlib
+import fnmatch
+import gc
 import importlib.metadata
 import os
 import pathlib
@@ -56,6 +58,33 @@ def pytest_sessionstart(session):
     program = _ROOT / "tests" / "support" / "compile_kernels.py"
     environment = os.environ | {"PYTHONPATH": str(_ROOT)}
     subprocess.run([sys.executable, str(program)], env=environment, check=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem(collector, name):
+  """Marks as slow the cases of a parametrized test that its mark `quick` doesn't name."""
+  collected = yield
+  cases = (
+    [item for item in collected if hasattr(item, "callspec")] if isinstance(collected, list) else []
+  )
+  mark = cases[0].get_closest_marker("quick") if cases else None
+  if mark is not None:
+    ids = [case.callspec.id for case in cases]
+    for pattern in mark.args:
+      if not fnmatch.filter(ids, pattern):
+        raise collector.CollectError(
+          f"{name} has no case {pattern!r}, which is marked as quick: {ids}"
+        )
+    for case in cases:
+      if not any(fnmatch.fnmatchcase(case.callspec.id, pattern) for pattern in mark.args):
+        case.add_marker(pytest.mark.slow)
+  return collected
+
+
+def pytest_collection_finish():
+  """Exempts what exists by now from garbage collection, which is done whenever a game is compiled in parts."""
+  gc.collect()
+  gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

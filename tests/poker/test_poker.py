@@ -253,6 +253,7 @@ def test_threads():
     assert one.nash_conv() == other.nash_conv()
 
 
+@pytest.mark.quick("CFR-float32", "averages after-float64")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", ["CFR", "averages after", "simultaneous"])
 def test_single_steps_leave_the_same_average(name, dtype):
