@@ -41,6 +41,9 @@ with contextlib.suppress(importlib.metadata.PackageNotFoundError):
     os.environ.setdefault("XLA_FLAGS", _XLA_FLAGS)
 
 
+# The ids of all tests that were collected, slow ones included.
+_COLLECTED_IDS = pytest.StashKey[list[str]]()
+
 _ROOT = pathlib.Path(__file__).parent.parent
 
 
@@ -62,23 +65,31 @@ def pytest_sessionstart(session):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pycollect_makeitem(collector, name):
-  """Marks as slow the cases of a parametrized test that its mark `quick` doesn't name."""
+  """Marks as slow the cases of a parametrized test that its mark `quick` leaves out."""
   collected = yield
-  cases = (
-    [item for item in collected if hasattr(item, "callspec")] if isinstance(collected, list) else []
-  )
+  cases = collected if isinstance(collected, list) else []
   mark = cases[0].get_closest_marker("quick") if cases else None
   if mark is not None:
     ids = [case.callspec.id for case in cases]
-    for pattern in mark.args:
+    left_out = mark.kwargs.get("except_for", ())
+    for pattern in (*mark.args, *left_out):
       if not fnmatch.filter(ids, pattern):
-        raise collector.CollectError(
-          f"{name} has no case {pattern!r}, which is marked as quick: {ids}"
-        )
-    for case in cases:
-      if not any(fnmatch.fnmatchcase(case.callspec.id, pattern) for pattern in mark.args):
+        raise collector.CollectError(f"A mark of {name} names {pattern!r}, but its cases are {ids}")
+    for case, case_id in zip(cases, ids, strict=True):
+      is_quick = not mark.args or _matches(case_id, mark.args)
+      if not is_quick or _matches(case_id, left_out):
         case.add_marker(pytest.mark.slow)
   return collected
+
+
+def _matches(case_id, patterns):
+  return any(fnmatch.fnmatchcase(case_id, pattern) for pattern in patterns)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+  """Notes the ids of all tests before slow ones are left out."""
+  config.stash[_COLLECTED_IDS] = [item.nodeid for item in items]
 
 
 def pytest_collection_finish():
@@ -105,6 +116,12 @@ def pytest_sessionfinish(session):
     for reason in sorted(reason for reason in reasons if "not installed" in reason):
       session.exitstatus = pytest.ExitCode.TESTS_FAILED
       reporter.write_line(f"\nWith CI set no test may be left out. {reason}")
+
+
+@pytest.fixture
+def collected_ids(request):
+  """The ids of all tests that were collected, slow ones included."""
+  return request.config.stash[_COLLECTED_IDS]
 
 
 @pytest.fixture(autouse=True)

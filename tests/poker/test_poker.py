@@ -121,7 +121,12 @@ _ENDGAMES = [
     poker_games.TURN, 3, poker_games.check_or_pot, {}, id="turn", marks=pytest.mark.slow
   ),
   pytest.param(
-    poker_games.TURN, 3, poker_games.check_or_pot, {"partitioned": True}, id="turn, partitioned"
+    poker_games.TURN,
+    3,
+    poker_games.check_or_pot,
+    {"partitioned": True},
+    id="turn, partitioned",
+    marks=pytest.mark.slow,
   ),
   pytest.param(
     poker_games.TURN,

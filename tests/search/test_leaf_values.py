@@ -106,6 +106,7 @@ def test_down_to_the_end_values_are_those_of_the_program(name, vector):
       assert got[1] == pytest.approx(-wanted, abs=tolerance @ own[0] + 1e-9)
 
 
+@pytest.mark.quick(except_for=["kuhn*", "seen in part*"])
 @pytest.mark.parametrize(
   ("name", "iterations", "close"),
   [

@@ -74,6 +74,7 @@ def test_public_states_are_those_of_lists(name):
       vector.public_state_of(none)
 
 
+@pytest.mark.quick("kuhn_poker-*", "liars_dice*-0")
 @pytest.mark.parametrize("searcher", [0, 1])
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", _DICE])
 def test_bounds_and_subgames_are_those_of_lists(name, searcher):
