@@ -160,6 +160,7 @@ def test_a_form_with_too_many_histories_is_sampled_by_states() -> None:
     spiel_cfr.ExternalSamplingSolver("leduc_poker", max_nodes=20, engine="compiled")
 
 
+@pytest.mark.slow
 def test_a_poker_game_of_many_hands_is_sampled_as_it_comes() -> None:
   game = _endgame(poker_games.RIVER)
   solver = spiel_cfr.ExternalSamplingSolver(game, max_nodes=500)

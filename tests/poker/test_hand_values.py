@@ -58,7 +58,7 @@ def test_values_are_those_of_the_kernels(name, merged, rake):
       assert (np.where(taken, best, -np.inf).max(axis=0) >= best.max(axis=0) - 1e-9 * scale).all()
 
 
-@pytest.mark.quick("one deal", "three suits")
+@pytest.mark.quick("three suits")
 @pytest.mark.parametrize("name", _GAMES)
 def test_merged_suits_have_the_same_values_and_equities(name):
   whole, merged = (

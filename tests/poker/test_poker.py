@@ -70,9 +70,8 @@ def test_infosets_are_those_of_open_spiel_in_the_same_order(game):
   np.testing.assert_array_equal(compiled.legal_actions_mask, tabular.legal_actions_mask)
 
 
-@pytest.mark.parametrize(
-  "board", [pytest.param(poker_games.RIVER, marks=pytest.mark.slow), poker_games.TURN]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("board", [poker_games.RIVER, poker_games.TURN])
 def test_infosets_of_endgames_are_in_the_order_of_their_first_histories(board):
   game = poker_games.random_endgame(1, 4, board).load()
   listed = spiel_cfr.compile_game(game, action_filter=poker_games.check_or_pot, vector_form=False)

@@ -77,6 +77,7 @@ def test_solved_values_are_those_of_an_equilibrium(name):
   np.testing.assert_allclose(twice, np.concatenate([found, 2 * found]), atol=1e-9)
 
 
+@pytest.mark.quick("kuhn_poker-*", "seen in part-*", "typed-*")
 @pytest.mark.parametrize(
   ("name", "vector"),
   [

@@ -379,7 +379,7 @@ def test_a_bot_plays_where_nothing_is_at_stake():
   for action in (0, 1, 2, 4, 3, 5, 7, 6):
     state.apply_action(action)
   bot = search.SearchBot(
-    pyspiel.UniformRandomPolicy(game), 0, iterations=5, max_histories=3000, seed=0
+    pyspiel.UniformRandomPolicy(game), 0, iterations=5, max_histories=500, seed=0
   )
   assert bot.step(state) == 8
 

@@ -122,6 +122,7 @@ def test_whole_policies_are_searched_as_where_histories_are_listed(name, gadget,
   assert found.exploitability == pytest.approx(expected.exploitability, abs=1e-9)
 
 
+@pytest.mark.quick("3", "9")
 @pytest.mark.parametrize(
   "seed", [3, 5, 9, 10, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(11, 80))]
 )
