@@ -162,6 +162,7 @@ def test_best_responses_to_an_equilibrium_are_exact_at_its_ranges():
   np.testing.assert_allclose(one, other, atol=1e-6)
 
 
+@pytest.mark.quick("None-0", "resolving-1")
 @pytest.mark.parametrize("searcher", [0, 1])
 @pytest.mark.parametrize("gadget", [None, "resolving"])
 def test_bounds_hold_with_values_at_leaves(searcher, gadget):
