@@ -58,6 +58,7 @@ def _iterations(name: str) -> dict[str, tuple[int, ...]]:
   return {"kuhn_poker": (2_000, most), "leduc_poker": (5_000, most // 10)}
 
 
+@pytest.mark.quick(except_for=["cfr_br-*", "domwu-*"])
 @pytest.mark.parametrize(
   ("name", "game", "iterations"),
   [
