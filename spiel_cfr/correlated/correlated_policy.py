@@ -15,7 +15,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments, copying
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.warm_start import read_policy
 from spiel_cfr.correlated.correlation_plans import RelevantPairs
 from spiel_cfr.correlated.gaps import (

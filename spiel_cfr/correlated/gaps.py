@@ -31,7 +31,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, aligned
 from spiel_cfr._util import arguments
 from spiel_cfr._util.copying import FrozenMapping
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.warm_start import read_policy
 from spiel_cfr.correlated.deviations import NONE, Memories, full_name
