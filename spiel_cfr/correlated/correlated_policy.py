@@ -196,7 +196,7 @@ class MixturePolicy(CorrelatedPolicy):
     self.compiled_game = compile_game(game)
     self._profiles = [read_policy(self.compiled_game, profile) for profile in profiles]
     if not self._profiles:
-      raise errors.ArgumentError("There are no profiles to draw from.")
+      raise errors.ArgumentError("profiles is empty. Give at least one strategy profile.")
     checked = arguments.weights(
       np.ones(len(profiles)) if weights is None else weights, "weights, one for each profile,"
     )
