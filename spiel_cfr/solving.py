@@ -204,8 +204,8 @@ def solve(
     progress: whether to write progress to standard error, see `run`.
 
   Returns:
-    The policy, its exactly measured values, the solver, and the reason to stop. For an abstraction, the policy is for the full
-    game.
+    The policy, its exactly measured values, the solver, and the reason to stop. For an abstraction, the policy is for
+    the full game.
 
   Raises:
     ArgumentError: a number is invalid, the name of the solver is unknown, or the solver is of another game.
