@@ -149,8 +149,8 @@ class _Descents:
         moves += player != CHANCE
         if moves > self._longest:
           raise errors.GameError(
-            f"The game has not ended after {self._longest:,} moves, its max_game_length. Games must end: make it "
-            "longer, or let states be terminal."
+            f"The game has not ended after {self._longest:,} moves, its max_game_length. Games must end. "
+            "Raise max_game_length, or make a state terminal."
           )
         actions = self._actions_at(state, player)
         weight *= len(actions)
