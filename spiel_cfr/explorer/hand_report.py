@@ -9,7 +9,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.explorer.hand_moves import HandMoves
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.betting_tree import NodeKind

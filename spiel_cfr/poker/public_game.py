@@ -15,7 +15,7 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int32s, Int64s, Uint32s
 from spiel_cfr._util import arguments
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.game_facts import walked_facts
 from spiel_cfr.games.compiled.infosets import Infosets

@@ -126,8 +126,8 @@ def test_streets_players_and_donk_bets():
     ({"bets": "2.7e"}, "2.7e"),
     ({"donk": {"river": "x"}}, "donk: 'x'"),
     ({"bets": {"showdown": "a"}}, "'showdown'"),
-    ({"bets": 0.5}, "bets must be a text"),
-    ({"bets": ("a", "a", "a")}, "pair of texts"),
+    ({"bets": 0.5}, "bets must be a string"),
+    ({"bets": ("a", "a", "a")}, "pair of strings"),
     ({"merge": -0.1}, "merge"),
   ],
 )
