@@ -182,5 +182,5 @@ def test_chips_round_as_people_do():
   "game", ["leduc_poker", endgame(*_RANGES, board="Td9d6hQc2s", pot=2, stack=9).load()]
 )
 def test_games_without_every_size_of_bet_are_refused(game):
-  with pytest.raises(errors.UnsupportedGameError, match="all sizes of bets"):
+  with pytest.raises(errors.UnsupportedGameError, match="every size of bet"):
     poker.compile_public_game(game, poker.bet_sizes("50%"))
