@@ -135,7 +135,7 @@ def test_damaged_checkpoints_are_no_end(kuhn: Any, tmp_path: pathlib.Path) -> No
   (folder / "result.json").unlink()
   for path in (folder / "checkpoints").glob("*.npz"):
     path.write_bytes(path.read_bytes()[:-1])
-  with pytest.warns(UserWarning, match="Passed over a checkpoint"):
+  with pytest.warns(UserWarning, match="Skipped a checkpoint"):
     (again,) = sweep(grid, tmp_path).rows
   assert again["nash_conv"] == row["nash_conv"]
 
