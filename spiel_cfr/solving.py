@@ -200,7 +200,7 @@ def solve(
       solver with restarts, its checks.
     traces: see `run`.
     checkpoints: see `run`.
-    max_nodes: the most states that the game may have, see `compile_game`.
+    max_nodes: the largest number of states that the game may have, see `compile_game`.
     progress: whether to write progress to standard error, see `run`.
 
   Returns:

@@ -78,11 +78,11 @@ class Endgame:
       board = cards.parse_cards(self.board)
       object.__setattr__(self, "reaches", np.array(self.reaches, np.float64))
     except (errors.ArgumentError, OverflowError, TypeError, ValueError) as error:
-      raise errors.EndgameError(f"This is no endgame: {error}") from None
+      raise errors.EndgameError(f"This is not an endgame: {error}") from None
     return board
 
   def _check_reaches(self) -> None:
-    """Raises EndgameError if reaches are no weights, or no pair of hands can be dealt."""
+    """Raises EndgameError if reaches are not weights, or no pair of hands can be dealt."""
     if self.reaches.shape != (2, NUM_HANDS):
       raise errors.EndgameError(
         f"There must be 2 x {NUM_HANDS} = {2 * NUM_HANDS} hand reaches, not {self.reaches.size}."
@@ -105,7 +105,7 @@ class Endgame:
       for player in range(2):
         arguments.weights(self.reaches[player], f"reaches of player {player}")
     except errors.ArgumentError as error:
-      raise errors.EndgameError(f"This is no endgame: {error}") from None
+      raise errors.EndgameError(f"This is not an endgame: {error}") from None
 
   @property
   def round(self) -> int:
@@ -179,7 +179,7 @@ def load_endgame(
   try:
     text = arguments.path(path, "path").read_bytes().decode()
   except UnicodeDecodeError as error:
-    raise errors.EndgameError(f"{path} is no text: {error}.") from error
+    raise errors.EndgameError(f"{path} is not a text file: {error}.") from error
   fields: dict[str, str] = {}
   for number, line in enumerate(text.splitlines(), 1):
     key, _, value = line.strip().partition(" ")

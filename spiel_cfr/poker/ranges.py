@@ -81,7 +81,7 @@ def endgame(
 
   Raises:
     EndgameError: a range, the board or the chips are invalid, or no pair of hands can be dealt.
-    ArgumentError: the pot or the stack is no positive integer.
+    ArgumentError: the pot or the stack is not a positive integer.
   """
   pot = arguments.positive_integer(pot, "pot")
   behind = arguments.positive_integer(stack, "stack")

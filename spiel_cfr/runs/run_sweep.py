@@ -145,7 +145,7 @@ def sweep(
     A table with one row for each combination.
 
   Raises:
-    ArgumentError: the grid has no game or no solver, a rule is invalid, or `folder` is no path.
+    ArgumentError: the grid has no game or no solver, a rule is invalid, or `folder` is not a path.
     GameError: a game can't be compiled.
     FolderInUseError: another sweep uses the folder.
     OSError: the folder can't be written to.

@@ -108,7 +108,7 @@ def test_bad_files_are_named(tmp_path, changes, message):
 def test_a_file_that_is_no_text_is_named(tmp_path):
   path = _write(tmp_path / "bad.txt")
   path.write_bytes(path.read_bytes().replace(b"-pot", b"\xff"))
-  with pytest.raises(errors.EndgameError, match=r"bad\.txt is no text"):
+  with pytest.raises(errors.EndgameError, match=r"bad\.txt is not a text file"):
     spiel_cfr.load_endgame(path)
 
 

@@ -41,7 +41,7 @@ def assert_probability_vectors(solver: Any) -> None:
 
 
 def iterations_per_second(solver: Any, iterations: int) -> float:
-  """Returns the median over five parts, in processor time, of which other processes take nothing."""
+  """Returns the median over five parts, in CPU time, of which other processes take nothing."""
   rates = []
   for _ in range(5):
     start = time.process_time()
