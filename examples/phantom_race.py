@@ -4,7 +4,7 @@ r"""Compares CFR in private moves form, Monte Carlo CFR and exp-a-spiel on phant
     python examples/phantom_race.py --exp_a_spiel=dcfr.csv --picture=docs/phantom_race.png
 
 Player 0 has a corner, player 1 the center, and both know it. `examples/phantom_race.cpp` says how to build and run
-exp-a-spiel on this game. Its file has iterations, CPU seconds and exploitability.
+exp-a-spiel on this game. Its file lists iterations, CPU seconds and exploitability.
 """
 
 from results import draws, pyplot, save, start, writable

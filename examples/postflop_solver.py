@@ -3,9 +3,9 @@ r"""Compares this library with postflop-solver, another solver of hold'em: the s
     python examples/postflop_solver.py                     # prints what docs/postflop_solver.jsonl has, and draws it
     python examples/postflop_solver.py --trees=river,turn  # measures this library again on two trees
 
-The file has the measurements of both solvers, with the processor, the versions and the compiler. With `--program`, both
-solvers are measured, a few iterations of each in turn, and the file is written again. The program is a harness around
-postflop-solver; `Peer` has the lines that it reads and prints.
+The file contains the measurements of both solvers, with the processor, the versions and the compiler. With `--program`,
+both solvers are measured, a few iterations of each in turn, and the file is written again. The program is a harness
+around postflop-solver; `Peer` has the lines that it reads and prints.
 
 Seconds are CPU seconds of one thread. The time of an iteration is the smallest over the periods between two
 evaluations, since other programs disturb this period least. The seconds to a target are this time multiplied by the

@@ -10,7 +10,7 @@ For each game and order of updates, the program runs
 - OpenSpiel's CFR and CFR+, in C++ for alternating updates and in Python for simultaneous updates.
 
 It prints OpenSpiel's evaluation of every final policy. For each order of updates it writes a picture and two Markdown
-tables, of exploitability and of CPU seconds. A CSV file has every number.
+tables, of exploitability and of CPU seconds. A CSV file contains every number.
 """
 
 from results import NAMED_GAMES, draws, markdown, pyplot, save, start, writable

@@ -213,7 +213,7 @@ class SafeBot(DrawingBot):
     """Returns (action, probability) of each legal action; an empty list if another player is to move.
 
     Raises:
-      PolicyError: the state is of another game.
+      PolicyError: the state belongs to another game.
     """
     self._history = state.history()
     return self._reader.strategy(state, self._player)

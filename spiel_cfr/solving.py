@@ -208,7 +208,7 @@ def solve(
     game.
 
   Raises:
-    ArgumentError: a number is invalid, the name of the solver is unknown, or the solver is of another game.
+    ArgumentError: a number is invalid, the name of the solver is unknown, or the solver belongs to another game.
     GameError: see `compile_game`.
   """
   start = time.perf_counter()
@@ -279,7 +279,7 @@ def _solver_to_run(
   """Returns the solver of a call of `solve`, and the reason for it in words.
 
   Raises:
-    ArgumentError: the name of the solver is unknown, or the solver is of another game.
+    ArgumentError: the name of the solver is unknown, or the solver belongs to another game.
   """
   why = "as requested"
   if solver is None:

@@ -1,6 +1,6 @@
 """Content of a page for a poker game in vector form, with the numbers of `poker.hand_values`.
 
-A flop has thousands of boards. Its page has the boards of some runouts, and the values of every card that chance may
+A flop has thousands of boards. Its page shows the boards of some runouts, and the values of every card that chance may
 deal next.
 """
 
@@ -48,14 +48,14 @@ def describe(
   max_infosets: int,
   runouts: Iterable[str] | None = None,
 ) -> Content:
-  """Returns the content of a page; its header has the values of the game, and names the parts left out.
+  """Returns the content of a page; its header contains the values of the game, and names the parts left out.
 
   Args:
     game: the game.
     values: the policy.
     max_infosets: the largest number of hands at all public states of the page together. If there are more, the
       likeliest states are shown.
-    runouts: cards dealt after the first board, such as "2c" or "2c7s". The page has the boards of these runouts and
+    runouts: cards dealt after the first board, such as "2c" or "2c7s". The page shows the boards of these runouts and
       the boards on the way there. None shows all boards if only one deal follows or all infosets fit; else the first
       board.
 

@@ -1,7 +1,8 @@
 """Solutions of poker games: a policy and the values of all hands, in files that open in about a second.
 
-A file has the compiled game, so that loading neither walks the betting nor deals cards. It has the policy in behavioral
-form, in steps of 1 / 65,535, and the values of hands at chance nodes, from which `HandValues` computes any board.
+A file contains the compiled game, so that loading neither walks the betting nor deals cards. It has the policy in
+behavioral form, in steps of 1 / 65,535, and the values of hands at chance nodes, from which `HandValues` computes any
+board.
 """
 
 import dataclasses

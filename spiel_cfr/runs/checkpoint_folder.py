@@ -115,7 +115,7 @@ class Checkpoints:
       The restored file; None if the folder has no checkpoints.
 
     Raises:
-      CheckpointMismatchError: the checkpoint is of another game, another solver or other arguments.
+      CheckpointMismatchError: the checkpoint belongs to another game, another solver or other arguments.
       FileFormatError: a file is not a checkpoint or has a newer format, or all files are damaged.
     """
     damaged: dict[pathlib.Path, errors.DamagedFileError] = {}

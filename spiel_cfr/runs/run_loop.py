@@ -146,7 +146,7 @@ def run(
     ArgumentError: there is no stopping rule, or an argument is invalid.
     UnsupportedGameError: `target_exploitability` is given for a game without exploitability; use `target_nash_conv`.
     FileFormatError: the file of a trace exists and is not a trace.
-    CheckpointMismatchError: a trace is of another run, or checkpoints are of later iterations or another solver.
+    CheckpointMismatchError: a trace belongs to another run, or checkpoints are of later iterations or another solver.
     FolderInUseError: another run uses the folder of the checkpoints.
     OSError: a trace or a checkpoint can't be written.
     KeyboardInterrupt: Ctrl-C was pressed a second time before the run ended.

@@ -80,7 +80,7 @@ class SweepTable:
 
     Raises:
       ArgumentError: the run has no checkpoint.
-      CheckpointMismatchError: the checkpoint is of another game.
+      CheckpointMismatchError: the checkpoint belongs to another game.
       FileFormatError: the checkpoint is damaged.
     """
     folder = row["folder"]

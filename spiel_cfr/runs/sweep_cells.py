@@ -167,7 +167,7 @@ def failed(error: BaseException) -> dict[str, Any]:
 
 
 def read_result(folder: pathlib.Path) -> dict[str, Any] | None:
-  """Returns the result in a run's folder; None if the run is unfinished, or the result is of another run."""
+  """Returns the result in a run's folder; None if the run is unfinished, or the result belongs to another run."""
   try:
     content = json.loads((folder / RESULT).read_bytes())
     result = _as_numbers({name: content["result"][name] for name in RESULTS})

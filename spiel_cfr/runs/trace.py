@@ -184,7 +184,7 @@ class TraceFile(Trace):
 
     Raises:
       FileFormatError: the file exists, and is not a trace.
-      CheckpointMismatchError: the trace is of another game, another solver or other arguments.
+      CheckpointMismatchError: the trace belongs to another game, another solver or other arguments.
       OSError: the file can't be written.
     """
     header = _header(solver)
