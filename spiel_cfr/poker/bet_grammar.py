@@ -134,7 +134,7 @@ class BetSizes:
     match = _STATE.search(state.information_state_string())
     if parameters.get("bettingAbstraction") != "fullgame" or match is None:
       raise errors.UnsupportedGameError(
-        f"bet_sizes chooses among all sizes of bets, which are not actions of {state.get_game().get_type().short_name} "
+        f"bet_sizes chooses among all sizes of bets, which are no actions of {state.get_game().get_type().short_name} "
         "as it was loaded. Give compile_public_game an Endgame, or load universal_poker with "
         "betting=nolimit,bettingAbstraction=fullgame."
       )
@@ -218,7 +218,7 @@ def bet_sizes(
       kept bet. 0.1 is typical.
 
   Raises:
-    ArgumentError: a text is not a list of sizes (the message names the part), or a number is negative.
+    ArgumentError: a text is no list of sizes (the message names the part), or a number is negative.
   """
   return BetSizes(
     _by_street(bets, "bets"),
@@ -269,7 +269,7 @@ def _parse(text: str, name: str) -> list[Size]:
     size = _size(part.lower(), is_raise=name == "raises")
     if isinstance(size, str):
       raise errors.ArgumentError(
-        f"{name}: {part!r}, part {number} of {text!r}, is not a size of a bet: {size}."
+        f"{name}: {part!r}, part {number} of {text!r}, is no size of a bet: {size}."
       )
     result.append(size)
   return result

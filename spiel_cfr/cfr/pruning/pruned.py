@@ -97,8 +97,9 @@ class Pruned(Solver):
       solver.run(10_000)
 
   An action is frozen if it is not played now, and would not be played at the end of the window in the worst case. In
-  the worst case, its player plays a best response below the action, negative payoffs count as 0, and the other player
-  plays as forecast: as in the last window, plus as in all iterations, both scaled to the length of the window.
+  the worst case, its player plays a best response below the action, and negative payoffs count as 0. The other player
+  plays a forecast: its strategies in the last window, plus those in all iterations, both scaled to the length of the
+  window.
 
   If an action comes back too late, CFR+ corrects its regrets in the next iterations, while CFR and Hedge roll the
   window back. The average policy leaves out the current window if the window would be rolled back now. Averages contain
