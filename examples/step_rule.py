@@ -1,5 +1,8 @@
 r"""Compares rules of regret minimization at equal time and at equal iterations, in several perturbed runs.
 
+A rule is what distinguishes one solver of the CFR family from another: how it updates regrets, chooses strategies and
+weights the average. CFR+, DCFR and restarted CFR are examples.
+
     python examples/step_rule.py --groups=tuned,seen,fresh --results=results/step_rule.jsonl
 
 runs every rule on every game of `rule_games.py` to budgets of 100, 1,000 and 10,000 iterations. It writes each result
@@ -68,8 +71,8 @@ WRAPPED = {
   for column in ("CFR+", "DCFR", "PCFR+", "PDCFR+", "SAPCFR+", "APCFR+")
 }
 OURS = {
-  "rule": "adaptive",
-  "rule, restarted": "restarted_adaptive",
+  "adaptive": "adaptive",
+  "adaptive, restarted": "restarted_adaptive",
   "restarted": "restarted",
 }
 COLUMNS = [*RIVALS, *WRAPPED, *OURS]
@@ -214,9 +217,13 @@ def report(records: list[Record]) -> None:
       "time": "Equal time, in iterations of CFR+",
       "iterations": "Equal iterations",
     }[measured]
-    print(f"\n{title}. The median of the runs; best of others; [worst run] of `{_OURS.value}`.\n")
-    print("| game |" + "".join(f" {int(b):,}: others | ours | won |" for b in budgets))
-    print("| --- " * (1 + 3 * len(budgets)) + "|")
+    print(
+      f"\n{title}: exploitability, the median of the runs. Best published rule; `{_OURS.value}`, with its [worst run]; "
+      f"runs of `{_OURS.value}` that are at or below the best published rule.\n"
+    )
+    heads = (f" {int(b):,}: best published | {_OURS.value} | runs won |" for b in budgets)
+    print("| game | group |" + "".join(heads))
+    print("| --- " * (2 + 3 * len(budgets)) + "|")
     tally: dict[str, list[tuple[float, int, int]]] = {budget: [] for budget in budgets}
     for name in names:
       cells = []
@@ -245,7 +252,7 @@ def report(records: list[Record]) -> None:
         )
       # An interrupted run may have nothing to compare yet.
       if any(cell != _EMPTY for cell in cells):
-        print(f"| {name} | " + " | ".join(cells) + " |")
+        print(f"| {name} | {group_of(name)} | " + " | ".join(cells) + " |")
     for budget, found in tally.items():
       if found:
         ratios = [ratio for ratio, _, _ in found]
@@ -257,6 +264,11 @@ def report(records: list[Record]) -> None:
         )
     against(by_key, names, budgets, measured)
   costs(by_key, names, budgets)
+
+
+def group_of(name: str) -> str:
+  """Returns the group of a game, see `rule_games`."""
+  return next((group for group, games in rule_games.GROUPS.items() if name in games), "endgame")
 
 
 def costs(by_key: Any, names: list[str], budgets: list[str]) -> None:
@@ -273,7 +285,8 @@ def costs(by_key: Any, names: list[str], budgets: list[str]) -> None:
 
 def against(by_key: Any, names: list[str], budgets: list[str], measured: str) -> None:
   """Prints the number of games in which our rule beats each other rule, and the geometric mean of the ratios."""
-  print(f"\n| rule |{''.join(f' {int(b):,}: ours won | ratio of ours |' for b in budgets)} cost |")
+  heads = "".join(f" {int(b):,}: games won | ratio |" for b in budgets)
+  print(f"\n| compared with |{heads} cost |")
   print("| --- " * (2 + 2 * len(budgets)) + "|")
   for column in COLUMNS:
     if column == _OURS.value:

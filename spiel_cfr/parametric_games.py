@@ -21,7 +21,7 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.cfr import CFRPlusSolver
 from spiel_cfr.cfr.warm_start import transfer
 from spiel_cfr.games.compiled.enumerated_game import EnumeratedGame

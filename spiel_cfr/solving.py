@@ -123,7 +123,7 @@ class Solution(SolvedPolicy, Evaluated):
         "stopped",
         f"{_REASONS[self.reason]}, after {self.iterations:,} iterations and {self.seconds:z.3g} s",
       ),
-      ("certified", self._gap()),
+      ("measured", self._gap()),
       payoff_line,
     ]
     return "\n".join(f"{name:<10} {text}" for name, text in lines)
@@ -204,8 +204,8 @@ def solve(
     progress: whether to write progress to standard error, see `run`.
 
   Returns:
-    The policy, its certified values, the solver, and the reason to stop. For an abstraction, the policy is for the full
-    game.
+    The policy, its exactly measured values, the solver, and the reason to stop. For an abstraction, the policy is for
+    the full game.
 
   Raises:
     ArgumentError: a number is invalid, the name of the solver is unknown, or the solver belongs to another game.

@@ -1,6 +1,8 @@
 """Settings that every test shares."""
 
 import contextlib
+import fnmatch
+import gc
 import importlib.metadata
 import os
 import pathlib
@@ -39,6 +41,9 @@ with contextlib.suppress(importlib.metadata.PackageNotFoundError):
     os.environ.setdefault("XLA_FLAGS", _XLA_FLAGS)
 
 
+# The ids of all tests that were collected, slow ones included.
+_COLLECTED_IDS = pytest.StashKey[list[str]]()
+
 _ROOT = pathlib.Path(__file__).parent.parent
 
 
@@ -59,6 +64,41 @@ def pytest_sessionstart(session):
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem(collector, name):
+  """Marks as slow the cases of a parametrized test that its mark `quick` leaves out."""
+  collected = yield
+  cases = collected if isinstance(collected, list) else []
+  mark = cases[0].get_closest_marker("quick") if cases else None
+  if mark is not None:
+    ids = [case.callspec.id for case in cases]
+    left_out = mark.kwargs.get("except_for", ())
+    for pattern in (*mark.args, *left_out):
+      if not fnmatch.filter(ids, pattern):
+        raise collector.CollectError(f"A mark of {name} names {pattern!r}, but its cases are {ids}")
+    for case, case_id in zip(cases, ids, strict=True):
+      is_quick = not mark.args or _matches(case_id, mark.args)
+      if not is_quick or _matches(case_id, left_out):
+        case.add_marker(pytest.mark.slow)
+  return collected
+
+
+def _matches(case_id, patterns):
+  return any(fnmatch.fnmatchcase(case_id, pattern) for pattern in patterns)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+  """Notes the ids of all tests before slow ones are left out."""
+  config.stash[_COLLECTED_IDS] = [item.nodeid for item in items]
+
+
+def pytest_collection_finish():
+  """Exempts what exists by now from garbage collection, which is done whenever a game is compiled in parts."""
+  gc.collect()
+  gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
   """Skips a test that needs a package of another extra than `dev`: networks and Ray are half a gigabyte."""
   try:
@@ -76,6 +116,12 @@ def pytest_sessionfinish(session):
     for reason in sorted(reason for reason in reasons if "not installed" in reason):
       session.exitstatus = pytest.ExitCode.TESTS_FAILED
       reporter.write_line(f"\nWith CI set no test may be left out. {reason}")
+
+
+@pytest.fixture
+def collected_ids(request):
+  """The ids of all tests that were collected, slow ones included."""
+  return request.config.stash[_COLLECTED_IDS]
 
 
 @pytest.fixture(autouse=True)

@@ -30,6 +30,7 @@ _CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _METHODS = (property, functools.cached_property, classmethod, staticmethod)
 _SLOW = (
   "deep", "abstraction", "action_translation", "refinement", "parametric_games", "sharding", "stable_predictive",
+  "endgames", "games", "ours_and_theirs", "private_moves", "search", "search_gadgets", "search_values", "vector_form",
 )  # fmt: skip
 # What pages need that need not be installed.
 _NEEDS = {"deep": "jax", "sharding": "ray"}

@@ -1038,7 +1038,7 @@ def test_arguments_of_another_kind(door: str, bad: Any, tmp_path: Any, monkeypat
 
 @pytest.mark.parametrize("title", ["\ud800", b"Kuhn", math.nan, -math.inf])
 def test_titles_are_texts(title: Any, tmp_path: Any) -> None:
-  with pytest.raises(errors.ArgumentError, match="title must be a text"):
+  with pytest.raises(errors.ArgumentError, match="title must be a string"):
     spiel_cfr.explore(_POLICY, tmp_path / "page.html", title=title)
 
 

@@ -180,7 +180,7 @@ def test_the_kind_of_equilibrium_is_named():
   assert f"payoffs    {solution.correlated_gap.expected_values[0]:.6g}, " in str(solution)
   solution = spiel_cfr.solve("kuhn_poker(players=3)", iterations=10)
   assert solution.equilibrium == "Nash equilibrium"
-  assert f"certified  NashConv {solution.nash_conv:.2e}" in str(solution)
+  assert f"measured   NashConv {solution.nash_conv:.2e}" in str(solution)
   solver = spiel_cfr.EFRSolver("kuhn_poker(players=3)", "behavioural")
   solution = spiel_cfr.solve(solver.compiled_game, solver=solver, seconds=0.0)
   # Nothing has been played yet, and there is a policy all the same.

@@ -91,7 +91,7 @@ def text(value: Any, name: str) -> str:
     ArgumentError: `value` is not a string, or has half of a surrogate pair, which UTF-8 can't encode.
   """
   if not isinstance(value, str) or value != value.encode(errors="ignore").decode():
-    raise errors.ArgumentError(f"{name} must be a text, not {shortened(value)}.")
+    raise errors.ArgumentError(f"{name} must be a string, not {shortened(value)}.")
   return value
 
 

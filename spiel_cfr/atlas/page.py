@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from spiel_cfr._util import arguments
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.atlas.entries import Entry
 from spiel_cfr.certificates import Interval
 

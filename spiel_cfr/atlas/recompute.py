@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr import catalogue
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.atlas.entries import Entry, read_entry
 from spiel_cfr.atlas.polytope import correlated_polytope
 from spiel_cfr.certificates import certify

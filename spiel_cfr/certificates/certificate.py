@@ -9,7 +9,7 @@ from typing import Any, Literal
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments, files
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.certificates.fixed_point import Interval
 from spiel_cfr.certificates.listed_bounds import listed_bounds
 from spiel_cfr.certificates.rounded_bounds import needs_rounding, rounded_bounds

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spiel_cfr._util import arguments
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util.typed_arguments import typed
 
 Integers = npt.NDArray[Any]
 

@@ -17,8 +17,8 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import AnyFloats, Float64s, aligned_zeros, require
 from spiel_cfr._util import arguments
-from spiel_cfr._util.doors import typed
 from spiel_cfr._util.interrupt import DeferredInterrupt
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr import restart_rule, warm_start
 from spiel_cfr.cfr.averaging import Averaging
 from spiel_cfr.cfr.cfr import FullWidthSolver

@@ -8,8 +8,8 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr._util import arguments
-from spiel_cfr._util.doors import typed
 from spiel_cfr._util.interrupt import DeferredInterrupt
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr import warm_start
 from spiel_cfr.cfr.iteration_schedule import IterationSchedule
 from spiel_cfr.cfr.loops import FullWidthState, Loop

@@ -15,7 +15,7 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr._util import arguments, copying
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.warm_start import read_policy
 from spiel_cfr.correlated.correlation_plans import RelevantPairs
 from spiel_cfr.correlated.gaps import (
@@ -196,7 +196,7 @@ class MixturePolicy(CorrelatedPolicy):
     self.compiled_game = compile_game(game)
     self._profiles = [read_policy(self.compiled_game, profile) for profile in profiles]
     if not self._profiles:
-      raise errors.ArgumentError("There are no profiles to draw from.")
+      raise errors.ArgumentError("profiles is empty. Give at least one strategy profile.")
     checked = arguments.weights(
       np.ones(len(profiles)) if weights is None else weights, "weights, one for each profile,"
     )

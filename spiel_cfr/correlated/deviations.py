@@ -1,9 +1,9 @@
-"""Sets of deviations that EFR minimizes the regrets of, and the layout of these regrets in flat arrays.
+"""Sets of deviations whose regrets EFR minimizes, and the layout of these regrets in flat arrays.
 
 A deviator is a player that does not follow all recommendations of a mediator. Its memory at an infoset I is what it
-knows of the recommendations at its earlier infosets. The probability of a memory is a product of the player's action
-probabilities. Let I_0, ..., I_{n-1} be the player's infosets above I, and a_k the action at I_k that leads to I. The
-kinds of memories:
+knows of the recommendations at its earlier infosets. The probability of a memory is the product of the probabilities
+with which the player's strategy takes the actions that were recommended. Let I_0, ..., I_{n-1} be the player's infosets
+above I, and a_k the action at I_k that leads to I. The kinds of memories:
 
     forced     no recommendation, probability 1: the deviator has deviated from the start of the game
     partial    a_0, ..., a_{k-1} were recommended, for each k < n: it deviated at I_k before the recommendation there
@@ -11,10 +11,11 @@ kinds of memories:
     followed   a_0, ..., a_{n-1} were recommended: it has not deviated yet
     recalled   any list of actions at I_0, ..., I_{n-1}
 
-A memory of any kind but the last is a sequence, and has its probability. An external deviation plays a fixed action at
-I. An internal deviation plays an action a if b is recommended, and otherwise follows. Below I the deviator follows the
-recommendations again. Source: Morrill et al., "Efficient Deviation Types and Learning for Hindsight Rationality in
-Extensive-Form Games" (2021), section 5.
+A memory of the first four kinds is given by a sequence of the player, and has the probability of that sequence. A
+recalled memory is a list of recommended actions, which need not lead to I. An external deviation plays a fixed action
+at I, whatever is recommended. An internal deviation plays an action a if b is recommended, and otherwise follows. Below
+I the deviator follows the recommendations again. Source: Morrill et al., "Efficient Deviation Types and Learning for
+Hindsight Rationality in Extensive-Form Games" (2021), section 5.
 """
 
 from collections.abc import Mapping
@@ -96,12 +97,13 @@ def full_name(deviations: str) -> str:
 class Memories(NamedTuple):
   """Memories of all infosets, and the layout of their regrets.
 
-  Infosets are in layout order, player by player. A node is a sequence, or a list of recommended actions of a player.
-  The nodes below `CompiledGame.end` are sequences, the others lists. A memory has the probability of its node.
+  Infosets are in layout order, player by player. *Nodes* number everything that gives a memory its probability: first
+  the sequences, up to `CompiledGame.end`, then the action lists. An action list has a recommended action at each of a
+  player's infosets on a path, down to the infoset at which the list ends. Only recalled memories have action lists.
 
   Attributes:
     begin: int64 (infosets + 1,). The first memory of each infoset; last, the number of memories.
-    node: int64 (memories,). The node that has the memory's probability.
+    node: int64 (memories,). The node whose probability is the memory's.
     internal: int64 (memories,). 1 if the deviations of a memory are internal, 0 if they are external. At each infoset,
       external memories come first.
     offset: int64 (memories + 1,). The first regret of each memory; last, the number of regrets. An external memory has
@@ -112,9 +114,10 @@ class Memories(NamedTuple):
     infoset_above: int64 (infosets,). The player's infoset above each infoset; `NONE` at the player's first infosets.
     action_above: int64 (infosets,). The action at the infoset above that leads to each infoset.
     sequence_above: int64 (infosets,). The sequence above each infoset.
-    list_begin: int64 (infosets + 1,). The first list that ends at each infoset; last, the number of lists.
-    list_parent: int64 (lists,). The node of the list without its last action.
-    list_last: int64 (lists,). The sequence that ends with the last action of the list.
+    action_list_begin: int64 (infosets + 1,). The first action list that ends at each infoset; last, the number of
+      lists.
+    action_list_parent: int64 (action lists,). The node of each list without its last action.
+    action_list_last: int64 (action lists,). The sequence that ends with the last action of each list.
   """
 
   begin: Longs
@@ -126,9 +129,9 @@ class Memories(NamedTuple):
   infoset_above: Longs
   action_above: Longs
   sequence_above: Longs
-  list_begin: Longs
-  list_parent: Longs
-  list_last: Longs
+  action_list_begin: Longs
+  action_list_parent: Longs
+  action_list_last: Longs
 
 
 def make_memories(game: CompiledGame, name: str) -> Memories:
@@ -172,9 +175,9 @@ def make_memories(game: CompiledGame, name: str) -> Memories:
     infoset_above=layout.infoset_above,
     action_above=layout.action_above,
     sequence_above=layout.sequence_above,
-    list_begin=np.array(layout.list_begin, np.int64),
-    list_parent=np.array(layout.list_parent, np.int64),
-    list_last=np.array(layout.list_last, np.int64),
+    action_list_begin=np.array(layout.action_list_begin, np.int64),
+    action_list_parent=np.array(layout.action_list_parent, np.int64),
+    action_list_last=np.array(layout.action_list_last, np.int64),
   )
 
 
@@ -188,10 +191,10 @@ def _check_size(game: CompiledGame, name: str, count: float) -> None:
 
 
 class _Memory(NamedTuple):
-  """Memory at an infoset; see `Memories` for the first three attributes.
+  """Memory at an infoset. `Memories` has the first three attributes as arrays.
 
   Attributes:
-    node: int. The node that has the memory's probability.
+    node: int. The node whose probability is the memory's.
     above: int. The memory with the same node at the infoset above, or `NONE`.
     trigger: int. The last recommendation in the memory, if it was made at the infoset above; otherwise `NONE`.
     is_triggered: int. 1 if the last recommendation in the memory was not followed, otherwise 0.
@@ -223,9 +226,9 @@ class _MemoryLists:
     self.sequence_above = game.parent.astype(np.int64)
     self.infoset_above = owner[self.sequence_above]
     self.action_above = action[self.sequence_above]
-    self.begin, self.list_begin = [0], [0]
+    self.begin, self.action_list_begin = [0], [0]
     self.rows = list[_Memory]()
-    self.list_parent, self.list_last = list[int](), list[int]()
+    self.action_list_parent, self.action_list_last = list[int](), list[int]()
     kinds_of_memories = {kind for kinds in DEVIATIONS[name] for kind in kinds}
     has_infosets_below = set(self.infoset_above.tolist())
     for infoset, infoset_above in enumerate(self.infoset_above.tolist()):
@@ -234,9 +237,9 @@ class _MemoryLists:
       else:
         self._add_sequences(infoset, infoset_above, TRIGGERED in kinds_of_memories)
       self.begin.append(len(self.rows))
-      self.list_begin.append(len(self.list_parent))
+      self.action_list_begin.append(len(self.action_list_parent))
       # Each memory and each list has several regrets.
-      _check_size(game, name, 4 * (len(self.rows) + len(self.list_parent)))
+      _check_size(game, name, 4 * (len(self.rows) + len(self.action_list_parent)))
 
   def _add_sequences(self, infoset: int, infoset_above: int, with_triggered: bool) -> None:
     """Adds the memories of an infoset that are sequences.
@@ -259,13 +262,13 @@ class _MemoryLists:
     self.rows.append(_Memory(sequence_above, NONE, int(self.action_above[infoset]), 0))
 
   def _add_lists(self, infoset: int, infoset_above: int, has_infosets_below: bool) -> None:
-    """Adds a memory for each list of recommendations at earlier infosets, and the lists that end here if needed."""
+    """Adds a memory for each action list at earlier infosets, and the action lists that end here if needed."""
     nodes = [int(self.sequence_above[infoset])]
     if infoset_above != NONE:
-      first, last = self.list_begin[infoset_above : infoset_above + 2]
+      first, last = self.action_list_begin[infoset_above : infoset_above + 2]
       nodes = list(range(self._end + first, self._end + last))
     self.rows += [_Memory(node, NONE, NONE, 0) for node in nodes]
     if has_infosets_below:
       for node in nodes:
-        self.list_parent += [node] * len(self.sequences[infoset])
-        self.list_last += self.sequences[infoset]
+        self.action_list_parent += [node] * len(self.sequences[infoset])
+        self.action_list_last += self.sequences[infoset]

@@ -1,9 +1,11 @@
 """Extensive-form regret minimization (EFR): a solver that minimizes the regrets of a set of deviations.
 
-At every infoset, regret matching plays a fixed point of the deviations, weighted by the probabilities of their memories
-(time selection). In every game, the mixture of all iterations converges to a correlated equilibrium, whose kind depends
-on the set; docs/n_players.md lists the kinds. With blind counterfactual deviations, EFR is CFR. Source: Morrill et al.,
-"Efficient Deviation Types and Learning for Hindsight Rationality in Extensive-Form Games" (2021).
+A deviation is a way to depart from a mediator's recommendations. What the deviating player knows of earlier
+recommendations is its memory, see `deviations`. At every infoset, regret matching plays a fixed point of the
+deviations. Each deviation is weighted by the probability of its memory (time selection). In every game, the mixture of
+all iterations converges to a correlated equilibrium, whose kind depends on the set; docs/n_players.md lists the kinds.
+With blind counterfactual deviations, EFR is CFR. Source: Morrill et al., "Efficient Deviation Types and Learning for
+Hindsight Rationality in Extensive-Form Games" (2021).
 """
 
 import dataclasses
@@ -30,7 +32,8 @@ class EFRState(AveragedState):
   Attributes:
     strategy: float64 (sequences,). The current strategy in behavioral form.
     regrets: float64 (regrets,). The cumulative regrets, in the order of `deviations.Memories`.
-    reach: float64 (nodes,). The probability of each node of `deviations.Memories`.
+    reach: float64 (nodes,). The probability of each node of `deviations.Memories`, a sequence or a list of recommended
+      actions.
     play_values: float64 (players,). The expected payoff of each player, summed over iterations.
   """
 
@@ -79,17 +82,17 @@ class EFRSolver(GradientSolver[EFRState]):
       reach=self._table.new_reach(),
       play_values=np.zeros(game.num_players),
     )
-    self._choose(state, learns=False)
+    self._compute_reach(state)
     return state
 
-  def _choose(self, state: EFRState, learns: bool) -> None:
-    """Computes reach probabilities; before that the next strategy, if `learns`."""
-    self._table.choose(state.regrets, state.strategy, state.reach, learns)
+  def _compute_reach(self, state: EFRState) -> None:
+    """Computes the reach probabilities and the sequence form of the current strategy."""
+    self._table.compute_reach(state.regrets, state.strategy, state.reach)
     state.point[:] = state.reach[: len(state.point)]
 
   def refresh(self) -> None:
     super().refresh()
-    self._choose(self.state, learns=False)
+    self._compute_reach(self.state)
 
   def _check_state(self, state: Mapping[str, Any]) -> None:
     super()._check_state(state)
@@ -102,7 +105,8 @@ class EFRSolver(GradientSolver[EFRState]):
     self._table.add(state.regrets, state.strategy, utility, state.reach)
     state.cumulative += state.point
     state.play_values += values
-    self._choose(state, learns=True)
+    self._table.choose_strategy(state.regrets, state.strategy, state.reach)
+    state.point[:] = state.reach[: len(state.point)]
     return values
 
   def current_probabilities(self) -> Float64s:

@@ -13,13 +13,13 @@ kind of deviator, and the gap is 0 if no such deviator gains:
     normal-form            is told its pure strategy, an action at every infoset, before the game
     mixed normal-form      is told its mixed strategy before the game
 
-A set in `DEVIATIONS` whose deviators follow again also defines a kind, of the set's name. OpenSpiel computes the first
-five kinds and the last from lists of profiles: `cce_dist`, `EFCCEDist`, `EFCEDist`, `AFCCEDist`, `AFCEDist` and
-`ce_dist`.
+A set in `DEVIATIONS` also defines a kind of equilibrium, with the name of the set, if its deviators follow again after
+their deviation. OpenSpiel computes the first five kinds and the last from lists of profiles: `cce_dist`, `EFCCEDist`,
+`EFCEDist`, `AFCCEDist`, `AFCEDist` and `ce_dist`.
 
 Here only the two normal-form kinds need the profiles (`MixturePolicy.gap`). In the other kinds, the gain of a deviator
-is a sum of regrets of its memories: of what it knows, at each infoset, of earlier recommendations. Sums of regrets over
-a run therefore determine the gap; docs/theory/correlated.md has the proof.
+is a sum of regrets of its memories. A memory is what the deviator knows, at an infoset, of earlier recommendations; see
+`deviations`. Sums of regrets over a run therefore determine the gap; docs/theory/correlated.md has the proof.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, aligned
 from spiel_cfr._util import arguments
 from spiel_cfr._util.copying import FrozenMapping
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.cfr import FullWidthSolver
 from spiel_cfr.cfr.warm_start import read_policy
 from spiel_cfr.correlated.deviations import NONE, Memories, full_name
@@ -47,7 +47,7 @@ from spiel_cfr.policies import open_spiel
 # The point at which a deviation begins: before the game, at an infoset before the recommendation there, or after it.
 _BEFORE_GAME, _UNSEEN, _SEEN = range(3)
 # The point at which a deviation ends, so that the deviator follows again: never; after an external deviation; after an
-# external or internal deviation; after the first action; or at any time, as the deviator sees all recommendations.
+# external or internal deviation; after the first action; or at any time, because the deviator sees all recommendations.
 _NEVER, _AFTER_EXTERNAL, _AFTER_ANY, _AFTER_FIRST, _ANY_TIME = range(5)
 # For each kind of gap, the points at which its deviations begin and end.
 GAP_KINDS: Mapping[str, tuple[int, int]] = FrozenMapping(
@@ -66,7 +66,7 @@ GAP_KINDS: Mapping[str, tuple[int, int]] = FrozenMapping(
     "behavioural": (_SEEN, _ANY_TIME),
   }
 )
-# The kinds of gaps that need the profiles.
+# The kinds of gaps that are computed from the profiles, not from regrets.
 NORMAL_FORMS = NORMAL_FORM, MIXED_NORMAL_FORM = "normal-form", "mixed normal-form"
 _BLIND_GAPS = ("extensive-form coarse", "coarse", "agent-form coarse", "blind counterfactual")
 # For each set of deviations, the kinds of gap that its regrets determine; the first is the default. If no regret is
@@ -233,7 +233,7 @@ def measure(
   """Returns the exact gap of play from a correlated equilibrium.
 
   Args:
-    play: the solver or `EmpiricalPlay`, for error messages.
+    play: the solver or `EmpiricalPlay` that error messages name.
     table: the layout of the regrets.
     regrets: weighted sums of regrets, shape (table.size,).
     play_values: weighted sums of each player's expected payoffs, shape (players,).
@@ -329,7 +329,7 @@ class EmpiricalPlay:
     weight = float(arguments.weights(weight, "weight"))
     game, strategy = self.compiled_game, read_policy(self.compiled_game, policy)
     reach = self._table.new_reach()
-    self._table.choose(self._regrets, strategy, reach, learns=False)
+    self._table.compute_reach(self._regrets, strategy, reach)
     utility = gradients(game, reach[: game.end])
     self._play_values += weight * backward_pass(game, expect, utility, strategy=strategy)
     self._table.add(self._regrets, strategy, utility, reach, weight)

@@ -6,9 +6,10 @@ profile. The player's best deviation gains
 
     sum over s of  max over x of <sum over k of q_k P_k(s) g_k, x>   -   its expected payoff if it follows
 
-The gap is 0 in a correlated equilibrium (Aumann 1974). Pure strategies with proportional weights q_k P_k(s) give the
-player the same information, and are merged. In the mixed kind of gap, OpenSpiel's `ce_dist`, the mediator tells each
-player its mixed strategy of profile k. That is more information, so the gap is at least as large.
+The gap is 0 in a correlated equilibrium (Aumann 1974). If the weights q_k P_k(s) of two pure strategies are
+proportional, both tell the player the same about the profile, so they are merged. In the mixed kind of gap, OpenSpiel's
+`ce_dist`, the mediator tells each player its mixed strategy of profile k. That is more information, so the gap is at
+least as large.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,6 @@ from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
 from spiel_cfr.correlated.gaps import (
   MIXED_NORMAL_FORM,
-  NORMAL_FORM,
   CorrelatedGap,
   check_exact,
   make_gap,
@@ -29,7 +29,7 @@ from spiel_cfr.games.compiled.counterfactual_values import gradients
 from spiel_cfr.games.sequence_form.treeplex import Treeplex
 from spiel_cfr.policies import forms
 
-# The largest arrays: probabilities of pure strategies in profiles, and utilities of sequences.
+# The largest numbers of elements of two arrays: probabilities of pure strategies in profiles, utilities of sequences.
 _MOST_PROBABILITIES, _MOST_UTILITIES = 1 << 18, 1 << 20
 # Strategies are merged if their relative weights agree to this number of decimals.
 _DECIMALS = 12
@@ -105,8 +105,8 @@ def _pure_strategies(game: CompiledGame, tree: Treeplex, strategies: Float64s) -
         likelihoods = _merge_proportional(likelihoods)
       if likelihoods.size > _MOST_PROBABILITIES:
         raise errors.GameTooLargeError(
-          f"In {game} a player of these {len(strategies)} profiles has more than {len(likelihoods):,} pure "
-          f"strategies. The gap {MIXED_NORMAL_FORM!r} needs no list of them and is at least the gap {NORMAL_FORM!r}."
+          f"In {game} a player has more than {len(likelihoods):,} pure strategies in these {len(strategies)} profiles. "
+          f"Take the kind {MIXED_NORMAL_FORM!r}, which needs no list of them; its gap is an upper bound."
         )
   return _merge_proportional(likelihoods)
 

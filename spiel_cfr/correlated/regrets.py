@@ -1,14 +1,20 @@
 """Regrets of deviations: kernels that add the regrets of an iteration, and that choose the next strategy.
 
-Let pi be a player's strategy at infoset I, u(a) the counterfactual value of action a, v the mean of u under pi, and w
-the probability of a memory. An iteration adds to the regrets of the memory
+A memory is what a deviating player knows, at an infoset, of the mediator's recommendations at its earlier infosets. The
+kinds of memories are listed in `deviations`. Each memory has regrets of its own. Deviations are of two kinds: an
+external deviation plays action a whatever is recommended; an internal deviation plays a if b is recommended.
+
+Let pi be the player's strategy at infoset I, u(a) the counterfactual value of action a, and v the mean of u under pi.
+Let w be the probability of the memory: the probability that the player's strategy makes the recommendations in it. An
+iteration adds to the regrets of the memory
 
     for an external deviation to a          w (u(a) - v)
     for an internal deviation from b to a   w pi(b) (u(a) - u(b))
 
-The next strategy at I is a fixed point of the weighted sum of all deviations at I. The weight of a deviation is its
-positive regret, times the probability of its memory under the next strategies above I. Source: Morrill et al. (2021),
-algorithm 1.
+The next strategy at I is a fixed point of the weighted sum of all deviations at I: if the player draws an action from
+it and then applies a deviation, drawn by weight, it plays the same distribution. The weight of a deviation is its
+positive regret, times w. Strategies are chosen from the root down, so this w is computed with the new strategies at the
+infosets above I. Source: Morrill et al. (2021), algorithm 1.
 """
 
 from typing import Any, NamedTuple
@@ -31,13 +37,17 @@ from spiel_cfr.games.sequence_form.treeplex import (
 )
 from spiel_cfr.regret_minimizers.regret_minimizer import TIE
 
-# Transition rates of a Markov chain below this share of the largest count as 0.
+# Transition rates of a Markov chain are set to 0 if they are below this share of the largest rate.
 _NEGLIGIBLE = 1e-16
 
 
 @inlined
-def infosets_of(groups: Uint64s, group: int) -> tuple[Any, ...]:
-  """Returns a group's first sequence, stride, infosets, actions and first infoset, as signed integers."""
+def group_layout(groups: Uint64s, group: int) -> tuple[Any, ...]:
+  """Returns the layout of a group of infosets, see `treeplex.Treeplex`.
+
+  Returns:
+    The first sequence, the stride, the number of infosets, the number of actions, and the first infoset, as int64.
+  """
   line = groups[group]
   return (
     np.int64(line[FIRST_SEQUENCE]),
@@ -54,7 +64,7 @@ class RegretUpdate(NamedTuple):
   Attributes:
     groups: uint64 (groups, 6). The groups of infosets, see `treeplex.Treeplex`.
     memories: `Memories`. The layout of the regrets.
-    reach: float64 (nodes,). The probability of each node.
+    reach: float64 (nodes,). The probability of each node of `Memories`, from `update_strategy`.
     strategy: float64 (sequences,). The current strategy in behavioral form.
     utility: float64 (sequences,). The counterfactual value of each sequence.
     regrets: float64 (regrets,). The cumulative regrets, which the kernel increases.
@@ -76,7 +86,7 @@ def add_regrets(record: RegretUpdate) -> None:
   groups, memories, reach, regrets = record.groups, record.memories, record.reach, record.regrets
   strategy, utility, weight = record.strategy, record.utility, record.weight
   for group in range(groups.shape[0]):
-    first, stride, count, actions, infoset = infosets_of(groups, group)
+    first, stride, count, actions, infoset = group_layout(groups, group)
     for i in range(count):
       row = first + i
       value = 0.0
@@ -236,7 +246,7 @@ class StrategyUpdate(NamedTuple):
     ties: float64 (infosets,). The largest regret that counts as 0 at each infoset.
     regrets: float64 (regrets,). The cumulative regrets.
     strategy: float64 (sequences,). The strategy in behavioral form, which the kernel overwrites if `learns`.
-    reach: float64 (nodes,). The probability of each node, which the kernel overwrites.
+    reach: float64 (nodes,). The probability of each node of `Memories`, which the kernel overwrites.
     learns: bool. True to choose a new strategy, False to compute only `reach`.
   """
 
@@ -251,18 +261,18 @@ class StrategyUpdate(NamedTuple):
 
 @step(StrategyUpdate, single=False)
 def update_strategy(record: StrategyUpdate) -> None:
-  """Chooses strategies from the root down if `learns`, and computes the probability of each node."""
+  """Chooses strategies from the root down if `learns`, and computes the probability of each node of `Memories`."""
   groups, memories, ties, regrets = record.groups, record.memories, record.ties, record.regrets
   strategy, reach, learns = record.strategy, record.reach, record.learns
   num_sequences, most_actions = strategy.shape[0], 1
   for group in range(groups.shape[0]):
-    most_actions = max(most_actions, infosets_of(groups, group)[3])
+    most_actions = max(most_actions, group_layout(groups, group)[3])
   internal = np.empty((most_actions, most_actions))
   reachable = np.empty((most_actions, most_actions))
   external, result = np.empty(most_actions), np.empty(most_actions)
   members = np.empty(most_actions, np.int64)
   for group in range(groups.shape[0]):
-    first, stride, count, actions, first_infoset = infosets_of(groups, group)
+    first, stride, count, actions, first_infoset = group_layout(groups, group)
     for i in range(count):
       row, infoset = first + i, first_infoset + i
       if learns:
@@ -283,9 +293,11 @@ def update_strategy(record: StrategyUpdate) -> None:
       for a in range(actions):
         sequence = row + a * stride
         reach[sequence] = reach[sequence_above] * strategy[sequence]
-      for number in range(memories.list_begin[infoset], memories.list_begin[infoset + 1]):
+      for number in range(
+        memories.action_list_begin[infoset], memories.action_list_begin[infoset + 1]
+      ):
         reach[num_sequences + number] = (
-          reach[memories.list_parent[number]] * strategy[memories.list_last[number]]
+          reach[memories.action_list_parent[number]] * strategy[memories.action_list_last[number]]
         )
 
 
@@ -293,7 +305,8 @@ class DeviationRegrets:
   """Layout of the regrets of a set of deviations in a game, and the passes over them. It is immutable.
 
   Its methods take strategies and counterfactual values of shape (sequences,), and regrets of shape (size,). The array
-  `reach`, of shape (nodes,), contains the probability of each node; it begins with the sequence form.
+  `reach`, of shape (nodes,), contains the probability of each node of `Memories`: first the sequence form of the
+  strategy, then the probability of each list of recommended actions.
 
   Attributes:
     game: `CompiledGame`. The game.
@@ -317,17 +330,25 @@ class DeviationRegrets:
     self.game, self.deviations = game, deviations
     self.memories = make_memories(game, deviations)
     self.size = int(self.memories.offset[-1])
+    # `game.scale` has the upper 16 bits of the largest payoff of each infoset, a float64.
     scale = game.scale[: game.num_infosets].astype(np.uint64) << np.uint64(48)
     self._ties = TIE * scale.view(np.float64)
 
   def new_reach(self) -> Float64s:
-    """Returns zeros for the probability of each node, shape (nodes,)."""
-    return np.zeros(self.game.end + len(self.memories.list_last))
+    """Returns an array for the probability of each node of `Memories`, filled with zeros, shape (nodes,)."""
+    return np.zeros(self.game.end + len(self.memories.action_list_last))
 
-  def choose(
-    self, regrets: Float64s, strategy: Float64s, reach: Float64s, learns: bool = True
+  def choose_strategy(self, regrets: Float64s, strategy: Float64s, reach: Float64s) -> None:
+    """Overwrites `strategy` with the next strategy, and `reach` with the probabilities of nodes under it."""
+    self._update(regrets, strategy, reach, learns=True)
+
+  def compute_reach(self, regrets: Float64s, strategy: Float64s, reach: Float64s) -> None:
+    """Overwrites `reach` with the probabilities of nodes under `strategy`, which stays as it is."""
+    self._update(regrets, strategy, reach, learns=False)
+
+  def _update(
+    self, regrets: Float64s, strategy: Float64s, reach: Float64s, *, learns: bool
   ) -> None:
-    """Overwrites `strategy` with the next strategy if `learns`, and `reach` with the probability of each node."""
     reach[[tree.root for tree in self.game.treeplexes]] = 1.0
     arguments = StrategyUpdate(
       self.game.groups, self.memories, self._ties, regrets, strategy, reach, learns
@@ -342,7 +363,7 @@ class DeviationRegrets:
     reach: Float64s,
     weight: float = 1.0,
   ) -> None:
-    """Adds the weighted regrets of a strategy to `regrets`, given its `reach` from `choose` and its `utility`."""
+    """Adds the weighted regrets of a strategy to `regrets`, given its `reach` and its `utility`."""
     arguments = RegretUpdate(
       self.game.groups, self.memories, reach, strategy, utility, regrets, weight
     )

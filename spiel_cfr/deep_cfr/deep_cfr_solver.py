@@ -20,8 +20,8 @@ import numpy as np
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s, Int64s, Uint64s, require
 from spiel_cfr._util import arguments
-from spiel_cfr._util.doors import typed
 from spiel_cfr._util.time_slices import whole_steps
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.off_path import Unreached
 from spiel_cfr.cfr.solver import MOST_ITERATIONS
 from spiel_cfr.cfr.solver_state import inside

@@ -62,7 +62,7 @@ class Exploration:
 
 
 def explore(
-  policies: open_spiel.AnyPolicy,
+  policy: open_spiel.AnyPolicy,
   path: str | os.PathLike[str],
   *,
   game: AnyGame | None = None,
@@ -89,8 +89,8 @@ def explore(
   page that would be too large shows the likeliest part, and names the parts left out.
 
   Args:
-    policies: a `CorrelatedPolicy`, or anything that `policies.from_policy` reads: a solver, a result of `solve` or
-      `search.resolve`, a policy, a `PokerSolution`.
+    policy: the policy to show: a `CorrelatedPolicy`, or anything that `policies.from_policy` reads: a solver, a result
+      of `solve` or `search.resolve`, a policy, a `PokerSolution`.
     path: the file to write; its folder must exist.
     game: the game of a policy without a `compiled_game`. A policy with a `compiled_game` must be of this game.
     which: the policy of a solver: "average" or "current".
@@ -98,13 +98,13 @@ def explore(
     traces: name -> trace file or rows of a run, shown as convergence curves; None for the rows of `solve`.
     below: a public state of `search.public_states`, or OpenSpiel states. The page then shows only the histories that
       lead to these states or follow them; numbers are those of the whole game.
-    runouts: cards dealt after the first board, such as "2c" or "2c7s"; for poker only. The page has these boards and
-      the boards on the way there, and the values of every next card. By default the page has all boards if they fit,
-      else the first board.
+    runouts: cards dealt after the first board, such as "2c" or "2c7s"; for poker only. For "2c7s", the page shows the
+      first board, the board after "2c" and the board after "7s". At each deal it also lists the value of every card
+      that may come. By default the page shows all boards if they fit, otherwise only the first board.
     max_infosets: the most infosets on the page; in vector form, the most hands or types to move.
     max_histories: the most histories on the page.
-    max_nodes: the most histories that are walked, which are those of the whole game. For games of private types in
-      vector form, the most public states.
+    max_nodes: the most histories of the whole game, all of which are visited, even for a page that shows fewer. For
+      games of private types in vector form, the most public states.
 
   Returns:
     The path and the size of the page.
@@ -124,9 +124,9 @@ def explore(
   arguments.one_of(which, "which", get_args(Which))
   title = title if title is None else arguments.text(title, "title")
   if traces is None:
-    traces = {policies.solver.recipe.name: policies.rows} if isinstance(policies, Solution) else {}
+    traces = {policy.solver.recipe.name: policy.rows} if isinstance(policy, Solution) else {}
   curves = _curves(traces)
-  subject = _subject(policies, game, which, max_nodes)
+  subject = _subject(policy, game, which, max_nodes)
   content = describe(
     subject.game,
     subject.policy,
@@ -136,7 +136,7 @@ def explore(
     below=below,
     runouts=runouts,
   )
-  if isinstance(policies, CorrelatedPolicy):
+  if isinstance(policy, CorrelatedPolicy):
     _label_by_infostates(content)
   content.header.update(
     _header(subject, content),
@@ -170,8 +170,8 @@ def describe(
   if isinstance(compiled, PublicGame):
     if below is not None:
       raise errors.ArgumentError(
-        "below selects histories, but a poker game in vector form has a list of public states instead. Compile it with "
-        "vector_form=False."
+        "below selects histories, but the page of a poker game in vector form shows public states. Leave below out and "
+        "select boards with runouts, or compile the game with vector_form=False."
       )
     if not isinstance(policy, HandValues):
       policy = HandValues(compiled.tree, compiled.layout, policy)
@@ -179,7 +179,8 @@ def describe(
   assert not isinstance(policy, HandValues)
   if runouts is not None:
     raise errors.ArgumentError(
-      f"runouts are for poker in vector form, see poker.compile_public_game; {compiled.name} is in another form."
+      f"runouts are for poker in vector form, and {compiled.name} is in another form. Leave runouts out, or compile "
+      "the game with poker.compile_public_game."
     )
   if isinstance(compiled, VectorGame) and below is None:
     return type_pages.describe(compiled, policy, max_infosets=max_infosets, max_nodes=max_nodes)
@@ -215,58 +216,55 @@ class _Subject(NamedTuple):
   game_string: str
 
 
-def _subject(policies: Any, game: AnyGame | None, which: Which, max_nodes: int) -> _Subject:
-  """Reads the arguments of `explore` of the same names."""
-  if isinstance(policies, CorrelatedPolicy):
-    with_mediator, obedient = game_with_mediator(policies, max_nodes)
+def _subject(policy: Any, game: AnyGame | None, which: Which, max_nodes: int) -> _Subject:
+  """Returns the game and the policy to show. The arguments are those of `explore`."""
+  if isinstance(policy, CorrelatedPolicy):
+    with_mediator, obedient = game_with_mediator(policy, max_nodes)
     source = "players obey the mediator; a player who deviates plays a best response"
-    return _Subject(with_mediator, obedient, source, policies.compiled_game.game_string)
-  compiled, policy, source = _read(policies, game, which)
-  if not isinstance(policy, HandValues) and compiled.original is not compiled:
+    return _Subject(with_mediator, obedient, source, policy.compiled_game.game_string)
+  compiled, probabilities, source = _read(policy, game, which)
+  if not isinstance(probabilities, HandValues) and compiled.original is not compiled:
     # The page of an abstraction shows its policy in the full game.
-    by_infostate = open_spiel.to_dict(compiled, policy)
+    by_infostate = open_spiel.to_dict(compiled, probabilities)
     compiled = compiled.original
-    policy = open_spiel.from_policy(compiled, by_infostate)
-  return _Subject(compiled, policy, source, compiled.original.game_string)
+    probabilities = open_spiel.from_policy(compiled, by_infostate)
+  return _Subject(compiled, probabilities, source, compiled.original.game_string)
 
 
 def _read(
-  policies: Any, game: AnyGame | None, which: Which
+  policy: Any, game: AnyGame | None, which: Which
 ) -> tuple[CompiledGame, Float64s | HandValues, str]:
   """Returns the compiled game of a policy, and `policy` and `source` of `_Subject`."""
-  if isinstance(policies, PokerSolution):
+  if isinstance(policy, PokerSolution):
     if game is not None:
-      open_spiel.check_game(compile_game(game), policies)
-    return policies.compiled_game, policies.values, policies.source
-  if isinstance(policies, Solver):
+      open_spiel.check_game(compile_game(game), policy)
+    return policy.compiled_game, policy.values, policy.source
+  if isinstance(policy, Solver):
     if game is not None:
-      open_spiel.check_game(compile_game(game), policies)
+      open_spiel.check_game(compile_game(game), policy)
     is_average = which == "average"
-    behavioral = (
-      policies.average_probabilities() if is_average else policies.current_probabilities()
-    )
-    source = (
-      f"{which} policy of {policies.recipe.name} after {int(policies.iteration):,} iterations"
-    )
-    return policies.compiled_game, behavioral, source
+    behavioral = policy.average_probabilities() if is_average else policy.current_probabilities()
+    source = f"{which} policy of {policy.recipe.name} after {int(policy.iteration):,} iterations"
+    return policy.compiled_game, behavioral, source
   if game is None:
-    game = getattr(policies, "compiled_game", getattr(policies, "game", None))
+    game = getattr(policy, "compiled_game", getattr(policy, "game", None))
   if game is None:
     raise errors.ArgumentError(
-      f"The game of {arguments.shortened(policies)} is unknown. Give it: explore(..., game=...)."
+      f"The game of {arguments.shortened(policy)} is unknown. Give it: explore(..., game=...)."
     )
   compiled = compile_game(game)
-  source = f"a {type(policies).__name__}"
-  if isinstance(policies, Solution):
-    source = f"{policies.solver.recipe.name} after {policies.iterations:,} iterations"
-  return compiled, open_spiel.from_policy(compiled, policies), source
+  source = f"a {type(policy).__name__}"
+  if isinstance(policy, Solution):
+    source = f"{policy.solver.recipe.name} after {policy.iterations:,} iterations"
+  return compiled, open_spiel.from_policy(compiled, policy), source
 
 
 def _label_by_infostates(content: Content) -> None:
-  """Replaces the labels of infosets of a game with its mediator by parts of their infostates.
+  """Labels the infosets of a game with a mediator by parts of their infostates, not by moves.
 
-  Labels of moves would show moves that the owner has not observed: if all players obey, all histories of an infoset
-  share them.
+  By default a label consists of the moves that all reachable histories of the infoset share. If all players obey the
+  mediator, these histories may share moves of other players that the player at the infoset has not observed. A label
+  must not reveal such moves.
   """
   table = content.infosets
   if table is not None:

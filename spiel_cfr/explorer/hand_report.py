@@ -8,7 +8,8 @@ import numpy as np
 
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util import arguments
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.explorer.hand_moves import HandMoves
 from spiel_cfr.poker import cards
 from spiel_cfr.poker.betting_tree import NodeKind
@@ -79,6 +80,7 @@ def hand_report(solution: PokerSolution, moves: Sequence[int] = ()) -> HandRepor
     ArgumentError: the moves do not lead to a decision on the first board.
     UnsupportedGameError: the game is not hold'em.
   """
+  arguments.of_type(moves, "moves", Sequence)
   game = solution.compiled_game
   tree, namer = game.tree, HandMoves(game)
   spent = namer.spent_at_root()
@@ -143,6 +145,7 @@ def _follow(
   spent, node = list(spent), 0
   followed: list[int] = []
   for move in moves:
+    move = arguments.integer(move, "A move")
     actions = tree.nodes[node].actions
     if move not in actions:
       legal = f"the actions there are {list(actions)}" if actions else "no player decides there"

@@ -147,7 +147,7 @@ def _shown_boards(tree: HandTree, max_infosets: int, runouts: Iterable[str] | No
     return set(range(len(boards))) if fits else {0}
   if isinstance(runouts, str) or not isinstance(runouts, Iterable):
     raise errors.ArgumentError(
-      f"runouts must be a list of texts such as '2c7s', not {arguments.shortened(runouts)}."
+      f"runouts must be a list of strings such as '2c7s', not {arguments.shortened(runouts)}."
     )
   numbers = {board.cards: number for number, board in enumerate(boards)}
   shown = {0}

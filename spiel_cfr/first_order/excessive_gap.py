@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cfr._numba.arrays import Float64s, require
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.gradient_solver import GradientSolver, GradientState
 from spiel_cfr.cfr.synchronization import synchronized
 from spiel_cfr.first_order.distances import DilatedDistance, Step, Weights

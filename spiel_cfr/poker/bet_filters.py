@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util.typed_arguments import typed
 
 _FOLD, _CALL, _POT, _ALL_IN, _HALF_POT = range(5)
 

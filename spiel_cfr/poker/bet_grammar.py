@@ -23,8 +23,8 @@ from typing import Any, TypeAlias
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
 
-# A text for both players, or a pair of texts: for the player who acts first on the street (OOP from the flop on), and
-# for the other (IP).
+# A string for both players, or a pair of strings: one for the player who acts first on the street (OOP from the flop
+# on), one for the other player (IP).
 Sizes: TypeAlias = str | tuple[str, str]
 # The same sizes on every street, or a dictionary from streets to sizes.
 SizesByStreet: TypeAlias = Sizes | Mapping[str, Sizes]
@@ -204,9 +204,9 @@ def bet_sizes(
       poker.bet_sizes("33%, 75%, e, a", raises="2.5x, a", add_all_in=1.5, force_all_in=0.15, merge=0.1)
       poker.bet_sizes({"flop": "50%", "turn": ("75%", "60%, a"), "river": "a"})
 
-  Sizes are a text for both players on all streets, in the notation of this module. A pair of texts gives the sizes of
-  the player who acts first on the street (OOP from the flop on) and of the other player (IP). A dictionary from streets
-  to texts or pairs gives different sizes for each street; a street that it leaves out has no bets.
+  Sizes are a string for both players on all streets, in the notation of this module. A pair of strings gives the sizes
+  of the player who acts first on the street (OOP from the flop on) and of the other player (IP). A dictionary from
+  streets to strings or pairs gives different sizes for each street; a street that it leaves out has no bets.
 
   Args:
     bets: the first bets of a street.
@@ -218,7 +218,7 @@ def bet_sizes(
       kept bet. 0.1 is typical.
 
   Raises:
-    ArgumentError: a text is no list of sizes (the message names the part), or a number is negative.
+    ArgumentError: a string is no list of sizes (the message names the part), or a number is negative.
   """
   return BetSizes(
     _by_street(bets, "bets"),
@@ -252,14 +252,14 @@ def _by_street(given: SizesByStreet, name: str) -> dict[str, tuple[tuple[Size, .
       or not all(isinstance(text, str) for text in pair)
     ):
       raise errors.ArgumentError(
-        f"{name} must be a text such as '33%, 75%, a', or a pair of texts for OOP and IP, not {sizes!r}."
+        f"{name} must be a string such as '33%, 75%, a', or a pair of strings for OOP and IP, not {sizes!r}."
       )
     result[street] = tuple(tuple(_parse(text, name)) for text in pair)
   return result
 
 
 def _parse(text: str, name: str) -> list[Size]:
-  """Returns the sizes in a text of the argument called `name`."""
+  """Returns the sizes in a string of the argument called `name`."""
   parts = [part.strip() for part in text.split(",")]
   if not parts[-1]:
     # A trailing comma, or an empty text.
@@ -276,7 +276,7 @@ def _parse(text: str, name: str) -> list[Size]:
 
 
 def _size(part: str, is_raise: bool) -> Size | str:
-  """Returns the size that a part of a text describes, or the error in words."""
+  """Returns the size that a part of a string describes, or the error in words."""
   if part == "a":
     return Size("all-in")
   if match := _POT.fullmatch(part):

@@ -15,7 +15,7 @@ import pyspiel
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Int32s, Int64s, Uint32s
 from spiel_cfr._util import arguments
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiled.abstraction_map import AbstractionMap
 from spiel_cfr.games.compiled.game_facts import walked_facts
 from spiel_cfr.games.compiled.infosets import Infosets
@@ -39,7 +39,7 @@ from spiel_cfr.poker.game_estimate import GameEstimate, estimate_boards
 from spiel_cfr.poker.hand_payoff import PokerTerminals
 from spiel_cfr.poker.hand_tree import HandTree, hand_tree
 from spiel_cfr.poker.merged_hands import map_suits
-from spiel_cfr.poker.rake import Rake, RakedReturns
+from spiel_cfr.poker.rake import Rake, RakedReturns, raked
 from spiel_cfr.poker.street_names import StreetNames
 
 # Number of random deals that are compared with OpenSpiel.
@@ -239,7 +239,7 @@ def _walk(
   view = GameView(loaded, action_filter, infostate=StreetNames.of(deal))
   nodes = walk_betting_tree(view, deal)
   if rake is not None:
-    nodes = rake.taken_from(nodes, deal)
+    nodes = raked(nodes, deal, rake)
     if any(node.rake for node in nodes):
       view = view.with_returns(RakedReturns.of(nodes, deal))
   return view, deal, nodes

@@ -42,23 +42,24 @@ class Rake:
     object.__setattr__(self, "rate", arguments.real_number(self.rate, "rate", 0.0, 1.0))
     object.__setattr__(self, "cap", arguments.real_number(self.cap, "cap", 0.0))
 
-  def taken_from(self, nodes: Sequence[BettingNode], deal: Deal) -> list[BettingNode]:
-    """Returns copies of the nodes of the betting with the rake of each pot.
 
-    Raises:
-      UnsupportedGameError: all hands tie, so that no payoff says how large the pots are.
-    """
-    result, has_showdowns = [], any(node.kind is NodeKind.SHOWDOWN for node in nodes)
-    for node in nodes:
-      # If every showdown is a tie, `walk_betting_tree` lists showdowns as folds that pay 0.
-      if not node.children and not node.payoff and not has_showdowns:
-        raise errors.UnsupportedGameError(
-          "On this board every showdown is a tie, so that the size of its pots is unknown: compile it without rake."
-        )
-      no_flop = node.kind is NodeKind.FOLD and not node.level and not deal.board
-      rake = 0.0 if no_flop else min(self.rate * 2 * abs(node.payoff), self.cap)
-      result.append(dataclasses.replace(node, rake=rake))
-    return result
+def raked(nodes: Sequence[BettingNode], deal: Deal, rake: Rake) -> list[BettingNode]:
+  """Returns copies of the nodes of the betting with the rake of each pot.
+
+  Raises:
+    UnsupportedGameError: all hands tie, so that no payoff says how large the pots are.
+  """
+  result, has_showdowns = [], any(node.kind is NodeKind.SHOWDOWN for node in nodes)
+  for node in nodes:
+    # If every showdown is a tie, `walk_betting_tree` lists showdowns as folds that pay 0.
+    if not node.children and not node.payoff and not has_showdowns:
+      raise errors.UnsupportedGameError(
+        "On this board every showdown is a tie, so that the size of its pots is unknown: compile it without rake."
+      )
+    no_flop = node.kind is NodeKind.FOLD and not node.level and not deal.board
+    chips = 0.0 if no_flop else min(rake.rate * 2 * abs(node.payoff), rake.cap)
+    result.append(dataclasses.replace(node, rake=chips))
+  return result
 
 
 @dataclasses.dataclass(frozen=True)

@@ -40,7 +40,7 @@ def parse_range(text: str) -> Float64s:
     EndgameError: the text is not a range.
   """
   if not isinstance(text, str):
-    raise errors.EndgameError(f"A range is a text such as 'AA,KK,AKs:0.5', not {text!r}.")
+    raise errors.EndgameError(f"A range is a string such as 'AA,KK,AKs:0.5', not {text!r}.")
   hands = file_hands()
   ranks, suits = hands // 4, hands % 4
   high, low = ranks.max(axis=1), ranks.min(axis=1)

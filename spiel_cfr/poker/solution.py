@@ -15,8 +15,8 @@ import numpy.typing as npt
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, require, require_array
 from spiel_cfr._util import arguments, files
-from spiel_cfr._util.doors import typed
 from spiel_cfr._util.environment import versions
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.sequence_form.treeplex import ACTIONS, COUNT, FIRST_SEQUENCE, STRIDE
 from spiel_cfr.games.vector.public_tree import PLAYERS

@@ -12,7 +12,7 @@ from open_spiel.python import rl_agent, rl_environment
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Bools, Float64s
 from spiel_cfr._util import arguments
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.openspiel import checked_calls
 from spiel_cfr.games.openspiel.infoset_features import Float32s, information_state_tensor

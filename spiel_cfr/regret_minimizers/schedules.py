@@ -1,7 +1,7 @@
-"""Schedules: numbers that depend on the iteration, such as discounts of regrets and weights of averages.
+"""Schedules: functions of the iteration, such as discounts of regrets and weights of averages.
 
-An argument that takes a schedule also takes a plain number. To write a schedule, derive a frozen dataclass from
-`Schedule` and define `__call__`.
+A schedule has a value at each iteration t = 1, 2, ... An argument that takes a schedule also takes a plain number. To
+write a schedule, derive a frozen dataclass from `Schedule` and define `__call__`.
 
     >>> import numpy as np
     >>> Discount(1.5)(np.array([1, 4]))
@@ -26,21 +26,23 @@ _LARGEST_SAFE_POWER = 16.0
 
 
 class Schedule(abc.ABC):
-  """Base class of schedules: functions from iterations, counted from 1, to numbers."""
+  """Base class of schedules: functions from iterations, counted from 1, to values."""
 
   @abc.abstractmethod
   def __call__(self, iterations: Int64s) -> Float64s:
-    """Returns the number of each iteration; argument and result have the shape (iterations,)."""
+    """Returns the value at each iteration; argument and result have the shape (iterations,)."""
 
 
-# A number that is constant, or that depends on the iteration.
+# A plain number, or a schedule.
 Numbers: TypeAlias = float | Schedule
-# Weights of iterations in averages: a schedule, a function from arrays of iterations to numbers, or a power of t.
+# Weights of iterations in averages: a schedule, a function from arrays of iterations to weights, or p for t^p.
 Weights: TypeAlias = float | Schedule | Callable[[Float64s], Float64s]
 
 
 def evaluated(numbers: Numbers, iterations: Int64s) -> Float64s:
-  """Returns the number of each iteration, shape (iterations,).
+  """Returns the value at each iteration, shape (iterations,).
+
+  A plain number is the value at every iteration.
 
   Raises:
     ArgumentError: a schedule returns an array of another shape.
@@ -50,8 +52,8 @@ def evaluated(numbers: Numbers, iterations: Int64s) -> Float64s:
   result = np.asarray(numbers(iterations), np.float64)
   if result.shape != iterations.shape:
     raise errors.ArgumentError(
-      f"{numbers!r} returns an array of shape {result.shape} for {len(iterations)} iterations; it must return a number "
-      "for each."
+      f"{numbers!r} returns an array of shape {result.shape} for {len(iterations)} iterations; it must return one "
+      "number for each iteration."
     )
   return np.ascontiguousarray(result)
 
@@ -64,7 +66,7 @@ def as_weights(value: Weights, name: str) -> Schedule:
     name: the name of the argument, for error messages.
 
   Raises:
-    ArgumentError: `value` is neither a schedule, a function, nor a finite power of t that is not negative.
+    ArgumentError: `value` is not a schedule, not a function, and not a finite number of at least 0.
   """
   if isinstance(value, Schedule):
     return value
@@ -74,7 +76,7 @@ def as_weights(value: Weights, name: str) -> Schedule:
 
 
 def checked(value: Numbers, name: str, minimum: float, maximum: float) -> None:
-  """Checks that a constant number is in a range. A schedule passes unchecked.
+  """Checks that a plain number is in a range. The values of a schedule are not checked.
 
   Args:
     value: the number or schedule.
@@ -114,7 +116,9 @@ class Power(Schedule):
 
 @dataclasses.dataclass(frozen=True)
 class FromFunction(Schedule):
-  """The schedule of a user's function. Checkpoints can't keep a function; derive a class from `Schedule` for them.
+  """The schedule of a user's function.
+
+  A checkpoint cannot store a function. To write checkpoints, derive a class from `Schedule` instead.
 
   Attributes:
     function: function from iterations, float64 (iterations,), to numbers of the same shape.
@@ -151,7 +155,7 @@ class Saturating(Schedule):
     arguments.real_number(self.power, "power", 0.0, sys.float_info.max)
 
   def __call__(self, iterations: Int64s) -> Float64s:
-    # In a form that does not overflow.
+    # Numerator and denominator are divided by t^power, because t^power may overflow.
     result: Float64s = self.limit / (1.0 + self.half * iterations.astype(np.float64) ** -self.power)
     return result
 
@@ -180,7 +184,8 @@ class Discount(Schedule):
 
   def __call__(self, iterations: Int64s) -> Float64s:
     alpha = self.alpha + self.growth * np.minimum(iterations / self.horizon, 1.0)
-    # In a form that does not overflow.
+    # Numerator and denominator are divided by t^alpha, because inf / inf is not a number. If t^-alpha overflows, the
+    # discount is 1 / inf = 0, which is right.
     with np.errstate(over="ignore", divide="ignore"):
       result: Float64s = 1.0 / (1.0 + (iterations - self.delay).astype(np.float64) ** -alpha)
     return result
@@ -191,9 +196,9 @@ class Fading(Schedule):
   """The schedule first * min(1, (until / t)^power): constant up to an iteration, then falling towards 0.
 
   Attributes:
-    first: the number of the first iterations, not negative.
-    until: the last iteration with this number, positive.
-    power: the power of 1 / t by which the number then falls, not negative.
+    first: the value at the first iterations, not negative.
+    until: the last iteration with this value, positive.
+    power: the power of 1 / t with which the value then falls, not negative.
   """
 
   first: float
@@ -215,11 +220,12 @@ class FallingPower(Schedule):
   """The averaging weights of HS-DCFR, in which the power of t falls by 5 up to the horizon.
 
   After iteration s, HS-DCFR multiplies the sum of strategies by (s / (s + 1))^gamma_s, with gamma_s = gamma - 5 s /
-  horizon. That is the same average as with the weight prod over s < t of ((s + 1) / s)^gamma_s for iteration t:
+  horizon. The average is the same if iteration t instead has the weight
 
-      log weight = gamma log t - 5 / horizon * ((t - 1) log t - log (t - 1)!)
+      w_t = product of ((s + 1) / s)^gamma_s over s = 1, ..., t - 1
+      log w_t = gamma log t - 5 / horizon * ((t - 1) log t - log (t - 1)!)
 
-  Past the horizon, gamma_s stays at gamma - 5. Zhang, McAleer and Sandholm, "Faster Game Solving via Hyperparameter
+  After the horizon, gamma_s stays at gamma - 5. Zhang, McAleer and Sandholm, "Faster Game Solving via Hyperparameter
   Schedules" (2024).
 
   Attributes:

@@ -14,7 +14,7 @@ from spiel_cfr import errors
 from spiel_cfr._util import files
 from spiel_cfr._util.arguments import path as checked_path
 from spiel_cfr._util.arguments import positive_integer
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr import solver_files
 from spiel_cfr.cfr.solver import Solver
 from spiel_cfr.runs.run_schedules import Every, RunSchedule

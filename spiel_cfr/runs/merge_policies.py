@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from spiel_cfr import errors
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiling import AnyGame, compile_game
 from spiel_cfr.policies.forms import behavioral_form, sequence_form
 from spiel_cfr.policies.open_spiel import AnyPolicy, from_policy

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 from spiel_cfr._util import arguments
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util.typed_arguments import typed
 
 # The number of attempts at a call if its process dies.
 ATTEMPTS = 3

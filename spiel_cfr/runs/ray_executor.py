@@ -6,7 +6,7 @@ from typing import Any
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util.typed_arguments import typed
 
 # The number of times that Ray restarts a task or an actor if its process dies.
 _RETRIES = 3

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TextIO
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments, files
-from spiel_cfr._util.doors import typed
 from spiel_cfr._util.environment import machine, versions
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.cfr.solver import Solver
 
 _KIND = "trace of spiel_cfr"

@@ -18,7 +18,7 @@ import scipy  # its `sparse` is imported when it is used
 from spiel_cfr import errors
 from spiel_cfr._numba.arrays import Float64s, Int64s
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.history_list import NONE, TERMINAL, HistoryList, Move, in_order
+from spiel_cfr.games.openspiel.history_list import NONE, TERMINAL, ActionPair, HistoryList, in_order
 from spiel_cfr.games.openspiel.state_checks import SUM_TOLERANCE, inconsistent_actions
 
 _ADVICE = " Raise max_histories, or the time."
@@ -110,7 +110,7 @@ class HistoryTree:
     decided = np.flatnonzero((self.parent >= 0) & (self.mover[self.parent] >= 0))
     self.entry = np.full(len(self.parent), NONE)
     self.entry[decided] = (
-      self.first_entry[self.infoset[self.parent[decided]]] + columns["move"][decided]
+      self.first_entry[self.infoset[self.parent[decided]]] + columns["index"][decided]
     )
     self.last = self._last_entries()
     self.chance = self._chances(np.array(listed.chances))
@@ -350,9 +350,9 @@ class _Infostates:
     self._view, self.pairs = view, array.array("q")
     self._depth, self._end = depth, math.inf
     self.numbers: dict[tuple[int, str], int] = {}
-    self.infosets: dict[int, tuple[int, list[int], list[Move]]] = {}
+    self.infosets: dict[int, tuple[int, list[int], list[ActionPair]]] = {}
 
-  def decide(self, state: Any, player: int) -> tuple[int, list[Move]]:
+  def decide(self, state: Any, player: int) -> tuple[int, list[ActionPair]]:
     """Returns the infoset of a state and its moves, for `HistoryList`."""
     view, numbers = self._view, self.numbers
     both = [numbers.setdefault((who, view.named(state, who)), len(numbers)) for who in (0, 1)]

@@ -89,6 +89,7 @@ def test_unchanged_kernels_come_from_disk(folder, package):
   assert len(list(folder.iterdir())) == 1
 
 
+@pytest.mark.quick("change0", "change3")
 @pytest.mark.parametrize(
   "change",
   [

@@ -164,6 +164,7 @@ def _same_buckets_by_name(vector, listed, made):
   return spiel_cfr.abstraction.make_buckets(listed, names)
 
 
+@pytest.mark.quick("0-False", "1-True")
 @pytest.mark.parametrize("partitioned", [False, True])
 @pytest.mark.parametrize("index", range(len(poker_games.UNIVERSAL_POKER) - 1))
 def test_buckets_before_and_after_public_cards(index, partitioned):

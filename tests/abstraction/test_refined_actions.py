@@ -138,6 +138,7 @@ def largest_gap(game, regrets):
   return total
 
 
+@pytest.mark.quick(except_for=["tiny_bridge_2p"])
 @pytest.mark.parametrize("which", [*_NAMES, *_LARGER, *_SEEDS])
 def test_a_smaller_game_is_the_game_compiled_with_the_filter(which):
   game = load(which)

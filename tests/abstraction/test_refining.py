@@ -45,6 +45,7 @@ def check(found, target, form):
   assert (found.small.partition is None) == (game.partition is None)
 
 
+@pytest.mark.quick("form0")
 @pytest.mark.parametrize("form", [*_FORMS[:2], pytest.param(_FORMS[2], marks=pytest.mark.slow)])
 def test_actions_come_in(form):
   name = poker_games.UNIVERSAL_POKER[0]

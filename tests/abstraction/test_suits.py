@@ -61,6 +61,7 @@ def test_rivers_that_are_equal_are_one(name):
       assert len(np.unique(np.column_stack([labels, same]), axis=0)) == len(np.unique(labels))
 
 
+@pytest.mark.quick(except_for=["cfr+-True"])
 @pytest.mark.parametrize("partitioned", [False, True])
 @pytest.mark.parametrize("solver", ["cfr+", "pcfr+"])
 def test_iterates_are_those_of_the_full_game(partitioned, solver):

@@ -287,6 +287,7 @@ def test_float_bounds_contain_integer_bounds(name, options):
   check_float_bounds(spiel_cfr.compile_game(name, **options))
 
 
+@pytest.mark.quick("dark_hex*")
 @pytest.mark.parametrize("name", ["dark_hex(num_rows=2,num_cols=2)", "leduc_poker"])
 def test_float_bounds_of_private_moves(name):
   check_float_bounds(compile_private_moves_game(name, infostate="history"))

@@ -108,6 +108,15 @@ SHORT += [("leduc", "CFR+ in C++")]
 SLOW = [("battleship", name) for name in ("CFR", "CFR+", "LCFR")] + [("leduc", "CFR")]
 
 
+@pytest.mark.quick(
+  except_for=[
+    "leduc-DCFR-10",
+    "leduc-LCFR-10",
+    "leduc-CFR+-10",
+    "battleship-*",
+    "leduc-CFR in C++-100",
+  ]
+)
 @pytest.mark.parametrize(
   ("game_name", "solver_name", "last"),
   [

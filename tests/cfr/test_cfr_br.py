@@ -33,6 +33,7 @@ def assert_same(ours, theirs, iterations):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
 
 
+@pytest.mark.quick(except_for=["leduc_poker"])
 @pytest.mark.parametrize("name", [*GAMES, *TIED])
 def test_iterates_are_those_of_open_spiel_in_cpp(name):
   game = pyspiel.load_game(name) if name in TIED else GAMES[name]()
@@ -40,6 +41,7 @@ def test_iterates_are_those_of_open_spiel_in_cpp(name):
   assert_same(ours, pyspiel.CFRBRSolver(game), 3 if name in TIED else 30)
 
 
+@pytest.mark.quick("random-*", "liars_dice-True-False")
 @pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("plus", [False, True])
 @pytest.mark.parametrize("name", ["liars_dice", "random"])

@@ -151,6 +151,7 @@ def deciding(game):
   return result
 
 
+@pytest.mark.quick("cfr-random 5", "cfr, best responses-liar's dice", "cfr+-random 5")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", ["cfr", "cfr, best responses", "cfr+"])
 def test_windows_are_those_of_the_whole_game(name, kind, daring):
@@ -191,6 +192,7 @@ def test_windows_are_those_of_the_whole_game(name, kind, daring):
   assert windows
 
 
+@pytest.mark.quick("0.0-*-liar's dice", "1.0-*-random 5")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("caution", [0.0, 1.0])
@@ -241,6 +243,7 @@ def test_restored_parts_have_played_a_best_response(name, kind, caution, monkeyp
   assert most or kind == "hedge"
 
 
+@pytest.mark.quick("random 5-*", "liar's dice-cfr")
 @pytest.mark.parametrize("kind", ["cfr", "cfr, best responses", "hedge"])
 @pytest.mark.parametrize("name", NAMES)
 def test_late_windows_are_undone(name, kind, daring):
@@ -308,6 +311,7 @@ def test_compacted_games_have_the_same_values(name):
     np.testing.assert_allclose(gradients(game, x)[several & (x > 0)], 0, atol=1e-12)
 
 
+@pytest.mark.quick("*-random 5")
 @pytest.mark.parametrize("name", ["leduc", "random 5"])
 @pytest.mark.parametrize("kind", ["cfr", "cfr+"])
 def test_it_resumes_inside_a_window(name, kind, tmp_path, daring):
@@ -328,6 +332,7 @@ def test_it_resumes_inside_a_window(name, kind, tmp_path, daring):
     assert_same_state(each, whole)
 
 
+@pytest.mark.quick("cfr*")
 @pytest.mark.parametrize(
   ("name", "kind", "sides", "iterations", "nodes", "worse"),
   [
@@ -397,6 +402,7 @@ def test_where_nothing_is_to_be_decided_nothing_is_pruned():
   assert (solver.num_pruned, solver.active_share, solver.nash_conv()) == (0, 1.0, 0.0)
 
 
+@pytest.mark.quick("*-random 2")
 @pytest.mark.parametrize("name", ["liar's dice", "random 2", "leduc"])
 @pytest.mark.parametrize("kind", ["cfr, best responses", "cfr+"])
 def test_state_below_frozen_actions_does_not_matter(name, kind, daring):

@@ -38,6 +38,7 @@ class _Late(Schedule):
     return np.where(iterations < 5, 0, 1).astype(self.kind)
 
 
+@pytest.mark.quick("<lambda>-*", "_parts-float32")
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, bool])
 @pytest.mark.parametrize("make", [lambda: spiel_cfr.compile_game(_POKER), _parts])
 def test_averages_may_begin_late_with_weights_of_any_type(make, kind):

@@ -101,6 +101,7 @@ def _check_shards(
   assert _alike(solver, expected), num_shards
 
 
+@pytest.mark.quick("cfr-_dice", "cfr+-_game", "adaptive-_game", "tapered-_dice")
 @either
 @pytest.mark.parametrize("name", _SOLVERS)
 def test_as_in_one_process(name: str, compiled: Any) -> None:
@@ -115,6 +116,7 @@ def test_as_in_one_process_on_an_endgame() -> None:
   _check_shards(_solved(_endgame()), _endgame(), 3)
 
 
+@pytest.mark.quick("_game")
 @either
 def test_single_precision(compiled: Any) -> None:
   game = compiled(dtype="float32")
@@ -165,6 +167,7 @@ def test_restarts_from_strategies(compiled: Any) -> None:
   assert _alike(*solvers)
 
 
+@pytest.mark.quick("_game")
 @either
 def test_checkpoints_are_of_either(compiled: Any, tmp_path: pathlib.Path) -> None:
   sharded = spiel_cfr.runs.shard(compiled(), Here(), 2)
@@ -208,6 +211,7 @@ class _Torn(Here):
     return super().submit(fn, *args, **kwargs)
 
 
+@pytest.mark.quick("adaptive")
 @pytest.mark.parametrize("name", ["cfr+", "simultaneous", "adaptive"])
 def test_begun_work_is_repeated(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
   expected = _solved(_game(), _SOLVERS[name])
@@ -277,6 +281,7 @@ def test_shards_are_sent_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
   assert orders[25:] == [(1, False, True), (1, False, False)]
 
 
+@pytest.mark.quick("1")
 @pytest.mark.parametrize("iterations", [1, 6])
 def test_executors_that_fail_for_good(iterations: int) -> None:
   """This process finishes the current iterations; the solver can continue with another executor."""

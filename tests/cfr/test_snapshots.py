@@ -30,6 +30,7 @@ _GAMES: dict[str, tuple[Any, int]] = {
 }
 
 
+@pytest.mark.quick(except_for=["leduc-*"])
 @pytest.mark.parametrize("name", _OURS)
 @pytest.mark.parametrize("case", _GAMES)
 def test_regrets_are_those_of_open_spiel(case: str, name: str) -> None:

@@ -137,6 +137,9 @@ def test_blind_counterfactual_deviations_are_cfr():
   )
 
 
+@pytest.mark.quick(
+  "behavioural", "blind counterfactual", "informed action", "twice informed partial sequence"
+)
 @pytest.mark.parametrize("deviations", correlated.MEASURABLE_GAPS)
 def test_minimized_gaps_vanish(deviations):
   """Gaps fall at least as 1 / sqrt(T): 16 times the iterations give a quarter, with a margin."""

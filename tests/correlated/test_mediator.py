@@ -216,7 +216,7 @@ def test_invalid_mixtures_are_refused():
   for weights in ([1, 2], [-1], [0], [np.nan], ["a"]):
     with pytest.raises(errors.ArgumentError, match="one for each"):
       correlated.MixturePolicy("kuhn_poker", [uniform], weights)
-  with pytest.raises(errors.ArgumentError, match="no profiles"):
+  with pytest.raises(errors.ArgumentError, match="profiles is empty"):
     correlated.MixturePolicy("kuhn_poker", [])
   for profile in (uniform[:5], 2 * uniform):
     with pytest.raises(errors.PolicyError, match="behavioral form"):

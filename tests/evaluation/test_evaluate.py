@@ -70,6 +70,7 @@ def check(compiled, played):
     assert improved[player] == pytest.approx(response.value, abs=1e-10)
 
 
+@pytest.mark.quick(except_for=["leduc_poker"])
 @pytest.mark.parametrize("name", NAMES)
 def test_games(name):
   compiled = spiel_cfr.compile_game(name)

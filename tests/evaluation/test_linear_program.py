@@ -26,6 +26,7 @@ VALUES = {
 }
 
 
+@pytest.mark.quick(except_for=["game4-interior"])
 @pytest.mark.parametrize("method", ["simplex", "interior"])
 @pytest.mark.parametrize("game", VALUES)
 def test_values(game, method):

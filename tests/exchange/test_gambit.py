@@ -88,6 +88,7 @@ def random_policies(compiled, path):
   return [[list(own.values()) for own in player.values()] for player in found], table
 
 
+@pytest.mark.quick(except_for=["leduc_poker"])
 @pytest.mark.parametrize("name", GAMES | MORE_GAMES)
 def test_policies_are_worth_the_same(tmp_path, name):
   compiled = spiel_cfr.compile_game((GAMES | MORE_GAMES)[name](), vector_form=False)

@@ -255,6 +255,7 @@ VECTOR_GAMES = {
 }
 
 
+@pytest.mark.quick(except_for=["three rounds"])
 @pytest.mark.parametrize(
   "name",
   [
@@ -402,11 +403,16 @@ def test_runouts():
   assert closed
 
 
-@pytest.mark.parametrize("runout", ["2c2c", "9c", "2c3c4c", "xx", 7])
-def test_runouts_that_can_not_be_dealt(runout):
+@pytest.fixture(scope="module")
+def three_rounds():
   compiled = spiel_cfr.poker.compile_public_game(_THREE_ROUNDS)
+  return compiled, random_policy(compiled, 1)
+
+
+@pytest.mark.parametrize("runout", ["2c2c", "9c", "2c3c4c", "xx", 7])
+def test_runouts_that_can_not_be_dealt(runout, three_rounds):
   with pytest.raises(errors.ArgumentError):
-    describe(compiled, random_policy(compiled, 1), **_ALL, runouts=[runout])
+    describe(*three_rounds, **_ALL, runouts=[runout])
 
 
 def test_equivalent_runouts_are_one():
@@ -434,6 +440,7 @@ TYPED_GAMES = {
 }
 
 
+@pytest.mark.quick(except_for=["tiny bridge"])
 @pytest.mark.parametrize("name", TYPED_GAMES)
 def test_types(name):
   """Values of types at public states equal those of their infosets in the listed game."""
@@ -582,12 +589,12 @@ def test_labels_where_moves_do_not_tell_infosets_apart():
 
 
 def test_bets_have_sizes_and_an_order():
-  game = ranges.endgame("AA,KK", "QQ,JJ", board="7s9h9cTc2d", pot=500, stack=3000).load()
+  game = ranges.endgame("AA,KK", "QQ,JJ", board="7s9h9cTc2d", pot=500, stack=1500).load()
   compiled = spiel_cfr.compile_game(game)
   found = describe(compiled, policies.uniform(compiled), **_ALL)
   state, tree = found.public_states[0], found.tree
   assert state.board == ["7s", "9h", "9c", "Tc", "2d"]
-  moves = ["Check", "Bet 250 (half the pot)", "Bet 500 (the pot)", "All-in 3000"]
+  moves = ["Check", "Bet 250 (half the pot)", "Bet 500 (the pot)", "All-in 1500"]
   assert [found.names[move] for move in state.moves] == moves
   children = tree.first_child[0] + np.arange(4)
   assert [found.names[move] for move in tree.move[children]] == moves
@@ -597,7 +604,7 @@ def test_bets_have_sizes_and_an_order():
     "Call 250",
     "Raise by 500 (half the pot)",
     "Raise by 1000 (the pot)",
-    "All-in 3000",
+    "All-in 1500",
   ]
   # With listed hands they have the same names, and chance deals cards.
   listed = spiel_cfr.compile_game(game, vector_form=False)

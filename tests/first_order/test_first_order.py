@@ -64,6 +64,7 @@ def test_mirror_prox_keeps_its_bound(name, regularizer, weights, aggressive):
     assert solver.bound == pytest.approx(2 * solver.coupling * math.sqrt(area) / 60)
 
 
+@pytest.mark.quick(except_for=["egt_as"])
 @pytest.mark.parametrize("name", ["egt", "egt_as", "mirror_prox_as", "domwu", "komwu"])
 def test_gaps_fall_like_one_over_t(name):
   solver = spiel_cfr.catalogue.make(name, game("kuhn_poker"), 1600)

@@ -56,10 +56,7 @@ def test_one_line():
   "name",
   [
     "bargaining",
-    *(
-      pytest.param(name, marks=pytest.mark.slow)
-      for name in ("connect_four", "chess", "phantom_ttt(gameversion=abrupt)")
-    ),
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("connect_four", "chess")),
   ],
 )
 def test_hopeless_games_are_refused_at_once(name):

@@ -58,6 +58,18 @@ def _check_solved(outcome: Any, is_listed: bool = True) -> None:
     assert after <= max(0.5 * before, 1e-9)
 
 
+@pytest.mark.quick(
+  except_for=[
+    "connect_four-20000",
+    "tiny_bridge_4p-20000",
+    "y-20000",
+    "social_deduction-20000",
+    "hive-20000",
+    "go-20000",
+    "latent_ttt-20000",
+    "cursor_go-20000",
+  ]
+)
 @pytest.mark.parametrize(("name", "max_nodes"), _DEFAULTS)
 def test_default_parameters(name: str, max_nodes: int) -> None:
   outcome = list_games.solve_in_child(name, max_nodes, _SECONDS)
@@ -82,6 +94,9 @@ def test_default_parameters(name: str, max_nodes: int) -> None:
     assert len(outcome.text) > 40
 
 
+@pytest.mark.quick(
+  except_for=["repeated_leduc_poker", "dots_and_boxes", "restricted_nash_response"]
+)
 @pytest.mark.parametrize("name", list_games.SMALL)
 def test_small_parameters(name: str) -> None:
   outcome = list_games.solve_in_child(list_games.SMALL[name], 50_000, _SECONDS)

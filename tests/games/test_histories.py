@@ -37,6 +37,7 @@ def test_trees_of_all_forms_are_the_same(name, action_filter):
   assert chance[:, CHILDREN].sum() == len(trees[0][0].probabilities)
 
 
+@pytest.mark.slow
 def test_an_endgame_has_the_histories_of_possible_deals():
   compiled = spiel_cfr.poker.compile_public_game(
     poker_games.random_endgame(1, 5).load(), poker_games.check_or_pot

@@ -333,6 +333,7 @@ def test_simultaneous_becomes_turn_based(game):
 _REGISTERED = pyspiel.registered_names()
 
 
+@pytest.mark.quick(except_for=["colored_trails"])
 @pytest.mark.parametrize("name", _REGISTERED)
 def test_every_registered_game(name):
   game_type = {t.short_name: t for t in pyspiel.registered_games()}[name]

@@ -125,11 +125,13 @@ def _assert_alike(listed: Any, private: Any) -> None:
     assert spiel_cfr.solve_lp(private).value == pytest.approx(value, abs=1e-9 * scale)
 
 
+@pytest.mark.quick("Kuhn", "goofspiel", "abrupt dark hex 2x2", "dark hex 2x2, observations")
 @pytest.mark.parametrize("name", _GAMES)
 def test_a_game_is_the_same_in_both_forms(name):
   _assert_alike(*_pair(name))
 
 
+@pytest.mark.quick("True-1", "False-2")
 @pytest.mark.parametrize("seed", _SEEDS)
 @pytest.mark.parametrize("zero_sum", [True, False])
 def test_a_random_game_is_the_same_in_both_forms(seed, zero_sum):
@@ -142,6 +144,7 @@ def _shared(game: Any, depth: int, infostate: Any = None, keys: Any = None) -> A
   return compile_private_moves.compile_view(view, 10**4, 10**9, False, keys, depth=depth)
 
 
+@pytest.mark.quick("Kuhn-1", "abrupt dark hex 2x2-3")
 @pytest.mark.parametrize("depth", [0, 1, 2, 3, 4])
 @pytest.mark.parametrize("name", ["Kuhn", "Leduc", "abrupt dark hex 2x2"])
 def test_a_game_with_shared_subgames_is_the_same(name, depth):
@@ -162,6 +165,7 @@ def _random_abrupt(seed: int) -> tuple[Any, Any]:
   return game, spiel_cfr.compile_game(game, vector_form=False)
 
 
+@pytest.mark.quick("1-0", "2-3")
 @pytest.mark.parametrize("depth", [0, 2, 3, 4])
 @pytest.mark.parametrize("seed", [1, 2, 3, 7])
 def test_a_random_game_with_shared_subgames_is_the_same(seed, depth, monkeypatch):
@@ -173,6 +177,7 @@ def test_a_random_game_with_shared_subgames_is_the_same(seed, depth, monkeypatch
   _assert_states_fit(shared)
 
 
+@pytest.mark.quick("CFR+")
 @pytest.mark.parametrize("solver", _SOLVERS)
 def test_iterates_are_the_same_with_shared_subgames(solver):
   game, listed_game = _random_abrupt(2)
@@ -210,6 +215,7 @@ def test_subgames_are_shared_where_rows_are_too_long(monkeypatch):
     compile_private_moves_game(name, max_bytes=2_000)
 
 
+@pytest.mark.quick("*-Kuhn", "CFR+-1", "CFR-dark hex 2x2")
 @pytest.mark.parametrize("name", ["Kuhn", "dark hex 2x2", "dark hex 2x3", 1, 2])
 @pytest.mark.parametrize("solver", _SOLVERS)
 def test_iterates_are_those_of_listed_histories(name, solver):
@@ -228,6 +234,7 @@ def test_iterates_are_those_of_listed_histories(name, solver):
     )
 
 
+@pytest.mark.quick("Kuhn", "abrupt dark hex 2x2")
 @pytest.mark.parametrize("name", _GAMES)
 def test_each_infoset_has_a_state(name):
   _assert_states_fit(_pair(name)[1])
@@ -379,6 +386,7 @@ def _by_open_spiel_names(view: GameView, policy: Any) -> Any:
   }
 
 
+@pytest.mark.quick("private")
 @pytest.mark.parametrize("form", [0, 1], ids=["listed", "private"])
 def test_policies_are_read_by_the_game_s_names_and_by_open_spiel_s(form):
   game = _pair("dark hex 2x3")[form]
@@ -478,6 +486,7 @@ def test_a_flaw_is_refused_by_name(flaw):
     assert re.search(r"\[\d+(, \d+)*", refusal)
 
 
+@pytest.mark.quick("0-*", "1-infostates forget")
 @pytest.mark.parametrize("flaw", [each for each in private_moves_games.FLAWS if "end" not in each])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_flawed_game_is_refused_or_right_with_any_keys(flaw, seed):

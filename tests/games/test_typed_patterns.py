@@ -1,5 +1,6 @@
 """Typed patterns hold the same payoffs as leaf rows, for any number of players and types."""
 
+import functools
 import itertools
 import os
 import re
@@ -383,11 +384,16 @@ DAMAGED = {
 }
 
 
+@functools.cache
+def _undamaged(game):
+  return spiel_cfr.compile_game(typed_game(7, (9, 8, 10)) if " " in game else game)
+
+
 @pytest.mark.parametrize(
   ("game", "damage"), [(game, damage) for game, damages in DAMAGED.items() for damage in damages]
 )
 def test_arrays_are_checked(game, damage):
-  compiled = spiel_cfr.compile_game(typed_game(7, (9, 8, 10)) if " " in game else game)
+  compiled = _undamaged(game)
   saved = compiled.payoff.saved()
   restored = type(compiled.payoff).restored(saved, compiled.treeplexes)
   for one, other in zip(compiled.payoff.arrays, restored.arrays, strict=True):

@@ -165,6 +165,7 @@ def _random_game(seed: int, flaw: str = "") -> typed_games.TypedGame:
 _SEEDS = [pytest.param(seed, marks=pytest.mark.slow if seed % 10 else ()) for seed in range(60)]
 
 
+@pytest.mark.quick("0", "20", "30")
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_random_games(seed):
   game = _random_game(seed)

@@ -27,6 +27,7 @@ def one_half_pot(state, actions):
   return [action for action in actions if action in allowed]
 
 
+@pytest.mark.slow
 def test_everybody_plays_uniformly():
   endgame = Endgame(board="Td9d6hQc7s", pot=60, stack=1000, reaches=np.ones((2, 1326)))
   game = spiel_cfr.compile_game(endgame.game_string(), action_filter=one_half_pot)

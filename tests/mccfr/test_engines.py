@@ -43,6 +43,7 @@ def test_engines_compute_the_same_numbers_on_random_games(game: pyspiel.Game, va
   )
 
 
+@pytest.mark.quick("average strategy", "chance", "external with baseline", "hedge", "outcome")
 @samplers.every_variant
 def test_single_iterations_and_runs_are_the_same(make: samplers.Make) -> None:
   stepped, run = make("leduc_poker", seed=1), make("leduc_poker", seed=1)

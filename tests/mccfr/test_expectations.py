@@ -220,6 +220,7 @@ def test_expected_averages_weigh_own_reach(load: Callable[[], pyspiel.Game], nam
         assert found == pytest.approx(exact[infostate, action], abs=1e-10)
 
 
+@pytest.mark.quick("average strategy", "outcome")
 @pytest.mark.parametrize("name", ["external", "outcome", "chance", "average strategy"])
 def test_mean_regrets_on_leduc_are_exact_within_five_standard_errors(name: str) -> None:
   samples = 10_000

@@ -73,11 +73,13 @@ every_form = pytest.mark.parametrize("name", FORMS)
 every_form_and_sampler = rotated("name,make", list(FORMS), samplers.SAMPLERS)
 
 
+@pytest.mark.quick(except_for=["turn endgame*"])
 @every_form_and_sampler
 def test_engines_agree_on_every_form(name: str, make: samplers.Make) -> None:
   samplers.assert_engines_agree(make, _cached(name, 0), 30)
 
 
+@pytest.mark.quick(except_for=["turn endgame*"])
 @every_form_and_sampler
 def test_all_forms_are_sampled_alike(name: str, make: samplers.Make) -> None:
   solvers = [make(_cached(name, which), seed=2) for which in (0, 1)]
@@ -158,6 +160,7 @@ def test_a_form_with_too_many_histories_is_sampled_by_states() -> None:
     spiel_cfr.ExternalSamplingSolver("leduc_poker", max_nodes=20, engine="compiled")
 
 
+@pytest.mark.slow
 def test_a_poker_game_of_many_hands_is_sampled_as_it_comes() -> None:
   game = _endgame(poker_games.RIVER)
   solver = spiel_cfr.ExternalSamplingSolver(game, max_nodes=500)

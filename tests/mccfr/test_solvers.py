@@ -61,6 +61,14 @@ def test_bad_arguments_are_named(make: Callable[[], Any], message: str) -> None:
     make()
 
 
+@pytest.mark.quick(
+  "average strategy",
+  "chance",
+  "external with baseline",
+  "hedge by outcomes",
+  "outcome",
+  "importance",
+)
 @samplers.every_variant
 def test_checkpoints_go_on_as_if_nothing_had_stopped(make: samplers.Make, tmp_path: Any) -> None:
   path = tmp_path / "solver.npz"

@@ -126,8 +126,8 @@ def test_streets_players_and_donk_bets():
     ({"bets": "2.7e"}, "2.7e"),
     ({"donk": {"river": "x"}}, "donk: 'x'"),
     ({"bets": {"showdown": "a"}}, "'showdown'"),
-    ({"bets": 0.5}, "bets must be a text"),
-    ({"bets": ("a", "a", "a")}, "pair of texts"),
+    ({"bets": 0.5}, "bets must be a string"),
+    ({"bets": ("a", "a", "a")}, "pair of strings"),
     ({"merge": -0.1}, "merge"),
   ],
 )
@@ -136,6 +136,7 @@ def test_wrong_texts_are_errors_that_point_at_the_part(options, part):
     poker.bet_sizes(**{"bets": "50%"} | options)
 
 
+@pytest.mark.quick("Td9d6hQc2s")
 @pytest.mark.parametrize("board", ["Td9d6hQc2s", "Td9d6hQc"])
 def test_endgames_in_hold_em_are_those_whose_blinds_make_the_pot(board):
   made = endgame(*_RANGES, board=board, pot=200, stack=900)

@@ -8,6 +8,7 @@ from spiel_cfr._util import memory
 from spiel_cfr.poker.ranges import endgame
 
 
+@pytest.mark.quick("*s-*")
 @pytest.mark.parametrize("merge_suits", [False, True])
 @pytest.mark.parametrize("board", ["Td9d6hQc2s", "Td9d6hTc"])
 def test_estimates_equal_compiled_sizes(board, merge_suits):

@@ -76,6 +76,6 @@ def test_exponential():
 
 
 def test_kernels_in_float64_only_say_so():
-  game = spiel_cfr.compile_game("leduc_poker(players=3)")
+  game = spiel_cfr.compile_game("kuhn_poker(players=3)")
   with pytest.raises(TypeError, match="float64 only"):
     game.payoff.gradient.of(np.float32)

@@ -88,6 +88,7 @@ def _compare(vector, listed, iterations=20):
 _LARGE = "Leduc of three rounds", "hold'em of four rounds"
 
 
+@pytest.mark.quick("False-no limit", "False-one card", "True-four rounds")
 @pytest.mark.parametrize("name", [name for name in _GAMES if name not in _LARGE])
 @pytest.mark.parametrize("partitioned", [False, True])
 def test_iterates_are_those_of_the_list(name, partitioned):
@@ -178,6 +179,7 @@ def _locked(game, policy):
   return solver, names
 
 
+@pytest.mark.quick("True")
 @pytest.mark.parametrize("partitioned", [False, True])
 def test_locks_on_later_streets_are_those_of_the_list(partitioned):
   listed = _listed(_GAMES["Rhode Island"])
@@ -249,6 +251,7 @@ def _same_play(merged, whole, iterations=20):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
 
 
+@pytest.mark.quick("False-Rhode Island", "True-two cards")
 @pytest.mark.parametrize("name", ["Rhode Island", "two cards", "three suits", "three at once"])
 @pytest.mark.parametrize("partitioned", [False, True])
 def test_suits_that_are_equal_are_one(name, partitioned):
@@ -261,6 +264,7 @@ def test_suits_that_are_equal_are_one(name, partitioned):
   assert sum(board.copies for board in merged.tree.boards) == len(whole.tree.boards)
 
 
+@pytest.mark.quick("Rhode Island")
 @pytest.mark.parametrize("name", ["Rhode Island", "two cards"])
 def test_policies_of_merged_and_whole_games_are_read_by_names(name):
   whole = compile_public_game(_GAMES[name])
@@ -310,6 +314,7 @@ def test_games_with_many_infosets_have_no_names_if_suits_are_merged(monkeypatch)
       refused()
 
 
+@pytest.mark.quick("float32")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_threads_do_not_change_the_merge(dtype):
   solvers = []

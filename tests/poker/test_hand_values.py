@@ -29,6 +29,7 @@ def _random_policy(game, seed):
   return forms.behavioral_form(game, weights)
 
 
+@pytest.mark.quick("*-one deal-False", "rake1-three suits-True")
 @pytest.mark.parametrize("merged", [False, True])
 @pytest.mark.parametrize("name", _GAMES)
 @pytest.mark.parametrize("rake", [None, spiel_cfr.poker.Rake(0.1, cap=1)])
@@ -57,6 +58,7 @@ def test_values_are_those_of_the_kernels(name, merged, rake):
       assert (np.where(taken, best, -np.inf).max(axis=0) >= best.max(axis=0) - 1e-9 * scale).all()
 
 
+@pytest.mark.quick("three suits")
 @pytest.mark.parametrize("name", _GAMES)
 def test_merged_suits_have_the_same_values_and_equities(name):
   whole, merged = (

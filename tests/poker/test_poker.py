@@ -70,9 +70,8 @@ def test_infosets_are_those_of_open_spiel_in_the_same_order(game):
   np.testing.assert_array_equal(compiled.legal_actions_mask, tabular.legal_actions_mask)
 
 
-@pytest.mark.parametrize(
-  "board", [pytest.param(poker_games.RIVER, marks=pytest.mark.slow), poker_games.TURN]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("board", [poker_games.RIVER, poker_games.TURN])
 def test_infosets_of_endgames_are_in_the_order_of_their_first_histories(board):
   game = poker_games.random_endgame(1, 4, board).load()
   listed = spiel_cfr.compile_game(game, action_filter=poker_games.check_or_pot, vector_form=False)
@@ -121,7 +120,12 @@ _ENDGAMES = [
     poker_games.TURN, 3, poker_games.check_or_pot, {}, id="turn", marks=pytest.mark.slow
   ),
   pytest.param(
-    poker_games.TURN, 3, poker_games.check_or_pot, {"partitioned": True}, id="turn, partitioned"
+    poker_games.TURN,
+    3,
+    poker_games.check_or_pot,
+    {"partitioned": True},
+    id="turn, partitioned",
+    marks=pytest.mark.slow,
   ),
   pytest.param(
     poker_games.TURN,
@@ -253,6 +257,7 @@ def test_threads():
     assert one.nash_conv() == other.nash_conv()
 
 
+@pytest.mark.quick("CFR-float32", "averages after-float64")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", ["CFR", "averages after", "simultaneous"])
 def test_single_steps_leave_the_same_average(name, dtype):

@@ -93,6 +93,13 @@ def _by_place(policy):
   return {name: [*probabilities.values()] for name, probabilities in policy.items()}
 
 
+@pytest.mark.quick(
+  "False-one deal-5 percent",
+  "True-one deal-5 percent, at most .3",
+  "True-stacks that differ-half a chip",
+  "False-two hole cards-5 percent, at most .3",
+  "False-Rhode Island-5 percent",
+)
 @pytest.mark.parametrize("rake", list(_RAKES))
 @pytest.mark.parametrize("name", list(_GAMES))
 @pytest.mark.parametrize("partitioned", [False, True])

@@ -23,6 +23,7 @@ def _endgame(seed, board, hands):
   return dataclasses.replace(endgame, reaches=endgame.reaches * 10.0**exponents)
 
 
+@pytest.mark.quick("river-10")
 @pytest.mark.parametrize("seed", [10, pytest.param(13, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
   ("board", "hands"), [(poker_games.RIVER, 16), (poker_games.TURN, 6)], ids=["river", "turn"]

@@ -114,6 +114,7 @@ def test_copies_of_games_that_open_spiel_cannot_load_again(capfd):
   assert not capfd.readouterr().err
 
 
+@pytest.mark.quick(except_for=["leduc_poker"])
 def test_open_spiels_tools_take_it(compiled):
   probabilities = random_probabilities(compiled)
   ours = policies.CompiledTabularPolicy(compiled, probabilities)

@@ -143,6 +143,7 @@ def test_second_ctrl_c_acts_at_once() -> None:
   assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.quick(except_for=["egt_as"])
 @pytest.mark.parametrize("name", ["efr", "komwu", "egt_as", "cfr_br", "restarted_adaptive"])
 def test_a_second_ctrl_c_leaves_a_whole_number_of_iterations(name: str) -> None:
   game = spiel_cfr.compile_game("kuhn_poker")

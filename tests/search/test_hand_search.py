@@ -170,6 +170,7 @@ def played_at(game):
   ).astype(int)
 
 
+@pytest.mark.quick("resolving")
 @pytest.mark.parametrize("gadget", ["unsafe", "resolving", "follow"])
 def test_all_rivers_are_solved_as_in_the_list(gadget):
   game, listed, _, blueprint, policy = solved(_GAMES[0])

@@ -77,6 +77,7 @@ def test_solved_values_are_those_of_an_equilibrium(name):
   np.testing.assert_allclose(twice, np.concatenate([found, 2 * found]), atol=1e-9)
 
 
+@pytest.mark.quick("kuhn_poker-*", "seen in part-*", "typed-*")
 @pytest.mark.parametrize(
   ("name", "vector"),
   [
@@ -106,6 +107,7 @@ def test_down_to_the_end_values_are_those_of_the_program(name, vector):
       assert got[1] == pytest.approx(-wanted, abs=tolerance @ own[0] + 1e-9)
 
 
+@pytest.mark.quick(except_for=["kuhn*", "seen in part*"])
 @pytest.mark.parametrize(
   ("name", "iterations", "close"),
   [
@@ -160,6 +162,7 @@ def test_best_responses_to_an_equilibrium_are_exact_at_its_ranges():
   np.testing.assert_allclose(one, other, atol=1e-6)
 
 
+@pytest.mark.quick("None-0", "resolving-1")
 @pytest.mark.parametrize("searcher", [0, 1])
 @pytest.mark.parametrize("gadget", [None, "resolving"])
 def test_bounds_hold_with_values_at_leaves(searcher, gadget):

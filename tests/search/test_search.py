@@ -120,6 +120,7 @@ def test_an_unsafe_subgame_of_the_whole_game_is_the_game(leduc):
   assert [len(own) for own in sub.infostates] == [len(own) for own in game.infostates]
 
 
+@pytest.mark.quick(except_for=["leduc*"])
 @pytest.mark.parametrize(
   ("name", "iterations", "alone", "cut", "continual"),
   [
@@ -166,6 +167,7 @@ def _random_case(seed):
 _QUICK_SEEDS = [*range(8), 64]
 
 
+@pytest.mark.quick(except_for=["64", "5", "7"])
 @pytest.mark.parametrize(
   "seed",
   [
@@ -377,7 +379,7 @@ def test_a_bot_plays_where_nothing_is_at_stake():
   for action in (0, 1, 2, 4, 3, 5, 7, 6):
     state.apply_action(action)
   bot = search.SearchBot(
-    pyspiel.UniformRandomPolicy(game), 0, iterations=5, max_histories=3000, seed=0
+    pyspiel.UniformRandomPolicy(game), 0, iterations=5, max_histories=500, seed=0
   )
   assert bot.step(state) == 8
 

@@ -17,6 +17,7 @@ from spiel_cfr.search import belief_search
 _DICE = "liars_dice(dice_sides=2)"
 
 
+@pytest.mark.quick("leduc_poker-100-*", "kuhn_poker-2-*")
 @pytest.mark.parametrize(
   ("name", "depth", "iterations", "least"),
   [

@@ -74,6 +74,7 @@ def test_public_states_are_those_of_lists(name):
       vector.public_state_of(none)
 
 
+@pytest.mark.quick("kuhn_poker-*", "liars_dice*-0")
 @pytest.mark.parametrize("searcher", [0, 1])
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", _DICE])
 def test_bounds_and_subgames_are_those_of_lists(name, searcher):
@@ -121,6 +122,7 @@ def test_whole_policies_are_searched_as_where_histories_are_listed(name, gadget,
   assert found.exploitability == pytest.approx(expected.exploitability, abs=1e-9)
 
 
+@pytest.mark.quick("3", "9")
 @pytest.mark.parametrize(
   "seed", [3, 5, 9, 10, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(11, 80))]
 )

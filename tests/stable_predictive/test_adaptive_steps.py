@@ -274,6 +274,7 @@ def test_it_is_ahead_of_regret_matching_under_simultaneous_updates():
   assert all(ours < gap / 4 for gap in gaps.values()), gaps
 
 
+@pytest.mark.quick("vector form, float32", "parts, 2 threads")
 @pytest.mark.parametrize(
   "form", [form for form in FORMS if form.options is not None and not form.is_large], ids=str
 )

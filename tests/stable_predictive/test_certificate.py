@@ -88,6 +88,7 @@ _BROKEN = [
 ]
 
 
+@pytest.mark.quick("entropy-*")
 @pytest.mark.parametrize(("field", "factor", "name"), _BROKEN, ids=str)
 @pytest.mark.parametrize("regularizer", _REGULARIZERS)
 def test_a_broken_constant_is_noticed(field, factor, name, regularizer):

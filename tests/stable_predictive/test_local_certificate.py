@@ -92,6 +92,7 @@ def test_theory_holds_on_random_games(game, regularizer, alternating, gamma, del
   assert found.holds, str(found)
 
 
+@pytest.mark.quick(except_for=["parts, endgame-*", "parts, symmetries-*"])
 @rotated("form,settings", FORMS, ["adaptive, linear", "adaptive, uniform"])
 def test_theory_holds_in_every_form_of_game(form, settings):
   if form.is_large and settings != "adaptive, linear":
@@ -127,6 +128,7 @@ _BROKEN = [
 ]
 
 
+@pytest.mark.quick("*-entropy", "*floor*", "*scale*", "*regret_factor', 0.1*")
 @rotated("field,factor,name,regularizer", _BROKEN, ["entropy", "euclidean"])
 def test_a_broken_constant_is_noticed(field, factor, name, regularizer):
   solver = spiel_cfr.StablePredictiveCFRSolver("kuhn_poker", regularizer=regularizer)

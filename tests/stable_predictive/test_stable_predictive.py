@@ -89,6 +89,7 @@ def _probabilities(solver):
   return solver.current_probabilities()[solver.compiled_game.all_action_sequences]
 
 
+@pytest.mark.quick("kuhn*", "efg*", "leduc_poker-True-entropy-payoffs")
 @pytest.mark.parametrize(
   ("regularizer", "loss_bounds"),
   [("entropy", "payoffs"), ("entropy", None), ("euclidean", "payoffs"), ("euclidean", "infosets")],

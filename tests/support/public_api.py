@@ -158,6 +158,7 @@ def instance(cls: type) -> Any:
 # What there is.
 
 
+@functools.cache
 def rooms() -> list[types.ModuleType]:
   """Returns the modules with public names: the top level, the rooms, and other public modules."""
   # Those that are imported when they are asked for, too.

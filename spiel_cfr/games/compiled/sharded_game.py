@@ -7,7 +7,7 @@ import pickle
 
 from spiel_cfr import errors
 from spiel_cfr._util import arguments
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util.typed_arguments import typed
 from spiel_cfr.games.compiled.compiled_game import CompiledGame
 from spiel_cfr.games.compiled.shards import Shards
 

@@ -89,10 +89,7 @@ class AnswerChecks:
     if not legal:
       problem = "has no legal action"
     elif len(set(legal)) < len(legal) or legal[0] < 0 or legal[-1] >= self._num_actions:
-      problem = (
-        f"has the legal actions {legal}, which are not all different and among the game's, 0 to "
-        f"{self._num_actions - 1},"
-      )
+      problem = f"has the legal actions {legal}, which must be different numbers from 0 to {self._num_actions - 1},"
     if problem:
       raise errors.UnsupportedGameError(
         f"Player {state.current_player()} is to move and {problem} after the history [{state.history_str()}]."

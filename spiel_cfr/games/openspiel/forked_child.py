@@ -24,25 +24,33 @@ class ChildDiedError(Exception):
 
 
 def call_in_child(function: Callable[[], Any], seconds: float) -> Any:
-  """Returns the result of a function that runs in a forked child for at most `seconds`; the result must be picklable.
+  """Returns the result of a function that runs in a forked child for at most `seconds` of processor time.
+
+  The result must be picklable.
 
   Raises:
     ChildDiedError: the child did not return.
   """
-  report, exit_code = _fork(function, seconds)
+  report, exit_code = _fork(function, seconds, 1.5 * seconds)
   if exit_code == -signal.SIGALRM:
-    # The child may have waited for a lock that another thread held at the fork.
-    report, exit_code = _fork(function, seconds)
+    # The child waited: for a lock that another thread held at the fork, or for a processor on a busy machine.
+    report, exit_code = _fork(function, seconds, 6 * seconds)
   if report:
     return pickle.loads(report)
-  if exit_code == -signal.SIGALRM:
+  if exit_code in (-signal.SIGALRM, -signal.SIGPROF):
     raise ChildDiedError(f"takes more than {seconds:zg} seconds")
   how = signal.Signals(-exit_code).name if exit_code < 0 else f"exit code {exit_code}"
   raise ChildDiedError(f"ends the process with {how}")
 
 
-def _fork(function: Callable[[], object], seconds: float) -> tuple[bytes, int]:
-  """Returns the pickled result, empty if there is none, and the child's exit code."""
+def _fork(function: Callable[[], object], seconds: float, wall_seconds: float) -> tuple[bytes, int]:
+  """Returns the pickled result, empty if there is none, and the child's exit code.
+
+  Args:
+    function: the function that the child calls.
+    seconds: the processor time after which SIGPROF ends the child.
+    wall_seconds: the time after which SIGALRM ends the child.
+  """
   read_end, write_end = os.pipe()
   with warnings.catch_warnings():
     # Python warns of forks beside threads, since a child may wait for their locks; this child has an alarm.
@@ -50,7 +58,7 @@ def _fork(function: Callable[[], object], seconds: float) -> tuple[bytes, int]:
     child = os.fork()
   if child == 0:
     try:
-      _isolate(seconds)
+      _isolate(seconds, wall_seconds)
       report = pickle.dumps(function())
       with os.fdopen(write_end, "wb") as pipe:
         pipe.write(report)
@@ -62,12 +70,14 @@ def _fork(function: Callable[[], object], seconds: float) -> tuple[bytes, int]:
   return report, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def _isolate(seconds: float) -> None:
-  """Sets the limits of a child, and silences its death."""
+def _isolate(seconds: float, wall_seconds: float) -> None:
+  """Sets the limits of a child, see `_fork`, and silences its death."""
   # Finalizers of the parent's objects may need locks that were held at the fork.
   gc.disable()
   signal.signal(signal.SIGALRM, signal.SIG_DFL)
-  signal.setitimer(signal.ITIMER_REAL, seconds)
+  signal.signal(signal.SIGPROF, signal.SIG_DFL)
+  signal.setitimer(signal.ITIMER_PROF, seconds)
+  signal.setitimer(signal.ITIMER_REAL, wall_seconds)
   resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
   faulthandler.disable()
   null = os.open(os.devnull, os.O_RDWR)

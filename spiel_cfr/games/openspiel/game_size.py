@@ -149,8 +149,8 @@ class _Descents:
         moves += player != CHANCE
         if moves > self._longest:
           raise errors.GameError(
-            f"The game has not ended after {self._longest:,} moves, its max_game_length. Games must end: make it "
-            "longer, or let states be terminal."
+            f"The game has not ended after {self._longest:,} moves, its max_game_length. Games must end. "
+            "Raise max_game_length, or make a state terminal."
           )
         actions = self._actions_at(state, player)
         weight *= len(actions)
@@ -242,7 +242,7 @@ class WalkLimits:
   def _too_large(self, size: str, num_infosets: int) -> errors.GameTooLargeError:
     estimate = "" if self._estimate is None else f" By an estimate, it has {self._estimate}."
     return errors.GameTooLargeError(
-      f"The game has {size}. So far the walk met {num_infosets:,} infosets.{estimate} Raise the limit if there is "
-      "the time (a few microseconds a state) and the memory (about 0.5 kB an infoset and 50 bytes a "
+      f"The game has {size}. So far the walk has found {num_infosets:,} infosets.{estimate} Raise the limit if there "
+      "is the time (a few microseconds a state) and the memory (about 0.5 kB an infoset and 50 bytes a "
       f"terminal state). {ADVICE}"
     )

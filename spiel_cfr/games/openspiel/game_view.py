@@ -1,6 +1,6 @@
-"""`GameView`: OpenSpiel's game with an action filter, other infostates or other returns.
+"""`GameView`: a game of OpenSpiel, perhaps with fewer actions, other infostates or other returns.
 
-Walks and policies read states through a `GameView` only. An action filter therefore holds in all of them.
+Everything that visits states does so through a `GameView`. So a change, such as an action filter, holds everywhere.
 """
 
 import functools

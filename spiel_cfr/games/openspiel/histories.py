@@ -1,7 +1,7 @@
 """The tree of a game's histories as arrays, for solvers that sample histories.
 
-Sequence form does not keep histories. To sample a compiled game, its states are walked a second time. The infosets of
-this walk must be those of the compiled game.
+Sequence form does not keep histories. To sample a compiled game, `compile_histories` therefore visits all states a
+second time. It must find the same infosets as the compilation did.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from spiel_cfr._numba.arrays import Float64s, Int64s, range_starts
 from spiel_cfr._numba.records import Doubles, DoubleTable, IndexTable
 from spiel_cfr.games.openspiel import history_list
 from spiel_cfr.games.openspiel.game_view import GameView
-from spiel_cfr.games.openspiel.history_list import HistoryList, Move, in_order
+from spiel_cfr.games.openspiel.history_list import ActionPair, HistoryList, in_order
 from spiel_cfr.games.openspiel.state_checks import inconsistent_actions
 
 # Columns of `Histories.nodes`.
@@ -54,13 +54,13 @@ def compile_histories(
   max_nodes: int,
   entries: Int64s | None = None,
 ) -> tuple[Histories, int]:
-  """Walks the states of a compiled game once more.
+  """Returns the tree of the histories of a compiled game; visits all of the game's states to make it.
 
   Args:
     view: the game.
-    infostates: as of `CompiledGame`.
-    actions: as of `CompiledGame`.
-    num_actions: as of `CompiledGame`.
+    infostates: `CompiledGame.infostates`.
+    actions: `CompiledGame.actions`.
+    num_actions: `CompiledGame.num_actions`.
     max_nodes: largest number of histories.
     entries: int64 (actions,). The entry of each action of all infosets, counted from 0. Entries of an infoset are
       consecutive, in any order. By default, actions are numbered in order of discovery.
@@ -76,7 +76,7 @@ def compile_histories(
     entries = np.arange(sum(map(len, actions)))
   infosets = _infosets(infostates, actions, num_actions, entries)
 
-  def decide(state: Any, player: int) -> tuple[int, list[Move]]:
+  def decide(state: Any, player: int) -> tuple[int, list[ActionPair]]:
     infostate = view.infostate(state)
     infoset = infosets[player].get(infostate)
     if infoset is None:
@@ -84,12 +84,12 @@ def compile_histories(
         f"Player {player}'s infostate {infostate!r} after the history [{state.history_str()}] is "
         f"not in the compiled game. {_LOST_FILTER}"
       )
-    first, legal, moves = infoset
+    first, legal, action_pairs = infoset
     if view.legal_actions(state) != legal:
       raise errors.InconsistentInfosetError(
         f"{inconsistent_actions(view, state, legal)} {_LOST_FILTER}"
       )
-    return first, moves
+    return first, action_pairs
 
   advice = f" The limit is max_nodes={max_nodes:,}."
   histories = HistoryList(view, max_nodes, decide, advice=advice)
@@ -107,17 +107,17 @@ def _tree(columns: dict[str, Int64s], chances: Float64s, all_returns: Float64s) 
     chances: `HistoryList.chances`.
     all_returns: float64 (terminal histories, players). `HistoryList.returns`.
   """
-  parent, move, mover = columns["parent"][1:], columns["move"][1:], columns["mover"]
+  parent, action_index, mover = columns["parent"][1:], columns["index"][1:], columns["mover"]
   is_chance, is_terminal = mover == history_list.CHANCE, mover == history_list.TERMINAL
   num_children = np.bincount(parent, minlength=len(mover))
   first_child = 1 + range_starts(num_children)
-  # Nodes are renumbered so that the children of a node are consecutive, in the order of its moves.
-  node = np.concatenate([[0], first_child[parent] + move])
+  # Nodes are renumbered so that the children of a node are consecutive, in the order of its actions.
+  node = np.concatenate([[0], first_child[parent] + action_index])
   num_outcomes = np.where(is_chance, num_children, 0)
   index = np.where(is_chance, range_starts(num_outcomes), columns["infoset"])
   probabilities = np.empty(num_outcomes.sum())
   by_chance = is_chance[parent]
-  probabilities[index[parent[by_chance]] + move[by_chance]] = chances[1:][by_chance]
+  probabilities[index[parent[by_chance]] + action_index[by_chance]] = chances[1:][by_chance]
   returns, rows = np.unique(all_returns, axis=0, return_inverse=True)
   index[is_terminal] = rows.ravel()
   nodes = np.empty((len(mover), 4), np.uint32)
@@ -138,14 +138,14 @@ def _infosets(
   actions: Sequence[Int64s],
   num_actions: Sequence[Int64s],
   entries: Int64s,
-) -> list[dict[str, tuple[int, list[int], list[Move]]]]:
-  """Returns, for each player, a dict from infostates to: smallest entry, legal actions, and moves.
+) -> list[dict[str, tuple[int, list[int], list[ActionPair]]]]:
+  """Returns, for each player, a dict from infostates to: smallest entry, legal actions, and action pairs.
 
-  The index of a move is that of its entry among the entries of the infoset.
+  The index of an action is the position of its entry among the entries of the infoset.
   """
   # Infosets with the same actions share lists.
   known_legal: dict[tuple[int, ...], list[int]] = {}
-  known_moves: dict[tuple[int, ...], list[Move]] = {}
+  known_pairs: dict[tuple[int, ...], list[ActionPair]] = {}
   result = []
   all_entries = (len(infostates) + entries).tolist()
   all_actions, begin = np.concatenate(actions).tolist(), 0
@@ -155,9 +155,9 @@ def _infosets(
       legal, own_entries = (column[begin : begin + count] for column in (all_actions, all_entries))
       legal = known_legal.setdefault(tuple(legal), legal)
       by_entry = tuple(action for _, action in sorted(zip(own_entries, legal, strict=True)))
-      if by_entry not in known_moves:
-        known_moves[by_entry] = in_order(list(by_entry))
-      infosets[name] = min(own_entries), legal, known_moves[by_entry]
+      if by_entry not in known_pairs:
+        known_pairs[by_entry] = in_order(list(by_entry))
+      infosets[name] = min(own_entries), legal, known_pairs[by_entry]
       begin += count
     result.append(infosets)
   return result

@@ -55,7 +55,7 @@ def infoset_features(
       result[row], set_rows[row] = features, features.tobytes()
     elif set_rows[row] != features.tobytes():
       raise errors.FeaturesError(
-        f"Two states of player {player}'s infostate {infostate!r} have different features, so that an infoset has not "
+        f"Two states of player {player}'s infostate {infostate!r} have different features, but an infoset has only "
         "one row. Pass a function of what the player knows, or strings."
       )
   result.flags.writeable = False

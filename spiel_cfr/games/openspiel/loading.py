@@ -5,7 +5,7 @@ the process (`universal_poker(numSuits=0)`). A string with parameters is therefo
 forked child process, which takes a few milliseconds. Only a game that passes the trial is loaded in this process.
 
 The trial plays a few random games. It does not detect a parameter that fails at a rare state. Windows can't fork
-processes and has no trial.
+processes, so there is no trial there.
 
 Source: OpenSpiel, `game_parameters.cc` and `spiel.cc` (game strings), `spiel.h` (game types).
 """
@@ -180,7 +180,7 @@ def _to_sequential(game: pyspiel.Game, needs_strings: bool) -> pyspiel.Game:
   if needs_strings and not game_type.provides_information_state_string:
     history = 'infostate="history", or with ' if game_type.provides_observation_string else ""
     raise errors.NoInformationStateError(
-      f"{name} has no information state strings, by which infosets are told apart. Call compile_game with {history}"
+      f"{name} has no information state strings, which tell infosets apart. Call compile_game with {history}"
       "a function of state and player as infostate, and give any solver what it returns."
     )
   if name == "universal_poker":

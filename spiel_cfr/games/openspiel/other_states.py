@@ -15,7 +15,7 @@ def other_state(view: GameView, state: Any, choice: random.Random) -> Any | None
     choice: the source of random moves.
 
   Returns:
-    The state, which may be equal to the given one; None if the player would notice the random moves.
+    The state, which may be equal to the given one; None if the random moves lead to another infoset.
   """
   player = state.current_player()
   actions_left = [move.action for move in state.full_history() if move.player == player]

@@ -1,6 +1,6 @@
 """Infostates with perfect recall, made of a player's observations and actions: `infostate="history"`.
 
-They serve games without information state strings, and games whose strings forget.
+Use them for games without information state strings, and for games whose strings omit what a player has seen or done.
 """
 
 from typing import Any, TypeAlias
@@ -20,7 +20,8 @@ class OwnHistory:
   A player makes an observation at each decision of any player. An observation equal to the previous one is left out.
   Otherwise players could count moves that they have not observed.
 
-  The last history that was asked for is kept. In a walk, where states follow one another, a call makes one move.
+  The function keeps the last history that it was called with. In a walk, the next state is usually a child of the last
+  one, so a call replays a single move.
   """
 
   def __init__(self, game: pyspiel.Game) -> None:
@@ -30,14 +31,15 @@ class OwnHistory:
       NoInformationStateError: the game has neither observation strings nor information state strings.
     """
     game_type = game.get_type()
-    # A player who forgets has observed everything once, so that information states serve as observations.
+    # A string that forgets showed everything once. So a list of all information state strings forgets nothing, and they
+    # can serve as observations.
     self._observation_method = "observation_string"
     if not game_type.provides_observation_string:
       self._observation_method = "information_state_string"
     if not (game_type.provides_observation_string or game_type.provides_information_state_string):
       raise errors.NoInformationStateError(
-        f"{game_type.short_name} has no observation strings, of which to make a history; pass compile_game, as "
-        "infostate, a function of state and player."
+        f"{game_type.short_name} has no observation strings, of which a history could be made. Pass compile_game a "
+        "function of state and player as infostate."
       )
     self._game = game
     # The last history that was asked for, from the root on.

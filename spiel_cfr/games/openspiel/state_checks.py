@@ -52,7 +52,7 @@ class ReturnsCheck:
       if abs(total - self._sum) > SUM_TOLERANCE * max(map(abs, returns)) + self._rounding:
         problem = (
           f"which sum to {total:z.10g}, but by its type the game is zero-sum or constant-sum, with a sum of "
-          f"{self._sum:z.10g}. Mend the returns, or let the type be GENERAL_SUM"
+          f"{self._sum:z.10g}. Correct the returns, or declare the game's utility as GENERAL_SUM"
         )
     if problem:
       raise errors.InvalidPayoffError(
@@ -85,7 +85,7 @@ class ReturnsCheck:
         self(state, self._view.returns(state))
     wrong = returns[~is_right.all(axis=1)][0].tolist()
     raise errors.InvalidPayoffError(
-      f"A terminal state returned {wrong} in one walk, but not in the next."
+      f"A terminal state returned {wrong} in one walk, but not in the next. Returns must depend on the history alone."
     )
 
 
@@ -104,7 +104,7 @@ def imperfect_recall(view: GameView, state: Any) -> errors.ImperfectRecallError:
 def inconsistent_actions(
   view: GameView, state: Any, known: list[int]
 ) -> errors.InconsistentInfosetError:
-  """Returns the error for a state whose legal actions are not those `known` from other states of its infoset."""
+  """Returns the error for a state whose legal actions differ from `known`, those of other states of its infoset."""
   return errors.InconsistentInfosetError(
     f"States of player {state.current_player()}'s infostate {view.infostate(state)!r} "
     f"have different legal actions: {known}, and {view.legal_actions(state)} after the history "
@@ -122,8 +122,8 @@ def has_no_end(view: GameView, state: Any) -> errors.GameError:
   """Returns the error for a history of more than `longest_history` moves."""
   return errors.GameError(
     f"The game has not ended after {longest_history(view):,} moves, chance's included; its max_game_length is "
-    f"{view.game.max_game_length():,}. Games must end: make it longer, or let states be terminal. The last moves are "
-    f"{state.history()[-5:]}."
+    f"{view.game.max_game_length():,}. Games must end. Raise max_game_length, or make a state terminal. The last moves "
+    f"are {state.history()[-5:]}."
   )
 
 

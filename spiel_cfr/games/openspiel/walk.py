@@ -1,4 +1,8 @@
-"""The walk that compiles a game: it visits each state once, depth first, and lists infosets and leaves."""
+"""The walk that compiles a game: it visits each state once, depth first, and lists infosets and leaves.
+
+A leaf is a combination of the players' last sequences at which the game ends. Terminal histories with the same last
+sequences are one leaf.
+"""
 
 import array
 import dataclasses
@@ -188,7 +192,7 @@ def _walk(
     return num_states, *leaves.merged()
   except (errors.SpielCFRError, MemoryError):
     raise
-  # OpenSpiel raises an exception where parameters don't go together, perhaps at a rare state.
+  # OpenSpiel raises an exception if the parameters of a game do not fit together, perhaps only at a rare state.
   except Exception as error:
     raise cannot_be_walked(state, error) from error
 

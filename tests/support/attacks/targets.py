@@ -149,7 +149,7 @@ def _stable_solver(holder: Any) -> Any:
 @functools.cache
 def _river_solver() -> Any:
   river = spiel_cfr.poker.ranges.endgame("AA,KK", "QQ,JJ", board="2c3c4c7h8d", pot=200, stack=200)
-  game = spiel_cfr.poker.compile_public_game(river, spiel_cfr.poker.few_bets)
+  game = spiel_cfr.poker.compile_public_game(river.load(), spiel_cfr.poker.few_bets)
   result = spiel_cfr.DCFRSolver(game)
   result.run(3)
   return result
@@ -215,6 +215,10 @@ _PLAIN: dict[str, dict[str, Callable[[Any], Any]]] = {
   "certificates.Certificate.save": {"path": lambda holder: "plain_certificate.json"},
   "certificates.Interval.total": {"intervals": lambda holder: [_entry().value]},
   "exploitation.SafeExploiter.observe": {"history": lambda holder: [0, 1, 0, 0]},
+  "explorer.hand_report": {
+    "solution": lambda holder: spiel_cfr.poker.PokerSolution.of(_river_solver()),
+    "moves": lambda holder: [],
+  },
   "poker.load_solution": {"path": _solution_file},
   "poker.save_solution": {
     "solver": lambda holder: _river_solver(),

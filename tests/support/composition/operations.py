@@ -256,7 +256,7 @@ def warm_start(context: Context) -> None:
 def pruning(context: Context) -> None:
   """Inside a window, NashConv is that of the average's dictionary, and a file continues bit for bit."""
   solver = context.solver()
-  minimizer, averaging = (solver._pruned[name] for name in ("minimizer", "averaging"))
+  minimizer, averaging = (solver._inner_arguments[name] for name in ("minimizer", "averaging"))
   inner = spiel_cfr.FullWidthSolver(context.form.compiled, minimizer.minimizer, averaging=averaging)
   whole, pruned = (spiel_cfr.Pruned(inner, solver.rule, min_window=10) for _ in range(2))
   whole.run(100)

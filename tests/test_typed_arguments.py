@@ -1,4 +1,4 @@
-"""Doors of public functions name what an argument must be."""
+"""The decorator `typed` refuses arguments of a wrong type, and its message says which types are accepted."""
 
 import inspect
 import os
@@ -13,7 +13,7 @@ import pytest
 
 import spiel_cfr
 from spiel_cfr import errors
-from spiel_cfr._util.doors import typed
+from spiel_cfr._util.typed_arguments import typed
 
 
 @typed
@@ -64,7 +64,7 @@ def test_what_may_be_passes(arguments):
     ("function", 3, "a function or None"),
     ("several", 3, "a sequence"),
     ("each", np.array(3), "a sequence"),
-    ("table", [], "a mapping or a text"),
+    ("table", [], "a mapping or a string"),
     ("numbers", 3.0, "an array or None"),
     ("state", None, "a state of the game"),
   ],
