@@ -389,10 +389,7 @@ class SearchTree(Sequence[PublicState]):
     return result
 
   def batches(self, starts: Iterable[Start], *, alone: bool) -> Iterator[list[Start]]:
-    """Yields lists of subgames. The subgames of a list are solved together, as one game.
-
-    With `alone`, for linear programs, each list has one subgame.
-    """
+    """Yields lists of subgames to solve together, as one game; if `alone`, each list has one subgame."""
     for start in starts:
       yield [start]
 
